@@ -1,0 +1,118 @@
+"""Every error dboost raises on purpose.
+
+Covers: the exception classes, their exit codes, and the one-line form they take on a terminal.
+Does not cover: where they are caught (the command line) or warnings (``DboostWarning`` below only names the class).
+
+Each class carries the exit code of the command line, so that an error has one meaning everywhere. Errors that a
+scikit-learn user would expect to be a ``ValueError`` are one.
+"""
+
+from __future__ import annotations
+
+
+class DboostError(Exception):
+    """Base of all errors of dboost.
+
+    Parameters
+    ----------
+    what : str
+        What was found and what was expected, in one sentence.
+    file, column, row_group : optional
+        Where it was found.
+    hint : str, optional
+        What to do about it.
+
+    Attributes
+    ----------
+    exit_code : int
+        The exit code of the command line for this class of error.
+    """
+
+    exit_code = 1
+    code = "error"
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        file: str | None = None,
+        column: str | None = None,
+        row_group: int | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.what = what
+        self.file = file
+        self.column = column
+        self.row_group = row_group
+        self.hint = hint
+        super().__init__(self._line())
+
+    def _line(self) -> str:
+        parts = [self.what]
+        if self.file is not None:
+            parts.append(f"file {self.file}")
+        if self.column is not None:
+            parts.append(f"column {self.column!r}")
+        if self.row_group is not None:
+            parts.append(f"row group {self.row_group}")
+        if self.hint is not None:
+            parts.append(self.hint)
+        return "; ".join(parts)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Errors travel from workers to the driver; keyword-only fields do not survive the default pickling.
+        return (_rebuild, (type(self), self.what, self.file, self.column, self.row_group, self.hint))
+
+
+def _rebuild(
+    cls: type[DboostError],
+    what: str,
+    file: str | None,
+    column: str | None,
+    row_group: int | None,
+    hint: str | None,
+) -> DboostError:
+    return cls(what, file=file, column=column, row_group=row_group, hint=hint)
+
+
+class UsageError(DboostError, ValueError):
+    """A parameter, a combination of parameters or a command line that has no meaning (exit code 2)."""
+
+    exit_code = 2
+    code = "usage"
+
+
+class DataError(DboostError, ValueError):
+    """The data is not what the plan, the manifest or the mathematics needs (exit code 3)."""
+
+    exit_code = 3
+    code = "data"
+
+
+class ClusterError(DboostError, RuntimeError):
+    """Workers or scheduler are lost, silent or of another version (exit code 4, resumable)."""
+
+    exit_code = 4
+    code = "cluster"
+
+
+class StorageError(DboostError, OSError):
+    """A file could not be written or read back (exit code 5, resumable)."""
+
+    exit_code = 5
+    code = "storage"
+
+
+class ModelFormatError(DboostError, ValueError):
+    """A saved model is damaged, of an unknown version, or reaches outside its folder (exit code 3)."""
+
+    exit_code = 3
+    code = "model"
+
+
+class DboostWarning(UserWarning):
+    """Base of the warnings of dboost."""
+
+
+class ConvergenceWarning(DboostWarning):
+    """A fit ended without reaching ``tol``; the message states the gap it reached."""
