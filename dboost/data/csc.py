@@ -1,0 +1,225 @@
+"""Rows to columns: pieces of CSR become one CSC block, checked on the way.
+
+Covers: the two counting-sort kernels, duplicates, explicit zeros, non-finite values and indices out of range.
+Does not cover: where the rows come from, or labels and weights.
+
+One read of the input counts and checks, a second places the values. Rows are visited in order, so the rows of a
+column come out sorted without a sort, and a duplicate entry lands beside its twin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dboost.errors import DataError
+
+_OK, _RANGE, _FINITE, _OFFSETS = 0, 1, 2, 3
+
+
+@dataclass(frozen=True)
+class CsrPiece:
+    """Consecutive rows of a sparse matrix, with what an error message needs to know about their origin.
+
+    Parameters
+    ----------
+    indptr : int64 array, shape (m + 1,)
+        Absolute offsets into `indices` and `values`; the first need not be 0.
+    indices : int32 or int64 array
+    values : float32 or float64 array
+    file : str, optional
+    row_group : int, optional
+    column : tuple of str
+        Names of the columns that hold indices and values, for list columns; empty where each feature has its own.
+    first_row : int
+        Number of the first row within the file or matrix.
+    """
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[Any]
+    values: NDArray[Any]
+    file: str | None = None
+    row_group: int | None = None
+    column: tuple[str, ...] = ()
+    first_row: int = 0
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows m."""
+        return int(self.indptr.shape[0]) - 1
+
+
+@njit(nogil=True, cache=True)
+def _count(indptr, indices, values, target, n_features, counts):  # type: ignore[no-untyped-def]
+    """Count the nonzeros of each column in counts[column + 1]; return (code, row, position) of the first fault."""
+    stored = indices.shape[0]
+    for i in range(indptr.shape[0] - 1):
+        start, stop = indptr[i], indptr[i + 1]
+        if start < 0 or stop < start or stop > stored:
+            return _OFFSETS, i, start
+        if target[i] < 0:
+            continue
+        for p in range(start, stop):
+            column = indices[p]
+            if column < 0 or column >= n_features:
+                return _RANGE, i, p
+            value = values[p]
+            if not np.isfinite(value):
+                return _FINITE, i, p
+            if value != 0:
+                counts[column + 1] += 1
+    return _OK, 0, 0
+
+
+@njit(nogil=True, cache=True)
+def _place(indptr, indices, values, target, start_of, cursor, rows, out):  # type: ignore[no-untyped-def]
+    """Write rows and values of one piece at the cursors of their columns; return the number of duplicates."""
+    duplicates = 0
+    for i in range(indptr.shape[0] - 1):
+        row = target[i]
+        if row < 0:
+            continue
+        for p in range(indptr[i], indptr[i + 1]):
+            value = values[p]
+            if value == 0:
+                continue
+            column = indices[p]
+            q = cursor[column]
+            if q > start_of[column] and rows[q - 1] == row:
+                duplicates += 1
+            rows[q] = row
+            out[q] = value
+            cursor[column] = q + 1
+    return duplicates
+
+
+@njit(nogil=True, cache=True)
+def _sum_duplicates(indptr, rows, values):  # type: ignore[no-untyped-def]
+    """Add neighbours of equal row within a column, drop what became zero, in place; return the new indptr."""
+    compact = np.zeros_like(indptr)
+    write = 0
+    for j in range(indptr.shape[0] - 1):
+        p, stop = indptr[j], indptr[j + 1]
+        while p < stop:
+            row, total = rows[p], values[p]
+            p += 1
+            while p < stop and rows[p] == row:
+                total += values[p]
+                p += 1
+            if total != 0:
+                rows[write] = row
+                values[write] = total
+                write += 1
+        compact[j + 1] = write
+    return compact
+
+
+@njit(nogil=True, cache=True)
+def dense_to_csr(dense, indptr, indices, values):  # type: ignore[no-untyped-def]
+    """Store the nonzeros (NaN included, so that the check sees them) of `dense` by row; arrays are preallocated."""
+    p = 0
+    for i in range(dense.shape[0]):
+        for j in range(dense.shape[1]):
+            value = dense[i, j]
+            if value != 0:
+                indices[p] = j
+                values[p] = value
+                p += 1
+        indptr[i + 1] = p
+
+
+def to_csc(
+    pieces: Sequence[CsrPiece],
+    n_features: int,
+    *,
+    dtype: np.dtype[Any],
+    keep: NDArray[np.bool_] | None = None,
+    names: Sequence[str] | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
+    """Join pieces of rows into one block stored by column.
+
+    Parameters
+    ----------
+    pieces : sequence of CsrPiece
+    n_features : int
+        Number of columns n.
+    dtype : float32 or float64
+        Type of the stored values.
+    keep : bool array over all rows of all pieces, optional
+        Rows to keep; the others leave no trace and are not checked.
+    names : sequence of str, optional
+        Feature names, for messages.
+
+    Returns
+    -------
+    indptr : int64 array, shape (n + 1,)
+    rows : int32 array, shape (nnz,)
+        Ascending and unique within a column.
+    values : array of `dtype`, shape (nnz,)
+        Nonzero and finite. Duplicates of the input are summed.
+
+    Raises
+    ------
+    DataError
+        A value is not finite, an index is out of range, or the offsets of the rows are damaged.
+    """
+    n_rows = sum(piece.n_rows for piece in pieces)
+    if n_rows >= np.iinfo(np.int32).max:
+        raise DataError(f"a block of {n_rows} rows is too large; cut the data into row groups of fewer than 2^31 rows")
+    target = np.arange(n_rows, dtype=np.int32)
+    if keep is not None:
+        target = np.where(keep, np.cumsum(keep, dtype=np.int32) - np.int32(1), np.int32(-1)).astype(np.int32)
+    bounds = np.concatenate([[0], np.cumsum([piece.n_rows for piece in pieces])]).astype(np.int64)
+    indptr = np.zeros(n_features + 1, dtype=np.int64)
+    for number, piece in enumerate(pieces):
+        mine = target[bounds[number] : bounds[number + 1]]
+        code, row, position = _count(piece.indptr, piece.indices, piece.values, mine, n_features, indptr)
+        if code != _OK:
+            raise _refusal(piece, code, row, position, n_features, names)
+    np.cumsum(indptr, out=indptr)
+    rows = np.empty(int(indptr[-1]), dtype=np.int32)
+    values = np.empty(int(indptr[-1]), dtype=dtype)
+    cursor = indptr[:-1].copy()
+    duplicates = 0
+    for number, piece in enumerate(pieces):
+        mine = target[bounds[number] : bounds[number + 1]]
+        duplicates += _place(piece.indptr, piece.indices, piece.values, mine, indptr, cursor, rows, values)
+    if duplicates:
+        indptr = _sum_duplicates(indptr, rows, values)
+        rows, values = rows[: indptr[-1]].copy(), values[: indptr[-1]].copy()
+    return indptr, rows, values
+
+
+def _refusal(
+    piece: CsrPiece, code: int, row: int, position: int, n_features: int, names: Sequence[str] | None
+) -> DataError:
+    """The error for one fault found by ``_count``."""
+    where = f"row {piece.first_row + row}"
+    at_values = piece.column[-1] if piece.column else None
+    at_indices = piece.column[0] if piece.column else None
+    common = {"file": piece.file, "row_group": piece.row_group}
+    if code == _OFFSETS:
+        return DataError(f"the row offsets are damaged at {where}", column=at_indices, **common)  # type: ignore[arg-type]
+    column = int(piece.indices[position])
+    if code == _RANGE:
+        return DataError(
+            f"feature index {column} in {where}, expected 0 to {n_features - 1}",
+            column=at_indices,
+            hint="give the right n_features, or prepare all files with one vocabulary",
+            **common,  # type: ignore[arg-type]
+        )
+    label = str(column) if names is None else names[column]
+    value = float(piece.values[position])
+    shown = "NaN" if np.isnan(value) else ("infinity" if value > 0 else "-infinity")
+    what = f"{shown} in {where}" if at_values is None else f"{shown} for feature {label!r} in {where}"
+    return DataError(
+        f"{what}, expected finite values",
+        column=label if at_values is None else at_values,
+        hint="impute or drop these rows",
+        **common,  # type: ignore[arg-type]
+    )

@@ -1,0 +1,302 @@
+"""The plan of a fit: blocks, classes, and every check that can be made before training.
+
+Covers: ``Plan``, and ``build_plan`` for each kind of input.
+Does not cover: decoding (``memory``, ``parquet``, ``collections``) or summing (``dboost.passes``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.data.csc import to_csc
+from dboost.data.labels import TASKS, LabelCoder, LabelStats, check_weight, plan_labels, scan
+from dboost.data.memory import Rows, as_rows, block_bounds
+from dboost.errors import DataError, UsageError
+from dboost.partition import Partition
+
+
+class Mapper(Protocol):
+    """What planning needs of an engine."""
+
+    def map(self, fn: Any, items: Sequence[Any], *args: Any, name: str) -> list[Any]:
+        """fn(item, *args) for every item, in order."""
+        ...
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a fit runs over.
+
+    Parameters
+    ----------
+    items : tuple
+        Partitions, specs with ``load() -> Partition``, or futures of partitions (see the engine).
+    rows : tuple of int
+        Rows of each item; rows of weight 0 are already left out.
+    n_features : int
+    feature_names : tuple of str or None
+    classes : array or None
+        Original labels in sort order; the names of the tasks (or None) for multitask; None for regression.
+    n_outputs : int
+        k: 1 for binary and regression.
+    task : {"binary", "multiclass", "multitask", "regression"}
+    fingerprint : str
+        sha256 over features, labels and weights (in memory) or over sizes, footers and labels (files).
+    nbytes_estimate : int
+        Bytes of all decoded partitions.
+    streams : bool
+        True when that exceeds the memory there is, so that partitions are read again in every pass.
+    class_counts : tuple of int or None
+        Rows of each class (weight 0 left out).
+    class_weights : tuple of float or None
+        Sum of the final weights of each class.
+    notes : tuple of str
+        What a person should know about the data, for example files without checksums.
+    coder : LabelCoder
+        The encoding used.
+    """
+
+    items: tuple[Any, ...]
+    rows: tuple[int, ...]
+    n_features: int
+    feature_names: tuple[str, ...] | None
+    classes: NDArray[Any] | None
+    n_outputs: int
+    task: str
+    fingerprint: str
+    nbytes_estimate: int
+    streams: bool
+    class_counts: tuple[int, ...] | None
+    class_weights: tuple[float, ...] | None
+    notes: tuple[str, ...]
+    coder: LabelCoder
+
+    @property
+    def n_rows(self) -> int:
+        """Number of examples m."""
+        return sum(self.rows)
+
+
+def build_plan(
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    task: str,
+    classes: Sequence[Any] | NDArray[Any] | None = None,
+    class_weight: str | Mapping[Any, float] | None = None,
+    engine: Mapper,
+) -> Plan:
+    """Check the input, find the classes and cut the data into blocks.
+
+    Parameters
+    ----------
+    X : array, sparse matrix, table, dask collection or ParquetData
+    y : labels, or the name of the label column of a table; None for ParquetData
+    sample_weight : array-like, shape (m,), optional
+    task : {"classification", "binary", "multiclass", "multitask", "regression"}
+        ``"classification"`` chooses binary for two classes, multiclass for more.
+    classes : sequence, optional
+        All labels there may be; for multitask the names of the tasks.
+    class_weight : "balanced" or dict, optional
+    engine : object with ``map(fn, items, *args, name=...)``
+
+    Raises
+    ------
+    DataError, UsageError
+        Everything that can be known to be wrong before training.
+    """
+    if task != "classification" and task not in TASKS:
+        raise UsageError(f"task={task!r}", hint=f"use one of classification, {', '.join(TASKS)}")
+    # By name: a fit on arrays must not import pyarrow.
+    if type(X).__module__ == "dboost.data.parquet":
+        from dboost.data.parquet_plan import plan_parquet
+
+        if y is not None or sample_weight is not None:
+            raise UsageError(
+                "y and sample_weight were given beside ParquetData",
+                hint="name the columns: ParquetData(path, label=..., weight=...)",
+            )
+        return plan_parquet(X, task=task, classes=classes, class_weight=class_weight, engine=engine)
+    if hasattr(X, "__dask_graph__"):
+        from dboost.data.collections import plan_collection
+
+        return plan_collection(
+            X, y, sample_weight, task=task, classes=classes, class_weight=class_weight, engine=engine
+        )
+    return plan_memory(X, y, sample_weight, task=task, classes=classes, class_weight=class_weight, engine=engine)
+
+
+def plan_memory(
+    X: Any, y: Any, sample_weight: Any, *, task: str, classes: Any, class_weight: Any, engine: Mapper
+) -> Plan:
+    """The plan for rows in memory. Blocks are decoded here, on threads: the arrays need not travel for it."""
+    X, y = split_label(X, y)
+    task_names = list(y.columns) if task == "multitask" and hasattr(y, "columns") else None
+    rows = as_rows(X)
+    n_labels = count_rows(y)
+    if n_labels != rows.n_rows:
+        raise DataError(
+            f"Found input variables with inconsistent numbers of samples: X has {rows.n_rows} rows, y has {n_labels}"
+        )
+    if rows.n_features == 0 and rows.n_rows:
+        raise DataError(f"X has 0 feature(s) (shape=({rows.n_rows}, 0)) while a minimum of 1 is required.")
+    weight = check_weight(sample_weight, rows.n_rows)
+    stats = scan(task, y, weight)
+    coder, task_classes = plan_coder(stats, task, classes, class_weight, task_names)
+    keep = weight > 0
+    kept_y, kept_weight = (y, weight) if np.all(keep) else (take_rows(y, keep), weight[keep])
+    codes, kept_weight = coder.encode(kept_y, kept_weight)
+    cost = np.zeros(rows.n_rows + 1, dtype=np.int64)
+    np.cumsum((np.diff(rows.indptr) + 1) * keep, out=cost[1:])
+    bounds = block_bounds(cost, rows.n_features)
+    offsets = np.concatenate([[0], np.cumsum(keep)])[bounds]
+
+    def cut(number: int) -> tuple[Partition, bytes]:
+        start, stop = int(bounds[number]), int(bounds[number + 1])
+        mine = slice(int(offsets[number]), int(offsets[number + 1]))
+        return _cut_block(rows, start, stop, keep[start:stop], codes[mine], kept_weight[mine], f"block-{number:05d}")
+
+    # The kernels release the lock of the interpreter, and so does sha256 on large arrays.
+    with ThreadPoolExecutor(
+        max_workers=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+    ) as pool:
+        found = list(pool.map(cut, range(len(bounds) - 1)))
+    partitions = tuple(partition for partition, _ in found)
+    digest = hashlib.sha256(repr((coder.task, rows.n_features, rows.names, class_list(coder))).encode())
+    for _, part in found:
+        digest.update(part)
+    return Plan(
+        items=partitions,
+        rows=tuple(partition.n_rows for partition in partitions),
+        n_features=rows.n_features,
+        feature_names=rows.names,
+        classes=task_classes,
+        n_outputs=n_outputs(coder, stats),
+        task=coder.task,
+        fingerprint=digest.hexdigest(),
+        nbytes_estimate=sum(partition.nbytes for partition in partitions),
+        streams=False,
+        class_counts=class_counts(coder, stats),
+        class_weights=class_weights(coder, stats),
+        notes=(),
+        coder=coder,
+    )
+
+
+def _cut_block(
+    rows: Rows,
+    start: int,
+    stop: int,
+    keep: NDArray[np.bool_],
+    codes: NDArray[Any],
+    weight: NDArray[np.float64],
+    key: str,
+) -> tuple[Partition, bytes]:
+    """One block of rows as a partition, and the sha256 of its arrays."""
+    indptr, row, value = to_csc(
+        [rows.piece(start, stop)],
+        rows.n_features,
+        dtype=rows.dtype,
+        keep=None if np.all(keep) else keep,
+        names=rows.names,
+    )
+    partition = Partition(indptr, row, value, np.ascontiguousarray(codes), np.ascontiguousarray(weight), key)
+    return partition, partition_digest(partition)
+
+
+def partition_digest(partition: Partition) -> bytes:
+    """sha256 of the arrays of a partition."""
+    digest = hashlib.sha256()
+    for array in (partition.indptr, partition.rows, partition.values, partition.y, partition.weight):
+        digest.update(array.dtype.str.encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.digest()
+
+
+def split_label(X: Any, y: Any) -> tuple[Any, Any]:
+    """Take the label column out of a table where `y` is its name."""
+    if y is None:
+        raise UsageError("requires y to be passed, but the target y is None")
+    if not isinstance(y, str):
+        return X, y
+    names = list(getattr(X, "columns", [])) if not hasattr(X, "column_names") else list(X.column_names)
+    if y not in names:
+        raise UsageError(f"y={y!r} names no column of X", hint="give labels, or the name of a column of a table")
+    if hasattr(X, "column_names"):
+        return X.drop_columns([y]), X.column(y)
+    return X.drop(columns=[y]), X[y]
+
+
+def count_rows(y: Any) -> int:
+    """Number of rows of any labels."""
+    return int(y.shape[0]) if getattr(y, "shape", None) else len(y)
+
+
+def take_rows(y: Any, keep: NDArray[np.bool_]) -> Any:
+    """The rows of `y` where `keep` holds."""
+    if hasattr(y, "iloc"):
+        return y.iloc[np.flatnonzero(keep)]
+    if hasattr(y, "filter") and not isinstance(y, np.ndarray):
+        import pyarrow as pa
+
+        return y.filter(pa.array(keep))
+    if hasattr(y, "tocsr"):
+        return y.tocsr()[np.flatnonzero(keep)]
+    return np.asarray(y)[keep]
+
+
+def plan_coder(
+    stats: LabelStats, task: str, classes: Any, class_weight: Any, task_names: Sequence[str] | None
+) -> tuple[LabelCoder, NDArray[Any] | None]:
+    """The encoding, and what ``Plan.classes`` holds."""
+    if task != "multitask":
+        coder = plan_labels(stats, task, classes=classes, class_weight=class_weight)
+        return coder, coder.classes
+    names = task_names if classes is None else list(classes)
+    coder = plan_labels(stats, task, class_weight=class_weight, task_names=names)
+    if names is None:
+        return coder, None
+    assert stats.tasks is not None
+    if len(names) != stats.tasks.shape[0] or len(set(names)) != len(names):
+        raise UsageError(
+            f"classes names {len(set(names))} different tasks, the labels have {stats.tasks.shape[0]} columns",
+            hint="give one name per column of y",
+        )
+    return coder, np.array(names, dtype=object)
+
+
+def n_outputs(coder: LabelCoder, stats: LabelStats) -> int:
+    """k: the number of columns of W."""
+    if coder.task == "multiclass":
+        assert coder.classes is not None
+        return len(coder.classes)
+    return int(stats.tasks.shape[0]) if stats.tasks is not None else 1
+
+
+def class_list(coder: LabelCoder) -> list[Any] | None:
+    """The classes as plain values."""
+    return None if coder.classes is None else coder.classes.tolist()
+
+
+def class_counts(coder: LabelCoder, stats: LabelStats) -> tuple[int, ...] | None:
+    """Rows of each class."""
+    labels = class_list(coder)
+    return None if labels is None else tuple(stats.count.get(label, 0) for label in labels)
+
+
+def class_weights(coder: LabelCoder, stats: LabelStats) -> tuple[float, ...] | None:
+    """Sum of the final weights of each class."""
+    labels = class_list(coder)
+    if labels is None:
+        return None
+    factors = np.ones(len(labels)) if coder.factors is None else coder.factors
+    return tuple(stats.weight.get(label, 0.0) * float(f) for label, f in zip(labels, factors, strict=True))
