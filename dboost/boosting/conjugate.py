@@ -2,10 +2,12 @@
 
 Where the support does not change the penalty is smooth, and the step solves (H + penalty's Hessian) d = -gradient on
 the face of the penalty through W (``penalties``: the entries, or common sizes of tied entries, that may move). Each
-product with H is one pass over the active columns.
+product with H is one pass over the active columns, or none where the driver holds all examples.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +15,16 @@ from numpy.typing import NDArray
 from dboost.boosting.problem import Iterate, Problem
 
 Array = NDArray[np.float64]
+# (V, v) -> (X_A'H(X_A V + 1 v'), 1'H(X_A V + 1 v'))
+Product = Callable[[Array, Array], tuple[Array, Array]]
 
 _MAX_PRODUCTS = 30
 _RESIDUAL = 0.05
 
 
-def conjugate_step(problem: Problem, at: Iterate, strength: Array, diagonal: Array) -> tuple[Array, Array, float]:
+def conjugate_step(
+    problem: Problem, at: Iterate, strength: Array, diagonal: Array, product: Product
+) -> tuple[Array, Array, float]:
     """One inexact Newton step on the support.
 
     Parameters
@@ -27,6 +33,8 @@ def conjugate_step(problem: Problem, at: Iterate, strength: Array, diagonal: Arr
         lam_j of the active rows.
     diagonal : float64 array, shape (a or a + 1, k)
         Diagonal of the curvature, the intercept last; preconditions.
+    product : callable
+        Products with the Hessian at the model.
 
     Returns
     -------
@@ -63,23 +71,22 @@ def conjugate_step(problem: Problem, at: Iterate, strength: Array, diagonal: Arr
     p = z.copy()
     rz = float(residual @ z)
     start = rz
-    with problem.curvature_at(at) as product:
-        for _ in range(_MAX_PRODUCTS):
-            if not rz > 0.0:
-                break
-            rows, bias = product(rows_of(p), bias_of(p))
-            q = join(rows, bias)
-            q[:size] += face.hessian(p[:size], strength)
-            curvature = float(p @ q)
-            if not curvature > 0.0:
-                break
-            step = rz / curvature
-            x += step * p
-            residual -= step * q
-            z = residual / scale
-            new = float(residual @ z)
-            if new <= _RESIDUAL * _RESIDUAL * start:
-                break
-            p = z + (new / rz) * p
-            rz = new
+    for _ in range(_MAX_PRODUCTS):
+        if not rz > 0.0:
+            break
+        rows, bias = product(rows_of(p), bias_of(p))
+        q = join(rows, bias)
+        q[:size] += face.hessian(p[:size], strength)
+        curvature = float(p @ q)
+        if not curvature > 0.0:
+            break
+        step = rz / curvature
+        x += step * p
+        residual -= step * q
+        z = residual / scale
+        new = float(residual @ z)
+        if new <= _RESIDUAL * _RESIDUAL * start:
+            break
+        p = z + (new / rz) * p
+        rz = new
     return np.asarray(face.retract(at.W, x[:size])), bias_of(x), -float(gradient @ x)

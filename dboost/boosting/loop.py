@@ -36,6 +36,8 @@ _FIRST_ROWS = 200
 _INNER_SHARE = 0.1
 _MAX_NEWTON_STEPS = 12
 _MAX_SWEEPS = 100_000
+_STALLED_ROUNDS = 6
+_STALLED_GAP = 1e-6
 
 
 class Loop:
@@ -61,6 +63,7 @@ class Loop:
         self.lam = lam
         self.null = null
         self.n_rows = n_rows
+        self.weight = problem.statistics.weight
         self.certified = problem.penalty.name != "none"
         self.trace: list[tuple[float, float, float]] = []
         self._started = time.perf_counter()
@@ -111,20 +114,25 @@ class Loop:
             memory=self._memory,
         )
         state = self._recorded(state, after, added, dropped, step, started, entering_passes)
-        return state, self._reason(step, lam, added, at_limit, at, after)
+        return state, self._reason(state, step, added, at_limit, at, after)
 
-    def _reason(self, step: Step, lam: float, added: int, at_limit: bool, before: Iterate, after: Iterate) -> str:
-        if lam > self.lam:
+    def _reason(
+        self, state: FitState, step: Step, added: int, at_limit: bool, before: Iterate, after: Iterate
+    ) -> str:
+        if state.lam > self.lam:
             return ""
         value = self.problem.objective(after, self.lam)
-        gained = self.problem.objective(before, self.lam) - value
         if not self.certified and step.promised <= 0.1 * self.settings.tol * value:
             return "gradient"
-        stuck = step.length == 0.0 and gained <= 0.0 and before.active.shape == after.active.shape
-        if stuck and np.array_equal(before.W, after.W) and np.array_equal(before.intercept, after.intercept):
-            return "max_active_rows" if at_limit else "precision"
         if at_limit and added == 0 and step.promised <= 0.1 * self.settings.tol * value:
             return "max_active_rows"
+        stuck = step.length == 0.0 and np.array_equal(before.active, after.active)
+        if stuck and np.array_equal(before.W, after.W) and np.array_equal(before.intercept, after.intercept):
+            return "precision"
+        # rounding moves the model without improving its certificate
+        recent = [r["gap"] for r in state.history[-_STALLED_ROUNDS:] if r["alpha"] <= self.lam / self.weight]
+        if len(recent) == _STALLED_ROUNDS and recent[-1] <= _STALLED_GAP and min(recent) >= 0.9 * recent[0]:
+            return "precision"
         return ""
 
     def _score(self, state: FitState) -> Score:
@@ -248,14 +256,13 @@ class Loop:
     # ---- records ---------------------------------------------------------------------------------------------------
 
     def _mark(self, at: Iterate) -> None:
-        weight = self.problem.statistics.weight
-        value = self.problem.objective(at, self.lam) / weight
+        value = self.problem.objective(at, self.lam) / self.weight
         self.trace.append((float(self.problem.passes), time.perf_counter() - self._started, value))
 
     def _recorded(
         self, state: FitState, at: Iterate, added: int, dropped: int, step: Step | None, started: float, passes: int
     ) -> FitState:
-        weight = self.problem.statistics.weight
+        weight = self.weight
         done = self.problem.passes - passes
         record = {
             "round": state.round + 1,

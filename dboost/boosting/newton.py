@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.conjugate import conjugate_step
+from dboost.boosting.conjugate import Product, conjugate_step
 from dboost.boosting.gram import GramSteps
 from dboost.boosting.problem import Iterate, Problem
 from dboost.compiled import columns, descent, fused
@@ -35,8 +35,10 @@ _SMALL = 1_000_000
 _EXAMPLES_PER_ROW = 20
 _SHARE = 0.1
 _SAMPLE_NUMBERS = 10_000_000
-# A model whose promise is below this share of the objective is optimal to rounding.
-_ROUNDING = 1e-15
+# Sums of the objective carry about this relative error: a step that promises less is judged by its promise, not by it.
+_ROUNDING = 1e-14
+# A promise below this share of the objective is itself rounding.
+_OPTIMAL = 1e-22
 
 
 @dataclass(frozen=True)
@@ -163,7 +165,7 @@ class NewtonSteps:
         value = self.problem.objective(at, lam)
         ill = self.memory.slow >= 2 or not self._sample.whole
         if final and self.memory.settled and ill:
-            moved = self._conjugate(at, lam, diagonal, value)
+            moved = self._conjugate(at, lam, h, rank_one, diagonal, value)
             if moved is not None:
                 return moved
         D, d, sweeps = self._descend(at, lam, h, rank_one, diagonal)
@@ -214,10 +216,10 @@ class NewtonSteps:
         problem = self.problem
         promised = float(np.sum(at.G * D) + at.bias @ d)
         promised += problem.penalty_value(at.active, at.W, lam) - problem.penalty_value(at.active, at.W + D, lam)
-        if not promised > _ROUNDING * abs(value):
+        if not promised > _OPTIMAL * abs(value):
             return at, Step("descent", 0.0, max(promised, 0.0))
         full = problem.evaluate(at.active, at.W + D, at.intercept + d)
-        if problem.objective(full, lam) <= value - _ARMIJO * promised:
+        if problem.objective(full, lam) <= value - _ARMIJO * promised + _ROUNDING * abs(value):
             return full, Step("descent", 1.0, promised)
         values = problem.losses_along(at, D, d, _GRID)
         values += [problem.penalty_value(at.active, at.W + t * D, lam) for t in _GRID]
@@ -232,16 +234,30 @@ class NewtonSteps:
             return moved, Step("gram", 1.0, promised)
         return at, Step("gram", 0.0, promised)
 
-    def _conjugate(self, at: Iterate, lam: float, diagonal: Array, value: float) -> tuple[Iterate, Step] | None:
+    def _conjugate(
+        self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array, value: float
+    ) -> tuple[Iterate, Step] | None:
         problem = self.problem
         strength = lam * problem.lam_weight[at.active]
-        W, d, promised = conjugate_step(problem, at, strength, diagonal)
-        if promised > _ROUNDING * abs(value):
+        product = self._sampled_product(h, rank_one) if self._sample.whole else problem.curvature_at(at)
+        W, d, promised = conjugate_step(problem, at, strength, diagonal, product)
+        if promised > _OPTIMAL * abs(value):
             full = problem.evaluate(at.active, W, at.intercept + d)
-            if problem.objective(full, lam) <= value - _ARMIJO * promised:
+            if problem.objective(full, lam) <= value - _ARMIJO * promised + _ROUNDING * abs(value):
                 return full, Step("conjugate", 1.0, promised)
         self.memory = replace(self.memory, settled=False)
         return None
+
+
+    def _sampled_product(self, h: NDArray[np.float32], rank_one: Array) -> Product:
+        """Products with the Hessian without a pass: the driver holds every example."""
+
+        def product(V: Array, v: Array) -> tuple[Array, Array]:
+            out, total = np.zeros_like(V), np.zeros_like(v)
+            fused.hessian_product(*self._sample.by_row, h, rank_one, V, v, out, total)
+            return out, total
+
+        return product
 
 
 def _support(W: Array) -> NDArray[np.bool_]:

@@ -6,8 +6,7 @@ Does not cover: what to do with the sums (``newton``, ``rowwise``), or when to s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -268,16 +267,15 @@ class Problem:
         sums = self._pass(passes.losses_along, point, D, d, steps, name="grid")
         return sums.add["loss"]  # type: ignore[no-any-return]
 
-    @contextmanager
-    def curvature_at(self, at: Iterate) -> Iterator[Any]:
-        """Give a function (V, v) -> (X_A'H(X_A V + 1 v'), sum H(...)) with the Hessian fixed at the model."""
+    def curvature_at(self, at: Iterate) -> Callable[[Array, Array], tuple[Array, Array]]:
+        """A function (V, v) -> (X_A'H(X_A V + 1 v'), 1'H(...)), one pass a call, the Hessian fixed at the model."""
         point = self.point(at.active, at.W, at.intercept)
 
         def product(V: Array, v: Array) -> tuple[Array, Array]:
             sums = self._pass(passes.hessian_product, point, V, v, name="hessian")
             return sums.add["out"], sums.add["bias"]
 
-        yield product
+        return product
 
     def dual_value(self, at: Iterate, scale: Array, mix: Array, shift: Array, prior: Array) -> float:
         """DUAL pass at the point that the arguments describe (``losses.base.dual_row``)."""

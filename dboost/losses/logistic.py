@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
+
 from numba.extending import overload
 from numpy.typing import NDArray
 
@@ -28,7 +28,7 @@ class LogisticTarget(NamedTuple):
 
 
 def _is_logistic(target: Any) -> bool:
-    return isinstance(target, types.NamedTuple) and target.instance_class is LogisticTarget
+    return getattr(target, "instance_class", None) is LogisticTarget
 
 
 @overload(residual_row, inline="never")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
@@ -24,7 +24,7 @@ class MultinomialTarget(NamedTuple):
 
 
 def _is_multinomial(target: Any) -> bool:
-    return isinstance(target, types.NamedTuple) and target.instance_class is MultinomialTarget
+    return getattr(target, "instance_class", None) is MultinomialTarget
 
 
 @njit(nogil=True, cache=True)

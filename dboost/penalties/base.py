@@ -67,6 +67,7 @@ class Penalty(Protocol):
     def dual_norm(self, G: FloatArray) -> FloatArray: ...
     def prox(self, Z: FloatArray, t: npt.ArrayLike) -> FloatArray: ...
     def centre(self, W: FloatArray) -> FloatArray: ...
+    def dual_radius(self, k: int) -> float: ...
     def leaves_zero(self, G: FloatArray, lam: npt.ArrayLike) -> BoolArray: ...
     def solve_quadratic(
         self, W: FloatArray, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike
@@ -108,6 +109,13 @@ class RowPenalty(ABC):
     @abstractmethod
     def dual_norm(self, G: FloatArray) -> FloatArray:
         """sup_w <G_j, w> / omega(w) for each row, shape (rows,); W_j = 0 is optimal iff it is <= lam_j."""
+
+    def dual_radius(self, k: int) -> float:
+        """Largest ||g||_* over rows g of k numbers with ||g||_2 = 1: how fast the dual norm can change.
+
+        1 unless overridden: omega(w) >= ||w||_2 for every penalty but l1/linf.
+        """
+        return 1.0
 
     @abstractmethod
     def prox(self, Z: FloatArray, t: npt.ArrayLike) -> FloatArray:

@@ -37,6 +37,10 @@ class Linf(RowPenalty):
         result: FloatArray = np.abs(G).sum(axis=1)
         return result
 
+    def dual_radius(self, k: int) -> float:
+        """sqrt(k): the l1 norm against the l2 norm."""
+        return float(np.sqrt(k))
+
     def prox(self, Z: FloatArray, t: npt.ArrayLike) -> FloatArray:
         """Clip at xi = max_l (sum of the l largest - t) / l, or zero if the sum of all is <= t."""
         t = per_row(t, len(Z))
