@@ -78,7 +78,8 @@ def _entry_root(P: float, N: float, lam1: float, nu: float, upper: float, start:
         new = g + value / (1.0 + (rising + nu) / total)
         if not (low < new < high):
             new = 0.5 * (low + high)
-        done = abs(new - g) <= 2e-16 * new
+        # The second test: the value is down to the rounding of P, and the step just taken is the last that helps.
+        done = abs(new - g) <= 4e-16 * new or abs(value) <= 2e-16 * (1.0 + abs(P))
         g = new
         if done:
             break
@@ -131,7 +132,7 @@ def _solve_rows(
             continue
         for _ in range(_STEPS):
             nu = lam2[j] / tau
-            squares, inner = 0.0, 0.0
+            squares, bend = 0.0, 0.0
             for r in range(k):
                 if upper[j, r] <= 0.0:
                     gamma[j, r] = 0.0
@@ -141,10 +142,11 @@ def _solve_rows(
                 g = _entry_root(P[j, r], N[j, r], lam1[j], nu, bound, min(gamma[j, r], bound))
                 gamma[j, r] = g
                 squares += g * g
-                slope = (nu * g / tau) / (2.0 * math.exp(N[j, r] + g) + lam1[j] + nu * g + nu)
-                inner += g * slope
+                # g (g - tau dg/dtau), written without the difference, which vanishes next to the threshold.
+                settled = 2.0 * math.exp(N[j, r] + g) + lam1[j] + nu * g
+                bend += g * g * (settled / (settled + nu))
             norm = math.sqrt(squares)
-            if norm == 0.0:
+            if bend <= 0.0:
                 break
             ratio = tau / norm
             if ratio > 1.0:
@@ -153,7 +155,8 @@ def _solve_rows(
                 low = tau
             else:
                 break
-            new = tau + (1.0 - ratio) * norm / (1.0 - tau * inner / squares)
+            # The derivative of the ratio is bend / norm^3.
+            new = tau + (1.0 - ratio) * norm * (squares / bend)
             if not (low < new < high):
                 if high == math.inf:
                     new = 2.0 * tau
@@ -161,7 +164,7 @@ def _solve_rows(
                     new = math.sqrt(low) * math.sqrt(high)
                 else:
                     new = 0.1 * high
-            done = abs(new - tau) <= 2e-16 * tau
+            done = abs(new - tau) <= 1e-15 * tau
             tau = new
             if done:
                 break
