@@ -156,7 +156,7 @@ def solve_rows(
     # No data: nothing pulls, so the penalty alone decides; without one every value is as good and w stays.
     silent = ((mu_plus == 0) & (mu_minus == 0)) | ~column[:, None]
     new = np.where(silent & ~(lam > 0)[:, None], W, new)
-    new = np.where(~column[:, None] & (lam > 0)[:, None], 0.0, new)
+    new = np.where(~column[:, None] & (lam > 0)[:, None], 0.0, new) + 0.0
     return new, (endless & ~silent).any(axis=1)
 
 

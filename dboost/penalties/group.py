@@ -75,14 +75,16 @@ def _entry_root(P: float, N: float, lam1: float, nu: float, upper: float, start:
             high = g
         else:
             break
-        new = g + value / (1.0 + (rising + nu) / total)
-        if not (low < new < high):
-            new = 0.5 * (low + high)
-        # The second test: the value is down to the rounding of P, and the step just taken is the last that helps.
-        done = abs(new - g) <= 4e-16 * new or abs(value) <= 2e-16 * (1.0 + abs(P))
-        g = new
-        if done:
+        step = value / (1.0 + (rising + nu) / total)
+        # Before the bracket is asked: once the value is mere rounding of P its sign may have closed it wrongly.
+        if abs(step) <= 4e-16 * g:
             break
+        if abs(value) <= 2e-16 * (1.0 + abs(P)):
+            g = min(max(g + step, 0.5 * g), upper)
+            break
+        g += step
+        if not (low < g < high):
+            g = 0.5 * (low + high)
     return g
 
 
@@ -149,22 +151,19 @@ def _solve_rows(
             if bend <= 0.0:
                 break
             ratio = tau / norm
+            # The derivative of the ratio is bend / norm^3.
+            step = (1.0 - ratio) * norm * (squares / bend)
+            if abs(1.0 - ratio) <= 4e-16 or abs(step) <= 1e-15 * tau:
+                break
             if ratio > 1.0:
                 high = tau
-            elif ratio < 1.0:
-                low = tau
             else:
-                break
-            # The derivative of the ratio is bend / norm^3.
-            new = tau + (1.0 - ratio) * norm * (squares / bend)
-            if not (low < new < high):
+                low = tau
+            tau += step
+            if not (low < tau < high):
                 if high == math.inf:
-                    new = 2.0 * tau
+                    tau = 2.0 * low
                 elif low > 0.0:
-                    new = math.sqrt(low) * math.sqrt(high)
+                    tau = math.sqrt(low) * math.sqrt(high)
                 else:
-                    new = 0.1 * high
-            done = abs(new - tau) <= 1e-15 * tau
-            tau = new
-            if done:
-                break
+                    tau = 0.1 * high
