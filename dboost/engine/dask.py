@@ -34,8 +34,13 @@ from dboost.engine.watchdog import Limits, Watchdog
 from dboost.errors import ClusterError, UsageError
 from dboost.partition import Partition, Sums
 
-HOLD_BYTES = 256 * 1024
-"""Arguments that would put more than this into the tasks of a pass travel once, as the result of a task."""
+HOLD_BYTES = 4 * 2**20
+"""Arguments that would put more than this into the tasks of a pass travel once, as the result of a task.
+
+That costs another turn through the scheduler, about 15 ms, which copies inside the tasks undercut up to this size."""
+
+PLAN_HOLD_BYTES = 64 * 1024
+"""The same for descriptions of partitions, which would be sent again in every pass."""
 
 WORKERS_MAX_AGE = 1.0
 NAMES_SHOWN = 5
@@ -165,7 +170,7 @@ class DaskEngine:
             return [self._home(i, items[i - bundle.lo], bundle.address) for i in range(bundle.lo, bundle.hi)]
         place = (bundle.lo, bundle.hi)
         if place not in self._kept:
-            self._kept[place] = ("", self._hold(list(items), "plan", bundle.address, 1, HOLD_BYTES // 16))
+            self._kept[place] = ("", self._hold(list(items), "plan", bundle.address, 1, PLAN_HOLD_BYTES))
         return self._kept[place][1]
 
     def _home(self, i: int, item: Any, address: str) -> Any:
