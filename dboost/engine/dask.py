@@ -21,6 +21,7 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
+import dask.config
 from distributed import Client, Future
 from distributed.protocol import pickle
 
@@ -114,6 +115,7 @@ class DaskEngine:
         self._looked = float("-inf")
         self._checked: set[str] = set()
         self._kept: dict[Any, tuple[str, Any]] = {}
+        self._homes: dict[str, str] = {}
         self._closed = False
         self._refresh(strict=True)
 
@@ -128,7 +130,8 @@ class DaskEngine:
     def set_plan(self, items: Sequence[Any], rows: Sequence[int], run_id: str) -> None:
         """Name the partitions that `map_reduce` sums over: blocks, descriptions, or futures of blocks.
 
-        Blocks that are in this process are sent to the workers once, as results of tasks.
+        Blocks that are in this process are sent to the workers once, as results of tasks; the scheduler keeps them
+        too, to give them to another worker when one is lost.
         """
         self._forget_kept()
         self._plan = EnginePlan(tuple(items), tuple(int(r) for r in rows), f"{run_id}-{self._token}")
@@ -161,6 +164,9 @@ class DaskEngine:
             raise UsageError(f"pass {name!r} was started before set_plan named the partitions")
         if not self._bundles:
             self._bundles = assign(self._plan.rows, [(a, self._threads[a]) for a in self._order])
+            places = {(bundle.lo, bundle.hi) for bundle in self._bundles}
+            for place in [p for p in self._kept if isinstance(p, tuple) and p not in places]:
+                self._release([self._kept.pop(place)[1]])
         return self._plan, self._bundles
 
     def _items(self, plan: EnginePlan, bundle: Bundle) -> Any:
@@ -182,7 +188,10 @@ class DaskEngine:
         if not isinstance(item, Future | Partition):
             return item
         if i not in self._kept or self._kept[i][0] != address:
-            self._kept[i] = (address, self._submit(tasks.hold, item, role="home", address=address))
+            key = f"dboost-home-{self._token}-{uuid.uuid4().hex[:12]}"
+            self._homes[key] = f"partition {getattr(item, 'key', i)}"
+            self._release([self._kept.pop(i, ("", None))[1]])
+            self._kept[i] = (address, self._submit_quietly(item, key, address))
             if isinstance(item, Partition):
                 self.bytes_moved += item.nbytes
         return self._kept[i][1]
@@ -251,7 +260,8 @@ class DaskEngine:
                 parts = self._wait(futures, futures, name, described, start)
                 total: Sums = combine_sums(plan.rows, nodes, [sums for part in parts for sums in part])
                 return total if finish is None else finish(total, None, *finishing_args(finish_args, None))
-            wanted = self._reductions(plan, bundles, futures, nodes, name, shards, finish, finish_args)
+            wanted = self._reductions(plan, futures, nodes, name, shards, finish, finish_args)
+            described |= {str(future.key): f"the sum of shard {i}" for i, future in enumerate(wanted)}
             return self._wait(wanted, futures, name, described, start)
         finally:
             self._release([*futures, held])
@@ -259,7 +269,6 @@ class DaskEngine:
     def _reductions(
         self,
         plan: EnginePlan,
-        bundles: Sequence[Bundle],
         futures: list[Any],
         nodes: list[Node],
         name: str,
@@ -303,7 +312,8 @@ class DaskEngine:
         before = time.perf_counter()
         self.seconds["driver"] += before - start
         try:
-            results = self._watchdog.collect(wanted, futures, name, lambda key: described.get(key, f"task {key}"))
+            known = self._homes | described
+            results = self._watchdog.collect(wanted, futures, name, lambda key: known.get(key, f"task {key}"))
             for result in results:
                 if isinstance(result, tasks.Refused):
                     raise result.error
@@ -323,13 +333,11 @@ class DaskEngine:
         words = ["dboost", *([role] if role else []), name, self._token, str(self._passes), str(number)]
         return "-".join(words)
 
-    def _submit(
-        self, fn: Callable[..., Any], *args: Any, key: str | None = None, role: str = "", address: str | None = None
-    ) -> Future[Any]:
+    def _submit(self, fn: Callable[..., Any], *args: Any, key: str, address: str | None = None) -> Future[Any]:
         future: Future[Any] = self.client.submit(
             fn,
             *args,
-            key=key or f"dboost-{role}-{self._token}-{uuid.uuid4().hex[:12]}",
+            key=key,
             workers=None if address is None else [address],
             allow_other_workers=address is not None,
             retries=self._retries,
@@ -344,7 +352,12 @@ class DaskEngine:
             self.bytes_moved += size * copies
             return value
         self.bytes_moved += size * (1 + copies)
-        return self._submit(tasks.hold, value, role=f"hold-{name}", address=address)
+        return self._submit_quietly(value, f"dboost-hold-{name}-{self._token}-{uuid.uuid4().hex[:12]}", address)
+
+    def _submit_quietly(self, value: Any, key: str, address: str | None) -> Future[Any]:
+        """Submit a value as a task that returns it. Dask's advice against large graphs is to do just this."""
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
+            return self._submit(tasks.hold, value, key=key, address=address)
 
     def _cancel(self, futures: Sequence[Any]) -> None:
         # The cluster may be what failed, so nothing here may wait long or hide the first error.
@@ -360,6 +373,7 @@ class DaskEngine:
     def _forget_kept(self) -> None:
         self._release([value for _, value in self._kept.values()])
         self._kept = {}
+        self._homes = {}
 
     def close(self) -> None:
         """Release all tasks of this engine and make the workers forget its runs, as far as they can be reached."""
@@ -373,8 +387,9 @@ class DaskEngine:
         forgets: list[Future[Any]] = []
         # An error here would hide that of the fit; what is not forgotten now is pushed out by the next run.
         with suppress(TimeoutError, OSError, ClusterError):
-            for address in self._watchdog.ask(self.client.scheduler.ncores_running, 2.0):
-                forgets.append(self._submit(tasks.forget_task, sorted(self._runs), role="close", address=address))
+            for i, address in enumerate(self._watchdog.ask(self.client.scheduler.ncores_running, 2.0)):
+                key = f"dboost-close-{self._token}-{i}"
+                forgets.append(self._submit(tasks.forget_task, sorted(self._runs), key=key, address=address))
             self._watchdog.ask(lambda: self.client.gather(forgets, errors="skip", asynchronous=True), 2.0)
         self._release(forgets)
 

@@ -86,8 +86,8 @@ class Watchdog:
             raise scheduler_lost(self.client, "the client is closed")
         return asyncio.run_coroutine_threadsafe(coroutine, self.client.loop.asyncio_loop)
 
-    def ask(self, question: Callable[[], Any], timeout: float = ANSWER_TIMEOUT) -> Any:
-        """Return the answer to ``await question()``, made in the client's event loop.
+    def ask(self, question: Callable[[], Any], timeout: float | None = None) -> Any:
+        """Return the answer to ``await question()``, made in the client's event loop, within `timeout` seconds.
 
         Raises
         ------
@@ -95,12 +95,14 @@ class Watchdog:
             No answer.
         """
 
+        limit = ANSWER_TIMEOUT if timeout is None else timeout
+
         async def within() -> Any:
-            return await asyncio.wait_for(question(), timeout)
+            return await asyncio.wait_for(question(), limit)
 
         job = self._start(within())
         try:
-            return job.result(timeout + 1)
+            return job.result(limit + 1)
         except concurrent.futures.CancelledError as error:
             raise OSError("the question was cancelled") from error
         finally:

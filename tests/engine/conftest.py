@@ -58,7 +58,7 @@ def one_worker():
     """One worker with two threads, inside this process."""
     with (
         LocalCluster(
-            1, threads_per_worker=2, processes=False, dashboard_address="127.0.0.1:0", memory_limit=0
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address="127.0.0.1:0", memory_limit=0
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
@@ -71,7 +75,11 @@ def test_any_number_of_workers_gives_the_same_bits(workers, threads):
         assert same_bits(engine.map_reduce(leaves.plain, 0.1, name="plain"), expected)
     with (
         LocalCluster(
-            workers, threads_per_worker=threads, processes=False, dashboard_address="127.0.0.1:0", memory_limit=0
+            n_workers=workers,
+            threads_per_worker=threads,
+            processes=False,
+            dashboard_address="127.0.0.1:0",
+            memory_limit=0,
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
         DaskEngine(client) as engine,
@@ -218,3 +226,19 @@ def test_local_forgets_at_the_end():
         engine.map_reduce(leaves.plain, 1.0, name="plain")
         assert len(store) == 4
     assert len(store) == 0
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_local_obeys_an_interrupt(threads, tmp_path):
+    marks = tmp_path / "marks"
+    timer = threading.Thread(target=lambda: (wait_until(marks.exists), os.kill(os.getpid(), signal.SIGINT)))
+    with LocalEngine(threads) as engine:
+        engine.set_plan(*leaves.make_specs([5] * 200), "run")
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            engine.map_reduce(leaves.slow, 0.1, str(marks), name="slow")
+        timer.join()
+        count = len(marks.read_text().splitlines())
+        assert count < 50
+        assert engine.map_reduce(leaves.plain, 1.0, name="plain").add["rows"] == 1000
+        assert len(marks.read_text().splitlines()) == count

@@ -235,22 +235,18 @@ def test_a_restart_by_someone_else_is_an_error(engine, two_processes, tmp_path):
     marks = tmp_path / "marks"
     engine.set_plan(*leaves.make_specs([5] * 40), "run")
 
-    def cancel():
+    def restart():
         wait_until(marks.exists)
-        futures = [f for k, f in _futures(two_processes).items() if "slow" in k]
-        two_processes.cancel(futures, force=True)
+        with Client(two_processes.scheduler.address, set_as_default=False) as other:
+            other.restart(wait_for_workers=False)
 
-    thread = threading.Thread(target=cancel)
+    thread = threading.Thread(target=restart)
     thread.start()
     with pytest.raises(ClusterError, match="cancelled from outside"):
         engine.map_reduce(leaves.slow, 0.1, str(marks), name="slow")
     thread.join()
-
-
-def _futures(client):
-    from distributed import Future
-
-    return {str(k): Future(k, client) for k in list(client.futures)}
+    engine.set_plan(*leaves.make_specs(ROWS), "run")
+    assert same_bits(engine.map_reduce(leaves.plain, 1.0, name="plain"), undisturbed(leaves.plain, 1.0))
 
 
 def test_a_silent_worker_is_named_and_then_ends_the_run(two_processes, tmp_path):
@@ -281,6 +277,7 @@ def test_a_silent_worker_is_named_and_then_ends_the_run(two_processes, tmp_path)
         assert address in str(caught.value) and "silent" in str(caught.value)
 
 
+@pytest.mark.filterwarnings("ignore:pass 'slow'")
 def test_long_tasks_that_make_progress_do_not_stall(two_processes, tmp_path):
     with DaskEngine(two_processes, silent_timeout=2, stall_timeout=3.5) as engine:
         engine.set_plan(*leaves.make_specs([5] * 12), "run")
@@ -384,7 +381,8 @@ def test_a_killed_scheduler_ends_the_run_in_seconds(outside, tmp_path):
     assert time.monotonic() - start < 3
 
 
-def test_a_frozen_scheduler_ends_the_run(outside, tmp_path):
+def test_a_frozen_scheduler_ends_the_run(outside, tmp_path, monkeypatch):
+    monkeypatch.setattr("dboost.engine.watchdog.ANSWER_TIMEOUT", 1.0)
     client, scheduler, _ = outside
     marks = tmp_path / "marks"
     engine = DaskEngine(client, no_worker_timeout=2)
@@ -395,9 +393,9 @@ def test_a_frozen_scheduler_ends_the_run(outside, tmp_path):
     thread.start()
     start = time.monotonic()
     try:
-        with pytest.raises(ClusterError, match="lost the scheduler.*no answer"):
+        with pytest.raises(ClusterError, match=r"lost the scheduler.*no answer"):
             engine.map_reduce(leaves.slow, 0.5, str(marks), name="slow")
-        assert time.monotonic() - start < 25
+        assert time.monotonic() - start < 12
         engine.close()
     finally:
         thread.join()
