@@ -21,19 +21,13 @@ import numpy as np
 from dboost.data.budget import memory_budget
 from dboost.data.labels import LabelStats
 from dboost.data.manifest import Manifest
+from dboost.data.mapper import InProcess, Mapper
 from dboost.data.memory import BLOCK_COST
 from dboost.data.parquet import ParquetData
 from dboost.data.parquet_block import ParquetBlock, block_width, scan_block
 from dboost.data.parquet_read import NUMBERS, FileInfo, Layout, inspect_file
-from dboost.data.plan import Mapper, Plan, class_counts, class_list, class_weights, n_outputs, plan_coder
+from dboost.data.plan import Plan, class_counts, class_list, class_weights, n_outputs, plan_coder
 from dboost.errors import DataError, DboostWarning, UsageError
-
-
-class _InProcess:
-    """Maps in this process, for uses without an engine."""
-
-    def map(self, fn: Any, items: Sequence[Any], *args: Any, name: str) -> list[Any]:
-        return [fn(item, *args) for item in items]
 
 
 def plan_parquet(data: ParquetData, *, task: str, classes: Any, class_weight: Any, engine: Mapper) -> Plan:
@@ -89,7 +83,7 @@ def plan_blocks(
     data: ParquetData, *, engine: Mapper | None, n_features: int | None, labels: bool = False
 ) -> tuple[list[ParquetBlock], list[FileInfo], Manifest | None]:
     """Read all footers, compare them, and cut the row groups into blocks (labels not yet read)."""
-    mapper: Mapper = _InProcess() if engine is None else engine
+    mapper: Mapper = InProcess() if engine is None else engine
     files, manifest, split = data.resolve()
     infos: list[FileInfo] = mapper.map(inspect_file, files, name="read-footers")
     if manifest is not None and split is not None:
