@@ -1,6 +1,6 @@
 """How much decoded data may stay in memory.
 
-Covers: the budget of an engine that states one, else half of the memory of this machine or container.
+Covers: the budget an engine states, else a part of the memory of the workers, or of this machine or container.
 Does not cover: who evicts what (the engine's cache does).
 """
 
@@ -13,10 +13,20 @@ _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 
 
 def memory_budget(engine: Any) -> int:
-    """Bytes of decoded partitions that fit; `engine.memory_budget` where the engine has one."""
+    """Bytes of decoded partitions that fit.
+
+    `engine.memory_budget` where the engine has one; 40 % of the workers' limits where it has a Dask client and they
+    have limits; else half of the memory here.
+    """
     stated = getattr(engine, "memory_budget", None)
     if stated is not None:
         return int(stated)
+    client = getattr(engine, "client", None)
+    if client is not None:
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        limits = [int(worker.get("memory_limit") or 0) for worker in workers]
+        if limits and all(limits):
+            return sum(limits) * 2 // 5
     import psutil
 
     total = int(psutil.virtual_memory().total)

@@ -193,9 +193,9 @@ def _plan(
             raise UsageError("no split is named 'train'", hint="the vocabulary is learned from the split 'train'")
         learned = str(sources[0][0])
     infos: list[tuple[str | None, FileInfo]] = []
-    for name, where in sources:
+    for owner, where in sources:
         found = mapper.map(inspect_file, ParquetData(where).files(), name="read-footers")
-        infos.extend((name, info) for info in found)
+        infos.extend((owner, info) for info in found)
     kinds = _check_columns([info for _, info in infos], how)
     return _cut(infos), kinds, learned
 
@@ -240,10 +240,10 @@ def _cut(infos: Sequence[tuple[str | None, FileInfo]]) -> list[TextChunk]:
             chunks.append(TextChunk(len(chunks), tuple(spans), current))
         spans, rows = [], 0
 
-    for split, info in infos:
-        if split != current:
+    for owner, info in infos:
+        if owner != current:
             close()
-            current = split
+            current = owner
         for group, n in enumerate(info.rows):
             if n == 0:
                 continue
