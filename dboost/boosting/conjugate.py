@@ -1,0 +1,92 @@
+"""Conjugate gradients on the settled support, with the curvature of all examples.
+
+Where the support does not change the penalty is smooth, and the step solves (H + penalty's Hessian) d = -gradient on
+the face of the penalty through W (``penalties``: the entries, or common sizes of tied entries, that may move). Each
+product with H is one pass over the active columns, or none where the driver holds all examples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.boosting.problem import Iterate, Problem
+
+Array = NDArray[np.float64]
+# (V, v) -> (X_A'H(X_A V + 1 v'), 1'H(X_A V + 1 v'))
+Product = Callable[[Array, Array], tuple[Array, Array]]
+
+_MAX_PRODUCTS = 30
+_RESIDUAL = 0.05
+
+
+def conjugate_step(
+    problem: Problem, at: Iterate, strength: Array, diagonal: Array, product: Product
+) -> tuple[Array, Array, float]:
+    """One inexact Newton step on the support.
+
+    Parameters
+    ----------
+    strength : float64 array, shape (a,)
+        lam_j of the active rows.
+    diagonal : float64 array, shape (a or a + 1, k)
+        Diagonal of the curvature, the intercept last; preconditions.
+    product : callable
+        Products with the Hessian at the model.
+
+    Returns
+    -------
+    W : float64 array, shape (a, k)
+        New rows, entries that would have left the face pulled back to it.
+    d : float64 array, shape (k,)
+        Step of the intercept.
+    slope : float
+        Decrease that the gradient promises for the unit step (sum of gradient times step).
+    """
+    a, k = at.W.shape
+    face = problem.penalty.face(at.W)
+    size = face.dim
+
+    def join(rows: Array, bias: Array) -> Array:
+        return np.concatenate([face.restrict(rows), bias]) if problem.fit_intercept else face.restrict(rows)
+
+    def rows_of(v: Array) -> Array:
+        return np.asarray(face.expand(v[:size]))
+
+    def bias_of(v: Array) -> Array:
+        return v[size:] if problem.fit_intercept else np.zeros(k)
+
+    gradient = -join(at.G, at.bias)
+    gradient[:size] += face.gradient(strength)
+    # the sign makes the entries of a tied size add up instead of cancelling
+    sign = np.where(at.W < 0.0, -1.0, 1.0)
+    scale = np.abs(join(diagonal[:a] * sign, diagonal[a] if problem.fit_intercept else np.zeros(k)))
+    scale = np.maximum(scale, 1e-10 * max(float(scale.max(initial=0.0)), 1e-300))
+
+    x = np.zeros_like(gradient)
+    residual = -gradient
+    z = residual / scale
+    p = z.copy()
+    rz = float(residual @ z)
+    start = rz
+    for _ in range(_MAX_PRODUCTS):
+        if not rz > 0.0:
+            break
+        rows, bias = product(rows_of(p), bias_of(p))
+        q = join(rows, bias)
+        q[:size] += face.hessian(p[:size], strength)
+        curvature = float(p @ q)
+        if not curvature > 0.0:
+            break
+        step = rz / curvature
+        x += step * p
+        residual -= step * q
+        z = residual / scale
+        new = float(residual @ z)
+        if new <= _RESIDUAL * _RESIDUAL * start:
+            break
+        p = z + (new / rz) * p
+        rz = new
+    return np.asarray(face.retract(at.W, x[:size])), bias_of(x), -float(gradient @ x)

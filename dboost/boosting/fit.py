@@ -1,0 +1,238 @@
+"""Fit one model, or a path of models, to planned data on an engine.
+
+Covers: checks of the settings, alpha_max, warm starts, the result with its certificate. Does not cover: inputs and
+labels (``dboost.data``), scikit-learn's conventions (``dboost.estimators``), files.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dboost.boosting.loop import Loop
+from dboost.boosting.problem import Problem, Score
+from dboost.boosting.rowwise import SELECTIONS
+from dboost.boosting.state import FitResult, FitSettings, FitState
+from dboost.errors import ConvergenceWarning, UsageError
+from dboost.losses import get_loss
+from dboost.penalties import get_penalty
+
+UPDATES = ("newton", "gradboost", "adaboost")
+AUTO_ALPHA = 0.05
+
+Callback = Callable[[dict[str, Any], FitState], "bool | None"]
+
+
+def check_settings(settings: FitSettings) -> None:
+    """Refuse settings that have no meaning, before any data is read.
+
+    Raises
+    ------
+    UsageError
+        Names the parameter, what was found and what is expected.
+    """
+    get_loss(settings.loss)
+    penalty = get_penalty(settings.penalty)
+    alpha = settings.alpha
+    if alpha != "auto":
+        if isinstance(alpha, (str, bool)) or not isinstance(alpha, (int, float, np.number)):
+            raise UsageError(f"alpha must be a number >= 0 or 'auto', got {alpha!r}")
+        if not math.isfinite(float(alpha)) or float(alpha) < 0.0:
+            raise UsageError(f"alpha must be finite and >= 0, got {alpha!r}")
+        if penalty.name == "none" and float(alpha) > 0.0:
+            raise UsageError(f"penalty 'none' has no strength, but alpha is {alpha!r}", hint="leave alpha at 'auto'")
+        if penalty.name != "none" and float(alpha) == 0.0:
+            raise UsageError(f"alpha is 0, which switches penalty {penalty.name!r} off", hint="use penalty='none'")
+    if settings.update not in UPDATES:
+        raise UsageError(f"unknown update {settings.update!r}", hint=f"known updates: {', '.join(UPDATES)}")
+    if settings.select not in SELECTIONS:
+        raise UsageError(f"unknown select {settings.select!r}", hint=f"known selections: {', '.join(SELECTIONS)}")
+    if settings.curvature not in ("newton", "gram"):
+        raise UsageError(f"curvature must be 'newton' or 'gram', got {settings.curvature!r}")
+    _check_integer("rows_per_round", settings.rows_per_round, 1, optional=True)
+    _check_integer("max_rounds", settings.max_rounds, 1)
+    _check_integer("max_active_rows", settings.max_active_rows, 0, optional=True)
+    if isinstance(settings.tol, (str, bool)) or not math.isfinite(float(settings.tol)) or float(settings.tol) < 0.0:
+        raise UsageError(f"tol must be a finite number >= 0, got {settings.tol!r}")
+
+
+def _check_integer(name: str, value: Any, least: int, optional: bool = False) -> None:
+    if value is None and optional:
+        return
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise UsageError(f"{name} must be an integer >= {least}{' or None' if optional else ''}, got {value!r}")
+
+
+class Fitting:
+    """Data, engine and loss of a fit: the part that all strengths of a path share.
+
+    Parameters
+    ----------
+    plan : Plan
+        Planned data (``dboost.data.plan``).
+    engine : Engine
+        Where the passes run.
+    settings : FitSettings
+        What is asked; `alpha` may change between calls of `fit`.
+    """
+
+    def __init__(self, plan: Any, engine: Any, settings: FitSettings) -> None:
+        check_settings(settings)
+        self.plan = plan
+        self.settings = settings
+        run_id = uuid.uuid4().hex[:12]
+        engine.set_plan(plan.items, plan.rows, run_id)
+        self.problem = Problem(
+            engine,
+            settings.loss,
+            get_penalty(settings.penalty),
+            plan.n_features,
+            plan.n_outputs,
+            settings.fit_intercept,
+            run_id,
+            exponential=settings.update == "adaboost",
+        )
+        if settings.standardize:
+            deviation = self.problem.statistics.deviation
+            # a constant column cannot be brought to unit scale: it never enters
+            self.problem.lam_weight = np.where(deviation > 0.0, deviation, np.inf)
+        self._null: Score | None = None
+
+    def null(self) -> Score:
+        """Scoring pass at the null model, done once: its norms give alpha_max and bound the repair of dual points."""
+        if self._null is None:
+            self._null = self.problem.score(self.problem.null(), None, self.problem.lam_weight, 0)
+        return self._null
+
+    def alpha_max(self) -> float:
+        """Smallest alpha at which every weight is zero: max_j ||G_j||_* / sum_i s_i at the null model."""
+        if self.problem.penalty.name == "none":
+            return math.nan
+        norms = self.null().norms / self.problem.lam_weight
+        return float(np.max(norms, initial=0.0)) / self.problem.statistics.weight
+
+    def fit(
+        self, alpha: float | str, start: FitResult | None = None, callback: Callback | None = None, resume: Any = None
+    ) -> FitResult:
+        """Fit at one strength.
+
+        Parameters
+        ----------
+        alpha : float or "auto"
+            Strength on the mean loss.
+        start : FitResult, optional
+            Warm start.
+        callback : callable, optional
+            Called with each round's record and the state after it; a true result stops the fit.
+        resume : FitState, optional
+            Goes on from a state of the same fit, with the same bits as if it had never stopped.
+        """
+        problem, settings = self.problem, self.settings
+        before = problem.passes
+        largest = self.alpha_max()
+        if problem.penalty.name == "none":
+            strength = 0.0
+        else:
+            strength = AUTO_ALPHA * largest if alpha == "auto" else float(alpha)
+        lam = strength * problem.statistics.weight
+        lam_max = largest * problem.statistics.weight
+        loop = Loop(problem, replace(settings, alpha=strength), lam, self.null(), self.plan.n_rows)
+        state = resume if resume is not None else self._start(start, lam, lam_max, problem.passes - before)
+        done, reason = loop.run(state, callback_or_go_on(callback))
+        weight = problem.statistics.weight
+        if not loop.certified:
+            done = replace(done, gap=math.nan)
+        return FitResult(
+            active=done.active,
+            W=done.W,
+            intercept=done.intercept,
+            objective=done.objective / weight,
+            lower_bound=done.lower_bound / weight if loop.certified else math.nan,
+            gap=done.gap,
+            stop_reason=reason,
+            n_iter=done.round,
+            passes=done.passes,
+            alpha=strength,
+            alpha_max=largest,
+            history=[dict(r) for r in done.history],
+            trace=np.array(loop.trace).reshape(-1, 3),
+            state=done,
+        )
+
+    def _start(self, start: FitResult | None, lam: float, lam_max: float, passes: int) -> FitState:
+        if start is not None:
+            return FitState(start.active, start.W, start.intercept, lam, passes=passes)
+        null = self.problem.null()
+        approach = self.settings.update == "newton" and math.isfinite(lam_max)
+        return FitState(null.active, null.W, null.intercept, max(lam, lam_max) if approach else lam, passes=passes)
+
+
+def callback_or_go_on(callback: Callback | None) -> Callable[[dict[str, Any], FitState], bool]:
+    """The callback as a plain predicate."""
+    if callback is None:
+        return lambda record, state: False
+    return lambda record, state: bool(callback(record, state))
+
+
+def fit(
+    plan: Any,
+    engine: Any,
+    settings: FitSettings,
+    start: FitResult | None = None,
+    callback: Callback | None = None,
+    resume: FitState | None = None,
+) -> FitResult:
+    """Fit one model; see ``Fitting.fit``. Warns when the certified gap is above ``settings.tol`` at the end."""
+    result = Fitting(plan, engine, settings).fit(settings.alpha, start, callback, resume)
+    warn_if_open(result, settings)
+    return result
+
+
+def warn_if_open(result: FitResult, settings: FitSettings) -> None:
+    """Warn with the gap reached when a fit ended without reaching `tol`."""
+    if result.stop_reason in ("tol", "gradient", "callback"):
+        return
+    warnings.warn(
+        f"the fit stopped ({result.stop_reason}) at a certified relative gap of {result.gap:.2g}, "
+        f"above tol={settings.tol:g}, after {result.n_iter} rounds",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
+
+
+def path(
+    plan: Any,
+    engine: Any,
+    settings: FitSettings,
+    alphas: Sequence[float] | None = None,
+    n_alphas: int = 50,
+    eps: float = 1e-2,
+    callback: Callback | None = None,
+) -> list[FitResult]:
+    """Fit a decreasing sequence of strengths, each from the last (math notes, section 8 (iv)).
+
+    Parameters
+    ----------
+    alphas : sequence of float, optional
+        Strengths; sorted downwards. By default `n_alphas` values, geometric from alpha_max to `eps` alpha_max.
+    """
+    fitting = Fitting(plan, engine, settings)
+    largest = fitting.alpha_max()
+    if alphas is None:
+        alphas = largest * np.geomspace(1.0, eps, n_alphas)
+    results: list[FitResult] = []
+    for alpha in sorted((float(a) for a in alphas), reverse=True):
+        check_settings(replace(settings, alpha=alpha))
+        result = fitting.fit(alpha, results[-1] if results else None, callback)
+        warn_if_open(result, replace(settings, alpha=alpha))
+        results.append(result)
+    return results
+
+
+__all__ = ["FitResult", "FitSettings", "FitState", "Fitting", "check_settings", "fit", "path"]

@@ -1,0 +1,286 @@
+"""The totally corrective loop (math notes, section 7): score all rows, add the best, re-solve, prune, certify, stop.
+
+    repeat
+      full scoring pass -> L, ||G_j||_*, scores, certificate
+      if the certified gap is at most tol: stop
+      A = support + the best rows that violate optimality
+      inner solve on A until its restricted gap is a tenth of the full one
+      A = {j : W_j != 0}                                     (back-pruning, exact zeros only)
+
+The Newton update approaches the final strength through a geometric sequence of strengths from alpha_max, one step at
+each: fewer rows enter too early and fewer steps are rejected.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.boosting.certificate import dual_bound, one_pass_gap, screened
+from dboost.boosting.gram import AcceleratedGram
+from dboost.boosting.newton import NewtonSteps, Step, pruned
+from dboost.boosting.problem import Iterate, Problem, Score
+from dboost.boosting.rowwise import RowwiseSteps
+from dboost.boosting.state import FitSettings, FitState
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+_CONTINUATION = 0.5
+_FIRST_ROWS = 200
+_INNER_SHARE = 0.1
+_MAX_NEWTON_STEPS = 12
+_MAX_SWEEPS = 100_000
+_STALLED_ROUNDS = 6
+_STALLED_GAP = 1e-6
+
+
+class Loop:
+    """Rounds of one fit at one final strength.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem, its passes counted.
+    settings : FitSettings
+        What was asked.
+    lam : float
+        Final strength of the penalty, sum form.
+    null : Score
+        Scoring pass at the null model: its norms bound the repair of the dual point.
+    n_rows : int
+        Number of examples.
+    """
+
+    def __init__(self, problem: Problem, settings: FitSettings, lam: float, null: Score, n_rows: int) -> None:
+        self.problem = problem
+        self.settings = settings
+        self.lam = lam
+        self.null = null
+        self.n_rows = n_rows
+        self.weight = problem.statistics.weight
+        self.certified = problem.penalty.name != "none"
+        self.trace: list[tuple[float, float, float]] = []
+        self._started = time.perf_counter()
+
+    # ---- one round -------------------------------------------------------------------------------------------------
+
+    def run(self, state: FitState, callback: Callable[[dict[str, Any], FitState], bool]) -> tuple[FitState, str]:
+        """Rounds until a reason to stop; `callback` sees each record and the state after it, and may stop the fit.
+
+        Returns
+        -------
+        state : FitState
+            After the last round.
+        reason : str
+            Why it stopped.
+        """
+        while True:
+            state, reason = self.advance(state)
+            if callback(dict(state.history[-1]), state):
+                return state, reason or "callback"
+            if reason:
+                return state, reason
+            if state.round >= self.settings.max_rounds:
+                return self._final(state), "max_rounds"
+
+    def advance(self, state: FitState) -> tuple[FitState, str]:
+        """One round: state in, state out, and the reason to stop if there is one."""
+        started = time.perf_counter()
+        problem = self.problem
+        entering_passes = problem.passes
+        score = self._score(state)
+        at = score.iterate
+        state = self._certify(state, score)
+        if state.gap <= self.settings.tol:
+            return self._recorded(state, at, 0, 0, None, started, entering_passes), "tol"
+        lam = max(self.lam, state.lam * _CONTINUATION) if self.settings.update == "newton" else self.lam
+        widened, added = self._widen(at, score, state)
+        solved, step = self._solve(widened, lam, state, score)
+        after = pruned(solved)
+        dropped = widened.active.shape[0] - after.active.shape[0]
+        at_limit = self._budget() is not None and after.active.shape[0] >= (self._budget() or 0)
+        state = replace(
+            state,
+            active=after.active,
+            W=after.W,
+            intercept=after.intercept,
+            lam=lam,
+            memory=self._memory,
+        )
+        state = self._recorded(state, after, added, dropped, step, started, entering_passes)
+        return state, self._reason(state, step, added, at_limit, at, after)
+
+    def _reason(
+        self, state: FitState, step: Step, added: int, at_limit: bool, before: Iterate, after: Iterate
+    ) -> str:
+        if state.lam > self.lam:
+            return ""
+        value = self.problem.objective(after, self.lam)
+        if not self.certified and step.promised <= 0.1 * self.settings.tol * value:
+            return "gradient"
+        if at_limit and added == 0 and step.promised <= 0.1 * self.settings.tol * value:
+            return "max_active_rows"
+        stuck = step.length == 0.0 and np.array_equal(before.active, after.active)
+        if stuck and np.array_equal(before.W, after.W) and np.array_equal(before.intercept, after.intercept):
+            return "precision"
+        # rounding moves the model without improving its certificate
+        recent = [r["gap"] for r in state.history[-_STALLED_ROUNDS:] if r["alpha"] <= self.lam / self.weight]
+        if len(recent) == _STALLED_ROUNDS and recent[-1] <= _STALLED_GAP and min(recent) >= 0.9 * recent[0]:
+            return "precision"
+        return ""
+
+    def _score(self, state: FitState) -> Score:
+        """Full scoring pass at the state's model."""
+        at = self.problem.null()
+        at = replace(at, active=state.active, W=state.W, intercept=state.intercept)
+        lam = max(self.lam, state.lam * _CONTINUATION) * self.problem.lam_weight
+        return self.problem.score(at, state.candidates, lam, self._take(state.active.shape[0]))
+
+    def _certify(self, state: FitState, score: Score) -> FitState:
+        """Gap at the final strength, the better of all lower bounds so far, and the candidates that remain."""
+        problem = self.problem
+        at = score.iterate
+        value = problem.objective(at, self.lam)
+        self._mark(at)
+        if not self.certified:
+            return replace(state, objective=value, gap=np.inf)
+        if state.lam * _CONTINUATION > self.lam:
+            return replace(state, objective=value)
+        lam_row = self.lam * problem.lam_weight[score.candidates]
+        bound = dual_bound(problem, score, self.null.norms, lam_row)
+        lower = max(state.lower_bound, bound.value)
+        candidates = score.candidates
+        keep = screened(problem, score, bound, value - bound.value, lam_row)
+        keep |= np.isin(candidates, at.active, assume_unique=True)
+        if not keep.all():
+            candidates = candidates[keep]
+        gap = max(0.0, value - lower) / max(abs(value), np.finfo(float).tiny)
+        return replace(state, objective=value, gap=gap, lower_bound=lower, candidates=candidates)
+
+    def _final(self, state: FitState) -> FitState:
+        """Certificate of the last model, when the rounds ran out."""
+        return self._certify(replace(state, lam=self.lam), self._score(replace(state, lam=self.lam)))
+
+    # ---- which rows ------------------------------------------------------------------------------------------------
+
+    def _budget(self) -> int | None:
+        return self.settings.max_active_rows
+
+    def _take(self, n_active: int) -> int:
+        """How many new rows a round may add."""
+        asked = self.settings.rows_per_round
+        if asked is None:
+            free = self.settings.update == "newton" and self.certified
+            asked = max(_FIRST_ROWS, n_active) if free else self.problem.n
+        if self._budget() is not None:
+            asked = min(asked, max(0, (self._budget() or 0) - n_active))
+        return asked
+
+    def _widen(self, at: Iterate, score: Score, state: FitState) -> tuple[Iterate, int]:
+        """The model with the best violating rows added at zero."""
+        new, G = score.best, score.best_G
+        fresh = self._take(at.active.shape[0])
+        new, G = new[:fresh], G[:fresh]
+        active = np.concatenate([at.active, new])
+        order = np.argsort(active, kind="stable")
+        W = np.concatenate([at.W, np.zeros((new.shape[0], self.problem.k))])
+        sums = np.concatenate([at.G, G])
+        return replace(at, active=active[order], W=W[order], G=sums[order]), int(new.shape[0])
+
+    # ---- inner solve -----------------------------------------------------------------------------------------------
+
+    def _solve(self, at: Iterate, lam: float, state: FitState, score: Score) -> tuple[Iterate, Step]:
+        settings, problem = self.settings, self.problem
+        self._memory = state.memory
+        value = problem.objective(at, lam)
+        gap = state.gap if np.isfinite(state.gap) else 1.0
+        target = max(0.3 * settings.tol, _INNER_SHARE * gap) * value
+        if settings.update != "newton":
+            return self._sweeps(at, lam, target, state.round)
+        if settings.curvature == "gram":
+            accelerated = AcceleratedGram(problem)
+            return self._gram_steps(accelerated, at, lam, target)
+        steps = NewtonSteps(problem, at.active, self.n_rows, settings.sample, settings.random_state, state.memory)
+        limit = 1 if lam > self.lam else _MAX_NEWTON_STEPS
+        step = Step("descent", 0.0, 0.0)
+        for _ in range(limit):
+            at, step = steps.step(at, lam, lam <= self.lam)
+            self._mark(at)
+            if step.length == 0.0 or self._restricted_gap(at, lam, step) <= target:
+                break
+        self._memory = steps.memory
+        return at, step
+
+    def _sweeps(self, at: Iterate, lam: float, target: float, round_: int) -> tuple[Iterate, Step]:
+        rng = np.random.Generator(np.random.Philox(key=[self.settings.random_state, round_]))
+        steps = RowwiseSteps(self.problem, at.active, self.settings.select, rng)
+        step = Step(self.settings.select, 0.0, 0.0)
+        for _ in range(_MAX_SWEEPS):
+            before = self.problem.objective(at, lam) if np.isfinite(at.loss) else np.inf
+            at = steps.sweep(at, lam)
+            gained = before - self.problem.objective(at, lam)
+            self._mark(at)
+            step = Step(self.settings.select, 1.0 if gained > 0.0 else 0.0, gained)
+            if step.length == 0.0 or self._restricted_gap(at, lam, step) <= target:
+                break
+        return at, step
+
+    def _gram_steps(self, steps: AcceleratedGram, at: Iterate, lam: float, target: float) -> tuple[Iterate, Step]:
+        step = Step("gram", 0.0, 0.0)
+        for _ in range(1 if lam > self.lam else _MAX_SWEEPS):
+            before = self.problem.objective(at, lam)
+            at = steps.step(at, lam)
+            gained = before - self.problem.objective(at, lam)
+            self._mark(at)
+            step = Step("gram", 1.0 if gained > 0.0 else 0.0, gained)
+            if step.length == 0.0 or self._restricted_gap(at, lam, step) <= target:
+                break
+        return at, step
+
+    def _restricted_gap(self, at: Iterate, lam: float, step: Step) -> float:
+        """Gap of the problem restricted to the rows of A, without another pass."""
+        if not self.certified:
+            return step.promised
+        norms = self.problem.penalty.dual_norm(at.G)
+        lam_row = lam * self.problem.lam_weight[at.active]
+        # the intercept's own residual has no dual scaling; its size is its share of the gap
+        slack = float(np.sum(np.abs(at.bias)))
+        return one_pass_gap(self.problem, at, norms, lam_row, lam) + slack
+
+    # ---- records ---------------------------------------------------------------------------------------------------
+
+    def _mark(self, at: Iterate) -> None:
+        value = self.problem.objective(at, self.lam) / self.weight
+        self.trace.append((float(self.problem.passes), time.perf_counter() - self._started, value))
+
+    def _recorded(
+        self, state: FitState, at: Iterate, added: int, dropped: int, step: Step | None, started: float, passes: int
+    ) -> FitState:
+        weight = self.weight
+        done = self.problem.passes - passes
+        record = {
+            "round": state.round + 1,
+            "objective": state.objective / weight,
+            "gap": state.gap if np.isfinite(state.gap) else float("nan"),
+            "lower_bound": state.lower_bound / weight if np.isfinite(state.lower_bound) else float("nan"),
+            "alpha": (state.lam if step is not None else self.lam) / weight,
+            "rows_in": added,
+            "rows_out": dropped,
+            "active_rows": int(at.active.shape[0]),
+            "entries": int(np.count_nonzero(at.W)),
+            "candidates": self.problem.n if state.candidates is None else int(state.candidates.shape[0]),
+            "step": step.kind if step is not None else "certificate",
+            "length": step.length if step is not None else 0.0,
+            "passes": state.passes + done,
+            "seconds": time.perf_counter() - started,
+            "bytes_moved": int(self.problem.engine.bytes_moved),
+        }
+        return replace(
+            state, round=state.round + 1, passes=state.passes + done, history=(*state.history, record)
+        )

@@ -1,0 +1,270 @@
+"""The Newton step: a block of rows at once, with the exact curvature of the loss.
+
+One step minimises, over the rows A and the intercept,
+
+    -<G, D> + 1/2 sum_i z_i' H_i z_i + sum_j lam_j omega(W_j + D_j),     z = X_A D,
+
+by block descent on the driver, on all examples or a random sample of them, and is accepted only if the objective falls
+(math notes, section 8; the step grid spends one more pass when the full step fails). Once the support has settled the
+penalty is smooth along it, and conjugate gradients with the curvature of all examples take over. If no step of the
+model helps, the Gram bound is minimised instead, which cannot fail.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.boosting.conjugate import Product, conjugate_step
+from dboost.boosting.gram import GramSteps
+from dboost.boosting.problem import Iterate, Problem
+from dboost.compiled import columns, descent, fused
+
+Array = NDArray[np.float64]
+
+_ARMIJO = 1e-4
+_GRID = np.array([0.5, 0.25, 0.1, 0.03, 0.01])
+_MAX_SWEEPS = 50
+_MANY_SWEEPS = 10
+_SETTLED_SHARE = 0.1
+# The sample is everything while the margins are at most this many numbers, or the examples few for each row.
+_SMALL = 1_000_000
+_EXAMPLES_PER_ROW = 20
+_SHARE = 0.1
+_SAMPLE_NUMBERS = 10_000_000
+# Sums of the objective carry about this relative error: a step that promises less is judged by its promise, not by it.
+_ROUNDING = 1e-14
+# A promise below this share of the objective is itself rounding.
+_OPTIMAL = 1e-22
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a step leaves to the next; part of the state of a fit.
+
+    Parameters
+    ----------
+    draws : int
+        Random draws so far: they seed the samples and the order of the blocks.
+    slow : int
+        Steps in a row whose descent took more than ten sweeps, the sign of bad conditioning.
+    settled : bool
+        Whether the last step was full and hardly changed the support.
+    """
+
+    draws: int = 0
+    slow: int = 0
+    settled: bool = False
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a step did.
+
+    Parameters
+    ----------
+    kind : str
+        "descent", "conjugate" or "gram".
+    length : float
+        Step length accepted; 0 when no step helped, or the model is optimal to rounding.
+    promised : float
+        Decrease of the linearised loss plus penalty over the full step: zero exactly at the optimum.
+    """
+
+    kind: str
+    length: float
+    promised: float
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Rows of X_A on the driver, by row and by column, with labels and weights that sum to the whole."""
+
+    by_row: tuple[NDArray[Any], ...]
+    by_column: tuple[NDArray[Any], ...]
+    target: Any
+    weight: Array
+    whole: bool
+
+
+class NewtonSteps:
+    """Newton steps on a fixed set of rows.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    active : int64 array
+        The rows A.
+    n_rows : int
+        Number of examples.
+    sample : "auto" or float
+        Share of the examples whose curvature the block descent uses; "auto" chooses by size.
+    seed : int
+        Seed of the samples and of the order of the blocks.
+    memory : Memory
+        What earlier steps left.
+    """
+
+    def __init__(
+        self, problem: Problem, active: NDArray[np.int64], n_rows: int, sample: str | float, seed: int, memory: Memory
+    ) -> None:
+        self.problem = problem
+        self.seed = seed
+        self.memory = memory
+        self.gram = GramSteps(problem)
+        share = self._share(n_rows, active.shape[0]) if sample == "auto" else float(sample)
+        self._sample = self._draw(active, share)
+
+    def _share(self, m: int, n_active: int) -> float:
+        k = self.problem.k
+        if m * k <= _SMALL or m <= _EXAMPLES_PER_ROW * n_active:
+            wanted = float(m)
+        else:
+            wanted = max(_SHARE * m, _EXAMPLES_PER_ROW * n_active, _SMALL / k)
+        return min(1.0, wanted / m, _SAMPLE_NUMBERS / (m * k))
+
+    def _seed(self) -> int:
+        self.memory = replace(self.memory, draws=self.memory.draws + 1)
+        return self.seed * 1_000_003 + self.memory.draws
+
+    def _draw(self, active: NDArray[np.int64], share: float) -> _Sample:
+        parts = self.problem.sample(active, share, self._seed())
+        pointer = np.concatenate([[0], np.cumsum(np.concatenate([p[0] for p in parts]))]).astype(np.int64)
+        slots = np.concatenate([p[1] for p in parts])
+        values = np.concatenate([p[2] for p in parts]).astype(np.float32)
+        weight = np.concatenate([p[4] for p in parts])
+        drawn = float(weight.sum())
+        if share < 1.0 and drawn > 0.0:
+            weight = weight * (self.problem.statistics.weight / drawn)
+        by_row = (pointer, slots, values)
+        return _Sample(
+            by_row=by_row,
+            by_column=columns.transpose(*by_row, active.shape[0]),
+            target=self.problem.loss.target(np.concatenate([p[3] for p in parts])),
+            weight=weight,
+            whole=share >= 1.0,
+        )
+
+    def step(self, at: Iterate, lam: float, final: bool) -> tuple[Iterate, Step]:
+        """Take one step; the objective of the result is never above that of `at`.
+
+        Parameters
+        ----------
+        at : Iterate
+            The model with its sums.
+        lam : float
+            Strength of the penalty.
+        final : bool
+            Whether `lam` is the final strength, so that conjugate gradients may be worth their passes.
+        """
+        h, rank_one, diagonal = self._curvature(at)
+        value = self.problem.objective(at, lam)
+        ill = self.memory.slow >= 2 or not self._sample.whole
+        if final and self.memory.settled and ill:
+            moved = self._conjugate(at, lam, h, rank_one, diagonal, value)
+            if moved is not None:
+                return moved
+        D, d, sweeps = self._descend(at, lam, h, rank_one, diagonal)
+        result, step = self._accept(at, lam, D, d, value)
+        after = _support(result.W)
+        changed = np.count_nonzero(_support(at.W) != after)
+        self.memory = replace(
+            self.memory,
+            slow=self.memory.slow + 1 if sweeps > _MANY_SWEEPS else 0,
+            settled=step.length == 1.0 and changed <= _SETTLED_SHARE * max(1, np.count_nonzero(after)),
+        )
+        return result, step
+
+    def _curvature(self, at: Iterate) -> tuple[NDArray[np.float32], Array, Array]:
+        """Hessian of every sampled example at the model, and the diagonal of the row models."""
+        sample, k = self._sample, self.problem.k
+        m = sample.weight.shape[0]
+        h, rank_one = np.empty((m, k), np.float32), np.empty(m)
+        fused.curvature(*sample.by_row, at.W, at.intercept, sample.target, sample.weight, h, rank_one)
+        intercept = self.problem.fit_intercept
+        diagonal = np.zeros((at.active.shape[0] + (1 if intercept else 0), k))
+        descent.curvature_diagonal(*sample.by_column, h, rank_one, sample.weight, intercept, diagonal)
+        return h, rank_one, diagonal
+
+    def _descend(
+        self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array
+    ) -> tuple[Array, Array, int]:
+        G, W, strength = self.problem.with_intercept(at, lam)
+        D = np.zeros_like(W)
+        damping = 1e-9 if self._sample.whole else 1e-3
+        sweeps = descent.newton_descent(
+            *self._sample.by_column,
+            h,
+            rank_one,
+            G,
+            W,
+            strength,
+            diagonal,
+            damping,
+            *self.problem.penalty.compiled,
+            _MAX_SWEEPS,
+            self._seed(),
+            D,
+        )
+        return (*self.problem.split_intercept(D), int(sweeps))
+
+    def _accept(self, at: Iterate, lam: float, D: Array, d: Array, value: float) -> tuple[Iterate, Step]:
+        problem = self.problem
+        promised = float(np.sum(at.G * D) + at.bias @ d)
+        promised += problem.penalty_value(at.active, at.W, lam) - problem.penalty_value(at.active, at.W + D, lam)
+        if not promised > _OPTIMAL * abs(value):
+            return at, Step("descent", 0.0, max(promised, 0.0))
+        full = problem.evaluate(at.active, at.W + D, at.intercept + d)
+        if problem.objective(full, lam) <= value - _ARMIJO * promised + _ROUNDING * abs(value):
+            return full, Step("descent", 1.0, promised)
+        values = problem.losses_along(at, D, d, _GRID)
+        values += [problem.penalty_value(at.active, at.W + t * D, lam) for t in _GRID]
+        best = int(np.argmin(values))
+        t = float(_GRID[best])
+        if values[best] <= value - _ARMIJO * t * promised:
+            shorter = problem.evaluate(at.active, at.W + t * D, at.intercept + t * d)
+            if problem.objective(shorter, lam) < value:
+                return shorter, Step("descent", t, promised)
+        moved = self.gram.step(at, lam)
+        if problem.objective(moved, lam) < value:
+            return moved, Step("gram", 1.0, promised)
+        return at, Step("gram", 0.0, promised)
+
+    def _conjugate(
+        self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array, value: float
+    ) -> tuple[Iterate, Step] | None:
+        problem = self.problem
+        strength = lam * problem.lam_weight[at.active]
+        product = self._sampled_product(h, rank_one) if self._sample.whole else problem.curvature_at(at)
+        W, d, promised = conjugate_step(problem, at, strength, diagonal, product)
+        if promised > _OPTIMAL * abs(value):
+            full = problem.evaluate(at.active, W, at.intercept + d)
+            if problem.objective(full, lam) <= value - _ARMIJO * promised + _ROUNDING * abs(value):
+                return full, Step("conjugate", 1.0, promised)
+        self.memory = replace(self.memory, settled=False)
+        return None
+
+
+    def _sampled_product(self, h: NDArray[np.float32], rank_one: Array) -> Product:
+        """Products with the Hessian without a pass: the driver holds every example."""
+
+        def product(V: Array, v: Array) -> tuple[Array, Array]:
+            out, total = np.zeros_like(V), np.zeros_like(v)
+            fused.hessian_product(*self._sample.by_row, h, rank_one, V, v, out, total)
+            return out, total
+
+        return product
+
+
+def _support(W: Array) -> NDArray[np.bool_]:
+    return np.any(W != 0.0, axis=1)
+
+
+def pruned(at: Iterate) -> Iterate:
+    """The model without the rows that are exactly zero (back-pruning)."""
+    keep = _support(at.W)
+    return replace(at, active=at.active[keep], W=at.W[keep], G=at.G[keep])

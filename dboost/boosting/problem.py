@@ -1,0 +1,331 @@
+"""The problem of one fit: data behind an engine, loss, penalty, and the passes a round may ask for.
+
+Covers: P(W, b) = L(W, b) + sum_j lam_j omega(W_j), the statistics every bound needs, and one method per kind of pass.
+Does not cover: what to do with the sums (``newton``, ``rowwise``), or when to stop (``loop``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost import passes
+from dboost.boosting.scoring import ShardSummary, summarise_shard
+from dboost.losses import Loss, get_loss
+from dboost.partition import Sums
+from dboost.passes import Point
+from dboost.penalties import Penalty
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+# A shard of columns holds about this many bytes of sums; more would not fit next to the data on a worker.
+_SHARD_BYTES = 64_000_000
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Sums over the data that never change during a fit.
+
+    Parameters
+    ----------
+    mass, total : float64 arrays, shape (k,)
+        Weighted mass of examples with the label on, and of examples with the label observed, per output.
+    weight : float
+        Sum of the example weights.
+    peak, absolute, square, sum : float64 arrays, shape (n,)
+        Per column: max |x|, sum s |x|, sum s x**2, sum s x.
+    """
+
+    mass: Array
+    total: Array
+    weight: float
+    peak: Array
+    absolute: Array
+    square: Array
+    sum: Array
+
+    @property
+    def deviation(self) -> Array:
+        """Weighted standard deviation per column, shape (n,)."""
+        mean = self.sum / self.weight
+        return np.sqrt(np.maximum(self.square / self.weight - mean * mean, 0.0))
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """A model, with the sums of the last pass at it.
+
+    Parameters
+    ----------
+    active : int64 array, shape (a,)
+        Rows of W that are held, ascending.
+    W : float64 array, shape (a, k)
+    intercept : float64 array, shape (k,)
+    loss : float
+        L at the model.
+    G : float64 array, shape (a, k)
+        Rows of X'U for the active rows.
+    bias : float64 array, shape (k,)
+        Column sums of U: minus the gradient of the intercept.
+    """
+
+    active: Rows
+    W: Array
+    intercept: Array
+    loss: float
+    G: Array
+    bias: Array
+
+
+@dataclass(frozen=True)
+class Score:
+    """Result of a full scoring pass: sums at the model, and every candidate's standing.
+
+    Parameters
+    ----------
+    iterate : Iterate
+        The model with its sums.
+    candidates : int64 array, shape (c,)
+        Columns that were scored.
+    norms : float64 array, shape (c,)
+        Dual norms ||G_j||_*.
+    best : int64 array
+        The best columns that left the optimality test, best first.
+    best_G : float64 array, shape (len(best), k)
+        Their rows of G.
+    """
+
+    iterate: Iterate
+    candidates: Rows
+    norms: Array
+    best: Rows
+    best_G: Array
+
+
+class Problem:
+    """Passes over the data at a given model, counted.
+
+    Parameters
+    ----------
+    engine : Engine
+        Where partitions are mapped and reduced; its plan is set.
+    loss : str
+        Name of the loss.
+    penalty : Penalty
+        The penalty.
+    n_features, n_outputs : int
+        Shape (n, k) of W.
+    fit_intercept : bool
+        Whether b is optimised, unpenalised; otherwise it is 0.
+    run_id : str
+        Makes the tokens of this fit unique in a process.
+    exponential : bool
+        Whether scoring uses the exponential bound (mu+, mu-) instead of the quadratic one.
+    """
+
+    def __init__(
+        self,
+        engine: Any,
+        loss: str,
+        penalty: Penalty,
+        n_features: int,
+        n_outputs: int,
+        fit_intercept: bool,
+        run_id: str,
+        exponential: bool = False,
+    ) -> None:
+        self.engine = engine
+        self.loss: Loss = get_loss(loss)
+        self.penalty = penalty
+        self.n = n_features
+        self.k = n_outputs
+        self.fit_intercept = fit_intercept
+        self.exponential = exponential
+        self.passes = 0
+        self._run = run_id
+        self._counter = 0
+        self._cuts: tuple[Rows, str] | None = None
+        self.statistics = self._statistics()
+        self.lam_weight = np.ones(n_features)
+
+    # ---- names of points -------------------------------------------------------------------------------------------
+
+    def _token(self) -> str:
+        self._counter += 1
+        return f"{self._run}:{self._counter}"
+
+    def _cut_token(self, active: Rows) -> str:
+        if self._cuts is None or not np.array_equal(self._cuts[0], active):
+            self._cuts = (active, self._token())
+        return self._cuts[1]
+
+    def point(self, active: Rows, W: Array, intercept: Array) -> Point:
+        """Name the model (active rows, W, b) for passes."""
+        return Point(self.loss.name, active, W, intercept, self._cut_token(active), self._token())
+
+    # ---- passes ----------------------------------------------------------------------------------------------------
+
+    def _pass(self, leaf: Any, *args: Any, name: str, **kwargs: Any) -> Any:
+        self.passes += 1
+        return self.engine.map_reduce(leaf, *args, name=name, **kwargs)
+
+    def _statistics(self) -> Statistics:
+        labels = self.engine.map_reduce(passes.label_counts, self.loss.name, self.k, name="labels")
+        features = self._pass(passes.feature_statistics, name="statistics")
+        return Statistics(
+            mass=labels.add["mass"],
+            total=labels.add["total"],
+            weight=labels.add["weight"],
+            peak=features.peak["peak"],
+            absolute=features.add["absolute"],
+            square=features.add["square"],
+            sum=features.add["total"],
+        )
+
+    def null(self) -> Iterate:
+        """The model without features, its intercept optimal; the sums are not filled in."""
+        intercept = np.zeros(self.k)
+        if self.fit_intercept:
+            intercept = self.loss.null_intercept(self.statistics.mass, self.statistics.total)
+        none = np.zeros((0, self.k))
+        return Iterate(np.zeros(0, np.int64), none, intercept, np.nan, none, np.zeros(self.k))
+
+    def score(self, at: Iterate, candidates: Rows | None, lam: Array, take: int) -> Score:
+        """SCORE pass: every candidate column (None: all) and the sums of the active rows.
+
+        Parameters
+        ----------
+        at : Iterate
+            The model; its sums are replaced.
+        candidates : int64 array or None
+            Columns that may be needed, ascending; must contain the active rows.
+        lam : float64 array, shape (n,)
+            Strength per row, for the score.
+        take : int
+            How many of the best violating columns to bring back with their sums.
+        """
+        point = self.point(at.active, at.W, at.intercept)
+        count = self.n if candidates is None else candidates.shape[0]
+        step = max(1, _SHARD_BYTES // (8 * self.k * (2 if self.exponential else 1)))
+        shards = [(s, min(s + step, count)) for s in range(0, count, step)] or [(0, 0)]
+
+        def finish_args(shard: tuple[int, int]) -> tuple[Any, ...]:
+            columns = np.arange(*shard) if candidates is None else candidates[shard[0] : shard[1]]
+            scale = self._curvature(columns)
+            return columns, at.active, lam[columns], scale, self.penalty, self.exponential, take
+
+        summaries: list[ShardSummary] = self._pass(
+            _score_shard,
+            candidates,
+            point,
+            self.exponential,
+            name="score",
+            shards=shards,
+            finish=summarise_shard,
+            finish_args=finish_args,
+        )
+        first = summaries[0]
+        G = np.concatenate([s.active_G for s in summaries])
+        scores = np.concatenate([s.best_scores for s in summaries])
+        columns = np.concatenate([s.best for s in summaries])
+        order = np.lexsort((columns, -scores))[:take]
+        return Score(
+            iterate=replace(at, loss=first.loss, G=G, bias=first.bias),
+            candidates=np.arange(self.n) if candidates is None else candidates,
+            norms=np.concatenate([s.norms for s in summaries]),
+            best=columns[order],
+            best_G=np.concatenate([s.best_G for s in summaries])[order],
+        )
+
+    def _curvature(self, columns: Rows) -> Array:
+        """One-row constants of the bound: a_j (exponential) or D_j (quadratic), math notes section 2."""
+        if self.exponential:
+            with np.errstate(divide="ignore"):
+                return self.loss.template_constant / self.statistics.peak[columns]
+        return self.loss.kappa * self.statistics.square[columns]
+
+    def evaluate(self, active: Rows, W: Array, intercept: Array) -> Iterate:
+        """L, G_A and the bias sums at a model."""
+        sums = self._pass(passes.active_gradient, self.point(active, W, intercept), name="gradient")
+        return Iterate(active, W, intercept, sums.add["loss"], sums.add["G"], sums.add["bias"])
+
+    def rows_sums(self, at: Iterate, rows: Rows) -> Sums:
+        """G (or mu+ and mu-) of the columns `rows` and of the intercept at a model, and the loss."""
+        point = self.point(at.active, at.W, at.intercept)
+        return self._pass(  # type: ignore[no-any-return]
+            passes.score, rows, point, self.exponential, True, name="rows"
+        )
+
+    def losses_along(self, at: Iterate, D: Array, d: Array, steps: Array) -> Array:
+        """GRID pass: L at (W + t D, b + t d) for every t in `steps`."""
+        point = self.point(at.active, at.W, at.intercept)
+        sums = self._pass(passes.losses_along, point, D, d, steps, name="grid")
+        return sums.add["loss"]  # type: ignore[no-any-return]
+
+    def curvature_at(self, at: Iterate) -> Callable[[Array, Array], tuple[Array, Array]]:
+        """A function (V, v) -> (X_A'H(X_A V + 1 v'), 1'H(...)), one pass a call, the Hessian fixed at the model."""
+        point = self.point(at.active, at.W, at.intercept)
+
+        def product(V: Array, v: Array) -> tuple[Array, Array]:
+            sums = self._pass(passes.hessian_product, point, V, v, name="hessian")
+            return sums.add["out"], sums.add["bias"]
+
+        return product
+
+    def dual_value(self, at: Iterate, scale: Array, mix: Array, shift: Array, prior: Array) -> float:
+        """DUAL pass at the point that the arguments describe (``losses.base.dual_row``)."""
+        point = self.point(at.active, at.W, at.intercept)
+        sums = self._pass(passes.dual_value, point, scale, mix, shift, prior, name="dual")
+        return float(sums.add["dual"])
+
+    def template_sums(self, active: Rows) -> tuple[Array, Array]:
+        """Per active column and the intercept: max of rho_i, and sum_i s_i |x_ij| rho_i."""
+        extra = 1.0 if self.fit_intercept else 0.0
+        sums = self._pass(passes.template_sums, active, self._cut_token(active), extra, name="template")
+        return sums.peak["peak"], sums.add["diagonal"]
+
+    def gram(self, active: Rows) -> Array:
+        """X_A' diag(s) X_A with the intercept last, symmetric."""
+        extra = 1.0 if self.fit_intercept else 0.0
+        upper = self._pass(passes.gram, active, self._cut_token(active), extra, name="gram").add["gram"]
+        return upper + np.triu(upper, 1).T  # type: ignore[no-any-return]
+
+    def sample(self, active: Rows, share: float, seed: int) -> list[Any]:
+        """Rows of X_A, labels and weights of a random share of the examples, in partition order."""
+        sums = self._pass(passes.sample_rows, active, self._cut_token(active), share, seed, name="sample")
+        return sums.parts["rows"]  # type: ignore[no-any-return]
+
+    # ---- the intercept as one more row -----------------------------------------------------------------------------
+
+    def with_intercept(self, at: Iterate, lam: float) -> tuple[Array, Array, Array]:
+        """G, W and lam_j of a model, with the intercept (lam_j = 0) as their last row where there is one."""
+        strength = lam * self.lam_weight[at.active]
+        if not self.fit_intercept:
+            return at.G, at.W, strength
+        return np.vstack([at.G, at.bias]), np.vstack([at.W, at.intercept]), np.append(strength, 0.0)
+
+    def split_intercept(self, D: Array) -> tuple[Array, Array]:
+        """Rows of W and intercept of an array that `with_intercept` shaped."""
+        if self.fit_intercept:
+            return D[:-1], D[-1]
+        return D, np.zeros(self.k)
+
+    # ---- values ----------------------------------------------------------------------------------------------------
+
+    def penalty_value(self, active: Rows, W: Array, lam: float) -> float:
+        """sum_j lam_j omega(W_j)."""
+        return float(np.sum(lam * self.lam_weight[active] * self.penalty.value(W)))
+
+    def objective(self, at: Iterate, lam: float) -> float:
+        """P(W, b) in the sum form."""
+        return at.loss + self.penalty_value(at.active, at.W, lam)
+
+
+def _score_shard(partition: Any, memo: Any, shard: tuple[int, int], candidates: Rows | None, point: Point, mu: bool) -> Sums:
+    columns = np.arange(*shard) if candidates is None else candidates[shard[0] : shard[1]]
+    return passes.score(partition, memo, columns, point, mu, shard[0] == 0)

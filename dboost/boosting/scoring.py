@@ -1,0 +1,92 @@
+"""What one shard of columns has to say after a scoring pass; small, so that full sums stay where they were formed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.partition import Sums
+from dboost.penalties import Penalty
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ShardSummary:
+    """Standing of a shard's columns.
+
+    Parameters
+    ----------
+    norms : float64 array, shape (c,)
+        Dual norms ||G_j||_* of the shard's columns.
+    best, best_scores, best_G : arrays
+        The columns with the largest positive scores, their scores and rows of G, best first.
+    active_G : float64 array
+        Rows of G of the active columns in the shard, ascending.
+    loss, bias : float, array
+        L and the column sums of U (with the first shard only).
+    """
+
+    norms: Array
+    best: Rows
+    best_scores: Array
+    best_G: Array
+    active_G: Array
+    loss: float
+    bias: Array
+
+
+def summarise_shard(
+    total: Sums,
+    shard: Any,
+    columns: Rows,
+    active: Rows,
+    lam: Array,
+    scale: Array,
+    penalty: Penalty,
+    exponential: bool,
+    take: int,
+) -> ShardSummary:
+    """Reduce the sums of one shard to norms, scores and the rows that the driver needs.
+
+    Parameters
+    ----------
+    total : Sums
+        G, or mu+ and mu-, of the shard's columns.
+    columns : int64 array, shape (c,)
+        The shard's columns, ascending.
+    active : int64 array
+        Rows held by the model; their G is returned, and they are not candidates.
+    lam, scale : float64 arrays, shape (c,)
+        Strength and one-row bound constant (a_j or D_j) of each column; lam is infinite for a column that is excluded.
+    take : int
+        How many of the best columns to keep.
+    """
+    if exponential:
+        mu_plus, mu_minus = total.add["mu_plus"], total.add["mu_minus"]
+        G = mu_plus - mu_minus
+        usable = np.isfinite(scale) & np.isfinite(lam)
+        scores = np.zeros(columns.shape[0])
+        scores[usable] = penalty.score_exponential(mu_plus[usable], mu_minus[usable], scale[usable], lam[usable])
+    else:
+        G = total.add["G"]
+        usable = (scale > 0.0) & np.isfinite(lam)
+        scores = np.zeros(columns.shape[0])
+        scores[usable] = penalty.score_quadratic(G[usable], scale[usable], lam[usable])
+    held = np.isin(columns, active, assume_unique=True)
+    scores[held] = 0.0
+    order = np.lexsort((columns, -scores))[:take]
+    order = order[scores[order] > 0.0]
+    return ShardSummary(
+        norms=penalty.dual_norm(G),
+        best=columns[order],
+        best_scores=scores[order],
+        best_G=G[order],
+        active_G=G[held],
+        loss=total.add.get("loss", np.nan),
+        bias=total.add.get("bias", np.zeros(0)),
+    )

@@ -1,0 +1,131 @@
+"""The state of a fit between two rounds: plain values, enough to go on from with the same bits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.boosting.newton import Memory
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class FitState:
+    """Everything a round starts from.
+
+    Parameters
+    ----------
+    active : int64 array, shape (a,)
+        Nonzero rows of W, ascending.
+    W : float64 array, shape (a, k)
+        Those rows.
+    intercept : float64 array, shape (k,)
+        The intercept b.
+    lam : float
+        Current strength; above the final one during the continuation.
+    candidates : int64 array or None
+        Columns that screening has not ruled out; None means all.
+    lower_bound : float
+        Largest dual value seen at the final strength, in the sum form.
+    objective, gap : float
+        Objective (sum form) and certified relative gap at the last certificate; infinite before.
+    round : int
+        Rounds done.
+    passes : int
+        Passes over the data done.
+    memory : Memory
+        What the last Newton step left.
+    history : tuple of dict
+        One record per round.
+    """
+
+    active: NDArray[np.int64]
+    W: Array
+    intercept: Array
+    lam: float
+    candidates: NDArray[np.int64] | None = None
+    lower_bound: float = -np.inf
+    objective: float = np.inf
+    gap: float = np.inf
+    round: int = 0
+    passes: int = 0
+    memory: Memory = Memory()
+    history: tuple[dict[str, Any], ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """What a fit is asked to do; see ``dboost.BoostedClassifier`` for the meaning of each.
+
+    Parameters
+    ----------
+    loss, penalty, alpha, update, select, rows_per_round, tol, max_rounds, max_active_rows, fit_intercept, standardize
+        As in the estimators; `alpha` is on the mean loss, or "auto" for 0.05 alpha_max.
+    random_state : int
+        Seed of everything random.
+    curvature : {"newton", "gram"}
+        What an ``update="newton"`` step minimises; "gram" is the accelerated Gram bound, kept for comparison.
+    sample : "auto" or float
+        Share of the examples that give the Newton step its curvature.
+    """
+
+    loss: str
+    penalty: Any = "l1/linf"
+    alpha: float | str = "auto"
+    update: str = "newton"
+    select: str = "greedy"
+    rows_per_round: int | None = None
+    tol: float = 1e-4
+    max_rounds: int = 1000
+    max_active_rows: int | None = None
+    fit_intercept: bool = True
+    standardize: bool = False
+    random_state: int = 0
+    curvature: str = "newton"
+    sample: str | float = "auto"
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """A fitted model and its certificate.
+
+    Parameters
+    ----------
+    active, W, intercept
+        As in ``FitState``.
+    objective, lower_bound : float
+        P and the best dual value, per unit of weight (the mean form).
+    gap : float
+        Certified relative duality gap (P - D) / P; nan where no certificate exists (penalty "none").
+    stop_reason : str
+        "tol", "max_rounds", "max_active_rows", "callback", "precision" or "gradient".
+    n_iter, passes : int
+        Rounds, and passes over the data.
+    alpha, alpha_max : float
+        Strength used, and the smallest that leaves W = 0.
+    history : list of dict
+        One record per round.
+    trace : float64 array, shape (r, 3)
+        Passes, seconds and objective (mean form, at the final strength) after every step.
+    state : FitState
+        To resume from.
+    """
+
+    active: NDArray[np.int64]
+    W: Array
+    intercept: Array
+    objective: float
+    lower_bound: float
+    gap: float
+    stop_reason: str
+    n_iter: int
+    passes: int
+    alpha: float
+    alpha_max: float
+    history: list[dict[str, Any]]
+    trace: Array
+    state: FitState

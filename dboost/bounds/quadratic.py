@@ -1,0 +1,60 @@
+"""The quadratic bound: L(W + Delta) - L(W) <= -<G, Delta> + sum_j (D_j / 2) ||Delta_j||_2^2, G = -grad L(W).
+
+Covers: the choices of D_j and the bound's value. kappa, the largest curvature of the loss of one example, belongs to
+the loss and is given by the caller (1/4 for log and multitask, 1/2 for multinomial). Does not cover: the passes that
+form the sums. (Duchi & Singer 2009, section 3; math notes, section 2.)
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+
+
+def one_row(sum_squares: FloatArray, kappa: float) -> FloatArray:
+    """D_j = kappa sum_i s_i x_ij^2 (n,), valid when one row changes at a time.
+
+    Parameters
+    ----------
+    sum_squares : ndarray (n,)
+        sum_i s_i x_ij^2, s the example weights.
+    kappa : float
+    """
+    return kappa * sum_squares
+
+
+def many_rows(cross: FloatArray, kappa: float) -> FloatArray:
+    """D_j = kappa sum_i s_i |x_ij| rho_i (rows,), valid when all rows of a template change together.
+
+    Parameters
+    ----------
+    cross : ndarray (rows,)
+        sum_i s_i |x_ij| rho_i with rho_i = sum_j |x_ij| over the template.
+    kappa : float
+
+    Notes
+    -----
+    (sum_j x_ij d_j)^2 <= rho_i sum_j |x_ij| d_j^2 by Cauchy-Schwarz.
+    """
+    return kappa * cross
+
+
+def spectral(norm_squared: float, rows: int, kappa: float) -> FloatArray:
+    """D_j = kappa ||S^(1/2) X_C||_2^2 (rows,), the same for all rows of the template; S holds the example weights."""
+    return np.full(rows, kappa * norm_squared)
+
+
+def change(delta: FloatArray, G: FloatArray, D: FloatArray) -> FloatArray:
+    """The bound's change of the loss for each row, shape (rows,).
+
+    Parameters
+    ----------
+    delta, G : ndarray (rows, k)
+    D : ndarray (rows,)
+    """
+    result: FloatArray = 0.5 * D * np.einsum("ij,ij->i", delta, delta) - np.einsum("ij,ij->i", G, delta)
+    return result

@@ -1,0 +1,180 @@
+"""Loops over the stored columns of a partition: scoring sums, statistics, cutting out the active columns.
+
+All take the CSC arrays of ``dboost.partition.Partition``. Per-column loops write one row of the result each, in order
+of the stored rows, so a range of columns gives the same bits as the whole.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(nogil=True, cache=True)
+def column_gradient(indptr, rows, values, residual, candidates, out):
+    """Rows of G = X'U for the columns in `candidates`; `out` has shape (len(candidates), k)."""
+    k = residual.shape[1]
+    for c in range(candidates.shape[0]):
+        j = candidates[c]
+        g = out[c]
+        for r in range(k):
+            g[r] = 0.0
+        for p in range(indptr[j], indptr[j + 1]):
+            v = np.float64(values[p])
+            u = residual[rows[p]]
+            for r in range(k):
+                g[r] += v * u[r]
+
+
+@njit(nogil=True, cache=True)
+def column_mu(indptr, rows, values, residual, candidates, mu_plus, mu_minus):
+    """mu+ and mu- of the columns in `candidates` (math notes, eq. 1): the positive and negative parts, summed apart.
+
+    Their difference is G, but mu- cannot be had from G and |X|'|U| when it is much smaller than mu+.
+    """
+    k = residual.shape[1]
+    for c in range(candidates.shape[0]):
+        j = candidates[c]
+        plus = mu_plus[c]
+        minus = mu_minus[c]
+        for r in range(k):
+            plus[r] = 0.0
+            minus[r] = 0.0
+        for p in range(indptr[j], indptr[j + 1]):
+            v = np.float64(values[p])
+            u = residual[rows[p]]
+            for r in range(k):
+                t = v * u[r]
+                plus[r] += max(t, 0.0)
+                minus[r] += max(-t, 0.0)
+
+
+@njit(nogil=True, cache=True)
+def column_statistics(indptr, rows, values, weight, peak, total, absolute, square):
+    """Per column: max |x|, sum s x, sum s |x|, sum s x**2 (examples of weight zero count in none)."""
+    for j in range(indptr.shape[0] - 1):
+        a = 0.0
+        t = 0.0
+        b = 0.0
+        q = 0.0
+        for p in range(indptr[j], indptr[j + 1]):
+            s = weight[rows[p]]
+            if s > 0.0:
+                v = np.float64(values[p])
+                a = max(a, abs(v))
+                t += s * v
+                b += s * abs(v)
+                q += s * v * v
+        peak[j] = a
+        total[j] = t
+        absolute[j] = b
+        square[j] = q
+
+
+@njit(nogil=True, cache=True)
+def cut_rows(indptr, rows, values, active, n_rows):
+    """The columns `active` as CSR over slots 0..a-1: (row pointer, slot of each value, values), slots ascending."""
+    pointer = np.zeros(n_rows + 1, np.int64)
+    for c in range(active.shape[0]):
+        j = active[c]
+        for p in range(indptr[j], indptr[j + 1]):
+            pointer[rows[p] + 1] += 1
+    for i in range(n_rows):
+        pointer[i + 1] += pointer[i]
+    fill = pointer[:-1].copy()
+    slots = np.empty(pointer[n_rows], np.int32)
+    cut = np.empty(pointer[n_rows], values.dtype)
+    for c in range(active.shape[0]):
+        j = active[c]
+        for p in range(indptr[j], indptr[j + 1]):
+            q = fill[rows[p]]
+            slots[q] = c
+            cut[q] = values[p]
+            fill[rows[p]] = q + 1
+    return pointer, slots, cut
+
+
+@njit(nogil=True, cache=True)
+def transpose(pointer, slots, values, n_columns):
+    """CSR to CSC of a cut block: (column pointer, row of each value, values), rows ascending."""
+    columns = np.zeros(n_columns + 1, np.int64)
+    for p in range(slots.shape[0]):
+        columns[slots[p] + 1] += 1
+    for c in range(n_columns):
+        columns[c + 1] += columns[c]
+    fill = columns[:-1].copy()
+    rows = np.empty(slots.shape[0], np.int32)
+    turned = np.empty(slots.shape[0], values.dtype)
+    for i in range(pointer.shape[0] - 1):
+        for p in range(pointer[i], pointer[i + 1]):
+            q = fill[slots[p]]
+            rows[q] = i
+            turned[q] = values[p]
+            fill[slots[p]] = q + 1
+    return columns, rows, turned
+
+
+@njit(nogil=True, cache=True)
+def take_rows(pointer, slots, values, chosen):
+    """The rows `chosen` of a cut block, as a cut block."""
+    out = np.zeros(chosen.shape[0] + 1, np.int64)
+    for c in range(chosen.shape[0]):
+        out[c + 1] = out[c] + pointer[chosen[c] + 1] - pointer[chosen[c]]
+    picked = np.empty(out[-1], np.int32)
+    taken = np.empty(out[-1], values.dtype)
+    for c in range(chosen.shape[0]):
+        start = pointer[chosen[c]]
+        for q in range(out[c + 1] - out[c]):
+            picked[out[c] + q] = slots[start + q]
+            taken[out[c] + q] = values[start + q]
+    return out, picked, taken
+
+
+@njit(nogil=True, cache=True)
+def row_lengths(pointer, values, extra):
+    """rho_i = `extra` + sum_j |x_ij| over the cut columns (math notes, section 2; extra is 1 with an intercept)."""
+    rho = np.empty(pointer.shape[0] - 1)
+    for i in range(rho.shape[0]):
+        t = extra
+        for p in range(pointer[i], pointer[i + 1]):
+            t += abs(np.float64(values[p]))
+        rho[i] = t
+    return rho
+
+
+@njit(nogil=True, cache=True)
+def template_sums(pointer, slots, values, weight, extra, peak, diagonal):
+    """Per slot: max of rho_i where x_ij != 0 (local template) and sum_i s_i |x_ij| rho_i (diagonal bound).
+
+    The last slot is the intercept's, with x = 1, when `extra` is 1.
+    """
+    rho = row_lengths(pointer, values, extra)
+    last = peak.shape[0] - 1
+    for i in range(rho.shape[0]):
+        if weight[i] <= 0.0:
+            continue
+        for p in range(pointer[i], pointer[i + 1]):
+            v = abs(np.float64(values[p]))
+            if v > 0.0:
+                peak[slots[p]] = max(peak[slots[p]], rho[i])
+                diagonal[slots[p]] += weight[i] * v * rho[i]
+        if extra > 0.0:
+            peak[last] = max(peak[last], rho[i])
+            diagonal[last] += weight[i] * rho[i]
+
+
+@njit(nogil=True, cache=True)
+def gram(pointer, slots, values, weight, extra, out):
+    """Upper triangle of X_A' diag(s) X_A, the intercept's slot last when `extra` is 1; added to `out`."""
+    last = out.shape[0] - 1
+    for i in range(pointer.shape[0] - 1):
+        s = weight[i]
+        for p in range(pointer[i], pointer[i + 1]):
+            t = s * np.float64(values[p])
+            row = out[slots[p]]
+            for q in range(p, pointer[i + 1]):
+                row[slots[q]] += t * np.float64(values[q])
+            if extra > 0.0:
+                row[last] += t
+        if extra > 0.0:
+            out[last, last] += s

@@ -1,0 +1,152 @@
+"""What the rest of dboost knows about the place where functions run.
+
+Covers: the ``Engine`` protocol, the ``Item`` protocol and the plan an engine works on.
+Does not cover: the two engines (``local``, ``dask``), or mathematics of any kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from dboost.errors import UsageError
+from dboost.partition import Partition, Sums
+
+Leaf = Callable[..., Sums]
+Finish = Callable[..., Any]
+FinishArgs = Callable[[Any], tuple[Any, ...]]
+
+
+@runtime_checkable
+class Item(Protocol):
+    """One partition of a plan: a decoded block, or the description of one that is still to be read."""
+
+    @property
+    def key(self) -> str:
+        """Unique and stable name within the data set."""
+        ...
+
+    def load(self) -> Partition:
+        """Read and decode the block."""
+        ...
+
+
+@dataclass(frozen=True)
+class EnginePlan:
+    """The partitions an engine sums over.
+
+    Parameters
+    ----------
+    items : tuple
+        Partitions, descriptions with ``key`` and ``load()``, or (Dask only) futures of partitions.
+    rows : tuple of int
+        Rows of each partition; they fix the summation tree.
+    run_id : str
+        Unique id of the run.
+    """
+
+    items: tuple[Any, ...]
+    rows: tuple[int, ...]
+    run_id: str
+
+    def __post_init__(self) -> None:
+        if len(self.items) != len(self.rows):
+            raise UsageError(
+                f"the plan names {len(self.items)} partitions and the rows of {len(self.rows)}; expected one each"
+            )
+        if not self.items:
+            raise UsageError("the plan holds no partition; expected at least one")
+        if min(self.rows) < 0:
+            raise UsageError(f"the plan gives partition {self.rows.index(min(self.rows))} a negative number of rows")
+
+
+class Engine(Protocol):
+    """Where functions run. Use it as a context manager, or call `close`.
+
+    Attributes
+    ----------
+    n_workers : int
+        Processes that share the work (1 in-process).
+    bytes_moved : int
+        Bytes sent to and received from workers since the engine was opened; 0 in-process.
+    seconds : dict
+        ``"driver"`` and ``"wait"``: time spent by the driver itself and waiting for workers.
+    """
+
+    bytes_moved: int
+    seconds: dict[str, float]
+
+    @property
+    def n_workers(self) -> int: ...
+
+    def set_plan(self, items: Sequence[Any], rows: Sequence[int], run_id: str) -> None:
+        """Name the partitions that `map_reduce` sums over."""
+        ...
+
+    def map(self, fn: Callable[..., Any], items: Sequence[Any], *args: Any, name: str) -> list[Any]:
+        """Return ``[fn(item, *args) for item in items]``, in order.
+
+        Parameters
+        ----------
+        fn : callable
+            A pure function defined at module level.
+        name : str
+            A short word that shows up in task names.
+        """
+        ...
+
+    def map_reduce(
+        self,
+        leaf: Leaf,
+        *args: Any,
+        name: str,
+        shards: Sequence[Any] | None = None,
+        finish: Finish | None = None,
+        finish_args: FinishArgs | None = None,
+    ) -> Any:
+        """Sum `leaf` over the partitions of the plan along the fixed tree.
+
+        Parameters
+        ----------
+        leaf : callable
+            ``leaf(partition, memo, *args) -> Sums``, or with shards ``leaf(partition, memo, shard, *args) -> Sums``.
+            A pure function defined at module level. The sums belong to the engine afterwards: arrays in them are
+            added to in place, so they must not be remembered in the memo.
+        args : objects
+            Handed to every leaf; picklable, some megabytes at most.
+        name : str
+            A short word that shows up in task names, for example ``"score-r12"``.
+        shards : sequence, optional
+            Pieces of the sum, for example ranges of columns. Each is summed on its own, so that on Dask no process
+            holds all pieces of the total.
+        finish : callable, optional
+            ``finish(total, shard, *finish_args(shard))`` runs where the total is; only its value is returned. Without
+            shards, `shard` is None.
+        finish_args : callable, optional
+            Gives the further arguments of `finish`; called on the driver.
+
+        Returns
+        -------
+        Sums, or the value of `finish`; with shards a list of these, one for each shard
+
+        Raises
+        ------
+        DataError and other errors of a leaf, unchanged
+        ClusterError
+            Workers or scheduler are lost or silent (Dask only).
+        """
+        ...
+
+    def close(self) -> None:
+        """Release everything that belongs to this engine; a second call does nothing."""
+        ...
+
+    def __enter__(self) -> Engine: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+
+def finishing_args(finish_args: FinishArgs | None, shard: Any) -> tuple[Any, ...]:
+    """Return the further arguments of `finish` for a shard."""
+    return () if finish_args is None else tuple(finish_args(shard))

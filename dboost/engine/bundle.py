@@ -1,0 +1,98 @@
+"""The work of one process in one pass: leaves on a bundle of partitions, folded along the tree.
+
+Covers: loading through the memo, several shards, several threads. Both engines run their passes through here, which
+is why they give the same bits.
+Does not cover: where the process is, or what happens to the sums afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+from dboost.engine.base import Leaf
+from dboost.engine.memo import Memo, MemoStore
+from dboost.engine.tree import Node, fold_many
+from dboost.partition import Partition, Sums
+
+
+def merge_lists(left: list[Sums], right: list[Sums]) -> list[Sums]:
+    """Merge the sums of several shards, shard by shard, into those on the left."""
+    return [a.merge(b) for a, b in zip(left, right, strict=True)]
+
+
+def open_partition(item: Any, store: MemoStore, run: str) -> Partition:
+    """Return the decoded partition: the item itself, or read through the memo."""
+    if isinstance(item, Partition):
+        return item
+    partition: Partition = store.get(run, item.key, "partition", None, item.load)
+    return partition
+
+
+def _fits(items: Sequence[Any], store: MemoStore) -> bool:
+    """True when all partitions that have to be read can stay decoded in the memo."""
+    return sum(int(i.nbytes_estimate) for i in items if not isinstance(i, Partition)) <= store.budget
+
+
+def run_bundle(
+    items: Sequence[Any],
+    rows: tuple[int, ...],
+    nodes: Sequence[Node],
+    leaf: Leaf,
+    args: tuple[Any, ...],
+    shards: Sequence[Any] | None,
+    done: Callable[[int, int, Sums], None],
+    *,
+    store: MemoStore,
+    run: str,
+    threads: int = 1,
+    helpers: Executor | None = None,
+    stop: Callable[[], bool] | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> None:
+    """Sum `leaf` over each node of a bundle, for each shard.
+
+    Parameters
+    ----------
+    items, rows : sequences
+        The partitions of the bundle and their rows.
+    nodes : sequence of node
+        Nodes of the tree over these partitions, numbered from the start of the bundle.
+    done : callable
+        ``done(shard_number, node_number, sums)``, called once for each, from any thread (shard 0 without shards).
+    stop : callable, optional
+        True when the result is no longer wanted.
+    progress : callable, optional
+        Called with the number of a partition whenever a leaf is finished.
+
+    Notes
+    -----
+    With shards there are two orders. Decoded partitions that fit the memo are visited once per shard, so that only
+    one shard's partial sums are alive per level of the tree. Partitions that have to be read again each time are
+    visited once, for all shards together. The sums are the same in both.
+    """
+    if shards is None:
+        groups: list[list[int]] = [[0]]
+    elif _fits(items, store):
+        groups = [[s] for s in range(len(shards))]
+    else:
+        groups = [list(range(len(shards)))]
+
+    def evaluate(job: int, i: int) -> list[Sums]:
+        partition = open_partition(items[i], store, run)
+        memo = Memo(store, run, partition.key)
+        if shards is None:
+            sums = [leaf(partition, memo, *args)]
+        else:
+            sums = [leaf(partition, memo, shards[s], *args) for s in groups[job // len(nodes)]]
+        if progress is not None:
+            progress(i)
+        return sums
+
+    def hand_over(job: int, value: list[Sums]) -> None:
+        for s, sums in zip(groups[job // len(nodes)], value, strict=True):
+            done(s, job % len(nodes), sums)
+
+    jobs = [node for _ in groups for node in nodes]
+    fold_many(rows, jobs, evaluate, merge_lists, hand_over, threads, helpers, stop)

@@ -1,0 +1,149 @@
+"""The engine that runs in this process, on threads.
+
+Covers: ``LocalEngine``. Never imports Dask.
+Does not cover: parallelism inside a leaf; compiled functions release the interpreter lock and use one thread each.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from dboost.engine.base import EnginePlan, Finish, FinishArgs, Leaf, finishing_args
+from dboost.engine.bundle import run_bundle
+from dboost.engine.machine import available_cores, available_memory
+from dboost.engine.memo import SHARE_OF_MEMORY, MemoStore, process_store
+from dboost.engine.tree import fold_many
+from dboost.errors import UsageError
+from dboost.partition import Sums
+
+
+class LocalEngine:
+    """Run passes in this process.
+
+    Parameters
+    ----------
+    n_threads : int, optional
+        Threads that share the partitions (default: the cores this process may use).
+    memo : MemoStore, optional
+        Where decoded partitions and margins are remembered (default: the store of this process).
+
+    Attributes
+    ----------
+    n_threads, n_workers, bytes_moved, seconds
+        See `dboost.engine.base.Engine`; `n_workers` is 1 and `bytes_moved` 0.
+    """
+
+    n_workers = 1
+
+    def __init__(self, n_threads: int | None = None, memo: MemoStore | None = None) -> None:
+        if n_threads is not None and n_threads < 1:
+            raise UsageError(f"n_threads is {n_threads}; expected a positive number, or None for all cores")
+        self.n_threads = available_cores() if n_threads is None else int(n_threads)
+        self.bytes_moved = 0
+        self.seconds = {"driver": 0.0, "wait": 0.0}
+        self._store = process_store(lambda: int(SHARE_OF_MEMORY * available_memory())) if memo is None else memo
+        self._token = uuid.uuid4().hex[:8]
+        self._runs: set[str] = set()
+        self._plan: EnginePlan | None = None
+        self._helpers: ThreadPoolExecutor | None = None
+        self._pid = os.getpid()
+        self._closed = False
+
+    def set_plan(self, items: Sequence[Any], rows: Sequence[int], run_id: str) -> None:
+        """Name the partitions that `map_reduce` sums over."""
+        self._plan = EnginePlan(tuple(items), tuple(int(r) for r in rows), f"{run_id}-{self._token}")
+        self._runs.add(self._plan.run_id)
+
+    def map(self, fn: Callable[..., Any], items: Sequence[Any], *args: Any, name: str) -> list[Any]:
+        """Return ``[fn(item, *args) for item in items]``; see `Engine.map`."""
+        start = time.perf_counter()
+        results: list[Any] = [None] * len(items)
+
+        def done(job: int, value: Any) -> None:
+            results[job] = value
+
+        jobs = [(i, i + 1) for i in range(len(items))]
+        fold_many(
+            (0,) * len(items),
+            jobs,
+            lambda job, i: fn(items[i], *args),
+            _never_merged,
+            done,
+            self.n_threads,
+            self._pool(),
+        )
+        self.seconds["driver"] += time.perf_counter() - start
+        return results
+
+    def map_reduce(
+        self,
+        leaf: Leaf,
+        *args: Any,
+        name: str,
+        shards: Sequence[Any] | None = None,
+        finish: Finish | None = None,
+        finish_args: FinishArgs | None = None,
+    ) -> Any:
+        """Sum `leaf` over the partitions along the fixed tree; see `Engine.map_reduce`."""
+        start = time.perf_counter()
+        if self._plan is None:
+            raise UsageError(f"pass {name!r} was started before set_plan named the partitions")
+        results: list[Any] = [None] * (1 if shards is None else len(shards))
+
+        def done(s: int, node: int, total: Sums) -> None:
+            shard = None if shards is None else shards[s]
+            results[s] = total if finish is None else finish(total, shard, *finishing_args(finish_args, shard))
+
+        run_bundle(
+            self._plan.items,
+            self._plan.rows,
+            [(0, len(self._plan.rows))],
+            leaf,
+            args,
+            shards,
+            done,
+            store=self._store,
+            run=self._plan.run_id,
+            threads=self.n_threads,
+            helpers=self._pool(),
+        )
+        self.seconds["driver"] += time.perf_counter() - start
+        return results[0] if shards is None else results
+
+    def close(self) -> None:
+        """Stop the threads and forget what was remembered for this engine's runs."""
+        if self._closed:
+            return
+        self._closed = True
+        self._plan = None
+        if self._helpers is not None:
+            self._helpers.shutdown(wait=True)
+            self._helpers = None
+        for run in self._runs:
+            self._store.drop(run)
+
+    def __enter__(self) -> LocalEngine:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _pool(self) -> ThreadPoolExecutor | None:
+        if self._closed:
+            raise UsageError("the engine is closed; open a new one")
+        if self.n_threads == 1:
+            return None
+        if self._helpers is None or self._pid != os.getpid():
+            # Threads do not survive a fork; a pool inherited from the parent would wait for ever.
+            self._pid = os.getpid()
+            self._helpers = ThreadPoolExecutor(self.n_threads - 1, thread_name_prefix="dboost")
+        return self._helpers
+
+
+def _never_merged(left: Any, right: Any) -> Any:
+    raise AssertionError("single leaves have no sibling")

@@ -1,0 +1,48 @@
+"""Cores and memory this process may use: the machine's, or what its container is allowed.
+
+Covers: cgroup versions 1 and 2, CPU affinity.
+Does not cover: what others on the machine are using right now.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+_CGROUP = Path("/sys/fs/cgroup")
+
+
+def _number(path: Path) -> int | None:
+    try:
+        text = path.read_text().split()[0]
+    except (OSError, IndexError):
+        return None
+    return int(text) if text.lstrip("-").isdigit() else None
+
+
+def available_cores(cgroup: Path = _CGROUP) -> int:
+    """Return the cores this process may use (at least 1)."""
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
+    quota, period = _number(cgroup / "cpu" / "cpu.cfs_quota_us"), _number(cgroup / "cpu" / "cpu.cfs_period_us")
+    modern = cgroup / "cpu.max"
+    if modern.exists():
+        words = modern.read_text().split()
+        quota = int(words[0]) if words[0].isdigit() else None
+        period = int(words[1]) if len(words) > 1 else 100_000
+    if quota is not None and period and quota > 0:
+        cores = min(cores, math.ceil(quota / period))
+    return max(1, cores)
+
+
+def available_memory(cgroup: Path = _CGROUP) -> int:
+    """Return the bytes of memory this process may use."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for path in (cgroup / "memory.max", cgroup / "memory" / "memory.limit_in_bytes"):
+        limit = _number(path)
+        if limit is not None and limit > 0:
+            total = min(total, limit)
+    return int(total)

@@ -1,0 +1,169 @@
+"""What a process remembers between passes: a cache with a byte budget.
+
+Covers: ``MemoStore`` (one per process, shared by all runs in it) and ``Memo``, the view of it that a leaf sees.
+Does not cover: what is worth remembering; the passes decide that.
+
+A miss rebuilds the value, so results never depend on what is remembered; a lost worker costs a re-read and nothing
+else. Values are shared between threads and passes: they must not be changed after they were built.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from threading import Lock
+from typing import Any
+
+TOKENS_PER_KIND = 2
+"""Values kept per (partition, kind): that of the current state and that of the last, for a step taken back."""
+
+SHARE_OF_MEMORY = 0.4
+"""Below the share of its limit (0.6) at which a Dask worker begins to move results to disk, with room for sums."""
+
+
+def nbytes_of(value: Any) -> int:
+    """Return the bytes held by arrays in `value`: arrays, anything with ``nbytes``, containers and dataclasses."""
+    nbytes = getattr(value, "nbytes", None)
+    if isinstance(nbytes, int) or hasattr(nbytes, "__index__"):
+        return int(nbytes)
+    if isinstance(value, tuple | list | set | frozenset):
+        return sum(nbytes_of(v) for v in value)
+    if isinstance(value, dict):
+        return sum(nbytes_of(v) for v in value.values())
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return sum(nbytes_of(getattr(value, f.name)) for f in dataclasses.fields(value))
+    if value.__class__.__module__.startswith("scipy.sparse"):
+        return sum(nbytes_of(a) for a in vars(value).values())
+    return sys.getsizeof(value)
+
+
+Key = tuple[str, str, str, Hashable]
+
+
+class MemoStore:
+    """A thread-safe cache that drops what was used least recently once it holds more than `budget` bytes.
+
+    Parameters
+    ----------
+    budget : int
+        Bytes to hold at most. A value larger than that is handed out and not kept.
+    """
+
+    def __init__(self, budget: int) -> None:
+        self.budget = int(budget)
+        self.nbytes = 0
+        self._lock = Lock()
+        self._values: OrderedDict[Key, tuple[Any, int]] = OrderedDict()
+        self._tokens: dict[tuple[str, str, str], list[Hashable]] = {}
+        self._building: dict[Key, Lock] = {}
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, run: str, key: str, kind: str, token: Hashable, build: Callable[[], Any]) -> Any:
+        """Return the remembered value, or build and remember it.
+
+        Two threads that want the same value build it once; the second waits for the first.
+        """
+        full = (run, key, kind, token)
+        with self._lock:
+            if full in self._values:
+                self._values.move_to_end(full)
+                return self._values[full][0]
+            turn = self._building.setdefault(full, Lock())
+        with turn:
+            with self._lock:
+                if full in self._values:
+                    return self._values[full][0]
+            try:
+                value = build()
+                self._put(full, value)
+            finally:
+                with self._lock:
+                    self._building.pop(full, None)
+        return value
+
+    def drop(self, run: str) -> int:
+        """Forget everything of a run; return the number of values forgotten."""
+        with self._lock:
+            mine = [full for full in self._values if full[0] == run]
+            for full in mine:
+                self._remove(full)
+        return len(mine)
+
+    def runs(self) -> set[str]:
+        """Return the runs that have something remembered."""
+        with self._lock:
+            return {full[0] for full in self._values}
+
+    def _put(self, full: Key, value: Any) -> None:
+        size = nbytes_of(value)
+        run, key, kind, token = full
+        with self._lock:
+            tokens = self._tokens.get((run, key, kind), [])
+            for old in tokens[: len(tokens) + 1 - TOKENS_PER_KIND]:
+                self._remove((run, key, kind, old))
+            if size > self.budget:
+                return
+            while self.nbytes + size > self.budget:
+                self._remove(next(iter(self._values)))
+            self._values[full] = (value, size)
+            self._tokens.setdefault((run, key, kind), []).append(token)
+            self.nbytes += size
+
+    def _remove(self, full: Key) -> None:
+        _, size = self._values.pop(full)
+        self.nbytes -= size
+        group = full[:3]
+        self._tokens[group].remove(full[3])
+        if not self._tokens[group]:
+            del self._tokens[group]
+
+
+class Memo:
+    """The part of the store that belongs to one partition of one run; what a leaf is given.
+
+    Parameters
+    ----------
+    store : MemoStore
+    run : str
+        Unique id of the run.
+    key : str
+        Key of the partition.
+    """
+
+    __slots__ = ("_key", "_run", "_store")
+
+    def __init__(self, store: MemoStore, run: str, key: str) -> None:
+        self._store = store
+        self._run = run
+        self._key = key
+
+    def get(self, kind: str, token: Hashable, build: Callable[[], Any]) -> Any:
+        """Return the value of `kind` for the state named by `token`; ``build()`` makes it when it is not at hand.
+
+        Parameters
+        ----------
+        kind : str
+            What it is, for example ``"margins"``.
+        token : hashable
+            Names the state the value was computed from. Equal tokens must mean equal values.
+        build : callable
+            Makes the value. It must be a pure function of the partition and of what `token` names.
+        """
+        return self._store.get(self._run, self._key, kind, token, build)
+
+
+_process_store: MemoStore | None = None
+_process_lock = Lock()
+
+
+def process_store(budget: Callable[[], int]) -> MemoStore:
+    """Return the store of this process; the first call sets its budget to ``budget()``."""
+    global _process_store
+    with _process_lock:
+        if _process_store is None:
+            _process_store = MemoStore(budget())
+        return _process_store

@@ -1,0 +1,77 @@
+"""What a loss is: a few compiled functions of one example, and what they are worth to the bounds and the certificate.
+
+A loss provides a *target*, a ``NamedTuple`` of label arrays of one block, and overloads the four row functions below
+for the type of its target. The fused kernels (``dboost.compiled.fused``) call the row functions; the compiler picks the
+overload by type, so a new loss is one file and one line of the registry and the kernels stay as they are. Passing
+compiled functions as values was rejected: such kernels cannot be cached on disk.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+def residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> float:
+    """Write U_i = -s dl/df into `u` and return s * l(y_i, f); `f` may be overwritten. Overloaded per target."""
+    raise NotImplementedError("residual_row runs in compiled code only")
+
+
+def loss_row(target: Any, i: int, f: Array, s: float) -> float:
+    """Return s * l(y_i, f); `f` may be overwritten. Overloaded per target."""
+    raise NotImplementedError("loss_row runs in compiled code only")
+
+
+def curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> float:
+    """Hessian of s * l at f as diag(h) - r h h': write `h`, return r (0 when it is diagonal). Overloaded per target."""
+    raise NotImplementedError("curvature_row runs in compiled code only")
+
+
+def dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> float:
+    """s * D_i at the dual point near U_i that `scale`, `mix`, `shift` and `prior` describe. Overloaded per target.
+
+    With q the predicted probability: q'' = (1 - mix) (q - shift) + mix prior restores the intercept's constraint, and
+    (1 - scale) y + scale q'' shrinks the point into the penalty's dual ball (math notes, section 6).
+    """
+    raise NotImplementedError("dual_row runs in compiled code only")
+
+
+class Loss(Protocol):
+    """A loss of the registry.
+
+    Attributes
+    ----------
+    name : str
+        Its public name.
+    kappa : float
+        Largest curvature per example (math notes, section 1); the quadratic bound's constant.
+    template_constant : float
+        The constant c of the exponential template bound (math notes, eq. 3).
+    separable : bool
+        Whether the Hessian of an example is diagonal over the outputs.
+    """
+
+    name: str
+    kappa: float
+    template_constant: float
+    separable: bool
+
+    def target(self, y: NDArray[Any]) -> Any:
+        """Wrap the encoded labels of a block for the compiled functions."""
+        ...
+
+    def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
+        """Weighted counts per output: (mass with label on, total observed mass), each of shape (k,)."""
+        ...
+
+    def null_intercept(self, mass: Array, total: Array) -> Array:
+        """Optimal intercept of the model without features, shape (k,); finite also for outputs with one label only."""
+        ...
+
+    def probability(self, margins: Array) -> Array:
+        """Probabilities of shape (m, k) from margins of shape (m, k), one per output."""
+        ...

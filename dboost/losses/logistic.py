@@ -1,0 +1,134 @@
+"""Binary log-loss per output: ``log`` (one output) and ``multitask`` (one per task, labels may be missing).
+
+l(y, f) = softplus(-y f) with y in {-1, +1}; a label of 0 is missing and contributes nothing (math notes, section 1).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from dboost.compiled.exponential import exp_nonpositive
+from dboost.losses.base import Array, curvature_row, dual_row, loss_row, residual_row
+
+# An output that has one label only has its optimal intercept at infinity; this finite stand-in costs 1e-13 per example.
+_SATURATED = 30.0
+
+
+class LogisticTarget(NamedTuple):
+    """Labels of one block: int8 (m, k) with -1, +1, or 0 where missing."""
+
+    sign: NDArray[np.int8]
+
+
+def _is_logistic(target: Any) -> bool:
+    return getattr(target, "instance_class", None) is LogisticTarget
+
+
+@overload(residual_row, inline="never")
+def _residual_row(target, i, f, s, u):
+    if not _is_logistic(target):
+        return None
+
+    def logistic(target, i, f, s, u):
+        loss = 0.0
+        for r in range(f.shape[0]):
+            y = np.float64(target.sign[i, r])
+            z = y * f[r]
+            e = exp_nonpositive(-abs(z))
+            # sigma(-z) without cancellation on either side
+            u[r] = s * y * (e if z > 0.0 else 1.0) / (1.0 + e)
+            loss += abs(y) * (max(-z, 0.0) + math.log1p(e))
+        return s * loss
+
+    return logistic
+
+
+@overload(loss_row, inline="never")
+def _loss_row(target, i, f, s):
+    if not _is_logistic(target):
+        return None
+
+    def logistic(target, i, f, s):
+        loss = 0.0
+        for r in range(f.shape[0]):
+            y = np.float64(target.sign[i, r])
+            z = y * f[r]
+            loss += abs(y) * (max(-z, 0.0) + math.log1p(exp_nonpositive(-abs(z))))
+        return s * loss
+
+    return logistic
+
+
+@overload(curvature_row, inline="never")
+def _curvature_row(target, i, f, s, h):
+    if not _is_logistic(target):
+        return None
+
+    def logistic(target, i, f, s, h):
+        for r in range(f.shape[0]):
+            e = exp_nonpositive(-abs(f[r]))
+            h[r] = s * abs(np.float64(target.sign[i, r])) * e / ((1.0 + e) * (1.0 + e))
+        return 0.0
+
+    return logistic
+
+
+@overload(dual_row, inline="never")
+def _dual_row(target, i, f, s, scale, mix, shift, prior):
+    if not _is_logistic(target):
+        return None
+
+    def logistic(target, i, f, s, scale, mix, shift, prior):
+        value = 0.0
+        for r in range(f.shape[0]):
+            y = target.sign[i, r]
+            if y == 0:
+                continue
+            e = exp_nonpositive(-abs(f[r]))
+            q = (1.0 if f[r] > 0.0 else e) / (1.0 + e)
+            q = (1.0 - mix[r]) * (q - shift[r]) + mix[r] * prior[r]
+            # al is the mass moved away from the label
+            al = scale[r] * (1.0 - q if y > 0 else q)
+            if al > 0.0 and al < 1.0:
+                value -= al * math.log(al) + (1.0 - al) * math.log1p(-al)
+        return s * value
+
+    return logistic
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """The binary log-loss of one or several outputs."""
+
+    name: str
+    kappa: float = 0.25
+    template_constant: float = 1.0
+    separable: bool = True
+
+    def target(self, y: NDArray[Any]) -> LogisticTarget:
+        """Wrap int8 labels of shape (m, k)."""
+        return LogisticTarget(y)
+
+    def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
+        """Weighted mass of label +1, and of all observed labels, per output."""
+        positive = (weight[:, None] * (y > 0)).sum(axis=0)
+        observed = (weight[:, None] * (y != 0)).sum(axis=0)
+        return positive, observed
+
+    def null_intercept(self, mass: Array, total: Array) -> Array:
+        """log(p / (1 - p)) of the weighted share p of +1 labels."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logit = np.log(mass) - np.log(total - mass)
+        return np.clip(np.where(total > 0.0, logit, 0.0), -_SATURATED, _SATURATED)
+
+    def probability(self, margins: Array) -> Array:
+        """sigma(f) per output, shape (m, k)."""
+        e = np.exp(-np.abs(margins))
+        return np.where(margins > 0.0, 1.0, e) / (1.0 + e)

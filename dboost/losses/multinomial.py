@@ -1,0 +1,186 @@
+"""Multinomial log-loss: l(y, f) = log sum_r exp(f_r) - f_y (math notes, section 1, "multiclass")."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from dboost.compiled.exponential import exp_nonpositive
+from dboost.losses.base import Array, curvature_row, dual_row, loss_row, residual_row
+
+_SATURATED = 30.0
+
+
+class MultinomialTarget(NamedTuple):
+    """Labels of one block: int32 (m,) class codes."""
+
+    code: NDArray[np.int32]
+
+
+def _is_multinomial(target: Any) -> bool:
+    return getattr(target, "instance_class", None) is MultinomialTarget
+
+
+@njit(nogil=True, cache=True)
+def _largest(f):
+    # Four running maxima: one alone is bound by the latency of the comparison.
+    k = f.shape[0]
+    a = f[0]
+    b = f[0]
+    c = f[0]
+    d = f[0]
+    stop = k - k % 4
+    for r in range(0, stop, 4):
+        a = max(a, f[r])
+        b = max(b, f[r + 1])
+        c = max(c, f[r + 2])
+        d = max(d, f[r + 3])
+    for r in range(stop, k):
+        a = max(a, f[r])
+    return max(max(a, b), max(c, d))
+
+
+@njit(nogil=True, cache=True)
+def _total(f):
+    k = f.shape[0]
+    a = 0.0
+    b = 0.0
+    c = 0.0
+    d = 0.0
+    stop = k - k % 4
+    for r in range(0, stop, 4):
+        a += f[r]
+        b += f[r + 1]
+        c += f[r + 2]
+        d += f[r + 3]
+    for r in range(stop, k):
+        a += f[r]
+    return (a + b) + (c + d)
+
+
+@njit(nogil=True, cache=True)
+def _exponentials(f, y):
+    """Overwrite f by exp(f - max), entry y by 0; return (own, others, max, f_y): own = exp(f_y - max)."""
+    top = _largest(f)
+    mine = f[y]
+    for r in range(f.shape[0]):
+        f[r] = exp_nonpositive(f[r] - top)
+    own = f[y]
+    f[y] = 0.0
+    return own, _total(f), top, mine
+
+
+@njit(nogil=True, cache=True)
+def _log_loss(own, others, top, mine):
+    # log1p keeps the loss of a confident, correct example to full precision
+    if mine == top:
+        return math.log1p(others)
+    return math.log(own + others) + top - mine
+
+
+@overload(residual_row, inline="never")
+def _residual_row(target, i, f, s, u):
+    if not _is_multinomial(target):
+        return None
+
+    def multinomial(target, i, f, s, u):
+        y = target.code[i]
+        own, others, top, mine = _exponentials(f, y)
+        t = s / (own + others)
+        for r in range(f.shape[0]):
+            u[r] = -t * f[r]
+        # 1 - q_y as the sum of the other probabilities, never by subtraction
+        u[y] = t * others
+        return s * _log_loss(own, others, top, mine)
+
+    return multinomial
+
+
+@overload(loss_row, inline="never")
+def _loss_row(target, i, f, s):
+    if not _is_multinomial(target):
+        return None
+
+    def multinomial(target, i, f, s):
+        own, others, top, mine = _exponentials(f, target.code[i])
+        return s * _log_loss(own, others, top, mine)
+
+    return multinomial
+
+
+@overload(curvature_row, inline="never")
+def _curvature_row(target, i, f, s, h):
+    if not _is_multinomial(target):
+        return None
+
+    def multinomial(target, i, f, s, h):
+        top = _largest(f)
+        for r in range(f.shape[0]):
+            f[r] = exp_nonpositive(f[r] - top)
+        t = s / _total(f)
+        for r in range(f.shape[0]):
+            h[r] = t * f[r]
+        return 1.0 / s if s > 0.0 else 0.0
+
+    return multinomial
+
+
+@overload(dual_row, inline="never")
+def _dual_row(target, i, f, s, scale, mix, shift, prior):
+    if not _is_multinomial(target):
+        return None
+
+    def multinomial(target, i, f, s, scale, mix, shift, prior):
+        y = target.code[i]
+        top = _largest(f)
+        for r in range(f.shape[0]):
+            f[r] = exp_nonpositive(f[r] - top)
+        t = 1.0 / _total(f)
+        value = 0.0
+        for r in range(f.shape[0]):
+            q = (1.0 - mix[r]) * (t * f[r] - shift[r]) + mix[r] * prior[r]
+            al = scale[r] * q
+            if r == y:
+                al += 1.0 - scale[r]
+            if al > 0.0:
+                value -= al * math.log(al)
+        return s * value
+
+    return multinomial
+
+
+@dataclass(frozen=True)
+class Multinomial:
+    """The multinomial log-loss of k classes, one margin per class."""
+
+    name: str = "multinomial"
+    kappa: float = 0.5
+    template_constant: float = 0.5
+    separable: bool = False
+
+    def target(self, y: NDArray[Any]) -> MultinomialTarget:
+        """Wrap int32 class codes of shape (m,)."""
+        return MultinomialTarget(y)
+
+    def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
+        """Weighted class counts, and the total weight repeated k times."""
+        counts = np.bincount(y, weights=weight, minlength=k)
+        return counts, np.full(k, weight.sum())
+
+    def null_intercept(self, mass: Array, total: Array) -> Array:
+        """Centred logarithms of the class frequencies."""
+        with np.errstate(divide="ignore"):
+            logs = np.log(mass) - np.log(total)
+        logs = np.maximum(logs, -_SATURATED)
+        return logs - logs.mean()
+
+    def probability(self, margins: Array) -> Array:
+        """softmax over the classes, shape (m, k)."""
+        e = np.exp(margins - margins.max(axis=1, keepdims=True))
+        return e / e.sum(axis=1, keepdims=True)

@@ -1,0 +1,178 @@
+"""The passes: what one partition contributes to the sums of a round.
+
+Covers: the leaf functions (partition, memo, ...) -> Sums that an engine maps and reduces, and the small values they
+travel with. Does not cover: where they run (``dboost.engine``) or what the driver decides from the sums
+(``dboost.boosting``).
+
+Every leaf is a pure function of the partition and its arguments. The memo only spares repeated work: the cut of the
+active columns, and the curvature of the examples at one point of a conjugate gradient solve.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.compiled import columns, fused
+from dboost.losses import get_loss
+from dboost.partition import Partition, Sums
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A model at which a pass evaluates.
+
+    Parameters
+    ----------
+    loss : str
+        Name of the loss.
+    active : int64 array, shape (a,)
+        Rows of W that are held, ascending.
+    W : float64 array, shape (a, k)
+        Those rows.
+    intercept : float64 array, shape (k,)
+        The intercept b.
+    cut_token, token : str
+        Name `active`, and the whole point, for the memo.
+    """
+
+    loss: str
+    active: NDArray[np.int64]
+    W: Array
+    intercept: Array
+    cut_token: str
+    token: str
+
+
+def _cut(partition: Partition, memo: Any, active: NDArray[np.int64], token: str) -> tuple[NDArray[Any], ...]:
+    def build() -> tuple[NDArray[Any], ...]:
+        cut = columns.cut_rows(partition.indptr, partition.rows, partition.values, active, partition.n_rows)
+        return tuple(cut)
+
+    return memo.get("cut", token, build)  # type: ignore[no-any-return]
+
+
+def _at(partition: Partition, memo: Any, point: Point) -> tuple[Any, ...]:
+    """Arguments shared by the fused kernels: the cut, W, b, the target and the weights."""
+    cut = _cut(partition, memo, point.active, point.cut_token)
+    return (*cut, point.W, point.intercept, get_loss(point.loss).target(partition.y), partition.weight)
+
+
+def label_counts(partition: Partition, memo: Any, loss: str, k: int) -> Sums:
+    """STAT pass, labels: mass per output, observed mass per output, sum of the weights, number of rows."""
+    mass, total = get_loss(loss).label_mass(partition.y, partition.weight, k)
+    weight = float(partition.weight.sum())
+    return Sums(add={"mass": mass, "total": total, "weight": weight, "rows": partition.n_rows})
+
+
+def feature_statistics(partition: Partition, memo: Any) -> Sums:
+    """STAT pass, features: max |x|, sum s x, sum s |x|, sum s x**2 per column."""
+    n = partition.n_features
+    peak, total, absolute, square = (np.zeros(n) for _ in range(4))
+    columns.column_statistics(
+        partition.indptr, partition.rows, partition.values, partition.weight, peak, total, absolute, square
+    )
+    return Sums(add={"total": total, "absolute": absolute, "square": square}, peak={"peak": peak})
+
+
+def score(partition: Partition, memo: Any, candidates: NDArray[np.int64], point: Point, mu: bool, first: bool) -> Sums:
+    """SCORE pass over one shard of candidate columns: G, or mu+ and mu-; loss and bias sums with the `first` shard."""
+
+    def build() -> tuple[Array, Array, float]:
+        total = np.zeros(point.intercept.shape[0])
+        U, loss = fused.residuals(*_at(partition, memo, point), total)
+        return U, total, loss
+
+    U, total, loss = memo.get("residual", point.token, build)
+    shape = (candidates.shape[0], U.shape[1])
+    arrays = (partition.indptr, partition.rows, partition.values, U, candidates)
+    sums = Sums()
+    if mu:
+        sums.add["mu_plus"], sums.add["mu_minus"] = np.empty(shape), np.empty(shape)
+        columns.column_mu(*arrays, sums.add["mu_plus"], sums.add["mu_minus"])
+        if first:
+            sums.add["bias_plus"], sums.add["bias_minus"] = np.maximum(U, 0.0).sum(0), np.maximum(-U, 0.0).sum(0)
+    else:
+        sums.add["G"] = np.empty(shape)
+        columns.column_gradient(*arrays, sums.add["G"])
+    if first:
+        sums.add["bias"] = total.copy()
+        sums.add["loss"] = loss
+    return sums
+
+
+def active_gradient(partition: Partition, memo: Any, point: Point) -> Sums:
+    """L, G_A and the bias sums at `point`, in one sweep of the active columns."""
+    G, total = np.zeros_like(point.W), np.zeros_like(point.intercept)
+    loss = fused.active_gradient(*_at(partition, memo, point), G, total)
+    return Sums(add={"G": G, "bias": total, "loss": loss})
+
+
+def losses_along(partition: Partition, memo: Any, point: Point, D: Array, d: Array, steps: Array) -> Sums:
+    """GRID pass: L(F + t (X D + d)) for every step t."""
+    pointer, slots, values, W, b, target, weight = _at(partition, memo, point)
+    out = np.zeros(steps.shape[0])
+    fused.losses_along(pointer, slots, values, W, b, D, d, steps, target, weight, out)
+    return Sums(add={"loss": out})
+
+
+def hessian_product(partition: Partition, memo: Any, point: Point, V: Array, v: Array) -> Sums:
+    """X_A' H (X_A V + 1 v') with H at `point`; H is kept in float32, which conjugate gradients tolerate."""
+
+    def build() -> tuple[NDArray[np.float32], Array]:
+        h = np.empty((partition.n_rows, point.intercept.shape[0]), np.float32)
+        rank_one = np.empty(partition.n_rows)
+        fused.curvature(*_at(partition, memo, point), h, rank_one)
+        return h, rank_one
+
+    h, rank_one = memo.get("curvature", point.token, build)
+    pointer, slots, values = _cut(partition, memo, point.active, point.cut_token)
+    out, total = np.zeros_like(V), np.zeros_like(v)
+    fused.hessian_product(pointer, slots, values, h, rank_one, V, v, out, total)
+    return Sums(add={"out": out, "bias": total})
+
+
+def dual_value(partition: Partition, memo: Any, point: Point, scale: Array, mix: Array, shift: Array, prior: Array) -> Sums:
+    """DUAL pass: the exact dual objective at a feasible point near U (math notes, section 6)."""
+    return Sums(add={"dual": fused.dual_value(*_at(partition, memo, point), scale, mix, shift, prior)})
+
+
+def template_sums(partition: Partition, memo: Any, active: NDArray[np.int64], token: str, extra: float) -> Sums:
+    """MAXT pass: max of rho_i per active column, and sum_i s_i |x_ij| rho_i (math notes, section 2)."""
+    slots = active.shape[0] + (1 if extra else 0)
+    peak, diagonal = np.zeros(slots), np.zeros(slots)
+    columns.template_sums(*_cut(partition, memo, active, token), partition.weight, extra, peak, diagonal)
+    return Sums(add={"diagonal": diagonal}, peak={"peak": peak})
+
+
+def gram(partition: Partition, memo: Any, active: NDArray[np.int64], token: str, extra: float) -> Sums:
+    """GRAM pass: upper triangle of X_A' diag(s) X_A, the intercept last."""
+    slots = active.shape[0] + (1 if extra else 0)
+    out = np.zeros((slots, slots))
+    columns.gram(*_cut(partition, memo, active, token), partition.weight, extra, out)
+    return Sums(add={"gram": out})
+
+
+def sample_rows(
+    partition: Partition, memo: Any, active: NDArray[np.int64], token: str, share: float, seed: int
+) -> Sums:
+    """A random sample of rows, cut to the active columns, with labels and weights.
+
+    The rows depend on the seed and the partition alone, not on the engine.
+    """
+    pointer, slots, values = _cut(partition, memo, active, token)
+    if share < 1.0:
+        digest = hashlib.sha256(f"{seed}:{partition.key}".encode()).digest()
+        rng = np.random.Generator(np.random.Philox(int.from_bytes(digest[:8], "little")))
+        chosen = np.flatnonzero(rng.random(partition.n_rows) < share)
+        pointer, slots, values = columns.take_rows(pointer, slots, values, chosen)
+        part = (np.diff(pointer), slots, values, partition.y[chosen], partition.weight[chosen])
+    else:
+        part = (np.diff(pointer), slots, values, partition.y, partition.weight)
+    return Sums(parts={"rows": [part]})

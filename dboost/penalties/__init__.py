@@ -1,0 +1,47 @@
+"""Penalties of rows of W: how large a row is, when it is zero, and how one row is solved for.
+
+``PENALTIES`` maps each name a user may give to its class; a new penalty is one file and one line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dboost.errors import UsageError
+from dboost.penalties.base import Face, Penalty
+from dboost.penalties.l1 import L1
+from dboost.penalties.l2 import L2
+from dboost.penalties.linf import Linf
+from dboost.penalties.none import NoPenalty
+from dboost.penalties.sparse_group import SparseGroup
+
+__all__ = ["L1", "L2", "PENALTIES", "Face", "Linf", "NoPenalty", "Penalty", "SparseGroup", "get_penalty"]
+
+PENALTIES: dict[str, Callable[[], Penalty]] = {
+    "l1": L1,
+    "l1/l2": L2,
+    "l1/linf": Linf,
+    "l1/l2+l1": SparseGroup,
+    "none": NoPenalty,
+}
+
+
+def get_penalty(penalty: str | Penalty) -> Penalty:
+    """The penalty of that name, or the instance itself.
+
+    Raises
+    ------
+    UsageError
+        If the name is unknown, or the object is neither a name nor an instance of a penalty.
+    """
+    known = ", ".join(repr(name) for name in PENALTIES)
+    if isinstance(penalty, str):
+        if penalty not in PENALTIES:
+            raise UsageError(f"penalty is {penalty!r}", hint=f"expected one of {known}")
+        return PENALTIES[penalty]()
+    if isinstance(penalty, type) or not isinstance(penalty, Penalty):
+        raise UsageError(
+            f"penalty is {penalty!r}, which is neither a name nor an instance of a penalty",
+            hint=f"give one of {known}, or an instance such as SparseGroup(l1_ratio=0.3)",
+        )
+    return penalty

@@ -1,0 +1,267 @@
+"""What a penalty must offer, and what every penalty of rows shares.
+
+Covers: the protocols ``Penalty`` and ``Face``; ``RowPenalty``, which derives row solves, scores and the optimality
+residual from five primitives (``value``, ``dual_norm``, ``prox``, ``centre``, ``solve_tilted``). Does not cover: the
+penalties themselves (one file each) and the compiled row prox (``diagonal``).
+
+A penalty here is ``sum_j lam_j omega(W_j)`` with omega a norm (or zero) of one row of W. Names follow the papers:
+G = -grad of the loss, D = curvature of the quadratic bound, (mu_plus, mu_minus, a) = sums and normalisation of the
+exponential bound. Arrays are float64; ``lam``, ``t``, ``D`` and ``a`` are scalars or arrays (rows,), and lam_j = 0
+means a row without penalty.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from dboost.bounds import exponential
+from dboost.penalties.rows import BoolArray, FloatArray, per_row
+
+
+@runtime_checkable
+class Face(Protocol):
+    """The smooth manifold through W on which a penalty is twice differentiable, with coordinates of length ``dim``.
+
+    Conjugate gradients run in these coordinates once the support has settled.
+    """
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        ...
+
+    def restrict(self, G: FloatArray) -> FloatArray:
+        """Gradient in coordinates (dim,) of a function whose gradient in W is G (rows, k): adjoint of ``expand``."""
+        ...
+
+    def expand(self, v: FloatArray) -> FloatArray:
+        """Direction (rows, k) in W of a direction v (dim,) in coordinates."""
+        ...
+
+    def gradient(self, lam: npt.ArrayLike) -> FloatArray:
+        """Gradient (dim,) of sum_j lam_j omega(W_j) in coordinates, at the W the face was made from."""
+        ...
+
+    def hessian(self, v: FloatArray, lam: npt.ArrayLike) -> FloatArray:
+        """Hessian of sum_j lam_j omega(W_j) in coordinates, times v (dim,)."""
+        ...
+
+    def retract(self, W: FloatArray, v: FloatArray) -> FloatArray:
+        """W + expand(v) (rows, k), with entries that left the face pulled back onto its boundary."""
+        ...
+
+
+@runtime_checkable
+class Penalty(Protocol):
+    """A penalty of rows. See ``RowPenalty`` for shapes and meaning."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def compiled(self) -> tuple[int, float, float]: ...
+    def value(self, W: FloatArray) -> FloatArray: ...
+    def dual_norm(self, G: FloatArray) -> FloatArray: ...
+    def prox(self, Z: FloatArray, t: npt.ArrayLike) -> FloatArray: ...
+    def centre(self, W: FloatArray) -> FloatArray: ...
+    def dual_radius(self, k: int) -> float: ...
+    def leaves_zero(self, G: FloatArray, lam: npt.ArrayLike) -> BoolArray: ...
+    def solve_quadratic(
+        self, W: FloatArray, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike
+    ) -> FloatArray: ...
+    def solve_exponential(
+        self,
+        W: FloatArray,
+        mu_plus: FloatArray,
+        mu_minus: FloatArray,
+        a: npt.ArrayLike,
+        lam: npt.ArrayLike,
+        caps: npt.ArrayLike = exponential.CAP,
+    ) -> tuple[FloatArray, BoolArray]: ...
+    def score_quadratic(self, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray: ...
+    def score_exponential(
+        self, mu_plus: FloatArray, mu_minus: FloatArray, a: npt.ArrayLike, lam: npt.ArrayLike
+    ) -> FloatArray: ...
+    def kkt(self, W: FloatArray, G: FloatArray, lam: npt.ArrayLike) -> FloatArray: ...
+    def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> Face: ...
+
+
+class RowPenalty(ABC):
+    """Row solves, scores and optimality residual of a penalty given by its primitives.
+
+    A subclass is a frozen dataclass: it is sent to workers, compared and hashed.
+    """
+
+    name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def compiled(self) -> tuple[int, float, float]:
+        """``(code, a, b)`` for ``diagonal.diagonal_prox``."""
+
+    @abstractmethod
+    def value(self, W: FloatArray) -> FloatArray:
+        """omega(W_j) for each row, shape (rows,)."""
+
+    @abstractmethod
+    def dual_norm(self, G: FloatArray) -> FloatArray:
+        """sup_w <G_j, w> / omega(w) for each row, shape (rows,); W_j = 0 is optimal iff it is <= lam_j."""
+
+    def dual_radius(self, k: int) -> float:
+        """Largest ||g||_* over rows g of k numbers with ||g||_2 = 1: how fast the dual norm can change.
+
+        1 unless overridden: omega(w) >= ||w||_2 for every penalty but l1/linf.
+        """
+        return 1.0
+
+    @abstractmethod
+    def prox(self, Z: FloatArray, t: npt.ArrayLike) -> FloatArray:
+        """argmin_w ||w - Z_j||^2 / 2 + t_j omega(w) for each row, shape (rows, k)."""
+
+    @abstractmethod
+    def centre(self, W: FloatArray) -> FloatArray:
+        """Subtract from each row the constant that lowers omega most; shape (rows, k).
+
+        Only for losses that do not change when a constant is added to all outputs (multinomial).
+        """
+
+    @abstractmethod
+    def solve_tilted(self, A: FloatArray, B: FloatArray, lam: FloatArray) -> FloatArray:
+        """argmin_gamma sum_r e^(A_r - gamma_r) + e^(B_r + gamma_r) + lam omega(gamma) for each row.
+
+        Parameters
+        ----------
+        A, B : ndarray (rows, k) of float64
+            Logarithms, -inf allowed.
+        lam : ndarray (rows,) of float64
+
+        Returns
+        -------
+        ndarray (rows, k)
+            +-inf for an entry that has no finite minimiser, which needs lam = 0.
+        """
+
+    @abstractmethod
+    def score_tilted(self, mu_plus: FloatArray, mu_minus: FloatArray, lam: FloatArray) -> FloatArray:
+        """``score_exponential`` for a = 1 on rows that leave zero; positive."""
+
+    @abstractmethod
+    def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> Face:
+        """The face through W (rows, k). Rows with lam_j = 0 are wholly free; lam=None means all are penalised."""
+
+    def leaves_zero(self, G: FloatArray, lam: npt.ArrayLike) -> BoolArray:
+        """Whether a zero row with G_j at W_j = 0 is not optimal, shape (rows,)."""
+        result: BoolArray = self.dual_norm(G) > per_row(lam, len(G))
+        return result
+
+    def solve_quadratic(
+        self, W: FloatArray, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike
+    ) -> FloatArray:
+        """Minimiser of the quadratic bound plus penalty, row by row (Duchi & Singer 2009, eq. 11 and 14).
+
+        Parameters
+        ----------
+        W, G : ndarray (rows, k)
+            Current rows and minus the gradient of the loss there.
+        D : float or ndarray (rows,)
+            Curvature, >= 0. A row with D = 0 (zero column) becomes zero if lam > 0 and stays otherwise.
+        lam : float or ndarray (rows,)
+
+        Returns
+        -------
+        ndarray (rows, k)
+        """
+        rows = len(W)
+        D = per_row(D, rows)
+        lam = per_row(lam, rows)
+        # prox_{lam/D}(W + G/D) = prox_lam(D W + G) / D: the same point, but a small D cannot overflow and the test
+        # for zero compares the very numbers of the zero-row condition.
+        moved = self.prox(D[:, None] * W + G, lam)
+        column = D > 0
+        new: FloatArray = moved / np.where(column, D, 1.0)[:, None]
+        return np.where(column[:, None], new, self._rest(W, lam))
+
+    def solve_exponential(
+        self,
+        W: FloatArray,
+        mu_plus: FloatArray,
+        mu_minus: FloatArray,
+        a: npt.ArrayLike,
+        lam: npt.ArrayLike,
+        caps: npt.ArrayLike = exponential.CAP,
+    ) -> tuple[FloatArray, BoolArray]:
+        """Minimiser of the exponential bound plus penalty, row by row (math notes, section 4).
+
+        Parameters
+        ----------
+        W, mu_plus, mu_minus : ndarray (rows, k)
+            Current rows and the two sums of the bound there, both >= 0.
+        a : float or ndarray (rows,)
+            Normalisation of the template, > 0; inf for a zero column.
+        lam : float or ndarray (rows,)
+        caps : float or ndarray (rows,)
+            Length of the step, in units of a, where there is no finite minimiser.
+
+        Returns
+        -------
+        new rows (rows, k), unbounded (rows,) of bool
+            ``unbounded`` marks rows in which some entry had no finite minimiser and was capped.
+        """
+        rows = len(W)
+        return exponential.solve_rows(
+            self.solve_tilted, W, mu_plus, mu_minus, per_row(a, rows), self._weight(lam, rows), per_row(caps, rows)
+        )
+
+    def score_quadratic(self, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
+        """Decrease of quadratic bound plus penalty when a zero row leaves zero, shape (rows,).
+
+        dist_2(G_j, lam B)^2 / (2 D_j) with B the unit ball of the dual norm; by Moreau's identity the distance is
+        ||prox_lam(G_j)||_2. Positive exactly where the zero row is not optimal.
+        """
+        D = per_row(D, len(G))
+        lam = per_row(lam, len(G))
+        score = np.zeros(len(G))
+        rows = np.flatnonzero(self.leaves_zero(G, lam))
+        moved = self.prox(G[rows], lam[rows])
+        with np.errstate(divide="ignore"):
+            score[rows] = np.einsum("ij,ij->i", moved, moved) / (2.0 * D[rows])
+        return score
+
+    def score_exponential(
+        self, mu_plus: FloatArray, mu_minus: FloatArray, a: npt.ArrayLike, lam: npt.ArrayLike
+    ) -> FloatArray:
+        """Decrease of exponential bound plus penalty (or a lower bound of it) when a zero row leaves zero, (rows,).
+
+        Positive exactly where the zero row is not optimal (math notes, section 5).
+        """
+        rows = len(mu_plus)
+        a = per_row(a, rows)
+        lam = self._weight(lam, rows)
+        score = np.zeros(rows)
+        chosen = np.flatnonzero(self.leaves_zero(mu_plus - mu_minus, lam))
+        score[chosen] = a[chosen] * self.score_tilted(mu_plus[chosen], mu_minus[chosen], lam[chosen])
+        return score
+
+    def kkt(self, W: FloatArray, G: FloatArray, lam: npt.ArrayLike) -> FloatArray:
+        """Distance to optimality of each row, shape (rows,); zero iff the row is optimal.
+
+        max( [||G_j||_* - lam_j]_+ , lam_j - <G_j, W_j> / omega(W_j) ), the second only where W_j != 0.
+        """
+        lam = per_row(lam, len(W))
+        residual: FloatArray = np.maximum(self.dual_norm(G) - lam, 0.0)
+        size = self.value(W)
+        alive = size > 0
+        slack = lam[alive] - np.einsum("ij,ij->i", G[alive], W[alive]) / size[alive]
+        residual[alive] = np.maximum(residual[alive], slack)
+        return residual
+
+    def _weight(self, lam: npt.ArrayLike, rows: int) -> FloatArray:
+        """The factor of omega for each row, (rows,)."""
+        return per_row(lam, rows)
+
+    def _rest(self, W: FloatArray, lam: FloatArray) -> FloatArray:
+        """Rows of a column without data: zero if penalised, else as they are."""
+        return np.where((lam > 0)[:, None], 0.0, W)

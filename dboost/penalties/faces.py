@@ -1,0 +1,176 @@
+"""Faces: the smooth pieces of a penalty on which second-order steps are taken.
+
+Covers: ``EntryFace`` (coordinates are single entries: l1, l1/l2, sparse group, none) and ``BoundFace`` (one size per
+row for its tied entries: l1/linf). Does not cover: deciding when a support has settled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dboost.penalties.rows import BoolArray, FloatArray, norm2, per_row
+
+TIE = 1e-12
+
+
+def _unpenalised_rows(lam: npt.ArrayLike | None, rows: int) -> BoolArray:
+    if lam is None:
+        return np.zeros(rows, dtype=np.bool_)
+    return per_row(lam, rows) <= 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class EntryFace:
+    """Free entries of W as coordinates, penalty lam_j (group ||w||_2 + entry ||w||_1).
+
+    Attributes
+    ----------
+    mask : ndarray (rows, k) of bool
+        The free entries; coordinates follow in row-major order.
+    at : ndarray (rows, k)
+        The point the face was made from.
+    held : ndarray (rows,) of bool
+        Rows that are penalised and so must stay on their side of zero.
+    whole_rows : bool
+        Whether a row crosses zero as a whole (l1/l2) or entry by entry.
+    """
+
+    mask: BoolArray
+    at: FloatArray
+    held: BoolArray
+    whole_rows: bool
+    group: float
+    entry: float
+
+    @classmethod
+    def through(
+        cls, W: FloatArray, lam: npt.ArrayLike | None, *, whole_rows: bool, group: float, entry: float
+    ) -> EntryFace:
+        """The face through W (rows, k): nonzero entries (or rows), and all entries of rows with lam = 0."""
+        free = _unpenalised_rows(lam, len(W))
+        mask = W != 0
+        if whole_rows:
+            mask = np.repeat(mask.any(axis=1)[:, None], W.shape[1], axis=1)
+        mask |= free[:, None]
+        return cls(mask, W.copy(), ~free, whole_rows, group, entry)
+
+    @property
+    def dim(self) -> int:
+        """Number of free entries."""
+        return int(np.count_nonzero(self.mask))
+
+    def restrict(self, G: FloatArray) -> FloatArray:
+        """The free entries of G."""
+        return G[self.mask]
+
+    def expand(self, v: FloatArray) -> FloatArray:
+        """v at the free entries, zero elsewhere."""
+        full = np.zeros(self.mask.shape)
+        full[self.mask] = v
+        return full
+
+    def gradient(self, lam: npt.ArrayLike) -> FloatArray:
+        """lam (group w / ||w||_2 + entry sign w)."""
+        weight = per_row(lam, len(self.at))[:, None]
+        total = self.entry * np.sign(self.at)
+        if self.group:
+            total = total + self.group * self._units()
+        result: FloatArray = (weight * total)[self.mask]
+        return result
+
+    def hessian(self, v: FloatArray, lam: npt.ArrayLike) -> FloatArray:
+        """lam group (v - u <u, v>) / ||w||_2 with u = w / ||w||_2; the l1 part is flat."""
+        if not self.group:
+            return np.zeros_like(v)
+        full = self.expand(v)
+        norms = norm2(self.at)
+        units = self._units()
+        across = full - units * np.einsum("ij,ij->i", units, full)[:, None]
+        weight = self.group * per_row(lam, len(norms))
+        factor = np.divide(weight, norms, out=np.zeros_like(norms), where=norms > 0)
+        result: FloatArray = (factor[:, None] * across)[self.mask]
+        return result
+
+    def retract(self, W: FloatArray, v: FloatArray) -> FloatArray:
+        """W + expand(v); penalised entries (or whole rows) that crossed zero are set to zero."""
+        new = W + self.expand(v)
+        if self.whole_rows:
+            crossed = np.repeat((np.einsum("ij,ij->i", new, W) <= 0.0)[:, None], W.shape[1], axis=1)
+        else:
+            crossed = np.sign(new) * np.sign(W) < 0
+        new[crossed & self.held[:, None]] = 0.0
+        return new
+
+    def _units(self) -> FloatArray:
+        norms = norm2(self.at)
+        return self.at / np.where(norms > 0, norms, 1.0)[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class BoundFace:
+    """Rows whose largest entries are tied in size: free entries first (row-major), then one size per row.
+
+    Attributes
+    ----------
+    loose : ndarray (rows, k) of bool
+        Entries below the bound, and all entries of rows with lam = 0.
+    tied : ndarray (rows, k) of float64
+        Sign of the entries at the bound, zero elsewhere.
+    sized : ndarray of int64
+        The rows that have a size.
+    """
+
+    loose: BoolArray
+    tied: FloatArray
+    sized: npt.NDArray[np.intp]
+
+    @classmethod
+    def through(cls, W: FloatArray, lam: npt.ArrayLike | None) -> BoundFace:
+        """The face through W (rows, k); entries within a relative 1e-12 of the largest count as tied."""
+        free = _unpenalised_rows(lam, len(W))
+        size = np.abs(W)
+        top = size.max(axis=1, initial=0.0)
+        bounded = (top > 0) & ~free
+        tie = bounded[:, None] & (size >= (top * (1.0 - TIE))[:, None])
+        loose = (bounded[:, None] & ~tie) | free[:, None]
+        return cls(loose, np.where(tie, np.sign(W), 0.0), np.flatnonzero(bounded))
+
+    @property
+    def dim(self) -> int:
+        """Number of loose entries plus number of sizes."""
+        return int(np.count_nonzero(self.loose)) + self.sized.size
+
+    def restrict(self, G: FloatArray) -> FloatArray:
+        """Loose entries of G, then for each size the sum of G over its tied entries, with their signs."""
+        return np.concatenate([G[self.loose], np.einsum("ij,ij->i", G[self.sized], self.tied[self.sized])])
+
+    def expand(self, v: FloatArray) -> FloatArray:
+        """Loose entries as they are; tied entries move together."""
+        full = np.zeros(self.loose.shape)
+        cut = v.size - self.sized.size
+        full[self.loose] = v[:cut]
+        full[self.sized] += self.tied[self.sized] * v[cut:, None]
+        return full
+
+    def gradient(self, lam: npt.ArrayLike) -> FloatArray:
+        """Zero for loose entries, lam for sizes."""
+        result = np.zeros(self.dim)
+        result[self.dim - self.sized.size :] = per_row(lam, len(self.loose))[self.sized]
+        return result
+
+    def hessian(self, v: FloatArray, lam: npt.ArrayLike) -> FloatArray:
+        """Zero: the penalty is linear in these coordinates."""
+        return np.zeros_like(v)
+
+    def retract(self, W: FloatArray, v: FloatArray) -> FloatArray:
+        """W + expand(v) with loose entries clipped to the new size; a row whose size falls to zero is zero."""
+        new = W + self.expand(v)
+        cut = v.size - self.sized.size
+        size = np.maximum(np.abs(W[self.sized]).max(axis=1, initial=0.0) + v[cut:], 0.0)[:, None]
+        signs = self.tied[self.sized]
+        # Tied entries are set, not added to, so that they stay equal to the last bit.
+        new[self.sized] = np.where(signs != 0, signs * size, np.clip(new[self.sized], -size, size)) + 0.0
+        return new

@@ -1,0 +1,69 @@
+"""The penalty ``none``: omega = 0. Every row is free and ``lam`` has no effect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dboost.bounds import exponential
+from dboost.penalties.base import RowPenalty
+from dboost.penalties.faces import EntryFace
+from dboost.penalties.rows import FloatArray
+
+
+@dataclass(frozen=True)
+class NoPenalty(RowPenalty):
+    """omega = 0. Its conjugate is finite at zero only, so ``dual_norm`` is inf for every nonzero row."""
+
+    name: ClassVar[str] = "none"
+
+    @property
+    def compiled(self) -> tuple[int, float, float]:
+        """Neither an l2 nor an l1 part."""
+        return 0, 0.0, 0.0
+
+    def value(self, W: FloatArray) -> FloatArray:
+        """Zero."""
+        return np.zeros(len(W))
+
+    def dual_norm(self, G: FloatArray) -> FloatArray:
+        """0 for a zero row, inf otherwise."""
+        return np.where(G.any(axis=1), np.inf, 0.0)
+
+    def prox(self, Z: FloatArray, t: npt.ArrayLike) -> FloatArray:
+        """A copy of Z."""
+        return Z.copy()
+
+    def centre(self, W: FloatArray) -> FloatArray:
+        """Subtract the mean: of all equivalent rows the shortest."""
+        centred: FloatArray = W - W.mean(axis=1, keepdims=True)
+        return centred
+
+    def solve_tilted(self, A: FloatArray, B: FloatArray, lam: FloatArray) -> FloatArray:
+        """Half the difference of the logarithms, entry by entry."""
+        P, N, s = exponential.sides(A, B)
+        return s * exponential.shrunk_root(P, N, lam)
+
+    def score_tilted(self, mu_plus: FloatArray, mu_minus: FloatArray, lam: FloatArray) -> FloatArray:
+        """Exact: entries add up."""
+        p, q = np.maximum(mu_plus, mu_minus), np.minimum(mu_plus, mu_minus)
+        result: FloatArray = exponential.gain(p, q, lam[:, None]).sum(axis=1)
+        return result
+
+    def kkt(self, W: FloatArray, G: FloatArray, lam: npt.ArrayLike) -> FloatArray:
+        """Largest absolute entry of the gradient."""
+        result: FloatArray = np.abs(G).max(axis=1, initial=0.0)
+        return result
+
+    def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> EntryFace:
+        """Every entry is free."""
+        return EntryFace.through(W, 0.0, whole_rows=False, group=0.0, entry=0.0)
+
+    def _weight(self, lam: npt.ArrayLike, rows: int) -> FloatArray:
+        return np.zeros(rows)
+
+    def _rest(self, W: FloatArray, lam: FloatArray) -> FloatArray:
+        return W

@@ -1,0 +1,31 @@
+"""Cores and memory inside containers."""
+
+from __future__ import annotations
+
+from dboost.engine.machine import available_cores, available_memory
+
+
+def test_without_a_container(tmp_path):
+    assert available_cores(tmp_path) >= 1
+    assert available_memory(tmp_path) > 2**26
+
+
+def test_cgroup_2(tmp_path):
+    (tmp_path / "cpu.max").write_text("50000 100000\n")
+    (tmp_path / "memory.max").write_text(f"{2**26}\n")
+    assert available_cores(tmp_path) == 1
+    assert available_memory(tmp_path) == 2**26
+    (tmp_path / "cpu.max").write_text("max 100000\n")
+    (tmp_path / "memory.max").write_text("max\n")
+    assert available_cores(tmp_path) == available_cores(tmp_path / "none")
+    assert available_memory(tmp_path) == available_memory(tmp_path / "none")
+
+
+def test_cgroup_1(tmp_path):
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text("100000")
+    (tmp_path / "cpu" / "cpu.cfs_period_us").write_text("100000")
+    (tmp_path / "memory" / "memory.limit_in_bytes").write_text(str(2**27))
+    assert available_cores(tmp_path) == 1
+    assert available_memory(tmp_path) == 2**27

@@ -1,0 +1,131 @@
+"""The memo: budget, order of eviction, tokens, threads."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dboost.engine.memo import Memo, MemoStore, nbytes_of
+from tests.engine.leaves import make_partition
+
+
+def test_sizes():
+    a = np.zeros(10)
+    assert nbytes_of(a) == 80
+    assert nbytes_of((a, [a, {"x": a}])) == 240
+    partition = make_partition("p", 7)
+    assert nbytes_of(partition) == partition.nbytes > 0
+    matrix = sp.csr_array(np.eye(4))
+    assert nbytes_of(matrix) >= matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes
+
+    @dataclass
+    class Pair:
+        left: np.ndarray
+        right: np.ndarray
+
+    assert nbytes_of(Pair(a, a)) == 160
+
+
+def test_a_hit_does_not_build():
+    store = MemoStore(1000)
+    memo = Memo(store, "run", "p0")
+    value = memo.get("margins", 1, lambda: np.zeros(5))
+    assert memo.get("margins", 1, lambda: pytest.fail("built again")) is value
+    assert store.nbytes == 40
+
+
+def test_runs_and_partitions_do_not_meet():
+    store = MemoStore(1000)
+    assert Memo(store, "a", "p").get("k", 0, lambda: "a") == "a"
+    assert Memo(store, "b", "p").get("k", 0, lambda: "b") == "b"
+    assert Memo(store, "a", "q").get("k", 0, lambda: "c") == "c"
+    assert store.runs() == {"a", "b"}
+    assert store.drop("a") == 2
+    assert store.runs() == {"b"} and len(store) == 1
+    store.drop("b")
+    assert store.nbytes == 0
+
+
+def test_what_was_used_least_recently_goes_first():
+    store = MemoStore(240)
+    for key in ("p", "q", "r"):
+        store.get("run", key, "x", 0, lambda: np.zeros(10))
+    store.get("run", "p", "x", 0, lambda: pytest.fail("p was kept"))
+    store.get("run", "s", "x", 0, lambda: np.zeros(10))
+    assert store.nbytes == 240
+    built = []
+    for key in ("p", "q"):
+        store.get("run", key, "x", 0, lambda key=key: built.append(key) or np.zeros(10))
+    assert built == ["q"]
+
+
+def test_two_tokens_are_kept():
+    store = MemoStore(10**6)
+    for token in range(5):
+        store.get("run", "p", "margins", token, lambda: np.zeros(10))
+    assert store.nbytes == 160 and len(store) == 2
+    store.get("run", "p", "margins", 3, lambda: pytest.fail("the last but one was kept"))
+    store.get("run", "p", "margins", 4, lambda: pytest.fail("the last was kept"))
+
+
+def test_a_value_beyond_the_budget_is_handed_out_and_not_kept():
+    store = MemoStore(100)
+    store.get("run", "p", "x", 0, lambda: np.zeros(10))
+    assert store.get("run", "q", "x", 0, lambda: np.zeros(100)).size == 100
+    assert store.nbytes == 80 and len(store) == 1
+
+
+def test_a_failed_build_leaves_nothing():
+    store = MemoStore(100)
+    with pytest.raises(OSError, match="gone"):
+        store.get("run", "p", "x", 0, lambda: (_ for _ in ()).throw(OSError("gone")))
+    assert store.get("run", "p", "x", 0, lambda: 5) == 5
+
+
+def test_nested_builds():
+    store = MemoStore(1000)
+    memo = Memo(store, "run", "p")
+    assert memo.get("outer", 0, lambda: memo.get("inner", 0, lambda: np.ones(2)).sum()) == 2
+
+
+def test_threads_build_once():
+    store = MemoStore(10**6)
+    built, go = [], threading.Event()
+
+    def build():
+        built.append(1)
+        go.wait(5)
+        return np.zeros(3)
+
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(store.get("run", "p", "x", 0, build))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    go.set()
+    for thread in threads:
+        thread.join(10)
+    assert len(built) == 1 and len(results) == 4
+    assert all(r is results[0] for r in results)
+
+
+def test_many_threads_stay_within_the_budget():
+    store = MemoStore(800)
+
+    def work(seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(300):
+            key, token = str(rng.integers(8)), int(rng.integers(4))
+            value = store.get("run", key, "x", token, lambda t=token: np.full(20, t))
+            assert value[0] == token
+
+    threads = [threading.Thread(target=work, args=(s,)) for s in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert store.nbytes <= 800
+    assert store.nbytes == 160 * len(store)
