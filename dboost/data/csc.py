@@ -55,7 +55,7 @@ class CsrPiece:
 
 
 @njit(nogil=True, cache=True)
-def _count(indptr, indices, values, target, n_features, counts):  # type: ignore[no-untyped-def]
+def _count(indptr, indices, values, target, n_features, counts):
     """Count the nonzeros of each column in counts[column + 1]; return (code, row, position) of the first fault."""
     stored = indices.shape[0]
     for i in range(indptr.shape[0] - 1):
@@ -77,7 +77,7 @@ def _count(indptr, indices, values, target, n_features, counts):  # type: ignore
 
 
 @njit(nogil=True, cache=True)
-def _place(indptr, indices, values, target, start_of, cursor, rows, out):  # type: ignore[no-untyped-def]
+def _place(indptr, indices, values, target, start_of, cursor, rows, out):
     """Write rows and values of one piece at the cursors of their columns; return the number of duplicates."""
     duplicates = 0
     for i in range(indptr.shape[0] - 1):
@@ -99,7 +99,7 @@ def _place(indptr, indices, values, target, start_of, cursor, rows, out):  # typ
 
 
 @njit(nogil=True, cache=True)
-def _sum_duplicates(indptr, rows, values):  # type: ignore[no-untyped-def]
+def _sum_duplicates(indptr, rows, values):
     """Add neighbours of equal row within a column, drop what became zero, in place; return the new indptr."""
     compact = np.zeros_like(indptr)
     write = 0
@@ -120,7 +120,7 @@ def _sum_duplicates(indptr, rows, values):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def dense_to_csr(dense, indptr, indices, values):  # type: ignore[no-untyped-def]
+def dense_to_csr(dense, indptr, indices, values):
     """Store the nonzeros (NaN included, so that the check sees them) of `dense` by row; arrays are preallocated."""
     p = 0
     for i in range(dense.shape[0]):

@@ -11,24 +11,17 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dboost.data.csc import to_csc
 from dboost.data.labels import TASKS, LabelCoder, LabelStats, check_weight, plan_labels, scan
+from dboost.data.mapper import Mapper
 from dboost.data.memory import Rows, as_rows, block_bounds
 from dboost.errors import DataError, UsageError
 from dboost.partition import Partition
-
-
-class Mapper(Protocol):
-    """What planning needs of an engine."""
-
-    def map(self, fn: Any, items: Sequence[Any], *args: Any, name: str) -> list[Any]:
-        """fn(item, *args) for every item, in order."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,39 @@
+"""How much decoded data may stay in memory.
+
+Covers: the budget an engine states, else a part of the memory of the workers, or of this machine or container.
+Does not cover: who evicts what (the engine's cache does).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def memory_budget(engine: Any) -> int:
+    """Bytes of decoded partitions that fit.
+
+    `engine.memory_budget` where the engine has one; 40 % of the workers' limits where it has a Dask client and they
+    have limits; else half of the memory here.
+    """
+    stated = getattr(engine, "memory_budget", None)
+    if stated is not None:
+        return int(stated)
+    client = getattr(engine, "client", None)
+    if client is not None:
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        limits = [int(worker.get("memory_limit") or 0) for worker in workers]
+        if limits and all(limits):
+            return sum(limits) * 2 // 5
+    import psutil
+
+    total = int(psutil.virtual_memory().total)
+    for name in _LIMITS:
+        path = Path(name)
+        if path.is_file():
+            text = path.read_text().strip()
+            if text.isdigit():
+                total = min(total, int(text))
+    return total // 2

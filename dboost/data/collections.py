@@ -1,0 +1,292 @@
+"""Collections of Dask as blocks of rows.
+
+Covers: dask arrays (dense or sparse chunks) and dask DataFrames with their labels and weights.
+Does not cover: matrices in memory (``memory``), files (``parquet``).
+
+Features, labels and weight of a row come from one task per partition: the chunks of the collections are arguments of
+one ``make_block``, whose result is lost and computed again as a whole. Chunks of unknown size are fine, because rows
+are counted inside that task. Dask is imported inside functions only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.data.csc import to_csc
+from dboost.data.labels import LabelCoder, LabelStats, check_weight, scan
+from dboost.data.mapper import Mapper
+from dboost.data.memory import Rows, as_rows, check_names
+from dboost.data.plan import (
+    Plan,
+    class_counts,
+    class_list,
+    class_weights,
+    count_rows,
+    n_outputs,
+    partition_digest,
+    plan_coder,
+    take_rows,
+)
+from dboost.errors import DataError, UsageError
+from dboost.partition import Partition
+
+
+@dataclass(frozen=True)
+class RawBlock:
+    """One partition of the collections, not yet encoded.
+
+    Parameters
+    ----------
+    rows : Rows
+    y : labels
+    weight : float64 array, shape (m,)
+    number : int
+        Number of the partition.
+    """
+
+    rows: Rows
+    y: Any
+    weight: NDArray[np.float64]
+    number: int
+
+
+@dataclass(frozen=True)
+class BlockReport:
+    """What planning needs to know about one block: labels, and the shape and type of its features."""
+
+    stats: LabelStats
+    n_features: int
+    names: tuple[str, ...] | None
+    dtype: str
+    nbytes: int
+
+
+def plan_collection(
+    X: Any, y: Any, sample_weight: Any, *, task: str, classes: Any, class_weight: Any, engine: Mapper
+) -> Plan:
+    """The plan of a fit over collections of Dask; see ``build_plan``."""
+    delayed, task_names = _delayed_blocks(X, y, sample_weight)
+    client = getattr(engine, "client", None)
+    token = uuid.uuid4().hex[:8]
+    raws = _compute(delayed, client)
+    reports: list[BlockReport] = engine.map(scan_raw, raws, task, name="scan-labels")
+    stats = reduce(LabelStats.merge, [report.stats for report in reports], LabelStats())
+    coder, task_classes = plan_coder(stats, task, classes, class_weight, task_names if task == "multitask" else None)
+    n_features, names, dtype = _check_alike(reports)
+    used = [i for i, report in enumerate(reports) if report.stats.n_kept]
+    items: list[Any]
+    if client is None:
+        items = [encode_raw(raws[i], coder, dtype) for i in used]
+    else:
+        items = client.map(
+            encode_raw,
+            [raws[i] for i in used],
+            coder=coder,
+            dtype=dtype,
+            pure=False,
+            key=[f"dboost-encode-{token}-{i}" for i in used],
+        )
+    digest = hashlib.sha256(repr((coder.task, n_features, names, class_list(coder))).encode())
+    for part in engine.map(partition_digest, items, name="fingerprint"):
+        digest.update(part)
+    return Plan(
+        items=tuple(items),
+        rows=tuple(reports[i].stats.n_kept for i in used),
+        n_features=n_features,
+        feature_names=names,
+        classes=task_classes,
+        n_outputs=n_outputs(coder, stats),
+        task=coder.task,
+        fingerprint=digest.hexdigest(),
+        nbytes_estimate=sum(reports[i].nbytes for i in used),
+        streams=False,
+        class_counts=class_counts(coder, stats),
+        class_weights=class_weights(coder, stats),
+        notes=(),
+        coder=coder,
+    )
+
+
+def _compute(delayed: Sequence[Any], client: Any) -> list[Any]:
+    """Futures of the blocks on a cluster, the blocks themselves without one; all in one graph."""
+    if client is not None:
+        return list(client.compute(list(delayed)))
+    import dask
+
+    return list(dask.compute(*delayed, scheduler="threads"))
+
+
+def _delayed_blocks(X: Any, y: Any, sample_weight: Any) -> tuple[list[Any], list[str] | None]:
+    """One delayed ``make_block`` per partition, and the names of several label columns."""
+    import dask
+
+    frame = hasattr(X, "npartitions") and hasattr(X, "columns")
+    if not frame and not (hasattr(X, "chunks") and hasattr(X, "to_delayed")):
+        raise UsageError(f"X is a {type(X).__name__}", hint="use a dask array or a dask DataFrame")
+    if y is None:
+        raise UsageError("requires y to be passed, but the target y is None")
+    inside: dict[str, str | None] = {"y": None, "sample_weight": None}
+    for name, value in (("y", y), ("sample_weight", sample_weight)):
+        if isinstance(value, str):
+            if not frame or value not in X.columns:
+                raise UsageError(f"{name}={value!r} names no column of X")
+            inside[name] = value
+    task_names = [str(name) for name in y.columns] if hasattr(y, "columns") else None
+    chunks_x = _chunks(X, "X", frame)
+    chunks_y = None if inside["y"] else _aligned(y, "y", X, frame)
+    chunks_w = (
+        None if inside["sample_weight"] or sample_weight is None else _aligned(sample_weight, "sample_weight", X, frame)
+    )
+    block = dask.delayed(make_block, pure=False)
+    return [
+        block(
+            number,
+            chunk,
+            inside["y"] if chunks_y is None else chunks_y[number],
+            inside["sample_weight"] if chunks_w is None else chunks_w[number],
+        )
+        for number, chunk in enumerate(chunks_x)
+    ], task_names
+
+
+def _chunks(collection: Any, name: str, frame: bool) -> list[Any]:
+    """Delayed chunks of rows."""
+    if frame or not hasattr(collection, "chunks"):
+        return list(collection.to_delayed())
+    if name == "X" and collection.ndim != 2:
+        raise DataError(f"X has {collection.ndim} dimensions, expected (rows, features)")
+    if collection.ndim == 2 and len(collection.chunks[1]) > 1:
+        raise UsageError(
+            f"{name} is cut into {len(collection.chunks[1])} chunks along its columns, expected 1",
+            hint=f"use {name} = {name}.rechunk({{1: -1}})",
+        )
+    return list(collection.to_delayed().ravel())
+
+
+def _aligned(values: Any, name: str, X: Any, frame: bool) -> list[Any]:
+    """Chunks of labels or weights, one per chunk of X; anything that does not match is refused with the repair."""
+    sizes = None if frame else tuple(X.chunks[0])
+    known = sizes is not None and not any(np.isnan(size) for size in sizes)
+    if not hasattr(values, "__dask_graph__"):
+        if not known:
+            raise UsageError(
+                f"{name} is in memory, the sizes of the partitions of X are unknown",
+                hint="use X.compute_chunk_sizes()" if not frame else f"make {name} a column of X and give its name",
+            )
+        assert sizes is not None
+        bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
+        if count_rows(values) != bounds[-1]:
+            raise DataError(
+                "Found input variables with inconsistent numbers of samples: "
+                f"X has {bounds[-1]} rows, {name} has {count_rows(values)}"
+            )
+        values = values if hasattr(values, "iloc") else np.asarray(values)
+        return [
+            (values.iloc[a:b] if hasattr(values, "iloc") else values[a:b])
+            for a, b in zip(bounds[:-1], bounds[1:], strict=True)
+        ]
+    chunks = _chunks(values, name, False)
+    count = X.npartitions if frame else len(X.chunks[0])
+    if len(chunks) != count:
+        raise UsageError(f"{name} has {len(chunks)} partitions, X has {count}", hint=_repair(name, X, values, frame))
+    if known and hasattr(values, "chunks"):
+        theirs = tuple(values.chunks[0])
+        if not any(np.isnan(size) for size in theirs) and theirs != sizes:
+            raise UsageError(f"{name} is cut at other rows than X", hint=_repair(name, X, values, frame))
+    return chunks
+
+
+def _repair(name: str, X: Any, values: Any, frame: bool) -> str:
+    """The call that makes the partitions match."""
+    if not frame and hasattr(values, "rechunk"):
+        if any(np.isnan(size) for size in X.chunks[0]):
+            return f"use X.compute_chunk_sizes(), then {name} = {name}.rechunk(X.chunks[0])"
+        return f"use {name} = {name}.rechunk({{0: X.chunks[0]}})"
+    if frame and hasattr(values, "divisions") and getattr(X, "known_divisions", False):
+        return f"use {name} = {name}.repartition(divisions=X.divisions)"
+    return (
+        f"make {name} a column of the frame and give its name" if frame else f"derive {name} from the same source as X"
+    )
+
+
+def make_block(number: int, chunk: Any, y: Any, weight: Any) -> RawBlock:
+    """Features, labels and weights of one partition; a string names a column of the chunk. Runs on workers."""
+    try:
+        if isinstance(weight, str):
+            chunk, weight = chunk.drop(columns=[weight]), chunk[weight]
+        if isinstance(y, str):
+            chunk, y = chunk.drop(columns=[y]), chunk[y]
+        for name, other in (("y", y), ("sample_weight", weight)):
+            if hasattr(chunk, "index") and hasattr(other, "index") and not chunk.index.equals(other.index):
+                raise DataError(
+                    f"the rows of X and {name} differ in their index",
+                    hint=f"make {name} a column of X and give its name",
+                )
+        # An empty frame carries no reliable types.
+        empty = hasattr(chunk, "columns") and len(chunk) == 0
+        rows = _no_rows(chunk) if empty else as_rows(chunk)
+        if count_rows(y) != rows.n_rows:
+            raise DataError(f"X has {rows.n_rows} rows, y has {count_rows(y)}")
+        return RawBlock(rows, y, check_weight(weight, rows.n_rows), number)
+    except DataError as fault:
+        raise _in_partition(fault, number) from fault
+
+
+def _in_partition(fault: DataError, number: int) -> DataError:
+    return DataError(f"{fault.what} (partition {number})", column=fault.column, hint=fault.hint)
+
+
+def _no_rows(frame: Any) -> Rows:
+    names = check_names(list(frame.columns))
+    return replace(as_rows(np.zeros((0, len(frame.columns)), dtype=np.float32)), names=names)
+
+
+def scan_raw(raw: RawBlock, task: str) -> BlockReport:
+    """Report on one block. Runs on workers."""
+    rows = raw.rows
+    try:
+        stats = scan(task, raw.y, raw.weight) if rows.n_rows else LabelStats()
+    except DataError as fault:
+        raise _in_partition(fault, raw.number) from fault
+    nbytes = 8 * (rows.n_features + 1) + int(rows.indptr[-1]) * (4 + rows.dtype.itemsize) + 12 * rows.n_rows
+    return BlockReport(stats, rows.n_features, rows.names, rows.dtype.str, nbytes)
+
+
+def _check_alike(reports: Sequence[BlockReport]) -> tuple[int, tuple[str, ...] | None, np.dtype[Any]]:
+    """Number, names and type of the features, the same in every partition that has rows."""
+    filled = [(number, report) for number, report in enumerate(reports) if report.stats.n_rows]
+    first_number, first = filled[0]
+    for number, report in filled[1:]:
+        if report.n_features != first.n_features:
+            raise DataError(
+                f"partition {number} has {report.n_features} features, partition {first_number} has {first.n_features}"
+            )
+        if report.names != first.names:
+            raise DataError(
+                f"the columns of partition {number} are not those of partition {first_number}",
+                hint="give every partition the same columns in the same order",
+            )
+    return first.n_features, first.names, np.result_type(*[np.dtype(report.dtype) for _, report in filled])
+
+
+def encode_raw(raw: RawBlock, coder: LabelCoder, dtype: np.dtype[Any]) -> Partition:
+    """One block as a partition. Runs on workers."""
+    rows, keep = raw.rows, raw.weight > 0
+    everything = bool(np.all(keep))
+    piece = rows.piece()
+    piece = replace(piece, values=piece.values.astype(dtype, copy=False))
+    try:
+        columns = to_csc([piece], rows.n_features, dtype=dtype, keep=None if everything else keep, names=rows.names)
+        labels = raw.y if everything else take_rows(raw.y, keep)
+        codes, weight = coder.encode(labels, raw.weight[keep])
+    except DataError as fault:
+        raise _in_partition(fault, raw.number) from fault
+    return Partition(*columns, codes, weight, f"block-{raw.number:05d}")

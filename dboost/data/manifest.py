@@ -1,0 +1,241 @@
+"""The manifest of a prepared data set: one JSON file beside the folders of its splits.
+
+Covers: writing, reading and validating ``_dboost.json``, and the vocabulary file it names.
+Does not cover: how the data is prepared (``prepare``) or read (``parquet``).
+
+The folder looks like this::
+
+    _dboost.json            schema, classes and rows per split, files with sizes and footer hashes, settings
+    _vocabulary.parquet     term, document_frequency, idf; row j is feature j
+    train/part-00000.parquet ...
+    test/part-00000.parquet ...
+
+Names that start with ``_`` or ``.`` are never data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.errors import DataError, StorageError
+
+MANIFEST = "_dboost.json"
+VOCABULARY = "_vocabulary.parquet"
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a prepared data set says about itself.
+
+    Parameters
+    ----------
+    schema : dict of str to str
+        Column name to kind (``int``, ``float32``, ``str``, ``list<int>``, ...).
+    features : dict
+        ``indices`` and ``values``: the two list columns; ``n_features``.
+    label : str or None
+    splits : dict of str to dict
+        ``rows``, ``nnz``, ``files`` (each ``name``, ``rows``, ``size``, ``footer``) and ``classes``
+        (pairs of label and count, in sort order; None without a label).
+    vocabulary : dict or None
+        ``file`` and ``sha256``.
+    settings : dict
+        How the data was prepared.
+    fingerprint : str
+        sha256 over everything above.
+    root : str
+        Folder of the manifest; not part of the file.
+    """
+
+    schema: Mapping[str, str]
+    features: Mapping[str, Any]
+    label: str | None
+    splits: Mapping[str, Mapping[str, Any]]
+    vocabulary: Mapping[str, str] | None
+    settings: Mapping[str, Any]
+    format_version: int = FORMAT_VERSION
+    fingerprint: str = ""
+    root: str = field(default="", compare=False)
+
+    def content(self) -> dict[str, Any]:
+        """The manifest as written, fingerprint included."""
+        content = asdict(self)
+        del content["root"]
+        content["fingerprint"] = _fingerprint(content)
+        return content
+
+    def feature_names(self) -> tuple[str, ...] | None:
+        """The terms of the vocabulary, in the order of the features."""
+        if self.vocabulary is None:
+            return None
+        return read_vocabulary(self.root, self.vocabulary)[0]
+
+
+def _fingerprint(content: Mapping[str, Any]) -> str:
+    plain = {key: value for key, value in content.items() if key != "fingerprint"}
+    return hashlib.sha256(json.dumps(plain, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
+
+
+def write_manifest(manifest: Manifest, folder: str | os.PathLike[str]) -> None:
+    """Write `manifest` into `folder`, fsynced and renamed into place."""
+    text = json.dumps(manifest.content(), indent=1, ensure_ascii=False)
+    write_atomically(Path(folder) / MANIFEST, text.encode())
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write beside `path`, fsync, rename, fsync the folder: the file is whole or absent."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with open(beside, "wb") as stream:
+            stream.write(content)
+        publish(beside, path)
+    except OSError as fault:
+        beside.unlink(missing_ok=True)
+        raise StorageError(f"cannot write: {fault.strerror or fault}", file=str(path)) from fault
+
+
+def publish(beside: Path, path: Path) -> None:
+    """Make a finished file durable and give it its name."""
+    with open(beside, "rb") as stream:
+        os.fsync(stream.fileno())
+    os.replace(beside, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def load_manifest(folder: str | os.PathLike[str]) -> Manifest:
+    """Read and validate the manifest in `folder`.
+
+    Raises
+    ------
+    DataError
+        The file is missing, not JSON, of another format version, incomplete, names files outside the folder, or does
+        not match its own fingerprint.
+    """
+    path = Path(folder) / MANIFEST
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as fault:
+        raise DataError("no manifest here", file=str(path), hint="make one with `dboost prepare`") from fault
+    except OSError as fault:
+        raise DataError(f"cannot be read: {fault.strerror or fault}", file=str(path)) from fault
+    except ValueError as fault:
+        raise DataError(f"not a manifest: {fault}", file=str(path), hint="prepare the data again") from fault
+    if not isinstance(content, dict):
+        raise DataError("not a manifest: expected a JSON object", file=str(path), hint="prepare the data again")
+    if content.get("format_version") != FORMAT_VERSION:
+        raise DataError(
+            f"format version {content.get('format_version')!r}, expected {FORMAT_VERSION}",
+            file=str(path),
+            hint="prepare the data again with this version of dboost",
+        )
+    _check_content(content, str(path))
+    return Manifest(**content, root=str(folder))
+
+
+_EXPECTED: dict[str, tuple[type, ...]] = {
+    "schema": (dict,),
+    "features": (dict,),
+    "label": (str, type(None)),
+    "splits": (dict,),
+    "vocabulary": (dict, type(None)),
+    "settings": (dict,),
+    "format_version": (int,),
+    "fingerprint": (str,),
+}
+
+
+def _check_content(content: dict[str, Any], path: str) -> None:
+    def refuse(what: str) -> DataError:
+        return DataError(f"the manifest is damaged: {what}", file=path, hint="prepare the data again")
+
+    if set(content) != set(_EXPECTED):
+        raise refuse(f"keys {sorted(set(content) ^ set(_EXPECTED))} are missing or unknown")
+    for key, kinds in _EXPECTED.items():
+        if not isinstance(content[key], kinds):
+            raise refuse(f"{key} is a {type(content[key]).__name__}")
+    features = content["features"]
+    if not all(isinstance(features.get(key), str) for key in ("indices", "values")):
+        raise refuse("features name no list columns")
+    if not isinstance(features.get("n_features"), int) or features["n_features"] < 0:
+        raise refuse("n_features is not a count")
+    names = [content["vocabulary"].get("file")] if content["vocabulary"] is not None else []
+    for split, entry in content["splits"].items():
+        if not isinstance(entry, dict) or not isinstance(entry.get("files"), list):
+            raise refuse(f"split {split!r} lists no files")
+        names.append(split)
+        for file in entry["files"]:
+            if not isinstance(file, dict) or not {"name", "rows", "size", "footer"} <= set(file):
+                raise refuse(f"a file of split {split!r} is incomplete")
+            names.append(file["name"])
+    for name in names:
+        if not isinstance(name, str) or name in ("", ".", "..") or "/" in name or "\\" in name or "\0" in name:
+            raise refuse(f"{name!r} is not a plain file name")
+    if _fingerprint(content) != content["fingerprint"]:
+        raise refuse("it does not match its fingerprint")
+
+
+def find_manifest(path: str) -> tuple[Manifest, str | None] | None:
+    """The manifest that speaks for a folder or file, and the split it belongs to; None where there is none."""
+    here = Path(path)
+    folder = here if here.is_dir() else here.parent
+    if (folder / MANIFEST).is_file():
+        return load_manifest(folder), None
+    if (folder.parent / MANIFEST).is_file():
+        manifest = load_manifest(folder.parent)
+        if folder.name in manifest.splits:
+            return manifest, folder.name
+    return None
+
+
+def write_vocabulary(
+    folder: str | os.PathLike[str],
+    terms: list[str],
+    document_frequency: NDArray[np.int64],
+    idf: NDArray[np.float64],
+) -> dict[str, str]:
+    """Write the vocabulary; returns what the manifest says about it."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.table({"term": pa.array(terms, pa.string()), "document_frequency": document_frequency, "idf": idf})
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
+    content = sink.getvalue().to_pybytes()
+    write_atomically(Path(folder) / VOCABULARY, content)
+    return {"file": VOCABULARY, "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def read_vocabulary(
+    folder: str | os.PathLike[str], entry: Mapping[str, str]
+) -> tuple[tuple[str, ...], NDArray[np.int64], NDArray[np.float64]]:
+    """Terms, document frequencies and idf; the sha256 of the manifest is checked."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = Path(folder) / entry["file"]
+    try:
+        content = path.read_bytes()
+    except OSError as fault:
+        raise DataError(f"cannot be read: {fault.strerror or fault}", file=str(path)) from fault
+    if hashlib.sha256(content).hexdigest() != entry["sha256"]:
+        raise DataError("the vocabulary is not the one of the manifest", file=str(path), hint="prepare the data again")
+    table = pq.read_table(pa.BufferReader(content))
+    return (
+        tuple(table.column("term").to_pylist()),
+        table.column("document_frequency").to_numpy(),
+        table.column("idf").to_numpy(),
+    )

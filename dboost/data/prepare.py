@@ -1,0 +1,296 @@
+"""Text in Parquet to features in Parquet: the passes of ``dboost prepare``.
+
+Covers: checking the source, the cut into chunks, the vocabulary, publishing the folder with its manifest.
+Does not cover: tokens and tf-idf (``text``), one chunk (``prepare_chunk``), the layout of the folder (``manifest``).
+
+Two passes over the text: one counts terms, one writes features. No process holds more than a chunk of documents and the
+vocabulary. Counts are added along a tree and are exact: nothing is pruned before the end, so the merged counts of all
+distinct terms have to fit into the memory of one process (hashing bounds them by the number of buckets).
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dboost.data.manifest import MANIFEST, Manifest, load_manifest, write_manifest, write_vocabulary
+from dboost.data.mapper import InProcess, Mapper
+from dboost.data.parquet import ParquetData
+from dboost.data.parquet_read import FileInfo, inspect_file
+from dboost.data.prepare_chunk import GROUP_ROWS, TextChunk, TextColumns, count_chunk, write_chunk
+from dboost.data.text import choose_vocabulary, get_tokeniser, merge_counts
+from dboost.errors import DataError, StorageError, UsageError
+
+_SLICES = 8
+_MERGE = 8
+_LABEL_KINDS = ("str", "int", "bool", "float", "bytes")
+
+Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+def prepare_text(
+    source: Source | Mapping[str, Source],
+    out: str | os.PathLike[str],
+    *,
+    text: str | Sequence[str],
+    label: str | None = None,
+    keep: Sequence[str] = (),
+    split: str | None = None,
+    tokenizer: str = "words",
+    min_df: int | float = 5,
+    max_df: int | float = 0.5,
+    max_features: int | None = None,
+    hashing: int | None = None,
+    force: bool = False,
+    engine: Mapper | None = None,
+) -> Manifest:
+    """Turn documents into a folder that ``ParquetData`` reads.
+
+    Parameters
+    ----------
+    source : path, list of paths, or dict of split name to path or list
+        Parquet files or folders of them.
+    out : path
+        New folder; see ``dboost.data.manifest`` for what is in it.
+    text : str or sequence of str
+        Text columns; several are joined by a newline.
+    label : str, optional
+        Label column, copied.
+    keep : sequence of str
+        Further columns to copy, for example identifiers.
+    split : str, optional
+        Column that names the split of each row; without it and without a dict everything is ``"train"``.
+    tokenizer : {"words", "identifiers"}
+        See ``dboost.data.text``.
+    min_df, max_df : int or float
+        A term is kept when it is in at least `min_df` and at most `max_df` documents: a number of documents, or as a
+        float a share. Counted over the split ``"train"`` (over the only split, if there is one).
+    max_features : int, optional
+        Keep the most frequent of these terms.
+    hashing : int, optional
+        Hash tokens into that many buckets; names are then lost, memory is bounded.
+    force : bool
+        Replace a folder made by an earlier call.
+    engine : object with ``map(fn, items, *args, name=...)``, optional
+        Where the chunks are processed; in this process by default. All workers must see `source` and `out`.
+
+    Returns
+    -------
+    Manifest
+
+    Raises
+    ------
+    UsageError
+        The folder exists, or a parameter has no meaning.
+    DataError
+        Missing columns, drift between files, missing documents or labels, an empty vocabulary.
+    StorageError
+        The folder cannot be written. Nothing is left behind, an older folder is kept.
+    """
+    how = TextColumns((text,) if isinstance(text, str) else tuple(text), label, tuple(keep), split, tokenizer, hashing)
+    _check_settings(how, min_df, max_df, max_features)
+    target = Path(out)
+    _check_target(target, force)
+    mapper: Mapper = InProcess() if engine is None else engine
+    chunks, kinds, learned = _plan(source, how, mapper)
+    settings = {
+        "text": list(how.text),
+        "tokenizer": tokenizer,
+        "min_df": min_df,
+        "max_df": max_df,
+        "max_features": max_features,
+        "hashing": hashing,
+        "weights": "tf-idf: (1 + ln tf) * (ln((1 + documents) / (1 + df)) + 1), rows of length 1",
+        "vocabulary_split": learned,
+        "keep": list(how.keep),
+    }
+    staging = target.parent / f".{target.name}.{secrets.token_hex(4)}.partial"
+    try:
+        try:
+            staging.mkdir(parents=True)
+        except OSError as fault:
+            raise StorageError(f"cannot write: {fault.strerror or fault}", file=str(target)) from fault
+        counted = mapper.map(
+            count_chunk, [c for c in chunks if c.split in (None, learned)], how, learned, name="count-terms"
+        )
+        documents = sum(rows for _, rows in counted)
+        if documents == 0:
+            raise DataError(f"no rows in split {learned!r}, from which the vocabulary is learned")
+        tables = [table for table, _ in counted]
+        while len(tables) > 1:
+            groups = [tables[i : i + _MERGE] for i in range(0, len(tables), _MERGE)]
+            tables = mapper.map(merge_counts, groups, name="merge-counts")
+        terms, df, idf = choose_vocabulary(
+            tables[0], documents, min_df=min_df, max_df=max_df, max_features=max_features
+        )
+        vocabulary = write_vocabulary(staging, terms, df, idf)
+        written = mapper.map(write_chunk, chunks, how, str(staging), vocabulary, name="write-features")
+        manifest = Manifest(
+            schema={"indices": "list<int>", "values": "list<float32>", **kinds},
+            features={"indices": "indices", "values": "values", "n_features": len(terms)},
+            label=label,
+            splits=_split_entries([entry for entries in written for entry in entries]),
+            vocabulary=vocabulary,
+            settings={**settings, "documents": documents},
+        )
+        write_manifest(manifest, staging)
+        _publish(staging, target)
+    except BaseException:
+        shutil.rmtree(staging, ignore_errors=True)
+        raise
+    return load_manifest(target)
+
+
+def _check_settings(how: TextColumns, min_df: Any, max_df: Any, max_features: Any) -> None:
+    get_tokeniser(how.tokenizer)
+    if not how.text:
+        raise UsageError("text names no column", hint="name the text column")
+    reserved = {"indices", "values"} & {*how.keep, *([how.label] if how.label else [])}
+    if reserved:
+        raise UsageError(f"a column {sorted(reserved)[0]!r} would clash with the features", hint="rename it")
+    for name, value in (("min_df", min_df), ("max_df", max_df)):
+        share = isinstance(value, float)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value or (share and value > 1):
+            raise UsageError(f"{name}={value!r}", hint="give a number of documents, or a share between 0.0 and 1.0")
+    for name, value, low in (("max_features", max_features, 1), ("hashing", how.hashing, 2)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < low):
+            raise UsageError(f"{name}={value!r}", hint=f"give a number of at least {low}, or leave it out")
+
+
+def _check_target(target: Path, force: bool) -> None:
+    """Refuse an existing folder; with force, refuse one that was not made here."""
+    if not os.path.lexists(target):
+        return
+    if not force:
+        raise UsageError(f"{target} exists", hint="choose another folder, or use --force (force=True)")
+    if not target.is_dir() or (any(target.iterdir()) and not (target / MANIFEST).is_file()):
+        raise UsageError(f"{target} is not a prepared data set and is not replaced", hint="choose another folder")
+
+
+def _plan(
+    source: Source | Mapping[str, Source], how: TextColumns, mapper: Mapper
+) -> tuple[list[TextChunk], dict[str, str], str]:
+    """Chunks, kinds of the copied columns, and the split the vocabulary is learned from."""
+    if isinstance(source, Mapping):
+        if how.split is not None:
+            raise UsageError("split was given beside a source per split", hint="use one of them")
+        if not source:
+            raise UsageError("source names no split", hint="name at least one")
+        for name in source:
+            if not name or name.startswith(("_", ".")) or "/" in name or "\\" in name:
+                raise UsageError(f"{name!r} cannot name a split")
+        sources: list[tuple[str | None, Source]] = list(source.items())
+    else:
+        sources = [(None if how.split is not None else "train", source)]
+    learned = "train"
+    if how.split is None and "train" not in (name for name, _ in sources):
+        if len(sources) > 1:
+            raise UsageError("no split is named 'train'", hint="the vocabulary is learned from the split 'train'")
+        learned = str(sources[0][0])
+    infos: list[tuple[str | None, FileInfo]] = []
+    for owner, where in sources:
+        found = mapper.map(inspect_file, ParquetData(where).files(), name="read-footers")
+        infos.extend((owner, info) for info in found)
+    kinds = _check_columns([info for _, info in infos], how)
+    return _cut(infos), kinds, learned
+
+
+def _check_columns(infos: Sequence[FileInfo], how: TextColumns) -> dict[str, str]:
+    """Every file has the columns, of one kind; returns the kinds of those that are copied."""
+    kinds: dict[str, str] = {}
+    for info in infos:
+        for name in how.wanted():
+            if name not in info.kinds:
+                raise DataError("the column is missing", file=info.ref.path, column=name)
+            kind = info.kinds[name]
+            if kind == "null" and sum(info.rows) == 0:
+                continue
+            if kinds.setdefault(name, kind) != kind:
+                raise DataError(
+                    f"type {kind}, the files before have {kinds[name]}",
+                    file=info.ref.path,
+                    column=name,
+                    hint="write all files with one schema",
+                )
+            if name in how.text and kind != "str":
+                raise DataError(f"type {kind}, expected text", file=info.ref.path, column=name)
+            if name == how.label and kind not in _LABEL_KINDS:
+                raise DataError(f"type {kind}, expected labels", file=info.ref.path, column=name)
+    return {name: kinds[name] for name in how.wanted() if name in kinds and (name == how.label or name in how.keep)}
+
+
+def _cut(infos: Sequence[tuple[str | None, FileInfo]]) -> list[TextChunk]:
+    """Chunks of about 40,000 documents: small row groups are joined, large ones cut into at most 8 slices.
+
+    Each slice of a row group decodes it from the start, hence the limit.
+    """
+    chunks: list[TextChunk] = []
+    spans: list[Any] = []
+    rows = 0
+    current: str | None = None
+
+    def close() -> None:
+        nonlocal spans, rows
+        if spans:
+            chunks.append(TextChunk(len(chunks), tuple(spans), current))
+        spans, rows = [], 0
+
+    for owner, info in infos:
+        if owner != current:
+            close()
+            current = owner
+        for group, n in enumerate(info.rows):
+            if n == 0:
+                continue
+            if rows and rows + n > GROUP_ROWS + GROUP_ROWS // 2:
+                close()
+            slices = 1 if n <= GROUP_ROWS + GROUP_ROWS // 2 else min(-(-n // GROUP_ROWS), _SLICES)
+            for i in range(slices):
+                spans.append((info.ref, group, n * i // slices, n * (i + 1) // slices))
+                rows += spans[-1][3] - spans[-1][2]
+                if rows >= GROUP_ROWS:
+                    close()
+    close()
+    return chunks
+
+
+def _split_entries(entries: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """What the manifest says about each split."""
+    splits: dict[str, dict[str, Any]] = {}
+    for split in sorted({entry["split"] for entry in entries}):
+        mine = [entry for entry in entries if entry["split"] == split]
+        total: Counter[Any] = Counter()
+        for entry in mine:
+            total.update(entry["classes"] or {})
+        labelled = any(entry["classes"] is not None for entry in mine)
+        splits[split] = {
+            "rows": sum(entry["rows"] for entry in mine),
+            "nnz": sum(entry["nnz"] for entry in mine),
+            "files": [{key: entry[key] for key in ("name", "rows", "size", "footer")} for entry in mine],
+            "classes": [[_plain(value), total[value]] for value in sorted(total)] if labelled else None,
+        }
+    return splits
+
+
+def _plain(value: Any) -> Any:
+    """A label as JSON holds it; bytes as their hexadecimal form."""
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def _publish(staging: Path, target: Path) -> None:
+    """Give the finished folder its name; an older one is set aside first and deleted last."""
+    aside = staging.with_suffix(".old")
+    try:
+        if target.exists():
+            os.replace(target, aside)
+        os.replace(staging, target)
+    except OSError as fault:
+        if aside.exists() and not target.exists():
+            os.replace(aside, target)
+        raise StorageError(f"cannot write: {fault.strerror or fault}", file=str(target)) from fault
+    shutil.rmtree(aside, ignore_errors=True)
