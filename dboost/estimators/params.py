@@ -1,6 +1,6 @@
 """The parameters of an estimator, checked together before anything is read.
 
-Covers: every constructor parameter that shapes the optimisation, and their translation to ``FitSettings``.
+Covers: the constructor parameters, and their translation to ``FitSettings``.
 Does not cover: `classes` and `class_weight`, which only the data can judge (``dboost.data``).
 
 scikit-learn forbids checks in a constructor, so a combination without meaning is refused by ``fit``, as its first act.
@@ -10,84 +10,57 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, fields, is_dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from dboost.boosting.fit import FitSettings, check_settings
 from dboost.errors import UsageError
-
-if TYPE_CHECKING:
-    from dboost.boosting.fit import FitSettings
-
-UPDATES = ("newton", "gradboost", "adaboost")
-SELECTS = ("greedy", "cyclic", "random", "template")
+from dboost.estimators.callbacks import split
+from dboost.penalties import get_penalty
 
 
-def resolve_loss(loss: Any, allowed: tuple[str, ...]) -> str | None:
-    """The loss, or None where the number of classes decides."""
-    if loss is None or (isinstance(loss, str) and loss in allowed):
-        return loss
-    raise UsageError(
-        f"loss={loss!r}", hint="expected None or one of " + ", ".join(repr(name) for name in allowed) + " here"
-    )
-
-
-def resolve_penalty(penalty: Any) -> Any:
-    """The penalty object of a name; an object passes through."""
-    from dboost.penalties import get_penalty
-
-    return get_penalty(penalty)
-
-
-def penalty_name(penalty: Any) -> str:
-    """Name of a penalty given by name or as an object."""
-    return penalty if isinstance(penalty, str) else str(penalty.name)
-
-
-def fit_settings(estimator: Any, loss: str) -> FitSettings:
+def fit_settings(estimator: Any, losses: tuple[str, ...]) -> FitSettings:
     """Check the parameters of an estimator and return the settings of the core fit.
 
     Parameters
     ----------
     estimator : estimator
-    loss : str
-        The loss, decided.
+    losses : tuple of str
+        What this estimator can minimise. Where `loss` is None, the first one stands in until the data has decided.
 
     Raises
     ------
     UsageError
         Names the parameter, what was found and what is expected.
     """
-    from dboost.boosting.fit import FitSettings
-
-    return FitSettings(
-        loss=loss,
-        penalty=resolve_penalty(estimator.penalty),
-        alpha=_alpha(estimator.alpha),
-        update=_choice("update", estimator.update, UPDATES),
-        select=_choice("select", estimator.select, SELECTS),
-        rows_per_round=_count("rows_per_round", estimator.rows_per_round, optional=True),
-        tol=_positive("tol", estimator.tol),
-        max_rounds=_count("max_rounds", estimator.max_rounds),
-        max_active_rows=_count("max_active_rows", estimator.max_active_rows, optional=True),
-        fit_intercept=_flag("fit_intercept", estimator.fit_intercept),
-        standardize=_flag("standardize", estimator.standardize),
-        random_state=resolve_seed(estimator.random_state),
-    )
-
-
-def check_parameters(estimator: Any) -> None:
-    """Refuse what can be refused without data."""
+    if estimator.loss is not None and not (isinstance(estimator.loss, str) and estimator.loss in losses):
+        known = ", ".join(repr(name) for name in losses)
+        raise UsageError(f"loss={estimator.loss!r}", hint=f"{type(estimator).__name__} takes None or {known}")
     if estimator.hypotheses is not None:
         raise UsageError(
             f"hypotheses={estimator.hypotheses!r}",
             hint="expected None: the raw columns are the only family of hypotheses in this version",
         )
+    split(estimator.callbacks)
     _flag("warm_start", estimator.warm_start)
-    if estimator.callbacks is not None and not isinstance(estimator.callbacks, list | tuple):
-        raise UsageError(f"callbacks={estimator.callbacks!r}", hint="expected a list of callbacks, or None")
-    resolve_loss(estimator.loss, estimator._losses)
-    fit_settings(estimator, estimator.loss or estimator._losses[0])
+    settings = FitSettings(
+        loss=estimator.loss or losses[0],
+        penalty=estimator.penalty,
+        alpha=_alpha(estimator.alpha),
+        update=estimator.update,
+        select=estimator.select,
+        rows_per_round=estimator.rows_per_round,
+        tol=_number("tol", estimator.tol),
+        max_rounds=estimator.max_rounds,
+        max_active_rows=estimator.max_active_rows,
+        fit_intercept=_flag("fit_intercept", estimator.fit_intercept),
+        standardize=_flag("standardize", estimator.standardize),
+        random_state=resolve_seed(estimator.random_state),
+    )
+    check_settings(settings)
+    return settings
 
 
 def resolve_seed(random_state: Any) -> int:
@@ -103,6 +76,32 @@ def resolve_seed(random_state: Any) -> int:
     raise UsageError(f"random_state={random_state!r}", hint="expected an integer, a RandomState or None")
 
 
+def penalty_spec(penalty: Any) -> dict[str, Any]:
+    """A penalty, by name or as an object, as JSON: its name and its parameters."""
+    found: Any = get_penalty(penalty)
+    return {"name": found.name} | (asdict(found) if is_dataclass(found) else {})
+
+
+def penalty_from_spec(spec: dict[str, Any]) -> Any:
+    """Undo `penalty_spec`: a name where the parameters are the default ones, an object otherwise.
+
+    Raises
+    ------
+    UsageError
+        For an unknown name or other parameters than the penalty has.
+    """
+    given = dict(spec)
+    name = given.pop("name", None)
+    if not isinstance(name, str):
+        raise UsageError(f"penalty {spec!r} has no name")
+    plain: Any = get_penalty(name)
+    numeric = all(isinstance(value, int | float) for value in given.values())
+    if set(given) != {item.name for item in fields(plain)} or not numeric:
+        raise UsageError(f"penalty {name!r} has other parameters than {sorted(given)}")
+    found = replace(plain, **given)
+    return name if found == plain else found
+
+
 def _alpha(value: Any) -> float | str:
     if isinstance(value, str) and value == "auto":
         return value
@@ -111,30 +110,16 @@ def _alpha(value: Any) -> float | str:
     return float(value)
 
 
-def _positive(name: str, value: Any) -> float:
-    if not _is_real(value) or not math.isfinite(value) or value <= 0:
-        raise UsageError(f"{name}={value!r}", hint="expected a finite number > 0")
+def _number(name: str, value: Any) -> float:
+    if not _is_real(value) or not math.isfinite(value) or value < 0:
+        raise UsageError(f"{name}={value!r}", hint="expected a finite number >= 0")
     return float(value)
-
-
-def _count(name: str, value: Any, optional: bool = False) -> Any:
-    if optional and value is None:
-        return None
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool | np.bool_) or value < 1:
-        raise UsageError(f"{name}={value!r}", hint="expected an integer >= 1" + (" or None" if optional else ""))
-    return int(value)
 
 
 def _flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise UsageError(f"{name}={value!r}", hint="expected True or False")
     return bool(value)
-
-
-def _choice(name: str, value: Any, known: tuple[str, ...]) -> str:
-    if not isinstance(value, str) or value not in known:
-        raise UsageError(f"{name}={value!r}", hint="expected one of " + ", ".join(repr(item) for item in known))
-    return value
 
 
 def _is_real(value: Any) -> bool:

@@ -22,7 +22,7 @@ SCORES, PROBABILITIES, LABELS = "scores", "probabilities", "labels"
 
 
 def kind_of(X: Any) -> str:
-    """"parquet", "array" or "frame" (of dask), "table" or "matrix", told apart without importing anything."""
+    """Return "parquet", "array" or "frame" (of dask), "table" or "matrix", told apart without importing anything."""
     cls = type(X)
     home = cls.__module__.split(".")[0]
     if cls.__module__.startswith("dboost.data."):
@@ -90,11 +90,10 @@ def predict_dask_array(model: Model, X: Any, what: str) -> Any:
     # One task holds the model, so that it is not repeated in the task of every chunk.
     held = dask.delayed(model, pure=True)
     shape: dict[str, Any] = {"drop_axis": 1} if example.ndim == 1 else {"chunks": (X.chunks[0], (example.shape[1],))}
-    name = f"dboost-{what}"
-    return da.map_blocks(_block, active, what=what, model=held, meta=example, dtype=example.dtype, name=None, token=name, **shape)
+    return da.map_blocks(dboost_predict, active, what=what, model=held, meta=example, dtype=example.dtype, **shape)
 
 
-def _block(batch: Any, *, model: Model, what: str) -> NDArray[Any]:
+def dboost_predict(batch: Any, *, model: Model, what: str) -> NDArray[Any]:
     return finish(model, model.scores_of_active(batch), what)
 
 
@@ -113,10 +112,10 @@ def predict_dask_frame(model: Model, X: Any, what: str) -> Any:
     labels = [str(label) for label in model.classes.tolist()]
     meta = _as_pandas(finish(model, np.zeros((0, model.n_outputs)), what), X._meta.index[:0], labels)
     held = dask.delayed(model, pure=True)
-    return X[list(names)].map_partitions(_frame, held, what, labels, meta=meta)
+    return X[list(names)].map_partitions(dboost_predict_frame, held, what, labels, meta=meta)
 
 
-def _frame(batch: Any, model: Model, what: str, labels: list[str]) -> Any:
+def dboost_predict_frame(batch: Any, model: Model, what: str, labels: list[str]) -> Any:
     values = _columns_of(batch, list(range(batch.shape[1])))
     return _as_pandas(finish(model, model.scores_of_active(values), what), batch.index, labels)
 
