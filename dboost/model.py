@@ -164,7 +164,11 @@ class Model:
         """
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise DataError(f"a batch of shape {tuple(X.shape)}; the model was fitted on {self.n_features} features")
-        return self.scores_of_active(X[:, self.active] if hasattr(X, "toarray") else np.asarray(X)[:, self.active])
+        if hasattr(X, "toarray"):
+            X = X if X.format in ("csr", "csc") else X.tocsr()
+        else:
+            X = np.asarray(X)
+        return self.scores_of_active(X[:, self.active])
 
     def scores_of_active(self, X: Any) -> Float:
         """Scores of a batch that holds only the active columns, in the model's order.

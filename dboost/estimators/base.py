@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dboost.boosting.fit import FitResult, FitSettings, Fitting, FitState, warn_if_open
+from dboost.boosting.fit import FitResult, FitSettings, FitState, Fitting, warn_if_open
 from dboost.errors import UsageError
 from dboost.estimators import predicting, repr
 from dboost.estimators.callbacks import CallbackSupportMixin, Rounds, registered, split, with_callbacks
@@ -218,7 +218,7 @@ class BoostedEstimator(CallbackSupportMixin, BaseEstimator):
             return np.array(model.hypotheses.words(), dtype=object)
         names = [str(name) for name in input_features]
         if len(names) != model.n_features:
-            raise UsageError(f"input_features has {len(names)} names, expected {model.n_features} (the features of the fit)")
+            raise UsageError(f"input_features has {len(names)} names, the fit had {model.n_features} features")
         if model.feature_names is not None and list(model.feature_names) != names:
             raise UsageError("input_features is not equal to feature_names_in_")
         return np.array([names[j] for j in model.active.tolist()], dtype=object)

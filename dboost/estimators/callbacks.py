@@ -22,7 +22,7 @@ try:
 except ImportError:  # scikit-learn < 1.9
     HAS_PROTOCOL = False
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]
+    class CallbackSupportMixin:
         """Stands where scikit-learn has no callback protocol; offers no hooks."""
 
     def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:  # type: ignore[no-redef]

@@ -19,7 +19,7 @@ from dboost.boosting.fit import FitResult, FitSettings, FitState
 from dboost.data.plan import Plan, build_plan, split_label
 from dboost.engine.base import Engine
 from dboost.engine.select import open_engine
-from dboost.errors import UsageError
+from dboost.errors import DataError, UsageError
 from dboost.estimators.params import fit_settings, penalty_spec
 from dboost.estimators.predicting import kind_of
 from dboost.model import TASKS, Certificate, Columns, Model
@@ -80,16 +80,36 @@ def _checked_local(estimator: Any, X: Any, y: Any, kind: str, multitask: bool) -
             validate_data(estimator, X, skip_check_array=True)
     else:
         X = validate_data(estimator, X, accept_sparse=True, dtype="numeric")
-    if y is None or multitask or type(y).__module__.split(".")[0] == "pyarrow":
+    if y is None or type(y).__module__.split(".")[0] == "pyarrow":
         return X, y
-    if isinstance(y, list | tuple) or not hasattr(y, "dtype"):
+    if not hasattr(y, "dtype") and not hasattr(y, "columns"):
         y = np.asarray(y)
+    if multitask:
+        _check_tasks(np.asarray(y))
+        return X, y
     y = column_or_1d(y, warn=True)
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
     if y.dtype.kind in "iufb":
         check_classification_targets(y)
     return X, y
+
+
+def _check_tasks(y: Any) -> None:
+    """Refuse, in scikit-learn's words, numbers that are clearly no labels of binary tasks."""
+    from sklearn.utils.multiclass import type_of_target
+
+    if y.dtype.kind not in "iuf" or not np.all(np.isfinite(y)):
+        return
+    found = type_of_target(y, input_name="y")
+    rule = "labels of tasks are 0/1, -1/+1 or booleans, NaN where missing"
+    if "continuous" in found:
+        raise DataError(f"Unknown label type: {found}", hint=rule)
+    if "multiclass" in found:
+        raise DataError(
+            f"Only binary classification is supported. The type of the target is {found}.",
+            hint=f"{rule}; BoostedClassifier takes many classes",
+        )
 
 
 def run(
@@ -162,13 +182,17 @@ def task_classes(plan: Plan) -> Any:
 def model_of(estimator: Any, plan: Plan, settings: FitSettings, result: FitResult) -> Model:
     """The model of a result, with its certificate and manifest."""
     names, classes = plan.feature_names, task_classes(plan)
+    intercept = np.asarray(result.intercept, dtype=np.float64)
+    if plan.task == "multiclass":
+        # Only differences between classes enter the softmax: without this their common part would be rounding noise.
+        intercept = intercept - intercept.mean()
     chosen = None if names is None else tuple(names[j] for j in result.active.tolist())
     return Model(
         task=plan.task,
         penalty=str(penalty_spec(settings.penalty)["name"]),
         hypotheses=Columns(np.asarray(result.active, dtype=np.int64), chosen),
         W=np.asarray(result.W, dtype=np.float64),
-        intercept=np.asarray(result.intercept, dtype=np.float64),
+        intercept=intercept,
         classes=classes,
         n_features=plan.n_features,
         certificate=Certificate(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from dataclasses import asdict, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,7 @@ def fit_settings(estimator: Any, losses: tuple[str, ...]) -> FitSettings:
 
 def resolve_seed(random_state: Any) -> int:
     """An integer seed from None (a fresh one), an integer or a ``numpy.random.RandomState``."""
-    if isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool):
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
         if 0 <= random_state < 2**32:
             return int(random_state)
         raise UsageError(f"random_state={random_state!r}", hint="expected an integer from 0 to 2**32 - 1")
@@ -79,7 +79,7 @@ def resolve_seed(random_state: Any) -> int:
 def penalty_spec(penalty: Any) -> dict[str, Any]:
     """A penalty, by name or as an object, as JSON: its name and its parameters."""
     found: Any = get_penalty(penalty)
-    return {"name": found.name} | (asdict(found) if is_dataclass(found) else {})
+    return {"name": found.name} | {item.name: getattr(found, item.name) for item in _fields(found)}
 
 
 def penalty_from_spec(spec: dict[str, Any]) -> Any:
@@ -96,10 +96,14 @@ def penalty_from_spec(spec: dict[str, Any]) -> Any:
         raise UsageError(f"penalty {spec!r} has no name")
     plain: Any = get_penalty(name)
     numeric = all(isinstance(value, int | float) for value in given.values())
-    if set(given) != {item.name for item in fields(plain)} or not numeric:
+    if set(given) != {item.name for item in _fields(plain)} or not numeric:
         raise UsageError(f"penalty {name!r} has other parameters than {sorted(given)}")
-    found = replace(plain, **given)
+    found = replace(plain, **given) if given else plain
     return name if found == plain else found
+
+
+def _fields(penalty: Any) -> tuple[Any, ...]:
+    return fields(penalty) if is_dataclass(penalty) else ()
 
 
 def _alpha(value: Any) -> float | str:

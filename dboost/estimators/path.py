@@ -151,7 +151,8 @@ def regularization_path(
     chosen = BoostedClassifier(**params) if estimator is None else clone(estimator).set_params(**params)
     if chosen.alpha != "auto" or chosen.checkpoint is not None or chosen.warm_start or chosen.callbacks:
         raise UsageError(
-            "alpha, checkpoint, warm_start and callbacks have no meaning for a path", hint="give alphas= for the strengths"
+            "alpha, checkpoint, warm_start and callbacks have no meaning for a path",
+            hint="give alphas= for the strengths",
         )
     if alphas is None:
         _check_grid(n_alphas, eps)

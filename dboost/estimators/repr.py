@@ -9,7 +9,6 @@ from __future__ import annotations
 import html
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -73,7 +72,7 @@ def output_labels(model: Model) -> list[str]:
 
 
 def summary_lines(model: Model, tol: float | None = None) -> list[str]:
-    """Two lines: what is used, and how good the optimum is."""
+    """What is used, how good the optimum is, and what it took."""
     used, offered = len(model.active), model.n_features
     entries, every = int(np.count_nonzero(model.W)), offered * model.n_outputs
     what = "tasks" if model.task == "multitask" else "classes"
@@ -86,7 +85,8 @@ def summary_lines(model: Model, tol: float | None = None) -> list[str]:
         f"({row_sparsity(model.W, offered):.1%} of rows and {sparsity(model.W, offered):.1%} of entries are zero, "
         f"{entries} of {every} are not)",
         f"penalty {model.penalty}, alpha {cert.alpha:.4g} (alpha_max {cert.alpha_max:.4g}); "
-        f"objective {cert.objective:.6g}, {gap}, {cert.stop_reason} after {cert.n_iter} rounds and {cert.passes} passes",
+        f"objective {cert.objective:.6g}, {gap}",
+        f"stopped by {cert.stop_reason} after {cert.n_iter} rounds and {cert.passes} passes over the data",
     ]
 
 
@@ -130,13 +130,10 @@ def html_map(title: str, model: Model, tol: float | None = None) -> str:
         notes.append(f"{len(model.active) - len(uses)} more features")
     if len(labels) > len(shown):
         notes.append(f"{len(labels) - len(shown)} more classes")
-    return (
-        f"<div class='dboost'><strong>{html.escape(title)}</strong>"
-        + "".join(f"<div>{html.escape(line)}</div>" for line in summary_lines(model, tol))
-        + f"<table><thead><tr><th>feature</th><th>shared by</th>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
-        + (f"<div>and {', '.join(notes)}</div>" if notes else "")
-        + "</div>"
-    )
+    lines = "".join(f"<div>{html.escape(line)}</div>" for line in summary_lines(model, tol))
+    table = f"<thead><tr><th>feature</th><th>shared by</th>{head}</tr></thead><tbody>{''.join(body)}</tbody>"
+    more = f"<div>and {', '.join(notes)}</div>" if notes else ""
+    return f"<div class='dboost'><pre>{html.escape(title)}</pre>{lines}<table>{table}</table>{more}</div>"
 
 
 def _cell(weight: float, scale: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import pickle
 
 import numpy as np
@@ -10,30 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 from dboost.errors import DataError, UsageError
-from dboost.model import Certificate, Columns, Model, read_model
-
-
-def make(task="multiclass", classes=None, names=True, seed=0, n=9, active=(1, 4, 7)):
-    rng = np.random.default_rng(seed)
-    k = 1 if task == "binary" else 3
-    if classes is None:
-        classes = np.array(["no", "yes"] if task == "binary" else ["a", "b", "ü"])
-    feature_names = tuple(f"f{j}·" for j in range(n)) if names else None
-    return Model(
-        task=task,
-        penalty="l1/linf",
-        hypotheses=Columns(
-            np.array(active, dtype=np.int64), tuple(feature_names[j] for j in active) if names else None
-        ),
-        W=rng.normal(size=(len(active), k)),
-        intercept=rng.normal(size=k),
-        classes=classes,
-        n_features=n,
-        certificate=Certificate(0.5, math.inf, -math.inf, "max_rounds", 0.1, 1 / 3, 7, 19),
-        feature_names=feature_names,
-        manifest={"rows": 5, "settings": {"tol": 1e-4, "classes": None}},
-        history=({"round": 1, "gap": math.inf, "objective": 0.1 + 0.2},),
-    )
+from dboost.model import read_model
+from tests.model.models import make
 
 
 def dense_scores(model, X):
@@ -73,8 +50,9 @@ def test_an_example_has_the_same_bits_in_every_batch_and_layout():
     X[np.random.default_rng(3).random(X.shape) < 0.6] = 0
     whole = model.decision_function(X)
     unsorted = sp.csr_matrix(X)[:, ::-1][:, ::-1]
-    for other in (sp.csr_matrix(X), sp.csr_array(X), sp.csc_array(X), sp.coo_array(X).tocsr(), unsorted):
-        assert model.decision_function(other).tobytes() == whole.tobytes()
+    kinds = (sp.csr_matrix, sp.csr_array, sp.csc_array, sp.coo_array, sp.bsr_array, sp.lil_array)
+    for other in (*(kind(X) for kind in kinds), unsorted):
+        assert model.decision_function(other).tobytes() == whole.tobytes(), type(other)
     single = np.vstack([model.decision_function(X[i : i + 1]) for i in range(64)])
     assert single.tobytes() == whole.tobytes()
     assert model.scores_of_active(X[:, model.active]).tobytes() == whole.tobytes()

@@ -7,11 +7,11 @@ import os
 
 import numpy as np
 import pytest
-from test_model import make
 
 from dboost.errors import ModelFormatError
 from dboost.model import read_model
 from dboost.storage import pack_arrays, sha256_bytes
+from tests.model.models import make
 
 
 @pytest.fixture
