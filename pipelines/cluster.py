@@ -1,0 +1,64 @@
+"""Where a command runs: threads of this process, an embedded cluster, or a scheduler elsewhere.
+
+Covers: choosing between them, connecting under a timeout, closing what was opened here. Does not cover: how the
+embedded cluster is sized and guarded (``dboost.engine.cluster``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from dboost.errors import ClusterError
+
+from .config import ClusterSettings
+from .console import Console
+
+ADDRESS_VARIABLE = "DASK_SCHEDULER_ADDRESS"
+
+
+@contextlib.contextmanager
+def connect(settings: ClusterSettings, console: Console) -> Iterator[Any]:
+    """Yield a Dask client, or None for threads of this process (``workers = 0``).
+
+    Raises
+    ------
+    ClusterError
+        When the scheduler does not answer within ``connect_timeout`` seconds.
+    """
+    address = settings.scheduler or os.environ.get(ADDRESS_VARIABLE)
+    if address:
+        with _remote(address, settings.connect_timeout) as client:
+            console.say(f"cluster: {address}")
+            yield client
+    elif settings.workers == 0:
+        yield None
+    else:
+        from dboost.engine.cluster import embedded_cluster
+
+        with embedded_cluster(
+            n_workers=settings.workers,
+            threads_per_worker=settings.threads_per_worker,
+            memory_limit=settings.memory_limit,
+        ) as client:
+            yield client
+
+
+@contextlib.contextmanager
+def _remote(address: str, timeout: float) -> Iterator[Any]:
+    from distributed import Client
+
+    try:
+        client = Client(address, timeout=timeout, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise ClusterError(
+            f"no Dask scheduler answers at {address} within {timeout:g} s ({type(error).__name__})",
+            hint="check the address and that the scheduler runs, or leave out --scheduler",
+        ) from error
+    try:
+        yield client
+    finally:
+        # The cluster is somebody else's: only our connection is closed.
+        client.close(timeout=5)
