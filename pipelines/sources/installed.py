@@ -215,10 +215,6 @@ class GiveAways:
         return any(part.lower() in self.names for part in SUBWORD.findall(identifier))
 
 
-# Under which short name a package is imported by convention; the short name is the package's name in all but letters.
-ALIASES = {"np", "npt", "pd", "pa", "pc", "pq", "sp", "nb", "plt", "mpl", "tf", "jnp", "xp", "st", "da", "dd"}
-
-
 def give_aways(packages: Iterable[Package]) -> GiveAways:
     """What to remove from every document, whichever package it is from.
 
@@ -227,16 +223,31 @@ def give_aways(packages: Iterable[Package]) -> GiveAways:
     """
     packages = list(packages)
     names = {package.name.lower().replace("_", "") for package in packages}
+    # "pyarrow" speaks of itself as "arrow".
+    names |= {name[2:] for name in names if name.startswith("py") and len(name) > 5}
     by_module = metadata.packages_distributions()
     for package in packages:
         for distribution in by_module.get(package.name, ()):
-            names |= {re.sub(r"[-_.]", "", distribution.lower())}
+            names.add(re.sub(r"[-_.]", "", distribution.lower()))
             # "scikit-learn" is also written with a space or a dash: its unusual half must go as well.
             names |= {part for part in re.split(r"[-_.]", distribution.lower()) if len(part) > 5}
     owners: Counter[str] = Counter()
     for package in packages:
         owners.update({part.removesuffix(".py") for file in package.files for part in Path(file).parts} - {"__init__"})
-    return GiveAways(frozenset(names), frozenset({word for word, count in owners.items() if count == 1} | ALIASES))
+    modules = {word for word, count in owners.items() if count == 1}
+    return GiveAways(frozenset(names), frozenset(modules | aliases(packages)))
+
+
+def aliases(packages: Iterable[Package]) -> set[str]:
+    """What the packages are imported as ("np"), by the imports of at least three files."""
+    packages = list(packages)
+    roots = "|".join(sorted(package.name for package in packages)).encode()
+    pattern = re.compile(rb"\bimport[ \t]+(?:" + roots + rb")(?:\.\w+)*[ \t]+as[ \t]+(\w+)")
+    seen: Counter[bytes] = Counter()
+    for package in packages:
+        for file in package.files:
+            seen.update(set(pattern.findall(_bytes(Path(package.root, file)))))
+    return {word.decode() for word, files in seen.items() if files >= 3}
 
 
 def _read_package(package: Package, cap: int, hidden: GiveAways) -> list[Document]:
