@@ -119,9 +119,7 @@ def parse(arguments: Sequence[str]) -> tuple[str, Any]:
         raise UsageError("which command?", hint=f"one of {', '.join(COMMANDS)}; see `dboost --help`")
     name = arguments[0]
     if name not in COMMANDS:
-        raise UsageError(
-            f"unknown command {name!r}{config.near(name, COMMANDS)}", hint=f"known: {', '.join(COMMANDS)}"
-        )
+        raise UsageError(f"unknown command {name!r}{config.near(name, COMMANDS)}", hint=f"known: {', '.join(COMMANDS)}")
     kind = _module(name).SETTINGS
     parser = _command_parser(name, kind)
     found, unknown = parser.parse_known_args(arguments[1:])

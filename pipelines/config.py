@@ -96,7 +96,7 @@ def names(value: object) -> tuple[str, ...]:
 
 
 def label_weights(value: object) -> Any:
-    """"balanced", or a table of label to weight (a flag takes it as JSON)."""
+    """ "balanced", or a table of label to weight (a flag takes it as JSON)."""
     wanted = 'the word "balanced" or a table {label = weight}'
     if value == "balanced":
         return value

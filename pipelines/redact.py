@@ -12,12 +12,15 @@ from typing import Any
 
 MASK = "***"
 
-_SECRET_WORDS = r"(?:pass(?:word|wd|phrase)?|secret|token|credential|signature|sig|api_?key|access_?key|account_?key|sas)"
+_SECRET_WORDS = (
+    r"(?:pass(?:word|wd|phrase)?|secret|token|credential|signature|sig|api_?key|access_?key|account_?key|sas)"
+)
 _SECRET_KEY = re.compile(_SECRET_WORDS, re.IGNORECASE)
 # `user:password@` and `token@` both carry a secret; a bare host has no @.
 _USER_INFO = re.compile(r"(?P<scheme>[a-zA-Z][\w+.-]*://)[^\s/?#@]*(?:@[^\s/?#@]*)*@")
 _PARAMETER = re.compile(
-    rf"(?P<key>[\w.\-]*{_SECRET_WORDS}[\w.\-]*)(?P<gap>[\"']?\s*[=:]\s*[\"']?)(?P<value>[^\s&;,\"'}}\])]+)", re.IGNORECASE
+    rf"(?P<key>[\w.\-]*{_SECRET_WORDS}[\w.\-]*)(?P<gap>[\"']?\s*[=:]\s*[\"']?)(?P<value>[^\s&;,\"'}}\])]+)",
+    re.IGNORECASE,
 )
 
 

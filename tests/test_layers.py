@@ -20,10 +20,11 @@ PACKAGE = ROOT / "dboost"
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "partition": set(),
-    "compiled": set(),
-    "losses": {"errors", "compiled"},
-    "bounds": {"errors", "compiled"},
-    "penalties": {"errors", "compiled"},
+    "bounds": {"errors"},
+    "losses": {"errors"},
+    "penalties": {"errors", "bounds"},
+    # The loops over a block call the loops of one row, which lie beside their mathematics.
+    "compiled": {"losses", "penalties"},
     "metrics": {"errors", "partition", "compiled"},
     "passes": {"errors", "partition", "compiled", "losses", "bounds"},
     "engine": {"errors", "partition"},
@@ -46,7 +47,7 @@ HOMES = {
     "sklearn": ("estimators",),
     "pandas": ("data", "estimators"),
     "pyarrow": ("data", "storage", "model", "estimators"),
-    "numba": ("compiled", "penalties"),
+    "numba": ("compiled", "penalties", "losses", "data"),
     "rich": (),
     "matplotlib": ("plots",),
 }
