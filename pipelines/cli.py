@@ -166,10 +166,11 @@ def _command_parser(name: str, kind: type[Any]) -> Parser:
         if item.metadata["parse"] is config.boolean:
             extra = {"action": argparse.BooleanOptionalAction}
         parser.add_argument(_flag(item.name), dest=item.name, default=None, help=item.metadata["help"], **extra)
-        if item.metadata["positional"]:
-            parser.add_argument(
-                f"positional_{item.name}", nargs="?", metavar=item.name.upper(), help=f"the same as {_flag(item.name)}"
-            )
+    ranked = [item for item in dataclasses.fields(kind) if item.metadata["positional"]]
+    for item in sorted(ranked, key=lambda item: item.metadata["positional"]):
+        parser.add_argument(
+            f"positional_{item.name}", nargs="?", metavar=item.name.upper(), help=f"the same as {_flag(item.name)}"
+        )
     return parser
 
 

@@ -38,12 +38,22 @@ def connect(settings: ClusterSettings, console: Console) -> Iterator[Any]:
     else:
         from dboost.engine.cluster import embedded_cluster
 
-        with embedded_cluster(
-            n_workers=settings.workers,
-            threads_per_worker=settings.threads_per_worker,
-            memory_limit=settings.memory_limit,
-        ) as client:
+        with (
+            embedded_cluster(n_workers=settings.workers, memory_limit=settings.memory_limit) as cluster,
+            cluster.get_client(set_as_default=False) as client,
+        ):
             yield client
+
+
+def engine_on(client: Any) -> Any:
+    """An engine on a client, or on the threads of this process; use it as a context manager."""
+    if client is None:
+        from dboost.engine.local import LocalEngine
+
+        return LocalEngine()
+    from dboost.engine.dask import DaskEngine
+
+    return DaskEngine(client)
 
 
 @contextlib.contextmanager

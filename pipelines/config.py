@@ -122,8 +122,11 @@ def options(value: object) -> dict[str, Any]:
     return table
 
 
-def key(parse: Callable[[object], Any], default: Any, help: str, *, positional: bool = False) -> Any:
-    """A field of a settings class: its parser, its default, what `--help` says, whether it may come without a flag."""
+def key(parse: Callable[[object], Any], default: Any, help: str, *, positional: int = 0) -> Any:
+    """A field of a settings class: its parser, its default, what `--help` says.
+
+    With `positional` it may also be given without its flag; the arguments come in the order of these numbers.
+    """
     return field(default=default, metadata={"parse": parse, "help": help, "positional": positional})
 
 
@@ -150,7 +153,6 @@ class ClusterSettings:
     scheduler: str | None = key(text, None, "address of a Dask scheduler (default: DASK_SCHEDULER_ADDRESS, else none)")
     connect_timeout: float = key(real(0.0, open_end=True), 30.0, "seconds to wait for the scheduler")
     workers: int | None = key(whole(0), None, "workers of the embedded cluster; 0: threads of this process, no cluster")
-    threads_per_worker: int | None = key(whole(1), None, "threads of each worker of the embedded cluster")
     memory_limit: str | None = key(text, None, 'memory of each worker of the embedded cluster, such as "2GiB"')
 
 
@@ -158,11 +160,14 @@ class ClusterSettings:
 class DataSettings:
     """Which data, and which of its columns."""
 
-    data: str | None = key(text, None, "Parquet file or folder, or the output of `dboost prepare`", positional=True)
-    part: str = key(text, "train", "which part of a prepared folder")
-    features: tuple[str, ...] | None = key(names, None, "columns of the features (default: those of the manifest)")
-    label: tuple[str, ...] | None = key(names, None, "column of the label; several for `loss = multitask`")
+    data: str | None = key(text, None, "Parquet file or folder, or the output of `dboost prepare`", positional=2)
+    split: str | None = key(text, None, "split of a prepared folder (default: train to train, else test)")
+    features: tuple[str, ...] | None = key(
+        names, None, "numeric columns, one list column, or indices,values (default: what the manifest says, else all)"
+    )
+    label: tuple[str, ...] | None = key(names, None, "column of the label; several for tasks (default: the manifest's)")
     weight: str | None = key(text, None, "column of the example weights")
+    n_features: int | None = key(whole(1), None, "number of columns of indices,values (default: the manifest's)")
 
 
 @dataclass(frozen=True, kw_only=True)
