@@ -26,7 +26,7 @@ class Expected(Exception):
     """A value is not what its key takes; the text says what it takes."""
 
 
-def text(value: object) -> str:
+def string(value: object) -> str:
     """A non-empty string."""
     if not isinstance(value, str) or not value:
         raise Expected("a text that is not empty")
@@ -142,7 +142,7 @@ class LogSettings:
 class OutputSettings:
     """Where the result goes."""
 
-    out: str | None = key(text, None, "folder to write; it must not exist")
+    out: str | None = key(string, None, "folder to write; it must not exist")
     force: bool = key(boolean, False, "replace the output folder of an earlier run")
 
 
@@ -150,23 +150,23 @@ class OutputSettings:
 class ClusterSettings:
     """Where the work runs."""
 
-    scheduler: str | None = key(text, None, "address of a Dask scheduler (default: DASK_SCHEDULER_ADDRESS, else none)")
+    scheduler: str | None = key(string, None, "address of a Dask scheduler (default: DASK_SCHEDULER_ADDRESS)")
     connect_timeout: float = key(real(0.0, open_end=True), 30.0, "seconds to wait for the scheduler")
     workers: int | None = key(whole(0), None, "workers of the embedded cluster; 0: threads of this process, no cluster")
-    memory_limit: str | None = key(text, None, 'memory of each worker of the embedded cluster, such as "2GiB"')
+    memory_limit: str | None = key(string, None, 'memory of each worker of the embedded cluster, such as "2GiB"')
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataSettings:
     """Which data, and which of its columns."""
 
-    data: str | None = key(text, None, "Parquet file or folder, or the output of `dboost prepare`", positional=2)
-    split: str | None = key(text, None, "split of a prepared folder (default: train to train, else test)")
+    data: str | None = key(string, None, "Parquet file or folder, or the output of `dboost prepare`", positional=2)
+    split: str | None = key(string, None, "split of a prepared folder (default: train to train, else test)")
     features: tuple[str, ...] | None = key(
         names, None, "numeric columns, one list column, or indices,values (default: what the manifest says, else all)"
     )
     label: tuple[str, ...] | None = key(names, None, "column of the label; several for tasks (default: the manifest's)")
-    weight: str | None = key(text, None, "column of the example weights")
+    weight: str | None = key(string, None, "column of the example weights")
     n_features: int | None = key(whole(1), None, "number of columns of indices,values (default: the manifest's)")
 
 
@@ -174,11 +174,11 @@ class DataSettings:
 class ModelSettings:
     """The estimator's parameters; a key that is not given keeps the estimator's default."""
 
-    loss: str | None = key(text, None, "log, multinomial or multitask (default: by the labels)")
-    penalty: str | None = key(text, None, "l1, l1/l2, l1/linf, l1/l2+l1 or none")
+    loss: str | None = key(string, None, "log, multinomial or multitask (default: by the labels)")
+    penalty: str | None = key(string, None, "l1, l1/l2, l1/linf, l1/l2+l1 or none")
     alpha: float | str | None = key(real(0.0, word="auto"), None, "strength of the penalty on the mean loss, or auto")
-    update: str | None = key(text, None, "newton, gradboost or adaboost")
-    select: str | None = key(text, None, "how features are chosen: greedy, cyclic, random or template")
+    update: str | None = key(string, None, "newton, gradboost or adaboost")
+    select: str | None = key(string, None, "how features are chosen: greedy, cyclic, random or template")
     rows_per_round: int | None = key(whole(1), None, "features that may join in one round")
     tol: float | None = key(real(0.0, open_end=True), None, "certified relative duality gap to reach")
     max_rounds: int | None = key(whole(1), None, "limit of rounds")

@@ -128,8 +128,13 @@ class Console:
         if self.mode == "json":
             self.event(name, **data)
             return
-        for renderable in renderables:
-            self.rich.print(renderable)
+        if self.mode == "table":
+            self.rich.print(*renderables, sep="\n")
+            return
+        with self.rich.capture() as page:
+            self.rich.print(*renderables, sep="\n")
+        # Rich pads cells to the width of their column; in a log that is noise at the end of lines.
+        print("\n".join(line.rstrip() for line in page.get().splitlines()), file=self.out, flush=True)
 
     def warning(self, sentence: str) -> None:
         """One line on stderr."""

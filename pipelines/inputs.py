@@ -71,7 +71,7 @@ def make_estimator(settings: ModelSettings, **more: Any) -> Any:
     UsageError
         A parameter or a pair without meaning.
     """
-    from dboost.estimators.params import check_parameters
+    from dboost.estimators.params import fit_settings
 
     parameters = given(settings, ModelSettings)
     kind: Any = dboost.BoostedClassifier
@@ -81,7 +81,7 @@ def make_estimator(settings: ModelSettings, **more: Any) -> Any:
         if parameters.pop("class_weight", None) is not None:
             raise UsageError("class_weight has no meaning for loss 'multitask'", hint="use a column of example weights")
     estimator = kind(**parameters, **more)
-    check_parameters(estimator)
+    fit_settings(estimator, estimator._losses)
     return estimator
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -134,8 +135,8 @@ def sparsity_map(model: Model, top: int, blocks: tuple[str, ...] = BLOCKS) -> li
     if not len(order):
         return [Text("No feature is used: the model predicts the most frequent class.")]
     drawn = len(labels) <= WIDEST_MAP
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title_justify="left", title_style="bold")
-    table.title = f"Features, the strongest {len(order)} of {len(model.active):,}, and who shares them"
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    title = f"Features, the strongest {len(order)} of {len(model.active):,}, and who shares them"
     table.add_column("feature", no_wrap=True, overflow="ellipsis", max_width=24)
     table.add_column("weight", justify="right")
     table.add_column("shared", justify="right")
@@ -147,7 +148,7 @@ def sparsity_map(model: Model, top: int, blocks: tuple[str, ...] = BLOCKS) -> li
         row = [Text(words[j]), f"{strength(W[j : j + 1])[0]:.3g}", f"{np.count_nonzero(W[j])}"]
         row += [map_row(W[j], blocks)] if drawn else []
         table.add_row(*row, Text(named(labels, W[j], +1, 2)), Text(named(labels, W[j], -1, 1)))
-    parts: list[Any] = [table]
+    parts: list[Any] = [titled(title, table)]
     if drawn:
         strong, weak, against, slightly, unused = blocks
         key = "  ".join(f"{letter}={label}" for letter, label in zip(LETTERS, labels))
@@ -156,13 +157,17 @@ def sparsity_map(model: Model, top: int, blocks: tuple[str, ...] = BLOCKS) -> li
     return [*parts, Text(""), sharing(model), Text(""), class_table(model, top)]
 
 
-def sharing(model: Model) -> Table:
+def titled(title: str, table: Table) -> Group:
+    """A table below its title (rich would fold a title to the width of its table)."""
+    return Group(Text(title, style="bold"), table)
+
+
+def sharing(model: Model) -> Group:
     """How many features are shared by how many classes."""
     counts = np.count_nonzero(both_sides(model), axis=1)
     k = len(model.classes)
     edges = list(range(1, k + 1)) if k <= 12 else sorted({1, 2, 3, 5, *np.linspace(8, k, 7).astype(int).tolist()})
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title_justify="left", title_style="bold")
-    table.title = "How many classes share a feature"
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("classes", justify="right")
     table.add_column("features", justify="right")
     table.add_column("")
@@ -174,23 +179,22 @@ def sharing(model: Model) -> Table:
     for low, high, number in found:
         if number:
             table.add_row(f"{low}" if low == high else f"{low}-{high}", f"{number:,}", "#" * -(-50 * number // most))
-    return table
+    return titled("How many classes share a feature", table)
 
 
-def class_table(model: Model, top: int) -> Table:
+def class_table(model: Model, top: int) -> Group:
     """For every class: how many features it uses, and the ones that speak for it most."""
     W, labels, words = both_sides(model), labels_of(model), model.hypotheses.words()
     used = np.count_nonzero(W, axis=0)
     shown = range(len(labels)) if len(labels) <= WIDEST_MAP else np.argsort(-used, kind="stable")[:top].tolist()
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title_justify="left", title_style="bold")
-    table.title = "Classes, and the features that speak for each most"
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("class", no_wrap=True, overflow="ellipsis", max_width=24)
     table.add_column("features", justify="right")
     table.add_column("the strongest", no_wrap=True, overflow="ellipsis")
     for r in shown:
         best = [j for j in np.argsort(-W[:, r], kind="stable")[:8].tolist() if W[j, r] > 0]
         table.add_row(Text(labels[r]), f"{used[r]:,}", Text(", ".join(words[j] for j in best)))
-    return table
+    return titled("Classes, and the features that speak for each most", table)
 
 
 def map_values(model: Model) -> dict[str, Any]:
@@ -230,21 +234,19 @@ def evaluation_rows(found: metrics.Evaluation, model: Model) -> list[tuple[str, 
     return rows
 
 
-def confusion_table(found: metrics.Evaluation, model: Model, top: int) -> Table | None:
+def confusion_table(found: metrics.Evaluation, model: Model, top: int) -> Group | None:
     """Right classes by predicted ones; the most frequent mistakes where there are many classes."""
     if found.confusion is None:
         return None
     labels, counts = labels_of(model), found.confusion
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title_justify="left", title_style="bold")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     if len(labels) <= LARGEST_MATRIX:
-        table.title = "Confusion: the right class in rows, the predicted one in columns"
         table.add_column("", no_wrap=True, overflow="ellipsis", max_width=16)
         for letter in LETTERS[: len(labels)]:
             table.add_column(letter, justify="right")
         for letter, label, row in zip(LETTERS, labels, counts.tolist()):
             table.add_row(Text(f"{letter} {label}"), *(f"{count:.6g}" if count else "." for count in row))
-        return table
-    table.title = "The most frequent mistakes"
+        return titled("Confusion: the right class in rows, the predicted one in columns", table)
     for heading in ("right", "predicted", "examples", "of the class"):
         table.add_column(heading, justify="left" if heading in ("right", "predicted") else "right")
     wrong = counts * (1 - np.eye(len(labels)))
@@ -253,16 +255,15 @@ def confusion_table(found: metrics.Evaluation, model: Model, top: int) -> Table 
         if wrong[right, said] > 0:
             share = wrong[right, said] / counts[right].sum()
             table.add_row(Text(labels[right]), Text(labels[said]), f"{wrong[right, said]:.6g}", percent(share))
-    return table
+    return titled("The most frequent mistakes", table)
 
 
-def task_table(found: metrics.Evaluation, model: Model, top: int) -> Table | None:
+def task_table(found: metrics.Evaluation, model: Model, top: int) -> Group | None:
     """Error and log-loss of each task, the worst first."""
     if found.task_errors is None or found.task_log_losses is None:
         return None
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), title_justify="left", title_style="bold")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     order = np.argsort(-np.nan_to_num(found.task_errors, nan=-1.0), kind="stable")[:top].tolist()
-    table.title = f"Tasks, the {len(order)} with the largest error"
     for heading in ("task", "error", "log-loss"):
         table.add_column(heading, justify="left" if heading == "task" else "right")
     for r in order:
@@ -271,7 +272,7 @@ def task_table(found: metrics.Evaluation, model: Model, top: int) -> Table | Non
             table.add_row(Text(labels_of(model)[r]), percent(error), f"{loss:.4f}")
         else:
             table.add_row(Text(labels_of(model)[r]), "no label", "")
-    return table
+    return titled(f"Tasks, the {len(order)} with the largest error", table)
 
 
 def evaluation_values(found: metrics.Evaluation, model: Model) -> dict[str, Any]:

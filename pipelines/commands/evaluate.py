@@ -17,7 +17,7 @@ from dboost.partition import Partition, Sums
 
 from .. import pages
 from ..cluster import connect, engine_on
-from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, key, needed, text, whole
+from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, key, needed, string, whole
 from ..console import Console
 from ..inputs import open_data, read_model, refuse_existing
 
@@ -28,7 +28,7 @@ MARKER = "evaluation.json"
 class EvaluateSettings(DataSettings, ClusterSettings, OutputSettings, LogSettings):
     """What `dboost evaluate` takes; `out` is optional."""
 
-    model: str | None = key(text, None, "folder of a model", positional=1)
+    model: str | None = key(string, None, "folder of a model", positional=1)
     top: int = key(whole(1), 15, "rows of the longer tables")
 
 
@@ -42,7 +42,7 @@ def run(settings: EvaluateSettings, console: Console) -> int:
         refuse_existing(settings.out, MARKER, settings.force)
     model = read_model(settings.model)
     data = open_data(settings, "test", model)
-    with console.stage("cluster"), connect(settings, console) as client:
+    with connect(settings, console) as client, console.stage("evaluate"):
         found = evaluate(model, data, client)
     values = pages.evaluation_values(found, model)
     console.page("evaluation", page(found, model, settings.top), values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .. import pages
-from ..config import LogSettings, key, needed, text, whole
+from ..config import LogSettings, key, needed, string, whole
 from ..console import Console
 from ..inputs import read_model
 
@@ -14,7 +14,7 @@ from ..inputs import read_model
 class InspectSettings(LogSettings):
     """What `dboost inspect` takes."""
 
-    model: str | None = key(text, None, "folder of a model", positional=1)
+    model: str | None = key(string, None, "folder of a model", positional=1)
     top: int = key(whole(1), 30, "features that are listed")
 
 

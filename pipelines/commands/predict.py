@@ -23,7 +23,7 @@ from dboost.model import Model
 from dboost.storage import write_folder
 
 from ..cluster import connect
-from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, boolean, key, needed, text
+from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, boolean, key, needed, string
 from ..console import Console, finite
 from ..inputs import open_data, read_model, refuse_existing
 
@@ -36,7 +36,7 @@ AHEAD = 2
 class PredictSettings(DataSettings, ClusterSettings, OutputSettings, LogSettings):
     """What `dboost predict` takes."""
 
-    model: str | None = key(text, None, "folder of a model", positional=1)
+    model: str | None = key(string, None, "folder of a model", positional=1)
     probabilities: bool = key(boolean, False, "write the probability of every class, not only of the predicted one")
 
 
@@ -52,7 +52,7 @@ def run(settings: PredictSettings, console: Console) -> int:
     blocks = data.blocks(n_features=model.n_features)
     check_names(model, data)
     rows = 0
-    with console.stage("predict"), connect(settings, console) as client:
+    with connect(settings, console) as client, console.stage("predict"):
         with write_folder(str(settings.out), marker=MARKER, force=settings.force) as folder:
             for number, table in enumerate(tables(model, blocks, settings.probabilities, client)):
                 file = Path(folder, f"part-{number:05d}.parquet")

@@ -16,7 +16,7 @@ from .. import pages
 from ..cluster import connect
 from ..config import ClusterSettings, DataSettings, LogSettings, ModelSettings, OutputSettings, needed
 from ..console import Console, finite
-from ..inputs import make_estimator, open_data, read_model, refuse_existing
+from ..inputs import make_estimator, open_data, refuse_existing
 from ..redact import redact_value
 
 MARKER = "model.json"
@@ -39,10 +39,10 @@ def run(settings: TrainSettings, console: Console) -> int:
     refuse_existing(settings.out, MARKER, settings.force)
     make_estimator(settings)
     data = open_data(settings, "train")
-    with console.stage("cluster"), connect(settings, console) as client:
+    with connect(settings, console) as client, console.stage("train"):
         estimator = fit(settings, data, client, console, f"training on {data.path}")
     save(estimator, settings, console)
-    model = read_model(settings.out)
+    model = estimator.model_
     console.page("trained", [pages.facts(pages.model_facts(model))], {"out": settings.out, **pages.map_values(model)})
     converged = estimator.stop_reason_ in CONVERGED
     if not converged:
