@@ -23,6 +23,8 @@ from importlib import metadata
 from multiprocessing import get_context
 from pathlib import Path
 
+import pyarrow as pa
+
 from dboost.errors import DataError
 
 # Copies of other packages would put the same document under two labels.
@@ -331,3 +333,17 @@ def without_duplicates(documents: list[Document]) -> list[Document]:
             seen.add(document.text)
             kept.append(document)
     return kept
+
+
+def load() -> pa.Table:
+    """The documents as a table: ``text``, ``label``, ``split``, ``source`` (the file), ``name``."""
+    documents = extract()
+    return pa.table(
+        {
+            "text": pa.array([document.text for document in documents]),
+            "label": pa.array([document.label for document in documents]),
+            "split": pa.array([document.split for document in documents]),
+            "source": pa.array([document.module for document in documents]),
+            "name": pa.array([document.name for document in documents]),
+        }
+    )
