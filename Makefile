@@ -25,7 +25,7 @@ $(READY): pyproject.toml constraints.txt
 	(on Debian and Ubuntu: apt-get install python3-venv)" >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test]"
-	$(BIN)/python -m dboost.compiled.warm
+	$(BIN)/python -m dboost.warm
 	@touch $(READY)
 
 demo: $(READY)
