@@ -29,7 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     # The loops over a block call the loops of one row, which lie beside their mathematics.
     "compiled.fused": {"compiled", "losses"},
     "compiled.descent": {"compiled", "penalties"},
-    "compiled.warm": KERNELS | {"losses", "penalties", "data", "passes", "boosting", "partition", "engine"},
+    "warm": KERNELS | {"losses", "penalties", "data", "passes", "boosting", "partition", "engine"},
     "metrics": {"errors", "partition", "compiled"},
     "passes": KERNELS | {"errors", "partition", "losses", "bounds"},
     "engine": {"errors", "partition"},
