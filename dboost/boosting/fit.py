@@ -14,18 +14,21 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dboost.boosting.loop import Loop
 from dboost.boosting.problem import Problem, Score
 from dboost.boosting.rowwise import SELECTIONS
 from dboost.boosting.state import FitResult, FitSettings, FitState
-from dboost.errors import ConvergenceWarning, UsageError
+from dboost.errors import ConvergenceWarning, DataError, UsageError
 from dboost.losses import get_loss
 from dboost.penalties import get_penalty
 
 UPDATES = ("newton", "gradboost", "adaboost")
 AUTO_ALPHA = 0.05
 
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
 Callback = Callable[[dict[str, Any], FitState], "bool | None"]
 
 
@@ -103,6 +106,21 @@ class Fitting:
             # a constant column cannot be brought to unit scale: it never enters
             self.problem.lam_weight = np.where(deviation > 0.0, deviation, np.inf)
         self._null: Score | None = None
+        self._last: tuple[float, Array] | None = None
+        self._refuse_absent_classes()
+
+    def _refuse_absent_classes(self) -> None:
+        """A class without examples has its optimal intercept at minus infinity: there is no model to find."""
+        problem = self.problem
+        if problem.loss.separable or not problem.fit_intercept:
+            return
+        absent = np.flatnonzero(problem.statistics.mass <= 0.0)
+        if absent.size:
+            names = self.plan.classes if self.plan.classes is not None else np.arange(problem.k)
+            raise DataError(
+                f"class {names[absent[0]]!r} has no example of positive weight, and the intercept is free",
+                hint="leave it out of classes=, or set fit_intercept=False",
+            )
 
     def null(self) -> Score:
         """Scoring pass at the null model, done once: its norms give alpha_max and bound the repair of dual points."""
@@ -145,6 +163,7 @@ class Fitting:
         loop = Loop(problem, replace(settings, alpha=strength), lam, self.null(), self.plan.n_rows)
         state = resume if resume is not None else self._start(start, lam, lam_max, problem.passes - before)
         done, reason = loop.run(state, callback_or_go_on(callback))
+        self._last = (lam, loop.norms)
         weight = problem.statistics.weight
         if not loop.certified:
             done = replace(done, gap=math.nan)
@@ -167,10 +186,32 @@ class Fitting:
 
     def _start(self, start: FitResult | None, lam: float, lam_max: float, passes: int) -> FitState:
         if start is not None:
-            return FitState(start.active, start.W, start.intercept, lam, passes=passes)
+            candidates = self._strong(start, lam)
+            return FitState(
+                start.active,
+                start.W,
+                start.intercept,
+                lam,
+                candidates=candidates,
+                provisional=candidates is not None,
+                passes=passes,
+            )
         null = self.problem.null()
         approach = self.settings.update == "newton" and math.isfinite(lam_max)
         return FitState(null.active, null.W, null.intercept, max(lam, lam_max) if approach else lam, passes=passes)
+
+
+    def _strong(self, start: FitResult, lam: float) -> Rows | None:
+        """Columns that the sequential strong rule keeps: ||G_j(lam_old)||_* >= 2 lam - lam_old, and the support.
+
+        The rule may err; a fit scores every column again before it stops (math notes, section 8 (ii)).
+        """
+        if self._last is None or not lam < self._last[0]:
+            return None
+        previous, norms = self._last
+        keep = norms >= (2.0 * lam - previous) * self.problem.lam_weight
+        keep[start.active] = True
+        return None if keep.all() else np.flatnonzero(keep)
 
 
 def callback_or_go_on(callback: Callback | None) -> Callable[[dict[str, Any], FitState], bool]:

@@ -36,6 +36,7 @@ _FIRST_ROWS = 200
 _INNER_SHARE = 0.1
 _MAX_NEWTON_STEPS = 12
 _MAX_SWEEPS = 100_000
+_IDLE_SWEEPS = 50
 _STALLED_ROUNDS = 6
 _STALLED_GAP = 1e-6
 
@@ -65,6 +66,8 @@ class Loop:
         self.n_rows = n_rows
         self.weight = problem.statistics.weight
         self.certified = problem.penalty.name != "none"
+        # last known ||G_j||_* of every column, for the strong rule at the next strength
+        self.norms = null.norms.copy()
         self.trace: list[tuple[float, float, float]] = []
         self._started = time.perf_counter()
 
@@ -95,8 +98,13 @@ class Loop:
         problem = self.problem
         entering_passes = problem.passes
         score = self._score(state)
-        at = score.iterate
         state = self._certify(state, score)
+        if state.gap <= self.settings.tol and state.provisional:
+            # the strong rule may have dropped a row that counts: judge the model on all columns
+            state = replace(state, candidates=None, provisional=False, lower_bound=-np.inf)
+            score = self._score(state)
+            state = self._certify(state, score)
+        at = score.iterate
         if state.gap <= self.settings.tol:
             return self._recorded(state, at, 0, 0, None, started, entering_passes), "tol"
         lam = max(self.lam, state.lam * _CONTINUATION) if self.settings.update == "newton" else self.lam
@@ -146,6 +154,7 @@ class Loop:
         """Gap at the final strength, the better of all lower bounds so far, and the candidates that remain."""
         problem = self.problem
         at = score.iterate
+        self.norms[score.candidates] = score.norms
         value = problem.objective(at, self.lam)
         self._mark(at)
         if not self.certified:
@@ -164,8 +173,11 @@ class Loop:
         return replace(state, objective=value, gap=gap, lower_bound=lower, candidates=candidates)
 
     def _final(self, state: FitState) -> FitState:
-        """Certificate of the last model, when the rounds ran out."""
-        return self._certify(replace(state, lam=self.lam), self._score(replace(state, lam=self.lam)))
+        """Certificate of the last model over all columns, when the rounds ran out."""
+        state = replace(state, lam=self.lam)
+        if state.provisional:
+            state = replace(state, candidates=None, provisional=False, lower_bound=-np.inf)
+        return self._certify(state, self._score(state))
 
     # ---- which rows ------------------------------------------------------------------------------------------------
 
@@ -199,7 +211,7 @@ class Loop:
         settings, problem = self.settings, self.problem
         self._memory = state.memory
         value = problem.objective(at, lam)
-        gap = state.gap if np.isfinite(state.gap) else 1.0
+        gap = state.gap if np.isfinite(state.gap) else float(self.certified)
         target = max(0.3 * settings.tol, _INNER_SHARE * gap) * value
         if settings.update != "newton":
             return self._sweeps(at, lam, target, state.round)
@@ -221,15 +233,26 @@ class Loop:
         rng = np.random.Generator(np.random.Philox(key=[self.settings.random_state, round_]))
         steps = RowwiseSteps(self.problem, at.active, self.settings.select, rng)
         step = Step(self.settings.select, 0.0, 0.0)
+        idle = 0
         for _ in range(_MAX_SWEEPS):
-            before = self.problem.objective(at, lam) if np.isfinite(at.loss) else np.inf
+            before = at
             at = steps.sweep(at, lam)
-            gained = before - self.problem.objective(at, lam)
             self._mark(at)
-            step = Step(self.settings.select, 1.0 if gained > 0.0 else 0.0, gained)
-            if step.length == 0.0 or self._restricted_gap(at, lam, step) <= target:
+            # near the optimum a sweep gains less than the objective's rounding, but still moves towards it
+            idle = 0 if self.problem.objective(at, lam) < self.problem.objective(before, lam) else idle + 1
+            moved = not (np.array_equal(before.W, at.W) and np.array_equal(before.intercept, at.intercept))
+            step = Step(self.settings.select, float(moved), self._diagonal_promise(at))
+            if not moved or idle >= _IDLE_SWEEPS or self._restricted_gap(at, lam, step) <= target:
                 break
         return at, step
+
+    def _diagonal_promise(self, at: Iterate) -> float:
+        """What unpenalised one-row steps would gain, summed over the rows: zero only where the gradient is zero."""
+        D = self.problem.loss.kappa * self.problem.statistics.square[at.active]
+        gain = float(np.sum(np.sum(at.G**2, axis=1)[D > 0.0] / (2.0 * D[D > 0.0])))
+        if self.problem.fit_intercept:
+            gain += float(at.bias @ at.bias) / (2.0 * self.problem.loss.kappa * self.weight)
+        return gain
 
     def _gram_steps(self, steps: AcceleratedGram, at: Iterate, lam: float, target: float) -> tuple[Iterate, Step]:
         step = Step("gram", 0.0, 0.0)

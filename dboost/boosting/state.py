@@ -29,6 +29,9 @@ class FitState:
         Current strength; above the final one during the continuation.
     candidates : int64 array or None
         Columns that screening has not ruled out; None means all.
+    provisional : bool
+        Whether the candidates were chosen by the strong rule, which may err: the bounds then hold for the problem
+        restricted to them, and all columns are scored once more before the fit may stop.
     lower_bound : float
         Largest dual value seen at the final strength, in the sum form.
     objective, gap : float
@@ -48,6 +51,7 @@ class FitState:
     intercept: Array
     lam: float
     candidates: NDArray[np.int64] | None = None
+    provisional: bool = False
     lower_bound: float = -np.inf
     objective: float = np.inf
     gap: float = np.inf
