@@ -6,6 +6,7 @@ Does not cover: who evicts what (the engine's cache does).
 
 from __future__ import annotations
 
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,9 @@ def memory_budget(engine: Any) -> int:
         return int(stated)
     client = getattr(engine, "client", None)
     if client is not None:
-        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        # Newer versions show 5 workers unless told otherwise, older ones show all.
+        every = {"n_workers": -1} if "n_workers" in signature(client.scheduler_info).parameters else {}
+        workers = client.scheduler_info(**every)["workers"].values()
         limits = [int(worker.get("memory_limit") or 0) for worker in workers]
         if limits and all(limits):
             return sum(limits) * 2 // 5
