@@ -46,7 +46,7 @@ def conjugate_step(
         Decrease that the gradient promises for the unit step (sum of gradient times step).
     """
     a, k = at.W.shape
-    face = problem.penalty.face(at.W)
+    face = problem.penalty.face(at.W, strength)
     size = face.dim
 
     def join(rows: Array, bias: Array) -> Array:
@@ -63,6 +63,8 @@ def conjugate_step(
     # the sign makes the entries of a tied size add up instead of cancelling
     sign = np.where(at.W < 0.0, -1.0, 1.0)
     scale = np.abs(join(diagonal[:a] * sign, diagonal[a] if problem.fit_intercept else np.zeros(k)))
+    # without the penalty's share, rows about to vanish (curvature lam / ||w||) stall the solve
+    scale[:size] += face.diagonal(strength)
     scale = np.maximum(scale, 1e-10 * max(float(scale.max(initial=0.0)), 1e-300))
 
     x = np.zeros_like(gradient)

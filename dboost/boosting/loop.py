@@ -250,7 +250,7 @@ class Loop:
         norms = self.problem.penalty.dual_norm(at.G)
         lam_row = lam * self.problem.lam_weight[at.active]
         # the intercept's own residual has no dual scaling; its size is its share of the gap
-        slack = float(np.sum(np.abs(at.bias)))
+        slack = float(np.sum(np.abs(at.bias))) if self.problem.fit_intercept else 0.0
         return one_pass_gap(self.problem, at, norms, lam_row, lam) + slack
 
     # ---- records ---------------------------------------------------------------------------------------------------

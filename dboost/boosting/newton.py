@@ -52,7 +52,8 @@ class Memory:
     slow : int
         Steps in a row whose descent took more than ten sweeps, the sign of bad conditioning.
     settled : bool
-        Whether the last step was full and hardly changed the support.
+        Whether the last step was a full step of descent and hardly changed the support. Steps of the two kinds
+        alternate: descent sends to zero the rows that conjugate gradients only shrink.
     """
 
     draws: int = 0
@@ -124,7 +125,7 @@ class NewtonSteps:
         if m * k <= _SMALL or m <= _EXAMPLES_PER_ROW * n_active:
             wanted = float(m)
         else:
-            wanted = max(_SHARE * m, _EXAMPLES_PER_ROW * n_active, _SMALL / k)
+            wanted = max(_SHARE * m, _EXAMPLES_PER_ROW * n_active)
         return min(1.0, wanted / m, _SAMPLE_NUMBERS / (m * k))
 
     def _seed(self) -> int:
@@ -165,6 +166,7 @@ class NewtonSteps:
         value = self.problem.objective(at, lam)
         ill = self.memory.slow >= 2 or not self._sample.whole
         if final and self.memory.settled and ill:
+            self.memory = replace(self.memory, settled=False)
             moved = self._conjugate(at, lam, h, rank_one, diagonal, value)
             if moved is not None:
                 return moved
@@ -245,7 +247,6 @@ class NewtonSteps:
             full = problem.evaluate(at.active, W, at.intercept + d)
             if problem.objective(full, lam) <= value - _ARMIJO * promised + _ROUNDING * abs(value):
                 return full, Step("conjugate", 1.0, promised)
-        self.memory = replace(self.memory, settled=False)
         return None
 
 

@@ -156,7 +156,7 @@ def solve_rows(
     # No data: nothing pulls, so the penalty alone decides; without one every value is as good and w stays.
     silent = ((mu_plus == 0) & (mu_minus == 0)) | ~column[:, None]
     new = np.where(silent & ~(lam > 0)[:, None], W, new)
-    new = np.where(~column[:, None] & (lam > 0)[:, None], 0.0, new)
+    new = np.where(~column[:, None] & (lam > 0)[:, None], 0.0, new) + 0.0
     return new, (endless & ~silent).any(axis=1)
 
 
@@ -176,9 +176,11 @@ def gain(p: FloatArray, q: FloatArray, lam: npt.ArrayLike, *, excess: FloatArray
     """
     p, q, lam = np.broadcast_arrays(p, q, np.asarray(lam, dtype=np.float64))
     over: FloatArray = p - q - lam if excess is None else np.broadcast_to(excess, p.shape)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         R = np.hypot(lam, 2.0 * np.sqrt(p) * np.sqrt(q))
-        d = np.log1p((4.0 * p / (lam + R)) * (over / (2.0 * p - lam + R)))
+        near = np.log1p((4.0 * p / (lam + R)) * (over / (2.0 * p - lam + R)))
+        # d = log(2 p / (lam + R)): exact enough away from the threshold, where the quotient itself may overflow.
+        d = np.where(p > lam + R, _LOG2 + np.log(p) - np.log(lam + R), near)
         u = -np.expm1(-d)
         penalised = p * u * u - lam * _beyond(d)
         free = (over / (np.sqrt(p) + np.sqrt(q))) ** 2

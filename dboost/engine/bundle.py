@@ -11,15 +11,40 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
+import numpy as np
+
 from dboost.engine.base import Leaf
 from dboost.engine.memo import Memo, MemoStore
-from dboost.engine.tree import Node, fold_many
+from dboost.engine.tree import Node, combine, fold_many
 from dboost.partition import Partition, Sums
 
 
 def merge_lists(left: list[Sums], right: list[Sums]) -> list[Sums]:
     """Merge the sums of several shards, shard by shard, into those on the left."""
     return [a.merge(b) for a, b in zip(left, right, strict=True)]
+
+
+def copy_sums(sums: Sums) -> Sums:
+    """Return sums that share no array with `sums`, so that others may be merged into them."""
+    return Sums(
+        add={k: v.copy() if isinstance(v, np.ndarray) else v for k, v in sums.add.items()},
+        peak={k: v.copy() for k, v in sums.peak.items()},
+        parts={k: list(v) for k, v in sums.parts.items()},
+    )
+
+
+def combine_sums(rows: Sequence[int], nodes: Sequence[Node], values: Sequence[Sums]) -> Sums:
+    """Merge the sums of nodes that cover the tree; `values` stay as they are.
+
+    They are results of other tasks: a task that is run again must find them unchanged.
+    """
+    given = {id(v) for v in values}
+
+    def merge(left: Sums, right: Sums) -> Sums:
+        return (copy_sums(left) if id(left) in given else left).merge(right)
+
+    total = combine(rows, nodes, values, merge)
+    return copy_sums(total) if id(total) in given else total
 
 
 def open_partition(item: Any, store: MemoStore, run: str) -> Partition:

@@ -26,7 +26,7 @@ SHARE_OF_MEMORY = 0.4
 def nbytes_of(value: Any) -> int:
     """Return the bytes held by arrays in `value`: arrays, anything with ``nbytes``, containers and dataclasses."""
     nbytes = getattr(value, "nbytes", None)
-    if isinstance(nbytes, int) or hasattr(nbytes, "__index__"):
+    if nbytes is not None and hasattr(nbytes, "__index__"):
         return int(nbytes)
     if isinstance(value, tuple | list | set | frozenset):
         return sum(nbytes_of(v) for v in value)

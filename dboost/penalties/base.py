@@ -50,6 +50,10 @@ class Face(Protocol):
         """Hessian of sum_j lam_j omega(W_j) in coordinates, times v (dim,)."""
         ...
 
+    def diagonal(self, lam: npt.ArrayLike) -> FloatArray:
+        """Diagonal (dim,) of that Hessian; preconditions conjugate gradients."""
+        ...
+
     def retract(self, W: FloatArray, v: FloatArray) -> FloatArray:
         """W + expand(v) (rows, k), with entries that left the face pulled back onto its boundary."""
         ...

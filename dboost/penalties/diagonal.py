@@ -21,7 +21,7 @@ _STEPS = 200
 Vector = npt.NDArray[np.float64]
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def diagonal_prox(
     code: int, a: float, b: float, z: Vector, D: Vector, lam: float, out: Vector, work: Vector
 ) -> None:
@@ -49,7 +49,7 @@ def diagonal_prox(
         _bound(z, D, lam, out)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def _group(lam2: float, lam1: float, z: Vector, D: Vector, out: Vector, work: Vector) -> None:
     """lam2 ||w||_2 + lam1 ||w||_1: soft threshold, then a secular equation in tau = ||w||_2.
 
@@ -98,14 +98,15 @@ def _group(lam2: float, lam1: float, z: Vector, D: Vector, out: Vector, work: Ve
         # f = 1 / norm - 1, f' = slope / norm^3
         norm = math.sqrt(squares)
         step = squares * (norm - 1.0) / slope
-        tau += step
-        if abs(step) <= 1e-15 * tau:
+        # From below all steps are positive; the first that is not, or is too small, is rounding.
+        if step <= 1e-15 * tau:
             break
+        tau += step
     for r in range(k):
         out[r] = tau * work[r] / (D[r] * tau + lam2)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def _bound(z: Vector, D: Vector, lam: float, out: Vector) -> None:
     """lam ||w||_inf: clip at the xi with sum_r D_r [|z_r| - xi]_+ = lam.
 

@@ -94,6 +94,14 @@ class EntryFace:
         result: FloatArray = (factor[:, None] * across)[self.mask]
         return result
 
+    def diagonal(self, lam: npt.ArrayLike) -> FloatArray:
+        """lam group (1 - u**2) / ||w||_2."""
+        norms = norm2(self.at)
+        weight = self.group * per_row(lam, len(norms))
+        factor = np.divide(weight, norms, out=np.zeros_like(norms), where=norms > 0)
+        result: FloatArray = (factor[:, None] * (1.0 - self._units() ** 2))[self.mask]
+        return result
+
     def retract(self, W: FloatArray, v: FloatArray) -> FloatArray:
         """W + expand(v); penalised entries (or whole rows) that crossed zero are set to zero."""
         new = W + self.expand(v)
@@ -164,6 +172,10 @@ class BoundFace:
     def hessian(self, v: FloatArray, lam: npt.ArrayLike) -> FloatArray:
         """Zero: the penalty is linear in these coordinates."""
         return np.zeros_like(v)
+
+    def diagonal(self, lam: npt.ArrayLike) -> FloatArray:
+        """Zero: the penalty is linear in these coordinates."""
+        return np.zeros(self.dim)
 
     def retract(self, W: FloatArray, v: FloatArray) -> FloatArray:
         """W + expand(v) with loose entries clipped to the new size; a row whose size falls to zero is zero."""

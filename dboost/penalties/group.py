@@ -75,13 +75,16 @@ def _entry_root(P: float, N: float, lam1: float, nu: float, upper: float, start:
             high = g
         else:
             break
-        new = g + value / (1.0 + (rising + nu) / total)
-        if not (low < new < high):
-            new = 0.5 * (low + high)
-        done = abs(new - g) <= 2e-16 * new
-        g = new
-        if done:
+        step = value / (1.0 + (rising + nu) / total)
+        # Before the bracket is asked: once the value is mere rounding of P its sign may have closed it wrongly.
+        if abs(step) <= 4e-16 * g:
             break
+        if abs(value) <= 2e-16 * (1.0 + abs(P)):
+            g = min(max(g + step, 0.5 * g), upper)
+            break
+        g += step
+        if not (low < g < high):
+            g = 0.5 * (low + high)
     return g
 
 
@@ -131,7 +134,7 @@ def _solve_rows(
             continue
         for _ in range(_STEPS):
             nu = lam2[j] / tau
-            squares, inner = 0.0, 0.0
+            squares, bend = 0.0, 0.0
             for r in range(k):
                 if upper[j, r] <= 0.0:
                     gamma[j, r] = 0.0
@@ -141,27 +144,26 @@ def _solve_rows(
                 g = _entry_root(P[j, r], N[j, r], lam1[j], nu, bound, min(gamma[j, r], bound))
                 gamma[j, r] = g
                 squares += g * g
-                slope = (nu * g / tau) / (2.0 * math.exp(N[j, r] + g) + lam1[j] + nu * g + nu)
-                inner += g * slope
+                # g (g - tau dg/dtau), written without the difference, which vanishes next to the threshold.
+                settled = 2.0 * math.exp(N[j, r] + g) + lam1[j] + nu * g
+                bend += g * g * (settled / (settled + nu))
             norm = math.sqrt(squares)
-            if norm == 0.0:
+            if bend <= 0.0:
                 break
             ratio = tau / norm
+            # The derivative of the ratio is bend / norm^3.
+            step = (1.0 - ratio) * norm * (squares / bend)
+            if abs(1.0 - ratio) <= 4e-16 or abs(step) <= 1e-15 * tau:
+                break
             if ratio > 1.0:
                 high = tau
-            elif ratio < 1.0:
-                low = tau
             else:
-                break
-            new = tau + (1.0 - ratio) * norm / (1.0 - tau * inner / squares)
-            if not (low < new < high):
+                low = tau
+            tau += step
+            if not (low < tau < high):
                 if high == math.inf:
-                    new = 2.0 * tau
+                    tau = 2.0 * low
                 elif low > 0.0:
-                    new = math.sqrt(low) * math.sqrt(high)
+                    tau = math.sqrt(low) * math.sqrt(high)
                 else:
-                    new = 0.1 * high
-            done = abs(new - tau) <= 2e-16 * tau
-            tau = new
-            if done:
-                break
+                    tau = 0.1 * high

@@ -21,7 +21,7 @@ def make_partition(key: str, n_rows: int, n_features: int = 6) -> Partition:
     return Partition(
         indptr=np.arange(n_features + 1, dtype=np.int64) * n_rows,
         rows=np.tile(np.arange(n_rows, dtype=np.int32), n_features),
-        values=rng.standard_normal(n_rows * n_features) * 10.0 ** rng.integers(-8, 8),
+        values=rng.standard_normal(n_rows * n_features) * 10.0 ** rng.integers(-1, 2),
         y=np.ones((n_rows, 1), dtype=np.int8),
         weight=rng.random(n_rows),
         key=key,
@@ -132,3 +132,57 @@ def refuse(item: Any, key: str) -> str:
     if item.key == key:
         raise DataError("unreadable", file=key)
     return str(item.key)
+
+
+def bad_shard(partition: Partition, memo: Any, shard: int, key: str) -> Sums:
+    if partition.key == key and shard == 1:
+        raise DataError("a value is not finite", file=key)
+    return Sums(add={"rows": 1.0})
+
+
+def bad_finish(total: Sums, shard: int) -> float:
+    if shard == 1:
+        raise DataError(f"finish refused shard {shard}")
+    return total.add["rows"]
+
+
+def slow_state(partition: Partition, memo: Any, W: np.ndarray, seconds: float, marks: str) -> Sums:
+    with open(marks, "a") as log:
+        log.write(f"{os.getpid()}\n")
+    time.sleep(seconds)
+    return Sums(add={"dot": float(partition.weight.sum() * W.sum())})
+
+
+def sharded_suicide(partition: Partition, memo: Any, shard: tuple[int, int], key: str, mark: str) -> Sums:
+    """One block kills every process that touches it, in the first shard."""
+    if partition.key == key and shard[0] == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return Sums(add={"column": column_sums(partition)[shard[0] : shard[1]]})
+
+
+def sharded_suicide_once(partition: Partition, memo: Any, shard: tuple[int, int], key: str, mark: str) -> Sums:
+    """One block kills its process, once, in the second shard."""
+    if partition.key == key and shard[0] > 0 and not os.path.exists(mark):
+        Path(mark).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return Sums(add={"column": column_sums(partition)[shard[0] : shard[1]]})
+
+
+def flaky_once(partition: Partition, memo: Any, marks: str) -> Sums:
+    """Fails the first time in two of the blocks."""
+    if partition.key not in ("block-0", "block-7"):
+        return Sums(add={"rows": float(partition.n_rows)})
+    return flaky(partition, memo, marks)
+
+
+def poison_item(item: Any, key: str) -> str:
+    if item.key == key:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return str(item.key)
+
+
+def remembered_runs() -> list[str]:
+    """Runs that the worker process remembers something of."""
+    from dboost.engine import memo
+
+    return [] if memo._process_store is None else sorted(memo._process_store.runs())

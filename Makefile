@@ -1,0 +1,55 @@
+# Every target creates what it needs; only Python (3.11 to 3.13) and make must be there before.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+DEMO_OUT ?= runs/demo
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint oracle passes-table titles same-bits clean
+
+help:
+	@echo "make demo          train and judge three models on the source code this machine has"
+	@echo "make test          ruff, mypy and the tests"
+	@echo "make lint          ruff and mypy only"
+	@echo "make oracle        every loss and penalty against independent solvers"
+	@echo "make passes-table  passes over the data to 1e-6, per method"
+	@echo "make titles        573,800 arXiv titles, 172 categories (needs DBOOST_DATA_HOME)"
+	@echo "make same-bits     one fit on threads and on 1, 2 and 4 workers: the same bits"
+	@echo "make clean         remove the environment, caches and builds (not runs/)"
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else \
+	"dboost needs Python 3.11 to 3.13; $(PYTHON) is %d.%d. Name another one: make PYTHON=python3.12 ..." % v)'
+	@$(PYTHON) -c 'import ensurepip, venv' || { echo "$(PYTHON) cannot create environments: install its venv package \
+	(on Debian and Ubuntu: apt-get install python3-venv)" >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test]"
+	$(BIN)/python -m dboost.warm
+	@touch $(READY)
+
+demo: $(READY)
+	$(BIN)/dboost demo --out $(DEMO_OUT) --force
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest
+
+oracle: $(READY)
+	$(BIN)/python -m pipelines.oracle
+
+passes-table: $(READY)
+	$(BIN)/python -m pipelines.oracle.passes
+
+titles: $(READY)
+	$(BIN)/python -m pipelines.titles
+
+same-bits: $(READY)
+	$(BIN)/python -m pipelines.same_bits
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,74 @@
+"""Structurally sparse boosting on Dask, with certified optima.
+
+The names below are loaded on first use, so that ``import dboost`` imports neither Dask nor scikit-learn nor numba.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from dboost.data.parquet import ParquetData
+    from dboost.errors import (
+        ClusterError,
+        ConvergenceWarning,
+        DataError,
+        DboostError,
+        DboostWarning,
+        ModelFormatError,
+        StorageError,
+        UsageError,
+    )
+    from dboost.estimators.classifier import BoostedClassifier
+    from dboost.estimators.load import load_model
+    from dboost.estimators.multitask import MultiTaskBoostedClassifier
+    from dboost.estimators.path import regularization_path
+
+_HOMES = {
+    "BoostedClassifier": "dboost.estimators.classifier",
+    "MultiTaskBoostedClassifier": "dboost.estimators.multitask",
+    "ParquetData": "dboost.data.parquet",
+    "load_model": "dboost.estimators.load",
+    "regularization_path": "dboost.estimators.path",
+    "ClusterError": "dboost.errors",
+    "ConvergenceWarning": "dboost.errors",
+    "DataError": "dboost.errors",
+    "DboostError": "dboost.errors",
+    "DboostWarning": "dboost.errors",
+    "ModelFormatError": "dboost.errors",
+    "StorageError": "dboost.errors",
+    "UsageError": "dboost.errors",
+}
+
+__all__ = [
+    "BoostedClassifier",
+    "ClusterError",
+    "ConvergenceWarning",
+    "DataError",
+    "DboostError",
+    "DboostWarning",
+    "ModelFormatError",
+    "MultiTaskBoostedClassifier",
+    "ParquetData",
+    "StorageError",
+    "UsageError",
+    "__version__",
+    "load_model",
+    "regularization_path",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'dboost' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

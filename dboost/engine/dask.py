@@ -1,0 +1,410 @@
+"""The engine that runs on a Dask cluster.
+
+Covers: ``DaskEngine``: which tasks a pass consists of, and that nothing of it is left behind.
+Does not cover: what a task does (``tasks``), how it is waited for (``watchdog``), who gets it (``assignment``).
+
+A pass is one task per worker over a bundle of neighbouring partitions, and nothing else when the sum is not sharded.
+The driver merges what comes back along the tree. With shards the bundles' sums stay where they are; a small task picks
+each shard out of each bundle, and one task per shard merges, finishes, and returns the small value.
+
+All tasks are plain: no actors, no scattered data, no worker attributes. A worker that dies costs its bundle, which the
+scheduler computes again elsewhere; ``allow_other_workers`` is always set, because a task that is bound to a worker
+waits for ever when that worker is gone.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any
+
+import dask.config
+from distributed import Client, Future
+from distributed.protocol import pickle
+
+from dboost.engine import tasks, versions
+from dboost.engine.assignment import Bundle, assign, keep_order
+from dboost.engine.base import EnginePlan, Finish, FinishArgs, Leaf, finishing_args
+from dboost.engine.bundle import combine_sums
+from dboost.engine.memo import nbytes_of
+from dboost.engine.tree import Node
+from dboost.engine.watchdog import Limits, Watchdog
+from dboost.errors import ClusterError, UsageError
+from dboost.partition import Partition, Sums
+
+HOLD_BYTES = 4 * 2**20
+"""Arguments that would put more than this into the tasks of a pass travel once, as the result of a task.
+
+That costs another turn through the scheduler, about 15 ms, which copies inside the tasks undercut up to this size."""
+
+PLAN_HOLD_BYTES = 64 * 1024
+"""The same for descriptions of partitions, which would be sent again in every pass."""
+
+WORKERS_MAX_AGE = 1.0
+NAMES_SHOWN = 5
+
+
+class DaskEngine:
+    """Run passes on a Dask cluster.
+
+    Not for use by several threads at once; open one engine per thread on the same client instead.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Synchronous. It stays open, and so does its cluster.
+    retries : int
+        Times a task is run again after an error that is not one of dboost's.
+    no_worker_timeout : float
+        Seconds without any worker after which the pass ends.
+    silent_timeout : float
+        Seconds without a sign of life after which a worker is named in a warning.
+    stall_timeout : float
+        Seconds without one finished task or partition after which the pass ends.
+    version_timeout : float
+        Seconds that scheduler and workers have to tell their versions.
+    memo_bytes : int, optional
+        What a worker process may remember (default: 40 % of its memory limit).
+
+    Raises
+    ------
+    UsageError
+        `client` is no synchronous Dask client.
+    ClusterError
+        No workers, no scheduler, or other versions there than here.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        *,
+        retries: int = 2,
+        no_worker_timeout: float = 30.0,
+        silent_timeout: float = 10.0,
+        stall_timeout: float = 600.0,
+        version_timeout: float = 10.0,
+        memo_bytes: int | None = None,
+    ) -> None:
+        if not isinstance(client, Client):
+            raise UsageError(
+                f"client is a {type(client).__name__}; expected a dask.distributed.Client",
+                hint="for an address write Client(address), for a cluster cluster.get_client()",
+            )
+        if client.asynchronous:
+            raise UsageError(
+                "the Dask client is asynchronous; dboost drives its rounds from ordinary code",
+                hint="open Client(address) without asynchronous=True, or call fit in a thread of its own",
+            )
+        self.client: Any = client
+        self.bytes_moved = 0
+        self.seconds = {"driver": 0.0, "wait": 0.0}
+        self._retries = retries
+        self._version_timeout = version_timeout
+        self._memo_bytes = memo_bytes
+        self._watchdog = Watchdog(client, Limits(no_worker_timeout, silent_timeout, stall_timeout))
+        self._token = uuid.uuid4().hex[:8]
+        self._passes = 0
+        self._runs: set[str] = set()
+        self._plan: EnginePlan | None = None
+        self._order: list[str] = []
+        self._threads: dict[str, int] = {}
+        self._bundles: list[Bundle] = []
+        self._looked = float("-inf")
+        self._checked: set[str] = set()
+        self._kept: dict[Any, tuple[str, Any]] = {}
+        self._homes: dict[str, str] = {}
+        self._closed = False
+        self._refresh(strict=True)
+
+    # -- the plan and the workers ------------------------------------------------------------------------------------
+
+    @property
+    def n_workers(self) -> int:
+        """Number of running workers, at most a second ago."""
+        self._refresh()
+        return len(self._threads)
+
+    def set_plan(self, items: Sequence[Any], rows: Sequence[int], run_id: str) -> None:
+        """Name the partitions that `map_reduce` sums over: blocks, descriptions, or futures of blocks.
+
+        Blocks that are in this process are sent to the workers once, as results of tasks; the scheduler keeps them
+        too, to give them to another worker when one is lost.
+        """
+        self._forget_kept()
+        self._plan = EnginePlan(tuple(items), tuple(int(r) for r in rows), f"{run_id}-{self._token}")
+        self._runs.add(self._plan.run_id)
+        self._bundles = []
+
+    def _refresh(self, strict: bool = False) -> None:
+        """Look at the workers, unless that was done a moment ago; check the versions of those that are new."""
+        if self._closed:
+            raise UsageError("the engine is closed; open a new one")
+        if time.monotonic() - self._looked < WORKERS_MAX_AGE and self.client.status == "running":
+            return
+        threads = self._watchdog.workers()
+        new = set(threads) - self._checked
+        if new:
+            # The questions inside have their own limits; the outer one only covers all of them together.
+            limit = 3 * self._version_timeout + 1
+            self._checked |= self._watchdog.ask(
+                lambda: versions.check(self.client, new, self._version_timeout, strict), limit
+            )
+        if threads != self._threads:
+            self._order = keep_order(self._order, list(threads))
+            self._threads = threads
+            self._bundles = []
+        self._looked = time.monotonic()
+
+    def _assignment(self, name: str) -> tuple[EnginePlan, list[Bundle]]:
+        self._refresh()
+        if self._plan is None:
+            raise UsageError(f"pass {name!r} was started before set_plan named the partitions")
+        if not self._bundles:
+            self._bundles = assign(self._plan.rows, [(a, self._threads[a]) for a in self._order])
+            places = {(bundle.lo, bundle.hi) for bundle in self._bundles}
+            for place in [p for p in self._kept if isinstance(p, tuple) and p not in places]:
+                self._release([self._kept.pop(place)[1]])
+        return self._plan, self._bundles
+
+    def _items(self, plan: EnginePlan, bundle: Bundle) -> Any:
+        """Return the items of a bundle as an argument of its task."""
+        items = plan.items[bundle.lo : bundle.hi]
+        if any(isinstance(item, Future | Partition) for item in items):
+            return [self._home(i, items[i - bundle.lo], bundle.address) for i in range(bundle.lo, bundle.hi)]
+        place = (bundle.lo, bundle.hi)
+        if place not in self._kept:
+            self._kept[place] = ("", self._hold(list(items), "plan", bundle.address, 1, PLAN_HOLD_BYTES))
+        return self._kept[place][1]
+
+    def _home(self, i: int, item: Any, address: str) -> Any:
+        """Return a partition's future at the worker that sums it.
+
+        A bundle's partitions may lie anywhere at first. A task that merely returns its input gives them a home:
+        mere copies would be dropped again by the scheduler, which keeps one of each result.
+        """
+        if not isinstance(item, Future | Partition):
+            return item
+        if i not in self._kept or self._kept[i][0] != address:
+            key = f"dboost-home-{self._token}-{uuid.uuid4().hex[:12]}"
+            self._homes[key] = f"partition {getattr(item, 'key', i)}"
+            self._release([self._kept.pop(i, ("", None))[1]])
+            self._kept[i] = (address, self._submit_quietly(item, key, address))
+            if isinstance(item, Partition):
+                self.bytes_moved += item.nbytes
+        return self._kept[i][1]
+
+    # -- passes ------------------------------------------------------------------------------------------------------
+
+    def map(self, fn: Callable[..., Any], items: Sequence[Any], *args: Any, name: str) -> list[Any]:
+        """Return ``[fn(item, *args) for item in items]``; see `Engine.map`."""
+        start = time.perf_counter()
+        self._refresh()
+        self._passes += 1
+        # Four tasks per thread even out what takes longer; more would only cost the scheduler.
+        count = max(1, min(len(items), 4 * sum(self._threads.values())))
+        cuts = [len(items) * i // count for i in range(count + 1)]
+        runs: list[list[Any]] = [list(items[a:b]) for a, b in pairwise(cuts) if b > a]
+        described: dict[str, str] = {}
+        futures: list[Future[Any]] = []
+        held: Any = None
+        try:
+            held = self._hold(args, name, None, len(runs), HOLD_BYTES)
+            for run in runs:
+                key = self._key("map", name, len(futures))
+                described[key] = _names(run)
+                futures.append(self._submit(tasks.map_task, key, fn, run, held, key=key))
+            chunks = self._wait(futures, futures, name, described, start)
+        finally:
+            self._release([*futures, held])
+        return [value for chunk in chunks for value in chunk]
+
+    def map_reduce(
+        self,
+        leaf: Leaf,
+        *args: Any,
+        name: str,
+        shards: Sequence[Any] | None = None,
+        finish: Finish | None = None,
+        finish_args: FinishArgs | None = None,
+    ) -> Any:
+        """Sum `leaf` over the partitions along the fixed tree; see `Engine.map_reduce`."""
+        start = time.perf_counter()
+        plan, bundles = self._assignment(name)
+        self._passes += 1
+        described: dict[str, str] = {}
+        futures: list[Any] = []
+        held: Any = None
+        try:
+            held = self._hold(args, name, None, len(bundles), HOLD_BYTES)
+            for bundle in bundles:
+                key = self._key("", name, len(futures))
+                described[key] = _names(plan.items[bundle.lo : bundle.hi])
+                nodes = [(lo - bundle.lo, hi - bundle.lo) for lo, hi in bundle.nodes]
+                task_args = (
+                    key,
+                    plan.run_id,
+                    self._items(plan, bundle),
+                    plan.rows[bundle.lo : bundle.hi],
+                    nodes,
+                    leaf,
+                    held,
+                    None if shards is None else list(shards),
+                    self._memo_bytes,
+                )
+                futures.append(self._submit(tasks.bundle_task, *task_args, key=key, address=bundle.address))
+            nodes = [node for bundle in bundles for node in bundle.nodes]
+            if shards is None:
+                parts = self._wait(futures, futures, name, described, start)
+                total: Sums = combine_sums(plan.rows, nodes, [sums for part in parts for sums in part])
+                return total if finish is None else finish(total, None, *finishing_args(finish_args, None))
+            wanted = self._reductions(plan, futures, nodes, name, shards, finish, finish_args)
+            described |= {str(future.key): f"the sum of shard {i}" for i, future in enumerate(wanted)}
+            return self._wait(wanted, futures, name, described, start)
+        finally:
+            self._release([*futures, held])
+
+    def _reductions(
+        self,
+        plan: EnginePlan,
+        futures: list[Any],
+        nodes: list[Node],
+        name: str,
+        shards: Sequence[Any],
+        finish: Finish | None,
+        finish_args: FinishArgs | None,
+    ) -> list[Future[Any]]:
+        """Submit one reduction per shard; every new task is added to `futures`."""
+        sums = list(futures)
+        extras = [finishing_args(finish_args, shard) for shard in shards]
+        self.bytes_moved += nbytes_of(extras)
+        pairs = [(future, s) for s in range(len(shards)) for future in sums]
+        picks = self.client.map(
+            tasks.pick,
+            [future for future, _ in pairs],
+            [s for _, s in pairs],
+            key=[self._key("pick", name, i) for i in range(len(pairs))],
+            pure=False,
+            retries=self._retries,
+        )
+        futures.extend(picks)
+        wanted: list[Future[Any]] = self.client.map(
+            tasks.reduce_task,
+            [picks[i * len(sums) : (i + 1) * len(sums)] for i in range(len(shards))],
+            list(shards),
+            extras,
+            key=[self._key("reduce", name, i) for i in range(len(shards))],
+            pure=False,
+            retries=self._retries,
+            rows=plan.rows,
+            nodes=nodes,
+            finish=finish,
+        )
+        futures.extend(wanted)
+        return wanted
+
+    def _wait(
+        self, wanted: list[Future[Any]], futures: list[Future[Any]], name: str, described: dict[str, str], start: float
+    ) -> list[Any]:
+        """Collect results; on any error or interrupt cancel the pass."""
+        before = time.perf_counter()
+        self.seconds["driver"] += before - start
+        try:
+            known = self._homes | described
+            results = self._watchdog.collect(wanted, futures, name, lambda key: known.get(key, f"task {key}"))
+            for result in results:
+                if isinstance(result, tasks.Refused):
+                    raise result.error
+        except BaseException:
+            self._looked = float("-inf")
+            self._cancel(futures)
+            raise
+        finally:
+            self.seconds["wait"] += time.perf_counter() - before
+        self.bytes_moved += sum(nbytes_of(result) for result in results)
+        return results
+
+    # -- tasks and their end -----------------------------------------------------------------------------------------
+
+    def _key(self, role: str, name: str, number: int) -> str:
+        """Return a key that is readable and unique; the scheduler groups tasks by its first words."""
+        words = ["dboost", *([role] if role else []), name, self._token, str(self._passes), str(number)]
+        return "-".join(words)
+
+    def _submit(self, fn: Callable[..., Any], *args: Any, key: str, address: str | None = None) -> Future[Any]:
+        future: Future[Any] = self.client.submit(
+            fn,
+            *args,
+            key=key,
+            workers=None if address is None else [address],
+            allow_other_workers=address is not None,
+            retries=self._retries,
+            pure=False,
+        )
+        return future
+
+    def _hold(self, value: Any, name: str, address: str | None, copies: int, limit: int) -> Any:
+        """Return `value`, or a future of it when its copies in the tasks would be large."""
+        size = len(pickle.dumps(value))  # type: ignore[no-untyped-call]
+        if size * copies <= limit:
+            self.bytes_moved += size * copies
+            return value
+        self.bytes_moved += size * (1 + copies)
+        return self._submit_quietly(value, f"dboost-hold-{name}-{self._token}-{uuid.uuid4().hex[:12]}", address)
+
+    def _submit_quietly(self, value: Any, key: str, address: str | None) -> Future[Any]:
+        """Submit a value as a task that returns it. Dask's advice against large graphs is to do just this."""
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
+            return self._submit(tasks.hold, value, key=key, address=address)
+
+    def _cancel(self, futures: Sequence[Any]) -> None:
+        # The cluster may be what failed, so nothing here may wait long or hide the first error.
+        mine: list[Any] = [f for f in futures if isinstance(f, Future) and f.status != "cancelled"]
+        with suppress(TimeoutError, OSError, ClusterError):
+            self._watchdog.ask(lambda: self.client.cancel(mine, asynchronous=True, force=True), 2.0)
+
+    def _release(self, futures: Sequence[Any]) -> None:
+        for future in futures:
+            if isinstance(future, Future):
+                future.release()  # type: ignore[no-untyped-call]
+
+    def _forget_kept(self) -> None:
+        self._release([value for _, value in self._kept.values()])
+        self._kept = {}
+        self._homes = {}
+
+    def close(self) -> None:
+        """Release all tasks of this engine and make the workers forget its runs, as far as they can be reached."""
+        if self._closed:
+            return
+        self._closed = True
+        self._forget_kept()
+        self._plan = None
+        if self.client.status != "running" or not self._runs:
+            return
+        forgets: list[Future[Any]] = []
+        # An error here would hide that of the fit; what is not forgotten now is pushed out by the next run.
+        with suppress(TimeoutError, OSError, ClusterError):
+            for i, address in enumerate(self._watchdog.ask(self.client.scheduler.ncores_running, 2.0)):
+                key = f"dboost-close-{self._token}-{i}"
+                forgets.append(self._submit(tasks.forget_task, sorted(self._runs), key=key, address=address))
+            self._watchdog.ask(lambda: self.client.gather(forgets, errors="skip", asynchronous=True), 2.0)
+        self._release(forgets)
+
+    def __enter__(self) -> DaskEngine:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def _names(items: Sequence[Any]) -> str:
+    """Name partitions, or the first few of many."""
+    names = [str(getattr(item, "key", item)) for item in items]
+    shown = ", ".join(names[:NAMES_SHOWN])
+    if len(names) == 1:
+        return f"partition {shown}"
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return f"one of the partitions {shown}{more}"

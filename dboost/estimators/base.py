@@ -1,0 +1,330 @@
+"""What the estimators share: parameters, fitting, fitted attributes, prediction, saving.
+
+Covers: ``BoostedEstimator``, the scikit-learn shape of a fit and its model.
+Does not cover: what differs between labels (``classifier``, ``multitask``), or any mathematics.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dboost.boosting.fit import FitResult, FitSettings, FitState, Fitting, warn_if_open
+from dboost.errors import UsageError
+from dboost.estimators import predicting, repr
+from dboost.estimators.callbacks import CallbackSupportMixin, Rounds, registered, split, with_callbacks
+from dboost.estimators.fitting import model_of, prepared, run, start_from
+from dboost.estimators.history import Table
+from dboost.model import Model
+from dboost.storage import PathLike
+
+
+class BoostedEstimator(CallbackSupportMixin, BaseEstimator):
+    """Base of the estimators; not public."""
+
+    _losses: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        *,
+        loss: str | None = None,
+        penalty: Any = "l1/linf",
+        alpha: float | str = "auto",
+        update: str = "newton",
+        hypotheses: Any = None,
+        select: str = "greedy",
+        rows_per_round: int | None = None,
+        tol: float = 1e-4,
+        max_rounds: int = 1000,
+        max_active_rows: int | None = None,
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        class_weight: Any = None,
+        classes: Any = None,
+        warm_start: bool = False,
+        random_state: Any = 0,
+        checkpoint: PathLike | None = None,
+        callbacks: Any = None,
+        client: Any = None,
+    ) -> None:
+        self.loss = loss
+        self.penalty = penalty
+        self.alpha = alpha
+        self.update = update
+        self.hypotheses = hypotheses
+        self.select = select
+        self.rows_per_round = rows_per_round
+        self.tol = tol
+        self.max_rounds = max_rounds
+        self.max_active_rows = max_active_rows
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.class_weight = class_weight
+        self.classes = classes
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.callbacks = callbacks
+        self.client = client
+
+    # ---- fit -------------------------------------------------------------------------------------------------------
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array, SciPy sparse matrix, pandas or Arrow table, dask array or DataFrame, or ParquetData
+            Shape (m, n). Local input runs in this process, unless `client` is given; Dask and Parquet input runs on
+            `client`, else on the current client, else in this process.
+        y : array-like, or str
+            Labels, or the name of the label column of a table. None for ``ParquetData``, which names its own.
+        sample_weight : array-like, shape (m,), optional
+            A weight of 2 equals the row twice, a weight of 0 its absence.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        UsageError, DataError
+            Before any training.
+        ClusterError, StorageError
+            During it; with a checkpoint, the next call goes on from the last round.
+
+        Warns
+        -----
+        ConvergenceWarning
+            With the gap reached, when the fit ended without reaching `tol`.
+        """
+        hooks, functions = split(self.callbacks)
+        with registered(self, hooks), prepared(self, X, y, sample_weight) as parts:
+            plan, settings = parts.plan, parts.settings
+            start = None
+            if self.warm_start and hasattr(self, "model_"):
+                start = start_from(self.model_, plan, settings)
+            fitting = Fitting(plan, parts.engine, settings)
+            rounds = Rounds(self, functions, X, y, sample_weight)
+
+            def on_round(record: dict[str, Any], state: FitState) -> bool:
+                return rounds(record, lambda: _attributes(_snapshot(self, plan, settings, state)))
+
+            result = run(fitting, settings, start, self.checkpoint, on_round)
+            self._adopt(model_of(self, plan, settings, result))
+            rounds.finish(lambda: _attributes(self.model_))
+        warn_if_open(result, settings)
+        return self
+
+    def _adopt(self, model: Model) -> Self:
+        """Take the fitted attributes from a model."""
+        if model.feature_names is None:
+            self.__dict__.pop("feature_names_in_", None)
+        for name, value in _attributes(model).items():
+            setattr(self, name, value)
+        return self
+
+    @property
+    def coef_(self) -> NDArray[np.float64]:
+        """Weights of all features, shape (k or 1, n); built anew on each access, as prediction never needs it."""
+        model = self._fitted_attribute("coef_")
+        coef = np.zeros((model.n_outputs, model.n_features))
+        coef[:, model.active] = model.W.T
+        return coef
+
+    def _fitted_attribute(self, name: str) -> Model:
+        model: Model | None = self.__dict__.get("model_")
+        if model is None:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r} before it is fitted")
+        return model
+
+    # ---- prediction ------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> Any:
+        """Labels.
+
+        Parameters
+        ----------
+        X : as for `fit`
+            Of a dask array or DataFrame the prediction is lazy and of the same kind (for one value per row of a
+            DataFrame a Series, with its index). ``ParquetData`` is read in this process, block by block, and gives a
+            NumPy array. Only the columns the model uses are read from Dask and Parquet.
+
+        Returns
+        -------
+        array, or dask collection
+        """
+        return self._predict(X, predicting.LABELS)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities; input and output as for `predict`.
+
+        Returns
+        -------
+        float64, shape (m, number of classes); for tasks (m, k), the probability of the positive label
+        """
+        return self._predict(X, predicting.PROBABILITIES)
+
+    def decision_function(self, X: Any) -> Any:
+        """Scores X W + b; input and output as for `predict`.
+
+        Returns
+        -------
+        float64, shape (m, k); (m,) for two classes and the loss ``log``
+        """
+        return self._predict(X, predicting.SCORES)
+
+    def _predict(self, X: Any, what: str) -> Any:
+        check_is_fitted(self, "model_")
+        kind = predicting.kind_of(X)
+        if kind == "matrix":
+            X = validate_data(self, X, reset=False, accept_sparse=True, dtype="numeric")
+            return predicting.predict_matrix(self.model_, X, what)
+        if kind == "table":
+            if hasattr(X, "columns"):
+                validate_data(self, X, reset=False, skip_check_array=True)
+            return predicting.predict_table(self.model_, X, what)
+        by_kind = {
+            "array": predicting.predict_dask_array,
+            "frame": predicting.predict_dask_frame,
+            "parquet": predicting.predict_parquet,
+        }
+        return by_kind[kind](self.model_, X, what)
+
+    # ---- the fitted object -----------------------------------------------------------------------------------------
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the features the model uses, in words.
+
+        Parameters
+        ----------
+        input_features : sequence of str, optional
+            Names of all features, where the fit had none; where it had, they must be the same.
+
+        Returns
+        -------
+        object array, shape (number of active features,)
+        """
+        check_is_fitted(self, "model_")
+        model = self.model_
+        if input_features is None:
+            return np.array(model.hypotheses.words(), dtype=object)
+        names = [str(name) for name in input_features]
+        if len(names) != model.n_features:
+            raise UsageError(f"input_features has {len(names)} names, the fit had {model.n_features} features")
+        if model.feature_names is not None and list(model.feature_names) != names:
+            raise UsageError("input_features is not equal to feature_names_in_")
+        return np.array([names[j] for j in model.active.tolist()], dtype=object)
+
+    def save(self, path: PathLike, *, force: bool = False) -> None:
+        """Write the model as a folder (``model.json``, ``arrays.safetensors``); see ``dboost.load_model``.
+
+        Parameters
+        ----------
+        path : path
+        force : bool
+            Replace the folder of an earlier model.
+
+        Raises
+        ------
+        UsageError
+            When the folder exists.
+        StorageError
+            When it cannot be written.
+        """
+        check_is_fitted(self, "model_")
+        self.model_.save(path, force=force)
+
+    def to_local(self) -> Self:
+        """A copy without client, callbacks and checkpoint: it predicts without Dask and pickles small."""
+        check_is_fitted(self, "model_")
+        local = copy.copy(self)
+        local.set_params(client=None, callbacks=None, checkpoint=None)
+        local.__dict__.pop("_skl_callbacks", None)
+        return local
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "model_" in self.__dict__
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A client belongs to one process.
+        return super().__getstate__() | {"client": None}
+
+    def __sklearn_clone__(self) -> Self:
+        # By reference: a client cannot be copied, and a callback is there to be looked at after the fit.
+        bare = copy.copy(self)
+        bare.client, bare.callbacks = None, None
+        new: Self = super(BoostedEstimator, bare).__sklearn_clone__()
+        new.client, new.callbacks = self.client, self.callbacks
+        return new
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # ---- what a person sees ----------------------------------------------------------------------------------------
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        head = super().__repr__(N_CHAR_MAX)
+        model = self.__dict__.get("model_")
+        return head if model is None else head + "\n" + repr.text_map(model, self.tol)
+
+    def _repr_html_(self) -> str:
+        model = self.__dict__.get("model_")
+        head = super().__repr__()
+        return repr.html_map(head, model, self.tol) if model is not None else repr.html_text(head)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        return {"text/plain": self.__repr__(), "text/html": self._repr_html_()}
+
+
+def _attributes(model: Model) -> dict[str, Any]:
+    """The fitted attributes that follow from a model."""
+    cert = model.certificate
+    found = {
+        "model_": model,
+        "classes_": model.classes,
+        "intercept_": model.intercept,
+        "n_features_in_": model.n_features,
+        "active_features_": model.hypotheses.words(),
+        "history_": Table(model.history),
+        "objective_": cert.objective,
+        "duality_gap_": cert.gap,
+        "stop_reason_": cert.stop_reason,
+        "n_iter_": cert.n_iter,
+        "alpha_": cert.alpha,
+        "alpha_max_": cert.alpha_max,
+    }
+    if model.feature_names is not None:
+        found["feature_names_in_"] = np.array(model.feature_names, dtype=object)
+    return found
+
+
+def _snapshot(estimator: Any, plan: Any, settings: FitSettings, state: FitState) -> Model:
+    """The model of a fit that had stopped here; its certificate is the round's record."""
+    last = state.history[-1]
+    result = FitResult(
+        active=state.active,
+        W=state.W,
+        intercept=state.intercept,
+        objective=last["objective"],
+        lower_bound=last["lower_bound"],
+        gap=last["gap"],
+        stop_reason="running",
+        n_iter=state.round,
+        passes=state.passes,
+        alpha=last["alpha"],
+        alpha_max=math.nan,
+        history=list(state.history),
+        trace=np.zeros((0, 3)),
+        state=state,
+    )
+    return model_of(estimator, plan, settings, result)

@@ -1,0 +1,170 @@
+"""The state of a fit on disk, so that a killed fit goes on where it was, with the bits of the undisturbed one.
+
+Covers: one file that is replaced atomically after a round, and the test that it belongs to this fit.
+Does not cover: what a state means (``dboost.boosting.state``), or the saved model (``dboost.model``).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.boosting.fit import FitSettings, FitState
+from dboost.boosting.newton import Memory
+from dboost.errors import ModelFormatError, StorageError, UsageError
+from dboost.estimators.params import penalty_spec
+from dboost.modelfile import Document, parse_json, plain
+from dboost.storage import PathLike, pack_arrays, sha256_bytes, sha256_json, unpack_arrays, write_file
+
+FORMAT = "dboost-checkpoint"
+VERSION = 1
+# The header holds the history, one record per round.
+MAX_HEADER_BYTES = 256 << 20
+
+# Going on with more rounds or towards another target is what a checkpoint is for.
+_FREE = ("tol", "max_rounds")
+_NUMBERS = ("lam", "lower_bound", "objective", "gap")
+_COUNTS = ("round", "passes")
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a checkpoint must share with the fit that goes on from it.
+
+    Parameters
+    ----------
+    fingerprint : str
+        Of the data.
+    settings : dict
+        Everything that shapes the optimum or the way there, as JSON.
+    """
+
+    fingerprint: str
+    settings: dict[str, Any]
+
+
+def identity(plan: Any, settings: FitSettings) -> Identity:
+    """The identity of a fit."""
+    shown = {name: value for name, value in vars(settings).items() if name not in _FREE}
+    shown["penalty"] = penalty_spec(settings.penalty)
+    shown["classes"] = None if plan.classes is None else [str(label) for label in plan.classes.tolist()]
+    return Identity(plan.fingerprint, plain(shown))
+
+
+def write_checkpoint(path: PathLike, fit: Identity, state: FitState) -> None:
+    """Replace the checkpoint by `state`.
+
+    Raises
+    ------
+    StorageError
+        When it cannot be written; the earlier checkpoint is untouched.
+    """
+    arrays: dict[str, NDArray[Any]] = {"active": state.active, "W": state.W, "intercept": state.intercept}
+    if state.candidates is not None:
+        arrays["candidates"] = state.candidates
+    document = {name: getattr(state, name) for name in (*_NUMBERS, *_COUNTS)} | {
+        "format": FORMAT,
+        "version": VERSION,
+        "fingerprint": fit.fingerprint,
+        "settings": fit.settings,
+        "settings_sha256": sha256_json(fit.settings),
+        "memory": asdict(state.memory),
+        "history": list(state.history),
+        "arrays_sha256": _digest(arrays),
+    }
+    text = json.dumps(plain(document), allow_nan=False)
+    write_file(path, pack_arrays(arrays, {"state": text, "sha256": sha256_bytes(text.encode())}))
+
+
+def _digest(arrays: dict[str, NDArray[Any]]) -> str:
+    return sha256_bytes(b"".join(name.encode() + arrays[name].tobytes() for name in sorted(arrays)))
+
+
+def read_checkpoint(path: PathLike, fit: Identity, n_features: int, n_outputs: int) -> FitState | None:
+    """Read the state back for the same fit; None where there is no file yet.
+
+    Raises
+    ------
+    UsageError
+        When the checkpoint belongs to other data or other settings.
+    ModelFormatError
+        When it is damaged.
+    StorageError
+        When it cannot be read.
+    """
+    file = os.fspath(path)
+    try:
+        with open(path, "rb") as handle:
+            data = handle.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StorageError(f"cannot read the checkpoint: {error.strerror or error}", file=file) from error
+    arrays, metadata = unpack_arrays(data, file=file, max_header=MAX_HEADER_BYTES)
+    text = metadata.get("state", "").encode()
+    again = "delete it to start again"
+    if not text or sha256_bytes(text) != metadata.get("sha256"):
+        raise ModelFormatError("the checkpoint is damaged", file=file, hint=again)
+    fields = parse_json(text, file)
+    if not isinstance(fields, dict):
+        raise ModelFormatError("the checkpoint holds no state", file=file, hint=again)
+    document = Document(fields, file)
+    document.choice("format", (FORMAT,))
+    if document.count("version") != VERSION:
+        found = document.count("version")
+        raise ModelFormatError(f"checkpoint version {found}, this version reads {VERSION}", file=file, hint=again)
+    _refuse_other(fit, document, file)
+    if _digest(arrays) != document.text("arrays_sha256"):
+        raise ModelFormatError("the arrays of the checkpoint are damaged", file=file, hint=again)
+    _check_arrays(arrays, n_features, n_outputs, file)
+    memory = document.child("memory")
+    numbers: dict[str, Any] = {name: document.number(name) for name in _NUMBERS}
+    numbers |= {name: document.count(name) for name in _COUNTS}
+    return FitState(
+        active=arrays["active"],
+        W=arrays["W"],
+        intercept=arrays["intercept"],
+        candidates=arrays.get("candidates"),
+        memory=Memory(memory.count("draws"), memory.count("slow"), bool(memory.fields.get("settled"))),
+        history=document.records("history"),
+        **numbers,
+    )
+
+
+def _check_arrays(arrays: dict[str, NDArray[Any]], n: int, k: int, file: str) -> None:
+    """Shapes, types and ranges: compiled code trusts them."""
+    active, W, intercept = arrays.get("active"), arrays.get("W"), arrays.get("intercept")
+    sound = (
+        active is not None
+        and W is not None
+        and intercept is not None
+        and W.dtype == intercept.dtype == np.float64
+        and active.ndim == 1
+        and W.shape == (len(active), k)
+        and intercept.shape == (k,)
+        and bool(np.all(np.isfinite(W)) and np.all(np.isfinite(intercept)))
+        and all(_ascending(arrays[name], n) for name in ("active", "candidates") if name in arrays)
+    )
+    if not sound:
+        raise ModelFormatError("the arrays of the checkpoint do not fit together", file=file)
+
+
+def _ascending(rows: NDArray[Any], n: int) -> bool:
+    if rows.dtype != np.int64 or rows.ndim != 1:
+        return False
+    return not len(rows) or bool(rows[0] >= 0 and rows[-1] < n and np.all(np.diff(rows) > 0))
+
+
+def _refuse_other(fit: Identity, document: Document, file: str) -> None:
+    hint = "give another path, or delete the file to start again"
+    if document.text("fingerprint") != fit.fingerprint:
+        raise UsageError("the checkpoint belongs to other data", file=file, hint=hint)
+    theirs = document.mapping("settings")
+    different = sorted(name for name in {*fit.settings, *theirs} if fit.settings.get(name) != theirs.get(name))
+    if different:
+        raise UsageError(f"the checkpoint belongs to other settings of {', '.join(different)}", file=file, hint=hint)

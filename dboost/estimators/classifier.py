@@ -1,0 +1,115 @@
+"""``BoostedClassifier``: one label per example, two classes or many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+
+from dboost.estimators.base import BoostedEstimator
+from dboost.estimators.scoring import accuracy
+
+
+class BoostedClassifier(ClassifierMixin, BoostedEstimator):
+    """Linear classifier with few features, each shared by the classes, fitted to a certified optimum.
+
+    Minimises ``sum_i s_i loss(y_i, W'x_i + b) / sum_i s_i + alpha sum_j omega(W_j)``, W_j being the weights of feature
+    j for all classes (Duchi & Singer 2009). The intercept b is not penalised.
+
+    Parameters
+    ----------
+    loss : {"log", "multinomial"}, optional
+        By default ``"log"`` for two classes (one score) and ``"multinomial"`` for more.
+    penalty : {"l1", "l1/l2", "l1/linf", "l1/l2+l1", "none"} or penalty object, default "l1/linf"
+        What ties the weights of a feature together. ``"l1/l2+l1"`` weighs both parts equally; another mix is
+        ``dboost.penalties.SparseGroup(l1_ratio)``.
+    alpha : float or "auto", default "auto"
+        Strength of the penalty on the mean loss; glmnet's lambda, and ``1 / (C * sum_i s_i)`` in scikit-learn's terms.
+        ``"auto"`` is 0.05 times the smallest strength at which no feature is used.
+    update : {"newton", "gradboost", "adaboost"}, default "newton"
+        How the weights of the chosen features move: blocks of exact curvature, or the quadratic and exponential bounds
+        of Duchi & Singer. All reach the same optimum; ``"newton"`` needs tens of passes over the data.
+    hypotheses : None
+        The raw columns; the only family in this version.
+    select : {"greedy", "cyclic", "random", "template"}, default "greedy"
+        The order in which ``"gradboost"`` and ``"adaboost"`` update features.
+    rows_per_round : int, optional
+        At most so many new features per round; chosen by the fit when missing.
+    tol : float, default 1e-4
+        Target of the certified relative duality gap.
+    max_rounds : int, default 1000
+    max_active_rows : int, optional
+        At most so many features are used. The fit may then end above `tol`.
+    fit_intercept : bool, default True
+    standardize : bool, default False
+        Penalise each feature by its standard deviation, as if columns had been scaled; weights are on the original
+        scale and sparse data stays sparse.
+    class_weight : "balanced" or dict of label to weight, optional
+    classes : sequence, optional
+        All labels there may be, where the data does not hold every one.
+    warm_start : bool, default False
+        Start from the weights of the last fit. Classes and features must agree with it.
+    random_state : int, RandomState or None, default 0
+    checkpoint : path, optional
+        A file that holds the state after each round. A later fit with the same data and settings goes on from it, with
+        the bits of the undisturbed fit; other data or settings are refused. It stays after the fit.
+    callbacks : list, optional
+        Functions of a round's record, of which a true result ends the fit, and objects with the hooks of
+        ``sklearn.callback`` (scikit-learn 1.9).
+    client : distributed.Client, optional
+        Runs the fit. By default the current client for Dask and Parquet input, and this process otherwise. It is
+        dropped on pickling.
+
+    Attributes
+    ----------
+    coef_ : float64 array, shape (k or 1, n)
+        Built on each access.
+    intercept_ : float64 array, shape (k or 1,)
+    classes_ : array, shape (number of classes,)
+    n_features_in_ : int
+    feature_names_in_ : object array, shape (n,)
+        Where the data has names.
+    active_features_ : list of str
+        Names of the features used, in words.
+    history_ : Table
+        One record per round: objective, gap, rows in and out, seconds, bytes moved.
+    duality_gap_, objective_, alpha_, alpha_max_ : float
+    stop_reason_ : str
+    n_iter_ : int
+        Rounds.
+    model_ : dboost.model.Model
+        What predicts, and what is saved.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = BoostedClassifier(penalty="l1/l2", alpha=0.05).fit(X, y)
+    >>> bool(model.duality_gap_ <= 1e-4), model.coef_.shape
+    (True, (3, 4))
+    """
+
+    _losses = ("log", "multinomial")
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Share of correct labels.
+
+        Parameters
+        ----------
+        X : as for `fit`
+        y : labels, or the name of the label column of a table; None for ``ParquetData``
+        sample_weight : array-like, shape (m,), optional
+
+        Returns
+        -------
+        float
+        """
+        return accuracy(self, X, y, sample_weight, _agree)
+
+
+def _agree(y: Any, predicted: Any) -> tuple[Any, Any]:
+    """Per example: correct or not, and that it counts."""
+    labels = np.asarray(y)
+    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+    return labels == predicted, np.ones(len(labels))

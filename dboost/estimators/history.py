@@ -1,0 +1,115 @@
+"""The rounds of a fit as a small table.
+
+Covers: ``Table``, a read-only sequence of records that prints itself and converts to pandas.
+Does not cover: what the records hold (``dboost.boosting``).
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, overload
+
+import numpy as np
+
+_SHOWN = 12
+
+
+class Table(Sequence[Mapping[str, Any]]):
+    """Records with a common set of columns.
+
+    Parameters
+    ----------
+    records : iterable of mappings
+        The columns are the keys in the order of their first appearance.
+
+    Examples
+    --------
+    >>> table = Table([{"round": 1, "gap": 0.5}, {"round": 2, "gap": 0.25}])
+    >>> table[-1]["gap"], table.column("round").tolist()
+    (0.25, [1, 2])
+    """
+
+    def __init__(self, records: Iterable[Mapping[str, Any]] = ()) -> None:
+        self._records = tuple(dict(record) for record in records)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(dict.fromkeys(name for record in self._records for name in record))
+
+    @property
+    def records(self) -> tuple[dict[str, Any], ...]:
+        """The records themselves."""
+        return tuple(dict(record) for record in self._records)
+
+    def column(self, name: str) -> Any:
+        """One column as an array, None where a record has no value.
+
+        Raises
+        ------
+        KeyError
+            When no record has the column.
+        """
+        if name not in self.columns:
+            raise KeyError(f"no column {name!r}; there are {', '.join(self.columns) or 'none'}")
+        return np.array([record.get(name) for record in self._records])
+
+    def to_pandas(self) -> Any:
+        """The table as a ``pandas.DataFrame``."""
+        import pandas as pd
+
+        return pd.DataFrame.from_records(list(self._records), columns=list(self.columns))
+
+    @overload
+    def __getitem__(self, index: int) -> Mapping[str, Any]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Table: ...
+
+    def __getitem__(self, index: int | slice) -> Mapping[str, Any] | Table:
+        if isinstance(index, slice):
+            return Table(self._records[index])
+        return dict(self._records[index])
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        return (dict(record) for record in self._records)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Table) and self._records == other._records
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _cells(self) -> list[list[str]]:
+        """Header and rows as text, the middle left out when there are many."""
+        names = self.columns
+        rows = [[_text(record.get(name)) for name in names] for record in self._records]
+        if len(rows) > _SHOWN:
+            half = _SHOWN // 2
+            rows = [*rows[:half], ["..."] * len(names), *rows[-half:]]
+        return [list(names), *rows]
+
+    def __repr__(self) -> str:
+        if not self._records:
+            return "Table(no records)"
+        cells = self._cells()
+        widths = [max(len(row[c]) for row in cells) for c in range(len(cells[0]))]
+        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        header, *rows = self._cells() if self._records else [[]]
+        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float | np.floating):
+        return f"{value:.6g}"
+    return str(value)

@@ -1,0 +1,67 @@
+"""``load_model``: a saved folder back as the estimator it came from."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from dboost.errors import ModelFormatError
+from dboost.estimators.base import BoostedEstimator
+from dboost.estimators.classifier import BoostedClassifier
+from dboost.estimators.fitting import UNSAVED
+from dboost.estimators.multitask import MultiTaskBoostedClassifier
+from dboost.estimators.params import penalty_from_spec
+from dboost.model import Model, read_model
+from dboost.modelfile import Document
+from dboost.storage import PathLike
+
+# Only these can come out of a folder: the file names one, it never brings code.
+ESTIMATORS: dict[str, type[BoostedEstimator]] = {
+    "BoostedClassifier": BoostedClassifier,
+    "MultiTaskBoostedClassifier": MultiTaskBoostedClassifier,
+}
+
+
+def load_model(path: PathLike) -> Any:
+    """Read a model that ``save`` wrote.
+
+    Parameters
+    ----------
+    path : path
+        The folder.
+
+    Returns
+    -------
+    BoostedClassifier or MultiTaskBoostedClassifier
+        Fitted, with its parameters (but no client, callbacks or checkpoint) and its history.
+
+    Raises
+    ------
+    ModelFormatError
+        When the folder is damaged, of an unknown version, or reaches outside itself.
+    """
+    model = read_model(path)
+    spec = Document(model.manifest, str(path), "manifest.").child("estimator")
+    name = spec.choice("class", tuple(ESTIMATORS))
+    cls = ESTIMATORS[name]
+    if (model.task == "multitask") != (cls is MultiTaskBoostedClassifier):
+        raise ModelFormatError(f"a model of task {model.task!r} is no {name}", file=str(path))
+    known = set(inspect.signature(cls.__init__).parameters) - {"self", *UNSAVED}
+    params = spec.mapping("params")
+    odd = sorted(set(params) - known)
+    if odd:
+        raise ModelFormatError(f"{name} has no parameter {odd[0]!r}", file=str(path))
+    try:
+        return cls(**{key: _param(key, value, model) for key, value in params.items()})._adopt(model)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ModelFormatError(f"the parameters cannot be read: {error}", file=str(path)) from error
+
+
+def _param(name: str, value: Any, model: Model) -> Any:
+    if name == "penalty":
+        return penalty_from_spec(value)
+    if name == "classes" and value == "given":
+        return model.classes.tolist()
+    if name == "class_weight" and isinstance(value, list):
+        return dict(zip(model.classes.tolist(), value, strict=True))
+    return value

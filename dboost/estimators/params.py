@@ -1,0 +1,130 @@
+"""The parameters of an estimator, checked together before anything is read.
+
+Covers: the constructor parameters, and their translation to ``FitSettings``.
+Does not cover: `classes` and `class_weight`, which only the data can judge (``dboost.data``).
+
+scikit-learn forbids checks in a constructor, so a combination without meaning is refused by ``fit``, as its first act.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dboost.boosting.fit import FitSettings, check_settings
+from dboost.errors import UsageError
+from dboost.estimators.callbacks import split
+from dboost.penalties import get_penalty
+
+
+def fit_settings(estimator: Any, losses: tuple[str, ...]) -> FitSettings:
+    """Check the parameters of an estimator and return the settings of the core fit.
+
+    Parameters
+    ----------
+    estimator : estimator
+    losses : tuple of str
+        What this estimator can minimise. Where `loss` is None, the first one stands in until the data has decided.
+
+    Raises
+    ------
+    UsageError
+        Names the parameter, what was found and what is expected.
+    """
+    if estimator.loss is not None and not (isinstance(estimator.loss, str) and estimator.loss in losses):
+        known = ", ".join(repr(name) for name in losses)
+        raise UsageError(f"loss={estimator.loss!r}", hint=f"{type(estimator).__name__} takes None or {known}")
+    if estimator.hypotheses is not None:
+        raise UsageError(
+            f"hypotheses={estimator.hypotheses!r}",
+            hint="expected None: the raw columns are the only family of hypotheses in this version",
+        )
+    split(estimator.callbacks)
+    _flag("warm_start", estimator.warm_start)
+    settings = FitSettings(
+        loss=estimator.loss or losses[0],
+        penalty=estimator.penalty,
+        alpha=_alpha(estimator.alpha),
+        update=estimator.update,
+        select=estimator.select,
+        rows_per_round=estimator.rows_per_round,
+        tol=_number("tol", estimator.tol),
+        max_rounds=estimator.max_rounds,
+        max_active_rows=estimator.max_active_rows,
+        fit_intercept=_flag("fit_intercept", estimator.fit_intercept),
+        standardize=_flag("standardize", estimator.standardize),
+        random_state=resolve_seed(estimator.random_state),
+    )
+    check_settings(settings)
+    return settings
+
+
+def resolve_seed(random_state: Any) -> int:
+    """An integer seed from None (a fresh one), an integer or a ``numpy.random.RandomState``."""
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
+        if 0 <= random_state < 2**32:
+            return int(random_state)
+        raise UsageError(f"random_state={random_state!r}", hint="expected an integer from 0 to 2**32 - 1")
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0])
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(np.iinfo(np.int32).max))
+    raise UsageError(f"random_state={random_state!r}", hint="expected an integer, a RandomState or None")
+
+
+def penalty_spec(penalty: Any) -> dict[str, Any]:
+    """A penalty, by name or as an object, as JSON: its name and its parameters."""
+    found: Any = get_penalty(penalty)
+    return {"name": found.name} | {item.name: getattr(found, item.name) for item in _fields(found)}
+
+
+def penalty_from_spec(spec: dict[str, Any]) -> Any:
+    """Undo `penalty_spec`: a name where the parameters are the default ones, an object otherwise.
+
+    Raises
+    ------
+    UsageError
+        For an unknown name or other parameters than the penalty has.
+    """
+    given = dict(spec)
+    name = given.pop("name", None)
+    if not isinstance(name, str):
+        raise UsageError(f"penalty {spec!r} has no name")
+    plain: Any = get_penalty(name)
+    numeric = all(isinstance(value, int | float) for value in given.values())
+    if set(given) != {item.name for item in _fields(plain)} or not numeric:
+        raise UsageError(f"penalty {name!r} has other parameters than {sorted(given)}")
+    found = replace(plain, **given) if given else plain
+    return name if found == plain else found
+
+
+def _fields(penalty: Any) -> tuple[Any, ...]:
+    return fields(penalty) if is_dataclass(penalty) else ()
+
+
+def _alpha(value: Any) -> float | str:
+    if isinstance(value, str) and value == "auto":
+        return value
+    if not _is_real(value) or not math.isfinite(value) or value < 0:
+        raise UsageError(f"alpha={value!r}", hint='expected a finite number >= 0, or "auto" (0.05 * alpha_max)')
+    return float(value)
+
+
+def _number(name: str, value: Any) -> float:
+    if not _is_real(value) or not math.isfinite(value) or value < 0:
+        raise UsageError(f"{name}={value!r}", hint="expected a finite number >= 0")
+    return float(value)
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise UsageError(f"{name}={value!r}", hint="expected True or False")
+    return bool(value)
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)

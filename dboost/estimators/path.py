@@ -1,0 +1,173 @@
+"""A path of models: one optimum for each of a falling sequence of strengths, each started from the last.
+
+Covers: ``regularization_path`` and its result.
+Does not cover: which strengths, and the solves (``dboost.boosting.fit.path``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from dboost.boosting.fit import path
+from dboost.errors import UsageError
+from dboost.estimators.base import BoostedEstimator
+from dboost.estimators.classifier import BoostedClassifier
+from dboost.estimators.fitting import model_of, prepared
+from dboost.estimators.history import Table
+from dboost.model import Model
+
+
+@dataclass(frozen=True)
+class RegularizationPath:
+    """Models along a path, strongest penalty first.
+
+    Parameters
+    ----------
+    models : tuple of Model
+    template : estimator
+        Unfitted, with the parameters of the path.
+    """
+
+    models: tuple[Model, ...]
+    template: BoostedEstimator
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    @property
+    def alphas(self) -> NDArray[np.float64]:
+        """Strengths, falling, shape (number of models,)."""
+        return np.array([model.certificate.alpha for model in self.models])
+
+    @property
+    def objectives(self) -> NDArray[np.float64]:
+        """Objectives."""
+        return np.array([model.certificate.objective for model in self.models])
+
+    @property
+    def gaps(self) -> NDArray[np.float64]:
+        """Certified relative gaps."""
+        return np.array([model.certificate.gap for model in self.models])
+
+    @property
+    def n_active_rows(self) -> NDArray[np.int64]:
+        """Number of features used."""
+        return np.array([len(model.active) for model in self.models], dtype=np.int64)
+
+    @property
+    def coefs(self) -> NDArray[np.float64]:
+        """Weights of all features, shape (number of models, k or 1, n); built on each access."""
+        first = self.models[0]
+        coefs = np.zeros((len(self.models), first.n_outputs, first.n_features))
+        for place, model in zip(coefs, self.models, strict=True):
+            place[:, model.active] = model.W.T
+        return coefs
+
+    @property
+    def intercepts(self) -> NDArray[np.float64]:
+        """Intercepts, shape (number of models, k or 1)."""
+        return np.array([model.intercept for model in self.models])
+
+    @property
+    def entering(self) -> dict[str, float]:
+        """Each feature ever used, in words, with the largest strength at which it is; in the order of entering."""
+        found: dict[str, float] = {}
+        for model in self.models:
+            for name in model.hypotheses.words():
+                found.setdefault(name, model.certificate.alpha)
+        return found
+
+    @property
+    def table(self) -> Table:
+        """One record per strength."""
+        return Table(
+            {
+                "alpha": model.certificate.alpha,
+                "active_rows": len(model.active),
+                "entries": int(np.count_nonzero(model.W)),
+                "objective": model.certificate.objective,
+                "gap": model.certificate.gap,
+                "rounds": model.certificate.n_iter,
+                "passes": model.certificate.passes,
+                "stop_reason": model.certificate.stop_reason,
+            }
+            for model in self.models
+        )
+
+    def estimator(self, index: int) -> Any:
+        """A fitted estimator for one strength."""
+        model = self.models[index]
+        return clone(self.template).set_params(alpha=model.certificate.alpha)._adopt(model)
+
+    def __repr__(self) -> str:
+        return f"RegularizationPath({len(self.models)} models)\n{self.table!r}"
+
+    def _repr_html_(self) -> str:
+        return self.table._repr_html_()
+
+
+def regularization_path(
+    X: Any,
+    y: Any = None,
+    *,
+    sample_weight: Any = None,
+    alphas: Sequence[float] | None = None,
+    n_alphas: int = 20,
+    eps: float = 1e-2,
+    estimator: BoostedEstimator | None = None,
+    **params: Any,
+) -> RegularizationPath:
+    """Fit a falling sequence of strengths, each from the last.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        As for ``BoostedClassifier.fit``.
+    alphas : sequence of float, optional
+        Strengths. By default `n_alphas` values, geometric from alpha_max (no feature) to `eps` times it.
+    n_alphas : int
+    eps : float
+        In (0, 1).
+    estimator : estimator, optional
+        Whose parameters are used; not changed. By default ``BoostedClassifier(**params)``.
+    **params
+        Parameters of the estimator, but not `alpha`, `checkpoint` and `warm_start`, which have no meaning here.
+
+    Returns
+    -------
+    RegularizationPath
+
+    Raises
+    ------
+    UsageError, DataError
+        Before any training.
+    """
+    chosen = BoostedClassifier(**params) if estimator is None else clone(estimator).set_params(**params)
+    if chosen.alpha != "auto" or chosen.checkpoint is not None or chosen.warm_start or chosen.callbacks:
+        raise UsageError(
+            "alpha, checkpoint, warm_start and callbacks have no meaning for a path",
+            hint="give alphas= for the strengths",
+        )
+    if alphas is None:
+        _check_grid(n_alphas, eps)
+    elif len(alphas) == 0:
+        raise UsageError("alphas is empty", hint="give at least one strength, or leave alphas out")
+    with prepared(chosen, X, y, sample_weight) as parts:
+        if parts.settings.penalty == "none" or getattr(parts.settings.penalty, "name", "") == "none":
+            raise UsageError("penalty 'none' has no path", hint="use another penalty, or fit once")
+        results = path(parts.plan, parts.engine, parts.settings, alphas, n_alphas, eps)
+        models = tuple(model_of(chosen, parts.plan, parts.settings, result) for result in results)
+    return RegularizationPath(models, clone(chosen))
+
+
+def _check_grid(n_alphas: Any, eps: Any) -> None:
+    if isinstance(n_alphas, bool) or not isinstance(n_alphas, int | np.integer) or n_alphas < 1:
+        raise UsageError(f"n_alphas={n_alphas!r}", hint="expected an integer >= 1")
+    if not isinstance(eps, int | float | np.number) or not 0 < eps < 1:
+        raise UsageError(f"eps={eps!r}", hint="expected a number between 0 and 1")

@@ -1,0 +1,138 @@
+"""Predictions on every kind of input, each giving back its own kind.
+
+Covers: arrays and tables in memory (NumPy out), dask arrays and DataFrames (lazy, same type out), and ``ParquetData``
+(read block by block in this process, NumPy out).
+Does not cover: the arithmetic of one batch (``dboost.model``).
+
+Only the model's columns are read. Of tables their names decide; a collection or a data set on disk may hold further
+columns, such as the label, while a table in memory must have the columns of the fit (as scikit-learn asks).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.errors import DataError
+from dboost.model import Model
+
+SCORES, PROBABILITIES, LABELS = "scores", "probabilities", "labels"
+
+
+def kind_of(X: Any) -> str:
+    """Return "parquet", "array" or "frame" (of dask), "table" or "matrix", told apart without importing anything."""
+    cls = type(X)
+    home = cls.__module__.split(".")[0]
+    if cls.__module__.startswith("dboost.data."):
+        return "parquet"
+    if hasattr(X, "__dask_graph__"):
+        return "frame" if hasattr(X, "map_partitions") and hasattr(X, "columns") else "array"
+    if home in ("pandas", "pyarrow") or (hasattr(X, "__arrow_c_stream__") and not hasattr(X, "__array_interface__")):
+        return "table"
+    return "matrix"
+
+
+def finish(model: Model, F: NDArray[np.float64], what: str) -> NDArray[Any]:
+    """Scores as they are shown: one column for two classes becomes a vector."""
+    if what == LABELS:
+        return model.labels(F)
+    if what == PROBABILITIES:
+        return model.probabilities(F)
+    return F[:, 0] if model.task == "binary" else F
+
+
+def predict_matrix(model: Model, X: Any, what: str) -> NDArray[Any]:
+    """Predict a validated array or sparse matrix with all columns."""
+    return finish(model, model.decision_function(X), what)
+
+
+def predict_table(model: Model, X: Any, what: str) -> NDArray[Any]:
+    """Predict a pandas or Arrow table with all columns, converting the active ones only."""
+    return finish(model, model.scores_of_active(_columns_of(X, model.active.tolist())), what)
+
+
+def _columns_of(X: Any, positions: list[int]) -> NDArray[np.float64]:
+    """Columns of a table as a float64 array (m, len(positions))."""
+    if type(X).__module__.split(".")[0] != "pandas":
+        import pyarrow as pa
+
+        table = X if isinstance(X, pa.Table) else pa.table(X)
+        names, rows = table.column_names, table.num_rows
+        columns = [table.column(j).to_numpy() for j in positions]
+    else:
+        names, rows = list(X.columns), len(X)
+        columns = [X.iloc[:, j].to_numpy() for j in positions]
+    batch = np.empty((rows, len(positions)), dtype=np.float64)
+    for place, (j, column) in enumerate(zip(positions, columns, strict=True)):
+        try:
+            batch[:, place] = column
+        except (TypeError, ValueError) as error:
+            raise DataError(f"values that are not numbers: {error}", column=str(names[j])) from error
+        if not np.all(np.isfinite(batch[:, place])):
+            raise DataError(
+                f"Input X contains NaN or infinity in row {int(np.argmin(np.isfinite(batch[:, place])))}",
+                column=str(names[j]),
+            )
+    return batch
+
+
+def predict_dask_array(model: Model, X: Any, what: str) -> Any:
+    """A lazy dask array; the chunks of its rows are kept, unknown sizes included."""
+    import dask
+    import dask.array as da
+
+    if X.ndim != 2 or X.shape[1] != model.n_features:
+        raise DataError(f"X has shape {X.shape}; the model was fitted on {model.n_features} features")
+    active = X[:, model.active.tolist()].rechunk({1: -1})
+    example = finish(model, np.zeros((0, model.n_outputs)), what)
+    # One task holds the model, so that it is not repeated in the task of every chunk.
+    held = dask.delayed(model, pure=True)
+    shape: dict[str, Any] = {"drop_axis": 1} if example.ndim == 1 else {"chunks": (X.chunks[0], (example.shape[1],))}
+    return da.map_blocks(dboost_predict, active, what=what, model=held, meta=example, dtype=example.dtype, **shape)
+
+
+def dboost_predict(batch: Any, *, model: Model, what: str) -> NDArray[Any]:
+    return finish(model, model.scores_of_active(batch), what)
+
+
+def predict_dask_frame(model: Model, X: Any, what: str) -> Any:
+    """A lazy Series (one value per row) or DataFrame with the index of `X`."""
+    import dask
+
+    names = model.hypotheses.names
+    if names is None:
+        if len(X.columns) != model.n_features:
+            raise DataError(f"X has {len(X.columns)} columns; the model was fitted on {model.n_features} features")
+        names = tuple(X.columns[j] for j in model.active.tolist())
+    missing = [name for name in names if name not in X.columns]
+    if missing:
+        raise DataError(f"X lacks {len(missing)} of the {len(names)} columns of the model", column=str(missing[0]))
+    labels = [str(label) for label in model.classes.tolist()]
+    meta = _as_pandas(finish(model, np.zeros((0, model.n_outputs)), what), X._meta.index[:0], labels)
+    held = dask.delayed(model, pure=True)
+    return X[list(names)].map_partitions(dboost_predict_frame, held, what, labels, meta=meta)
+
+
+def dboost_predict_frame(batch: Any, model: Model, what: str, labels: list[str]) -> Any:
+    values = _columns_of(batch, list(range(batch.shape[1])))
+    return _as_pandas(finish(model, model.scores_of_active(values), what), batch.index, labels)
+
+
+def _as_pandas(values: NDArray[Any], index: Any, labels: list[str]) -> Any:
+    import pandas as pd
+
+    if values.ndim == 1:
+        return pd.Series(values, index=index, name="prediction")
+    return pd.DataFrame(values, index=index, columns=labels)
+
+
+def predict_parquet(model: Model, X: Any, what: str) -> NDArray[Any]:
+    """Predict a data set on disk, one block in memory at a time."""
+    from dboost.data.parquet_plan import scan_features
+
+    pieces = [finish(model, model.scores_of_active(batch), what) for batch in scan_features(X, model)]
+    if not pieces:
+        return finish(model, np.zeros((0, model.n_outputs)), what)
+    return np.concatenate(pieces)

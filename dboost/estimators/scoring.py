@@ -1,0 +1,77 @@
+"""The share of correct labels, for every kind of input.
+
+Covers: ``accuracy``. Does not cover: richer metrics (``dboost.metrics``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.data.labels import check_weight
+from dboost.data.plan import count_rows, split_label
+from dboost.errors import DataError, UsageError
+from dboost.estimators.predicting import kind_of
+
+Agree = Callable[[Any, NDArray[Any]], tuple[Any, Any]]
+
+
+def accuracy(estimator: Any, X: Any, y: Any, sample_weight: Any, agree: Agree) -> float:
+    """Weighted share of correct labels.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    X, y, sample_weight : as for ``score``
+    agree : callable
+        ``agree(y, predicted)`` gives, per example, the correct and the counted labels.
+
+    Raises
+    ------
+    DataError
+        Rows do not match, or nothing is counted.
+    """
+    kind = kind_of(X)
+    if kind == "parquet":
+        if y is not None or sample_weight is not None:
+            raise UsageError("y and sample_weight were given beside ParquetData", hint="it names its own columns")
+        from dboost.data.parquet_plan import scan_labels
+
+        pairs = scan_labels(X)
+        y, sample_weight = pairs
+        predicted = estimator.predict(X)
+    elif kind in ("array", "frame"):
+        predicted, y, sample_weight = _computed(estimator, X, y, sample_weight)
+    else:
+        if isinstance(y, str):
+            X, y = split_label(X, y)
+        if y is None:
+            raise UsageError("score needs y")
+        predicted = estimator.predict(X)
+    if count_rows(y) != len(predicted):
+        raise DataError(
+            f"Found input variables with inconsistent numbers of samples: X has {len(predicted)} rows, "
+            f"y has {count_rows(y)}"
+        )
+    weight = check_weight(sample_weight, len(predicted))
+    correct, counted = agree(y, predicted)
+    correct, counted = (np.asarray(part, dtype=np.float64).reshape(len(weight), -1) for part in (correct, counted))
+    total = float(weight @ counted.sum(axis=1))
+    if not total > 0:
+        raise DataError("nothing to score: no label has a positive weight")
+    return float(weight @ correct.sum(axis=1)) / total
+
+
+def _computed(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Predictions, labels and weights of dask collections, computed in one go."""
+    import dask
+
+    if isinstance(y, str):
+        X, y = X.drop(columns=[y]), X[y]
+    if y is None:
+        raise UsageError("score needs y")
+    predicted, y, sample_weight = dask.compute(estimator.predict(X), y, sample_weight)
+    return np.asarray(predicted), y, sample_weight

@@ -1,0 +1,111 @@
+"""``dboost evaluate``: a model and data with labels in, figures out."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scipy.sparse import csc_array
+
+from dboost import metrics
+from dboost.data import build_plan
+from dboost.errors import DataError
+from dboost.model import Model
+from dboost.partition import Partition, Sums
+
+from .. import pages
+from ..cluster import connect, engine_on
+from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, key, needed, string, whole
+from ..console import Console
+from ..inputs import open_data, read_model, refuse_existing
+
+MARKER = "evaluation.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateSettings(DataSettings, ClusterSettings, OutputSettings, LogSettings):
+    """What `dboost evaluate` takes; `out` is optional."""
+
+    model: str | None = key(string, None, "folder of a model", positional=1)
+    top: int = key(whole(1), 15, "rows of the longer tables")
+
+
+SETTINGS = EvaluateSettings
+
+
+def run(settings: EvaluateSettings, console: Console) -> int:
+    """Print the figures; save them as JSON where `out` says so."""
+    needed(settings, "model", "data")
+    if settings.out is not None:
+        refuse_existing(settings.out, MARKER, settings.force)
+    model = read_model(settings.model)
+    data = open_data(settings, "test", model)
+    with connect(settings, console) as client, console.stage("evaluate"):
+        found = evaluate(model, data, client)
+    values = pages.evaluation_values(found, model)
+    console.page("evaluation", page(found, model, settings.top), values)
+    if settings.out is not None:
+        write(settings.out, values, settings.force)
+    return 0
+
+
+def page(found: metrics.Evaluation, model: Model, top: int) -> list[Any]:
+    """The figures as renderables."""
+    tables = [pages.confusion_table(found, model, top), pages.task_table(found, model, top)]
+    shown = [table for table in tables if table is not None]
+    return [pages.facts(pages.evaluation_rows(found, model) + pages.model_facts(model)), "", *shown]
+
+
+def write(out: str, values: dict[str, Any], force: bool) -> None:
+    """The figures as a folder with one JSON file."""
+    import json
+
+    from dboost.storage import write_folder
+
+    from ..console import finite
+
+    with write_folder(out, marker=MARKER, force=force) as folder:
+        Path(folder, MARKER).write_text(json.dumps(finite(values), indent=1, default=str) + "\n", encoding="utf-8")
+
+
+def evaluate(model: Model, data: Any, client: Any) -> metrics.Evaluation:
+    """Judge a model, partition by partition, where the engine runs.
+
+    Parameters
+    ----------
+    model : Model
+    data : ParquetData
+    client : distributed.Client or None
+
+    Raises
+    ------
+    DataError
+        When the features are not those of the model, or a label is unknown to it.
+    """
+    with engine_on(client) as engine:
+        plan = build_plan(data, task=model.task, classes=model.classes, engine=engine)
+        if plan.n_features != model.n_features:
+            raise DataError(
+                f"the data has {plan.n_features} features, the model was trained on {model.n_features}",
+                file=str(data.path),
+                hint="prepare it with the vocabulary of the training data",
+            )
+        if None not in (plan.feature_names, model.feature_names) and plan.feature_names != model.feature_names:
+            raise DataError(
+                "the features of the data have other names than those of the model",
+                file=str(data.path),
+                hint="prepare it with the vocabulary of the training data",
+            )
+        engine.set_plan(plan.items, plan.rows, f"evaluate-{uuid.uuid4().hex[:12]}")
+        total = engine.map_reduce(judge, model, name="evaluate")
+    return metrics.summarise(total, metrics.margin_norm(model.W))
+
+
+def judge(partition: Partition, memo: Any, model: Model) -> Sums:
+    """The sums of one partition; runs where the partition is."""
+    shape = (partition.n_rows, partition.n_features)
+    columns = csc_array((partition.values, partition.rows, partition.indptr), shape=shape)
+    scores = model.scores_of_active(columns[:, model.active])
+    return metrics.partial(scores, partition.y, partition.weight)

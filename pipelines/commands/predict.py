@@ -1,0 +1,146 @@
+"""``dboost predict``: a model and data in, labels with their probabilities out, as Parquet.
+
+The output is a folder that appears when it is complete. Its rows are those of the input, in their order; ``file`` and
+``row`` say which row of the input each is. Blocks are read, labelled and sent back one by one: neither the data nor
+the predictions are ever in one memory.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dboost.errors import DataError
+from dboost.model import Model
+from dboost.storage import write_folder
+
+from ..cluster import connect
+from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, boolean, key, needed, string
+from ..console import Console, finite
+from ..inputs import open_data, read_model, refuse_existing
+
+MARKER = "_predictions.json"
+# Blocks under way for each worker: one that is computed and one that is on its way.
+AHEAD = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictSettings(DataSettings, ClusterSettings, OutputSettings, LogSettings):
+    """What `dboost predict` takes."""
+
+    model: str | None = key(string, None, "folder of a model", positional=1)
+    probabilities: bool = key(boolean, False, "write the probability of every class, not only of the predicted one")
+
+
+SETTINGS = PredictSettings
+
+
+def run(settings: PredictSettings, console: Console) -> int:
+    """Label the data and write the folder."""
+    needed(settings, "model", "data", "out")
+    refuse_existing(settings.out, MARKER, settings.force)
+    model = read_model(settings.model)
+    data = open_data(settings, "test", model)
+    blocks = data.blocks(n_features=model.n_features)
+    check_names(model, data)
+    rows = 0
+    with connect(settings, console) as client, console.stage("predict"):
+        with write_folder(str(settings.out), marker=MARKER, force=settings.force) as folder:
+            for number, table in enumerate(tables(model, blocks, settings.probabilities, client)):
+                file = Path(folder, f"part-{number:05d}.parquet")
+                pq.write_table(table, file, compression="zstd", write_page_checksum=True)
+                rows += table.num_rows
+            about = {"rows": rows, "classes": model.classes.tolist(), "model": str(settings.model), "data": str(data)}
+            Path(folder, MARKER).write_text(json.dumps(finite(about), indent=1, default=str) + "\n", encoding="utf-8")
+    console.event("predictions", out=settings.out, rows=rows)
+    console.say(f"{rows:,} predictions: {settings.out}")
+    return 0
+
+
+def check_names(model: Model, data: Any) -> None:
+    """Refuse a prepared folder of another vocabulary."""
+    manifest = data.resolve()[1]
+    found = None if manifest is None else manifest.feature_names()
+    if found is not None and model.feature_names is not None and tuple(found) != model.feature_names:
+        raise DataError(
+            "the features of the data have other names than those of the model",
+            file=str(data.path),
+            hint="prepare it with the vocabulary of the training data",
+        )
+
+
+def tables(model: Model, blocks: Iterable[Any], every: bool, client: Any) -> Iterator[pa.Table]:
+    """One table of predictions per block, in order, with a bounded number under way."""
+    if client is None:
+        for block in blocks:
+            yield label_block(block, model, every)
+        return
+    held = client.submit(_same, model, pure=False, key=None)
+    ahead = AHEAD * max(1, len(client.scheduler_info()["workers"]))
+    under_way: deque[Any] = deque()
+    for block in blocks:
+        under_way.append(client.submit(label_block, block, held, every, pure=False, retries=2))
+        if len(under_way) >= ahead:
+            yield under_way.popleft().result()
+    while under_way:
+        yield under_way.popleft().result()
+
+
+def _same(model: Model) -> Model:
+    return model
+
+
+def label_block(block: Any, model: Model, every: bool) -> pa.Table:
+    """The predictions of one block of rows; runs where there is room.
+
+    Parameters
+    ----------
+    block : dboost.data.parquet_block.ParquetBlock
+    model : Model
+    every : bool
+        Give the probability of every class (a fixed-size list), not only of the predicted one.
+
+    Returns
+    -------
+    pyarrow.Table
+        ``file``, ``row``, ``prediction`` (for tasks one 0/1 column each) and the probabilities.
+    """
+    batch = block.read().csr(model.n_features)
+    scores = model.decision_function(batch)
+    chances = model.probabilities(scores)
+    labels = model.labels(scores)
+    file, row = positions(block)
+    columns: dict[str, Any] = {"file": file.dictionary_encode(), "row": row}
+    if model.task == "multitask":
+        names = [str(name) for name in model.classes.tolist()]
+        columns |= {name: pa.array(labels[:, r].astype(np.int8)) for r, name in enumerate(names)}
+        columns |= {f"{name}_probability": pa.array(chances[:, r]) for r, name in enumerate(names)}
+        return pa.table(columns)
+    columns["prediction"] = pa.array(labels.tolist())
+    columns["probability"] = pa.array(chances.max(axis=1, initial=0.0))
+    if every:
+        width = chances.shape[1]
+        columns["probabilities"] = pa.FixedSizeListArray.from_arrays(pa.array(chances.ravel()), width)
+    return pa.table(columns)
+
+
+def positions(block: Any) -> tuple[pa.Array, pa.Array]:
+    """File name and row within the file of every row of a block."""
+    files: list[str] = []
+    rows: list[np.ndarray[Any, np.dtype[np.int64]]] = []
+    for ref, groups in block.spans:
+        footer = pq.read_metadata(ref.path)
+        sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        for group in groups:
+            files.extend([ref.name] * sizes[group])
+            rows.append(np.arange(starts[group], starts[group + 1], dtype=np.int64))
+    return pa.array(files, pa.string()), pa.array(np.concatenate(rows) if rows else np.zeros(0, np.int64))

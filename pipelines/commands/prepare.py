@@ -1,0 +1,104 @@
+"""``dboost prepare``: documents in Parquet in, features in Parquet with a manifest out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dboost.data import prepare_text
+
+from .. import pages
+from ..cluster import connect, engine_on
+from ..config import (
+    ClusterSettings,
+    Expected,
+    LogSettings,
+    OutputSettings,
+    key,
+    names,
+    needed,
+    one_of,
+    string,
+    whole,
+)
+from ..console import Console
+from ..inputs import MANIFEST, refuse_existing
+
+
+def documents(value: object) -> int | float:
+    """A number of documents (an integer), or a share of them (a number with a point, from 0.0 to 1.0)."""
+    found: Any = value
+    if isinstance(value, str):
+        convert: Callable[[str], int | float] = int if value.strip().isdigit() else float
+        try:
+            found = convert(value)
+        except ValueError:
+            found = None
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found:
+        raise Expected("a number of documents, or a share from 0.0 to 1.0")
+    if isinstance(found, float) and found > 1:
+        raise Expected("a number of documents without a point, or a share from 0.0 to 1.0")
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrepareSettings(ClusterSettings, OutputSettings, LogSettings):
+    """What `dboost prepare` takes."""
+
+    data: str | None = key(string, None, "Parquet file or folder of documents", positional=2)
+    test: str | None = key(string, None, "held-out documents, prepared with the vocabulary of the others")
+    text: tuple[str, ...] = key(names, ("text",), "column of the text; several are joined")
+    label: str | None = key(string, None, "column of the label, copied")
+    keep: tuple[str, ...] = key(names, (), "further columns to copy")
+    split: str | None = key(string, None, "column that names the split of each document")
+    tokenizer: str = key(one_of("words", "identifiers"), "words", "words, or identifiers of source code")
+    min_df: Any = key(documents, 5, "fewest documents (or share of them) a term is in")
+    max_df: Any = key(documents, 0.5, "most documents (or share of them) a term is in")
+    max_features: int | None = key(whole(1), None, "keep the most frequent terms only")
+    hashing: int | None = key(whole(2), None, "hash terms into so many buckets; their names are lost")
+
+
+SETTINGS = PrepareSettings
+
+
+def run(settings: PrepareSettings, console: Console) -> int:
+    """Write the prepared folder."""
+    needed(settings, "data", "out")
+    refuse_existing(settings.out, MANIFEST, settings.force)
+    with connect(settings, console) as client, console.stage("prepare"):
+        manifest = prepare(settings, client)
+    console.page("prepared", [pages.facts(facts(manifest))], {"out": settings.out, **manifest.content()})
+    console.say(f"prepared: {settings.out}   next: dboost train {settings.out} --out MODEL")
+    return 0
+
+
+def prepare(settings: PrepareSettings, client: Any) -> Any:
+    """Run the passes of the preparation on a client, or on threads of this process."""
+    source: Any = settings.data if settings.test is None else {"train": settings.data, "test": settings.test}
+    with engine_on(client) as engine:
+        return prepare_text(
+            source,
+            str(settings.out),
+            text=settings.text,
+            label=settings.label,
+            keep=settings.keep,
+            split=settings.split,
+            tokenizer=settings.tokenizer,
+            min_df=settings.min_df,
+            max_df=settings.max_df,
+            max_features=settings.max_features,
+            hashing=settings.hashing,
+            force=settings.force,
+            engine=engine,
+        )
+
+
+def facts(manifest: Any) -> list[tuple[str, str]]:
+    """What was written, in words."""
+    rows = [("features", f"{manifest.features['n_features']:,}")]
+    for name, split in manifest.splits.items():
+        classes = split.get("classes")
+        words = f"{split['rows']:,} documents, {split['nnz']:,} values"
+        rows.append((name, words + (f", {len(classes)} classes" if classes is not None else "")))
+    return [*rows, ("fingerprint", manifest.fingerprint[:16])]

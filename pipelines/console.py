@@ -1,0 +1,202 @@
+"""What a run prints: a live table on a terminal, plain lines in a log, JSON lines for a machine.
+
+Covers: stages with their seconds, one record per round, result pages, one-line errors; secrets are redacted on the way
+out. Progress and results go to stdout, errors and warnings to stderr.
+Does not cover: what is on a page (``pages``), or exit codes (``cli``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import sys
+import time
+import traceback
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import IO, Any
+
+from rich.console import Console as Terminal
+from rich.live import Live
+from rich.table import Table
+
+from .redact import redact, redact_value
+
+# A page is laid out for this width wherever there is no terminal to ask.
+PLAIN_WIDTH = 100
+# Rounds that stay in view on a terminal; a log keeps all of them.
+VISIBLE_ROUNDS = 12
+
+Record = Mapping[str, Any]
+
+# key of the history record, heading, format
+COLUMNS: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+    ("round", "round", lambda v: f"{v}"),
+    ("objective", "objective", lambda v: f"{v:.7f}"),
+    ("gap", "certified gap", lambda v: "unknown" if not math.isfinite(v) else f"{v:.2e}"),
+    ("rows_in", "in", lambda v: f"+{v}"),
+    ("rows_out", "out", lambda v: f"-{v}"),
+    ("active_rows", "features", lambda v: f"{v}"),
+    ("entries", "weights", lambda v: f"{v}"),
+    ("passes", "passes", lambda v: f"{v}"),
+    ("seconds", "seconds", lambda v: f"{v:.2f}"),
+)
+
+
+class Console:
+    """One place through which everything is printed.
+
+    Parameters
+    ----------
+    log_format : {"auto", "table", "plain", "json"}
+        ``auto`` is a table on a terminal and plain lines elsewhere.
+    debug : bool
+        Print tracebacks below errors.
+    secrets : iterable of str
+        Values hidden wherever they occur.
+    """
+
+    def __init__(
+        self,
+        log_format: str = "auto",
+        *,
+        debug: bool = False,
+        secrets: frozenset[str] = frozenset(),
+        out: IO[str] | None = None,
+        err: IO[str] | None = None,
+    ) -> None:
+        self.out = out if out is not None else sys.stdout
+        self.err = err if err is not None else sys.stderr
+        self.debug = debug
+        self.secrets = secrets
+        terminal = self.out.isatty()
+        self.mode = log_format if log_format != "auto" else "table" if terminal else "plain"
+        width = None if terminal else PLAIN_WIDTH
+        self.rich = Terminal(file=self.out, width=width, highlight=False, soft_wrap=False, emoji=False, markup=False)
+        self.seconds: dict[str, float] = {}
+
+    def event(self, name: str, **fields: Any) -> None:
+        """One JSON line; nothing in the other formats."""
+        if self.mode == "json":
+            record = redact_value({"event": name, **finite(fields)}, self.secrets)
+            print(json.dumps(record, ensure_ascii=False, allow_nan=False, default=str), file=self.out, flush=True)
+
+    def say(self, sentence: str) -> None:
+        """One line for a person; a message event for a machine."""
+        if self.mode == "json":
+            self.event("message", text=sentence)
+        else:
+            self.rich.print(redact(sentence, self.secrets), soft_wrap=True)
+
+    @contextlib.contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Name a part of the run and state its seconds when it is done."""
+        start = time.perf_counter()
+        if self.mode == "table":
+            self.rich.print(f"{name} ...", style="bold")
+        self.event("stage_start", stage=name)
+        yield
+        seconds = time.perf_counter() - start
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+        self.event("stage", stage=name, seconds=round(seconds, 3))
+        if self.mode != "json":
+            self.rich.print(f"{name}: {seconds:.1f} s")
+
+    @contextlib.contextmanager
+    def rounds(self, title: str = "") -> Iterator[Callable[[Record], None]]:
+        """Yield a function that takes one history record per round."""
+        if self.mode == "json":
+            yield lambda record: self.event("round", title=title, **record)
+        elif self.mode == "plain":
+            self.rich.print(title, style="bold")
+            self.rich.print(_plain_line([heading for _, heading, _ in COLUMNS]))
+            yield lambda record: self.rich.print(_plain_line(_cells(record)))
+        else:
+            shown: deque[list[str]] = deque(maxlen=VISIBLE_ROUNDS)
+            with Live(_table(title, shown), console=self.rich, refresh_per_second=4) as live:
+
+                def add(record: Record) -> None:
+                    shown.append(_cells(record))
+                    live.update(_table(title, shown))
+
+                yield add
+
+    def page(self, name: str, renderables: list[Any], data: Mapping[str, Any]) -> None:
+        """A result: rich renderables for a person, `data` as one JSON line for a machine."""
+        if self.mode == "json":
+            self.event(name, **data)
+            return
+        if self.mode == "table":
+            self.rich.print(*renderables, sep="\n")
+            return
+        with self.rich.capture() as page:
+            self.rich.print(*renderables, sep="\n")
+        # Rich pads cells to the width of their column; in a log that is noise at the end of lines.
+        print("\n".join(line.rstrip() for line in page.get().splitlines()), file=self.out, flush=True)
+
+    def warning(self, sentence: str) -> None:
+        """One line on stderr."""
+        line = one_line(redact(sentence, self.secrets))
+        print(f"dboost: warning: {line}", file=self.err, flush=True)
+        self.event("warning", text=line)
+
+    def error(self, code: str, error: BaseException | str) -> None:
+        """One line on stderr; below it the traceback, with ``--debug``."""
+        line = one_line(redact(str(error) or type(error).__name__, self.secrets))
+        print(f"dboost: error[{code}]: {line}", file=self.err, flush=True)
+        self.event("error", code=code, text=line)
+        if self.debug and isinstance(error, BaseException):
+            trace = "".join(traceback.format_exception(error))
+            print(redact(trace, self.secrets), file=self.err, end="", flush=True)
+
+    @contextlib.contextmanager
+    def warnings(self) -> Iterator[None]:
+        """Print Python warnings as our own one-line warnings, each text once."""
+        seen: set[str] = set()
+
+        def show(message: Warning | str, *_: Any, **__: Any) -> None:
+            if str(message) not in seen:
+                seen.add(str(message))
+                self.warning(str(message))
+
+        with warnings.catch_warnings():
+            warnings.showwarning = show
+            yield
+
+
+def finite(value: Any) -> Any:
+    """JSON has no infinity: non-finite numbers become null, NumPy numbers plain ones."""
+    if isinstance(value, Mapping):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    if hasattr(value, "tolist"):
+        return finite(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def one_line(sentence: str) -> str:
+    """A message without line breaks: an error is one line, so that a log stays one record per line."""
+    return " ".join(sentence.split())
+
+
+def _cells(record: Record) -> list[str]:
+    return [form(record[name]) if record.get(name) is not None else "" for name, _, form in COLUMNS]
+
+
+def _plain_line(cells: list[str]) -> str:
+    widths = (5, 12, 13, 6, 6, 8, 8, 6, 8)
+    return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths)).rstrip()
+
+
+def _table(title: str, rows: deque[list[str]]) -> Table:
+    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for _, heading, _ in COLUMNS:
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(*row)
+    return table

@@ -1,0 +1,36 @@
+"""Public data sets of the benchmarks, one file each, with a tiny synthetic twin for tests.
+
+Files are read below the folder that the environment variable ``DBOOST_DATA_HOME`` names; nothing is fetched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from . import arxiv, bibtex, imdb, landsat, libsvm, mnist, stackoverflow
+from .base import HOME_VARIABLE, Dataset, data_file, data_home
+
+SYNTHETIC: dict[str, Callable[[int], Dataset]] = {
+    "arxiv": arxiv.synthetic,
+    "bibtex": bibtex.synthetic,
+    "imdb": imdb.synthetic,
+    "landsat": landsat.synthetic,
+    "libsvm": libsvm.synthetic,
+    "mnist": mnist.synthetic,
+    "stackoverflow": stackoverflow.synthetic,
+}
+
+__all__ = [
+    "HOME_VARIABLE",
+    "SYNTHETIC",
+    "Dataset",
+    "arxiv",
+    "bibtex",
+    "data_file",
+    "data_home",
+    "imdb",
+    "landsat",
+    "libsvm",
+    "mnist",
+    "stackoverflow",
+]

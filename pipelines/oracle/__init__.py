@@ -1,0 +1,1 @@
+"""Optima of this library against those of independent solvers, on real data."""

@@ -1,0 +1,295 @@
+"""What a person reads: the figures of an evaluation, and the sparsity map.
+
+Covers: tables and maps as rich renderables that fit 100 columns, on a terminal and in a log, and the same content as
+plain values for JSON. Does not cover: computing any figure (``dboost.metrics``), or printing (``console``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from dboost import metrics
+from dboost.model import Model
+
+# One character per class fits beside the words up to this many classes.
+WIDEST_MAP = 40
+# A confusion matrix is printed whole up to this many classes, as the most frequent mistakes beyond.
+LARGEST_MATRIX = 12
+LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+# For the class (at least half of the row's largest weight, less), against it (the same), not used.
+BLOCKS = ("█", "▄", "=", "-", "·")
+PLAIN_BLOCKS = ("#", "+", "=", "-", ".")
+
+
+def blocks_for(encoding: str | None) -> tuple[str, ...]:
+    """Characters of the map that an output stream can encode."""
+    try:
+        "".join(BLOCKS).encode(encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return PLAIN_BLOCKS
+    return BLOCKS
+
+
+def labels_of(model: Model) -> list[str]:
+    """Classes (or tasks) as text."""
+    return [str(label) for label in model.classes.tolist()]
+
+
+def percent(share: float) -> str:
+    """A share with as many digits as it needs to differ from 0 and 1."""
+    digits = 1 if 0.01 <= share <= 0.99 or share in (0.0, 1.0) else 3
+    return f"{100 * share:.{digits}f} %"
+
+
+def facts(rows: Sequence[tuple[str, str]]) -> Table:
+    """Two columns: name and value."""
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return table
+
+
+def model_facts(model: Model) -> list[tuple[str, str]]:
+    """What a model is and how good its certificate is."""
+    found = model.certificate
+    share = f" = {found.alpha / found.alpha_max:.3g} of alpha_max" if found.alpha_max > 0 else ""
+    used, weights = len(model.active), int(np.count_nonzero(model.W))
+    return [
+        ("model", f"{model.penalty} penalty, {model.loss} loss, alpha {found.alpha:.4g}{share}"),
+        ("outputs", f"{len(model.classes)} {'tasks' if model.task == 'multitask' else 'classes'}"),
+        (
+            "features used",
+            f"{used:,} of {model.n_features:,}; zero rows {percent(metrics.row_sparsity(model.W, model.n_features))}",
+        ),
+        (
+            "weights used",
+            f"{weights:,} of {model.n_features * model.n_outputs:,}; "
+            f"zero entries {percent(metrics.sparsity(model.W, model.n_features))}",
+        ),
+        (
+            "certificate",
+            f"objective {found.objective:.6f}, within {found.gap:.1e} of the optimum (relative); {found.stop_reason}",
+        ),
+        ("work", f"{found.n_iter} rounds, {found.passes} passes over the data"),
+    ]
+
+
+def strength(W: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How much a feature matters: its largest absolute weight."""
+    return np.abs(W).max(axis=1, initial=0.0)
+
+
+def both_sides(model: Model) -> NDArray[np.float64]:
+    """Weights per class, shape (a, classes): two classes share one column of W, with opposite signs."""
+    return np.hstack([-model.W, model.W]) if model.task == "binary" else model.W
+
+
+def map_row(weights: NDArray[np.float64], blocks: tuple[str, ...]) -> str:
+    """One feature's weights as one character per class."""
+    largest = float(np.abs(weights).max(initial=0.0)) or 1.0
+    strong, weak, against, slightly, unused = blocks
+    return "".join(
+        unused
+        if weight == 0
+        else (strong if weight >= 0.5 * largest else weak)
+        if weight > 0
+        else (against if weight <= -0.5 * largest else slightly)
+        for weight in weights.tolist()
+    )
+
+
+def named(labels: Sequence[str], weights: NDArray[np.float64], sign: int, most: int) -> str:
+    """The classes a feature speaks for (or against), the strongest first, the rest counted."""
+    order = [r for r in np.argsort(-sign * weights, kind="stable").tolist() if sign * weights[r] > 0]
+    shown = ", ".join(labels[r] for r in order[:most])
+    return shown + (f" +{len(order) - most}" if len(order) > most else "")
+
+
+def sparsity_map(model: Model, top: int, blocks: tuple[str, ...] = BLOCKS) -> list[Any]:
+    """The features a model uses, in words, and which classes share each.
+
+    Parameters
+    ----------
+    model : Model
+    top : int
+        How many features and classes are listed, the strongest first; the counts are of all.
+    blocks : tuple of str
+        See ``blocks_for``.
+
+    Returns
+    -------
+    list
+        Rich renderables, at most 100 columns wide.
+    """
+    W, labels, words = both_sides(model), labels_of(model), model.hypotheses.words()
+    order = np.argsort(-strength(W), kind="stable")[:top]
+    if not len(order):
+        return [Text("No feature is used: the model predicts the most frequent class.")]
+    drawn = len(labels) <= WIDEST_MAP
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    title = f"Features, the strongest {len(order)} of {len(model.active):,}, and who shares them"
+    table.add_column("feature", no_wrap=True, overflow="ellipsis", max_width=24)
+    table.add_column("weight", justify="right")
+    table.add_column("shared", justify="right")
+    if drawn:
+        table.add_column(LETTERS[: len(labels)], no_wrap=True)
+    table.add_column("for", overflow="fold")
+    table.add_column("against", overflow="fold")
+    for j in order.tolist():
+        row = [Text(words[j]), f"{strength(W[j : j + 1])[0]:.3g}", f"{np.count_nonzero(W[j])}"]
+        row += [map_row(W[j], blocks)] if drawn else []
+        table.add_row(*row, Text(named(labels, W[j], +1, 2)), Text(named(labels, W[j], -1, 1)))
+    parts: list[Any] = [titled(title, table)]
+    if drawn:
+        strong, weak, against, slightly, unused = blocks
+        key = "  ".join(f"{letter}={label}" for letter, label in zip(LETTERS, labels))
+        parts.append(Text(f"{strong}{weak} for (strong, weak)  {against}{slightly} against  {unused} not used"))
+        parts.append(Text(key))
+    return [*parts, Text(""), sharing(model), Text(""), class_table(model, top)]
+
+
+def titled(title: str, table: Table) -> Group:
+    """A table below its title (rich would fold a title to the width of its table)."""
+    return Group(Text(title, style="bold"), table)
+
+
+def sharing(model: Model) -> Group:
+    """How many features are shared by how many classes."""
+    counts = np.count_nonzero(both_sides(model), axis=1)
+    k = len(model.classes)
+    edges = list(range(1, k + 1)) if k <= 12 else sorted({1, 2, 3, 5, *np.linspace(8, k, 7).astype(int).tolist()})
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("classes", justify="right")
+    table.add_column("features", justify="right")
+    table.add_column("")
+    low, found = 1, []
+    for high in edges:
+        found.append((low, high, int(np.count_nonzero((counts >= low) & (counts <= high)))))
+        low = high + 1
+    most = max((number for *_, number in found), default=0) or 1
+    for low, high, number in found:
+        if number:
+            table.add_row(f"{low}" if low == high else f"{low}-{high}", f"{number:,}", "#" * -(-50 * number // most))
+    return titled("How many classes share a feature", table)
+
+
+def class_table(model: Model, top: int) -> Group:
+    """For every class: how many features it uses, and the ones that speak for it most."""
+    W, labels, words = both_sides(model), labels_of(model), model.hypotheses.words()
+    used = np.count_nonzero(W, axis=0)
+    shown = range(len(labels)) if len(labels) <= WIDEST_MAP else np.argsort(-used, kind="stable")[:top].tolist()
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("class", no_wrap=True, overflow="ellipsis", max_width=24)
+    table.add_column("features", justify="right")
+    table.add_column("the strongest", no_wrap=True, overflow="ellipsis")
+    for r in shown:
+        best = [j for j in np.argsort(-W[:, r], kind="stable")[:8].tolist() if W[j, r] > 0]
+        table.add_row(Text(labels[r]), f"{used[r]:,}", Text(", ".join(words[j] for j in best)))
+    return titled("Classes, and the features that speak for each most", table)
+
+
+def map_values(model: Model) -> dict[str, Any]:
+    """The sparsity map as plain values: all features, the strongest first."""
+    W, words = both_sides(model), model.hypotheses.words()
+    order = np.argsort(-strength(W), kind="stable").tolist()
+    labels = model.classes.tolist()
+    return {
+        "penalty": model.penalty,
+        "loss": model.loss,
+        "classes": labels,
+        "n_features": model.n_features,
+        "features_used": len(model.active),
+        "zero_entries": metrics.sparsity(model.W, model.n_features),
+        "zero_rows": metrics.row_sparsity(model.W, model.n_features),
+        "certificate": dict(vars(model.certificate)),
+        "features": [
+            {
+                "name": words[j],
+                "column": int(model.active[j]),
+                "weights": {str(labels[r]): W[j, r] for r in np.flatnonzero(W[j]).tolist()},
+            }
+            for j in order
+        ],
+    }
+
+
+def evaluation_rows(found: metrics.Evaluation, model: Model) -> list[tuple[str, str]]:
+    """The figures of an evaluation in words."""
+    rows = [
+        ("examples", f"{found.weight:,.10g}" + (" labels" if model.task == "multitask" else "")),
+        ("error", f"{percent(found.error)} of labels are wrong"),
+        ("log-loss", f"{found.log_loss:.4f} nats"),
+    ]
+    if found.coverage is not None:
+        rows.append(("coverage", f"{found.coverage:.4f} classes on average rank above the right one (0 = correct)"))
+    return rows
+
+
+def confusion_table(found: metrics.Evaluation, model: Model, top: int) -> Group | None:
+    """Right classes by predicted ones; the most frequent mistakes where there are many classes."""
+    if found.confusion is None:
+        return None
+    labels, counts = labels_of(model), found.confusion
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    if len(labels) <= LARGEST_MATRIX:
+        table.add_column("", no_wrap=True, overflow="ellipsis", max_width=16)
+        for letter in LETTERS[: len(labels)]:
+            table.add_column(letter, justify="right")
+        for letter, label, row in zip(LETTERS, labels, counts.tolist()):
+            table.add_row(Text(f"{letter} {label}"), *(f"{count:.6g}" if count else "." for count in row))
+        return titled("Confusion: the right class in rows, the predicted one in columns", table)
+    for heading in ("right", "predicted", "examples", "of the class"):
+        table.add_column(heading, justify="left" if heading in ("right", "predicted") else "right")
+    wrong = counts * (1 - np.eye(len(labels)))
+    for flat in np.argsort(-wrong, axis=None, kind="stable")[:top].tolist():
+        right, said = divmod(flat, len(labels))
+        if wrong[right, said] > 0:
+            share = wrong[right, said] / counts[right].sum()
+            table.add_row(Text(labels[right]), Text(labels[said]), f"{wrong[right, said]:.6g}", percent(share))
+    return titled("The most frequent mistakes", table)
+
+
+def task_table(found: metrics.Evaluation, model: Model, top: int) -> Group | None:
+    """Error and log-loss of each task, the worst first."""
+    if found.task_errors is None or found.task_log_losses is None:
+        return None
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    order = np.argsort(-np.nan_to_num(found.task_errors, nan=-1.0), kind="stable")[:top].tolist()
+    for heading in ("task", "error", "log-loss"):
+        table.add_column(heading, justify="left" if heading == "task" else "right")
+    for r in order:
+        error, loss = float(found.task_errors[r]), float(found.task_log_losses[r])
+        if error == error:
+            table.add_row(Text(labels_of(model)[r]), percent(error), f"{loss:.4f}")
+        else:
+            table.add_row(Text(labels_of(model)[r]), "no label", "")
+    return titled(f"Tasks, the {len(order)} with the largest error", table)
+
+
+def evaluation_values(found: metrics.Evaluation, model: Model) -> dict[str, Any]:
+    """The figures of an evaluation as plain values."""
+    return {
+        "examples": found.weight,
+        "error": found.error,
+        "log_loss": found.log_loss,
+        "coverage": found.coverage,
+        "mean_margin": found.mean_margin,
+        "min_margin": found.min_margin,
+        "zero_entries": metrics.sparsity(model.W, model.n_features),
+        "zero_rows": metrics.row_sparsity(model.W, model.n_features),
+        "features_used": len(model.active),
+        "n_features": model.n_features,
+        "classes": model.classes.tolist(),
+        "confusion": found.confusion,
+        "task_errors": found.task_errors,
+        "task_log_losses": found.task_log_losses,
+    }

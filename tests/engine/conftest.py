@@ -1,0 +1,91 @@
+"""Clusters that the engine tests share; each test leaves them as it found them."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import dask
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+from dboost.engine.cluster import embedded_cluster
+from dboost.engine.dask import DaskEngine
+from dboost.engine.local import LocalEngine
+
+
+def scheduler_keys(client):
+    """Keys of dboost that the scheduler knows."""
+    keys = client.run_on_scheduler(lambda dask_scheduler: [str(k) for k in dask_scheduler.tasks])
+    return [k for k in keys if k.startswith("dboost")]
+
+
+def wait_until(condition, seconds=20.0):
+    """Wait for something that happens soon."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def pids(client):
+    """Process id of each worker."""
+    return client.run(os.getpid)
+
+
+@pytest.fixture(scope="session")
+def processes():
+    """Two worker processes; the scheduler gives a task up after it has killed two workers."""
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        embedded_cluster(2, memory_limit="1 GiB") as cluster,
+        cluster.get_client() as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def two_processes(processes):
+    """The same, with both workers alive before and nothing left behind after."""
+    wait_until(lambda: len(processes.nthreads()) == 2)
+    yield processes
+    wait_until(lambda: scheduler_keys(processes) == [])
+
+
+@pytest.fixture(scope="session")
+def one_worker():
+    """One worker with two threads, inside this process."""
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address="127.0.0.1:0", memory_limit=0
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+ENGINES = ["local-1", "local-3", "dask-1", "dask-2"]
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request):
+    """Every engine in turn."""
+    if request.param.startswith("local"):
+        with LocalEngine(int(request.param[-1])) as opened:
+            yield opened
+        return
+    client = request.getfixturevalue("one_worker" if request.param == "dask-1" else "two_processes")
+    with DaskEngine(client) as opened:
+        yield opened
+    wait_until(lambda: scheduler_keys(client) == [])
+
+
+def same_bits(a, b):
+    """True when two sums are equal to the last bit."""
+    assert a.add.keys() == b.add.keys() and a.peak.keys() == b.peak.keys()
+    return (
+        all(np.asarray(a.add[k]).tobytes() == np.asarray(b.add[k]).tobytes() for k in a.add)
+        and all(a.peak[k].tobytes() == b.peak[k].tobytes() for k in a.peak)
+        and a.parts == b.parts
+    )

@@ -1,0 +1,81 @@
+"""The embedded cluster: its shape, and that it ends quietly. Loopback and replacement are in ``test_traps``."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import dask
+import pytest
+
+from dboost.engine.cluster import embedded_cluster, worker_shape
+from dboost.errors import UsageError
+
+pytestmark = pytest.mark.timeout(60)
+
+GIB = 2**30
+
+
+@pytest.mark.parametrize(
+    "cores, memory, asked, shape",
+    [
+        (1, 4 * GIB, None, (1, 1)),
+        (2, 8 * GIB, None, (2, 1)),
+        (16, 64 * GIB, None, (4, 4)),
+        (16, 3 * GIB, None, (2, 8)),
+        (8, GIB // 2, None, (1, 8)),
+        (2, 8 * GIB, 5, (5, 1)),
+        (16, 64 * GIB, 2, (2, 8)),
+    ],
+)
+def test_the_shape_follows_the_machine(cores, memory, asked, shape):
+    workers, threads, each = worker_shape(cores, memory, asked)
+    assert (workers, threads) == shape
+    assert 0.79 * memory - workers < workers * each <= 0.8 * memory
+
+
+def test_no_workers_are_refused():
+    with pytest.raises(UsageError, match="n_workers is 0"):
+        embedded_cluster(0)
+
+
+SCRIPT = """
+import os, signal, sys
+import dask
+from dboost.engine.cluster import embedded_cluster
+
+if __name__ == "__main__":
+    before = dask.config.get("distributed.deploy.lost-worker-timeout")
+    with embedded_cluster(1, memory_limit="512 MiB") as cluster, cluster.get_client() as client:
+        assert dask.config.get("distributed.deploy.lost-worker-timeout") == "1 day"
+        [info] = client.scheduler_info()["workers"].values()
+        assert info["memory_limit"] == 2**29
+        [pid] = client.run(os.getpid).values()
+        if sys.argv[1] == "kill":
+            os.kill(pid, signal.SIGKILL)
+    assert dask.config.get("distributed.deploy.lost-worker-timeout") == before
+    cluster.close()
+    print("end")
+"""
+
+
+@pytest.mark.parametrize("how", ["live", "kill"])
+def test_the_end_is_quiet(tmp_path, how):
+    # A nanny that restarts its worker while the cluster closes used to print a traceback.
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    root = str(Path(__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, str(script), how],
+        env={"PYTHONPATH": root, "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
+
+
+def test_the_shared_cluster_left_the_configuration_readable(two_processes):
+    assert dask.config.get("distributed.deploy.lost-worker-timeout") == "1 day"
+    assert len(two_processes.scheduler_info()["workers"]) == 2

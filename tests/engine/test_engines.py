@@ -1,0 +1,244 @@
+"""What every engine does, run over all of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+from dboost.engine.base import Engine
+from dboost.engine.dask import DaskEngine
+from dboost.engine.local import LocalEngine
+from dboost.engine.memo import Memo, MemoStore
+from dboost.engine.tree import cumulate, split
+from dboost.errors import DataError, UsageError
+from tests.engine import leaves
+from tests.engine.conftest import same_bits, wait_until
+
+pytestmark = pytest.mark.timeout(60)
+
+SIZES = {
+    "one": [7],
+    "equal": [20] * 8,
+    "unequal": [1, 400, 3, 0, 0, 9, 1, 1, 60, 2, 5],
+    "empty": [0, 0, 0],
+    "label-sorted tail": [0, 1, 1, 1, 300],
+}
+SHARDS = [(0, 2), (2, 3), (3, 6)]
+
+
+def by_hand(specs, rows, leaf, *args):
+    """The sum from the definition of the tree, without any code of the engines."""
+    cumulated = cumulate(rows)
+
+    def value(lo, hi):
+        if hi - lo == 1:
+            partition = specs[lo].load()
+            return leaf(partition, Memo(MemoStore(10**9), "hand", partition.key), *args)
+        middle = split(cumulated, lo, hi)
+        return value(lo, middle).merge(value(middle, hi))
+
+    return value(0, len(rows))
+
+
+@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
+def test_the_sum_has_the_bits_of_the_tree(engine, sizes):
+    specs, rows = leaves.make_specs(sizes)
+    expected = by_hand(specs, rows, leaves.plain, 0.1)
+    engine.set_plan(specs, rows, "run")
+    for _ in range(2):
+        total = engine.map_reduce(leaves.plain, 0.1, name="plain")
+        assert same_bits(total, expected)
+    assert total.parts["keys"] == [s.key for s in specs]
+    assert total.add["rows"] == sum(sizes)
+
+
+def test_the_order_of_addition_is_visible():
+    # Otherwise the test above could not fail: another tree must give other bits.
+    specs, rows = leaves.make_specs(SIZES["unequal"])
+    a = by_hand(specs, rows, leaves.plain, 0.1)
+    b = by_hand(specs, [1] * len(rows), leaves.plain, 0.1)
+    assert a.add["column"].tobytes() != b.add["column"].tobytes()
+    np.testing.assert_allclose(a.add["column"], b.add["column"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("workers, threads", [(1, 1), (2, 1), (3, 2), (4, 1)])
+def test_any_number_of_workers_gives_the_same_bits(workers, threads):
+    specs, rows = leaves.make_specs(SIZES["unequal"])
+    expected = by_hand(specs, rows, leaves.plain, 0.1)
+    with LocalEngine(threads) as engine:
+        engine.set_plan(specs, rows, "run")
+        assert same_bits(engine.map_reduce(leaves.plain, 0.1, name="plain"), expected)
+    with (
+        LocalCluster(
+            n_workers=workers,
+            threads_per_worker=threads,
+            processes=False,
+            dashboard_address="127.0.0.1:0",
+            memory_limit=0,
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+        DaskEngine(client) as engine,
+    ):
+        wait_until(lambda: engine.n_workers == workers)
+        engine.set_plan(specs, rows, "run")
+        assert same_bits(engine.map_reduce(leaves.plain, 0.1, name="plain"), expected)
+
+
+@pytest.mark.parametrize("estimate", [10, 10**15], ids=["decoded blocks stay", "blocks are read again"])
+def test_shards_are_pieces_of_the_same_sum(engine, estimate):
+    sizes = SIZES["unequal"]
+    specs = [leaves.Spec(f"block-{i}", n, nbytes_estimate=estimate) for i, n in enumerate(sizes)]
+    whole = by_hand(specs, sizes, leaves.plain, 0.1)
+    engine.set_plan(specs, sizes, "run")
+    pieces = engine.map_reduce(leaves.sharded, 0.1, name="sharded", shards=SHARDS)
+    assert len(pieces) == len(SHARDS)
+    assert np.concatenate([p.add["column"] for p in pieces]).tobytes() == whole.add["column"].tobytes()
+    assert np.concatenate([p.peak["top"] for p in pieces]).tobytes() == whole.peak["top"].tobytes()
+    assert all(p.parts == whole.parts for p in pieces)
+    finished = engine.map_reduce(
+        leaves.sharded,
+        0.1,
+        name="sharded",
+        shards=SHARDS,
+        finish=leaves.finish,
+        finish_args=lambda shard: (float(shard[0]),),
+    )
+    for shard, piece, (named, column, _) in zip(SHARDS, pieces, finished, strict=True):
+        assert named == shard
+        assert column == (piece.add["column"] + float(shard[0])).tolist()
+
+
+def test_finish_without_shards(engine):
+    specs, rows = leaves.make_specs([5, 6, 7])
+    engine.set_plan(specs, rows, "run")
+    total = engine.map_reduce(leaves.plain, 0.5, name="plain")
+    shard, column, _ = engine.map_reduce(
+        leaves.plain, 0.5, name="plain", finish=leaves.finish, finish_args=lambda shard: (1.0,)
+    )
+    assert shard is None
+    assert column == (total.add["column"] + 1.0).tolist()
+
+
+def test_decoded_partitions_can_be_items(engine):
+    specs, rows = leaves.make_specs(SIZES["unequal"])
+    expected = by_hand(specs, rows, leaves.plain, 0.1)
+    engine.set_plan([s.load() for s in specs], rows, "run")
+    assert same_bits(engine.map_reduce(leaves.plain, 0.1, name="plain"), expected)
+
+
+def test_partitions_are_read_once(engine, tmp_path):
+    log = tmp_path / "reads"
+    specs, rows = leaves.make_specs(SIZES["unequal"], str(log))
+    engine.set_plan(specs, rows, "run")
+    for scale in (1.0, 2.0, 3.0):
+        engine.map_reduce(leaves.plain, scale, name="plain")
+    engine.map_reduce(leaves.sharded, 1.0, name="sharded", shards=SHARDS)
+    reads = [line.split()[0] for line in log.read_text().splitlines()]
+    assert sorted(reads) == sorted(s.key for s in specs)
+
+
+def test_map_keeps_the_order(engine):
+    specs, _ = leaves.make_specs([1] * 23)
+    assert engine.map(leaves.describe, specs, "!", name="describe") == [f"{s.key}!" for s in specs]
+    assert engine.map(leaves.describe, [], "!", name="describe") == []
+
+
+def test_errors_of_a_leaf_surface_unchanged(engine):
+    specs, rows = leaves.make_specs(SIZES["equal"])
+    engine.set_plan(specs, rows, "run")
+    with pytest.raises(DataError) as caught:
+        engine.map_reduce(leaves.bad_block, "block-5", name="bad")
+    assert type(caught.value) is DataError
+    assert (caught.value.file, caught.value.column, caught.value.exit_code) == ("block-5", "price", 3)
+    with pytest.raises(ZeroDivisionError, match="a mistake in the leaf"):
+        engine.map_reduce(leaves.broken, name="broken")
+    with pytest.raises(DataError, match="unreadable"):
+        engine.map(leaves.refuse, specs, "block-3", name="refuse")
+    # The engine is as good as new afterwards.
+    assert engine.map_reduce(leaves.plain, 1.0, name="plain").add["rows"] == sum(rows)
+
+
+def test_errors_of_shards_and_of_finish_surface_unchanged(engine):
+    specs, rows = leaves.make_specs([3, 4, 5])
+    engine.set_plan(specs, rows, "run")
+    with pytest.raises(DataError, match="block-1"):
+        engine.map_reduce(leaves.bad_shard, "block-1", name="bad", shards=[0, 1])
+    with pytest.raises(DataError, match="finish refused shard 1"):
+        engine.map_reduce(leaves.bad_shard, "none", name="bad", shards=[0, 1], finish=leaves.bad_finish)
+
+
+def test_big_arguments_arrive(engine, monkeypatch):
+    monkeypatch.setattr("dboost.engine.dask.HOLD_BYTES", 1000)
+    monkeypatch.setattr("dboost.engine.dask.PLAN_HOLD_BYTES", 0)
+    specs, rows = leaves.make_specs([5, 6, 7])
+    engine.set_plan(specs, rows, "run")
+    W = np.random.default_rng(0).random(10_000)
+    assert same_bits(engine.map_reduce(leaves.with_state, W, name="state"), by_hand(specs, rows, leaves.with_state, W))
+
+
+def test_a_plan_must_make_sense(engine):
+    with pytest.raises(UsageError, match="before set_plan"):
+        engine.map_reduce(leaves.plain, 1.0, name="early")
+    specs, rows = leaves.make_specs([5, 6, 7])
+    with pytest.raises(UsageError, match="3 partitions and the rows of 2"):
+        engine.set_plan(specs, rows[:2], "run")
+    with pytest.raises(UsageError, match="no partition"):
+        engine.set_plan([], [], "run")
+    with pytest.raises(UsageError, match="partition 1 a negative"):
+        engine.set_plan(specs, [1, -2, 3], "run")
+
+
+def test_a_closed_engine_says_so(engine):
+    specs, rows = leaves.make_specs([5, 6])
+    engine.set_plan(specs, rows, "run")
+    engine.map_reduce(leaves.plain, 1.0, name="plain")
+    assert engine.seconds["driver"] > 0
+    engine.close()
+    engine.close()
+    with pytest.raises(UsageError, match="closed"):
+        engine.map(leaves.describe, specs, "!", name="late")
+
+
+def test_the_protocol_is_met():
+    def use(engine: Engine) -> int:
+        return engine.n_workers
+
+    with LocalEngine(2) as engine:
+        assert use(engine) == 1
+        assert engine.bytes_moved == 0
+
+
+def test_local_refuses_no_threads():
+    with pytest.raises(UsageError, match="n_threads is 0"):
+        LocalEngine(0)
+
+
+def test_local_forgets_at_the_end():
+    store = MemoStore(10**6)
+    specs, rows = leaves.make_specs([5, 6])
+    with LocalEngine(2, memo=store) as engine:
+        engine.set_plan(specs, rows, "run")
+        engine.map_reduce(leaves.plain, 1.0, name="plain")
+        assert len(store) == 4
+    assert len(store) == 0
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_local_obeys_an_interrupt(threads, tmp_path):
+    marks = tmp_path / "marks"
+    timer = threading.Thread(target=lambda: (wait_until(marks.exists), os.kill(os.getpid(), signal.SIGINT)))
+    with LocalEngine(threads) as engine:
+        engine.set_plan(*leaves.make_specs([5] * 200), "run")
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            engine.map_reduce(leaves.slow, 0.1, str(marks), name="slow")
+        timer.join()
+        count = len(marks.read_text().splitlines())
+        assert count < 50
+        assert engine.map_reduce(leaves.plain, 1.0, name="plain").add["rows"] == 1000
+        assert len(marks.read_text().splitlines()) == count

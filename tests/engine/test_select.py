@@ -1,0 +1,63 @@
+"""Which engine is opened."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from distributed import Client
+
+from dboost.engine.dask import DaskEngine
+from dboost.engine.local import LocalEngine
+from dboost.engine.select import open_engine
+from dboost.errors import UsageError
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def kind(*args, **options):
+    with open_engine(*args, **options) as engine:
+        return type(engine)
+
+
+def test_without_a_client():
+    assert kind() is LocalEngine
+    assert kind(distributed_input=True) is LocalEngine
+
+
+def test_with_a_client(one_worker):
+    assert kind(one_worker) is DaskEngine
+    assert kind(one_worker, stall_timeout=5.0) is DaskEngine
+
+
+def test_the_current_client_serves_distributed_input_only(one_worker):
+    with one_worker.as_current():
+        assert kind(distributed_input=True) is DaskEngine
+        assert kind(distributed_input=False) is LocalEngine
+
+
+def test_what_is_no_client():
+    with pytest.raises(UsageError, match=r"client is a str.*Client\(address\)"):
+        open_engine("tcp://127.0.0.1:8786")
+
+
+def test_an_asynchronous_client_is_refused(one_worker):
+    async def main():
+        async with Client(one_worker.scheduler.address, asynchronous=True, set_as_default=False) as client:
+            with pytest.raises(UsageError, match="asynchronous"):
+                open_engine(client)
+
+    asyncio.run(main())
+
+
+def test_dask_is_not_imported_without_need():
+    code = (
+        "import sys; from dboost.engine.select import open_engine\n"
+        "with open_engine(distributed_input=True) as engine: assert engine.n_workers == 1\n"
+        "assert not {'dask', 'distributed', 'pandas'} & set(sys.modules)"
+    )
+    root = Path(__file__).parents[2]
+    subprocess.run([sys.executable, "-c", code], cwd=root, check=True, timeout=30)

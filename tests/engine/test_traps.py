@@ -1,0 +1,402 @@
+"""Lost workers, lost schedulers, silence and poison: every trap ends with the same bits or with one clear error.
+
+Each test names the trap in what Dask does by itself. Processes that are killed here were started here.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+from distributed import Client
+
+from dboost.engine.dask import DaskEngine
+from dboost.engine.local import LocalEngine
+from dboost.errors import ClusterError, DboostWarning
+from tests.engine import leaves
+from tests.engine.conftest import pids, same_bits, scheduler_keys, wait_until
+
+pytestmark = pytest.mark.timeout(60)
+
+ROWS = [20, 1, 1, 40, 3, 0, 9, 30]
+ROOT = str(Path(__file__).parents[2])
+
+
+def undisturbed(leaf, *args, rows=ROWS):
+    specs, rows = leaves.make_specs(rows)
+    with LocalEngine(1) as engine:
+        engine.set_plan(specs, rows, "undisturbed")
+        return engine.map_reduce(leaf, *args, name="undisturbed")
+
+
+@pytest.fixture
+def engine(two_processes):
+    with DaskEngine(two_processes, no_worker_timeout=20) as opened:
+        specs, rows = leaves.make_specs(ROWS)
+        opened.set_plan(specs, rows, "run")
+        yield opened
+
+
+def after(seconds, action):
+    timer = threading.Timer(seconds, action)
+    timer.start()
+    return timer
+
+
+def kill_when(condition, pid):
+    """Kill a process once a condition holds, from a thread of its own."""
+
+    def run():
+        wait_until(condition)
+        os.kill(pid() if callable(pid) else pid, signal.SIGKILL)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread
+
+
+def test_a_worker_killed_in_a_pass_costs_its_part_only(engine, two_processes, tmp_path):
+    # Worker attributes, actors and scattered data die with their worker.
+    marks = tmp_path / "marks"
+    expected = undisturbed(leaves.slow, 0.0, str(tmp_path / "other"))
+    victim = min(pids(two_processes).values())
+    thread = kill_when(lambda: marks.exists() and str(victim) in marks.read_text(), victim)
+    total = engine.map_reduce(leaves.slow, 0.15, str(marks), name="slow")
+    thread.join(20)
+    assert same_bits(total, expected)
+    assert len(marks.read_text().splitlines()) > len(ROWS), "nothing was computed again: the worker died too late"
+    # The next pass runs on whatever workers there are then.
+    assert same_bits(engine.map_reduce(leaves.slow, 0.0, str(marks), name="slow"), expected)
+
+
+def test_a_worker_killed_by_a_leaf_is_survived_with_shards(engine, tmp_path):
+    expected = undisturbed(leaves.plain, 1.0)
+    shards = [(0, 2), (2, 6)]
+    pieces = engine.map_reduce(
+        leaves.sharded_suicide_once, "block-3", str(tmp_path / "mark"), name="suicide", shards=shards
+    )
+    assert (tmp_path / "mark").exists()
+    column = np.concatenate([p.add["column"] for p in pieces])
+    assert column.tobytes() == expected.add["column"].tobytes()
+
+
+def test_tasks_bound_to_a_dead_worker_go_elsewhere(engine, two_processes):
+    # submit(workers=[address]) alone waits for ever once the worker is gone.
+    expected = undisturbed(leaves.plain, 1.0)
+    assert same_bits(engine.map_reduce(leaves.plain, 1.0, name="plain"), expected)
+    address, pid = sorted(pids(two_processes).items())[0]
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    assert address in {bundle.address for bundle in engine._bundles}, "the engine still means the dead worker"
+    start = time.monotonic()
+    assert same_bits(engine.map_reduce(leaves.plain, 1.0, name="plain"), expected)
+    assert time.monotonic() - start < 20
+
+
+def test_a_killed_worker_is_replaced(two_processes):
+    # LocalCluster drops a worker that is away for 15 seconds; ours does not.
+    import dask
+
+    assert dask.config.get("distributed.deploy.lost-worker-timeout") == "1 day"
+    before = pids(two_processes)
+    for pid in before.values():
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: len(two_processes.nthreads()) == 2 and set(two_processes.nthreads()).isdisjoint(before), 40)
+
+
+def test_arguments_survive_the_worker_that_held_them(engine, two_processes, tmp_path, monkeypatch):
+    # Scattered data is gone with its worker, even with broadcast=True.
+    monkeypatch.setattr("dboost.engine.dask.HOLD_BYTES", 1000)
+    marks = tmp_path / "marks"
+    W = np.random.default_rng(0).random(50_000)
+    expected = undisturbed(leaves.slow_state, W, 0.0, str(tmp_path / "other"))
+
+    def holder():
+        return two_processes.run_on_scheduler(
+            lambda dask_scheduler: [
+                ws.address
+                for key, ts in dask_scheduler.tasks.items()
+                if str(key).startswith("dboost-hold")
+                for ws in ts.who_has or ()
+            ]
+        )
+
+    alive = pids(two_processes)
+    thread = kill_when(lambda: marks.exists() and holder(), lambda: alive[holder()[0]])
+    total = engine.map_reduce(leaves.slow_state, W, 0.15, str(marks), name="state")
+    thread.join(20)
+    assert same_bits(total, expected)
+    assert len(marks.read_text().splitlines()) > len(ROWS), "the worker died too late"
+
+
+def test_a_poisonous_partition_is_named(engine):
+    # Dask's KilledWorker names a task and never mentions memory; retries do not cover dead workers.
+    with pytest.raises(ClusterError) as caught:
+        engine.map_reduce(leaves.poison, "block-3", name="poison")
+    text = str(caught.value)
+    assert "block-3" in text and "memory" in text and "'poison'" in text
+    assert "dboost-" not in text
+    assert caught.value.exit_code == 4
+
+
+def test_a_poisonous_partition_is_named_with_shards_and_in_map(engine, two_processes):
+    with pytest.raises(ClusterError, match=r"block-3.*memory"):
+        engine.map_reduce(leaves.sharded_suicide, "block-3", "", name="poison", shards=[(0, 2), (2, 6)])
+    wait_until(lambda: len(two_processes.nthreads()) == 2)
+    specs, _ = leaves.make_specs([1] * 8)
+    with pytest.raises(ClusterError, match=r"partition block-6 .*memory"):
+        engine.map(leaves.poison_item, specs, "block-6", name="poison")
+
+
+def test_passing_failures_are_tried_again(engine, tmp_path):
+    assert engine.map_reduce(leaves.flaky_once, str(tmp_path), name="flaky").add["rows"] == sum(ROWS)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_lasting_failures_are_not_tried_for_ever(two_processes, tmp_path):
+    with DaskEngine(two_processes, retries=1) as engine:
+        engine.set_plan(*leaves.make_specs([5] * 8), "run")
+        with pytest.raises(OSError, match="storage hiccup"):
+            engine.map_reduce(leaves.flaky, str(tmp_path), name="flaky")
+
+
+def test_lineage_stays_short(engine, two_processes):
+    # Chained results made 1,608 scheduler records in 200 rounds of 8 partitions.
+    most = 0
+    for i in range(50):
+        engine.map_reduce(leaves.plain, float(i), name=f"plain-r{i}")
+        if i % 5 == 0:
+            most = max(most, len(scheduler_keys(two_processes)))
+    engine.map_reduce(leaves.sharded, 1.0, name="sharded", shards=[(0, 3), (3, 6)])
+    assert most <= 8
+    wait_until(lambda: len(scheduler_keys(two_processes)) <= 2)
+
+
+def test_nothing_is_left_behind(two_processes):
+    specs, rows = leaves.make_specs(ROWS)
+    engine = DaskEngine(two_processes)
+    engine.set_plan([s.load() for s in specs], rows, "leftover")
+    engine.map_reduce(leaves.plain, 1.0, name="plain")
+    assert any("leftover" in run for runs in two_processes.run(leaves.remembered_runs).values() for run in runs)
+    engine.close()
+    wait_until(lambda: scheduler_keys(two_processes) == [])
+    assert not any("leftover" in run for runs in two_processes.run(leaves.remembered_runs).values() for run in runs)
+    assert two_processes.status == "running"
+    assert [k for k in two_processes.futures if str(k).startswith("dboost")] == []
+
+
+def test_an_interrupt_cancels_the_pass(engine, two_processes, tmp_path):
+    # Running tasks would go on to their last partition.
+    marks = tmp_path / "marks"
+    engine.set_plan(*leaves.make_specs([5] * 100), "run")
+    timer = threading.Thread(target=lambda: (wait_until(marks.exists), os.kill(os.getpid(), signal.SIGINT)))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        engine.map_reduce(leaves.slow, 0.1, str(marks), name="slow")
+    timer.join()
+    wait_until(lambda: [k for k in scheduler_keys(two_processes) if "slow" in k] == [])
+    time.sleep(0.5)
+    count = len(marks.read_text().splitlines())
+    time.sleep(0.5)
+    assert len(marks.read_text().splitlines()) == count < 60
+
+
+def test_two_fits_share_a_client(two_processes):
+    # Equal keys would be computed once, and pure=True makes them equal.
+    expected = {scale: undisturbed(leaves.plain, scale) for scale in (1.0, 2.0)}
+    wrong = []
+
+    def fit(scale):
+        with DaskEngine(two_processes) as engine:
+            engine.set_plan(*leaves.make_specs(ROWS), "same-run-id")
+            for _ in range(5):
+                if not same_bits(engine.map_reduce(leaves.plain, scale, name="plain"), expected[scale]):
+                    wrong.append(scale)
+        wrong.append(None)
+
+    threads = [threading.Thread(target=fit, args=(scale,)) for scale in expected]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(40)
+    assert wrong == [None, None]
+
+
+def test_a_restart_by_someone_else_is_an_error(engine, two_processes, tmp_path):
+    # Client.restart() cancels the tasks of everybody; a pass would report a bare CancelledError.
+    marks = tmp_path / "marks"
+    engine.set_plan(*leaves.make_specs([5] * 40), "run")
+
+    def restart():
+        wait_until(marks.exists)
+        with Client(two_processes.scheduler.address, set_as_default=False) as other:
+            other.restart(wait_for_workers=False)
+
+    thread = threading.Thread(target=restart)
+    thread.start()
+    with pytest.raises(ClusterError, match="cancelled from outside"):
+        engine.map_reduce(leaves.slow, 0.1, str(marks), name="slow")
+    thread.join()
+    engine.set_plan(*leaves.make_specs(ROWS), "run")
+    assert same_bits(engine.map_reduce(leaves.plain, 1.0, name="plain"), undisturbed(leaves.plain, 1.0))
+
+
+def test_a_silent_worker_is_named_and_then_ends_the_run(two_processes, tmp_path):
+    # worker-ttl lets a stopped worker hold everything up for five minutes.
+    marks = tmp_path / "marks"
+    alive = pids(two_processes)
+    with DaskEngine(two_processes, silent_timeout=2, stall_timeout=6) as engine:
+        engine.set_plan(*leaves.make_specs([5] * 4), "run")
+        stopped = []
+
+        def stop():
+            wait_until(marks.exists)
+            pid = int(marks.read_text().split()[0])
+            os.kill(pid, signal.SIGSTOP)
+            stopped.append(pid)
+
+        thread = threading.Thread(target=stop)
+        thread.start()
+        start = time.monotonic()
+        try:
+            with pytest.warns(DboostWarning, match="no sign of life"), pytest.raises(ClusterError) as caught:
+                engine.map_reduce(leaves.slow, 0.3, str(marks), name="slow")
+        finally:
+            thread.join()
+            os.kill(stopped[0], signal.SIGCONT)
+        assert time.monotonic() - start < 20
+        address = next(a for a, pid in alive.items() if pid == stopped[0])
+        assert address in str(caught.value) and "silent" in str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore:pass 'slow'")
+def test_long_tasks_that_make_progress_do_not_stall(two_processes, tmp_path):
+    with DaskEngine(two_processes, silent_timeout=2, stall_timeout=3.5) as engine:
+        engine.set_plan(*leaves.make_specs([5] * 12), "run")
+        total = engine.map_reduce(leaves.slow, 0.9, str(tmp_path / "marks"), name="slow")
+    assert total.add["rows"] == 60
+
+
+def test_only_loopback_is_listened_on(two_processes):
+    # LocalCluster's dashboard binds every interface unless told otherwise.
+    mine = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    worker_pids = set(pids(two_processes).values())
+    assert worker_pids <= {p.pid for p in mine}
+    listening = [
+        c.laddr.ip
+        for p in mine
+        if p.pid in worker_pids or p.pid == os.getpid()
+        for c in p.net_connections("tcp")
+        if c.status == psutil.CONN_LISTEN
+    ]
+    assert listening and set(listening) == {"127.0.0.1"}
+    assert two_processes.scheduler_info()["services"]["dashboard"] > 0
+
+
+# -- a scheduler and a worker of their own ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def outside(tmp_path):
+    """A scheduler and one worker without a nanny, as processes; yields client, scheduler and worker process."""
+    env = dict(os.environ, PYTHONPATH=ROOT, OMP_NUM_THREADS="1")
+    address = tmp_path / "scheduler.json"
+    quiet = {"env": env, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
+    dask = [sys.executable, "-m", "dask"]
+    common = ["--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0"]
+    scheduler = subprocess.Popen(
+        [*dask, "scheduler", *common, "--port", "0", "--scheduler-file", str(address)], **quiet
+    )
+    worker = subprocess.Popen(
+        [*dask, "worker", *common, "--no-nanny", "--nthreads", "1", "--scheduler-file", str(address)], **quiet
+    )
+    client = None
+    try:
+        wait_until(address.exists, 30)
+        client = Client(scheduler_file=str(address), timeout=20, set_as_default=False)
+        client.wait_for_workers(1, timeout=30)
+        yield client, scheduler, worker
+    finally:
+        for process in (worker, scheduler):
+            process.kill()
+            process.wait()
+        if client is not None:
+            client.close(timeout=2)
+
+
+def test_no_workers_ends_within_the_timeout(outside, tmp_path):
+    # no-workers-timeout is for ever by default.
+    client, _, worker = outside
+    marks = tmp_path / "marks"
+    engine = DaskEngine(client, no_worker_timeout=2)
+    engine.set_plan(*leaves.make_specs([5] * 4), "run")
+    assert same_bits(engine.map_reduce(leaves.plain, 1.0, name="plain"), undisturbed(leaves.plain, 1.0, rows=[5] * 4))
+    thread = kill_when(marks.exists, worker.pid)
+    start = time.monotonic()
+    with pytest.raises(ClusterError, match="no running worker for 2 s"):
+        engine.map_reduce(leaves.slow, 1.0, str(marks), name="slow")
+    thread.join()
+    # And again without any worker from the start.
+    with pytest.raises(ClusterError, match="no running worker for 2 s"):
+        engine.map_reduce(leaves.plain, 1.0, name="plain")
+    with pytest.raises(ClusterError, match="no running worker for 1 s"):
+        DaskEngine(client, no_worker_timeout=1)
+    assert time.monotonic() - start < 20
+    engine.close()
+
+
+def test_a_killed_scheduler_ends_the_run_in_seconds(outside, tmp_path):
+    client, scheduler, _ = outside
+    marks = tmp_path / "marks"
+    engine = DaskEngine(client)
+    engine.set_plan(*leaves.make_specs([5] * 4), "run")
+    killed = []
+
+    def kill():
+        wait_until(marks.exists)
+        scheduler.kill()
+        killed.append(time.monotonic())
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    with pytest.raises(ClusterError, match="lost the scheduler") as caught:
+        engine.map_reduce(leaves.slow, 5.0, str(marks), name="slow")
+    thread.join()
+    assert time.monotonic() - killed[0] < 5
+    assert "resume" in str(caught.value)
+    start = time.monotonic()
+    with pytest.raises(ClusterError, match="lost the scheduler"):
+        engine.map_reduce(leaves.plain, 1.0, name="plain")
+    assert time.monotonic() - start < 8
+    start = time.monotonic()
+    engine.close()
+    assert time.monotonic() - start < 3
+
+
+def test_a_frozen_scheduler_ends_the_run(outside, tmp_path, monkeypatch):
+    monkeypatch.setattr("dboost.engine.watchdog.ANSWER_TIMEOUT", 1.0)
+    client, scheduler, _ = outside
+    marks = tmp_path / "marks"
+    engine = DaskEngine(client, no_worker_timeout=2)
+    engine.set_plan(*leaves.make_specs([5] * 4), "run")
+    thread = threading.Thread(
+        target=lambda: (wait_until(marks.exists), os.kill(scheduler.pid, signal.SIGSTOP)),
+    )
+    thread.start()
+    start = time.monotonic()
+    try:
+        with pytest.raises(ClusterError, match=r"lost the scheduler.*no answer"):
+            engine.map_reduce(leaves.slow, 0.5, str(marks), name="slow")
+        assert time.monotonic() - start < 12
+        engine.close()
+    finally:
+        thread.join()
+        os.kill(scheduler.pid, signal.SIGCONT)

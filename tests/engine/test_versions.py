@@ -1,0 +1,78 @@
+"""Different versions are an error with a table, at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+
+from dboost.engine import versions
+from dboost.engine.dask import DaskEngine
+from dboost.errors import ClusterError
+from tests.engine.conftest import pids
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def made(**changes):
+    return dict.fromkeys(versions.PACKAGES, "1.0") | changes
+
+
+def test_equal_versions_pass():
+    versions.compare(made(), made(), {"w1": made(), "w2": made()})
+    versions.compare(made(dboost=None), made(dboost=None), {"w1": made(dboost=None)})
+
+
+def test_the_scheduler_need_not_have_what_only_workers_use():
+    versions.compare(made(), made(numba=None, pyarrow=None), {"w1": made()})
+    with pytest.raises(ClusterError, match="numba"):
+        versions.compare(made(), made(numba="0.9"), {"w1": made()})
+    with pytest.raises(ClusterError, match="numpy"):
+        versions.compare(made(), made(numpy=None), {"w1": made()})
+
+
+@pytest.mark.parametrize("package", versions.PACKAGES)
+def test_each_package_counts(package):
+    with pytest.raises(ClusterError) as caught:
+        versions.compare(made(), made(), {"tcp://w1": made(), "tcp://w2": made(**{package: "2.0"})})
+    text = str(caught.value)
+    assert package in text and "tcp://w2 2.0" in text and "w1" not in text
+    with pytest.raises(ClusterError, match="missing"):
+        versions.compare(made(), made(), {"tcp://w1": made(**{package: None})})
+
+
+def test_many_workers_make_a_short_table():
+    with pytest.raises(ClusterError, match="and 97 more"):
+        versions.compare(made(), made(), {f"w{i}": made(numpy="2.0") for i in range(100)})
+
+
+def test_own_versions_are_known():
+    own = versions.own_versions()
+    assert set(own) == set(versions.PACKAGES)
+    assert own["numpy"] and own["python"].count(".") == 1
+
+
+def test_a_mismatch_ends_the_opening_at_once(one_worker, monkeypatch):
+    # Dask only warns, and the first task may wait for ever.
+    own = versions.own_versions()
+    monkeypatch.setattr(versions, "own_versions", lambda: own | {"numba": "0.1"})
+    start = time.monotonic()
+    with pytest.raises(ClusterError, match="numba") as caught:
+        DaskEngine(one_worker)
+    assert time.monotonic() - start < 5
+    assert str(caught.value).count(str(own["numba"])) == 2
+    assert caught.value.exit_code == 4
+
+
+def test_a_mute_worker_does_not_hold_up_the_check(two_processes):
+    address, pid = min(pids(two_processes).items())
+    os.kill(pid, signal.SIGSTOP)
+    start = time.monotonic()
+    try:
+        with pytest.raises(ClusterError, match=r"1 of 2 workers did not tell.*" + address):
+            DaskEngine(two_processes, version_timeout=1)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert time.monotonic() - start < 6

@@ -1,0 +1,32 @@
+"""A small model for the tests of this folder."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dboost.model import Certificate, Columns, Model
+
+
+def make(task="multiclass", classes=None, names=True, seed=0, n=9, active=(1, 4, 7)):
+    rng = np.random.default_rng(seed)
+    k = 1 if task == "binary" else 3
+    if classes is None:
+        classes = np.array(["no", "yes"] if task == "binary" else ["a", "b", "ü"])
+    feature_names = tuple(f"f{j}·" for j in range(n)) if names else None
+    return Model(
+        task=task,
+        penalty="l1/linf",
+        hypotheses=Columns(
+            np.array(active, dtype=np.int64), tuple(feature_names[j] for j in active) if names else None
+        ),
+        W=rng.normal(size=(len(active), k)),
+        intercept=rng.normal(size=k),
+        classes=classes,
+        n_features=n,
+        certificate=Certificate(0.5, math.inf, -math.inf, "max_rounds", 0.1, 1 / 3, 7, 19),
+        feature_names=feature_names,
+        manifest={"rows": 5, "settings": {"tol": 1e-4, "classes": None}},
+        history=({"round": 1, "gap": math.inf, "objective": 0.1 + 0.2},),
+    )

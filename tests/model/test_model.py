@@ -1,0 +1,147 @@
+"""The model as a value: scores, labels, and the round trip through its folder."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dboost.errors import DataError, UsageError
+from dboost.model import read_model
+from tests.model.models import make
+
+
+def dense_scores(model, X):
+    W = np.zeros((model.n_features, model.n_outputs))
+    W[model.active] = model.W
+    return X @ W + model.intercept
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass", "multitask"])
+def test_scores_labels_and_probabilities_follow_from_w(task):
+    model = make(task)
+    X = np.random.default_rng(1).normal(size=(6, 9))
+    F = dense_scores(model, X)
+    np.testing.assert_allclose(model.decision_function(X), F, rtol=1e-13)
+    P = model.predict_proba(X)
+    if task == "multiclass":
+        np.testing.assert_allclose(P, np.exp(F) / np.exp(F).sum(axis=1, keepdims=True), rtol=1e-13)
+        assert model.predict(X).tolist() == [model.classes[r] for r in F.argmax(axis=1)]
+    elif task == "binary":
+        np.testing.assert_allclose(P, np.hstack([1 / (1 + np.exp(F)), 1 / (1 + np.exp(-F))]), rtol=1e-13)
+        assert model.predict(X).tolist() == ["yes" if f > 0 else "no" for f in F[:, 0]]
+    else:
+        np.testing.assert_allclose(P, 1 / (1 + np.exp(-F)), rtol=1e-13)
+        assert model.predict(X).tolist() == (F > 0).astype(int).tolist()
+
+
+def test_probabilities_stay_finite_at_extreme_scores():
+    F = np.array([[1e4, -1e4, 0.0]])
+    assert make().probabilities(F).tolist() == [[1.0, 0.0, 0.0]]
+    assert make("binary").probabilities(F[:, :1]).tolist() == [[0.0, 1.0]]
+    assert make("binary").probabilities(F[:, 1:2]).tolist() == [[1.0, 0.0]]
+
+
+def test_an_example_has_the_same_bits_in_every_batch_and_layout():
+    model = make(n=300, active=tuple(range(0, 300, 2)))
+    X = np.random.default_rng(2).normal(size=(64, 300))
+    X[np.random.default_rng(3).random(X.shape) < 0.6] = 0
+    whole = model.decision_function(X)
+    unsorted = sp.csr_matrix(X)[:, ::-1][:, ::-1]
+    kinds = (sp.csr_matrix, sp.csr_array, sp.csc_array, sp.coo_array, sp.bsr_array, sp.lil_array)
+    for other in (*(kind(X) for kind in kinds), unsorted):
+        assert model.decision_function(other).tobytes() == whole.tobytes(), type(other)
+    single = np.vstack([model.decision_function(X[i : i + 1]) for i in range(64)])
+    assert single.tobytes() == whole.tobytes()
+    assert model.scores_of_active(X[:, model.active]).tobytes() == whole.tobytes()
+
+
+def test_only_the_active_columns_are_read():
+    model = make()
+    X = np.random.default_rng(4).normal(size=(6, 9))
+    spoiled = X.copy()
+    spoiled[:, [0, 2, 8]] = np.nan
+    assert model.decision_function(spoiled).tobytes() == model.decision_function(X).tobytes()
+    spoiled[2, 4] = np.nan
+    with pytest.raises(DataError, match="NaN"):
+        model.decision_function(spoiled)
+
+
+def test_empty_models_and_empty_batches():
+    model = make(active=())
+    np.testing.assert_array_equal(model.decision_function(np.ones((2, 9))), np.vstack([model.intercept] * 2))
+    assert make().predict_proba(np.ones((0, 9))).shape == (0, 3)
+    assert make().predict(sp.csr_array((0, 9))).shape == (0,)
+
+
+def test_a_batch_of_another_width_is_refused():
+    with pytest.raises(DataError, match="9 features"):
+        make().decision_function(np.ones((2, 8)))
+    with pytest.raises(DataError, match="3 active"):
+        make().scores_of_active(np.ones((2, 9)))
+
+
+LABELS = [
+    np.array([3, 5, 8]),
+    np.array([1, 2, 3], dtype=np.uint8),
+    np.array([0.5, 1.5, 2.25], dtype=np.float32),
+    np.array([0.1, 0.2, 0.30000000000000004]),
+    np.array(["a", "long label", "ü"]),
+    np.array(["a", "b", "inf"], dtype=object),
+    np.array([False, True, 7], dtype=object),
+    np.array(["2020-01-01", "2020-01-02", "2021-01-01"], dtype="datetime64[D]"),
+    np.array(["a", "b", "c"], dtype=np.dtypes.StringDType()),
+]
+
+
+@pytest.mark.parametrize("labels", LABELS, ids=lambda labels: str(labels.dtype))
+@pytest.mark.parametrize("names", [True, False])
+def test_round_trip_keeps_every_bit(tmp_path, labels, names):
+    model = make(classes=labels, names=names)
+    model.save(tmp_path / "m")
+    back = read_model(tmp_path / "m")
+    assert back.W.tobytes() == model.W.tobytes()
+    assert back.intercept.tobytes() == model.intercept.tobytes()
+    assert back.active.tolist() == [1, 4, 7]
+    assert back.classes.dtype == labels.dtype
+    assert back.classes.tolist() == labels.tolist()
+    assert [type(x) for x in back.classes.tolist()] == [type(x) for x in labels.tolist()]
+    for name in ("task", "loss", "penalty", "n_features", "feature_names", "certificate", "manifest", "history"):
+        assert getattr(back, name) == getattr(model, name), name
+    assert back.hypotheses.names == model.hypotheses.names
+    assert back.hypotheses.words() == (["f1·", "f4·", "f7·"] if names else ["x1", "x4", "x7"])
+
+
+@pytest.mark.parametrize("task", ["binary", "multitask"])
+def test_round_trip_of_the_other_tasks(tmp_path, task):
+    model = make(task, active=())
+    model.save(tmp_path / "m")
+    back = read_model(tmp_path / "m")
+    assert (back.task, back.W.shape, back.hypotheses.words()) == (task, model.W.shape, [])
+    assert back.classes.tolist() == model.classes.tolist()
+
+
+def test_two_saves_have_the_same_bytes(tmp_path):
+    make().save(tmp_path / "a")
+    make().save(tmp_path / "b")
+    for name in ("model.json", "arrays.safetensors"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_saving_refuses_what_it_cannot_read_back(tmp_path):
+    make().save(tmp_path / "m")
+    with pytest.raises(UsageError, match="folder exists"):
+        make().save(tmp_path / "m")
+    make(seed=5).save(tmp_path / "m", force=True)
+    assert read_model(tmp_path / "m").W.tobytes() == make(seed=5).W.tobytes()
+    for labels in (np.array([b"a", b"b", b"c"]), np.array([(1,), "b", "c"], dtype=object), np.array([0, 1, np.nan])):
+        with pytest.raises(UsageError, match="cannot be saved"):
+            make(classes=labels).save(tmp_path / "odd")
+    assert not (tmp_path / "odd").exists()
+
+
+def test_pickle_round_trip():
+    model = pickle.loads(pickle.dumps(make()))
+    assert model.W.tobytes() == make().W.tobytes()

@@ -1,0 +1,89 @@
+"""Random and degenerate cases, and slow references, shared by the tests of penalties."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dboost.penalties import PENALTIES, SparseGroup, get_penalty
+
+INSTANCES = {name: get_penalty(name) for name in PENALTIES}
+INSTANCES["sparse group 0.1"] = SparseGroup(l1_ratio=0.1)
+INSTANCES["sparse group 0.9"] = SparseGroup(l1_ratio=0.9)
+
+
+@pytest.fixture(params=list(INSTANCES))
+def penalty(request):
+    """Every registered penalty, and two more mixes of the sparse group."""
+    return INSTANCES[request.param]
+
+
+@pytest.fixture(params=[name for name in INSTANCES if name != "none"])
+def pulling_penalty(request):
+    """Every penalty that pulls rows to zero."""
+    return INSTANCES[request.param]
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20090614)
+
+
+class Cases:
+    """Makers of random problems; every call draws from one generator."""
+
+    def __init__(self, rng):
+        self.rng = rng
+
+    def rows(self, rows, k, ties=0.2):
+        """(rows, k) of mixed scales, with zeros, ties and zero rows."""
+        rng = self.rng
+        Z = rng.normal(size=(rows, k)) * 10.0 ** rng.uniform(-2, 2, size=(rows, 1))
+        Z[rng.random((rows, k)) < ties] = 0.0
+        tied = rng.random(rows) < ties
+        Z[tied] = np.sign(Z[tied]) * np.abs(Z[tied, :1])
+        Z[rng.random(rows) < 0.05] = 0.0
+        return Z
+
+    def exponential(self, rows, k, tilt=3.0):
+        """W, mu_plus, mu_minus, a, lam with zeros in every place where section 4 of the notes allows them."""
+        rng = self.rng
+        mu_plus = 10.0 ** rng.uniform(-3, 2, size=(rows, k))
+        mu_minus = mu_plus * 10.0 ** rng.uniform(-1, 1, size=(rows, k))
+        mu_plus[rng.random((rows, k)) < 0.15] = 0.0
+        mu_minus[rng.random((rows, k)) < 0.15] = 0.0
+        a = 10.0 ** rng.uniform(-3, 0, size=rows)
+        W = rng.normal(size=(rows, k)) * (a * tilt)[:, None]
+        W[rng.random(rows) < 0.3] = 0.0
+        W[rng.random((rows, k)) < 0.2] = 0.0
+        lam = 10.0 ** rng.uniform(-3, 1.5, size=rows)
+        return W, mu_plus, mu_minus, a, lam
+
+
+@pytest.fixture
+def cases(rng):
+    return Cases(rng)
+
+
+def subgradient_distance(penalty, w, g, lam):
+    """How far g is from lam * (subdifferential of omega at w), largest entry; written from the definitions."""
+    code, group, entry = penalty.compiled
+    if penalty.name == "none" or lam == 0.0:
+        return np.abs(g).max()
+    if not w.any():
+        if code == 1:
+            return max(np.abs(g).sum() - lam, 0.0)
+        rest = np.maximum(np.abs(g) - lam * entry, 0.0)
+        return max(np.sqrt((rest**2).sum()) - lam * group, 0.0) if group else rest.max()
+    if code == 1:
+        tied = np.abs(w) >= np.abs(w).max() * (1 - 1e-12)
+        pull = g[tied] * np.sign(w[tied])
+        return max(np.abs(g[~tied]).max(initial=0.0), max(-pull.min(), 0.0), abs(pull.sum() - lam))
+    wanted = lam * (entry * np.sign(w) + group * w / np.sqrt((w**2).sum()))
+    off = np.where(w != 0, np.abs(g - wanted), np.maximum(np.abs(g) - lam * entry, 0.0))
+    return off.max()
+
+
+@pytest.fixture
+def distance():
+    return subgradient_distance

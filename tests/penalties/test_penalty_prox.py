@@ -1,0 +1,161 @@
+"""Value, dual norm, prox and centre. The compiled prox is in test_penalty_diagonal."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dboost.penalties import L1, L2, Linf, SparseGroup, get_penalty
+
+
+@pytest.mark.parametrize("k", [1, 2, 7])
+def test_three_point_inequality(penalty, cases, rng, k):
+    """t omega(p) + |p - z|^2/2 <= t omega(y) + |y - z|^2/2 - |y - p|^2/2 for every y: p is the prox and no other is."""
+    tried = 0
+    for _ in range(20):
+        Z = cases.rows(200, k)
+        t = 10.0 ** rng.uniform(-2, 2, size=200)
+        P = penalty.prox(Z, t)
+        for Y in (cases.rows(200, k), P + 1e-3 * rng.normal(size=Z.shape), 0.9 * P, np.zeros_like(Z), Z):
+            left = t * penalty.value(P) + 0.5 * ((P - Z) ** 2).sum(1)
+            right = t * penalty.value(Y) + 0.5 * ((Y - Z) ** 2).sum(1) - 0.5 * ((Y - P) ** 2).sum(1)
+            assert np.all(left <= right + 1e-12 * (1 + left + np.abs(right) + (Y**2).sum(1) + (Z**2).sum(1)))
+            tried += 200
+    assert tried == 20_000
+
+
+@pytest.mark.parametrize("k", [1, 3, 12])
+def test_prox_optimality(penalty, cases, rng, distance, k):
+    Z = cases.rows(500, k)
+    t = 10.0 ** rng.uniform(-2, 2, size=500)
+    P = penalty.prox(Z, t)
+    off = np.array([distance(penalty, p, z - p, s) for p, z, s in zip(P, Z, t, strict=True)])
+    assert off.shape == (500,) and np.all(off <= 1e-13 * (1 + np.abs(Z).sum(axis=1) + t))
+
+
+def test_prox_without_threshold_returns_the_row(penalty, cases):
+    Z = cases.rows(100, 5)
+    assert np.array_equal(penalty.prox(Z, 0.0), Z)
+    half = np.arange(100) % 2 * 1.0
+    assert np.array_equal(penalty.prox(Z, half)[::2], Z[::2])
+
+
+def test_prox_leaves_its_argument_alone(penalty, cases):
+    Z = cases.rows(50, 4)
+    before = Z.copy()
+    penalty.prox(Z, 0.5)[:] = 7.0
+    assert np.array_equal(Z, before)
+
+
+def test_zero_row_agrees_with_dual_norm(pulling_penalty, cases):
+    """On both sides of the threshold, one part in 1e9 away."""
+    penalty = pulling_penalty
+    Z = cases.rows(400, 6)
+    Z = Z[Z.any(axis=1)]
+    dual = penalty.dual_norm(Z)
+    assert len(Z) > 300
+    assert not penalty.prox(Z, dual * (1 + 1e-9)).any()
+    assert penalty.prox(Z, dual * (1 - 1e-9)).any(axis=1).all()
+    assert not penalty.leaves_zero(Z, dual * (1 + 1e-9)).any()
+    assert penalty.leaves_zero(Z, dual * (1 - 1e-9)).all()
+
+
+@pytest.mark.parametrize("name", ["l1", "l1/l2", "l1/linf"])
+def test_zero_row_agrees_with_dual_norm_to_the_last_bit(name, cases):
+    penalty = get_penalty(name)
+    Z = cases.rows(2000, 9)
+    dual = penalty.dual_norm(Z)
+    assert not penalty.prox(Z, dual).any()
+    alive = dual > 0
+    below = np.nextafter(dual[alive], 0.0)
+    assert penalty.prox(Z[alive], below).any(axis=1).all()
+    assert np.all(penalty.score_quadratic(Z[alive], 1.0, below) > 0)
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 30])
+def test_dual_norm_is_the_dual(penalty, cases, rng, k):
+    """<g, w> <= dual(g) omega(w) for many w, with equality for the w that the prox just inside the ball points to."""
+    G = cases.rows(300, k)
+    dual = penalty.dual_norm(G)
+    assert np.array_equal(dual[~G.any(axis=1)], np.zeros((~G.any(axis=1)).sum()))
+    if penalty.name == "none":
+        assert np.all(np.isinf(dual[G.any(axis=1)]))
+        return
+    for _ in range(40):
+        W = cases.rows(300, k)
+        assert np.all((G * W).sum(1) <= dual * penalty.value(W) * (1 + 1e-13) + 1e-300)
+    alive = dual > 0
+    G, dual = G[alive], dual[alive]
+    W = penalty.prox(G, dual * (1 - 1e-7))
+    reached = (G * W).sum(1) / penalty.value(W)
+    assert len(G) > 220 and np.allclose(reached, dual, rtol=1e-6)
+
+
+def test_dual_norm_of_the_mix_joins_its_ends(cases):
+    G = cases.rows(500, 8)
+    assert np.array_equal(SparseGroup(0.0).dual_norm(G), L2().dual_norm(G))
+    assert np.array_equal(SparseGroup(1.0).dual_norm(G), L1().dual_norm(G))
+    assert np.allclose(SparseGroup(1e-9).dual_norm(G), L2().dual_norm(G), rtol=1e-6)
+    assert np.allclose(SparseGroup(1 - 1e-9).dual_norm(G), L1().dual_norm(G), rtol=1e-3)
+
+
+@pytest.mark.parametrize("ratio", [1e-6, 0.1, 0.5, 0.9, 0.999999])
+@pytest.mark.parametrize("k", [1, 2, 40])
+def test_dual_norm_of_the_mix_solves_its_equation(cases, ratio, k):
+    G = cases.rows(1000, k)
+    t = SparseGroup(ratio).dual_norm(G)
+    rest = np.maximum(np.abs(G) - (t * ratio)[:, None], 0.0)
+    assert np.allclose(np.sqrt((rest**2).sum(1)), t * (1 - ratio), rtol=0, atol=1e-14 * np.abs(G).max(initial=0) * k)
+
+
+def test_homogeneous_at_extreme_scales(penalty, cases):
+    """No square overflows or underflows on the way."""
+    Z = cases.rows(100, 4)
+    for scale in (1e-180, 1e180):
+        assert np.allclose(penalty.value(scale * Z), scale * penalty.value(Z), rtol=1e-12, atol=0)
+        assert np.allclose(penalty.dual_norm(scale * Z), scale * penalty.dual_norm(Z), rtol=1e-12, atol=0)
+        assert np.allclose(penalty.prox(scale * Z, scale), scale * penalty.prox(Z, 1.0), rtol=1e-12, atol=0)
+
+
+def test_centre_never_raises_and_is_best_of_a_grid(penalty, cases):
+    W = cases.rows(300, 6)
+    centred = penalty.centre(W)
+    shift = W - centred
+    assert np.allclose(shift, shift[:, :1], atol=1e-12 * np.abs(W).max())
+    assert np.all(penalty.value(centred) <= penalty.value(W) * (1 + 1e-14))
+    if isinstance(penalty, SparseGroup):
+        assert np.array_equal(centred, W)
+        return
+    grid = np.concatenate([np.linspace(-1, 1, 201), [0.0]])
+    for c in grid:
+        other = penalty.value(W - c * np.abs(W).max(axis=1, keepdims=True))
+        assert np.all(penalty.value(centred) <= other * (1 + 1e-12) + 1e-15)
+    assert not penalty.centre(np.zeros((3, 4))).any()
+
+
+def test_centre_of_l1_keeps_zeros():
+    W = np.array([[0.0, 0.0, 3.0, 1.0], [2.0, 4.0, -1.0, 5.0], [0.0, 0.0, -1.0, -2.0]])
+    centred = L1().centre(W)
+    assert np.array_equal(centred[0], W[0]) and np.array_equal(centred[2], W[2])
+    assert np.count_nonzero(centred[1] == 0) == 1
+
+
+def test_linf_ties_are_exact(cases):
+    Z = cases.rows(500, 10)
+    X = Linf().prox(Z, 0.3 * Linf().dual_norm(Z))
+    sizes = np.abs(X)
+    near = sizes >= sizes.max(axis=1, keepdims=True) * (1 - 1e-9)
+    assert np.array_equal(sizes[near], np.broadcast_to(sizes.max(axis=1, keepdims=True), sizes.shape)[near])
+    assert (near.sum(axis=1) > 1).sum() > 200
+
+
+def test_no_rows(penalty):
+    empty = np.zeros((0, 4))
+    assert penalty.value(empty).shape == penalty.dual_norm(empty).shape == (0,)
+    assert penalty.prox(empty, 1.0).shape == penalty.centre(empty).shape == (0, 4)
+    assert penalty.solve_quadratic(empty, empty, 1.0, 1.0).shape == (0, 4)
+    new, unbounded = penalty.solve_exponential(empty, empty, empty, 1.0, 1.0)
+    assert new.shape == (0, 4) and unbounded.shape == (0,)
+    assert penalty.score_quadratic(empty, 1.0, 1.0).shape == penalty.kkt(empty, empty, 1.0).shape == (0,)
+    assert penalty.score_exponential(empty, empty, 1.0, 1.0).shape == (0,)
+    assert penalty.face(empty).dim == 0

@@ -1,0 +1,40 @@
+"""What importing dboost costs: nothing heavy, and every public name resolves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import dboost
+
+
+def run(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_import_is_light():
+    loaded = run("import sys, dboost; print(*sorted({m.split('.')[0] for m in sys.modules}))").split()
+    assert not {"dask", "distributed", "sklearn", "numba", "pandas", "pyarrow", "scipy", "numpy"} & set(loaded)
+
+
+def test_local_estimators_do_not_import_dask():
+    loaded = run(
+        "import sys, numpy, dboost; X = numpy.random.default_rng(0).normal(size=(60, 4)); y = X[:, 0] > 0\n"
+        "dboost.BoostedClassifier().fit(X, y).predict(X)\n"
+        "print(*sorted({m.split('.')[0] for m in sys.modules}))"
+    ).split()
+    assert "sklearn" in loaded
+    assert not {"dask", "distributed"} & set(loaded)
+
+
+@pytest.mark.parametrize("name", dboost.__all__)
+def test_public_names_resolve(name):
+    assert getattr(dboost, name) is not None
+    assert name in dir(dboost)
+
+
+def test_unknown_names_are_attribute_errors():
+    with pytest.raises(AttributeError, match="no attribute 'BoostedClasifier'"):
+        dboost.BoostedClasifier  # noqa: B018

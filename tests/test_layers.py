@@ -1,0 +1,168 @@
+"""The direction of imports: each part of dboost knows only the parts below it.
+
+Covers: imports among the parts of ``dboost`` and of heavy third-party packages, read from the source; what
+``import dboost`` loads, seen from a fresh process. Does not cover: what the functions do.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "dboost"
+
+# part -> the parts of dboost it may import. A file that is not listed belongs to its folder; a folder that is not
+# listed fails, so that new parts state their place.
+KERNELS = {"compiled", "compiled.fused", "compiled.descent"}
+ALLOWED: dict[str, set[str]] = {
+    "errors": set(),
+    "partition": set(),
+    "compiled": set(),
+    "bounds": {"errors"},
+    "losses": {"errors", "compiled"},
+    "penalties": {"errors", "bounds"},
+    # The loops over a block call the loops of one row, which lie beside their mathematics.
+    "compiled.fused": {"compiled", "losses"},
+    "compiled.descent": {"compiled", "penalties"},
+    "warm": KERNELS | {"losses", "penalties", "data", "passes", "boosting", "partition", "engine"},
+    "metrics": {"errors", "partition", "compiled"},
+    "passes": KERNELS | {"errors", "partition", "losses", "bounds"},
+    "engine": {"errors", "partition"},
+    "data": {"errors", "partition", "compiled"},
+    "storage": {"errors"},
+    "modelfile": {"errors", "storage"},
+    "model": {"errors", "partition", "compiled", "losses", "storage", "modelfile", "metrics"},
+    "boosting": KERNELS | {"errors", "partition", "losses", "bounds", "penalties", "passes", "model"},
+    "estimators": KERNELS | {
+        "errors", "partition", "losses", "bounds", "penalties", "passes", "engine", "data", "storage", "modelfile",
+        "model", "metrics", "boosting",
+    },
+}  # fmt: skip
+# The lazy front (PEP 562) names everything and is named by nothing.
+ALLOWED["__init__"] = set(ALLOWED)
+
+# package -> files or folders of dboost that may import it at all, even inside a function.
+HOMES = {
+    "dask": ("engine", "data", "estimators"),
+    "distributed": ("engine", "data", "estimators"),
+    "sklearn": ("estimators",),
+    "pandas": ("data", "estimators"),
+    "pyarrow": ("data", "storage", "model", "estimators"),
+    "numba": ("compiled", "penalties", "losses", "data"),
+    "rich": (),
+    "matplotlib": ("plots",),
+}
+# Nothing of dboost may load these before it needs them.
+LATE = {"dask", "distributed", "pandas", "matplotlib"}
+
+
+def part_of(path: Path) -> str:
+    """The part of a file: 'losses', 'errors', 'compiled.fused'."""
+    return part_named(".".join(path.relative_to(PACKAGE).parts).removesuffix(".py"))
+
+
+def part_named(module: str) -> str:
+    """The longest prefix of a module's name (without 'dboost.') that is a part, else its first component."""
+    pieces = module.split(".")
+    prefixes = [".".join(pieces[:length]) for length in range(len(pieces), 0, -1)]
+    return next((prefix for prefix in prefixes if prefix in ALLOWED), pieces[0])
+
+
+def imports(path: Path) -> list[tuple[str, bool, int]]:
+    """Absolute module names imported by a file, whether at import time, and the line."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found: list[tuple[str, bool, int]] = []
+    package = ("dboost", *path.relative_to(PACKAGE).parts[:-1])
+
+    def visit(node: ast.AST, eager: bool) -> None:
+        if isinstance(node, ast.Import):
+            found.extend((alias.name, eager, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
+            module = ".".join(name for name in (base, node.module) if name)
+            found.append((module, eager, node.lineno))
+            # `from dboost import losses` names a part in the list of names.
+            if module.split(".")[0] == "dboost":
+                found.extend((f"{module}.{alias.name}", eager, node.lineno) for alias in node.names)
+        inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or is_type_checking(node)
+        for child in ast.iter_child_nodes(node):
+            visit(child, eager and not inside)
+
+    visit(tree, True)
+    return found
+
+
+def is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def sources() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_point_downwards(path: Path) -> None:
+    part = part_of(path)
+    assert part in ALLOWED, f"{part} has no place in the layer table: add it to ALLOWED with the parts it may import"
+    wrong = []
+    folders = {name.split(".")[0] for name in ALLOWED}
+    for module, eager, line in imports(path):
+        top, *rest = module.split(".")
+        if top == "dboost" and rest and rest[0] in folders:
+            if part_named(".".join(rest)) not in ALLOWED[part] | {part}:
+                wrong.append(f"line {line}: {part} must not import {module}")
+        elif top in HOMES and part.split(".")[0] not in HOMES[top]:
+            wrong.append(f"line {line}: {part} must not import {top}")
+        elif top in LATE and eager:
+            wrong.append(f"line {line}: {top} may be imported inside functions only")
+        elif top in {"pipelines", "dboost_pipelines"}:
+            wrong.append(f"line {line}: nothing in dboost may import the pipelines")
+    assert not wrong, f"{path.relative_to(ROOT)}: " + "; ".join(wrong)
+
+
+def test_the_table_is_a_direction() -> None:
+    """No two parts may import each other, however long the way round."""
+    done: set[str] = set()
+    while len(done) < len(ALLOWED):
+        free = {part for part, below in ALLOWED.items() if part not in done and below - {"__init__"} <= done}
+        assert free, f"a cycle among {sorted(set(ALLOWED) - done)}"
+        done |= free
+
+
+def test_the_reader_sees_every_form_of_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "PACKAGE", tmp_path)
+    folder = tmp_path / "losses"
+    folder.mkdir()
+    file = folder / "log.py"
+    file.write_text("from ..engine import base\nfrom . import softmax\ndef f():\n    import dask.array\n")
+    assert imports(file) == [
+        ("dboost.engine", True, 1),
+        ("dboost.engine.base", True, 1),
+        ("dboost.losses", True, 2),
+        ("dboost.losses.softmax", True, 2),
+        ("dask.array", False, 4),
+    ]
+
+
+@pytest.mark.parametrize("package", ["dboost_pipelines", "pipelines"])
+def test_pipelines_use_relative_imports(package: str) -> None:
+    """The folder runs as `python -m pipelines` and installs as dboost_pipelines: it may not name itself."""
+    for path in sorted((ROOT / "pipelines").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module or ""]
+            assert package not in {name.split(".")[0] for name in names}, f"{path}: names {package}"
+
+
+def test_import_loads_neither_dask_nor_pandas() -> None:
+    code = f"import dboost, sys; print(sorted(set(sys.modules) & {LATE!r}))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stderr

@@ -1,0 +1,113 @@
+"""The package as it is built and installed.
+
+Covers: the names a wheel installs, its script, its version, the promises of the Makefile that can be read.
+Does not cover: installing into a bare environment (``make test`` itself does that).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import lost_in_ci
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    pytest.importorskip("setuptools", minversion="77", reason="building needs setuptools 77 or later")
+    out = tmp_path_factory.mktemp("wheel")
+    # A copy, so that the build leaves nothing in the repository and reads nothing that is not part of it.
+    source = out / "source"
+    source.mkdir()
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "dboost", "pipelines", "cluster", "tests"):
+        os.symlink(ROOT / name, source / name)
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "-q"]
+    environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    done = subprocess.run(
+        [*command, "-w", str(out), str(source)], capture_output=True, text=True, timeout=110, env=environment
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (built,) = out.glob("*.whl")
+    return zipfile.ZipFile(built)
+
+
+def test_the_wheel_installs_no_generic_name(wheel: zipfile.ZipFile) -> None:
+    tops = {name.split("/")[0] for name in wheel.namelist()}
+    assert tops == {"dboost", "dboost_pipelines", f"dboost-{PROJECT['project']['version']}.dist-info"}
+
+
+def test_the_wheel_holds_every_module(wheel: zipfile.ZipFile) -> None:
+    installed = set(wheel.namelist())
+    for folder, package in (("dboost", "dboost"), ("pipelines", "dboost_pipelines")):
+        for path in (ROOT / folder).rglob("*.py"):
+            assert f"{package}/{path.relative_to(ROOT / folder)}" in installed
+    assert "dboost/py.typed" in installed
+
+
+def test_the_wheel_brings_the_script(wheel: zipfile.ZipFile) -> None:
+    (entries,) = [name for name in wheel.namelist() if name.endswith("entry_points.txt")]
+    assert "dboost = dboost_pipelines.cli:main" in wheel.read(entries).decode()
+
+
+def test_every_dependency_has_a_lower_bound_and_a_pin() -> None:
+    pins = {}
+    for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            name, version = line.split("==")
+            pins[normal(name)] = version
+    project = PROJECT["project"]
+    for requirement in [*project["dependencies"], *project["optional-dependencies"]["test"]]:
+        match = re.fullmatch(r"([A-Za-z0-9_.-]+)(\[\w+\])?>=([\d.]+)", requirement)
+        assert match, f"{requirement!r}: name>=version expected"
+        assert normal(match[1]) in pins, f"{match[1]} has no pin in constraints.txt"
+        assert release(pins[normal(match[1])]) >= release(match[3])
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def release(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def test_the_makefile_has_its_targets() -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", text, flags=re.M))
+    assert targets >= {"demo", "test", "lint", "oracle", "passes-table", "titles", "same-bits", "clean"}
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+@pytest.mark.parametrize(
+    ("reason", "environ", "lost"),
+    [
+        ("Skipped: DBOOST_DATA_HOME is not set", {"CI": "true", "DBOOST_DATA_HOME": "/data"}, True),
+        ("Skipped: DBOOST_DATA_HOME is not set", {"CI": "true"}, False),
+        ("Skipped: DBOOST_DATA_HOME is not set", {"DBOOST_DATA_HOME": "/data"}, False),
+        ("Skipped: no compiler", {"CI": "true", "DBOOST_DATA_HOME": "/data"}, False),
+    ],
+)
+def test_a_lost_data_test_fails_in_ci(reason: str, environ: dict[str, str], lost: bool) -> None:
+    assert lost_in_ci(reason, environ) is lost
+
+
+def test_a_skip_becomes_a_failure_in_ci(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text(encoding="utf-8"))
+    (tmp_path / "test_it.py").write_text("import pytest\ndef test_it():\n    pytest.skip('no DBOOST_DATA_HOME/x')\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    environment = {**os.environ, "CI": "true", "DBOOST_DATA_HOME": str(tmp_path)}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, env=environment)
+    assert done.returncode == 1, done.stdout
+    environment.pop("DBOOST_DATA_HOME")
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, env=environment)
+    assert done.returncode == 0, done.stdout
