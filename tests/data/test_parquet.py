@@ -14,6 +14,7 @@ import pytest
 from dboost.data import ParquetData, memory, parquet_plan
 from dboost.data.mapper import InProcess
 from dboost.data.parquet_read import Layout, decode_features, inspect_file, open_file, read_group
+from dboost.data.parquet_rows import scan_features
 from dboost.errors import DataError, DboostWarning, UsageError
 
 
@@ -186,6 +187,45 @@ def test_reading_rows_for_a_prediction(small, write, lists, as_lists, tmp_path):
     rows = block.read(label=True)
     assert rows.label_array().tolist() == small.y.tolist()
     assert rows.weight_array().tolist() == [1.0] * 60
+
+
+ACTIVE = np.array([1, 4, 6])
+
+
+@pytest.mark.parametrize("layout", ["lists", "columns", "columns by name", "fixed"])
+def test_some_features_of_every_row(small, write, lists, as_lists, tmp_path, layout, monkeypatch):
+    monkeypatch.setattr(parquet_plan, "BLOCK_COST", 60)
+    options, names = {"label": "absent"}, None
+    if layout == "lists":
+        table, options["features"] = lists(small.X), ("indices", "values")
+    elif layout == "fixed":
+        table, options["features"] = fixed_table(small.X, small.y), "x"
+    else:
+        # Broken values and text in columns that are not asked for do no harm.
+        table = column_table(small.X, small.y)
+        if layout == "columns by name":
+            table, names = replace(table, "x0", pa.array([np.nan] * 60)), ["x1", "x4", "x6"]
+        else:
+            options["features"] = [f"x{j}" for j in range(7)]
+    write(tmp_path, *pieces(table, 13, 13), rows=9)
+    batches = list(scan_features(ParquetData(tmp_path, **options), active=ACTIVE, n_features=7, names=names))
+    assert len(batches) > 2 and all(batch.dtype == np.float64 for batch in batches)
+    np.testing.assert_array_equal(np.vstack([b.toarray() for b in batches]), small.X.toarray()[:, ACTIVE])
+    [*none] = scan_features(ParquetData(tmp_path, **options), active=ACTIVE[:0], n_features=7, names=[])
+    assert sum(batch.shape[0] for batch in none) == 60 and {batch.shape[1] for batch in none} == {0}
+
+
+def test_rows_that_do_not_fit_the_model(small, write, lists, as_lists, tmp_path):
+    write(tmp_path / "l", lists(small.X))
+    with pytest.raises(DataError, match="expected 0 to 4"):
+        list(scan_features(ParquetData(tmp_path / "l", **as_lists), active=ACTIVE[:2], n_features=5))
+    write(tmp_path / "f", fixed_table(small.X, small.y))
+    with pytest.raises(DataError, match="has 7 features, the model was fitted on 8"):
+        list(scan_features(ParquetData(tmp_path / "f", features="x"), active=ACTIVE, n_features=8))
+    write(tmp_path / "c", column_table(small.X, small.y).drop_columns(["x4"]))
+    data = ParquetData(tmp_path / "c")
+    with pytest.raises(DataError, match="missing.*'x4'"):
+        list(scan_features(data, active=ACTIVE, n_features=7, names=["x1", "x4", "x6"]))
 
 
 # -- drift -------------------------------------------------------------------------------------------------------------

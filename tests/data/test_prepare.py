@@ -16,6 +16,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from dboost.data import ParquetData, build_plan, load_manifest, prepare, prepare_chunk, prepare_text
 from dboost.data.manifest import MANIFEST, VOCABULARY
 from dboost.data.mapper import InProcess
+from dboost.data.parquet_rows import scan_features
 from dboost.errors import DataError, StorageError, UsageError
 
 
@@ -281,6 +282,17 @@ def test_another_vocabulary(prepared):
     with pytest.raises(DataError, match="not the one of the manifest") as caught:
         load_manifest(prepared).feature_names()
     assert caught.value.file == str(path)
+
+
+def test_predictions_need_the_same_vocabulary(prepared):
+    terms = load_manifest(prepared).feature_names()
+    active, names = np.array([0, 3]), [terms[0], terms[3]]
+    [rows] = scan_features(ParquetData(prepared), active=active, n_features=len(terms), names=names)
+    np.testing.assert_array_equal(rows.toarray(), matrix(ParquetData(prepared))[:, active])
+    with pytest.raises(DataError, match=f"feature 3 is '{terms[3]}', the model was fitted on 'other'"):
+        list(scan_features(ParquetData(prepared), active=active, n_features=len(terms), names=[terms[0], "other"]))
+    with pytest.raises(DataError, match="the model was fitted on 5"):
+        list(scan_features(ParquetData(prepared), active=active, n_features=5, names=names))
 
 
 # -- real documents ----------------------------------------------------------------------------------------------------

@@ -112,6 +112,16 @@ def test_counts_merge_in_any_order():
     assert one.equals(two) and one.schema.field("term").type == pa.large_string()
 
 
+def test_counts_at_odd_addresses_are_moved(capfd):
+    table = count_terms(DOCUMENTS, "words", None)
+    raw = bytes(1) + table["df"].to_numpy().tobytes()
+    odd = pa.Array.from_buffers(pa.int64(), table.num_rows, [None, pa.py_buffer(raw).slice(1)])
+    moved = merge_counts([table.set_column(1, "df", odd)])
+    choose_vocabulary(moved, len(DOCUMENTS), min_df=1, max_df=1.0, max_features=3)
+    assert moved.sort_by("term").equals(table.sort_by("term"))
+    assert "poorly aligned" not in capfd.readouterr().err
+
+
 def test_unknown_tokeniser():
     with pytest.raises(UsageError, match="use one of words, identifiers"):
         TextTransform("letters", ["a"], np.ones(1))
