@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from dboost.data.budget import memory_budget
+from dboost.data.budget import block_budget, memory_budget
 from dboost.data.labels import LabelStats
 from dboost.data.manifest import Manifest
 from dboost.data.mapper import InProcess, Mapper
@@ -34,7 +34,7 @@ def plan_parquet(data: ParquetData, *, task: str, classes: Any, class_weight: An
     """The plan of a fit over Parquet files; see ``build_plan``."""
     blocks, infos, manifest = plan_blocks(data, engine=engine, n_features=None, labels=True)
     budget = memory_budget(engine)
-    _refuse_giants(blocks, budget)
+    _refuse_giants(blocks, block_budget(engine))
     reports = engine.map(scan_block, blocks, task, name="scan-labels")
     stats = reduce(LabelStats.merge, reports, LabelStats())
     label = blocks[0].label if blocks else ()

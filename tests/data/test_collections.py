@@ -13,6 +13,7 @@ import pytest
 from scipy import sparse
 
 from dboost.data import build_plan, memory
+from dboost.data.budget import block_budget, memory_budget
 from dboost.errors import DataError, UsageError
 
 NAMES = list("abcdefg")
@@ -200,9 +201,7 @@ def test_on_a_cluster_partitions_stay_there(small, plan):
             build_plan(
                 parts(data.iloc[:30], data.iloc[30:].assign(kind=1)), "kind", task="binary", engine=OnClient(client)
             )
-        from dboost.data.budget import memory_budget
-
-        assert memory_budget(OnClient(client)) == 400_000_000
+        assert memory_budget(OnClient(client)) == block_budget(OnClient(client)) == 400_000_000
 
 
 def test_arrays_need_neither_dask_nor_pyarrow_nor_pandas():
