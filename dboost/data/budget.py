@@ -6,6 +6,7 @@ Does not cover: who evicts what (the engine's cache does).
 
 from __future__ import annotations
 
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,30 @@ def memory_budget(engine: Any) -> int:
     stated = getattr(engine, "memory_budget", None)
     if stated is not None:
         return int(stated)
+    limits = _worker_limits(engine)
+    return sum(limits) * 2 // 5 if limits else _half_of_here()
+
+
+def block_budget(engine: Any) -> int:
+    """Bytes that one block may have: it is decoded by one worker, beside Arrow's copy of it."""
+    limits = _worker_limits(engine)
+    return min(limits) * 2 // 5 if limits else memory_budget(engine)
+
+
+def _worker_limits(engine: Any) -> list[int]:
+    """Memory limits of the workers, empty without a client or where a worker has none."""
     client = getattr(engine, "client", None)
-    if client is not None:
-        workers = client.scheduler_info(n_workers=-1)["workers"].values()
-        limits = [int(worker.get("memory_limit") or 0) for worker in workers]
-        if limits and all(limits):
-            return sum(limits) * 2 // 5
+    if client is None:
+        return []
+    # Newer versions show 5 workers unless told otherwise, older ones show all.
+    every = {"n_workers": -1} if "n_workers" in signature(client.scheduler_info).parameters else {}
+    workers = client.scheduler_info(**every)["workers"].values()
+    limits = [int(worker.get("memory_limit") or 0) for worker in workers]
+    return limits if all(limits) else []
+
+
+def _half_of_here() -> int:
+    """Half of the memory of this machine or container."""
     import psutil
 
     total = int(psutil.virtual_memory().total)

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from dboost.data.budget import memory_budget
+from dboost.data.budget import block_budget, memory_budget
 from dboost.data.labels import LabelStats
 from dboost.data.manifest import Manifest
 from dboost.data.mapper import InProcess, Mapper
@@ -34,7 +34,7 @@ def plan_parquet(data: ParquetData, *, task: str, classes: Any, class_weight: An
     """The plan of a fit over Parquet files; see ``build_plan``."""
     blocks, infos, manifest = plan_blocks(data, engine=engine, n_features=None, labels=True)
     budget = memory_budget(engine)
-    _refuse_giants(blocks, budget)
+    _refuse_giants(blocks, block_budget(engine))
     reports = engine.map(scan_block, blocks, task, name="scan-labels")
     stats = reduce(LabelStats.merge, reports, LabelStats())
     label = blocks[0].label if blocks else ()
@@ -80,9 +80,17 @@ def plan_parquet(data: ParquetData, *, task: str, classes: Any, class_weight: An
 
 
 def plan_blocks(
-    data: ParquetData, *, engine: Mapper | None, n_features: int | None, labels: bool = False
+    data: ParquetData,
+    *,
+    engine: Mapper | None,
+    n_features: int | None,
+    labels: bool = False,
+    select: Callable[[Layout, Manifest | None], Layout] | None = None,
 ) -> tuple[list[ParquetBlock], list[FileInfo], Manifest | None]:
-    """Read all footers, compare them, and cut the row groups into blocks (labels not yet read)."""
+    """Read all footers, compare them, and cut the row groups into blocks (labels not yet read).
+
+    `select` may narrow the layout before anything is compared, so that what is not read need not fit.
+    """
     mapper: Mapper = InProcess() if engine is None else engine
     files, manifest, split = data.resolve()
     infos: list[FileInfo] = mapper.map(inspect_file, files, name="read-footers")
@@ -92,6 +100,8 @@ def plan_blocks(
     if labels and not label:
         raise UsageError("ParquetData names no label column", hint="give label=, the name of the column to learn")
     layout = _layout(data, infos, manifest, label, n_features)
+    if select is not None:
+        layout = select(layout, manifest)
     needed = [*layout.columns, *label, *([] if data.weight is None else [data.weight])]
     if not labels:
         needed = list(layout.columns)

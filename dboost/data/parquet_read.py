@@ -100,7 +100,7 @@ def as_data_errors(path: str, row_group: int | None = None) -> Iterator[None]:
     """Turn what pyarrow and the operating system raise into a DataError that names the file."""
     try:
         yield
-    except DataError:
+    except (DataError, MemoryError):
         raise
     except FileNotFoundError as fault:
         raise DataError("the file is gone", file=path, row_group=row_group) from fault

@@ -122,11 +122,11 @@ def prepare_text(
         if documents == 0:
             raise DataError(f"no rows in split {learned!r}, from which the vocabulary is learned")
         tables = [table for table, _ in counted]
-        while len(tables) > 1:
+        while len(tables) > _MERGE:
             groups = [tables[i : i + _MERGE] for i in range(0, len(tables), _MERGE)]
             tables = mapper.map(merge_counts, groups, name="merge-counts")
         terms, df, idf = choose_vocabulary(
-            tables[0], documents, min_df=min_df, max_df=max_df, max_features=max_features
+            merge_counts(tables), documents, min_df=min_df, max_df=max_df, max_features=max_features
         )
         vocabulary = write_vocabulary(staging, terms, df, idf)
         written = mapper.map(write_chunk, chunks, how, str(staging), vocabulary, name="write-features")

@@ -99,7 +99,10 @@ def count_terms(texts: Sequence[str], tokenizer: str, hashing: int | None) -> pa
 
 def merge_counts(tables: Sequence[pa.Table]) -> pa.Table:
     """Add the counts of several tables; exact, nothing is pruned."""
-    total = pa.concat_tables(tables).group_by("term").aggregate([("df", "sum"), ("tf", "sum")])
+    # Tables that came over a network may lie at odd addresses, of which Arrow's grouping and sorting warn. Joining two
+    # or more chunks copies them to even ones.
+    joined = pa.concat_tables([*tables, tables[0].slice(0, 0)]).combine_chunks()
+    total = joined.group_by("term").aggregate([("df", "sum"), ("tf", "sum")])
     return pa.table({"term": total.column("term"), "df": total.column("df_sum"), "tf": total.column("tf_sum")})
 
 

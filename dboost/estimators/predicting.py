@@ -130,9 +130,11 @@ def _as_pandas(values: NDArray[Any], index: Any, labels: list[str]) -> Any:
 
 def predict_parquet(model: Model, X: Any, what: str) -> NDArray[Any]:
     """Predict a data set on disk, one block in memory at a time."""
-    from dboost.data.parquet_plan import scan_features
+    from dboost.data.parquet_rows import scan_features
 
-    pieces = [finish(model, model.scores_of_active(batch), what) for batch in scan_features(X, model)]
+    names = model.hypotheses.names
+    batches = scan_features(X, active=model.active, n_features=model.n_features, names=names)
+    pieces = [finish(model, model.scores_of_active(batch), what) for batch in batches]
     if not pieces:
         return finish(model, np.zeros((0, model.n_outputs)), what)
     return np.concatenate(pieces)

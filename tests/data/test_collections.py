@@ -1,0 +1,215 @@
+"""Dask arrays and frames: the rows of memory, alignment, and repairs named in full."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from dboost.data import build_plan, memory
+from dboost.data.budget import block_budget, memory_budget
+from dboost.errors import DataError, UsageError
+
+NAMES = list("abcdefg")
+
+
+@pytest.fixture
+def blocks(small, plan):
+    """What the plan holds, as one matrix, labels and weights."""
+
+    def check(found, weight=None):
+        items = [item.load() for item in found.items]
+        X = np.vstack([sparse.csc_array((p.values, p.rows, p.indptr), shape=(p.n_rows, 7)).toarray() for p in items])
+        keep = np.ones(60, bool) if weight is None else weight > 0
+        expected = plan(small.X, small.y, weight).items[0]
+        np.testing.assert_array_equal(X, small.X.toarray()[keep])
+        np.testing.assert_array_equal(np.concatenate([p.y for p in items]), expected.y)
+        np.testing.assert_array_equal(np.concatenate([p.weight for p in items]), expected.weight)
+        assert found.rows == tuple(p.n_rows for p in items)
+        assert found.classes.tolist() == ["ant", "bee", "cat"]
+
+    return check
+
+
+def chunked(small, *sizes):
+    X = da.from_array(small.X.toarray(), chunks=(sizes, 7))
+    return X, da.from_array(small.y, chunks=(sizes,)), da.from_array(small.weight, chunks=(sizes,))
+
+
+def test_arrays(small, plan, blocks):
+    X, y, weight = chunked(small, 13, 1, 46)
+    blocks(plan(X, y))
+    blocks(plan(X, y, weight), small.weight)
+    blocks(plan(X, small.y, small.weight), small.weight)
+    blocks(plan(X, y[:, None]))
+    assert len(plan(X, y).items) == 3
+
+
+def test_sparse_chunks(small, plan, blocks):
+    X, y, _ = chunked(small, 30, 30)
+    blocks(plan(X.map_blocks(sparse.csr_matrix), y))
+    blocks(plan(X.map_blocks(sparse.csc_array), y))
+
+
+def test_unknown_sizes_and_empty_chunks(small, plan, blocks):
+    X, y, weight = chunked(small, 20, 20, 20)
+    keep = da.from_array(np.arange(60) < 40, chunks=20)
+    found = plan(X[keep], y[keep], weight[keep])
+    assert found.n_rows == np.count_nonzero(small.weight[:40]) and len(found.items) == 2
+    blocks(plan(X[weight >= 0], y[weight >= 0]))
+
+
+def test_one_block_is_the_block_of_memory(small, plan, same, monkeypatch):
+    monkeypatch.setattr(memory, "BLOCK_COST", 10**9)
+    X, y, weight = chunked(small, 60)
+    same(plan(X, y, weight), plan(small.X, small.y, small.weight))
+
+
+def frame(small):
+    return pd.DataFrame(small.X.toarray(), columns=NAMES).assign(kind=small.y, s=small.weight)
+
+
+def test_frames(small, plan, blocks):
+    ddf = dd.from_pandas(frame(small), npartitions=4)
+    X = ddf[NAMES]
+    found = plan(ddf.drop(columns=["s"]), "kind")
+    blocks(found)
+    assert found.feature_names == tuple(NAMES)
+    blocks(plan(ddf, "kind", "s"), small.weight)
+    blocks(plan(X, ddf["kind"], ddf["s"]), small.weight)
+    blocks(plan(X, da.from_array(small.y, chunks=15)))
+
+
+def test_tasks_in_a_frame(small, plan):
+    labels = pd.DataFrame({"u": [0, 1] * 30, "v": [1, 1, 0] * 20})
+    X = dd.from_pandas(frame(small)[NAMES], npartitions=2)
+    found = plan(X, dd.from_pandas(labels, npartitions=2), task="multitask")
+    assert found.classes.tolist() == ["u", "v"] and found.n_outputs == 2
+    np.testing.assert_array_equal(np.concatenate([p.y for p in found.items]), labels.to_numpy() * 2 - 1)
+
+
+def test_mismatches_name_the_repair(small, plan):
+    X, y, weight = chunked(small, 20, 20, 20)
+    with pytest.raises(UsageError, match=r"y has 2 partitions, X has 3; use y = y.rechunk\(\{0: X.chunks\[0\]\}\)"):
+        plan(X, y.rechunk(30))
+    with pytest.raises(UsageError, match=r"cut at other rows.*rechunk"):
+        plan(X, y.rechunk(((10, 20, 30),)))
+    assert plan(X, y.rechunk(30).rechunk({0: X.chunks[0]})).n_rows == 60
+    with pytest.raises(UsageError, match=r"4 chunks along its columns.*X = X.rechunk\(\{1: -1\}\)"):
+        plan(X.rechunk({1: 2}), y)
+    unknown = X[weight >= 0]
+    with pytest.raises(UsageError, match=r"compute_chunk_sizes"):
+        plan(unknown, small.y)
+    with pytest.raises(UsageError, match=r"compute_chunk_sizes\(\), then y = y.rechunk"):
+        plan(unknown, y.rechunk(30))
+    with pytest.raises(DataError, match="inconsistent numbers of samples"):
+        plan(X, small.y[:50])
+    ddf = dd.from_pandas(frame(small), npartitions=3)
+    other = dd.from_pandas(frame(small)["kind"], npartitions=2)
+    with pytest.raises(UsageError, match=r"y = y.repartition\(divisions=X.divisions\)"):
+        plan(ddf[NAMES], other)
+    assert plan(ddf[NAMES], other.repartition(divisions=ddf.divisions)).n_rows == 60
+    with pytest.raises(UsageError, match="make y a column of X"):
+        plan(ddf[NAMES], small.y)
+    with pytest.raises(UsageError, match="no column"):
+        plan(ddf, "nothing")
+    with pytest.raises(UsageError, match="requires y"):
+        plan(ddf)
+    with pytest.raises(DataError, match="3 dimensions"):
+        plan(da.zeros((6, 2, 2)), da.zeros(6))
+
+
+def test_rows_that_do_not_belong_together_are_refused(small, plan):
+    data = frame(small)
+    X = dd.from_pandas(data[NAMES], npartitions=2)
+    shifted = data["kind"].copy()
+    shifted.index = shifted.index + 1
+    with pytest.raises(DataError, match=r"differ in their index \(partition [01]\)"):
+        plan(X, dd.from_pandas(shifted, npartitions=2))
+    a, y, _ = chunked(small, 20, 40)
+    masked = da.from_array(np.arange(60) != 5, chunks=((20, 40),))
+    with pytest.raises(DataError, match=r"X has 19 rows, y has 20 \(partition 0\)"):
+        plan(a[masked], y)
+
+
+def parts(*frames):
+    """A frame of unlike partitions, as sources of many files may be."""
+    from dask import delayed
+
+    return dd.from_delayed([delayed(f) for f in frames], meta=frames[0], verify_meta=False)
+
+
+def test_partitions_that_differ(small, plan):
+    data = frame(small).drop(columns=["s"])
+    first, second = data.iloc[:30], data.iloc[30:]
+    assert plan(parts(first, second), "kind").n_rows == 60
+    assert plan(parts(first, second, first.iloc[:0].astype(object)), "kind").n_rows == 60
+    with pytest.raises(DataError, match="mixed types: int and str"):
+        plan(parts(first, second.assign(kind=1)), "kind")
+    with pytest.raises(DataError, match=r"expected numbers \(partition 1\); column 'b'"):
+        plan(parts(first, second.assign(b="x")), "kind")
+    with pytest.raises(DataError, match="partition 1 has 6 features, partition 0 has 7"):
+        plan(parts(first, second.drop(columns=["b"])), "kind")
+    with pytest.raises(DataError, match="columns of partition 1 are not those of partition 0"):
+        plan(parts(first, second.rename(columns={"b": "B"})), "kind")
+    with pytest.raises(DataError, match=r"missing value.*\(partition 1\); column 'b'"):
+        plan(parts(first, second.assign(b=np.nan)), "kind")
+    with pytest.raises(DataError, match=r"labels are missing.*\(partition 1\)"):
+        plan(parts(first, second.assign(kind=None)), "kind")
+    with pytest.raises(DataError, match="only one class"):
+        plan(parts(first.assign(kind="x"), second.assign(kind="x")), "kind")
+    with pytest.raises(DataError, match=r"infinity in row 0, .*\(partition 1\); column 'b'"):
+        plan(parts(first, second.assign(b=np.inf)), "kind")
+
+
+class OnClient:
+    """The few lines of an engine that planning needs, on a client."""
+
+    def __init__(self, client):
+        self.client = client
+
+    def map(self, fn, items, *args, name):
+        return self.client.gather(self.client.map(fn, items, *[[a] * len(items) for a in args], pure=False))
+
+
+def test_on_a_cluster_partitions_stay_there(small, plan):
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address="127.0.0.1:0", memory_limit="1GB"
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        ddf = dd.from_pandas(frame(small), npartitions=4)
+        found = build_plan(ddf, "kind", "s", task="classification", engine=OnClient(client))
+        here = plan(ddf, "kind", "s")
+        assert all(type(item).__name__ == "Future" for item in found.items)
+        assert (found.fingerprint, found.rows) == (here.fingerprint, here.rows)
+        for future, item in zip(found.items, here.items, strict=True):
+            part = future.result()
+            np.testing.assert_array_equal(part.values, item.values)
+            np.testing.assert_array_equal(part.y, item.y)
+        with pytest.raises(DataError, match="mixed types"):
+            data = frame(small)
+            build_plan(
+                parts(data.iloc[:30], data.iloc[30:].assign(kind=1)), "kind", task="binary", engine=OnClient(client)
+            )
+        assert memory_budget(OnClient(client)) == block_budget(OnClient(client)) == 400_000_000
+
+
+def test_arrays_need_neither_dask_nor_pyarrow_nor_pandas():
+    code = (
+        "import sys, numpy as np\n"
+        "from dboost.data.mapper import InProcess\n"
+        "from dboost.data import build_plan\n"
+        "build_plan(np.eye(3), [0, 1, 0], task='binary', engine=InProcess())\n"
+        "assert not {'dask', 'distributed', 'pyarrow', 'pandas'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

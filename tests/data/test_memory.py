@@ -1,0 +1,174 @@
+"""Rows in memory: every container gives the same blocks, and bad values are named."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from scipy import sparse
+
+from dboost.data import memory
+from dboost.data.memory import as_rows, block_bounds
+from dboost.errors import DataError, UsageError
+
+NAMES = tuple("abcdefg")
+
+
+def containers(X):
+    """Every supported container of the same matrix, with the feature names it carries."""
+    dense = X.toarray()
+    frame = pd.DataFrame(dense, columns=list(NAMES))
+    yield "csr_array", sparse.csr_array(X), None
+    yield "csc", X.tocsc(), None
+    yield "coo", X.tocoo(), None
+    yield "coo_array", sparse.coo_array(X), None
+    yield "bsr", X.tobsr(), None
+    yield "dense", dense, None
+    yield "fortran", np.asfortranarray(dense), None
+    yield "big endian", dense.astype(">f8"), None
+    yield "lists", dense.tolist(), None
+    yield "objects", dense.astype(object), None
+    yield "read-only", _frozen(dense), None
+    yield "pandas", frame, NAMES
+    yield "pandas sparse", frame.astype(pd.SparseDtype(float, 0.0)), NAMES
+    yield "pandas nullable", frame.astype("Float64"), NAMES
+    yield "arrow", pa.table({name: dense[:, j] for j, name in enumerate(NAMES)}), NAMES
+
+
+def _frozen(array):
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.parametrize("blocks", [1, 4])
+def test_every_container_gives_the_same_bits(small, plan, same, monkeypatch, blocks):
+    monkeypatch.setattr(memory, "BLOCK_COST", 230 if blocks == 1 else 50)
+    reference = plan(small.X, small.y, small.weight)
+    assert len(reference.items) == blocks
+    for name, X, names in containers(small.X):
+        found = plan(X, small.y, small.weight)
+        same(found, reference)
+        assert found.feature_names == names
+        assert found.n_features == 7, name
+        if names is None:
+            assert found.fingerprint == reference.fingerprint, name
+
+
+def test_blocks_hold_the_matrix(small, plan, monkeypatch):
+    monkeypatch.setattr(memory, "BLOCK_COST", 50)
+    found = plan(small.X, small.y)
+    parts = [sparse.csc_array((p.values, p.rows, p.indptr), shape=(p.n_rows, 7)).toarray() for p in found.items]
+    np.testing.assert_array_equal(np.vstack(parts), small.X.toarray())
+    assert len({p.key for p in found.items}) == len(found.items)
+    assert all(p.indptr.dtype == np.int64 and p.rows.dtype == np.int32 for p in found.items)
+    assert found.nbytes_estimate == sum(p.nbytes for p in found.items)
+
+
+def test_duplicates_zeros_and_unsorted_columns_change_nothing(small, plan, same):
+    X = small.X
+    messy = sparse.csr_matrix(
+        (np.concatenate([X.data, [0.0]]), np.concatenate([X.indices, [3]]), np.append(X.indptr[:-1], X.nnz + 1)),
+        shape=X.shape,
+    )
+    start, stop = messy.indptr[5:7]
+    messy.indices[start:stop] = messy.indices[start:stop][::-1].copy()
+    messy.data[start:stop] = messy.data[start:stop][::-1].copy()
+    before = messy.data.copy(), messy.indices.copy()
+    same(plan(messy, small.y), plan(X, small.y))
+    np.testing.assert_array_equal(messy.data, before[0])
+    np.testing.assert_array_equal(messy.indices, before[1])
+    doubled = sparse.csr_matrix(
+        (np.array([1.0, 2.0, 5.0, -5.0, 4.0]), np.array([1, 1, 0, 0, 0]), np.array([0, 4, 5])), shape=(2, 2)
+    )
+    single = plan(doubled, [0, 1]).items[0]
+    np.testing.assert_array_equal(
+        sparse.csc_array((single.values, single.rows, single.indptr), shape=(2, 2)).toarray(), [[0, 3], [4, 0]]
+    )
+    assert single.values.shape == (2,)
+
+
+def test_weight_zero_is_absence(small, plan, same, monkeypatch):
+    monkeypatch.setattr(memory, "BLOCK_COST", 50)
+    keep = small.weight > 0
+    y = small.y.copy()
+    y[~keep] = "never seen"
+    with_zeros = plan(small.X, y, small.weight)
+    without = plan(small.X[keep], y[keep], small.weight[keep])
+    same(with_zeros, without)
+    assert with_zeros.fingerprint == without.fingerprint
+    assert with_zeros.classes.tolist() == ["ant", "bee", "cat"]
+    dense = small.X.toarray()
+    dense[31, 2] = np.nan
+    same(plan(dense, y, small.weight), without)
+
+
+@pytest.mark.parametrize("given, kept", [("f4", "f4"), ("f2", "f4"), ("f8", "f8"), ("i4", "f8"), ("?", "f8")])
+def test_value_types(small, plan, given, kept):
+    X = (small.X.toarray() * 4).astype(given)
+    for matrix in (X, sparse.csr_matrix(X.astype("f4")).astype(given) if given != "f2" else X):
+        assert plan(matrix, small.y).items[0].values.dtype == np.dtype(kept)
+
+
+@pytest.mark.parametrize("value, shown", [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "-infinity")])
+def test_non_finite_values_name_row_and_column(small, plan, value, shown):
+    dense = small.X.toarray()
+    dense[17, 2] = value
+    for X, name in ((dense, "2"), (sparse.csr_matrix(dense), "2"), (pd.DataFrame(dense, columns=list(NAMES)), "c")):
+        with pytest.raises(DataError, match=f"(^{shown}|NaN).* in row 17") as caught:
+            plan(X, small.y)
+        assert caught.value.column == name
+
+
+def test_the_cut_depends_on_cost_only():
+    cost = np.arange(1001, dtype=np.int64) * 10_000
+    bounds = block_bounds(cost, 5)
+    assert bounds[0] == 0 and bounds[-1] == 1000 and len(bounds) == 11
+    assert len(block_bounds(cost, 5_000_000)) == 3
+    assert len(block_bounds(cost * 1000, 5)) == 65
+    skewed = np.concatenate([[0], np.cumsum([3_000_000, 1, 1, 1])]).astype(np.int64)
+    assert block_bounds(skewed, 5)[-1] == 4
+
+
+@pytest.mark.parametrize(
+    "X, error, words",
+    [
+        (np.zeros(60), DataError, "expected \\(rows, features\\)"),
+        (np.zeros((60, 2), dtype=complex), DataError, "Complex data not supported"),
+        (np.array([["a"]] * 60), DataError, "expected real numbers"),
+        (np.array([["a"]] * 60, dtype=object), DataError, "not numbers"),
+        (np.zeros((60, 0)), DataError, r"0 feature\(s\)"),
+        (np.zeros((59, 2)), DataError, "inconsistent numbers of samples"),
+        (pd.DataFrame({"a": ["x"] * 60}), DataError, "'a'"),
+        (pd.DataFrame([[1, 2]] * 60, columns=["a", "a"]), DataError, "same name.*'a'"),
+        (pd.DataFrame({"a": [1.0, None] * 30}), DataError, "missing value.*row 1; column 'a'"),
+        (pa.table({"a": pa.array([1, None] * 30)}), DataError, "30 nulls; column 'a'"),
+        (pa.table({"a": ["x"] * 60}), DataError, "string.*'a'"),
+        ("folder", UsageError, "ParquetData"),
+    ],
+)
+def test_refused_matrices(plan, X, error, words):
+    y = ["u", "v"] * 30
+    with pytest.raises(error, match=words):
+        plan(X, y)
+
+
+def test_damaged_sparse_matrices_do_not_reach_compiled_code():
+    X = sparse.csr_matrix(np.eye(3))
+    X.indices[1] = 7
+    with pytest.raises(DataError, match="damaged"):
+        as_rows(X)
+    X = sparse.csr_matrix(np.eye(3))
+    X.indices[1] = -1
+    with pytest.raises(DataError, match="damaged"):
+        as_rows(X)
+
+
+def test_label_column_of_a_table(small, plan, same):
+    frame = pd.DataFrame(small.X.toarray(), columns=list(NAMES)).assign(kind=small.y)
+    reference = plan(small.X, small.y)
+    same(plan(frame, "kind"), reference)
+    same(plan(pa.Table.from_pandas(frame), "kind"), reference)
+    with pytest.raises(UsageError, match="no column"):
+        plan(frame, "nothing")

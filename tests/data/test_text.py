@@ -1,0 +1,127 @@
+"""Tokens, vocabulary and tf-idf, against scikit-learn on the same tokens."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from dboost.data.text import (
+    TextTransform,
+    bucket_name,
+    choose_vocabulary,
+    count_terms,
+    identifiers,
+    merge_counts,
+    words,
+)
+from dboost.errors import DataError, UsageError
+
+DOCUMENTS = [
+    "The cat sat on the mat, the CAT!",
+    "A dog; a cat. Two dogs",
+    "",
+    "naïve Ökonomie — 3.14 über_all",
+    "mat mat mat mat on on x",
+    "\tline\nbreaks  and spaces ",
+]
+
+
+def test_words_are_those_of_scikit_learn():
+    analyse = TfidfVectorizer().build_analyzer()
+    for text in DOCUMENTS:
+        assert words(text) == analyse(text)
+
+
+@pytest.mark.parametrize(
+    "text, parts",
+    [
+        ("HTTPServer_v2", ["http", "server"]),
+        ("parse_args(self, argv)", ["parse", "args", "self", "argv"]),
+        ("getURLFromXMLNode", ["get", "url", "from", "xml", "node"]),
+        ("i = x1 + MAX_VALUE", ["max", "value"]),
+        ("größeÄndern", ["gr", "öß", "ndern"]),
+    ],
+)
+def test_identifiers_are_cut(text, parts):
+    if "ß" in text:
+        # Case is only followed through ASCII letters; what is beyond stays in runs of its own.
+        assert "".join(identifiers(text)) and all(part == part.lower() for part in identifiers(text))
+    else:
+        assert identifiers(text) == parts
+
+
+@pytest.mark.parametrize("cuts", [[], [3], [1, 2, 2, 5]])
+@pytest.mark.parametrize("options", [{}, {"min_df": 2}, {"max_df": 0.5}, {"min_df": 0.2, "max_df": 3}])
+def test_vocabulary_and_values_are_those_of_scikit_learn(cuts, options):
+    bounds = [0, *cuts, len(DOCUMENTS)]
+    tables = [count_terms(DOCUMENTS[a:b], "words", None) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    limits = {"min_df": 1, "max_df": 1.0} | options
+    terms, df, idf = choose_vocabulary(merge_counts(tables), len(DOCUMENTS), max_features=None, **limits)
+    peer = TfidfVectorizer(sublinear_tf=True, **limits)
+    expected = peer.fit_transform(DOCUMENTS)
+    assert terms == peer.get_feature_names_out().tolist()
+    np.testing.assert_allclose(idf, peer.idf_, rtol=1e-14)
+    found = TextTransform("words", terms, idf).transform(DOCUMENTS)
+    np.testing.assert_allclose(found.toarray(), expected.toarray(), atol=1e-14)
+    assert df.tolist() == [sum(term in words(text) for text in DOCUMENTS) for term in terms]
+
+
+def test_the_most_frequent_terms():
+    counts = merge_counts([count_terms(DOCUMENTS, "words", None)])
+    terms, _, _ = choose_vocabulary(counts, len(DOCUMENTS), min_df=1, max_df=1.0, max_features=4)
+    # mat 5, on and the 3 each, cat 3
+    assert terms == ["cat", "mat", "on", "the"]
+    terms, _, _ = choose_vocabulary(counts, len(DOCUMENTS), min_df=1, max_df=1.0, max_features=2)
+    assert terms == ["cat", "mat"]
+
+
+def test_no_term_is_left():
+    counts = merge_counts([count_terms(DOCUMENTS, "words", None)])
+    with pytest.raises(DataError, match="none of the .* terms is in 50 to 6 of the 6 documents"):
+        choose_vocabulary(counts, 6, min_df=50, max_df=1.0, max_features=None)
+    with pytest.raises(DataError, match="none of the 0 terms"):
+        choose_vocabulary(count_terms([""], "words", None), 1, min_df=1, max_df=1.0, max_features=None)
+
+
+def test_hashing_adds_what_collides():
+    counts = merge_counts([count_terms(DOCUMENTS[:3], "words", 3), count_terms(DOCUMENTS[3:], "words", 3)])
+    terms, df, idf = choose_vocabulary(counts, 6, min_df=1, max_df=1.0, max_features=None)
+    assert terms == ["#0", "#1", "#2"]
+    buckets = [[bucket_name(word, 3) for word in words(text)] for text in DOCUMENTS]
+    peer = TfidfVectorizer(analyzer=lambda tokens: tokens, sublinear_tf=True)
+    expected = peer.fit_transform(buckets).toarray()
+    assert peer.get_feature_names_out().tolist() == terms
+    found = TextTransform("words", terms, idf, hashing=3).transform(DOCUMENTS)
+    np.testing.assert_allclose(found.toarray(), expected, atol=1e-14)
+    assert bucket_name("cat", 1000) == f"#{0x9E5E43A8 % 1000}" == "#832"
+
+
+def test_terms_outside_the_vocabulary_leave_no_trace():
+    transform = TextTransform("words", ["cat", "dog"], np.ones(2))
+    rows = transform.transform(["bird", "cat bird", "", "dog dog cat"])
+    assert np.diff(rows.indptr).tolist() == [0, 1, 0, 2]
+    np.testing.assert_allclose((rows.toarray() ** 2).sum(axis=1), [0, 1, 0, 1])
+
+
+def test_counts_merge_in_any_order():
+    tables = [count_terms([text], "words", None) for text in DOCUMENTS]
+    one = merge_counts(tables).sort_by("term")
+    two = merge_counts([merge_counts(tables[3:]), merge_counts(tables[:3][::-1])]).sort_by("term")
+    assert one.equals(two) and one.schema.field("term").type == pa.large_string()
+
+
+def test_counts_at_odd_addresses_are_moved(capfd):
+    table = count_terms(DOCUMENTS, "words", None)
+    raw = bytes(1) + table["df"].to_numpy().tobytes()
+    odd = pa.Array.from_buffers(pa.int64(), table.num_rows, [None, pa.py_buffer(raw).slice(1)])
+    moved = merge_counts([table.set_column(1, "df", odd)])
+    choose_vocabulary(moved, len(DOCUMENTS), min_df=1, max_df=1.0, max_features=3)
+    assert moved.sort_by("term").equals(table.sort_by("term"))
+    assert "poorly aligned" not in capfd.readouterr().err
+
+
+def test_unknown_tokeniser():
+    with pytest.raises(UsageError, match="use one of words, identifiers"):
+        TextTransform("letters", ["a"], np.ones(1))
