@@ -216,7 +216,7 @@ class DaskEngine:
                 key = self._key("map", name, len(futures))
                 described[key] = _names(run)
                 futures.append(self._submit(tasks.map_task, key, fn, run, held, key=key))
-            chunks = self._wait(futures, futures, name, described, start)
+            chunks = self._wait(futures, futures, name, described, start, beside=True)
         finally:
             self._release([*futures, held])
         return [value for chunk in chunks for value in chunk]
@@ -306,14 +306,30 @@ class DaskEngine:
         return wanted
 
     def _wait(
-        self, wanted: list[Future[Any]], futures: list[Future[Any]], name: str, described: dict[str, str], start: float
+        self,
+        wanted: list[Future[Any]],
+        futures: list[Future[Any]],
+        name: str,
+        described: dict[str, str],
+        start: float,
+        beside: bool = False,
     ) -> list[Any]:
-        """Collect results; on any error or interrupt cancel the pass."""
+        """Collect results; on any error or interrupt cancel the pass.
+
+        `beside` tells that a worker may have several of these tasks at once. Dask blames all of them for its death.
+        """
+        known = self._homes | described
+
+        def describe(key: str) -> str:
+            text = known.get(key, f"task {key}")
+            others = [known[str(f.key)] for f in futures if beside and f.key != key and f.status != "finished"]
+            more = f" and {len(others) - NAMES_SHOWN} more" if len(others) > NAMES_SHOWN else ""
+            return f"{text} (or, beside it, {', '.join(others[:NAMES_SHOWN])}{more})" if others else text
+
         before = time.perf_counter()
         self.seconds["driver"] += before - start
         try:
-            known = self._homes | described
-            results = self._watchdog.collect(wanted, futures, name, lambda key: known.get(key, f"task {key}"))
+            results = self._watchdog.collect(wanted, futures, name, describe)
             for result in results:
                 if isinstance(result, tasks.Refused):
                     raise result.error

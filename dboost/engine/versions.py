@@ -33,7 +33,7 @@ def own_versions() -> dict[str, str | None]:
 
 def _relevant(answer: dict[str, Any]) -> dict[str, str | None]:
     packages = dict(answer["packages"])
-    packages["python"] = _python(packages.get("python"))
+    packages["python"] = _python(answer["host"].get("python"))
     return {name: packages.get(name) for name in PACKAGES}
 
 

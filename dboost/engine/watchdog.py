@@ -147,7 +147,7 @@ class Watchdog:
         """
         from distributed import KilledWorker
 
-        job = self._start(_gather(self.client, list(wanted)))
+        job = self._start(_gather(list(wanted)))
         lookout = _Lookout(progress=time.monotonic())
         try:
             while True:
@@ -160,8 +160,8 @@ class Watchdog:
             raise scheduler_lost(self.client, "the client was closed") from error
         finally:
             job.cancel()
-        if isinstance(outcome, _Cancelled):
-            raise self._cancelled(outcome, name)
+        if isinstance(outcome, _CancelledTask):
+            raise self._cancelled(str(outcome), name) from outcome
         if isinstance(outcome, KilledWorker):
             raise ClusterError(
                 f"pass {name!r}: {describe(str(outcome.task))} ended {outcome.allowed_failures + 1} workers, the last "
@@ -172,11 +172,11 @@ class Watchdog:
             raise outcome
         return list(outcome)
 
-    def _cancelled(self, outcome: _Cancelled, name: str) -> ClusterError:
-        if self.client.status != "running" or "connection" in outcome.reason:
-            return scheduler_lost(self.client, outcome.reason)
+    def _cancelled(self, reason: str, name: str) -> ClusterError:
+        if self.client.status != "running" or "connection" in reason:
+            return scheduler_lost(self.client, reason)
         return ClusterError(
-            f"the tasks of pass {name!r} were cancelled from outside ({outcome.reason})",
+            f"the tasks of pass {name!r} were cancelled from outside ({reason})",
             hint="another program restarted the cluster, or data that was scattered to a lost worker cannot be rebuilt",
         )
 
@@ -273,20 +273,24 @@ class Watchdog:
         )
 
 
-@dataclass(frozen=True)
-class _Cancelled:
-    reason: str
+class _CancelledTask(Exception):
+    """A task was cancelled; a plain exception, since a CancelledError means the coroutine that sees it."""
 
 
-async def _gather(client: Any, futures: list[Any]) -> Any:
-    # Errors are returned: a cancellation that leaves a coroutine would look like that of the coroutine itself.
+async def _result(future: Any) -> Any:
     try:
-        return await client.gather(futures, asynchronous=True)
+        return await future
     except (asyncio.CancelledError, concurrent.futures.CancelledError) as error:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
+        if future.status != "cancelled":
             raise
-        return _Cancelled(" ".join(str(error).split()) or type(error).__name__)
+        raise _CancelledTask(" ".join(str(error).split())) from error
+
+
+async def _gather(futures: list[Any]) -> Any:
+    # One by one: the first results travel while others are computed, and the first error ends the wait. Errors are
+    # returned, so that the watchdog's own cannot be mistaken for them.
+    try:
+        return await asyncio.gather(*(_result(future) for future in futures))
     except Exception as error:
         return error
 

@@ -40,7 +40,7 @@ def processes():
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 1}),
         embedded_cluster(2, memory_limit="1 GiB") as cluster,
-        cluster.get_client() as client,
+        Client(cluster, set_as_default=False) as client,
     ):
         yield client
 

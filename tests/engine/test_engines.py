@@ -11,6 +11,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 from dboost.engine.base import Engine
+from dboost.engine.bundle import combine_sums
 from dboost.engine.dask import DaskEngine
 from dboost.engine.local import LocalEngine
 from dboost.engine.memo import Memo, MemoStore
@@ -211,6 +212,19 @@ def test_the_protocol_is_met():
     with LocalEngine(2) as engine:
         assert use(engine) == 1
         assert engine.bytes_moved == 0
+
+
+def test_combining_leaves_its_inputs_alone():
+    # They are results of other tasks; a reduction that is run again must find them as they were.
+    specs, rows = leaves.make_specs([5, 6, 7, 8])
+    nodes = [(0, 2), (2, 3), (3, 4)]
+    values = [by_hand(specs[lo:hi], rows[lo:hi], leaves.plain, 0.1) for lo, hi in nodes]
+    expected = by_hand(specs, rows, leaves.plain, 0.1)
+    for _ in range(2):
+        assert same_bits(combine_sums(rows, nodes, values), expected)
+    only = combine_sums(rows[:1], [(0, 1)], values[:1])
+    only.add["column"] += 1.0
+    assert same_bits(combine_sums(rows, nodes, values), expected)
 
 
 def test_local_refuses_no_threads():

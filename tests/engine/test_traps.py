@@ -152,7 +152,7 @@ def test_a_poisonous_partition_is_named_with_shards_and_in_map(engine, two_proce
         engine.map_reduce(leaves.sharded_suicide, "block-3", "", name="poison", shards=[(0, 2), (2, 6)])
     wait_until(lambda: len(two_processes.nthreads()) == 2)
     specs, _ = leaves.make_specs([1] * 8)
-    with pytest.raises(ClusterError, match=r"partition block-6 .*memory"):
+    with pytest.raises(ClusterError, match=r"block-6.*memory"):
         engine.map(leaves.poison_item, specs, "block-6", name="poison")
 
 
@@ -249,11 +249,12 @@ def test_a_restart_by_someone_else_is_an_error(engine, two_processes, tmp_path):
     assert same_bits(engine.map_reduce(leaves.plain, 1.0, name="plain"), undisturbed(leaves.plain, 1.0))
 
 
+@pytest.mark.filterwarnings("ignore:pass 'slow'")
 def test_a_silent_worker_is_named_and_then_ends_the_run(two_processes, tmp_path):
     # worker-ttl lets a stopped worker hold everything up for five minutes.
     marks = tmp_path / "marks"
     alive = pids(two_processes)
-    with DaskEngine(two_processes, silent_timeout=2, stall_timeout=6) as engine:
+    with DaskEngine(two_processes, silent_timeout=1.5, stall_timeout=4) as engine:
         engine.set_plan(*leaves.make_specs([5] * 4), "run")
         stopped = []
 
@@ -280,72 +281,87 @@ def test_a_silent_worker_is_named_and_then_ends_the_run(two_processes, tmp_path)
 @pytest.mark.filterwarnings("ignore:pass 'slow'")
 def test_long_tasks_that_make_progress_do_not_stall(two_processes, tmp_path):
     with DaskEngine(two_processes, silent_timeout=2, stall_timeout=3.5) as engine:
-        engine.set_plan(*leaves.make_specs([5] * 12), "run")
+        engine.set_plan(*leaves.make_specs([5] * 10), "run")
         total = engine.map_reduce(leaves.slow, 0.9, str(tmp_path / "marks"), name="slow")
-    assert total.add["rows"] == 60
-
-
-def test_only_loopback_is_listened_on(two_processes):
-    # LocalCluster's dashboard binds every interface unless told otherwise.
-    mine = [psutil.Process(), *psutil.Process().children(recursive=True)]
-    worker_pids = set(pids(two_processes).values())
-    assert worker_pids <= {p.pid for p in mine}
-    listening = [
-        c.laddr.ip
-        for p in mine
-        if p.pid in worker_pids or p.pid == os.getpid()
-        for c in p.net_connections("tcp")
-        if c.status == psutil.CONN_LISTEN
-    ]
-    assert listening and set(listening) == {"127.0.0.1"}
-    assert two_processes.scheduler_info()["services"]["dashboard"] > 0
+    assert total.add["rows"] == 50
 
 
 # -- a scheduler and a worker of their own ---------------------------------------------------------------------------
 
 
-@pytest.fixture
-def outside(tmp_path):
-    """A scheduler and one worker without a nanny, as processes; yields client, scheduler and worker process."""
-    env = dict(os.environ, PYTHONPATH=ROOT, OMP_NUM_THREADS="1")
-    address = tmp_path / "scheduler.json"
-    quiet = {"env": env, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
-    dask = [sys.executable, "-m", "dask"]
-    common = ["--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0"]
-    scheduler = subprocess.Popen(
-        [*dask, "scheduler", *common, "--port", "0", "--scheduler-file", str(address)], **quiet
-    )
-    worker = subprocess.Popen(
-        [*dask, "worker", *common, "--no-nanny", "--nthreads", "1", "--scheduler-file", str(address)], **quiet
-    )
+def start(*words):
+    """Start a scheduler or a worker as a process, on loopback."""
+    command = [sys.executable, "-m", "dask", *words, "--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0"]
+    env = dict(os.environ, PYTHONPATH=ROOT)
+    return subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+@pytest.fixture(scope="module")
+def outside_scheduler(tmp_path_factory):
+    """A scheduler as a process, and a client; the last test that uses it ends it."""
+    address = tmp_path_factory.mktemp("outside") / "scheduler.json"
+    scheduler = start("scheduler", "--port", "0", "--scheduler-file", str(address))
     client = None
     try:
         wait_until(address.exists, 30)
         client = Client(scheduler_file=str(address), timeout=20, set_as_default=False)
-        client.wait_for_workers(1, timeout=30)
-        yield client, scheduler, worker
+        yield client, scheduler, str(address)
     finally:
-        for process in (worker, scheduler):
-            process.kill()
-            process.wait()
+        scheduler.kill()
+        scheduler.wait()
         if client is not None:
             client.close(timeout=2)
+
+
+@pytest.fixture
+def outside(outside_scheduler):
+    """The same with one worker that nobody restarts; yields client, scheduler and worker process."""
+    client, scheduler, address = outside_scheduler
+    worker = start("worker", "--no-nanny", "--nthreads", "1", "--scheduler-file", address)
+    try:
+        wait_until(lambda: len(client.nthreads()) == 1, 30)
+        yield client, scheduler, worker
+    finally:
+        worker.kill()
+        worker.wait()
+
+
+def test_a_frozen_scheduler_ends_the_run(outside, tmp_path, monkeypatch):
+    monkeypatch.setattr("dboost.engine.watchdog.ANSWER_TIMEOUT", 1.0)
+    client, scheduler, _ = outside
+    marks = tmp_path / "marks"
+    engine = DaskEngine(client, no_worker_timeout=2)
+    engine.set_plan(*leaves.make_specs([5] * 4), "run")
+    thread = threading.Thread(
+        target=lambda: (wait_until(marks.exists), os.kill(scheduler.pid, signal.SIGSTOP)),
+    )
+    thread.start()
+    start = time.monotonic()
+    try:
+        with pytest.raises(ClusterError, match=r"lost the scheduler.*no answer"):
+            engine.map_reduce(leaves.slow, 0.5, str(marks), name="slow")
+        assert time.monotonic() - start < 12
+        engine.close()
+    finally:
+        thread.join()
+        os.kill(scheduler.pid, signal.SIGCONT)
+    wait_until(lambda: scheduler_keys(client) == [])
 
 
 def test_no_workers_ends_within_the_timeout(outside, tmp_path):
     # no-workers-timeout is for ever by default.
     client, _, worker = outside
     marks = tmp_path / "marks"
-    engine = DaskEngine(client, no_worker_timeout=2)
+    engine = DaskEngine(client, no_worker_timeout=1.5)
     engine.set_plan(*leaves.make_specs([5] * 4), "run")
     assert same_bits(engine.map_reduce(leaves.plain, 1.0, name="plain"), undisturbed(leaves.plain, 1.0, rows=[5] * 4))
     thread = kill_when(marks.exists, worker.pid)
     start = time.monotonic()
-    with pytest.raises(ClusterError, match="no running worker for 2 s"):
+    with pytest.raises(ClusterError, match=r"no running worker for 1\.5 s"):
         engine.map_reduce(leaves.slow, 1.0, str(marks), name="slow")
     thread.join()
     # And again without any worker from the start.
-    with pytest.raises(ClusterError, match="no running worker for 2 s"):
+    with pytest.raises(ClusterError, match=r"no running worker for 1\.5 s"):
         engine.map_reduce(leaves.plain, 1.0, name="plain")
     with pytest.raises(ClusterError, match="no running worker for 1 s"):
         DaskEngine(client, no_worker_timeout=1)
@@ -379,24 +395,3 @@ def test_a_killed_scheduler_ends_the_run_in_seconds(outside, tmp_path):
     start = time.monotonic()
     engine.close()
     assert time.monotonic() - start < 3
-
-
-def test_a_frozen_scheduler_ends_the_run(outside, tmp_path, monkeypatch):
-    monkeypatch.setattr("dboost.engine.watchdog.ANSWER_TIMEOUT", 1.0)
-    client, scheduler, _ = outside
-    marks = tmp_path / "marks"
-    engine = DaskEngine(client, no_worker_timeout=2)
-    engine.set_plan(*leaves.make_specs([5] * 4), "run")
-    thread = threading.Thread(
-        target=lambda: (wait_until(marks.exists), os.kill(scheduler.pid, signal.SIGSTOP)),
-    )
-    thread.start()
-    start = time.monotonic()
-    try:
-        with pytest.raises(ClusterError, match=r"lost the scheduler.*no answer"):
-            engine.map_reduce(leaves.slow, 0.5, str(marks), name="slow")
-        assert time.monotonic() - start < 12
-        engine.close()
-    finally:
-        thread.join()
-        os.kill(scheduler.pid, signal.SIGCONT)
