@@ -130,9 +130,44 @@ def _as_pandas(values: NDArray[Any], index: Any, labels: list[str]) -> Any:
 
 def predict_parquet(model: Model, X: Any, what: str) -> NDArray[Any]:
     """Predict a data set on disk, one block in memory at a time."""
-    from dboost.data.parquet_plan import scan_features
+    pieces = [finish(model, np.zeros((0, model.n_outputs)), what)]
+    columns = _active_columns(model, X)
+    if columns is None:
+        for block in X.blocks(n_features=model.n_features):
+            pieces.append(predict_matrix(model, block.read().csr(model.n_features), what))
+    else:
+        from dboost.data.parquet import ParquetData
 
-    pieces = [finish(model, model.scores_of_active(batch), what) for batch in scan_features(X, model)]
-    if not pieces:
-        return finish(model, np.zeros((0, model.n_outputs)), what)
-    return np.concatenate(pieces)
+        active = np.arange(len(model.active))
+        for block in ParquetData(X.path, features=columns, split=X.split).blocks():
+            batch = block.read().csr(len(columns))[:, active]
+            pieces.append(finish(model, model.scores_of_active(batch), what))
+    return np.concatenate(pieces) if len(pieces) > 1 else pieces[0]
+
+
+def _active_columns(model: Model, X: Any) -> list[str] | None:
+    """The model's columns by name where the files hold a column for each; None where rows are lists.
+
+    Raises
+    ------
+    DataError
+        The data was prepared with another vocabulary than the model.
+    """
+    import pyarrow.parquet as pq
+
+    files, manifest, _ = X.resolve()
+    if model.hypotheses.names is None or model.feature_names is None:
+        return None
+    if manifest is not None:
+        names = manifest.feature_names()
+        if names is not None and tuple(names) != model.feature_names:
+            raise DataError(
+                f"the data has another vocabulary ({len(names)} terms) than the model ({model.n_features} features)",
+                file=str(X.path),
+                hint="prepare it with the vocabulary of the training data",
+            )
+        return None
+    # A model without features still needs the number of rows, which any one column has.
+    wanted = list(model.hypotheses.names) or list(model.feature_names[:1])
+    held = set(pq.read_schema(files[0][0]).names) if files else set()
+    return wanted if set(wanted) <= held else None
