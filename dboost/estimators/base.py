@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dboost.boosting.fit import FitResult, FitSettings, FitState, Fitting, warn_if_open
+from dboost.boosting.fit import FitResult, FitState, Fitting, warn_if_open
 from dboost.errors import UsageError
 from dboost.estimators import predicting, repr
 from dboost.estimators.callbacks import CallbackSupportMixin, Rounds, registered, split, with_callbacks

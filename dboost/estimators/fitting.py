@@ -11,11 +11,13 @@ import platform
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+import dboost
 from dboost.boosting.fit import FitResult, FitSettings, FitState
 from dboost.data.plan import Plan, build_plan, split_label
 from dboost.engine.base import Engine
@@ -34,7 +36,7 @@ _PLANNED = {None: "classification", "log": "binary", "multinomial": "multiclass"
 UNSAVED = ("client", "callbacks", "checkpoint")
 
 
-# Score of a declared class without examples, below the lowest intercept: its probability vanishes, its log stays finite.
+# Score of a declared class without examples below the lowest intercept: its probability vanishes, its log is finite.
 _ABSENT = -700.0
 
 
@@ -98,9 +100,9 @@ def _seen(plan: Plan) -> NDArray[np.bool_]:
         label = labels.tolist()[int(np.argmax((counts > 0) & (weights == 0)))]
         raise UsageError(f"class_weight is 0 for label {label!r}", hint="leave these rows out instead")
     if np.count_nonzero(counts) < 2:
+        only = labels.tolist()[int(np.argmax(counts))]
         raise DataError(
-            f"only one class: every label is {labels.tolist()[int(np.argmax(counts))]!r}, expected at least two classes",
-            hint="check the label column",
+            f"only one class: every label is {only!r}, expected at least two classes", hint="check the label column"
         )
     return counts > 0
 
@@ -287,11 +289,5 @@ def saved_params(estimator: Any, settings: FitSettings, classes: Any) -> dict[st
 
 
 def _versions() -> dict[str, str]:
-    import numba
-    import scipy
-    import sklearn
-
-    import dboost
-
-    modules = {"dboost": dboost, "numpy": np, "scipy": scipy, "numba": numba, "scikit-learn": sklearn}
-    return {"python": platform.python_version()} | {name: module.__version__ for name, module in modules.items()}
+    packages = ("numpy", "scipy", "numba", "scikit-learn")
+    return {"python": platform.python_version(), "dboost": dboost.__version__} | {p: version(p) for p in packages}
