@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dboost.boosting.fit import FitResult, FitSettings, FitState, Fitting, warn_if_open
+from dboost.boosting.fit import FitResult, FitState, Fitting, warn_if_open
 from dboost.errors import UsageError
 from dboost.estimators import predicting, repr
 from dboost.estimators.callbacks import CallbackSupportMixin, Rounds, registered, split, with_callbacks
-from dboost.estimators.fitting import model_of, prepared, run, start_from
+from dboost.estimators.fitting import Prepared, model_of, prepared, run, start_from
 from dboost.estimators.history import Table
 from dboost.model import Model
 from dboost.storage import PathLike
@@ -110,15 +110,15 @@ class BoostedEstimator(CallbackSupportMixin, BaseEstimator):
             plan, settings = parts.plan, parts.settings
             start = None
             if self.warm_start and hasattr(self, "model_"):
-                start = start_from(self.model_, plan, settings)
+                start = start_from(self.model_, parts)
             fitting = Fitting(plan, parts.engine, settings)
             rounds = Rounds(self, functions, X, y, sample_weight)
 
             def on_round(record: dict[str, Any], state: FitState) -> bool:
-                return rounds(record, lambda: _attributes(_snapshot(self, plan, settings, state)))
+                return rounds(record, lambda: _attributes(_snapshot(self, parts, state)))
 
             result = run(fitting, settings, start, self.checkpoint, on_round)
-            self._adopt(model_of(self, plan, settings, result))
+            self._adopt(model_of(self, parts, result))
             rounds.finish(lambda: _attributes(self.model_))
         warn_if_open(result, settings)
         return self
@@ -308,7 +308,7 @@ def _attributes(model: Model) -> dict[str, Any]:
     return found
 
 
-def _snapshot(estimator: Any, plan: Any, settings: FitSettings, state: FitState) -> Model:
+def _snapshot(estimator: Any, parts: Prepared, state: FitState) -> Model:
     """The model of a fit that had stopped here; its certificate is the round's record."""
     last = state.history[-1]
     result = FitResult(
@@ -327,4 +327,4 @@ def _snapshot(estimator: Any, plan: Any, settings: FitSettings, state: FitState)
         trace=np.zeros((0, 3)),
         state=state,
     )
-    return model_of(estimator, plan, settings, result)
+    return model_of(estimator, parts, result)

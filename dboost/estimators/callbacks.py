@@ -22,10 +22,10 @@ try:
 except ImportError:  # scikit-learn < 1.9
     HAS_PROTOCOL = False
 
-    class CallbackSupportMixin:
+    class CallbackSupportMixin:  # type: ignore[no-redef]
         """Stands where scikit-learn has no callback protocol; offers no hooks."""
 
-    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:  # type: ignore[no-redef]
+    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
         """Return the method: there is nothing to tear down."""
         return method
 else:

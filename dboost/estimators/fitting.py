@@ -8,13 +8,16 @@ Does not cover: attributes of estimators (``base``), or any mathematics.
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+import dboost
 from dboost.boosting.fit import FitResult, FitSettings, FitState
 from dboost.data.plan import Plan, build_plan, split_label
 from dboost.engine.base import Engine
@@ -25,19 +28,32 @@ from dboost.estimators.predicting import kind_of
 from dboost.model import TASKS, Certificate, Columns, Model
 from dboost.modelfile import plain
 
+Float = NDArray[np.float64]
+
 # What a plan is asked for, by loss.
 _PLANNED = {None: "classification", "log": "binary", "multinomial": "multiclass", "multitask": "multitask"}
 # Parameters that are no part of a saved model: they belong to a process.
 UNSAVED = ("client", "callbacks", "checkpoint")
 
 
+# Score of a declared class without examples below the lowest intercept: its probability vanishes, its log is finite.
+_ABSENT = -700.0
+
+
 @dataclass(frozen=True)
 class Prepared:
-    """What a fit needs: the plan, the open engine and the settings with the loss decided."""
+    """What a fit needs: the plan, the open engine and the settings with the loss decided.
+
+    Parameters
+    ----------
+    classes : array
+        All classes, declared ones without examples included; the plan holds those with examples.
+    """
 
     plan: Plan
     engine: Engine
     settings: FitSettings
+    classes: NDArray[Any]
 
 
 @contextmanager
@@ -55,16 +71,40 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Pre
     if kind in ("matrix", "table"):
         X, y = _checked_local(estimator, X, y, kind, multitask=loss == "multitask")
     with open_engine(estimator.client, distributed_input=kind in ("parquet", "frame", "array")) as engine:
-        plan = build_plan(
-            X,
-            y,
-            sample_weight,
-            task=_PLANNED[loss],
-            classes=estimator.classes,
-            class_weight=estimator.class_weight,
-            engine=engine,
+
+        def planned(task: str, classes: Any, class_weight: Any) -> Plan:
+            return build_plan(
+                X, y, sample_weight, task=task, classes=classes, class_weight=class_weight, engine=engine
+            )
+
+        plan = planned(_PLANNED[loss], estimator.classes, estimator.class_weight)
+        classes = task_classes(plan)
+        seen = _seen(plan)
+        if not seen.all():
+            # Without examples the best intercept of a class is minus infinity: no fit reaches it, so the class is left
+            # out and put back into the model.
+            weight, found = estimator.class_weight, classes[seen].tolist()
+            if isinstance(weight, Mapping):
+                weight = {label: factor for label, factor in weight.items() if label in found}
+            plan = planned(plan.task, classes[seen], weight)
+        yield Prepared(plan, engine, replace(settings, loss=TASKS[plan.task]), classes)
+
+
+def _seen(plan: Plan) -> NDArray[np.bool_]:
+    """Which classes have examples; those of tasks always have."""
+    if plan.class_counts is None or plan.class_weights is None:
+        return np.ones(plan.n_outputs, dtype=bool)
+    counts, weights = np.array(plan.class_counts), np.array(plan.class_weights)
+    labels = task_classes(plan)
+    if np.any((counts > 0) & (weights == 0)):
+        label = labels.tolist()[int(np.argmax((counts > 0) & (weights == 0)))]
+        raise UsageError(f"class_weight is 0 for label {label!r}", hint="leave these rows out instead")
+    if np.count_nonzero(counts) < 2:
+        only = labels.tolist()[int(np.argmax(counts))]
+        raise DataError(
+            f"only one class: every label is {only!r}, expected at least two classes", hint="check the label column"
         )
-        yield Prepared(plan, engine, replace(settings, loss=TASKS[plan.task]))
+    return counts > 0
 
 
 def _checked_local(estimator: Any, X: Any, y: Any, kind: str, multitask: bool) -> tuple[Any, Any]:
@@ -137,7 +177,7 @@ def run(
     return fitting.fit(settings.alpha, start, kept, resume)
 
 
-def start_from(model: Model, plan: Plan, settings: FitSettings) -> FitResult:
+def start_from(model: Model, parts: Prepared) -> FitResult:
     """An earlier model as the start of a fit.
 
     Raises
@@ -145,6 +185,7 @@ def start_from(model: Model, plan: Plan, settings: FitSettings) -> FitResult:
     UsageError
         When classes or features differ.
     """
+    plan = parts.plan
     hint = "set warm_start=False to start from nothing"
     if model.n_features != plan.n_features or model.feature_names != plan.feature_names:
         raise UsageError(
@@ -152,14 +193,17 @@ def start_from(model: Model, plan: Plan, settings: FitSettings) -> FitResult:
             + ("" if model.n_features != plan.n_features else " with other names"),
             hint=hint,
         )
-    if model.task != plan.task or model.classes.tolist() != task_classes(plan).tolist():
+    if model.task != plan.task or model.classes.tolist() != parts.classes.tolist():
         raise UsageError("warm_start: the classes differ from those of the earlier fit", hint=hint)
+    columns = places(parts) if plan.task == "multiclass" else np.arange(plan.n_outputs)
+    W, intercept = np.ascontiguousarray(model.W[:, columns]), model.intercept[columns]
+    if not parts.settings.fit_intercept:
+        intercept = np.zeros_like(intercept)
     cert = model.certificate
-    state = FitState(model.active, model.W, model.intercept, lam=0.0)
     return FitResult(
         active=model.active,
-        W=model.W,
-        intercept=model.intercept if settings.fit_intercept else np.zeros_like(model.intercept),
+        W=W,
+        intercept=intercept,
         objective=cert.objective,
         lower_bound=cert.lower_bound,
         gap=cert.gap,
@@ -170,8 +214,14 @@ def start_from(model: Model, plan: Plan, settings: FitSettings) -> FitResult:
         alpha_max=cert.alpha_max,
         history=[],
         trace=np.zeros((0, 3)),
-        state=state,
+        state=FitState(model.active, W, intercept, lam=0.0),
     )
+
+
+def places(parts: Prepared) -> NDArray[np.int64]:
+    """Place of each class of the plan among all classes."""
+    every = parts.classes.tolist()
+    return np.array([every.index(label) for label in task_classes(parts.plan).tolist()], dtype=np.int64)
 
 
 def task_classes(plan: Plan) -> Any:
@@ -179,19 +229,21 @@ def task_classes(plan: Plan) -> Any:
     return np.arange(plan.n_outputs) if plan.classes is None else plan.classes
 
 
-def model_of(estimator: Any, plan: Plan, settings: FitSettings, result: FitResult) -> Model:
+def model_of(estimator: Any, parts: Prepared, result: FitResult) -> Model:
     """The model of a result, with its certificate and manifest."""
-    names, classes = plan.feature_names, task_classes(plan)
+    plan, settings, classes, names = parts.plan, parts.settings, parts.classes, parts.plan.feature_names
+    W = np.asarray(result.W, dtype=np.float64)
     intercept = np.asarray(result.intercept, dtype=np.float64)
     if plan.task == "multiclass":
         # Only differences between classes enter the softmax: without this their common part would be rounding noise.
         intercept = intercept - intercept.mean()
+        W, intercept = _with_absent(parts, W, intercept)
     chosen = None if names is None else tuple(names[j] for j in result.active.tolist())
     return Model(
         task=plan.task,
         penalty=str(penalty_spec(settings.penalty)["name"]),
         hypotheses=Columns(np.asarray(result.active, dtype=np.int64), chosen),
-        W=np.asarray(result.W, dtype=np.float64),
+        W=W,
         intercept=intercept,
         classes=classes,
         n_features=plan.n_features,
@@ -211,8 +263,18 @@ def model_of(estimator: Any, plan: Plan, settings: FitSettings, result: FitResul
             "data": {"fingerprint": plan.fingerprint, "rows": plan.n_rows, "notes": list(plan.notes)},
             "versions": _versions(),
         },
-        history=tuple(plain(record) for record in result.history),
+        history=tuple(dict(record) for record in result.history),
     )
+
+
+def _with_absent(parts: Prepared, W: Float, intercept: Float) -> tuple[Float, Float]:
+    """Weights and intercepts of all classes, from those of the classes with examples."""
+    place = places(parts)
+    whole = np.zeros((len(W), len(parts.classes)))
+    whole[:, place] = W
+    scores = np.full(len(parts.classes), intercept.min() + _ABSENT)
+    scores[place] = intercept
+    return whole, scores
 
 
 def saved_params(estimator: Any, settings: FitSettings, classes: Any) -> dict[str, Any]:
@@ -227,11 +289,5 @@ def saved_params(estimator: Any, settings: FitSettings, classes: Any) -> dict[st
 
 
 def _versions() -> dict[str, str]:
-    import numba
-    import scipy
-    import sklearn
-
-    import dboost
-
-    modules = {"dboost": dboost, "numpy": np, "scipy": scipy, "numba": numba, "scikit-learn": sklearn}
-    return {"python": platform.python_version()} | {name: module.__version__ for name, module in modules.items()}
+    packages = ("numpy", "scipy", "numba", "scikit-learn")
+    return {"python": platform.python_version(), "dboost": dboost.__version__} | {p: version(p) for p in packages}

@@ -12,6 +12,8 @@ from typing import Any, overload
 
 import numpy as np
 
+from dboost.modelfile import plain
+
 _SHOWN = 12
 
 
@@ -79,7 +81,8 @@ class Table(Sequence[Mapping[str, Any]]):
         return (dict(record) for record in self._records)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Table) and self._records == other._records
+        # In plain values, where "no number" equals itself.
+        return isinstance(other, Table) and bool(plain(self._records) == plain(other._records))
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -162,7 +162,7 @@ def regularization_path(
         if parts.settings.penalty == "none" or getattr(parts.settings.penalty, "name", "") == "none":
             raise UsageError("penalty 'none' has no path", hint="use another penalty, or fit once")
         results = path(parts.plan, parts.engine, parts.settings, alphas, n_alphas, eps)
-        models = tuple(model_of(chosen, parts.plan, parts.settings, result) for result in results)
+        models = tuple(model_of(chosen, parts, result) for result in results)
     return RegularizationPath(models, clone(chosen))
 
 

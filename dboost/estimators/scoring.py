@@ -38,10 +38,11 @@ def accuracy(estimator: Any, X: Any, y: Any, sample_weight: Any, agree: Agree) -
     if kind == "parquet":
         if y is not None or sample_weight is not None:
             raise UsageError("y and sample_weight were given beside ParquetData", hint="it names its own columns")
-        from dboost.data.parquet_plan import scan_labels
-
-        pairs = scan_labels(X)
-        y, sample_weight = pairs
+        raws = [block.read(features=False, label=True) for block in X.blocks(labels=True)]
+        if not raws:
+            raise DataError("no rows to score", file=str(X.path))
+        y = np.concatenate([raw.label_array() for raw in raws])
+        sample_weight = np.concatenate([raw.weight_array() for raw in raws])
         predicted = estimator.predict(X)
     elif kind in ("array", "frame"):
         predicted, y, sample_weight = _computed(estimator, X, y, sample_weight)

@@ -1,0 +1,408 @@
+"""Fitting and its attributes: inputs, labels, weights, the certificate. Prediction on Dask is in test_dask_input.py."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import scipy.optimize
+import scipy.sparse as sp
+
+from dboost import BoostedClassifier, ConvergenceWarning, DataError, MultiTaskBoostedClassifier, UsageError
+from dboost.penalties import SparseGroup
+
+TIGHT = 1e-8
+
+
+def objective(model, X, y, weight=None):
+    """The objective of design and docstring, written out from coef_ and intercept_."""
+    s = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=float)
+    F = X @ model.coef_.T + model.intercept_
+    if F.shape[1] == 1:
+        signs = np.where(y == model.classes_[1], 1, -1)
+        loss = np.logaddexp(0, -signs * F[:, 0])
+    else:
+        codes = np.searchsorted(model.classes_, y)
+        loss = np.logaddexp.reduce(F, axis=1) - F[np.arange(len(y)), codes]
+    norms = {
+        "l1": np.abs(model.coef_).sum(axis=0),
+        "l1/l2": np.sqrt((model.coef_**2).sum(axis=0)),
+        "l1/linf": np.abs(model.coef_).max(axis=0),
+    }
+    return s @ loss / s.sum() + model.alpha_ * norms[model.penalty].sum()
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l1/l2", "l1/linf"])
+def test_attributes_state_the_objective_and_its_certificate(multiclass, penalty):
+    X, y = multiclass
+    model = BoostedClassifier(penalty=penalty, alpha=0.05).fit(X, y)
+    assert model.classes_.tolist() == ["ant", "bee", "cat"]
+    assert model.coef_.shape == (3, 12)
+    assert model.intercept_.shape == (3,)
+    assert model.n_features_in_ == 12
+    assert not hasattr(model, "feature_names_in_")
+    value = objective(model, X, y)
+    assert model.objective_ == pytest.approx(value, rel=1e-10)
+    assert 0 <= model.duality_gap_ <= model.tol
+    assert model.stop_reason_ == "tol"
+    assert model.n_iter_ == len(model.history_) >= 1
+    assert model.history_[-1]["gap"] == pytest.approx(model.duality_gap_)
+    assert model.alpha_ == 0.05 < model.alpha_max_
+    used = np.flatnonzero(np.any(model.coef_ != 0, axis=0))
+    assert 0 < len(used) < 12
+    assert model.active_features_ == [f"x{j}" for j in used]
+    assert model.get_feature_names_out().tolist() == model.active_features_
+    # The certificate bounds what any other weights can reach: random steps do not get below it.
+    rng = np.random.default_rng(0)
+    for scale in (1e-3, 1e-2, 0.1):
+        other = BoostedClassifier(penalty=penalty, alpha=0.05).fit(X, y)
+        moved = type("Moved", (), {})()
+        moved.coef_ = other.coef_ + scale * rng.normal(size=other.coef_.shape)
+        moved.intercept_, moved.classes_, moved.alpha_, moved.penalty = other.intercept_, other.classes_, 0.05, penalty
+        assert objective(moved, X, y) >= value * (1 - model.duality_gap_)
+
+
+def test_binary_l1_agrees_with_a_smooth_solver(binary):
+    """w = u - v with u, v >= 0 makes the l1 problem smooth for L-BFGS-B."""
+    X, y = binary
+    signs = 2 * y - 1
+
+    def value(z):
+        u, v, b = z[:12], z[12:24], z[24]
+        margin = signs * (X @ (u - v) + b)
+        pull = -signs / (1 + np.exp(margin)) / len(y)
+        gradient = X.T @ pull
+        return (
+            np.logaddexp(0, -margin).mean() + 0.03 * (u + v).sum(),
+            np.concatenate([gradient + 0.03, -gradient + 0.03, [pull.sum()]]),
+        )
+
+    bounds = [(0, None)] * 24 + [(None, None)]
+    best = scipy.optimize.minimize(
+        value, np.zeros(25), jac=True, bounds=bounds, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-10}
+    )
+    model = BoostedClassifier(penalty="l1", alpha=0.03, tol=TIGHT).fit(X, y)
+    assert model.coef_.shape == (1, 12)
+    assert model.objective_ == pytest.approx(best.fun, rel=1e-8)
+    np.testing.assert_allclose(model.coef_[0], best.x[:12] - best.x[12:24], atol=1e-4)
+
+
+def test_auto_alpha_and_alpha_max(multiclass):
+    X, y = multiclass
+    model = BoostedClassifier().fit(X, y)
+    assert model.alpha_ == pytest.approx(0.05 * model.alpha_max_)
+    assert BoostedClassifier(alpha=model.alpha_max_ * 1.001).fit(X, y).active_features_ == []
+    assert BoostedClassifier(alpha=model.alpha_max_ * 0.99, tol=1e-6).fit(X, y).active_features_ != []
+    null = BoostedClassifier(alpha=model.alpha_max_ * 1.001).fit(X, y)
+    frequencies = np.array([(y == c).mean() for c in null.classes_])
+    np.testing.assert_allclose(null.predict_proba(X[:2]), [frequencies, frequencies], rtol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["log", "multinomial"])
+def test_two_classes_either_way(binary, loss):
+    X, y = binary
+    model = BoostedClassifier(loss=loss, penalty="l1", alpha=0.05, tol=1e-8).fit(X, y)
+    assert model.coef_.shape == ((1, 12) if loss == "log" else (2, 12))
+    assert model.predict_proba(X).shape == (len(y), 2)
+    assert model.decision_function(X).shape == ((len(y),) if loss == "log" else (len(y), 2))
+    assert model.score(X, y) == np.mean(model.predict(X) == y) > 0.8
+
+
+def test_an_l1_ratio_of_zero_is_the_group_penalty(multiclass):
+    X, y = multiclass
+    group = BoostedClassifier(penalty="l1/l2", alpha=0.05, tol=TIGHT).fit(X, y)
+    mixed = BoostedClassifier(penalty=SparseGroup(l1_ratio=0.0), alpha=0.05, tol=TIGHT).fit(X, y)
+    both = BoostedClassifier(penalty="l1/l2+l1", alpha=0.05, tol=TIGHT).fit(X, y)
+    np.testing.assert_allclose(mixed.coef_, group.coef_, atol=1e-6)
+    assert np.abs(both.coef_ - group.coef_).max() > 1e-3
+
+
+def test_every_container_gives_the_same_bits(multiclass):
+    X, y = multiclass
+    names = [f"col {j}" for j in range(12)]
+    frame = pd.DataFrame(X, columns=names)
+    reference = BoostedClassifier(alpha=0.05).fit(X, y)
+    inputs = {
+        "fortran": (np.asfortranarray(X), y),
+        "list": (X.tolist(), y.tolist()),
+        "csr_matrix": (sp.csr_matrix(X), y),
+        "csr_array": (sp.csr_array(X), y),
+        "csc_array": (sp.csc_array(X), y),
+        "coo_array": (sp.coo_array(X), y),
+        "pandas": (frame, pd.Series(y)),
+        "categorical": (frame, pd.Series(y, dtype="category")),
+        "arrow": (pa.table({name: X[:, j] for j, name in enumerate(names)}), pa.array(y.tolist())),
+    }
+    for kind, (data, labels) in inputs.items():
+        model = BoostedClassifier(alpha=0.05).fit(data, labels)
+        assert model.coef_.tobytes() == reference.coef_.tobytes(), kind
+        assert model.intercept_.tobytes() == reference.intercept_.tobytes(), kind
+        for method in ("predict_proba", "decision_function"):
+            assert getattr(model, method)(data).tobytes() == getattr(reference, method)(X).tobytes(), kind
+        assert model.predict(data).tolist() == reference.predict(X).tolist(), kind
+        assert model.score(data, labels) == reference.score(X, y), kind
+    named = BoostedClassifier(alpha=0.05).fit(frame, y)
+    assert named.feature_names_in_.tolist() == names
+    assert set(named.active_features_) < set(names)
+
+
+def test_the_label_may_be_a_column_of_the_table(multiclass):
+    X, y = multiclass
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(12)])
+    reference = BoostedClassifier(alpha=0.05).fit(frame, y)
+    whole = frame.assign(kind=y)
+    model = BoostedClassifier(alpha=0.05).fit(whole, "kind")
+    assert model.coef_.tobytes() == reference.coef_.tobytes()
+    assert model.n_features_in_ == 12
+    assert model.score(whole, "kind") == reference.score(frame, y)
+    table = pa.Table.from_pandas(whole)
+    assert BoostedClassifier(alpha=0.05).fit(table, "kind").coef_.tobytes() == reference.coef_.tobytes()
+
+
+LABELS = {
+    "int": np.array([7, -2, 30]),
+    "float": np.array([1.0, 2.0, 4.0]),
+    "text": np.array(["x", "long one", "ü"]),
+    "object": np.array(["x", "y", "z"], dtype=object),
+    "bytes": np.array([b"x", b"y", b"z"]),
+}
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS.keys())
+def test_labels_of_any_type_come_back(multiclass, labels):
+    X, y = multiclass
+    codes = np.searchsorted(["ant", "bee", "cat"], y)
+    model = BoostedClassifier(alpha=0.05).fit(X, labels[codes])
+    assert model.classes_.tolist() == sorted(labels.tolist())
+    predicted = model.predict(X)
+    assert set(predicted.tolist()) <= set(labels.tolist())
+    assert predicted.dtype.kind == labels.dtype.kind
+    assert np.mean(predicted == labels[codes]) > 0.7
+
+
+def test_booleans_are_two_classes(binary):
+    X, y = binary
+    model = BoostedClassifier().fit(X, y == 1)
+    assert model.classes_.tolist() == [False, True]
+    assert model.predict(X).dtype == bool
+
+
+def test_weight_two_is_the_row_twice_and_zero_its_absence(multiclass):
+    X, y = multiclass
+    weight = np.ones(len(y))
+    weight[:20], weight[20:35] = 2, 0
+    repeat = np.repeat(np.arange(len(y)), weight.astype(int))
+    for penalty in ("l1", "l1/l2", "l1/linf"):
+        a = BoostedClassifier(penalty=penalty, alpha=0.03, tol=TIGHT).fit(X, y, weight)
+        b = BoostedClassifier(penalty=penalty, alpha=0.03, tol=TIGHT).fit(X[repeat], y[repeat])
+        np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-6)
+        assert a.objective_ == pytest.approx(b.objective_, rel=1e-9)
+        assert a.objective_ == pytest.approx(objective(a, X, y, weight), rel=1e-10)
+        plain = BoostedClassifier(penalty=penalty, alpha=0.03, tol=TIGHT).fit(X, y)
+        assert np.abs(plain.coef_ - a.coef_).max() > 1e-3
+
+
+def test_tasks_weight_two_is_the_row_twice(tasks):
+    X, Y = tasks
+    weight = np.ones(len(Y))
+    weight[:20], weight[20:35] = 2, 0
+    repeat = np.repeat(np.arange(len(Y)), weight.astype(int))
+    a = MultiTaskBoostedClassifier(alpha=0.03, tol=1e-7).fit(X, Y, weight)
+    b = MultiTaskBoostedClassifier(alpha=0.03, tol=1e-7).fit(X[repeat], Y[repeat])
+    np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-4)
+    assert a.score(X, Y, weight) == pytest.approx(b.score(X[repeat], Y[repeat]))
+
+
+def test_class_weight_is_a_sample_weight(multiclass):
+    X, y = multiclass
+    factors = {"ant": 3.0, "bee": 0.5}
+    weight = np.array([factors.get(label, 1.0) for label in y])
+    a = BoostedClassifier(alpha=0.03, class_weight=factors, tol=TIGHT).fit(X, y)
+    b = BoostedClassifier(alpha=0.03, tol=TIGHT).fit(X, y, weight)
+    np.testing.assert_allclose(a.coef_, b.coef_, atol=1e-7)
+    counts = {label: np.mean(y == label) for label in a.classes_}
+    balanced = BoostedClassifier(alpha=0.03, class_weight="balanced", tol=TIGHT).fit(X, y)
+    by_hand = BoostedClassifier(alpha=0.03, tol=TIGHT).fit(X, y, np.array([1 / (3 * counts[label]) for label in y]))
+    np.testing.assert_allclose(balanced.coef_, by_hand.coef_, atol=1e-6)
+
+
+def test_declared_classes_without_examples_are_kept(multiclass):
+    X, y = multiclass
+    plain = BoostedClassifier(alpha=0.05).fit(X, y)
+    model = BoostedClassifier(alpha=0.05, classes=["ant", "asp", "bee", "cat"]).fit(X, y)
+    assert model.classes_.tolist() == ["ant", "asp", "bee", "cat"]
+    assert model.duality_gap_ <= model.tol
+    assert model.coef_[[0, 2, 3]].tobytes() == plain.coef_.tobytes()
+    assert not model.coef_[1].any()
+    P = model.predict_proba(X)
+    np.testing.assert_allclose(P[:, [0, 2, 3]], plain.predict_proba(X), rtol=1e-12)
+    assert P[:, 1].max() < 1e-250
+    again = BoostedClassifier(alpha=0.05, classes=["ant", "asp", "bee", "cat"], warm_start=True)
+    assert again.fit(X, y).fit(X, y).coef_.shape == (4, 12)
+    with pytest.raises(DataError, match="cat"):
+        BoostedClassifier(classes=["ant", "bee"]).fit(X, y)
+    with pytest.raises(DataError, match="only one class"):
+        BoostedClassifier(classes=["ant", "bee"]).fit(X, np.full(len(y), "ant"))
+
+
+def test_two_of_three_declared_classes_are_multinomial(multiclass):
+    X, y = multiclass
+    keep = y != "bee"
+    declared = BoostedClassifier(alpha=0.05, classes=["ant", "bee", "cat"]).fit(X[keep], y[keep])
+    two = BoostedClassifier(alpha=0.05, loss="multinomial").fit(X[keep], y[keep])
+    assert declared.coef_[[0, 2]].tobytes() == two.coef_.tobytes()
+
+
+def test_a_class_weight_of_zero_is_refused(multiclass):
+    with pytest.raises(UsageError, match="class_weight is 0 for label 'bee'"):
+        BoostedClassifier(class_weight={"bee": 0}).fit(*multiclass)
+
+
+def test_standardize_penalises_by_deviation(multiclass):
+    X, y = multiclass
+    scaled = X * np.geomspace(0.01, 100, 12)
+    a = BoostedClassifier(alpha=0.05, standardize=True, tol=TIGHT).fit(X, y)
+    b = BoostedClassifier(alpha=0.05, standardize=True, tol=TIGHT).fit(scaled, y)
+    np.testing.assert_allclose(b.coef_ * np.geomspace(0.01, 100, 12), a.coef_, atol=1e-5)
+    assert a.active_features_ == b.active_features_
+
+
+def test_missing_labels_leave_their_entries_out(tasks):
+    X, Y = tasks
+    model = MultiTaskBoostedClassifier(penalty="l1/l2", alpha=0.02).fit(X, Y)
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert model.coef_.shape == (3, 12)
+    F = X @ model.coef_.T + model.intercept_
+    seen = ~np.isnan(Y)
+    loss = np.where(seen, np.logaddexp(0, -(2 * np.nan_to_num(Y) - 1) * F), 0).sum() / len(Y)
+    penalty = 0.02 * np.sqrt((model.coef_**2).sum(axis=0)).sum()
+    assert model.objective_ == pytest.approx(loss + penalty, rel=1e-9)
+    np.testing.assert_array_equal(model.predict(X), (F > 0).astype(int))
+    np.testing.assert_allclose(model.predict_proba(X), 1 / (1 + np.exp(-F)), rtol=1e-10)
+    right = ((F > 0) == (Y == 1))[seen].mean()
+    assert model.score(X, Y) == pytest.approx(right)
+    coded = np.where(seen, 2 * np.nan_to_num(Y) - 1, np.nan)
+    signed = MultiTaskBoostedClassifier(penalty="l1/l2", alpha=0.02).fit(X, coded)
+    assert signed.coef_.tobytes() == model.coef_.tobytes()
+
+
+def test_one_task_is_the_binary_problem(binary):
+    X, y = binary
+    one = MultiTaskBoostedClassifier(penalty="l1", alpha=0.05, tol=TIGHT).fit(X, y[:, None])
+    two = BoostedClassifier(penalty="l1", alpha=0.05, tol=TIGHT).fit(X, y)
+    np.testing.assert_allclose(one.coef_, two.coef_, atol=1e-6)
+    assert one.predict(X).shape == (len(y), 1)
+
+
+def test_task_names_come_from_the_table(tasks):
+    X, Y = tasks
+    model = MultiTaskBoostedClassifier(alpha=0.02).fit(X, pd.DataFrame(Y, columns=["left", "up", "far"]))
+    assert model.classes_.tolist() == ["left", "up", "far"]
+    named = MultiTaskBoostedClassifier(alpha=0.02, classes=["a", "b", "c"]).fit(X, Y)
+    assert named.classes_.tolist() == ["a", "b", "c"]
+
+
+def test_a_fit_that_ends_early_warns_with_its_gap(multiclass):
+    X, y = multiclass
+    with pytest.warns(ConvergenceWarning, match=r"gap of \S+.*tol=1e-12"):
+        model = BoostedClassifier(tol=1e-12, max_rounds=4).fit(X, y)
+    assert model.stop_reason_ == "max_rounds"
+    assert model.n_iter_ == 4
+    assert model.duality_gap_ > 1e-12
+
+
+def test_max_active_rows_limits_the_features(multiclass):
+    X, y = multiclass
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = BoostedClassifier(alpha=0.001, max_active_rows=3).fit(X, y)
+    assert len(model.active_features_) == 3
+
+
+def test_penalty_none_has_no_gap(multiclass):
+    X, y = multiclass
+    model = BoostedClassifier(penalty="none").fit(X, y)
+    assert math.isnan(model.duality_gap_)
+    assert model.stop_reason_ == "gradient"
+    assert model.alpha_ == 0
+    assert "no certificate" in repr(model)
+
+
+@pytest.mark.parametrize("update", ["gradboost", "adaboost"])
+def test_every_update_reaches_the_same_optimum(multiclass, update):
+    X, y = multiclass
+    newton = BoostedClassifier(penalty="l1/linf", alpha=0.1, tol=1e-7).fit(X, y)
+    other = BoostedClassifier(penalty="l1/linf", alpha=0.1, tol=1e-4, update=update).fit(X, y)
+    assert other.duality_gap_ <= 1e-4
+    assert other.objective_ == pytest.approx(newton.objective_, rel=1e-4)
+
+
+BAD = {
+    "loss": ["hinge", "multitask", 3],
+    "penalty": ["l3", "l0", None, 2],
+    "alpha": [-1, math.nan, math.inf, "high", None, True, np.array([1.0, 2.0])],
+    "update": ["sgd"],
+    "select": ["best"],
+    "hypotheses": ["products", ["columns"]],
+    "tol": [-1, math.nan, "small", None],
+    "max_rounds": [0, 1.5, None, True],
+    "max_active_rows": [-1, 2.5],
+    "rows_per_round": [0, "many"],
+    "fit_intercept": [None, "yes", 1],
+    "standardize": ["no"],
+    "warm_start": [2],
+    "random_state": [-1, "seed", 2.5],
+    "callbacks": [[3], ["print"]],
+    "class_weight": ["unbalanced", {"emu": 2.0}, {"ant": -1}],
+    "classes": [[], ["ant", "ant", "bee", "cat"]],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name in BAD for value in BAD[name]])
+def test_parameters_without_meaning_are_refused(multiclass, name, value):
+    with pytest.raises(UsageError):
+        BoostedClassifier(**{name: value}).fit(*multiclass)
+
+
+def test_bad_data_is_refused(multiclass, tasks):
+    X, y = multiclass
+    spoiled = X.copy()
+    spoiled[3, 4] = np.nan
+    for data, labels in [
+        (spoiled, y),
+        (X, np.full(len(y), "ant")),
+        (X, y[:-1]),
+        (X[:0], y[:0]),
+        (X[:, 0], y),
+        (X, np.stack([y, y], axis=1)),
+        (X, np.linspace(0, 1, len(y))),
+        (X.astype(str), y),
+    ]:
+        with pytest.raises(ValueError, match=r"."):
+            BoostedClassifier().fit(data, labels)
+    with pytest.raises(ValueError, match="all sample weights are zero"):
+        BoostedClassifier().fit(X, y, np.zeros(len(y)))
+    with pytest.raises(ValueError, match="weight"):
+        BoostedClassifier().fit(X, y, -np.ones(len(y)))
+    X, Y = tasks
+    for labels in (Y[:, 0], Y + 1, Y + 0.5, np.where(np.isnan(Y), -1, Y)):
+        with pytest.raises(DataError):
+            MultiTaskBoostedClassifier().fit(X, labels)
+    with pytest.raises(UsageError, match="class_weight"):
+        MultiTaskBoostedClassifier(class_weight="balanced").fit(X, Y)
+
+
+def test_a_column_of_another_name_is_refused_at_prediction(multiclass):
+    X, y = multiclass
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(12)])
+    model = BoostedClassifier().fit(frame, y)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame.rename(columns={"c3": "other"}))
+    spoiled = frame.copy()
+    spoiled.loc[5, model.active_features_[0]] = np.nan
+    with pytest.raises(DataError, match=model.active_features_[0]):
+        model.predict(spoiled)

@@ -1,0 +1,76 @@
+"""Paths: the grid, warm starts, and agreement with single fits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dboost import BoostedClassifier, MultiTaskBoostedClassifier, UsageError, regularization_path
+
+
+def test_a_path_goes_from_no_feature_to_many(multiclass):
+    X, y = multiclass
+    path = regularization_path(X, y, penalty="l1/l2", n_alphas=8, eps=0.05, tol=1e-6)
+    assert len(path) == 8
+    largest = BoostedClassifier(penalty="l1/l2").fit(X, y).alpha_max_
+    np.testing.assert_allclose(path.alphas, largest * np.geomspace(1, 0.05, 8), rtol=1e-9)
+    assert path.n_active_rows[0] == 0
+    assert path.n_active_rows[-1] > 6
+    assert np.all(np.diff(path.objectives) < 0)
+    assert np.all(path.gaps <= 1e-6)
+    assert path.coefs.shape == (8, 3, 12)
+    assert path.intercepts.shape == (8, 3)
+    assert [record["active_rows"] for record in path.table] == path.n_active_rows.tolist()
+    alphas = list(path.entering.values())
+    assert alphas == sorted(alphas, reverse=True)
+    assert set(path.models[-1].hypotheses.words()) <= set(path.entering)
+    assert "RegularizationPath(8 models)" in repr(path)
+    assert path._repr_html_().startswith("<table>")
+
+
+def test_a_point_of_a_path_is_the_single_fit(multiclass):
+    X, y = multiclass
+    path = regularization_path(X, y, alphas=[0.02, 0.1, 0.05], tol=1e-7)
+    assert path.alphas.tolist() == [0.1, 0.05, 0.02]
+    for index, alpha in enumerate(path.alphas):
+        alone = BoostedClassifier(alpha=alpha, tol=1e-7).fit(X, y)
+        assert path.objectives[index] == pytest.approx(alone.objective_, rel=2e-7)
+        there = path.estimator(index)
+        assert there.alpha == alpha
+        assert there.predict(X).tolist() == alone.predict(X).tolist()
+    together = sum(model.certificate.passes for model in path.models)
+    apart = sum(BoostedClassifier(alpha=a, tol=1e-7).fit(X, y).model_.certificate.passes for a in path.alphas)
+    assert together < apart
+
+
+def test_a_path_of_tasks(tasks):
+    X, Y = tasks
+    template = MultiTaskBoostedClassifier(penalty="l1/l2", tol=1e-5)
+    path = regularization_path(X, Y, estimator=template, n_alphas=4, eps=0.1)
+    assert path.coefs.shape == (4, 3, 12)
+    assert isinstance(path.estimator(-1), MultiTaskBoostedClassifier)
+    assert not hasattr(template, "model_")
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"alphas": []},
+        {"alphas": [-1.0]},
+        {"n_alphas": 0},
+        {"eps": 1.5},
+        {"eps": 0},
+        {"alpha": 0.1},
+        {"warm_start": True},
+        {"checkpoint": "x"},
+        {"penalty": "none"},
+    ],
+)
+def test_paths_without_meaning_are_refused(multiclass, params):
+    with pytest.raises(UsageError):
+        regularization_path(*multiclass, **params)
+
+
+def test_unknown_parameters_are_refused(multiclass):
+    with pytest.raises(TypeError, match="penalti"):
+        regularization_path(*multiclass, penalti="l1")
