@@ -22,6 +22,8 @@ from rich.console import Console as Terminal
 from rich.live import Live
 from rich.table import Table
 
+from dboost.errors import DboostWarning
+
 from .redact import redact, redact_value
 
 # A page is laid out for this width wherever there is no terminal to ask.
@@ -162,6 +164,8 @@ class Console:
                 self.warning(str(message))
 
         with warnings.catch_warnings():
+            # Ours are meant for the person at the terminal; those of libraries follow Python's own filters.
+            warnings.simplefilter("always", DboostWarning)
             warnings.showwarning = show
             yield
 

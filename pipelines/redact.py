@@ -13,7 +13,7 @@ from typing import Any
 MASK = "***"
 
 _SECRET_WORDS = (
-    r"(?:pass(?:word|wd|phrase)?|secret|token|credential|signature|sig|api_?key|access_?key|account_?key|sas)"
+    r"(?:pass(?:word|wd|phrase)?|secret|token|credential|signature|sig|api[_-]?key|access[_-]?key|account[_-]?key|sas)"
 )
 _SECRET_KEY = re.compile(_SECRET_WORDS, re.IGNORECASE)
 # `user:password@` and `token@` both carry a secret; a bare host has no @.

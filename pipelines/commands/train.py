@@ -44,11 +44,8 @@ def run(settings: TrainSettings, console: Console) -> int:
     save(estimator, settings, console)
     model = estimator.model_
     console.page("trained", [pages.facts(pages.model_facts(model))], {"out": settings.out, **pages.map_values(model)})
-    converged = estimator.stop_reason_ in CONVERGED
-    if not converged:
-        console.say(f"stopped before tol: {estimator.stop_reason_}; the model is saved and usable")
     console.say(f"model: {settings.out}   next: dboost inspect {settings.out}")
-    return 0 if converged else NOT_CONVERGED
+    return 0 if estimator.stop_reason_ in CONVERGED else NOT_CONVERGED
 
 
 def fit(settings: ModelSettings, data: Any, client: Any, console: Console, title: str) -> Any:

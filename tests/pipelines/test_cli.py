@@ -1,0 +1,317 @@
+"""The command line: exit codes, one-line errors, and that a refused run changes nothing.
+
+Covers: bad input of every kind, limits, interruption, the commands on a small data set without a cluster, and one run
+on an embedded cluster. Does not cover: the demo (``test_demo``).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dboost.model import read_model
+from pipelines.cli import main
+from tests.pipelines.conftest import CLASSES
+
+ROOT = Path(__file__).resolve().parents[2]
+LOCAL = ["--workers", "0"]
+
+
+def error_line(capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line on stderr."""
+    captured = capsys.readouterr()
+    lines = captured.err.splitlines()
+    assert len(lines) == 1, captured.err
+    assert lines[0].startswith("dboost: error[")
+    assert "Traceback" not in captured.out + captured.err
+    return lines[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "which command?"),
+        (["trian"], "did you mean 'train'?"),
+        (["train", "--alhpa", "1"], "did you mean '--alpha'?"),
+        (["train", "--alpha"], "expected one argument"),
+        (["train", "data", "--alpha", "-1", "--out", "x"], "--alpha: found '-1'"),
+        (["train", "data", "--alpha=nan", "--out", "x"], "--alpha: found 'nan'"),
+        (["train", "data"], "out is missing"),
+        (["train", "--out", "x"], "data is missing"),
+        (["train", "data", "--out", "x", "--penalty", "l1/l3"], "l1/l3"),
+        (["train", "data", "--out", "x", "--loss", "hinge"], "hinge"),
+        (["train", "data", "--out", "x", "--update", "sgd"], "sgd"),
+        (["train", "data", "--out", "x", "--select", "best"], "best"),
+        (["train", "data", "--out", "x", "--penalty", "none", "--alpha", "1"], "none"),
+        (["train", "data", "--out", "x", "--penalty", "l1", "--alpha", "0"], "alpha"),
+        (["evaluate"], "model is missing"),
+        (["inspect"], "model is missing"),
+        (["predict", "model", "data"], "out is missing"),
+        (["prepare", "docs", "--tokenizer", "word", "--out", "x"], "did you mean 'words'?"),
+        (["demo", "--data", "imdb"], "one of installed, arxiv"),
+    ],
+)
+def test_usage_is_refused_before_any_cluster(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # A cluster that is asked for would fail at once: the address answers nobody.
+    monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", "tcp://127.0.0.1:9")
+    assert main(arguments) == 2
+    line = error_line(capsys)
+    assert line.startswith("dboost: error[usage]: ") and said in line
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["train", "--help"]])
+def test_help_is_no_error(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 0
+    assert "dboost" in capsys.readouterr().out
+
+
+def table(**columns: Any) -> pa.Table:
+    """40 rows of two features and a label of three classes, with some columns replaced."""
+    rng = np.random.default_rng(0)
+    default = {"a": rng.normal(size=40), "b": rng.normal(size=40), "y": [i % 3 for i in range(40)]}
+    return pa.table({name: value for name, value in {**default, **columns}.items() if value is not None})
+
+
+def one_file(content: pa.Table) -> Callable[[Path], None]:
+    return lambda folder: pq.write_table(content, folder / "part-0.parquet")
+
+
+def two_files(first: pa.Table, second: pa.Table) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        pq.write_table(first, folder / "part-0.parquet")
+        pq.write_table(second, folder / "part-1.parquet")
+
+    return write
+
+
+def damaged(folder: Path) -> None:
+    pq.write_table(table(), folder / "part-0.parquet")
+    content = (folder / "part-0.parquet").read_bytes()
+    (folder / "part-0.parquet").write_bytes(content[: len(content) // 2])
+
+
+BAD_DATA = {
+    "NaN feature": (one_file(table(a=[1.0] * 39 + [float("nan")])), 3, "'a'"),
+    "infinite feature": (one_file(table(b=[1.0] * 39 + [float("inf")])), 3, "'b'"),
+    "text feature": (one_file(table(a=["word"] * 40)), 3, "'a'"),
+    "one class": (one_file(table(y=[1] * 40)), 3, "class"),
+    "no rows": (one_file(table().slice(0, 0)), 3, "row"),
+    "missing label column": (one_file(table(y=None)), 3, "'y'"),
+    "missing label": (one_file(table(y=[None, *[i % 3 for i in range(39)]])), 3, "'y'"),
+    "mixed types": (two_files(table(), table(a=["1"] * 40)), 3, "'a'"),
+    "missing column": (two_files(table(), table(b=None)), 3, "'b'"),
+    "labels of mixed types": (two_files(table(), table(y=["x", "y"] * 20)), 3, "'y'"),
+    "damaged file": (damaged, 3, "part-0.parquet"),
+    "empty folder": (lambda folder: None, 3, "folder"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_DATA)
+def test_bad_data_is_one_line_and_nothing_is_written(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write, code, said = BAD_DATA[name]
+    folder = tmp_path / "data"
+    folder.mkdir()
+    write(folder)
+    before = sorted(path.name for path in tmp_path.rglob("*"))
+    assert main(["train", str(folder), "--label", "y", "--out", str(tmp_path / "model"), *LOCAL]) == code
+    line = error_line(capsys)
+    assert line.startswith("dboost: error[data]: ") and said in line
+    assert sorted(path.name for path in tmp_path.rglob("*")) == before
+
+
+def test_absent_data_and_models_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    absent = str(tmp_path / "absent")
+    for arguments in (["train", absent, "--label", "y", "--out", absent + "2"], ["inspect", absent]):
+        assert main(arguments) == 3
+        assert absent in error_line(capsys)
+
+
+def test_a_damaged_model_is_refused(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    broken = tmp_path / "model"
+    broken.mkdir()
+    for name in ("model.json", "arrays.safetensors"):
+        (broken / name).write_bytes((trained / name).read_bytes())
+    (broken / "arrays.safetensors").write_bytes(b"\0" * 100)
+    assert main(["inspect", str(broken)]) == 3
+    assert "arrays.safetensors" in error_line(capsys) or "model" in error_line(capsys)
+
+
+@pytest.mark.parametrize("command", ["prepare", "train", "predict", "evaluate", "demo"])
+def test_a_folder_that_exists_is_left_alone(
+    command: str, prepared: Path, trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "mine.txt").write_text("precious")
+    inputs = {
+        "prepare": [str(prepared.parent / "documents.parquet")],
+        "train": [str(prepared)],
+        "predict": [str(trained), str(prepared)],
+        "evaluate": [str(trained), str(prepared)],
+        "demo": [],
+    }
+    for force in ([], ["--force"]):
+        # Force replaces the result of an earlier run, not whatever a mistyped path names.
+        assert main([command, *inputs[command], "--out", str(out), *LOCAL, *force]) == 2
+        assert str(out) in error_line(capsys)
+        assert [path.name for path in tmp_path.rglob("*")] == ["out", "mine.txt"]
+        assert (out / "mine.txt").read_text() == "precious"
+
+
+def test_force_replaces_an_earlier_model(prepared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["train", str(prepared), "--out", str(tmp_path / "model"), *LOCAL]
+    assert main([*arguments, "--penalty", "l1"]) == 0
+    assert main([*arguments, "--penalty", "l1/l2", "--force"]) == 0
+    assert read_model(tmp_path / "model").penalty == "l1/l2"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
+    capsys.readouterr()
+
+
+def test_a_limit_before_tol_is_six_and_the_model_is_there(
+    prepared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "model"
+    arguments = ["train", str(prepared), "--out", str(out), *LOCAL, "--max-rounds", "1", "--tol", "1e-9"]
+    assert main(arguments) == 6
+    captured = capsys.readouterr()
+    assert captured.err.startswith("dboost: warning: ") and "gap" in captured.err
+    assert read_model(out).certificate.stop_reason == "max_rounds"
+
+
+def test_an_absent_scheduler_is_four(prepared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["train", str(prepared), "--out", str(tmp_path / "model"), "--connect-timeout", "0.5"]
+    start = time.monotonic()
+    assert main([*arguments, "--scheduler", "tcp://me:hunter22@127.0.0.1:9"]) == 4
+    assert time.monotonic() - start < 20
+    line = error_line(capsys)
+    assert "127.0.0.1:9" in line and "hunter22" not in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_folder_tells_how_it_was_made(trained: Path) -> None:
+    run = json.loads((trained / "run.json").read_text(encoding="utf-8"))
+    assert run["settings"]["penalty"] == "l1/l2" and run["settings"]["alpha"] == 0.005
+    assert run["versions"]["dboost"] and run["stop_reason"] == "tol"
+
+
+def test_evaluate_reports_every_figure(trained: Path, prepared: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", str(trained), str(prepared), *LOCAL, "--log-format", "json"]) == 0
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    (found,) = [event for event in events if event["event"] == "evaluation"]
+    assert found["examples"] == 100 and found["classes"] == list(CLASSES)
+    confusion = np.array(found["confusion"])
+    assert confusion.shape == (4, 4) and confusion.sum() == 100
+    assert found["error"] == pytest.approx(1 - np.trace(confusion) / 100)
+    assert 0 < found["coverage"] < 1.5 and 0 < found["log_loss"] < np.log(4)
+    model = read_model(trained)
+    assert found["zero_rows"] == pytest.approx(1 - len(model.active) / model.n_features)
+    assert found["zero_entries"] == pytest.approx(1 - np.count_nonzero(model.W) / (4 * model.n_features))
+
+
+def test_evaluate_prints_a_page_and_saves_it(
+    trained: Path, prepared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["evaluate", str(trained), str(prepared), *LOCAL, "--out", str(tmp_path / "judged")]) == 0
+    page = capsys.readouterr().out
+    for word in ("error", "log-loss", "coverage", "zero rows", "zero entries", "Confusion", "dogwood"):
+        assert word in page
+    assert json.loads((tmp_path / "judged" / "evaluation.json").read_text())["examples"] == 100
+
+
+def test_predictions_are_those_of_the_model(trained: Path, prepared: Path, tmp_path: Path) -> None:
+    out = tmp_path / "predictions"
+    arguments = ["predict", str(trained), str(prepared), "--out", str(out), *LOCAL, "--probabilities"]
+    assert main([*arguments, "--log-format", "json"]) == 0
+    found = pq.read_table(out)
+    assert json.loads((out / "_predictions.json").read_text())["rows"] == found.num_rows == 100
+    files = sorted((prepared / "test").glob("*.parquet"))
+    rows = pq.read_table(files[0]) if len(files) == 1 else pa.concat_tables(map(pq.read_table, files))
+    model = read_model(trained)
+    dense = np.zeros((100, model.n_features))
+    for i, (columns, values) in enumerate(zip(rows["indices"].to_pylist(), rows["values"].to_pylist())):
+        dense[i, columns] = values
+    assert found["prediction"].to_pylist() == model.predict(dense).tolist()
+    chances = model.predict_proba(dense)
+    np.testing.assert_array_equal(np.array(found["probabilities"].to_pylist()), chances)
+    np.testing.assert_array_equal(found["probability"].to_numpy(), chances.max(axis=1))
+    assert found["row"].to_pylist()[:3] == [0, 1, 2] and set(found["file"].to_pylist()) == {f.name for f in files}
+
+
+def test_another_vocabulary_is_refused(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from tests.pipelines.conftest import write_documents
+
+    write_documents(tmp_path / "documents.parquet", seed=1)
+    documents = ["prepare", str(tmp_path / "documents.parquet"), "--label", "label", "--split", "split"]
+    assert main([*documents, "--out", str(tmp_path / "other"), *LOCAL, "--max-features", "20"]) == 0
+    capsys.readouterr()
+    for command in (["evaluate"], ["predict", "--out", str(tmp_path / "p")]):
+        assert main([command[0], str(trained), str(tmp_path / "other"), *command[1:], *LOCAL]) == 3
+        error_line(capsys)
+    assert not (tmp_path / "p").exists()
+
+
+def test_a_config_file_describes_a_run(prepared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text(f'data = "{prepared}"\nout = "{tmp_path / "model"}"\npenalty = "l1"\nworkers = 0\n')
+    assert main(["train", "--config", str(file), "--penalty", "l1/linf"]) == 0
+    assert read_model(tmp_path / "model").penalty == "l1/linf"
+    file.write_text("penalti = 3\n")
+    capsys.readouterr()
+    assert main(["train", "--config", str(file)]) == 2
+    assert "did you mean 'penalty'" in error_line(capsys)
+
+
+def test_the_embedded_cluster_gives_the_same_bits(prepared: Path, trained: Path, tmp_path: Path) -> None:
+    out = tmp_path / "model"
+    command = [sys.executable, "-m", "pipelines", "train", str(prepared), "--out", str(out), "--penalty", "l1/l2"]
+    done = subprocess.run(
+        [*command, "--alpha", "0.005", "--workers", "1"], cwd=ROOT, capture_output=True, text=True, timeout=100
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    ours, theirs = read_model(out), read_model(trained)
+    np.testing.assert_array_equal(ours.W, theirs.W)
+    assert ours.certificate.objective == theirs.certificate.objective
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_run_leaves_nothing(number: int, code: int, prepared: Path, tmp_path: Path) -> None:
+    out = tmp_path / "model"
+    # So many rounds at so small a tolerance that the signal arrives long before the end.
+    arguments = ["train", str(prepared), "--out", str(out), "--workers", "0", "--tol", "1e-300", "--penalty", "l1"]
+    arguments += ["--max-rounds", "10000000", "--update", "adaboost", "--alpha", "1e-6", "--log-format", "json"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "pipelines", *arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        for line in process.stdout:
+            if json.loads(line)["event"] == "round":
+                break
+        process.send_signal(number)
+        rest, errors = process.communicate(timeout=30)
+    assert process.returncode == code, errors
+    assert errors.startswith("dboost: error[") and len(errors.splitlines()) == 1, errors
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,119 @@
+"""Settings: keys, types, near misses, and which source wins."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dboost.errors import UsageError
+from pipelines import config
+from pipelines.commands.prepare import PrepareSettings
+from pipelines.commands.train import TrainSettings
+
+
+def write(folder: Path, text: str) -> str:
+    file = folder / "run.toml"
+    file.write_text(text, encoding="utf-8")
+    return str(file)
+
+
+def test_flags_win_over_the_file(tmp_path: Path) -> None:
+    file = write(tmp_path, 'penalty = "l1"\nalpha = 0.5\nmax-rounds = 7\nfeatures = ["a", "b"]\n')
+    settings = config.load(TrainSettings, file, {"alpha": "0.25"})
+    assert (settings.penalty, settings.alpha, settings.max_rounds) == ("l1", 0.25, 7)
+    assert settings.features == ("a", "b")
+    assert config.given(settings, config.ModelSettings) == {"penalty": "l1", "alpha": 0.25, "max_rounds": 7}
+
+
+@pytest.mark.parametrize(("key", "nearest"), [("penality", "penalty"), ("max_round", "max_rounds"), ("Alpha", "alpha")])
+def test_an_unknown_key_names_the_nearest(tmp_path: Path, key: str, nearest: str) -> None:
+    with pytest.raises(UsageError, match=f"unknown key '{key}'; did you mean '{nearest}'") as caught:
+        config.load(TrainSettings, write(tmp_path, f"{key} = 1\n"), {})
+    assert caught.value.file == str(tmp_path / "run.toml")
+
+
+def test_a_far_key_names_nothing(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        config.load(TrainSettings, write(tmp_path, "zzz = 1\n"), {})
+    assert "did you mean" not in str(caught.value)
+
+
+BAD: list[tuple[str, Any, str]] = [
+    ("alpha", -1.0, "a finite number of at least 0"),
+    ("alpha", float("nan"), "a finite number of at least 0"),
+    ("alpha", "nan", "a finite number of at least 0"),
+    ("alpha", "inf", "a finite number of at least 0"),
+    ("alpha", "automatic", '"auto"'),
+    ("alpha", True, "a finite number"),
+    ("tol", 0.0, "above 0"),
+    ("tol", "small", "above 0"),
+    ("max_rounds", 0, "an integer of at least 1"),
+    ("max_rounds", 2.5, "an integer of at least 1"),
+    ("max_rounds", True, "an integer of at least 1"),
+    ("force", "perhaps", "true or false"),
+    ("features", [], "column names"),
+    ("features", ["a", 3], "column names"),
+    ("class_weight", "even", "balanced"),
+    ("class_weight", {"a": -1}, "a finite number of at least 0"),
+    ("penalty", "", "a text that is not empty"),
+    ("log_format", "jsn", "did you mean 'json'"),
+    ("workers", -1, "an integer of at least 0"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "expected"), BAD)
+def test_a_bad_value_is_named_with_what_is_expected(key: str, value: Any, expected: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        config.load(TrainSettings, None, {key: value})
+    message = str(caught.value)
+    assert message.startswith("--" + key.replace("_", "-") + ": found ")
+    assert expected in message
+
+
+GOOD: list[tuple[str, Any, Any]] = [
+    ("alpha", "auto", "auto"),
+    ("alpha", 0, 0.0),
+    ("alpha", "1e-3", 1e-3),
+    ("fit_intercept", "no", False),
+    ("features", "indices,values", ("indices", "values")),
+    ("class_weight", '{"spam": 2}', {"spam": 2.0}),
+    ("class_weight", "balanced", "balanced"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "parsed"), GOOD)
+def test_text_and_typed_values_mean_the_same(key: str, value: Any, parsed: Any) -> None:
+    assert getattr(config.load(TrainSettings, None, {key: value}), key) == parsed
+
+
+@pytest.mark.parametrize(("value", "parsed"), [("5", 5), (5, 5), ("0.5", 0.5), (0.5, 0.5), ("1.0", 1.0), (0, 0)])
+def test_document_counts_and_shares_differ(value: Any, parsed: Any) -> None:
+    found = config.load(PrepareSettings, None, {"min_df": value}).min_df
+    assert found == parsed and type(found) is type(parsed)
+
+
+@pytest.mark.parametrize("value", ["many", "-1", 1.5, True, "nan"])
+def test_document_counts_are_checked(value: Any) -> None:
+    with pytest.raises(UsageError, match="--min-df: found"):
+        config.load(PrepareSettings, None, {"min_df": value})
+
+
+def test_a_file_that_is_no_toml(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not valid TOML"):
+        config.load(TrainSettings, write(tmp_path, "alpha ="), {})
+    with pytest.raises(UsageError, match="no such settings file"):
+        config.load(TrainSettings, str(tmp_path / "absent.toml"), {})
+
+
+def test_what_is_needed_is_named() -> None:
+    with pytest.raises(UsageError, match="out is missing: give --out"):
+        config.needed(TrainSettings(data="x"), "data", "out")
+
+
+@pytest.mark.parametrize("kind", [TrainSettings, PrepareSettings])
+def test_every_key_has_a_parser_and_a_help_text(kind: Any) -> None:
+    for item in dataclasses.fields(kind):
+        assert callable(item.metadata["parse"]) and item.metadata["help"], item.name

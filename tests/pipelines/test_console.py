@@ -1,0 +1,101 @@
+"""Live table, plain lines and JSON lines."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import warnings
+
+import numpy as np
+import pytest
+from rich.text import Text
+
+from dboost.errors import DboostWarning
+from pipelines.console import COLUMNS, Console
+
+RECORD = {
+    "round": 3,
+    "objective": 0.25,
+    "gap": 1e-3,
+    "rows_in": 5,
+    "rows_out": 1,
+    "active_rows": 9,
+    "entries": 20,
+    "passes": 12,
+    "seconds": 0.5,
+    "lower_bound": -math.inf,
+    "step": np.float64(1.0),
+}
+
+
+def run(log_format: str) -> tuple[str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    console = Console(log_format, out=out, err=err)
+    with console.stage("reading"), console.rounds("penalty l1") as show:
+        show(RECORD)
+        show({**RECORD, "round": 4, "gap": math.nan})
+    console.say("a sentence")
+    console.page("result", [Text("for a person")], {"error": 0.5, "worst": math.inf, "counts": np.eye(2)})
+    console.warning("two\nlines")
+    return out.getvalue(), err.getvalue()
+
+
+def test_json_lines_parse_one_by_one() -> None:
+    out, err = run("json")
+    events = [json.loads(line) for line in out.splitlines()]
+    assert [event["event"] for event in events] == [
+        "stage_start", "round", "round", "stage", "message", "result", "warning",
+    ]  # fmt: skip
+    assert events[1]["round"] == 3 and events[1]["lower_bound"] is None
+    assert events[5] == {"event": "result", "error": 0.5, "worst": None, "counts": [[1.0, 0.0], [0.0, 1.0]]}
+    assert err == "dboost: warning: two lines\n"
+
+
+def test_plain_lines_have_one_round_each_and_no_control_codes() -> None:
+    out, _ = run("plain")
+    assert "\x1b" not in out and "\r" not in out
+    lines = out.splitlines()
+    (third,) = [line for line in lines if line.split()[:1] == ["3"]]
+    assert third.split() == ["3", "0.2500000", "1.00e-03", "+5", "-1", "9", "20", "12", "0.50"]
+    (fourth,) = [line for line in lines if line.split()[:1] == ["4"]]
+    assert "unknown" in fourth
+    assert any(line.startswith("reading: ") for line in lines)
+    assert all(line == line.rstrip() and len(line) <= 100 for line in lines)
+
+
+def test_the_live_table_shows_the_rounds() -> None:
+    out, _ = run("table")
+    assert "certified gap" in out and "1.00e-03" in out and "for a person" in out
+
+
+def test_headings_cover_what_a_round_reports() -> None:
+    assert {name for name, *_ in COLUMNS} <= set(RECORD)
+
+
+def test_an_error_is_one_line_and_the_traceback_needs_debug() -> None:
+    for debug in (False, True):
+        err = io.StringIO()
+        try:
+            raise ValueError("first\n  second")
+        except ValueError as error:
+            Console("plain", debug=debug, out=io.StringIO(), err=err).error("data", error)
+        lines = err.getvalue().splitlines()
+        assert lines[0] == "dboost: error[data]: first second"
+        assert ("Traceback (most recent call last):" in lines) is debug
+
+
+def test_warnings_are_lines_and_not_repeated() -> None:
+    err = io.StringIO()
+    console = Console("plain", out=io.StringIO(), err=err)
+    with console.warnings():
+        for _ in range(3):
+            warnings.warn("the gap is 0.1", DboostWarning, stacklevel=1)
+    assert err.getvalue() == "dboost: warning: the gap is 0.1\n"
+
+
+@pytest.mark.parametrize("name", ["stage", "rounds"])
+def test_an_error_inside_goes_through(name: str) -> None:
+    console = Console("plain", out=io.StringIO(), err=io.StringIO())
+    with pytest.raises(KeyboardInterrupt), getattr(console, name)("x"):
+        raise KeyboardInterrupt

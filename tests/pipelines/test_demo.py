@@ -1,0 +1,92 @@
+"""The demo on a few documents: the whole way, and the page it prints and saves."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dboost.errors import UsageError
+from dboost.model import read_model
+from pipelines import demo
+from pipelines.cli import main
+from pipelines.report import Commands, Grid, Heading, Paragraph, to_markdown
+from pipelines.sources import arxiv
+from tests.pipelines.conftest import write_documents
+
+
+@pytest.fixture
+def few_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_documents(tmp_path / "documents.parquet", rows=300)
+    table = pq.read_table(tmp_path / "documents.parquet")
+    table = table.append_column("source", pa.array([f"file-{i}" for i in range(300)]))
+    source = replace(demo.SOURCES["installed"], load=lambda: table, tokenizer="words")
+    monkeypatch.setitem(demo.SOURCES, "installed", source)
+
+
+@pytest.mark.usefixtures("few_documents")
+def test_the_demo_prints_and_saves_one_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "demo"
+    assert main(["demo", "--out", str(out), "--workers", "0"]) == 0
+    page = capsys.readouterr().out
+    assert max(len(line) for line in page.splitlines() if str(tmp_path) not in line) <= 100
+    saved = (out / "report.md").read_text(encoding="utf-8")
+    for word in ("certified gap", "coverage", "features used", "orchard", "Next steps", "Seconds", "l1/linf"):
+        assert word in page and word in saved
+    found = json.loads((out / "demo.json").read_text(encoding="utf-8"))
+    assert [one["penalty"] for one in found["models"]] == ["l1", "l1/l2", "l1/linf"]
+    for one, folder in zip(found["models"], ("l1", "l1-l2", "l1-linf")):
+        assert one["gap"] <= 1e-3 and 0 <= one["error"] < 0.3
+        assert read_model(out / "models" / folder).certificate.gap == one["gap"]
+    # The commands of the page work as they stand.
+    (command,) = [line for line in saved.splitlines() if line.startswith("dboost inspect")]
+    assert main(command.split("#")[0].split()[1:]) == 0
+
+
+@pytest.mark.usefixtures("few_documents")
+def test_a_demo_that_fails_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise UsageError("stop here")
+
+    monkeypatch.setattr(demo, "judge", fail)
+    assert main(["demo", "--out", str(tmp_path / "demo"), "--workers", "0"]) == 2
+    assert "stop here" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["documents.parquet"]
+
+
+def test_markdown_finds_no_markup_in_names() -> None:
+    page = to_markdown(
+        [
+            Heading("A title"),
+            Paragraph("2 * 3 | 4"),
+            Grid(("feature", "map", "n"), [("__init__", "█·=", "1")], left=frozenset({0, 1}), code=frozenset({1})),
+            Commands([("dboost demo", "run it")]),
+        ]
+    )
+    assert page == (
+        "## A title\n\n2 \\* 3 \\| 4\n\n| feature | map | n |\n| --- | --- | ---: |\n"
+        "| \\_\\_init\\_\\_ | `█·=` | 1 |\n\n```\ndboost demo  # run it\n```\n"
+    )
+
+
+def test_arxiv_needs_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DBOOST_DATA_HOME", raising=False)
+    with pytest.raises(UsageError, match="DBOOST_DATA_HOME is not set"):
+        arxiv.load()
+    with pytest.raises(UsageError, match="no such file"):
+        arxiv.load(str(tmp_path))
+
+
+def test_arxiv_titles_have_an_archive_and_a_part(data_home: Path) -> None:
+    table = arxiv.load(str(data_home))
+    assert table.num_rows == 573_800
+    labels = set(table["label"].unique().to_pylist())
+    assert len(labels) == 38 and {"math", "cs", "hep-th"} <= labels
+    share = table["split"].to_pylist().count("test") / table.num_rows
+    assert share == pytest.approx(0.2, abs=0.005)

@@ -1,0 +1,173 @@
+"""Source code as documents: nothing gives a package away, and no file is in both parts."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from dboost.errors import DataError
+from pipelines.sources import installed
+from pipelines.sources.installed import Document, GiveAways, Package, clean, definitions
+
+IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+SOURCE = b'''import os
+
+def top(x):
+    """A function."""
+    return x
+
+class Thing(Base):
+    """A class."""
+
+    size = 3
+
+    def method(self):
+        return self.size
+
+    async def later(self):
+        pass
+
+    after = 4
+'''
+
+
+@pytest.fixture(scope="module")
+def documents() -> list[Document]:
+    return installed.extract(classes=8, per_class=260, at_least=1500)
+
+
+@pytest.fixture(scope="module")
+def chosen() -> list[Package]:
+    return installed.choose(installed.find_packages(), 8, 1500)
+
+
+def test_there_are_enough_documents_of_enough_classes(documents: list[Document]) -> None:
+    counts = Counter(document.label for document in documents)
+    assert len(documents) >= 1500 and len(counts) == 8
+    assert max(counts.values()) <= 325
+    assert not {"dboost", "dboost_pipelines"} & set(counts)
+
+
+def test_no_file_is_in_both_parts(documents: list[Document]) -> None:
+    parts: dict[str, set[str]] = {}
+    for document in documents:
+        parts.setdefault(document.module, set()).add(document.split)
+    assert all(len(found) == 1 for found in parts.values())
+    share = Counter(document.split for document in documents)["test"] / len(documents)
+    assert 0.05 < share < 0.45
+    for label in {document.label for document in documents}:
+        assert {d.split for d in documents if d.label == label} >= {"train"}
+
+
+def test_no_text_is_there_twice(documents: list[Document]) -> None:
+    assert max(Counter(document.text for document in documents).values()) == 1
+
+
+def test_no_identifier_names_a_package(documents: list[Document], chosen: list[Package]) -> None:
+    labels = {document.label for document in documents}
+    assert labels == {package.name for package in chosen}
+    hidden = installed.give_aways(chosen)
+    for document in documents:
+        words = set(IDENTIFIER.findall(document.text))
+        assert not words & hidden.words, document
+        for word in words:
+            flat = word.lower().replace("_", "")
+            assert not any(label.lower().replace("_", "") in flat for label in labels), (document.module, word)
+
+
+def test_the_same_installation_gives_the_same_documents(documents: list[Document], chosen: list[Package]) -> None:
+    # One package again, in this process: neither the pool nor an earlier package may change a document.
+    smallest = min(chosen, key=lambda package: package.definitions)
+    again = installed._read_package(smallest, 260, installed.give_aways(chosen))
+    assert {document for document in documents if document.label == smallest.name} <= set(again)
+    assert documents == sorted(documents, key=lambda d: d.label)
+
+
+def test_definitions_are_functions_methods_and_what_is_left_of_a_class() -> None:
+    found = dict(definitions(SOURCE))
+    assert list(found) == ["top", "Thing.method", "Thing.later", "Thing"]
+    assert found["top"] == 'def top(x):\n    """A function."""\n    return x\n'
+    assert found["Thing.later"] == "    async def later(self):\n        pass\n"
+    assert "size = 3" in found["Thing"] and "after = 4" in found["Thing"]
+    assert "self.size" not in found["Thing"] and "def" not in found["Thing"]
+
+
+@pytest.mark.parametrize("content", [b"def f(:\n", b"\xff\xfe", b"x = '\x00'\n", b"(" * 5000])
+def test_what_does_not_parse_is_left_out(content: bytes) -> None:
+    assert list(definitions(content)) == []
+
+
+HIDDEN = GiveAways(frozenset({"numpy", "rich", "pytest", "pip"}), frozenset({"np", "linalg"}))
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [
+        "numpy",
+        "NumPy",
+        "_numpy_array",
+        "NumpyArray",
+        "isnumpyarray",
+        "np",
+        "linalg",
+        "rich",
+        "Rich",
+        "RichTable",
+        "pip",
+    ],
+)
+def test_identifiers_that_name_a_package_are_removed(gone: str) -> None:
+    assert clean(f"before {gone}(after)", HIDDEN) == "before (after)"
+
+
+@pytest.mark.parametrize("kept", ["array", "num", "npz", "pipe", "pipeline", "linalgebra", "eigen", "x_1"])
+def test_other_identifiers_stay(kept: str) -> None:
+    assert clean(f"before {kept}(after)", HIDDEN) == f"before {kept}(after)"
+
+
+def package(root: Path, name: str, files: dict[str, str]) -> None:
+    for file, text in {"__init__.py": "", **files}.items():
+        path = root / name / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def test_vendored_copies_and_our_own_code_are_no_documents(tmp_path: Path) -> None:
+    code = "def f():\n    return 1\n"
+    package(tmp_path, "alpha", {"a.py": code, "_vendor/beta/b.py": code * 3})
+    package(tmp_path, "dboost", {"a.py": code})
+    (tmp_path / "loose.py").write_text(code)
+    (tmp_path / "no_package").mkdir()
+    (found,) = installed._packages_in(tmp_path)
+    assert found.name == "alpha" and found.definitions == 1 and set(found.files) == {"__init__.py", "a.py"}
+
+
+def test_what_gives_away_is_found_in_names_modules_and_imports(tmp_path: Path) -> None:
+    uses = "import alpha.core as ac\nimport beta\ndef f(): pass\n"
+    package(tmp_path, "alpha", {"core.py": uses, "utils.py": uses, "own.py": uses})
+    package(tmp_path, "beta", {"utils.py": "import alpha as once\ndef f(): pass\n"})
+    hidden = installed.give_aways(installed._packages_in(tmp_path))
+    assert hidden.names >= {"alpha", "beta"}
+    # A module that both have names neither; a short name used in one file only is chance.
+    assert hidden.words >= {"core", "own", "ac"} and not {"utils", "once"} & hidden.words
+
+
+def test_copied_code_has_no_label() -> None:
+    def document(text: str, label: str) -> Document:
+        return Document(text, label, f"{label}/x.py", "f", "train")
+
+    kept = installed.without_duplicates(
+        [document("same", "a"), document("same", "b"), document("twice", "a"), document("twice", "a")]
+    )
+    assert kept == [document("twice", "a")]
+
+
+def test_too_small_an_installation_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installed, "find_packages", lambda: [])
+    with pytest.raises((DataError, ValueError)) as caught:
+        installed.extract()
+    assert "0 documents" in str(caught.value)
