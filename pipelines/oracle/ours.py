@@ -46,6 +46,13 @@ class Ours:
 
 def solve(data: Encoded, penalty: str, alpha: float, intercept: bool, tol: float = 1e-7, **settings: Any) -> Ours:
     """Fit to a certified relative gap `tol`."""
+    return solve_with_trace(data, penalty, alpha, intercept, tol, **settings)[0]
+
+
+def solve_with_trace(
+    data: Encoded, penalty: str, alpha: float, intercept: bool, tol: float = 1e-7, **settings: Any
+) -> tuple[Ours, NDArray[np.float64]]:
+    """Fit, and return the passes, seconds and objective after every step as well, shape (r, 3)."""
     began = time.perf_counter()
     asked = FitSettings(
         loss=data.loss,
@@ -61,4 +68,4 @@ def solve(data: Encoded, penalty: str, alpha: float, intercept: bool, tol: float
     W = np.zeros((data.X.shape[1], found.W.shape[1]))
     W[found.active] = found.W
     seconds = time.perf_counter() - began
-    return Ours(W, found.intercept, found.gap, found.stop_reason, found.passes, seconds)
+    return Ours(W, found.intercept, found.gap, found.stop_reason, found.passes, seconds), found.trace
