@@ -1,0 +1,117 @@
+"""Loops over stored columns against dense numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dboost.compiled import columns
+
+K = 3
+EMPTY_COLUMNS = np.array([2, 11])
+
+
+@pytest.mark.parametrize("candidates", [np.arange(12), np.array([0, 2, 4, 11]), np.zeros(0, np.int64)], ids=len)
+def test_column_gradient(block, rng, candidates):
+    U = rng.normal(size=(40, K))
+    out = np.full((len(candidates), K), np.nan)
+    columns.column_gradient(*block.csc, U, candidates, out)
+    np.testing.assert_allclose(out, block.dense[:, candidates].T @ U, rtol=1e-13, atol=1e-14)
+    assert not out[np.isin(candidates, EMPTY_COLUMNS)].any()
+
+
+def test_a_range_of_columns_has_the_bits_of_the_whole(block, rng):
+    U = rng.normal(size=(40, K))
+    whole = np.empty((12, K))
+    columns.column_gradient(*block.csc, U, np.arange(12), whole)
+    for start in range(12):
+        part = np.empty((12 - start, K))
+        columns.column_gradient(*block.csc, U, np.arange(start, 12), part)
+        assert part.tobytes() == whole[start:].tobytes()
+
+
+def test_column_mu(block, rng):
+    U = rng.normal(size=(40, K))
+    candidates = np.arange(12)
+    plus, minus = np.full((12, K), np.nan), np.full((12, K), np.nan)
+    columns.column_mu(*block.csc, U, candidates, plus, minus)
+    product = block.dense[:, :, None] * U[:, None, :]
+    np.testing.assert_allclose(plus, np.maximum(product, 0).sum(axis=0), rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(minus, np.maximum(-product, 0).sum(axis=0), rtol=1e-13, atol=1e-15)
+
+
+def test_a_tiny_mu_is_not_lost_beside_a_large_one():
+    """The sums are kept apart: mu- to full precision at a ratio of 1e-18 (math notes, section 0.1)."""
+    indptr, rows, values = np.array([0, 2]), np.array([0, 1], np.int32), np.ones(2)
+    U = np.array([[1e9], [-1e-9]])
+    plus, minus = np.empty((1, 1)), np.empty((1, 1))
+    columns.column_mu(indptr, rows, values, U, np.array([0]), plus, minus)
+    assert (plus[0, 0], minus[0, 0]) == (1e9, 1e-9)
+
+
+def test_column_statistics(block):
+    got = np.full((4, 12), np.nan)
+    columns.column_statistics(*block.csc, block.weight, *got)
+    X, s = block.dense, block.weight
+    seen = np.abs(X)[s > 0]
+    wanted = [seen.max(axis=0), s @ X, s @ np.abs(X), s @ X**2]
+    np.testing.assert_allclose(got, wanted, rtol=1e-13, atol=1e-14)
+    assert not got[:, EMPTY_COLUMNS].any()
+
+
+def dense_of(pointer, slots, values, width):
+    out = np.zeros((len(pointer) - 1, width))
+    for i in range(len(out)):
+        for p in range(pointer[i], pointer[i + 1]):
+            out[i, slots[p]] += values[p]
+    return out
+
+
+@pytest.mark.parametrize("active", [np.arange(12), np.array([1, 2, 4, 9]), np.array([2]), np.zeros(0, np.int64)], ids=str)
+def test_cut_transpose_take(block, active):
+    cut = columns.cut_rows(*block.csc, active, 40)
+    assert cut[2].dtype == block.values.dtype
+    np.testing.assert_array_equal(dense_of(*cut, len(active)), block.dense[:, active])
+    for i in range(40):
+        row = cut[1][cut[0][i] : cut[0][i + 1]]
+        assert (np.diff(row) > 0).all()
+    turned = columns.transpose(*cut, len(active))
+    np.testing.assert_array_equal(dense_of(*turned, 40), block.dense[:, active].T)
+    chosen = np.array([3, 5, 6, 39])
+    np.testing.assert_array_equal(dense_of(*columns.take_rows(*cut, chosen), len(active)), block.dense[chosen][:, active])
+    none = columns.take_rows(*cut, np.zeros(0, np.int64))
+    assert none[0].tolist() == [0] and none[1].shape == (0,)
+
+
+def test_an_empty_block(empty_block):
+    cut = columns.cut_rows(*empty_block.csc, np.array([0, 3]), 0)
+    assert cut[0].tolist() == [0]
+    peak, diagonal, gram = np.zeros(3), np.zeros(3), np.zeros((3, 3))
+    columns.template_sums(*cut, empty_block.weight, 1.0, peak, diagonal)
+    columns.gram(*cut, empty_block.weight, 1.0, gram)
+    assert not peak.any() and not diagonal.any() and not gram.any()
+
+
+@pytest.mark.parametrize("extra", [0.0, 1.0])
+def test_template_sums_and_gram(block, extra):
+    active = np.array([0, 2, 4, 7, 9])
+    cut = columns.cut_rows(*block.csc, active, 40)
+    X, s = block.dense[:, active], block.weight
+    if extra:
+        X = np.hstack([X, np.ones((40, 1))])
+    rho = np.abs(X).sum(axis=1)
+    np.testing.assert_allclose(columns.row_lengths(cut[0], cut[2], extra), rho, rtol=1e-14)
+    peak, diagonal = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    columns.template_sums(*cut, s, extra, peak, diagonal)
+    present = (X != 0) & (s > 0)[:, None]
+    np.testing.assert_allclose(peak, (present * rho[:, None]).max(axis=0), rtol=1e-14)
+    np.testing.assert_allclose(diagonal, (s[:, None] * np.abs(X) * rho[:, None]).sum(axis=0), rtol=1e-13)
+    # the two bounds that the sums stand for (math notes, section 2)
+    d = np.random.default_rng(0).normal(size=X.shape[1])
+    assert (s * (X @ d) ** 2).sum() <= (diagonal * d**2).sum() * (1 + 1e-12)
+    a = np.divide(1.0, peak, out=np.zeros_like(peak), where=peak > 0)
+    assert (np.abs(X[s > 0]) @ a).max() <= 1 + 1e-12
+    K = np.zeros((X.shape[1],) * 2)
+    columns.gram(*cut, s, extra, K)
+    np.testing.assert_allclose(np.triu(K), np.triu(X.T @ (s[:, None] * X)), rtol=1e-12, atol=1e-13)
+    assert not np.tril(K, -1).any()

@@ -1,0 +1,169 @@
+"""The losses again, in plain numpy and extended precision, from their formulas (math notes, section 1).
+
+``REFERENCES`` must name every loss of the registry: a new loss is not tested until it is written down here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dboost.compiled import fused
+from dboost.losses import get_loss
+
+WIDE = np.longdouble
+
+
+def softplus(z):
+    """log(1 + e^z) in extended precision."""
+    z = np.asarray(z, WIDE)
+    return np.maximum(z, 0) + np.log1p(np.exp(-np.abs(z)))
+
+
+def entropy(p):
+    """-p log p, 0 at 0."""
+    p = np.asarray(p, WIDE)
+    return np.where(p > 0, -p * np.log(np.where(p > 0, p, 1)), 0)
+
+
+@dataclass(frozen=True)
+class Binary:
+    """Sum over the outputs of softplus(-y f); y = 0 is missing."""
+
+    k: int
+
+    def labels(self, rng, m):
+        y = np.where(rng.random((m, self.k)) < 0.4, 1, -1).astype(np.int8)
+        if self.k > 1:
+            y[rng.random((m, self.k)) < 0.15] = 0
+        return y
+
+    def follow(self, rng, F):
+        """Labels that the margins F favour."""
+        y = np.where(rng.random(F[:, : self.k].shape) < 1 / (1 + np.exp(-F[:, : self.k])), 1, -1).astype(np.int8)
+        if self.k > 1:
+            y[rng.random(y.shape) < 0.1] = 0
+        return y
+
+    def loss(self, y, F):
+        return (np.abs(y) * softplus(-y * WIDE(1) * F)).sum(axis=1)
+
+    def residual(self, y, F):
+        return y * np.exp(-softplus(y * WIDE(1) * F))
+
+    def hessian(self, y, F):
+        h = np.abs(y) * np.exp(-softplus(F) - softplus(-np.asarray(F)))
+        return h[:, :, None] * np.eye(self.k)
+
+    def probability(self, F):
+        return np.exp(-softplus(-np.asarray(F)))
+
+    def dual(self, y, theta):
+        """D_i(Theta) for Theta = -y-signed mass; -inf outside the domain."""
+        al = y * WIDE(1) * theta
+        value = (np.abs(y) * (entropy(al) + entropy(1 - al))).sum(axis=1)
+        return np.where(((al >= 0) & (al <= 1) | (y == 0)).all(axis=1), value, -np.inf)
+
+    def theta(self, y, q):
+        """The dual point of predicted probabilities q."""
+        return np.where(y > 0, 1 - q, np.where(y < 0, -q, 0.0))
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """log sum_r e^(f_r) - f_y."""
+
+    k: int
+
+    def labels(self, rng, m):
+        return rng.integers(0, self.k, m).astype(np.int32)
+
+    def follow(self, rng, F):
+        return (F[:, : self.k] + rng.gumbel(size=F[:, : self.k].shape)).argmax(axis=1).astype(np.int32)
+
+    def onehot(self, y):
+        return np.eye(self.k)[y]
+
+    def _shifted(self, y, F):
+        F = np.asarray(F, WIDE)
+        return F - np.take_along_axis(F, y[:, None].astype(np.int64), axis=1)
+
+    def loss(self, y, F):
+        Z = self._shifted(y, F)
+        top = Z.max(axis=1)
+        rest = np.exp(Z - top[:, None])
+        # exact also where the label's margin is the largest: 1 is taken out of the sum by name
+        others = np.where(self.onehot(y) > 0, 0, rest).sum(axis=1)
+        return np.where(top == 0, np.log1p(others), top + np.log(rest.sum(axis=1)))
+
+    def residual(self, y, F):
+        q = self.probability(F)
+        hot = self.onehot(y) > 0
+        others = np.where(hot, 0, q).sum(axis=1)
+        return np.where(hot, others[:, None], -q)
+
+    def hessian(self, y, F):
+        q = self.probability(F)
+        return q[:, :, None] * np.eye(self.k) - q[:, :, None] * q[:, None, :]
+
+    def probability(self, F):
+        F = np.asarray(F, WIDE)
+        e = np.exp(F - F.max(axis=1, keepdims=True))
+        return e / e.sum(axis=1, keepdims=True)
+
+    def dual(self, y, theta):
+        al = self.onehot(y) - np.asarray(theta, WIDE)
+        inside = (al >= -1e-15).all(axis=1) & (np.abs(al.sum(axis=1) - 1) < 1e-12)
+        return np.where(inside, entropy(np.maximum(al, 0)).sum(axis=1), -np.inf)
+
+    def theta(self, y, q):
+        return self.onehot(y) - q
+
+
+REFERENCES: dict[str, Any] = {"log": Binary(1), "multinomial": Softmax(4), "multitask": Binary(3)}
+
+
+def identity_cut(m):
+    """A cut block whose margins are the rows of W themselves."""
+    return np.arange(m + 1, dtype=np.int64), np.arange(m, dtype=np.int32), np.ones(m)
+
+
+class Rows:
+    """The compiled row functions of a loss, called one example at a time through the fused kernels."""
+
+    def __init__(self, name):
+        self.loss = get_loss(name)
+
+    def _at(self, y, F):
+        F = np.ascontiguousarray(F, float)
+        return *identity_cut(len(F)), F, np.zeros(F.shape[1]), self.loss.target(y)
+
+    def residual(self, y, F, s):
+        """U (m, k)."""
+        return fused.residuals(*self._at(y, F), s, np.zeros(F.shape[1]))[0]
+
+    def residual_loss(self, y, F, s):
+        """The loss of each example as ``residual_row`` returns it, (m,)."""
+        one = np.eye(len(s)) * s
+        return np.array([fused.residuals(*self._at(y, F), e, np.zeros(F.shape[1]))[1] for e in one])
+
+    def value(self, y, F, s):
+        """The loss of each example as ``loss_row`` returns it, (m,)."""
+        out = np.zeros((len(s), 1))
+        for i, weight in enumerate(np.eye(len(s)) * s):
+            args = self._at(y, F)
+            fused.losses_along(*args[:5], args[3], args[4], np.zeros(1), args[5], weight, out[i])
+        return out[:, 0]
+
+    def hessian(self, y, F, s):
+        """(m, k, k)."""
+        h, r = np.empty(F.shape), np.empty(len(s))
+        fused.curvature(*self._at(y, F), s, h, r)
+        return h[:, :, None] * np.eye(F.shape[1]) - r[:, None, None] * h[:, :, None] * h[:, None, :]
+
+    def dual(self, y, F, s, scale, mix, shift, prior):
+        """D_i of each example, (m,)."""
+        one = np.eye(len(s)) * s
+        return np.array([fused.dual_value(*self._at(y, F), e, scale, mix, shift, prior) for e in one])

@@ -1,0 +1,193 @@
+"""Every loss of the registry against its formula in extended precision and against finite differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dboost.errors import UsageError
+from dboost.losses import LOSSES, get_loss
+from tests.losses.references import REFERENCES, Rows
+
+M = 60
+
+
+@pytest.fixture(params=list(LOSSES))
+def name(request):
+    assert set(REFERENCES) == set(LOSSES), "write the new loss down in references.py"
+    return request.param
+
+
+@pytest.fixture
+def case(name):
+    """(row functions, reference, labels, margins, weights): mixed scales, ties and zeros, weights of many sizes."""
+    rng = np.random.default_rng(7)
+    reference = REFERENCES[name]
+    F = rng.normal(size=(M, reference.k)) * 10.0 ** rng.uniform(-2, 1.3, size=(M, 1))
+    F[:4] = 0.0
+    F[4:8] = F[4:8, :1]
+    return Rows(name), reference, reference.labels(rng, M), F, 10.0 ** rng.uniform(-3, 2, M)
+
+
+def extreme_margins(k):
+    """Confident, hopeless, tied and huge margins."""
+    rows = [np.full(k, v) for v in (0.0, 1e4, -1e4, 37.0, -37.0, 710.0, -745.0, 1e-300)]
+    for big in (1.0, 30.0, 700.0, 1e4, 1e8):
+        for r in range(k):
+            rows += [np.eye(k)[r] * big, -np.eye(k)[r] * big]
+    return np.array(rows)
+
+
+def all_labels(name, F):
+    """Every row of F with every label there is."""
+    reference = REFERENCES[name]
+    if get_loss(name).separable:
+        choices = [np.full(reference.k, v, np.int8) for v in (1, -1, 0)]
+        return np.repeat(choices, len(F), axis=0), np.tile(F, (3, 1))
+    y = np.repeat(np.arange(reference.k, dtype=np.int32), len(F))
+    return y, np.tile(F, (reference.k, 1))
+
+
+def test_values_and_residuals_follow_the_formula(case):
+    rows, reference, y, F, s = case
+    np.testing.assert_allclose(rows.value(y, F, s), (s * reference.loss(y, F)).astype(float), rtol=3e-14)
+    np.testing.assert_allclose(rows.residual_loss(y, F, s), rows.value(y, F, s), rtol=1e-15)
+    expected = (s[:, None] * reference.residual(y, F)).astype(float)
+    np.testing.assert_allclose(rows.residual(y, F, s), expected, rtol=3e-14)
+
+
+def test_the_residual_is_minus_the_derivative_of_the_loss(case):
+    rows, reference, y, F, s = case
+    F = np.clip(F, -3, 3)
+    step = 1e-3
+    for r in range(reference.k):
+        e = step * np.eye(reference.k)[r]
+        near = rows.value(y, F + e, s) - rows.value(y, F - e, s)
+        far = rows.value(y, F + 2 * e, s) - rows.value(y, F - 2 * e, s)
+        slope = (8 * near - far) / (12 * step)
+        np.testing.assert_allclose(rows.residual(y, F, s)[:, r], -slope, atol=1e-11 * s.max(), rtol=1e-9)
+
+
+def test_the_hessian_is_the_derivative_of_the_residual(case):
+    rows, reference, y, F, s = case
+    F = np.clip(F, -3, 3)
+    step = 1e-3
+    H = rows.hessian(y, F, s)
+    for r in range(reference.k):
+        e = step * np.eye(reference.k)[r]
+        near = rows.residual(y, F + e, s) - rows.residual(y, F - e, s)
+        far = rows.residual(y, F + 2 * e, s) - rows.residual(y, F - 2 * e, s)
+        slope = (8 * near - far) / (12 * step)
+        np.testing.assert_allclose(H[:, r], -slope, atol=1e-11 * s.max(), rtol=1e-9)
+    np.testing.assert_allclose(H, (s[:, None, None] * reference.hessian(y, F)).astype(float), rtol=1e-12, atol=1e-15)
+
+
+def test_kappa_is_the_largest_curvature(case):
+    rows, reference, y, F, s = case
+    loss = rows.loss
+    ones = np.ones(M)
+    eigenvalues = np.linalg.eigvalsh(rows.hessian(y, F, ones))
+    assert eigenvalues.max() <= loss.kappa * (1 + 1e-12)
+    # and it is reached: two outputs tied, the others far away (one output: at zero)
+    F = np.full((M, reference.k), -40.0)
+    F[:, : min(2, reference.k)] = 0.0
+    assert np.linalg.eigvalsh(rows.hessian(reference.labels(np.random.default_rng(0), M), F, ones)).max() == (
+        pytest.approx(loss.kappa, rel=1e-12)
+    )
+
+
+def test_separable_says_whether_the_hessian_is_diagonal(case):
+    rows, reference, y, F, s = case
+    H = rows.hessian(y, F, s)
+    off = np.abs(H * (1 - np.eye(reference.k))).max()
+    assert bool(off == 0.0) is rows.loss.separable
+
+
+def test_extreme_margins_are_finite_and_accurate(name):
+    rows, reference = Rows(name), REFERENCES[name]
+    y, F = all_labels(name, extreme_margins(reference.k))
+    s = np.ones(len(F))
+    for got, wanted in (
+        (rows.value(y, F, s), reference.loss(y, F)),
+        (rows.residual_loss(y, F, s), reference.loss(y, F)),
+        (rows.residual(y, F, s), reference.residual(y, F)),
+    ):
+        assert np.isfinite(got).all()
+        np.testing.assert_allclose(got, wanted.astype(float), rtol=1e-13, atol=1e-300)
+    H = rows.hessian(y, F, s)
+    assert np.isfinite(H).all()
+    np.testing.assert_allclose(H, reference.hessian(y, F).astype(float), rtol=1e-12, atol=1e-15)
+
+
+def test_a_weight_multiplies_and_zero_is_absent(case):
+    rows, _, y, F, s = case
+    np.testing.assert_allclose(rows.value(y, F, 3.0 * s), 3.0 * rows.value(y, F, s), rtol=1e-15)
+    np.testing.assert_allclose(rows.residual(y, F, 3.0 * s), 3.0 * rows.residual(y, F, s), rtol=2e-15)
+    np.testing.assert_allclose(rows.hessian(y, F, 3.0 * s), 3.0 * rows.hessian(y, F, s), rtol=1e-12, atol=1e-16)
+    none = np.zeros(M)
+    assert not rows.value(y, F, none).any()
+    assert not rows.residual(y, F, none).any()
+    assert not rows.hessian(y, F, none).any()
+
+
+@pytest.mark.parametrize("name", [n for n in LOSSES if LOSSES[n].separable and REFERENCES[n].k > 1])
+def test_missing_labels_contribute_nothing(name):
+    rng = np.random.default_rng(3)
+    rows, reference = Rows(name), REFERENCES[name]
+    y, F, s = reference.labels(rng, M), rng.normal(size=(M, reference.k)), rng.uniform(0.5, 2, M)
+    assert (y == 0).any()
+    other = np.where(y == 0, rng.normal(size=F.shape) * 100, F)
+    for function in (rows.value, rows.residual, rows.hessian):
+        np.testing.assert_array_equal(function(y, F, s), function(y, other, s))
+    assert not rows.residual(y, F, s)[y == 0].any()
+    nothing = np.zeros_like(y)
+    assert not rows.value(nothing, F, s).any()
+
+
+def test_probabilities(case):
+    rows, reference, _, F, _ = case
+    loss = rows.loss
+    np.testing.assert_allclose(loss.probability(F), reference.probability(F).astype(float), rtol=1e-13, atol=1e-300)
+    extreme = loss.probability(extreme_margins(reference.k))
+    assert np.isfinite(extreme).all() and extreme.min() >= 0.0 and extreme.max() <= 1.0
+    if not loss.separable:
+        np.testing.assert_allclose(extreme.sum(axis=1), 1.0, rtol=1e-14)
+
+
+def test_label_mass_and_null_intercept(name):
+    """The intercept makes the weighted residuals sum to zero, which is optimal for a convex loss."""
+    rng = np.random.default_rng(11)
+    rows, reference = Rows(name), REFERENCES[name]
+    loss = rows.loss
+    y, s = reference.labels(rng, 400), rng.uniform(0, 3, 400)
+    s[:20] = 0.0
+    mass, total = loss.label_mass(y, s, reference.k)
+    if loss.separable:
+        np.testing.assert_allclose(mass, [s[y[:, r] > 0].sum() for r in range(reference.k)])
+        np.testing.assert_allclose(total, [s[y[:, r] != 0].sum() for r in range(reference.k)])
+    else:
+        np.testing.assert_allclose(mass, [s[y == r].sum() for r in range(reference.k)])
+        np.testing.assert_allclose(total, s.sum())
+    b = loss.null_intercept(mass, total)
+    U = rows.residual(y, np.tile(b, (400, 1)), s)
+    np.testing.assert_allclose(U.sum(axis=0), 0.0, atol=1e-12 * s.sum())
+    if not loss.separable:
+        assert b.mean() == pytest.approx(0.0, abs=1e-15)
+    # doubling the weights changes the mass, not the intercept
+    np.testing.assert_allclose(loss.null_intercept(2 * mass, 2 * total), b, rtol=1e-14, atol=1e-14)
+
+
+def test_the_null_intercept_stays_finite_with_one_label_only(name):
+    rows, reference = Rows(name), REFERENCES[name]
+    loss = rows.loss
+    for y in (np.ones((9, reference.k), np.int8), -np.ones((9, reference.k), np.int8), np.zeros((9, reference.k), np.int8)):
+        if not loss.separable:
+            y = np.full(9, reference.k - 1, np.int32)
+        b = loss.null_intercept(*loss.label_mass(y, np.ones(9), reference.k))
+        assert np.isfinite(b).all()
+        assert rows.value(y, np.tile(b, (9, 1)), np.ones(9)).sum() <= 9 * 1e-12 * reference.k
+
+
+def test_an_unknown_name_lists_the_known_ones():
+    with pytest.raises(UsageError, match="unknown loss 'hinge'.*" + ", ".join(LOSSES)):
+        get_loss("hinge")
