@@ -55,7 +55,7 @@ def _cut(partition: Partition, memo: Any, active: NDArray[np.int64], token: str)
         cut = columns.cut_rows(partition.indptr, partition.rows, partition.values, active, partition.n_rows)
         return tuple(cut)
 
-    return memo.get("cut", token, build)  # type: ignore[no-any-return]
+    return memo.get("cut", token, build)
 
 
 def _at(partition: Partition, memo: Any, point: Point) -> tuple[Any, ...]:

@@ -265,10 +265,9 @@ def path(
     """
     fitting = Fitting(plan, engine, settings)
     largest = fitting.alpha_max()
-    if alphas is None:
-        alphas = largest * np.geomspace(1.0, eps, n_alphas)
+    chosen = largest * np.geomspace(1.0, eps, n_alphas) if alphas is None else np.asarray(alphas, float)
     results: list[FitResult] = []
-    for alpha in sorted((float(a) for a in alphas), reverse=True):
+    for alpha in sorted(chosen.tolist(), reverse=True):
         check_settings(replace(settings, alpha=alpha))
         result = fitting.fit(alpha, results[-1] if results else None, callback)
         warn_if_open(result, replace(settings, alpha=alpha))

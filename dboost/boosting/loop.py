@@ -86,11 +86,15 @@ class Loop:
         while True:
             state, reason = self.advance(state)
             if callback(dict(state.history[-1]), state):
-                return state, reason or "callback"
-            if reason:
+                reason = reason or "callback"
+            elif not reason and state.round >= self.settings.max_rounds:
+                reason = "max_rounds"
+            if reason == "tol":
                 return state, reason
-            if state.round >= self.settings.max_rounds:
-                return self._final(state), "max_rounds"
+            if reason:
+                # the certificate so far is that of the model the round began with
+                state = self._final(state)
+                return state, "tol" if state.gap <= self.settings.tol else reason
 
     def advance(self, state: FitState) -> tuple[FitState, str]:
         """One round: state in, state out, and the reason to stop if there is one."""

@@ -177,7 +177,7 @@ class NewtonSteps:
         self.memory = replace(
             self.memory,
             slow=self.memory.slow + 1 if sweeps > _MANY_SWEEPS else 0,
-            settled=step.length == 1.0 and changed <= _SETTLED_SHARE * max(1, np.count_nonzero(after)),
+            settled=step.length == 1.0 and changed <= _SETTLED_SHARE * max(1, int(np.count_nonzero(after))),
         )
         return result, step
 

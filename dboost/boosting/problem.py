@@ -257,7 +257,7 @@ class Problem:
     def rows_sums(self, at: Iterate, rows: Rows) -> Sums:
         """G (or mu+ and mu-) of the columns `rows` and of the intercept at a model, and the loss."""
         point = self.point(at.active, at.W, at.intercept)
-        return self._pass(  # type: ignore[no-any-return]
+        return self._pass(
             passes.score, rows, point, self.exponential, True, name="rows"
         )
 
@@ -265,7 +265,7 @@ class Problem:
         """GRID pass: L at (W + t D, b + t d) for every t in `steps`."""
         point = self.point(at.active, at.W, at.intercept)
         sums = self._pass(passes.losses_along, point, D, d, steps, name="grid")
-        return sums.add["loss"]  # type: ignore[no-any-return]
+        return sums.add["loss"]
 
     def curvature_at(self, at: Iterate) -> Callable[[Array, Array], tuple[Array, Array]]:
         """A function (V, v) -> (X_A'H(X_A V + 1 v'), 1'H(...)), one pass a call, the Hessian fixed at the model."""
@@ -293,12 +293,12 @@ class Problem:
         """X_A' diag(s) X_A with the intercept last, symmetric."""
         extra = 1.0 if self.fit_intercept else 0.0
         upper = self._pass(passes.gram, active, self._cut_token(active), extra, name="gram").add["gram"]
-        return upper + np.triu(upper, 1).T  # type: ignore[no-any-return]
+        return upper + np.triu(upper, 1).T
 
     def sample(self, active: Rows, share: float, seed: int) -> list[Any]:
         """Rows of X_A, labels and weights of a random share of the examples, in partition order."""
         sums = self._pass(passes.sample_rows, active, self._cut_token(active), share, seed, name="sample")
-        return sums.parts["rows"]  # type: ignore[no-any-return]
+        return sums.parts["rows"]
 
     # ---- the intercept as one more row -----------------------------------------------------------------------------
 

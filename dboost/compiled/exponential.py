@@ -22,7 +22,7 @@ _ROUND = 6755399441055744.0
 _SMALLEST = -708.0
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _float_bits(typingctx: Any, x: Any) -> Any:
     """Bits of a float64 as int64."""
 
@@ -32,7 +32,7 @@ def _float_bits(typingctx: Any, x: Any) -> Any:
     return types.int64(types.float64), codegen
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _bits_float(typingctx: Any, x: Any) -> Any:
     """Float64 with the given int64 bits."""
 

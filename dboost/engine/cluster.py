@@ -56,7 +56,7 @@ class EmbeddedCluster(LocalCluster):
         self._settings = ExitStack()
         self._settings.enter_context(dask.config.set({"distributed.deploy.lost-worker-timeout": LOST_WORKER_TIMEOUT}))
         try:
-            super().__init__(**options)  # type: ignore[no-untyped-call]
+            super().__init__(**options)
         except BaseException:
             self._settings.close()
             raise

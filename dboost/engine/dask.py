@@ -363,7 +363,7 @@ class DaskEngine:
 
     def _hold(self, value: Any, name: str, address: str | None, copies: int, limit: int) -> Any:
         """Return `value`, or a future of it when its copies in the tasks would be large."""
-        size = len(pickle.dumps(value))  # type: ignore[no-untyped-call]
+        size = len(pickle.dumps(value))
         if size * copies <= limit:
             self.bytes_moved += size * copies
             return value
@@ -384,7 +384,7 @@ class DaskEngine:
     def _release(self, futures: Sequence[Any]) -> None:
         for future in futures:
             if isinstance(future, Future):
-                future.release()  # type: ignore[no-untyped-call]
+                future.release()
 
     def _forget_kept(self) -> None:
         self._release([value for _, value in self._kept.values()])

@@ -41,24 +41,27 @@ def dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, 
 
 
 class Loss(Protocol):
-    """A loss of the registry.
+    """A loss of the registry."""
 
-    Attributes
-    ----------
-    name : str
-        Its public name.
-    kappa : float
-        Largest curvature per example (math notes, section 1); the quadratic bound's constant.
-    template_constant : float
-        The constant c of the exponential template bound (math notes, eq. 3).
-    separable : bool
-        Whether the Hessian of an example is diagonal over the outputs.
-    """
+    @property
+    def name(self) -> str:
+        """Its public name."""
+        ...
 
-    name: str
-    kappa: float
-    template_constant: float
-    separable: bool
+    @property
+    def kappa(self) -> float:
+        """Largest curvature per example, the quadratic bound's constant (math notes, section 1)."""
+        ...
+
+    @property
+    def template_constant(self) -> float:
+        """The constant c of the exponential template bound (math notes, eq. 3)."""
+        ...
+
+    @property
+    def separable(self) -> bool:
+        """Whether the Hessian of an example is diagonal over the outputs."""
+        ...
 
     def target(self, y: NDArray[Any]) -> Any:
         """Wrap the encoded labels of a block for the compiled functions."""

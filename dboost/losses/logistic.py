@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-
 from numba.extending import overload
 from numpy.typing import NDArray
 
@@ -32,11 +31,11 @@ def _is_logistic(target: Any) -> bool:
 
 
 @overload(residual_row, inline="never")
-def _residual_row(target, i, f, s, u):
+def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
     if not _is_logistic(target):
         return None
 
-    def logistic(target, i, f, s, u):
+    def logistic(target: Any, i: int, f: Array, s: float, u: Array) -> float:
         loss = 0.0
         for r in range(f.shape[0]):
             y = np.float64(target.sign[i, r])
@@ -51,11 +50,11 @@ def _residual_row(target, i, f, s, u):
 
 
 @overload(loss_row, inline="never")
-def _loss_row(target, i, f, s):
+def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
     if not _is_logistic(target):
         return None
 
-    def logistic(target, i, f, s):
+    def logistic(target: Any, i: int, f: Array, s: float) -> float:
         loss = 0.0
         for r in range(f.shape[0]):
             y = np.float64(target.sign[i, r])
@@ -67,11 +66,11 @@ def _loss_row(target, i, f, s):
 
 
 @overload(curvature_row, inline="never")
-def _curvature_row(target, i, f, s, h):
+def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
     if not _is_logistic(target):
         return None
 
-    def logistic(target, i, f, s, h):
+    def logistic(target: Any, i: int, f: Array, s: float, h: Array) -> float:
         for r in range(f.shape[0]):
             e = exp_nonpositive(-abs(f[r]))
             h[r] = s * abs(np.float64(target.sign[i, r])) * e / ((1.0 + e) * (1.0 + e))
@@ -81,11 +80,13 @@ def _curvature_row(target, i, f, s, h):
 
 
 @overload(dual_row, inline="never")
-def _dual_row(target, i, f, s, scale, mix, shift, prior):
+def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> Any:
     if not _is_logistic(target):
         return None
 
-    def logistic(target, i, f, s, scale, mix, shift, prior):
+    def logistic(
+        target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array
+    ) -> float:
         value = 0.0
         for r in range(f.shape[0]):
             y = target.sign[i, r]

@@ -28,7 +28,7 @@ def _is_multinomial(target: Any) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _largest(f):
+def _largest(f: Array) -> float:
     # Four running maxima: one alone is bound by the latency of the comparison.
     k = f.shape[0]
     a = f[0]
@@ -47,7 +47,7 @@ def _largest(f):
 
 
 @njit(nogil=True, cache=True)
-def _total(f):
+def _total(f: Array) -> float:
     k = f.shape[0]
     a = 0.0
     b = 0.0
@@ -65,7 +65,7 @@ def _total(f):
 
 
 @njit(nogil=True, cache=True)
-def _exponentials(f, y):
+def _exponentials(f: Array, y: int) -> tuple[float, float, float, float]:
     """Overwrite f by exp(f - max), entry y by 0; return (own, others, max, f_y): own = exp(f_y - max)."""
     top = _largest(f)
     mine = f[y]
@@ -77,7 +77,7 @@ def _exponentials(f, y):
 
 
 @njit(nogil=True, cache=True)
-def _log_loss(own, others, top, mine):
+def _log_loss(own: float, others: float, top: float, mine: float) -> float:
     # log1p keeps the loss of a confident, correct example to full precision
     if mine == top:
         return math.log1p(others)
@@ -85,11 +85,11 @@ def _log_loss(own, others, top, mine):
 
 
 @overload(residual_row, inline="never")
-def _residual_row(target, i, f, s, u):
+def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
     if not _is_multinomial(target):
         return None
 
-    def multinomial(target, i, f, s, u):
+    def multinomial(target: Any, i: int, f: Array, s: float, u: Array) -> float:
         y = target.code[i]
         own, others, top, mine = _exponentials(f, y)
         t = s / (own + others)
@@ -103,11 +103,11 @@ def _residual_row(target, i, f, s, u):
 
 
 @overload(loss_row, inline="never")
-def _loss_row(target, i, f, s):
+def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
     if not _is_multinomial(target):
         return None
 
-    def multinomial(target, i, f, s):
+    def multinomial(target: Any, i: int, f: Array, s: float) -> float:
         own, others, top, mine = _exponentials(f, target.code[i])
         return s * _log_loss(own, others, top, mine)
 
@@ -115,11 +115,11 @@ def _loss_row(target, i, f, s):
 
 
 @overload(curvature_row, inline="never")
-def _curvature_row(target, i, f, s, h):
+def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
     if not _is_multinomial(target):
         return None
 
-    def multinomial(target, i, f, s, h):
+    def multinomial(target: Any, i: int, f: Array, s: float, h: Array) -> float:
         top = _largest(f)
         for r in range(f.shape[0]):
             f[r] = exp_nonpositive(f[r] - top)
@@ -132,11 +132,13 @@ def _curvature_row(target, i, f, s, h):
 
 
 @overload(dual_row, inline="never")
-def _dual_row(target, i, f, s, scale, mix, shift, prior):
+def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> Any:
     if not _is_multinomial(target):
         return None
 
-    def multinomial(target, i, f, s, scale, mix, shift, prior):
+    def multinomial(
+        target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array
+    ) -> float:
         y = target.code[i]
         top = _largest(f)
         for r in range(f.shape[0]):
@@ -170,7 +172,7 @@ class Multinomial:
 
     def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
         """Weighted class counts, and the total weight repeated k times."""
-        counts = np.bincount(y, weights=weight, minlength=k)
+        counts = np.bincount(y, weights=weight, minlength=k).astype(np.float64)
         return counts, np.full(k, weight.sum())
 
     def null_intercept(self, mass: Array, total: Array) -> Array:
@@ -178,9 +180,9 @@ class Multinomial:
         with np.errstate(divide="ignore"):
             logs = np.log(mass) - np.log(total)
         logs = np.maximum(logs, -_SATURATED)
-        return logs - logs.mean()
+        return np.asarray(logs - logs.mean())
 
     def probability(self, margins: Array) -> Array:
         """softmax over the classes, shape (m, k)."""
         e = np.exp(margins - margins.max(axis=1, keepdims=True))
-        return e / e.sum(axis=1, keepdims=True)
+        return np.asarray(e / e.sum(axis=1, keepdims=True))
