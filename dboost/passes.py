@@ -138,7 +138,9 @@ def hessian_product(partition: Partition, memo: Any, point: Point, V: Array, v: 
     return Sums(add={"out": out, "bias": total})
 
 
-def dual_value(partition: Partition, memo: Any, point: Point, scale: Array, mix: Array, shift: Array, prior: Array) -> Sums:
+def dual_value(
+    partition: Partition, memo: Any, point: Point, scale: Array, mix: Array, shift: Array, prior: Array
+) -> Sums:
     """DUAL pass: the exact dual objective at a feasible point near U (math notes, section 6)."""
     return Sums(add={"dual": fused.dual_value(*_at(partition, memo, point), scale, mix, shift, prior)})
 

@@ -326,6 +326,8 @@ class Problem:
         return at.loss + self.penalty_value(at.active, at.W, lam)
 
 
-def _score_shard(partition: Any, memo: Any, shard: tuple[int, int], candidates: Rows | None, point: Point, mu: bool) -> Sums:
+def _score_shard(
+    partition: Any, memo: Any, shard: tuple[int, int], candidates: Rows | None, point: Point, mu: bool
+) -> Sums:
     columns = np.arange(*shard) if candidates is None else candidates[shard[0] : shard[1]]
     return passes.score(partition, memo, columns, point, mu, shard[0] == 0)

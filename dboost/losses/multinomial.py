@@ -43,7 +43,7 @@ def _largest(f: Array) -> float:
         d = max(d, f[r + 3])
     for r in range(stop, k):
         a = max(a, f[r])
-    return max(max(a, b), max(c, d))
+    return float(max(max(a, b), max(c, d)))
 
 
 @njit(nogil=True, cache=True)
@@ -81,7 +81,7 @@ def _log_loss(own: float, others: float, top: float, mine: float) -> float:
     # log1p keeps the loss of a confident, correct example to full precision
     if mine == top:
         return math.log1p(others)
-    return math.log(own + others) + top - mine
+    return float(math.log(own + others) + top - mine)
 
 
 @overload(residual_row, inline="never")
