@@ -37,9 +37,8 @@ def connect(settings: ClusterSettings, console: Console) -> Iterator[Any]:
             client = opened.enter_context(
                 _remote(address, settings.connect_timeout) if address else _embedded(settings)
             )
-        info = client.scheduler_info()["workers"].values()
-        threads = sum(worker["nthreads"] for worker in info)
-        console.say(f"{len(info)} workers, {threads} threads; {address or 'in this machine'}")
+        threads = client.nthreads()
+        console.say(f"{len(threads)} workers, {sum(threads.values())} threads; {address or 'in this machine'}")
         yield client
 
 
@@ -81,21 +80,3 @@ def engine_on(client: Any) -> Any:
     from dboost.engine.dask import DaskEngine
 
     return DaskEngine(client)
-
-
-@contextlib.contextmanager
-def _remote(address: str, timeout: float) -> Iterator[Any]:
-    from distributed import Client
-
-    try:
-        client = Client(address, timeout=timeout, set_as_default=False)
-    except (OSError, TimeoutError, ValueError) as error:
-        raise ClusterError(
-            f"no Dask scheduler answers at {address} within {timeout:g} s ({type(error).__name__})",
-            hint="check the address and that the scheduler runs, or leave out --scheduler",
-        ) from error
-    try:
-        yield client
-    finally:
-        # The cluster is somebody else's: only our connection is closed.
-        client.close(timeout=5)

@@ -145,7 +145,7 @@ def sparsity_map(model: Model, top: int, blocks: tuple[str, ...] = BLOCKS) -> li
     table.add_column("for", overflow="fold")
     table.add_column("against", overflow="fold")
     for j in order.tolist():
-        row = [Text(words[j]), f"{strength(W[j : j + 1])[0]:.3g}", f"{np.count_nonzero(W[j])}"]
+        row: list[Any] = [Text(words[j]), f"{strength(W[j : j + 1])[0]:.3g}", f"{np.count_nonzero(W[j])}"]
         row += [map_row(W[j], blocks)] if drawn else []
         table.add_row(*row, Text(named(labels, W[j], +1, 2)), Text(named(labels, W[j], -1, 1)))
     parts: list[Any] = [titled(title, table)]

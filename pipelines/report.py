@@ -53,7 +53,7 @@ class Grid:
     Parameters
     ----------
     headings : tuple of str
-    rows : list of tuples of str
+    rows : sequence of tuples of str
     left : frozenset of int
         Columns that are aligned to the left; numbers are aligned to the right.
     widest : dict of int to int
@@ -63,7 +63,7 @@ class Grid:
     """
 
     headings: tuple[str, ...]
-    rows: list[tuple[str, ...]]
+    rows: Sequence[tuple[str, ...]]
     left: frozenset[int] = frozenset({0})
     widest: dict[int, int] = field(default_factory=dict)
     code: frozenset[int] = frozenset()

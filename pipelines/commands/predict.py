@@ -84,7 +84,7 @@ def tables(model: Model, blocks: Iterable[Any], every: bool, client: Any) -> Ite
             yield label_block(block, model, every)
         return
     held = client.submit(_same, model, pure=False, key=None)
-    ahead = AHEAD * max(1, len(client.scheduler_info()["workers"]))
+    ahead = AHEAD * max(1, len(client.nthreads()))
     under_way: deque[Any] = deque()
     for block in blocks:
         under_way.append(client.submit(label_block, block, held, every, pure=False, retries=2))
