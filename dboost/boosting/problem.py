@@ -25,6 +25,8 @@ Rows = NDArray[np.int64]
 
 # A shard of columns holds about this many bytes of sums; more would not fit next to the data on a worker.
 _SHARD_BYTES = 64_000_000
+# Sums this small go to the driver whole: reducing them on a worker costs more in turns through a scheduler.
+_DRIVER_BYTES = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -211,7 +213,8 @@ class Problem:
         """
         point = self.point(at.active, at.W, at.intercept)
         count = self.n if candidates is None else candidates.shape[0]
-        step = max(1, _SHARD_BYTES // (8 * self.k * (2 if self.exponential else 1)))
+        row_bytes = 8 * self.k * (2 if self.exponential else 1)
+        step = max(1, _SHARD_BYTES // row_bytes)
         shards = [(s, min(s + step, count)) for s in range(0, count, step)] or [(0, 0)]
 
         def finish_args(shard: tuple[int, int]) -> tuple[Any, ...]:
@@ -219,16 +222,20 @@ class Problem:
             scale = self._curvature(columns)
             return columns, at.active, lam[columns], scale, self.penalty, self.exponential, take
 
-        summaries: list[ShardSummary] = self._pass(
-            _score_shard,
-            candidates,
-            point,
-            self.exponential,
-            name="score",
-            shards=shards,
-            finish=summarise_shard,
-            finish_args=finish_args,
-        )
+        if count * row_bytes <= _DRIVER_BYTES:
+            total = self._pass(_score_shard, shards[0], candidates, point, self.exponential, name="score")
+            summaries = [summarise_shard(total, shards[0], *finish_args(shards[0]))]
+        else:
+            summaries = self._pass(
+                _score_shard,
+                candidates,
+                point,
+                self.exponential,
+                name="score",
+                shards=shards,
+                finish=summarise_shard,
+                finish_args=finish_args,
+            )
         first = summaries[0]
         G = np.concatenate([s.active_G for s in summaries])
         scores = np.concatenate([s.best_scores for s in summaries])

@@ -7,6 +7,7 @@
 ``bundle``    the work of one process in one pass
 ``local``     ``LocalEngine``: threads
 ``dask``      ``DaskEngine``: one plain, retryable task per worker and pass
+``assignment``, ``submission``  which worker gets which part of the tree; how tasks are handed over
 ``tasks``     the functions that run on Dask workers
 ``watchdog``  waiting for tasks without ever waiting for ever
 ``versions``  the comparison of package versions between client, scheduler and workers

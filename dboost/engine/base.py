@@ -74,11 +74,13 @@ class Engine(Protocol):
         ``"driver"`` and ``"wait"``: time spent by the driver itself and waiting for workers.
     """
 
-    bytes_moved: int
     seconds: dict[str, float]
 
     @property
     def n_workers(self) -> int: ...
+
+    @property
+    def bytes_moved(self) -> int: ...
 
     def set_plan(self, items: Sequence[Any], rows: Sequence[int], run_id: str) -> None:
         """Name the partitions that `map_reduce` sums over."""

@@ -1,7 +1,8 @@
 """The engine that runs on a Dask cluster.
 
 Covers: ``DaskEngine``: which tasks a pass consists of, and that nothing of it is left behind.
-Does not cover: what a task does (``tasks``), how it is waited for (``watchdog``), who gets it (``assignment``).
+Does not cover: what a task does (``tasks``), how it is submitted (``submission``), waited for
+(``watchdog``), and who gets it (``assignment``).
 
 A pass is one task per worker over a bundle of neighbouring partitions, and nothing else when the sum is not sharded.
 The driver merges what comes back along the tree. With shards the bundles' sums stay where they are; a small task picks
@@ -21,30 +22,20 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
-import dask.config
 from distributed import Client, Future
-from distributed.protocol import pickle
 
-from dboost.engine import tasks, versions
+from dboost.engine import submission, tasks, versions
 from dboost.engine.assignment import Bundle, assign, keep_order
 from dboost.engine.base import EnginePlan, Finish, FinishArgs, Leaf, finishing_args
 from dboost.engine.bundle import combine_sums
 from dboost.engine.memo import nbytes_of
+from dboost.engine.submission import NAMES_SHOWN, Submission, names, release
 from dboost.engine.tree import Node
 from dboost.engine.watchdog import Limits, Watchdog
 from dboost.errors import ClusterError, UsageError
 from dboost.partition import Partition, Sums
 
-HOLD_BYTES = 4 * 2**20
-"""Arguments that would put more than this into the tasks of a pass travel once, as the result of a task.
-
-That costs another turn through the scheduler, about 15 ms, which copies inside the tasks undercut up to this size."""
-
-PLAN_HOLD_BYTES = 64 * 1024
-"""The same for descriptions of partitions, which would be sent again in every pass."""
-
 WORKERS_MAX_AGE = 1.0
-NAMES_SHOWN = 5
 
 
 class DaskEngine:
@@ -99,13 +90,13 @@ class DaskEngine:
                 hint="open Client(address) without asynchronous=True, or call fit in a thread of its own",
             )
         self.client: Any = client
-        self.bytes_moved = 0
+        self._bytes_received = 0
         self.seconds = {"driver": 0.0, "wait": 0.0}
-        self._retries = retries
         self._version_timeout = version_timeout
         self._memo_bytes = memo_bytes
         self._watchdog = Watchdog(client, Limits(no_worker_timeout, silent_timeout, stall_timeout))
         self._token = uuid.uuid4().hex[:8]
+        self._tasks = Submission(client, self._token, retries)
         self._passes = 0
         self._runs: set[str] = set()
         self._plan: EnginePlan | None = None
@@ -126,6 +117,11 @@ class DaskEngine:
         """Number of running workers, at most a second ago."""
         self._refresh()
         return len(self._threads)
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes sent to and received from workers, without what workers send each other."""
+        return self._tasks.bytes_sent + self._bytes_received
 
     def set_plan(self, items: Sequence[Any], rows: Sequence[int], run_id: str) -> None:
         """Name the partitions that `map_reduce` sums over: blocks, descriptions, or futures of blocks.
@@ -166,7 +162,7 @@ class DaskEngine:
             self._bundles = assign(self._plan.rows, [(a, self._threads[a]) for a in self._order])
             places = {(bundle.lo, bundle.hi) for bundle in self._bundles}
             for place in [p for p in self._kept if isinstance(p, tuple) and p not in places]:
-                self._release([self._kept.pop(place)[1]])
+                release([self._kept.pop(place)[1]])
         return self._plan, self._bundles
 
     def _items(self, plan: EnginePlan, bundle: Bundle) -> Any:
@@ -176,7 +172,10 @@ class DaskEngine:
             return [self._home(i, items[i - bundle.lo], bundle.address) for i in range(bundle.lo, bundle.hi)]
         place = (bundle.lo, bundle.hi)
         if place not in self._kept:
-            self._kept[place] = ("", self._hold(list(items), "plan", bundle.address, 1, PLAN_HOLD_BYTES))
+            self._kept[place] = (
+                "",
+                self._tasks.argument(list(items), "plan", bundle.address, limit=submission.PLAN_HOLD_BYTES),
+            )
         return self._kept[place][1]
 
     def _home(self, i: int, item: Any, address: str) -> Any:
@@ -188,12 +187,12 @@ class DaskEngine:
         if not isinstance(item, Future | Partition):
             return item
         if i not in self._kept or self._kept[i][0] != address:
-            key = f"dboost-home-{self._token}-{uuid.uuid4().hex[:12]}"
-            self._homes[key] = f"partition {getattr(item, 'key', i)}"
-            self._release([self._kept.pop(i, ("", None))[1]])
-            self._kept[i] = (address, self._submit_quietly(item, key, address))
+            release([self._kept.pop(i, ("", None))[1]])
+            home = self._tasks.hold(item, "home", address)
+            self._kept[i] = (address, home)
+            self._homes[str(home.key)] = f"partition {getattr(item, 'key', i)}"
             if isinstance(item, Partition):
-                self.bytes_moved += item.nbytes
+                self._tasks.bytes_sent += item.nbytes
         return self._kept[i][1]
 
     # -- passes ------------------------------------------------------------------------------------------------------
@@ -211,14 +210,14 @@ class DaskEngine:
         futures: list[Future[Any]] = []
         held: Any = None
         try:
-            held = self._hold(args, name, None, len(runs), HOLD_BYTES)
+            held = self._tasks.argument(args, name, None, len(runs))
             for run in runs:
                 key = self._key("map", name, len(futures))
-                described[key] = _names(run)
-                futures.append(self._submit(tasks.map_task, key, fn, run, held, key=key))
+                described[key] = names(run)
+                futures.append(self._tasks.submit(tasks.map_task, key, fn, run, held, key=key))
             chunks = self._wait(futures, futures, name, described, start, beside=True)
         finally:
-            self._release([*futures, held])
+            release([*futures, held])
         return [value for chunk in chunks for value in chunk]
 
     def map_reduce(
@@ -238,10 +237,10 @@ class DaskEngine:
         futures: list[Any] = []
         held: Any = None
         try:
-            held = self._hold(args, name, None, len(bundles), HOLD_BYTES)
+            held = self._tasks.argument(args, name, None, len(bundles))
             for bundle in bundles:
                 key = self._key("", name, len(futures))
-                described[key] = _names(plan.items[bundle.lo : bundle.hi])
+                described[key] = names(plan.items[bundle.lo : bundle.hi])
                 nodes = [(lo - bundle.lo, hi - bundle.lo) for lo, hi in bundle.nodes]
                 task_args = (
                     key,
@@ -254,7 +253,7 @@ class DaskEngine:
                     None if shards is None else list(shards),
                     self._memo_bytes,
                 )
-                futures.append(self._submit(tasks.bundle_task, *task_args, key=key, address=bundle.address))
+                futures.append(self._tasks.submit(tasks.bundle_task, *task_args, key=key, address=bundle.address))
             nodes = [node for bundle in bundles for node in bundle.nodes]
             if shards is None:
                 parts = self._wait(futures, futures, name, described, start)
@@ -264,7 +263,7 @@ class DaskEngine:
             described |= {str(future.key): f"the sum of shard {i}" for i, future in enumerate(wanted)}
             return self._wait(wanted, futures, name, described, start)
         finally:
-            self._release([*futures, held])
+            release([*futures, held])
 
     def _reductions(
         self,
@@ -279,7 +278,7 @@ class DaskEngine:
         """Submit one reduction per shard; every new task is added to `futures`."""
         sums = list(futures)
         extras = [finishing_args(finish_args, shard) for shard in shards]
-        self.bytes_moved += nbytes_of(extras)
+        self._tasks.bytes_sent += nbytes_of(extras)
         pairs = [(future, s) for s in range(len(shards)) for future in sums]
         picks = self.client.map(
             tasks.pick,
@@ -287,7 +286,7 @@ class DaskEngine:
             [s for _, s in pairs],
             key=[self._key("pick", name, i) for i in range(len(pairs))],
             pure=False,
-            retries=self._retries,
+            retries=self._tasks.retries,
         )
         futures.extend(picks)
         wanted: list[Future[Any]] = self.client.map(
@@ -297,7 +296,7 @@ class DaskEngine:
             extras,
             key=[self._key("reduce", name, i) for i in range(len(shards))],
             pure=False,
-            retries=self._retries,
+            retries=self._tasks.retries,
             rows=plan.rows,
             nodes=nodes,
             finish=finish,
@@ -339,7 +338,7 @@ class DaskEngine:
             raise
         finally:
             self.seconds["wait"] += time.perf_counter() - before
-        self.bytes_moved += sum(nbytes_of(result) for result in results)
+        self._bytes_received += sum(nbytes_of(result) for result in results)
         return results
 
     # -- tasks and their end -----------------------------------------------------------------------------------------
@@ -349,6 +348,7 @@ class DaskEngine:
         words = ["dboost", *([role] if role else []), name, self._token, str(self._passes), str(number)]
         return "-".join(words)
 
+<<<<<<< HEAD
     def _submit(self, fn: Callable[..., Any], *args: Any, key: str, address: str | None = None) -> Future[Any]:
         future: Future[Any] = self.client.submit(
             fn,
@@ -375,19 +375,24 @@ class DaskEngine:
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
             return self._submit(tasks.hold, value, key=key, address=address)
 
+=======
+>>>>>>> h2
     def _cancel(self, futures: Sequence[Any]) -> None:
         # The cluster may be what failed, so nothing here may wait long or hide the first error.
         mine: list[Any] = [f for f in futures if isinstance(f, Future) and f.status != "cancelled"]
         with suppress(TimeoutError, OSError, ClusterError):
             self._watchdog.ask(lambda: self.client.cancel(mine, asynchronous=True, force=True), 2.0)
 
+<<<<<<< HEAD
     def _release(self, futures: Sequence[Any]) -> None:
         for future in futures:
             if isinstance(future, Future):
                 future.release()
 
+=======
+>>>>>>> h2
     def _forget_kept(self) -> None:
-        self._release([value for _, value in self._kept.values()])
+        release([value for _, value in self._kept.values()])
         self._kept = {}
         self._homes = {}
 
@@ -405,22 +410,12 @@ class DaskEngine:
         with suppress(TimeoutError, OSError, ClusterError):
             for i, address in enumerate(self._watchdog.ask(self.client.scheduler.ncores_running, 2.0)):
                 key = f"dboost-close-{self._token}-{i}"
-                forgets.append(self._submit(tasks.forget_task, sorted(self._runs), key=key, address=address))
+                forgets.append(self._tasks.submit(tasks.forget_task, sorted(self._runs), key=key, address=address))
             self._watchdog.ask(lambda: self.client.gather(forgets, errors="skip", asynchronous=True), 2.0)
-        self._release(forgets)
+        release(forgets)
 
     def __enter__(self) -> DaskEngine:
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-
-def _names(items: Sequence[Any]) -> str:
-    """Name partitions, or the first few of many."""
-    names = [str(getattr(item, "key", item)) for item in items]
-    shown = ", ".join(names[:NAMES_SHOWN])
-    if len(names) == 1:
-        return f"partition {shown}"
-    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
-    return f"one of the partitions {shown}{more}"

@@ -97,7 +97,7 @@ def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
             u[r] = -t * f[r]
         # 1 - q_y as the sum of the other probabilities, never by subtraction
         u[y] = t * others
-        return s * _log_loss(own, others, top, mine)
+        return float(s * _log_loss(own, others, top, mine))
 
     return multinomial
 
@@ -109,7 +109,7 @@ def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
 
     def multinomial(target: Any, i: int, f: Array, s: float) -> float:
         own, others, top, mine = _exponentials(f, target.code[i])
-        return s * _log_loss(own, others, top, mine)
+        return float(s * _log_loss(own, others, top, mine))
 
     return multinomial
 

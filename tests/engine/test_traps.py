@@ -114,7 +114,7 @@ def test_a_killed_worker_is_replaced(two_processes):
 
 def test_arguments_survive_the_worker_that_held_them(engine, two_processes, tmp_path, monkeypatch):
     # Scattered data is gone with its worker, even with broadcast=True.
-    monkeypatch.setattr("dboost.engine.dask.HOLD_BYTES", 1000)
+    monkeypatch.setattr("dboost.engine.submission.HOLD_BYTES", 1000)
     marks = tmp_path / "marks"
     W = np.random.default_rng(0).random(50_000)
     expected = undisturbed(leaves.slow_state, W, 0.0, str(tmp_path / "other"))
