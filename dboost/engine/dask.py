@@ -348,49 +348,12 @@ class DaskEngine:
         words = ["dboost", *([role] if role else []), name, self._token, str(self._passes), str(number)]
         return "-".join(words)
 
-<<<<<<< HEAD
-    def _submit(self, fn: Callable[..., Any], *args: Any, key: str, address: str | None = None) -> Future[Any]:
-        future: Future[Any] = self.client.submit(
-            fn,
-            *args,
-            key=key,
-            workers=None if address is None else [address],
-            allow_other_workers=address is not None,
-            retries=self._retries,
-            pure=False,
-        )
-        return future
-
-    def _hold(self, value: Any, name: str, address: str | None, copies: int, limit: int) -> Any:
-        """Return `value`, or a future of it when its copies in the tasks would be large."""
-        size = len(pickle.dumps(value))
-        if size * copies <= limit:
-            self.bytes_moved += size * copies
-            return value
-        self.bytes_moved += size * (1 + copies)
-        return self._submit_quietly(value, f"dboost-hold-{name}-{self._token}-{uuid.uuid4().hex[:12]}", address)
-
-    def _submit_quietly(self, value: Any, key: str, address: str | None) -> Future[Any]:
-        """Submit a value as a task that returns it. Dask's advice against large graphs is to do just this."""
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
-            return self._submit(tasks.hold, value, key=key, address=address)
-
-=======
->>>>>>> h2
     def _cancel(self, futures: Sequence[Any]) -> None:
         # The cluster may be what failed, so nothing here may wait long or hide the first error.
         mine: list[Any] = [f for f in futures if isinstance(f, Future) and f.status != "cancelled"]
         with suppress(TimeoutError, OSError, ClusterError):
             self._watchdog.ask(lambda: self.client.cancel(mine, asynchronous=True, force=True), 2.0)
 
-<<<<<<< HEAD
-    def _release(self, futures: Sequence[Any]) -> None:
-        for future in futures:
-            if isinstance(future, Future):
-                future.release()
-
-=======
->>>>>>> h2
     def _forget_kept(self) -> None:
         release([value for _, value in self._kept.values()])
         self._kept = {}
