@@ -100,7 +100,7 @@ def plan(data, cuts=3, dtype=np.float64):
         start = stop
     rows = tuple(p.n_rows for p in items)
     return SimpleNamespace(
-        items=tuple(items), rows=rows, n_features=data.X.shape[1], n_outputs=data.k, n_rows=sum(rows)
+        items=tuple(items), rows=rows, n_features=data.X.shape[1], n_outputs=data.k, n_rows=sum(rows), classes=None
     )
 
 
