@@ -61,8 +61,16 @@ def check_settings(settings: FitSettings) -> None:
     _check_integer("rows_per_round", settings.rows_per_round, 1, optional=True)
     _check_integer("max_rounds", settings.max_rounds, 1)
     _check_integer("max_active_rows", settings.max_active_rows, 0, optional=True)
-    if isinstance(settings.tol, (str, bool)) or not math.isfinite(float(settings.tol)) or float(settings.tol) < 0.0:
+    _check_integer("random_state", settings.random_state, 0)
+    if not (_is_number(settings.tol) and 0.0 <= settings.tol < math.inf):
         raise UsageError(f"tol must be a finite number >= 0, got {settings.tol!r}")
+    sample = settings.sample
+    if sample != "auto" and not (_is_number(sample) and 0.0 < float(sample) <= 1.0):
+        raise UsageError(f"sample must be 'auto' or a share in (0, 1], got {sample!r}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
 def _check_integer(name: str, value: Any, least: int, optional: bool = False) -> None:
@@ -199,7 +207,6 @@ class Fitting:
         null = self.problem.null()
         approach = self.settings.update == "newton" and math.isfinite(lam_max)
         return FitState(null.active, null.W, null.intercept, max(lam, lam_max) if approach else lam, passes=passes)
-
 
     def _strong(self, start: FitResult, lam: float) -> Rows | None:
         """Columns that the sequential strong rule keeps: ||G_j(lam_old)||_* >= 2 lam - lam_old, and the support.

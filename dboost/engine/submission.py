@@ -65,7 +65,7 @@ class Submission:
 
     def argument(self, value: Any, name: str, address: str | None, copies: int = 1, limit: int | None = None) -> Any:
         """Return `value`, or a future of it when its copies in the tasks would be larger than the limit."""
-        size = len(pickle.dumps(value))  # type: ignore[no-untyped-call]
+        size = len(pickle.dumps(value))
         if size * copies <= (HOLD_BYTES if limit is None else limit):
             self.bytes_sent += size * copies
             return value
@@ -83,7 +83,7 @@ def release(values: Sequence[Any]) -> None:
     """Release those of the values that are futures."""
     for value in values:
         if isinstance(value, Future):
-            value.release()  # type: ignore[no-untyped-call]
+            value.release()
 
 
 def names(items: Sequence[Any]) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 
 import pytest
 
@@ -94,6 +96,30 @@ def test_scikit_learns_own_callbacks_work(multiclass):
     scores = [entry["accuracy"] for entry in monitor.get_logs().data if entry["task_name"] == "round"]
     assert len(scores) == model.n_iter_
     assert scores[-1] == model.score(X, y)
+
+
+def test_without_the_protocol_functions_work_and_hooks_are_refused():
+    """In a process that has no sklearn.callback, as with scikit-learn before 1.9."""
+    code = """
+import sys
+sys.modules["sklearn.callback"] = None
+import numpy as np, dboost
+class Hooks:
+    def setup(self, estimator, context): pass
+    def on_fit_task_begin(self, estimator, context): pass
+    def on_fit_task_end(self, estimator, context): pass
+    def teardown(self, estimator, context): pass
+X = np.random.default_rng(0).normal(size=(60, 4))
+rounds = []
+dboost.BoostedClassifier(callbacks=[rounds.append]).fit(X, X[:, 0] > 0)
+assert rounds
+try:
+    dboost.BoostedClassifier(callbacks=[Hooks()]).fit(X, X[:, 0] > 0)
+except dboost.UsageError as error:
+    print("refused:", error)
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert found.startswith("refused:") and "scikit-learn >= 1.9" in found
 
 
 def test_other_callbacks_are_refused(multiclass):

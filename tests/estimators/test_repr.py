@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dboost import BoostedClassifier
+from dboost.estimators import classifier, history
 from dboost.estimators.history import Table
 from dboost.estimators.repr import sparsity_map
 
@@ -73,3 +76,10 @@ def test_history_is_a_table_of_rounds(multiclass):
     assert len(frame) == model.n_iter_
     assert {"round", "objective", "gap", "rows_in", "rows_out", "seconds", "bytes_moved"} <= set(frame.columns)
     assert frame["objective"].is_monotonic_decreasing
+
+
+@pytest.mark.parametrize("module", [history, classifier], ids=["history", "classifier"])
+def test_examples_in_docstrings_run(module):
+    found = doctest.testmod(module)
+    assert found.attempted > 0
+    assert found.failed == 0

@@ -1,0 +1,180 @@
+"""Problems, and the same mathematics in plain dense numpy: nothing here uses the code under test but the penalties' prox.
+
+The penalties are tested on their own (tests/penalties); here they make an independent solver possible.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from dboost.boosting.fit import FitSettings, Fitting
+from dboost.engine.local import LocalEngine
+from dboost.losses import get_loss
+from dboost.partition import Partition
+from dboost.penalties import get_penalty
+
+
+@dataclass(frozen=True)
+class Data:
+    """Dense X (m, n), encoded y, weights s, and what a fit needs to know about them."""
+
+    loss: str
+    X: Any
+    y: Any
+    s: Any
+    k: int
+
+    def take(self, rows):
+        return replace(self, X=self.X[rows], y=self.y[rows], s=self.s[rows])
+
+    def columns(self, chosen):
+        return replace(self, X=self.X[:, chosen])
+
+    # ---- the loss ----
+
+    def value(self, F):
+        """L at the margins F."""
+        if self.loss == "multinomial":
+            top = F.max(axis=1, keepdims=True)
+            own = np.take_along_axis(F, self.y[:, None].astype(np.int64), axis=1)
+            return float(self.s @ (np.log(np.exp(F - top).sum(axis=1)) + (top - own)[:, 0]))
+        return float((self.s[:, None] * np.abs(self.y) * np.logaddexp(0, -self.y * F)).sum())
+
+    def residual(self, F):
+        """U = -dL/dF, (m, k)."""
+        if self.loss == "multinomial":
+            e = np.exp(F - F.max(axis=1, keepdims=True))
+            return self.s[:, None] * (np.eye(self.k)[self.y] - e / e.sum(axis=1, keepdims=True))
+        return self.s[:, None] * self.y * np.exp(-np.logaddexp(0, self.y * F))
+
+    def dual(self, theta):
+        """D(Theta) by definition; theta includes the weights. -inf outside the domain."""
+        unit = np.divide(theta, self.s[:, None], out=np.zeros_like(theta), where=self.s[:, None] > 0)
+        al = np.eye(self.k)[self.y] - unit if self.loss == "multinomial" else self.y * unit
+        if al.min() < -1e-12 or al.max() > 1 + 1e-12:
+            return -np.inf
+        terms = _entropy(al) if self.loss == "multinomial" else np.abs(self.y) * (_entropy(al) + _entropy(1 - al))
+        return float((self.s[:, None] * terms).sum())
+
+    @property
+    def kappa(self):
+        return 0.5 if self.loss == "multinomial" else 0.25
+
+
+def _entropy(p):
+    p = np.clip(p, 0, 1)
+    return -p * np.log(np.where(p > 0, p, 1.0))
+
+
+def make(loss, m=150, n=25, k=3, seed=0, density=0.5, weights=False, noise=1.5):
+    """A random sparse problem with a few informative features."""
+    rng = np.random.default_rng([seed, m, n, k])
+    k = 1 if loss == "log" else k
+    X = rng.normal(size=(m, n)) * (rng.random((m, n)) < density)
+    F = X @ (rng.normal(size=(n, k)) * (rng.random((n, 1)) < 0.4)) + noise * rng.normal(size=(m, k)) + rng.normal(size=k)
+    if loss == "multinomial":
+        y = F.argmax(axis=1).astype(np.int32)
+        y[:k] = np.arange(k)
+    else:
+        y = np.where(F > 0, 1, -1).astype(np.int8)
+        if loss == "multitask":
+            y[rng.random(y.shape) < 0.1] = 0
+    s = rng.uniform(0.2, 2.0, m) if weights else np.ones(m)
+    return Data(loss, X, y, s, k)
+
+
+def plan(data, cuts=3, dtype=np.float64):
+    """The data as a plan of `cuts` blocks (or blocks that end at the rows `cuts`)."""
+    ends = np.linspace(0, len(data.s), cuts + 1).astype(int)[1:] if isinstance(cuts, int) else np.asarray(cuts)
+    items, start = [], 0
+    for number, stop in enumerate(ends):
+        part = sp.csc_array(data.X[start:stop].astype(dtype))
+        part.sort_indices()
+        arrays = part.indptr.astype(np.int64), part.indices.astype(np.int32), part.data
+        items.append(Partition(*arrays, data.y[start:stop], data.s[start:stop].astype(float), f"block-{number}"))
+        start = stop
+    rows = tuple(p.n_rows for p in items)
+    return SimpleNamespace(
+        items=tuple(items), rows=rows, n_features=data.X.shape[1], n_outputs=data.k, n_rows=sum(rows), classes=None
+    )
+
+
+def fitting(data, cuts=3, threads=1, dtype=np.float64, **settings):
+    """A ``Fitting`` on an engine of its own."""
+    return Fitting(plan(data, cuts, dtype), LocalEngine(threads), FitSettings(data.loss, **settings))
+
+
+def dense(result, n):
+    """All rows of W, (n, k)."""
+    W = np.zeros((n, result.W.shape[1]))
+    W[result.active] = result.W
+    return W
+
+
+def objective(data, penalty, lam, W, b):
+    """P(W, b), sum form; lam is a number or one per row."""
+    size = get_penalty(penalty).value(W)
+    return data.value(data.X @ W + b) + float(np.sum(np.where(size > 0, lam * size, 0.0)))
+
+
+def null_intercept(data):
+    """Optimal intercept without features, by Newton's method (every label must occur)."""
+    b = np.zeros(data.k)
+    ones = np.ones((len(data.s), 1))
+    for _ in range(200):
+        U = data.residual(ones * b)
+        b = b + U.sum(axis=0) / (data.kappa * data.s.sum())
+    return b
+
+
+def alpha_max(data, penalty, intercept=True):
+    """max_j ||G_j||_* / sum s at the null model (math notes, section 3)."""
+    b = null_intercept(data) if intercept else np.zeros(data.k)
+    U = data.residual(np.tile(b, (len(data.s), 1)))
+    return float(get_penalty(penalty).dual_norm(data.X.T @ U).max() / data.s.sum())
+
+
+@dataclass(frozen=True)
+class Optimum:
+    W: Any
+    b: Any
+    value: float
+
+
+def optimum(data, penalty, lam, intercept=True, steps=60_000):
+    """FISTA with restarts on all rows at once; the intercept is a column of ones without penalty."""
+    rule = get_penalty(penalty)
+    X = np.hstack([data.X, np.ones((len(data.s), 1))]) if intercept else data.X
+    n = data.X.shape[1]
+    lipschitz = data.kappa * np.linalg.norm(X.T @ (data.s[:, None] * X), 2)
+    lam = np.broadcast_to(np.asarray(lam, float), (n,))
+
+    def prox(Z):
+        out = Z.copy()
+        out[:n] = rule.prox(Z[:n], lam / lipschitz)
+        return out
+
+    def value(V):
+        return data.value(X @ V) + float(lam @ rule.value(V[:n]))
+
+    V = np.zeros((X.shape[1], data.k))
+    Y, t, best = V, 1.0, value(V)
+    for step in range(steps):
+        new = prox(Y + X.T @ data.residual(X @ Y) / lipschitz)
+        if np.sum((Y - new) * (new - V)) > 0:
+            Y, t = V, 1.0
+            new = prox(V + X.T @ data.residual(X @ V) / lipschitz)
+        after = 0.5 * (1 + np.sqrt(1 + 4 * t * t))
+        moved = np.abs(new - V).max()
+        Y, V, t = new + (t - 1) / after * (new - V), new, after
+        if moved <= 1e-14 * (1 + np.abs(V).max()):
+            break
+        if step % 50 == 0:
+            best = min(best, value(V))
+    b = V[n] if intercept else np.zeros(data.k)
+    return Optimum(V[:n], b, min(best, value(V)))

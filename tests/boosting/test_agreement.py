@@ -1,0 +1,86 @@
+"""Every loss, penalty, update and selection reaches the optimum that an independent solver finds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dboost.boosting.fit import UPDATES
+from dboost.boosting.rowwise import SELECTIONS
+from dboost.penalties import get_penalty
+from tests.boosting import plain
+
+ROWWISE = [(update, select) for update in UPDATES if update != "newton" for select in SELECTIONS]
+
+
+def check(data, penalty, alpha, best, result, tol, intercept=True):
+    """The certificate, the objective, the optimality residual, exact zeros, and the trace."""
+    n, weight = data.X.shape[1], data.s.sum()
+    rule, lam = get_penalty(penalty), alpha * weight
+    W, b = plain.dense(result, n), result.intercept
+    value = plain.objective(data, penalty, lam, W, b)
+    assert result.stop_reason == "tol", (result.stop_reason, result.gap)
+    assert 0.0 <= result.gap <= tol
+    assert result.objective * weight == pytest.approx(value, rel=1e-13)
+    assert result.lower_bound * weight <= best.value * (1 + 1e-13)
+    assert result.objective - result.lower_bound == pytest.approx(result.gap * result.objective, rel=1e-9, abs=1e-15)
+    assert value <= best.value * (1 + 1e-9)
+    assert value >= best.value * (1 - 1e-12)
+    U = data.residual(data.X @ W + b)
+    near = 20.0 * np.sqrt(tol) * lam
+    assert rule.kkt(W, data.X.T @ U, np.full(n, lam)).max() <= near
+    if intercept:
+        assert np.abs(U.sum(axis=0)).max() <= near
+    else:
+        assert not b.any()
+    # back-pruning: what is held is nonzero, what is not is exactly zero
+    assert (np.diff(result.active) > 0).all()
+    assert np.abs(result.W).max(axis=1).min(initial=np.inf) > 0.0
+    values = result.trace[:, 2]
+    assert (np.diff(values) <= 1e-13 * np.abs(values[1:])).all() or result.history[0]["alpha"] > alpha
+    assert (np.diff(result.trace[:, 0]) >= 0).all()
+
+
+@pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
+@pytest.mark.parametrize("share", [0.05, 0.3])
+def test_newton(solve, loss, penalty, intercept, share):
+    data, alpha, best = solve(loss, penalty, share, intercept, weights=True)
+    fitting = plain.fitting(data, penalty=penalty, tol=1e-10, fit_intercept=intercept)
+    assert fitting.alpha_max() == pytest.approx(plain.alpha_max(data, penalty, intercept), rel=1e-9)
+    result = fitting.fit(alpha)
+    check(data, penalty, alpha, best, result, 1e-10, intercept)
+    np.testing.assert_allclose(plain.dense(result, 25), best.W, atol=1e-4 * np.abs(best.W).max())
+
+
+@pytest.mark.parametrize("update,select", ROWWISE)
+def test_rowwise(solve, loss, penalty, update, select):
+    data, alpha, best = solve(loss, penalty, 0.3, m=60, n=6, weights=True)
+    result = plain.fitting(data, cuts=2, penalty=penalty, tol=1e-8, update=update, select=select).fit(alpha)
+    check(data, penalty, alpha, best, result, 1e-8)
+    # these updates start at the final strength: their trace is that of one objective, and it never rises
+    assert {record["alpha"] for record in result.history} == {alpha}
+
+
+def test_gram(solve, loss, penalty):
+    data, alpha, best = solve(loss, penalty, 0.3, m=60, n=6, weights=True)
+    result = plain.fitting(data, cuts=2, penalty=penalty, tol=1e-8, curvature="gram").fit(alpha)
+    check(data, penalty, alpha, best, result, 1e-8)
+
+
+def test_the_objective_never_rises_under_newton_steps(solve, loss, penalty):
+    """From a warm start there is no continuation: every step is judged at the final strength."""
+    data, alpha, best = solve(loss, penalty, 0.05, True, weights=True)
+    fitting = plain.fitting(data, penalty=penalty, tol=1e-10)
+    start = fitting.fit(2.0 * alpha)
+    result = fitting.fit(alpha, start)
+    check(data, penalty, alpha, best, result, 1e-10)
+    values = result.trace[:, 2]
+    assert (np.diff(values) <= 1e-13 * values[1:]).all()
+    assert len(values) > 2
+
+
+@pytest.mark.parametrize("sample", [0.3, 0.7, "auto"])
+def test_a_sample_of_the_curvature_reaches_the_same_optimum(solve, loss, sample):
+    data, alpha, best = solve(loss, "l1/l2", 0.1, True, m=300)
+    result = plain.fitting(data, penalty="l1/l2", tol=1e-8, sample=sample).fit(alpha)
+    check(data, "l1/l2", alpha, best, result, 1e-8)

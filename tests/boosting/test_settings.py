@@ -1,0 +1,73 @@
+"""Settings without meaning are refused by name before any data is read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dboost.boosting.fit import FitSettings, Fitting, check_settings
+from dboost.errors import UsageError
+
+GOOD = FitSettings("log")
+
+
+class NoData:
+    """A plan and an engine that may not be touched."""
+
+    def __getattr__(self, name):
+        raise AssertionError(f"read {name} before the settings were checked")
+
+
+BAD = [
+    ("loss", ["hinge", ""]),
+    ("penalty", ["l3", None, 1.0]),
+    ("alpha", [-1.0, 0.0, np.nan, np.inf, "large", True, None, [0.1]]),
+    ("update", ["sgd", None]),
+    ("select", ["best", None]),
+    ("curvature", ["hessian", None]),
+    ("sample", ["all", 0.0, -0.5, 1.5, np.nan, None, True]),
+    ("rows_per_round", [0, -3, 2.5, "all", True]),
+    ("max_rounds", [0, -1, 1.5, None, True]),
+    ("max_active_rows", [-1, 2.5, "all", False]),
+    ("tol", [-1e-3, np.nan, np.inf, "small", None, True]),
+    ("random_state", [-1, 1.5, None, "seed", True]),
+]
+
+
+@pytest.mark.parametrize("name,value", [(name, value) for name, values in BAD for value in values])
+def test_a_bad_value_is_refused_by_name(name, value):
+    settings = replace(GOOD, **{name: value})
+    with pytest.raises(UsageError) as error:
+        Fitting(NoData(), NoData(), settings)
+    assert name in str(error.value)
+    assert error.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"alpha": 1e-3},
+        {"alpha": np.float32(0.5)},
+        {"alpha": 1},
+        {"penalty": "none"},
+        {"penalty": "none", "alpha": 0.0},
+        {"tol": 0.0},
+        {"max_active_rows": 0},
+        {"rows_per_round": np.int64(5)},
+        {"sample": 1.0},
+        {"sample": 0.01},
+        {"random_state": 2**31},
+    ],
+    ids=str,
+)
+def test_a_good_value_is_accepted(changes):
+    check_settings(replace(GOOD, **changes))
+
+
+def test_strength_and_penalty_must_agree():
+    with pytest.raises(UsageError, match="penalty 'none' has no strength.*alpha"):
+        check_settings(replace(GOOD, penalty="none", alpha=0.1))
+    with pytest.raises(UsageError, match="alpha is 0.*penalty='none'"):
+        check_settings(replace(GOOD, alpha=0.0))

@@ -1,0 +1,178 @@
+"""Block descent on the quadratic models against proximal gradient steps on the same model in dense numpy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dboost.compiled import columns, descent, fused
+from dboost.losses import LOSSES, get_loss
+from dboost.penalties import PENALTIES, get_penalty
+from tests.losses.references import REFERENCES
+
+ACTIVE = np.array([0, 2, 3, 5, 7, 9])
+
+
+@dataclass
+class Model:
+    """A Newton model: kernels' arguments, and its Hessian as a dense matrix over (rows, outputs)."""
+
+    cut: Any
+    h: Any
+    rank_one: Any
+    weight: Any
+    G: Any
+    W: Any
+    dense: Any
+    hessian: Any
+
+    def times(self, D):
+        a, k = D.shape
+        return (self.hessian.reshape(a * k, a * k) @ D.ravel()).reshape(a, k)
+
+    def value(self, penalty, lam, D):
+        return 0.5 * np.sum(D * self.times(D)) - np.sum(self.G * D) + float(lam @ penalty.value(self.W + D))
+
+    def minimise(self, penalty, lam, steps=20_000):
+        """FISTA with restarts."""
+        a, k = self.W.shape
+        bound = np.linalg.eigvalsh(self.hessian.reshape(a * k, a * k)).max()
+        D = E = np.zeros_like(self.W)
+        t = 1.0
+        for _ in range(steps):
+            gradient = self.times(E) - self.G
+            new = penalty.prox(self.W + E - gradient / bound, lam / bound) - self.W
+            if np.sum((E - new) * (new - D)) > 0:
+                t = 1.0
+            after = 0.5 * (1 + np.sqrt(1 + 4 * t * t))
+            if np.abs(new - D).max() < 1e-13 and t > 1:
+                return new
+            E, D, t = new + (t - 1) / after * (new - D), new, after
+        return D
+
+
+@pytest.fixture(params=list(LOSSES))
+def loss_name(request):
+    return request.param
+
+
+@pytest.fixture(params=[True, False], ids=["intercept", "no intercept"])
+def intercept(request):
+    return request.param
+
+
+@pytest.fixture
+def model(block, rng, loss_name, intercept):
+    reference = REFERENCES[loss_name]
+    W = 0.3 * rng.normal(size=(6 + intercept, reference.k))
+    W[[1, 3]] = 0.0
+    b = W[-1].copy() if intercept else np.zeros(reference.k)
+    y = reference.labels(rng, 40)
+    cut = columns.cut_rows(*block.csc, ACTIVE, 40)
+    h, rank_one = np.empty((40, reference.k), np.float32), np.empty(40)
+    args = (*cut, W[:6], b, get_loss(loss_name).target(y), block.weight)
+    fused.curvature(*args, h, rank_one)
+    X = block.dense[:, ACTIVE]
+    if intercept:
+        X = np.hstack([X, np.ones((40, 1))])
+    H = h[:, :, None] * np.eye(reference.k) - rank_one[:, None, None] * h[:, :, None] * h[:, None, :].astype(float)
+    # the gradient of the loss itself: any other may have a part along which the model has no minimum
+    G = X.T @ fused.residuals(*args, np.zeros(reference.k))[0]
+    return Model(cut, h, rank_one, block.weight, G, W, X, np.einsum("ia,irs,ib->arbs", X, H, X))
+
+
+def test_the_diagonal_bounds_each_row(model, intercept):
+    k = model.W.shape[1]
+    out = np.zeros(model.W.shape)
+    turned = columns.transpose(*model.cut, 6)
+    descent.curvature_diagonal(*turned, model.h, model.rank_one, model.weight, intercept, out)
+    for j, row in enumerate(out):
+        slack = np.linalg.eigvalsh(np.diag(row) - model.hessian[j, :, j, :])
+        assert slack.min() >= -1e-5 * max(row.max(), 1e-30)
+    assert not out[1].any()
+    if k == 1 or not model.rank_one.any():
+        np.testing.assert_allclose(out, np.einsum("arar->ar", model.hessian), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", list(PENALTIES))
+def test_newton_descent_reaches_the_minimum_of_its_model(model, intercept, name):
+    """Restarted from its own result (the model is quadratic: G moves by H D) it ends at the minimum, exact zeros and all."""
+    penalty = get_penalty(name)
+    lam = np.full(len(model.W), 0.0 if name == "none" else 1.5)
+    if intercept:
+        lam[-1] = 0.0
+    turned = columns.transpose(*model.cut, 6)
+    diagonal = np.zeros(model.W.shape)
+    descent.curvature_diagonal(*turned, model.h, model.rank_one, model.weight, intercept, diagonal)
+    total = np.zeros_like(model.W)
+    values = [model.value(penalty, lam, total)]
+    for seed in range(200):
+        D = np.zeros_like(model.W)
+        G = model.G - model.times(total)
+        args = (*turned, model.h, model.rank_one, G, model.W + total, lam, diagonal, 1e-9)
+        sweeps = descent.newton_descent(*args, *penalty.compiled, 50, seed, D)
+        assert 1 <= sweeps <= 50
+        total = total + D
+        values.append(model.value(penalty, lam, total))
+        if np.abs(D).max() < 1e-12:
+            break
+    best = model.minimise(penalty, lam)
+    scale = abs(values[0]) + abs(values[-1])
+    assert values[-1] <= model.value(penalty, lam, best) + 1e-9 * scale
+    assert max(np.diff(values)) <= 1e-6 * scale
+    # one call alone already gains most of what there is
+    assert values[0] - values[1] >= 0.5 * (values[0] - values[-1]) - 1e-9 * scale
+    if name != "none":
+        reached = (model.W + total)[: len(ACTIVE)]
+        exact = (model.W + best)[: len(ACTIVE)]
+        vanished = np.abs(exact).max(axis=1) < 1e-10
+        vanished[1] = False
+        assert not reached[vanished].any()
+
+
+def test_the_order_of_the_blocks_is_a_function_of_the_seed(model, intercept):
+    penalty = get_penalty("l1/l2")
+    turned = columns.transpose(*model.cut, 6)
+    diagonal = np.zeros(model.W.shape)
+    descent.curvature_diagonal(*turned, model.h, model.rank_one, model.weight, intercept, diagonal)
+    results = []
+    for seed in (3, 3, 4):
+        D = np.zeros_like(model.W)
+        lam = np.full(len(model.W), 0.3)
+        args = (*turned, model.h, model.rank_one, model.G, model.W, lam, diagonal, 1e-9)
+        descent.newton_descent(*args, *penalty.compiled, 2, seed, D)
+        results.append(D.tobytes())
+    assert results[0] == results[1] != results[2]
+
+
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("name", list(PENALTIES))
+def test_gram_descent_reaches_the_minimum_of_its_bound(rng, name, centred):
+    penalty = get_penalty(name)
+    a, k, kappa = 7, 3, 0.5
+    X = rng.normal(size=(30, a))
+    X[:, 3] = 0.0
+    K = X.T @ X
+    W, G = rng.normal(size=(a, k)), rng.normal(size=(a, k)) * 5
+    W[2] = 0.0
+    G[3] = 0.0
+    if centred:
+        # the multinomial loss: gradients sum to zero over the classes, else the bound has no minimum without penalty
+        G -= G.mean(axis=1, keepdims=True)
+    lam = np.full(a, 0.0 if name == "none" else 1.5)
+    C = np.eye(k) - centred * np.full((k, k), 1 / k)
+    model = Model(None, None, None, None, G, W, X, kappa * np.einsum("ab,rs->arbs", K, C))
+    D = np.zeros((a, k))
+    sweeps = descent.gram_descent(K, kappa, centred, G, W, lam, *penalty.compiled, 100_000, 1e-20, D)
+    assert sweeps < 100_000
+    best = model.value(penalty, lam, model.minimise(penalty, lam))
+    # the row without data has no curvature and is left alone; in the reference it is driven to zero
+    left = lam[3] * penalty.value(W[3:4])[0]
+    assert model.value(penalty, lam, D) - left <= best + 1e-10 * (1 + abs(best))
+    assert not D[3].any()
+    again = np.zeros((a, k))
+    assert descent.gram_descent(K, kappa, centred, G, W, lam, *penalty.compiled, 5, 0.5, again) <= 5
+    assert model.value(penalty, lam, again) < model.value(penalty, lam, np.zeros((a, k)))
