@@ -25,9 +25,8 @@ Float = NDArray[np.float64]
 
 def predicted_codes(F: Float, y: NDArray[Any]) -> NDArray[Any]:
     """Predictions in the encoding of `y`: the sign of a score (zero counts as -1), or the first largest score."""
-    if y.ndim == 2:
-        return np.where(F > 0, 1, -1).astype(np.int8)
-    return np.argmax(F, axis=1).astype(np.int32)
+    codes: NDArray[Any] = np.where(F > 0, 1, -1).astype(np.int8) if y.ndim == 2 else np.argmax(F, axis=1)
+    return codes if y.ndim == 2 else codes.astype(np.int32)
 
 
 def log_loss(F: Float, y: NDArray[Any]) -> Float:
@@ -37,16 +36,18 @@ def log_loss(F: Float, y: NDArray[Any]) -> Float:
     -------
     float64 array, shape (m, k) for signs, (m,) for class codes
     """
+    loss: Float
     if y.ndim == 2:
         z = -F * y
-        loss = np.maximum(z, 0.0) + np.log1p(np.exp(-np.abs(z)))
-        return np.where(y == 0, 0.0, loss)
+        loss = np.where(y == 0, 0.0, np.maximum(z, 0.0) + np.log1p(np.exp(-np.abs(z))))
+        return loss
     own = F[np.arange(len(y)), y]
     peak = F.max(axis=1)
     gap = np.exp(F - peak[:, None]).sum(axis=1)
     # Where the true class leads, the sum without it keeps the digits of a small loss.
     others = np.exp(np.where(_others(F, y), F - own[:, None], -np.inf).clip(max=0.0)).sum(axis=1)
-    return np.where(own == peak, np.log1p(others), np.log(gap) + (peak - own))
+    loss = np.where(own == peak, np.log1p(others), np.log(gap) + (peak - own))
+    return loss
 
 
 def coverage(F: Float, y: NDArray[Any]) -> Float:
@@ -69,18 +70,22 @@ def coverage(F: Float, y: NDArray[Any]) -> Float:
         if y.shape[1] != 1 or np.any(y == 0):
             raise DataError("coverage ranks the classes of one label per example; found tasks or missing labels")
         z = (F * y)[:, 0]
-        return (z < 0) + 0.5 * (z == 0)
+        found: Float = (z < 0) + 0.5 * (z == 0)
+        return found
     own = F[np.arange(len(y)), y][:, None]
     others = _others(F, y)
-    return ((F > own) & others).sum(axis=1) + 0.5 * ((F == own) & others).sum(axis=1)
+    found = ((F > own) & others).sum(axis=1) + 0.5 * ((F == own) & others).sum(axis=1)
+    return found
 
 
 def margins(F: Float, y: NDArray[Any]) -> Float:
     """Unnormalised margin y F per entry (zero where missing), or F_y - max over r != y of F_r per example."""
     if y.ndim == 2:
-        return F * y
+        found: Float = F * y
+        return found
     own = F[np.arange(len(y)), y]
-    return own - np.where(_others(F, y), F, -np.inf).max(axis=1)
+    found = own - np.where(_others(F, y), F, -np.inf).max(axis=1)
+    return found
 
 
 def margin_norm(W: Float) -> float:
@@ -103,7 +108,8 @@ def row_sparsity(W: Float, n_features: int) -> float:
 
 
 def _others(F: Float, y: NDArray[Any]) -> NDArray[np.bool_]:
-    return np.arange(F.shape[1])[None, :] != y[:, None]
+    others: NDArray[np.bool_] = np.arange(F.shape[1])[None, :] != y[:, None]
+    return others
 
 
 def partial(F: ArrayLike, y: NDArray[Any], weight: ArrayLike | None = None) -> Sums:

@@ -199,17 +199,19 @@ class Model:
     def probabilities(self, F: Float) -> Float:
         """Probabilities from scores: (m, 2), (m, k), or per task the probability of the positive label (m, k)."""
         if self.task == "multiclass":
-            shifted = np.exp(F - F.max(axis=1, keepdims=True, initial=-np.inf))
-            return shifted / shifted.sum(axis=1, keepdims=True)
+            chances: Float = np.exp(F - F.max(axis=1, keepdims=True, initial=-np.inf))
+            chances /= chances.sum(axis=1, keepdims=True)
+            return chances
         positive = _sigmoid(F)
         return positive if self.task == "multitask" else np.hstack([_sigmoid(-F), positive])
 
     def labels(self, F: Float) -> NDArray[Any]:
         """Labels from scores: (m,) of `classes`, or int64 (m, k) of 0 and 1 for tasks."""
-        if self.task == "multiclass":
-            return self.classes[np.argmax(F, axis=1)]
-        positive = (F > 0).astype(np.int64)
-        return positive if self.task == "multitask" else self.classes[positive[:, 0]]
+        if self.task == "multitask":
+            return (F > 0).astype(np.int64)
+        codes = np.argmax(F, axis=1) if self.task == "multiclass" else (F[:, 0] > 0).astype(np.int64)
+        labels: NDArray[Any] = self.classes[codes]
+        return labels
 
     def predict_proba(self, X: Any) -> Float:
         """Probabilities of a batch with all columns."""

@@ -230,7 +230,8 @@ def pack_arrays(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str] 
     from safetensors.numpy import save
 
     whole = {name: np.ascontiguousarray(value).reshape(np.shape(value)) for name, value in arrays.items()}
-    return save(whole, metadata=dict(metadata) if metadata else None)
+    packed: bytes = save(whole, metadata=dict(metadata) if metadata else None)
+    return packed
 
 
 def unpack_arrays(
