@@ -214,23 +214,13 @@ class NewtonSteps:
 
     def _accept(self, at: Iterate, lam: float, D: Array, d: Array, value: float) -> tuple[Iterate, Step]:
         problem = self.problem
-<<<<<<< .merge_file_LcLuQ0
         if not (D.any() or d.any()):
             return at, Step("descent", 0.0, 0.0)
         # row by row, so that near the optimum the promise is not lost in the difference of two large sums
         omega = problem.penalty.value(at.W) - problem.penalty.value(at.W + D)
         rows = np.sum(at.G * D, axis=1) + lam * problem.lam_weight[at.active] * omega
         promised = max(0.0, float(np.sum(rows) + at.bias @ d))
-=======
-        promised = float(np.sum(at.G * D) + at.bias @ d)
-        promised += problem.penalty_value(at.active, at.W, lam) - problem.penalty_value(at.active, at.W + D, lam)
         rounding = _ROUNDING * abs(value)
-        # the gap falls with the length of the step, what it promises with its square: a promise lost in rounding
-        # is no reason to stop while the certificate still improves, and the loop watches that
-        if promised < -rounding or not (D.any() or d.any()):
-            return at, Step("descent", 0.0, max(promised, 0.0))
-        promised = max(promised, 0.0)
->>>>>>> .merge_file_qHfbdv
         full = problem.evaluate(at.active, at.W + D, at.intercept + d)
         if problem.objective(full, lam) <= value - _ARMIJO * promised + rounding:
             return full, Step("descent", 1.0, promised)
