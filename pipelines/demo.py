@@ -34,6 +34,9 @@ from .sources import arxiv, installed
 MARKER = "demo.json"
 REPORT = "report.md"
 PENALTIES = ("l1", "l1/l2", "l1/linf")
+# Of the smallest strength at which no feature is used. The fit at "auto", five times as strong, tells that strength and
+# is where the second fit starts from.
+STRENGTH = 0.01
 # Documents in a file and in a row group: a few tasks for each worker, each of some megabytes.
 FILE_ROWS, GROUP_ROWS = 50_000, 5_000
 
@@ -84,6 +87,8 @@ class Judged:
     penalty: str
     model: Model
     found: metrics.Evaluation
+    rounds: int
+    passes: int
     seconds: float
 
 
@@ -148,11 +153,17 @@ def judge(penalty: str, folder: Path, client: Any, console: Console) -> Judged:
     prepared = folder / "prepared"
     with console.stage(name):
         train = dboost.ParquetData(prepared, split="train")
-        estimator = fit(settings, train, client, console, f"penalty {penalty}")
+        estimator = fit(settings, train, client, console, f"penalty {penalty}, alpha auto (0.05 of alpha_max)")
+        with console.rounds(f"penalty {penalty}, from there to alpha {STRENGTH:g} of alpha_max") as show:
+            first = estimator.model_.certificate
+            alpha = STRENGTH * estimator.alpha_max_
+            estimator.set_params(alpha=alpha, warm_start=True, callbacks=[show]).fit(train)
     estimator.save(model_folder(folder, penalty))
     with console.stage("evaluate"):
         found = evaluate(estimator.model_, dboost.ParquetData(prepared, split="test"), client)
-    return Judged(penalty, estimator.model_, found, console.seconds[name])
+    last = estimator.model_.certificate
+    work = (first.n_iter + last.n_iter, first.passes + last.passes)
+    return Judged(penalty, estimator.model_, found, *work, console.seconds[name])
 
 
 def model_folder(folder: Path, penalty: str) -> Path:
@@ -167,8 +178,8 @@ def summary(one: Judged) -> dict[str, Any]:
     return {
         "penalty": one.penalty,
         "gap": one.model.certificate.gap,
-        "rounds": one.model.certificate.n_iter,
-        "passes": one.model.certificate.passes,
+        "rounds": one.rounds,
+        "passes": one.passes,
         "seconds": one.seconds,
         **{name: values[name] for name in keep},
     }
@@ -180,7 +191,8 @@ def page(
     """The page as blocks."""
     offered = manifest.features["n_features"]
     last = judged[-1]
-    encoding = console.rich.encoding
+    blocks = pages.blocks_for(console.rich.encoding)
+    middle = judged[1]
     return [
         Heading("dboost demo", level=1),
         Paragraph(
@@ -198,9 +210,11 @@ def page(
         ),
         Heading("Who shares a feature"),
         sharing(judged),
-        Heading(f"The strongest features of the {last.penalty} model"),
-        strongest(last.model, 20, pages.blocks_for(encoding)),
-        Paragraph(legend(last.model, pages.blocks_for(encoding))),
+        Heading("The strongest features of the l1 model, and who shares them"),
+        strongest(judged[0].model, 12, blocks),
+        Heading(f"The strongest features of the {last.penalty} model, and who shares them"),
+        strongest(last.model, 12, blocks),
+        Paragraph(legend(last.model, blocks)),
         Heading(f"What speaks for each {source.label} in the {last.penalty} model"),
         by_class(last.model),
         Heading("Seconds"),
@@ -211,8 +225,8 @@ def page(
                 (f"dboost inspect {model_folder(Path(out), 'l1/l2')}", "the whole map of a model"),
                 (f"dboost evaluate {model_folder(Path(out), 'l1')} {out}/prepared", "every figure, with the confusion"),
                 (
-                    f"dboost train {out}/prepared --penalty l1/l2 --alpha {last.model.certificate.alpha / 4:.2g} "
-                    "--out runs/model",
+                    f"dboost train {out}/prepared --penalty {middle.penalty} "
+                    f"--alpha {middle.model.certificate.alpha / 4:.2g} --out runs/model",
                     "more features, fewer errors",
                 ),
                 (
@@ -237,8 +251,8 @@ def comparison(judged: list[Judged]) -> Grid:
                 f"{len(model.active):,} of {model.n_features:,}",
                 f"{np.count_nonzero(model.W):,}",
                 f"{model.certificate.gap:.1e}",
-                f"{model.certificate.n_iter}",
-                f"{model.certificate.passes}",
+                f"{one.rounds}",
+                f"{one.passes}",
                 f"{one.seconds:.1f}",
             )
         )
