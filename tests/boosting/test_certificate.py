@@ -1,0 +1,180 @@
+"""The lower bound, the feasibility of the dual point, the one-pass gap and gap-safe screening, along whole fits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dboost.boosting.certificate import dual_bound, one_pass_gap, screened
+from dboost.boosting.problem import Problem
+from dboost.penalties import get_penalty
+from tests.boosting import plain
+
+SLACK = 1e-12
+
+
+def iterates(data, penalty, intercept, rng):
+    """Models along a fit, and models far from any."""
+    alpha = 0.1 * plain.alpha_max(data, penalty, intercept)
+    seen = []
+    fitting = plain.fitting(data, penalty=penalty, tol=1e-9, fit_intercept=intercept)
+    result = fitting.fit(alpha, callback=lambda record, state: seen.append(state))
+    models = [(state.active, state.W, state.intercept) for state in seen]
+    assert result.stop_reason == "tol"
+    for size in (1e-3, 0.3, 3.0, 50.0):
+        active = np.flatnonzero(rng.random(data.X.shape[1]) < 0.5)
+        b = size * rng.normal(size=data.k) * intercept
+        models.append((active, size * rng.normal(size=(len(active), data.k)), b))
+    return fitting, alpha, models
+
+
+def dual_point(data, at, bound, lam_row, fitting):
+    """Theta as math notes, section 6 describes it, rebuilt in dense numpy from the arguments the pass received."""
+    scale, mix, shift, prior = fitting.seen
+    W = np.zeros((data.X.shape[1], data.k))
+    W[at.active] = at.W
+    F = data.X @ W + at.intercept
+    if data.loss == "multinomial":
+        e = np.exp(F - F.max(axis=1, keepdims=True))
+        q = e / e.sum(axis=1, keepdims=True)
+        label = np.eye(data.k)[data.y]
+        observed = np.ones_like(F)
+    else:
+        q = np.exp(-np.logaddexp(0, -F))
+        label, observed = (data.y > 0) * 1.0, (data.y != 0) * 1.0
+    q = (1 - mix) * (q - shift) + mix * prior
+    return data.s[:, None] * observed * scale * (label - q)
+
+
+@pytest.fixture
+def spied(monkeypatch):
+    """Remember what the DUAL pass was asked for."""
+    seen = []
+    original = Problem.dual_value
+
+    def dual_value(self, at, scale, mix, shift, prior):
+        seen.append((scale, mix, shift, prior))
+        return original(self, at, scale, mix, shift, prior)
+
+    monkeypatch.setattr(Problem, "dual_value", dual_value)
+    return seen
+
+
+@pytest.mark.parametrize("weights", [False, True], ids=["equal", "weighted"])
+@pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
+def test_the_bound_holds_everywhere(loss, penalty, intercept, weights, spied):
+    rng = np.random.default_rng(4)
+    data = plain.make(loss, m=80, n=12, weights=weights, seed=3)
+    fitting, alpha, models = iterates(data, penalty, intercept, rng)
+    problem, weight = fitting.problem, data.s.sum()
+    lam = alpha * weight
+    best = plain.optimum(data, penalty, lam, intercept)
+    zero = np.abs(best.W).max(axis=1) == 0.0
+    lam_row = np.full(12, lam)
+    rule = get_penalty(penalty)
+    bounds = []
+    for active, W, b in models:
+        at = replace(problem.null(), active=active, W=W, intercept=b)
+        score = problem.score(at, None, lam_row, 0)
+        value = problem.objective(score.iterate, lam)
+        full = np.zeros((12, data.k))
+        full[active] = W
+        assert value == pytest.approx(plain.objective(data, penalty, lam, full, b), rel=1e-12)
+        bound = dual_bound(problem, score, fitting.null().norms, lam_row)
+        bounds.append(bound.value)
+        assert bound.value <= best.value + SLACK * abs(best.value)
+        # the dual point is feasible, and its value is D by definition
+        fitting.seen = spied[-1]
+        theta = dual_point(data, score.iterate, bound, lam_row, fitting)
+        norms = rule.dual_norm(data.X.T @ theta)
+        assert (norms <= lam * (1 + 1e-12)).all()
+        assert (norms <= bound.norms + 1e-9 * lam).all()
+        if intercept:
+            np.testing.assert_allclose(theta.sum(axis=0), 0.0, atol=1e-10 * weight)
+        assert bound.value == pytest.approx(data.dual(theta), rel=1e-9, abs=1e-9)
+        # screening keeps every row that is nonzero at the optimum
+        keep = screened(problem, score, bound, value - bound.value, lam_row)
+        assert keep[~zero].all()
+        if not intercept:
+            gap = one_pass_gap(problem, score.iterate, score.norms, lam_row, lam)
+            assert gap >= value - best.value - SLACK * abs(value)
+            assert gap >= value - bound.value - SLACK * abs(value)
+    # at the end of the fit the bound has closed, and screening sees it
+    closed = bounds[len(models) - 5]
+    assert closed == pytest.approx(best.value, rel=1e-8)
+
+
+def test_screening_removes_what_is_zero_at_the_optimum(solve, loss, penalty):
+    """Over whole fits: every column outside the candidates is zero at the optimum, and some are removed."""
+    removed = 0
+    for share in (0.1, 0.4):
+        data, alpha, best = solve(loss, penalty, share, True, weights=True)
+        sets = []
+
+        def keep(record, state, sets=sets):
+            sets.append(state.candidates)
+
+        plain.fitting(data, penalty=penalty, tol=1e-9).fit(alpha, callback=keep)
+        support = set(np.flatnonzero(np.abs(best.W).max(axis=1) > 0.0))
+        for candidates in sets:
+            if candidates is not None:
+                assert support <= set(candidates.tolist())
+                removed += data.X.shape[1] - len(candidates)
+    assert removed > 0
+
+
+def test_the_reported_bound_rises_and_the_gap_is_theirs(solve, loss, penalty):
+    data, alpha, best = solve(loss, penalty, 0.1, True, weights=True)
+    result = plain.fitting(data, penalty=penalty, tol=1e-9).fit(alpha)
+    lower = np.array([record["lower_bound"] for record in result.history])
+    lower = lower[np.isfinite(lower)]
+    assert len(lower) >= 2
+    assert (np.diff(lower) >= 0).all()
+    assert lower.max() * data.s.sum() <= best.value * (1 + SLACK)
+    for record in result.history:
+        if np.isfinite(record["gap"]):
+            gap = (record["objective"] - record["lower_bound"]) / record["objective"]
+            assert record["gap"] == pytest.approx(gap, abs=1e-14)
+
+
+@pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
+def test_a_task_with_one_label_only(penalty, intercept):
+    """With an intercept Theta = 0 is optimal for it: the optimum is that of the other tasks, and the certificate closes."""
+    data = plain.make("multitask", m=80, n=10, seed=1)
+    data.y[:, 1] = 1
+    result = plain.fitting(data, penalty=penalty, tol=1e-8, fit_intercept=intercept).fit("auto")
+    assert result.stop_reason == "tol"
+    if intercept:
+        # under l1/linf an entry below the largest of its row costs nothing, so it may be anything
+        assert penalty == "l1/linf" or np.abs(result.W[:, 1]).max() <= 1e-6
+        rest = replace(data, y=np.ascontiguousarray(data.y[:, [0, 2]]), k=2)
+        alone = plain.fitting(rest, penalty=penalty, tol=1e-8).fit(result.alpha)
+        assert result.objective == pytest.approx(alone.objective, rel=1e-7)
+
+
+def test_a_task_without_labels(penalty):
+    data = plain.make("multitask", m=80, n=10, seed=1)
+    data.y[:, 2] = 0
+    result = plain.fitting(data, penalty=penalty, tol=1e-8).fit("auto")
+    assert result.stop_reason == "tol"
+    assert result.intercept[2] == 0.0
+
+
+@pytest.mark.parametrize("rare", [1, 2])
+def test_a_rare_class(loss, penalty, rare):
+    """One or two examples of a label among two hundred."""
+    data = plain.make(loss, m=200, n=10, seed=2, weights=True)
+    if loss == "multinomial":
+        data.y[:] = np.arange(200) % 2
+        data.y[:rare] = 2
+    else:
+        data.y[:, 0] = -1
+        data.y[:rare, 0] = 1
+    alpha = 0.2 * plain.alpha_max(data, penalty)
+    best = plain.optimum(data, penalty, alpha * data.s.sum())
+    result = plain.fitting(data, penalty=penalty, tol=1e-8).fit(alpha)
+    assert result.stop_reason == "tol"
+    assert result.lower_bound * data.s.sum() <= best.value * (1 + SLACK)
+    assert result.objective * data.s.sum() == pytest.approx(best.value, rel=1e-7)
