@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 
+from dboost.data.factorise import factorise
+from dboost.errors import DataError
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.scoring import accuracy
 
@@ -110,6 +112,11 @@ class BoostedClassifier(ClassifierMixin, BoostedEstimator):
 
 def _agree(y: Any, predicted: Any) -> tuple[Any, Any]:
     """Per example: correct or not, and that it counts."""
+    found, expected = factorise(y)[0], factorise(predicted)[0]
+    numbers = {"int", "float"}
+    if found != expected and not {found, expected} <= numbers:
+        # NumPy compares 1 with "1" without a word, and every label would count as wrong.
+        raise DataError(f"labels of type {found}, the model predicts {expected}", hint="give the labels as in the fit")
     labels = np.asarray(y)
     labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
     return labels == predicted, np.ones(len(labels))

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.data.memory import as_rows
 from dboost.errors import DataError
 from dboost.model import Model
 
@@ -50,31 +51,31 @@ def predict_matrix(model: Model, X: Any, what: str) -> NDArray[Any]:
 
 def predict_table(model: Model, X: Any, what: str) -> NDArray[Any]:
     """Predict a pandas or Arrow table with all columns, converting the active ones only."""
-    return finish(model, model.scores_of_active(_columns_of(X, model.active.tolist())), what)
-
-
-def _columns_of(X: Any, positions: list[int]) -> NDArray[np.float64]:
-    """Columns of a table as a float64 array (m, len(positions))."""
+    if getattr(X, "ndim", 2) != 2:
+        raise DataError(f"X is a {type(X).__name__}, expected a table", hint="use X.to_frame()")
     if type(X).__module__.split(".")[0] != "pandas":
         import pyarrow as pa
 
-        table = X if isinstance(X, pa.Table) else pa.table(X)
-        names, rows = table.column_names, table.num_rows
-        columns = [table.column(j).to_numpy() for j in positions]
-    else:
-        names, rows = list(X.columns), len(X)
-        columns = [X.iloc[:, j].to_numpy() for j in positions]
-    batch = np.empty((rows, len(positions)), dtype=np.float64)
-    for place, (j, column) in enumerate(zip(positions, columns, strict=True)):
-        try:
-            batch[:, place] = column
-        except (TypeError, ValueError) as error:
-            raise DataError(f"values that are not numbers: {error}", column=str(names[j])) from error
-        if not np.all(np.isfinite(batch[:, place])):
-            raise DataError(
-                f"Input X contains NaN or infinity in row {int(np.argmin(np.isfinite(batch[:, place])))}",
-                column=str(names[j]),
-            )
+        X = X if isinstance(X, pa.Table) else pa.table(X)
+    if X.shape[1] != model.n_features:
+        raise DataError(f"X has {X.shape[1]} columns; the model was fitted on {model.n_features} features")
+    return finish(model, model.scores_of_active(_columns_of(X, model.active.tolist())), what)
+
+
+def _columns_of(X: Any, positions: list[int]) -> Any:
+    """Columns of a pandas or Arrow table as CSR (m, len(positions)), checked as in a fit."""
+    from scipy.sparse import csr_array
+
+    chosen = X.iloc[:, positions] if hasattr(X, "iloc") else X.select(positions)
+    shape = (len(X), len(positions))
+    if not positions:
+        return csr_array(shape)
+    piece = as_rows(chosen).piece()
+    batch = csr_array((piece.values, piece.indices, piece.indptr), shape=shape)
+    if not np.all(np.isfinite(batch.data)):
+        name = chosen.columns if hasattr(chosen, "iloc") else chosen.column_names
+        first = int(np.argmin(np.isfinite(batch.data)))
+        raise DataError("Input X contains NaN or infinity", column=str(name[int(batch.indices[first])]))
     return batch
 
 

@@ -406,3 +406,37 @@ def test_a_column_of_another_name_is_refused_at_prediction(multiclass):
     spoiled.loc[5, model.active_features_[0]] = np.nan
     with pytest.raises(DataError, match=model.active_features_[0]):
         model.predict(spoiled)
+
+
+def test_tables_are_checked_at_prediction_as_in_a_fit(multiclass):
+    X, y = multiclass
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(12)])
+    model = BoostedClassifier(alpha=0.1).fit(frame, y)
+    used = model.active_features_[0]
+    idle = next(name for name in frame.columns if name not in model.active_features_)
+    infinite = frame[used].replace(frame[used].iloc[0], np.inf)
+    for wrong in (frame[used].astype(str), infinite, pd.Series([None] * len(y))):
+        spoiled = frame.assign(**{used: wrong})
+        with pytest.raises(DataError, match=used):
+            model.predict(spoiled)
+        with pytest.raises(DataError, match=used):
+            model.predict(pa.Table.from_pandas(spoiled))
+    harmless = frame.assign(**{idle: "text"})
+    assert model.predict_proba(harmless).tobytes() == model.predict_proba(frame).tobytes()
+    assert model.predict_proba(pa.Table.from_pandas(frame)).tobytes() == model.predict_proba(frame).tobytes()
+    nullable = frame.convert_dtypes()
+    assert model.predict_proba(nullable).tobytes() == model.predict_proba(frame).tobytes()
+    with pytest.raises(ValueError, match="12 features|12 columns|feature names"):
+        model.predict(pa.Table.from_pandas(frame.iloc[:, :5]))
+    with pytest.raises(DataError, match="to_frame"):
+        model.predict(frame["c0"])
+
+
+def test_labels_of_another_type_are_not_scored(multiclass, binary):
+    X, y = multiclass
+    with pytest.raises(DataError, match="labels of type int, the model predicts str"):
+        BoostedClassifier(alpha=0.05).fit(X, y).score(X, np.zeros(len(y), dtype=int))
+    X, y = binary
+    model = BoostedClassifier(alpha=0.05).fit(X, y)
+    assert model.score(X, y.astype(float)) == model.score(X, y[:, None]) == model.score(X, y) > 0.5
+    assert model.score(X, np.full(len(y), 7)) == 0.0
