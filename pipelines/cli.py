@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import dataclasses
 import importlib
+import io
 import os
 import signal
 import sys
@@ -62,6 +63,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         130 Ctrl-C, 143 SIGTERM.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        # A feature's name in a language that the terminal cannot show must not end the run.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     # Until the settings are parsed, an error is printed in the plain form.
     console = Console("plain", debug="--debug" in arguments)
     try:

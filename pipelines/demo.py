@@ -34,9 +34,6 @@ from .sources import arxiv, installed
 MARKER = "demo.json"
 REPORT = "report.md"
 PENALTIES = ("l1", "l1/l2", "l1/linf")
-# Of the smallest strength at which no feature is used. The fit at "auto", five times as strong, tells that strength and
-# is where the second fit starts from.
-STRENGTH = 0.01
 # Documents in a file and in a row group: a few tasks for each worker, each of some megabytes.
 FILE_ROWS, GROUP_ROWS = 50_000, 5_000
 
@@ -53,6 +50,9 @@ class Source:
         How a text becomes terms.
     documents, source, label : str
         What a document, its source and its label are, in words.
+    strength : float, optional
+        alpha of the models, as a share of the smallest one at which no feature is used; the fit at "auto" (0.05) tells
+        that one, and is where the second fit starts from. None: the models at "auto".
     """
 
     load: Any
@@ -60,11 +60,17 @@ class Source:
     documents: str
     source: str
     label: str
+    strength: float | None = None
 
 
 SOURCES = {
     "installed": Source(
-        installed.load, "identifiers", "functions, methods and classes of the installed packages", "file", "package"
+        installed.load,
+        "identifiers",
+        "functions, methods and classes of the installed packages",
+        "file",
+        "package",
+        strength=0.01,
     ),
     "arxiv": Source(arxiv.load, "words", "titles of papers on arXiv", "paper", "archive"),
 }
@@ -102,7 +108,7 @@ def run(settings: DemoSettings, console: Console) -> int:
             counts = write_documents(source.load(), Path(folder, "documents"))
         with console.stage("prepare"):
             manifest = prepare_features(folder, source, client)
-        judged = [judge(penalty, Path(folder), client, console) for penalty in PENALTIES]
+        judged = [judge(penalty, source, Path(folder), client, console) for penalty in PENALTIES]
         blocks = page(out, source, counts, manifest, judged, console)
         Path(folder, REPORT).write_text(to_markdown(blocks), encoding="utf-8")
         values = {"out": out, "models": [summary(one) for one in judged], "seconds": dict(console.seconds)}
@@ -146,7 +152,7 @@ def prepare_features(folder: Path, source: Source, client: Any) -> Any:
     return prepare(how, client)
 
 
-def judge(penalty: str, folder: Path, client: Any, console: Console) -> Judged:
+def judge(penalty: str, source: Source, folder: Path, client: Any, console: Console) -> Judged:
     """Train one model, save it, and evaluate it on the held-out documents."""
     settings = replace(ModelSettings(), penalty=penalty, tol=1e-3)
     name = f"train {penalty}"
@@ -154,16 +160,17 @@ def judge(penalty: str, folder: Path, client: Any, console: Console) -> Judged:
     with console.stage(name):
         train = dboost.ParquetData(prepared, split="train")
         estimator = fit(settings, train, client, console, f"penalty {penalty}, alpha auto (0.05 of alpha_max)")
-        with console.rounds(f"penalty {penalty}, from there to alpha {STRENGTH:g} of alpha_max") as show:
-            first = estimator.model_.certificate
-            alpha = STRENGTH * estimator.alpha_max_
-            estimator.set_params(alpha=alpha, warm_start=True, callbacks=[show]).fit(train)
+        work = [estimator.model_.certificate]
+        if source.strength is not None:
+            with console.rounds(f"penalty {penalty}, from there to alpha {source.strength:g} of alpha_max") as show:
+                alpha = source.strength * estimator.alpha_max_
+                estimator.set_params(alpha=alpha, warm_start=True, callbacks=[show]).fit(train)
+            work.append(estimator.model_.certificate)
     estimator.save(model_folder(folder, penalty))
     with console.stage("evaluate"):
         found = evaluate(estimator.model_, dboost.ParquetData(prepared, split="test"), client)
-    last = estimator.model_.certificate
-    work = (first.n_iter + last.n_iter, first.passes + last.passes)
-    return Judged(penalty, estimator.model_, found, *work, console.seconds[name])
+    rounds, passes = sum(one.n_iter for one in work), sum(one.passes for one in work)
+    return Judged(penalty, estimator.model_, found, rounds, passes, console.seconds[name])
 
 
 def model_folder(folder: Path, penalty: str) -> Path:

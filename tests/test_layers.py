@@ -59,7 +59,7 @@ HOMES = {
 }
 # Nothing of dboost may load these before it needs them, but the files that are loaded for them only.
 LATE = {"dask", "distributed", "pandas", "matplotlib"}
-LOADED_LATE = {"engine/cluster.py", "engine/dask.py", "engine/tasks.py"}
+LOADED_LATE = {"engine/cluster.py", "engine/dask.py", "engine/submission.py", "engine/tasks.py"}
 
 
 def part_of(path: Path) -> str:
