@@ -1,0 +1,229 @@
+"""Strengths around alpha_max, degenerate columns and orders of rows, and every way a fit may be cut short."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dboost.boosting import fit as fits
+from dboost.engine.local import LocalEngine
+from dboost.errors import ConvergenceWarning, DataError
+from tests.boosting import plain
+
+UPDATES = fits.UPDATES
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
+def test_at_alpha_max_and_above_nothing_is_selected(loss, penalty, update, intercept):
+    data = plain.make(loss, m=100, n=12, weights=True, seed=5)
+    fitting = plain.fitting(data, penalty=penalty, update=update, tol=1e-9, fit_intercept=intercept)
+    largest = fitting.alpha_max()
+    b = plain.null_intercept(data) if intercept else np.zeros(data.k)
+    for factor in (1.0 + 1e-12, 1.5, 1e6):
+        result = fitting.fit(factor * largest)
+        assert result.active.shape == (0,) and result.W.shape == (0, data.k)
+        centre = b.mean() if loss == "multinomial" else 0.0
+        np.testing.assert_allclose(result.intercept, b - centre, atol=1e-9)
+        assert result.gap <= 1e-13
+        assert (result.stop_reason, result.n_iter) == ("tol", 1)
+    below = fitting.fit(0.999 * largest)
+    assert below.active.shape[0] >= 1
+    assert below.stop_reason == "tol"
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_sorted_labels_and_uneven_blocks_change_nothing(solve, loss, update):
+    data, alpha, best = solve(loss, "l1/l2", 0.3, m=60, n=6, weights=True)
+    order = np.argsort(data.y if data.y.ndim == 1 else data.y[:, 0], kind="stable")
+    for cuts in (4, [1, 2, 59, 60], [0, 30, 30, 60]):
+        fitting = plain.fitting(data.take(order), cuts=cuts, penalty="l1/l2", update=update, tol=1e-8)
+        result = fitting.fit(alpha)
+        assert result.stop_reason == "tol"
+        assert result.objective * data.s.sum() == pytest.approx(best.value, rel=1e-8)
+
+
+def test_duplicated_columns(loss, penalty):
+    """The optimum is not unique then, its value is; the certificate closes all the same."""
+    data = plain.make(loss, m=100, n=8, seed=6)
+    alpha = 0.1 * plain.alpha_max(data, penalty)
+    best = plain.optimum(data, penalty, alpha * data.s.sum())
+    twice = data.columns([*range(8), *range(8), 0, 0])
+    for update in UPDATES:
+        result = plain.fitting(twice, penalty=penalty, tol=1e-6, update=update).fit(alpha)
+        assert result.stop_reason == "tol"
+        assert result.objective * data.s.sum() == pytest.approx(best.value, rel=2e-6)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("standardize", [False, True])
+def test_zero_and_constant_columns(loss, penalty, update, standardize):
+    """A zero column never enters; a constant one does not matter beside an intercept."""
+    data = plain.make(loss, m=100, n=6, seed=7)
+    wider = replace(data, X=np.hstack([data.X, np.zeros((100, 1)), np.full((100, 2), 0.1), np.full((100, 1), -3.0)]))
+    settings = {"penalty": penalty, "tol": 1e-7, "update": update, "standardize": standardize}
+    plainly = plain.fitting(data, **settings)
+    alpha = 0.2 * plainly.alpha_max()
+    expected = plainly.fit(alpha)
+    with np.errstate(all="raise", under="ignore"):
+        fitting = plain.fitting(wider, **settings)
+        assert fitting.alpha_max() == pytest.approx(plainly.alpha_max(), rel=1e-9)
+        result = fitting.fit(alpha)
+    assert result.stop_reason == expected.stop_reason == "tol"
+    assert result.objective == pytest.approx(expected.objective, rel=1e-6)
+    assert result.active.max() < 6
+
+
+def test_only_zero_columns(loss, penalty):
+    data = plain.make(loss, m=30, n=3, seed=8)
+    data = replace(data, X=np.zeros((30, 3)))
+    fitting = plain.fitting(data, penalty=penalty)
+    assert fitting.alpha_max() == 0.0
+    result = fitting.fit("auto")
+    assert result.active.shape == (0,)
+    assert (result.stop_reason, result.gap) == ("tol", pytest.approx(0.0, abs=1e-14))
+
+
+@pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
+def test_standardize_is_scaling_the_columns_by_hand(loss, penalty, intercept):
+    data = plain.make(loss, m=100, n=10, weights=True, seed=9)
+    data = replace(data, X=data.X * 10.0 ** np.random.default_rng(0).uniform(-3, 3, 10))
+    mean = data.s @ data.X / data.s.sum()
+    deviation = np.sqrt(data.s @ (data.X - mean) ** 2 / data.s.sum())
+    fitting = plain.fitting(data, penalty=penalty, tol=1e-9, standardize=True, fit_intercept=intercept)
+    by_hand = plain.fitting(replace(data, X=data.X / deviation), penalty=penalty, tol=1e-9, fit_intercept=intercept)
+    assert fitting.alpha_max() == pytest.approx(by_hand.alpha_max(), rel=1e-10)
+    alpha = 0.1 * by_hand.alpha_max()
+    result, expected = fitting.fit(alpha), by_hand.fit(alpha)
+    assert result.stop_reason == expected.stop_reason == "tol"
+    assert result.objective == pytest.approx(expected.objective, rel=1e-8)
+    W = plain.dense(result, 10) * deviation[:, None]
+    np.testing.assert_allclose(W, plain.dense(expected, 10), atol=1e-3 * np.abs(W).max())
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_doubled_rows_are_weight_two_and_weight_zero_is_absent(loss, update):
+    data = plain.make(loss, m=60, n=6, seed=10)
+    chosen = np.arange(0, 60, 3)
+    doubled = data.take(np.concatenate([np.arange(60), chosen]))
+    weighted = replace(data, s=np.where(np.isin(np.arange(60), chosen), 2.0, 1.0))
+    junk = replace(weighted.take(chosen), X=1e3 * weighted.X[chosen], s=np.zeros(len(chosen)))
+    padded = replace(
+        weighted,
+        X=np.vstack([weighted.X, junk.X]),
+        y=np.concatenate([weighted.y, junk.y[::-1]]),
+        s=np.concatenate([weighted.s, junk.s]),
+    )
+    settings = {"penalty": "l1/linf", "tol": 1e-9 if update == "newton" else 1e-7, "update": update}
+    expected = plain.fitting(doubled, **settings).fit("auto")
+    for same in (weighted, padded):
+        result = plain.fitting(same, **settings).fit("auto")
+        assert result.alpha == pytest.approx(expected.alpha, rel=1e-12)
+        assert result.objective == pytest.approx(expected.objective, rel=2e-7)
+        np.testing.assert_array_equal(result.active, expected.active)
+
+
+def test_float32_values(solve, loss, penalty):
+    data, alpha, _ = solve(loss, penalty, 0.3, m=60, n=6, weights=True)
+    narrow = replace(data, X=data.X.astype(np.float32).astype(float))
+    best = plain.optimum(narrow, penalty, alpha * data.s.sum())
+    result = plain.fitting(narrow, dtype=np.float32, penalty=penalty, tol=1e-9).fit(alpha)
+    assert result.stop_reason == "tol"
+    assert result.objective * data.s.sum() == pytest.approx(best.value, rel=1e-9)
+
+
+def test_a_class_without_examples_is_refused_with_a_free_intercept():
+    data = replace(plain.make("multinomial", k=3), k=4)
+    with pytest.raises(DataError, match="class 3 has no example"):
+        plain.fitting(data)
+    result = plain.fitting(data, fit_intercept=False, tol=1e-6).fit("auto")
+    assert result.stop_reason == "tol"
+
+
+# ---- cut short -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("limit", [0, 1, 3])
+def test_max_active_rows(loss, update, limit):
+    data = plain.make(loss, m=100, n=12, seed=11)
+    plan, engine = plain.plan(data), LocalEngine(1)
+    settings = fits.FitSettings(loss, "l1/l2", update=update, tol=1e-6, max_active_rows=limit)
+    with pytest.warns(ConvergenceWarning, match=r"max_active_rows.*relative gap of 0\.\d+, above tol=1e-06"):
+        result = fits.fit(plan, engine, settings)
+    assert result.stop_reason == "max_active_rows"
+    assert len(result.active) <= limit
+    assert all(record["active_rows"] <= limit for record in result.history)
+    value = plain.objective(data, "l1/l2", result.alpha * 100, plain.dense(result, 12), result.intercept)
+    assert result.objective * 100 == pytest.approx(value, rel=1e-12)
+    # the rows it has are re-solved: no better model exists on them
+    chosen = plain.optimum(data.columns(result.active), "l1/l2", result.alpha * 100) if limit else None
+    if chosen is not None:
+        assert value == pytest.approx(chosen.value, rel=1e-5)
+
+
+def test_max_rounds_warns_with_the_gap(loss):
+    data = plain.make(loss, seed=12)
+    settings = fits.FitSettings(loss, "l1", tol=1e-10, max_rounds=6)
+    with pytest.warns(ConvergenceWarning) as caught:
+        result = fits.fit(plain.plan(data), LocalEngine(1), settings)
+    assert (result.stop_reason, result.n_iter) == ("max_rounds", 6)
+    assert 1e-10 < result.gap < 1.0
+    assert f"{result.gap:.2g}" in str(caught[0].message) and "6 rounds" in str(caught[0].message)
+    value = plain.objective(data, "l1", result.alpha * 150, plain.dense(result, 25), result.intercept)
+    assert result.objective * 150 == pytest.approx(value, rel=1e-12)
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_a_callback_stops_and_leaves_a_certified_model(loss, update):
+    data = plain.make(loss, m=80, n=8, seed=13)
+    fitting = plain.fitting(data, penalty="l1/l2", update=update, tol=1e-9)
+    records = []
+
+    def stop(record, state):
+        records.append(record)
+        return len(records) == 2
+
+    result = fitting.fit("auto", callback=stop)
+    assert (result.stop_reason, result.n_iter, len(records)) == ("callback", 2, 2)
+    value = plain.objective(data, "l1/l2", result.alpha * 80, plain.dense(result, 8), result.intercept)
+    assert result.objective * 80 == pytest.approx(value, rel=1e-12)
+    best = plain.optimum(data, "l1/l2", result.alpha * 80)
+    assert result.gap >= (value - best.value) / value - 1e-12
+
+
+def test_the_history_of_a_fit(loss):
+    data = plain.make(loss, seed=14)
+    result = plain.fitting(data, penalty="l1", tol=1e-8).fit("auto")
+    history = result.history
+    assert [record["round"] for record in history] == list(range(1, result.n_iter + 1))
+    passes = [record["passes"] for record in history]
+    assert passes == sorted(passes) and passes[-1] == result.passes
+    rows = 0
+    for record in history:
+        rows += record["rows_in"] - record["rows_out"]
+        assert record["active_rows"] == rows
+    assert history[-1]["entries"] == np.count_nonzero(result.W)
+    assert history[-1]["step"] == "certificate" and history[-1]["gap"] == result.gap
+    alphas = [record["alpha"] for record in history]
+    assert alphas == sorted(alphas, reverse=True)
+    assert alphas[-1] == pytest.approx(result.alpha)
+    assert result.alpha == pytest.approx(0.05 * result.alpha_max)
+
+
+def test_rows_per_round(loss):
+    data = plain.make(loss, seed=14)
+    result = plain.fitting(data, penalty="l1", tol=1e-8, rows_per_round=2).fit("auto")
+    assert result.stop_reason == "tol"
+    assert max(record["rows_in"] for record in result.history) == 2
+
+
+def test_a_tolerance_of_zero_ends_at_the_precision_of_the_numbers(loss, penalty):
+    data = plain.make(loss, m=80, n=8, seed=15)
+    with pytest.warns(ConvergenceWarning, match="precision"):
+        result = fits.fit(plain.plan(data), LocalEngine(1), fits.FitSettings(loss, penalty, tol=0.0))
+    assert result.stop_reason == "precision"
+    assert 0.0 < result.gap <= 1e-10
