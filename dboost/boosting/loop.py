@@ -116,7 +116,6 @@ class Loop:
         solved, step = self._solve(widened, lam, state, score)
         after = pruned(solved)
         dropped = widened.active.shape[0] - after.active.shape[0]
-        at_limit = self._budget() is not None and after.active.shape[0] >= (self._budget() or 0)
         state = replace(
             state,
             active=after.active,
@@ -126,17 +125,16 @@ class Loop:
             memory=self._memory,
         )
         state = self._recorded(state, after, added, dropped, step, started, entering_passes)
-        return state, self._reason(state, step, added, at_limit, at, after)
+        return state, self._reason(state, step, at, widened, after)
 
-    def _reason(
-        self, state: FitState, step: Step, added: int, at_limit: bool, before: Iterate, after: Iterate
-    ) -> str:
+    def _reason(self, state: FitState, step: Step, before: Iterate, widened: Iterate, after: Iterate) -> str:
+        """Why to stop after this round, other than the certified gap; empty to go on."""
         if state.lam > self.lam:
             return ""
         value = self.problem.objective(after, self.lam)
         if not self.certified and step.promised <= 0.1 * self.settings.tol * value:
             return "gradient"
-        if at_limit and added == 0 and step.promised <= 0.1 * self.settings.tol * value:
+        if self._full(widened) and self._restricted_gap(after, self.lam, step) <= self.settings.tol * value:
             return "max_active_rows"
         stuck = step.length == 0.0 and np.array_equal(before.active, after.active)
         if stuck and np.array_equal(before.W, after.W) and np.array_equal(before.intercept, after.intercept):
@@ -185,8 +183,10 @@ class Loop:
 
     # ---- which rows ------------------------------------------------------------------------------------------------
 
-    def _budget(self) -> int | None:
-        return self.settings.max_active_rows
+    def _full(self, at: Iterate) -> bool:
+        """Whether the model holds as many rows as it may."""
+        budget = self.settings.max_active_rows
+        return budget is not None and at.active.shape[0] >= budget
 
     def _take(self, n_active: int) -> int:
         """How many new rows a round may add."""
@@ -194,8 +194,8 @@ class Loop:
         if asked is None:
             free = self.settings.update == "newton" and self.certified
             asked = max(_FIRST_ROWS, n_active) if free else self.problem.n
-        if self._budget() is not None:
-            asked = min(asked, max(0, (self._budget() or 0) - n_active))
+        if self.settings.max_active_rows is not None:
+            asked = min(asked, max(0, self.settings.max_active_rows - n_active))
         return asked
 
     def _widen(self, at: Iterate, score: Score, state: FitState) -> tuple[Iterate, int]:
@@ -216,6 +216,9 @@ class Loop:
         self._memory = state.memory
         value = problem.objective(at, lam)
         gap = state.gap if np.isfinite(state.gap) else float(self.certified)
+        if self._full(at):
+            # no row may enter any more: the restricted problem is all there is to solve
+            gap = 0.0
         target = max(0.3 * settings.tol, _INNER_SHARE * gap) * value
         if settings.update != "newton":
             return self._sweeps(at, lam, target, state.round)
