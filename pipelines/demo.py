@@ -34,6 +34,8 @@ from .sources import arxiv, installed
 MARKER = "demo.json"
 REPORT = "report.md"
 PENALTIES = ("l1", "l1/l2", "l1/linf")
+# Up to so many classes, a map leaves room for the classes that a feature speaks against.
+NARROW_MAP = 16
 # Documents in a file and in a row group: a few tasks for each worker, each of some megabytes.
 FILE_ROWS, GROUP_ROWS = 50_000, 5_000
 
@@ -221,7 +223,7 @@ def page(
         strongest(judged[0].model, 12, blocks),
         Heading(f"The strongest features of the {last.penalty} model, and who shares them"),
         strongest(last.model, 12, blocks),
-        Paragraph(legend(last.model, blocks)),
+        *([Paragraph(legend(last.model, blocks))] if len(counts["classes"]) <= pages.WIDEST_MAP else []),
         Heading(f"What speaks for each {source.label} in the {last.penalty} model"),
         by_class(last.model),
         Heading("Seconds"),
@@ -285,21 +287,23 @@ def sharing(judged: list[Judged]) -> Grid:
 
 
 def strongest(model: Model, top: int, blocks: tuple[str, ...]) -> Grid:
-    """The features with the largest weights, and who shares them."""
+    """The features with the largest weights, and who shares them; what does not fit beside a wide map is left out."""
     W, labels, words = pages.both_sides(model), pages.labels_of(model), model.hypotheses.words()
+    drawn, narrow = len(labels) <= pages.WIDEST_MAP, len(labels) <= NARROW_MAP
+    headings = ["feature", "weight", pages.LETTERS[: len(labels)] if drawn else "classes", "for"]
     rows = []
     for j in np.argsort(-pages.strength(W), kind="stable")[:top].tolist():
-        rows.append(
-            (
-                words[j],
-                f"{pages.strength(W[j : j + 1])[0]:.2f}",
-                pages.map_row(W[j], blocks),
-                pages.named(labels, W[j], +1, 3),
-                pages.named(labels, W[j], -1, 1),
-            )
-        )
-    headings = ("feature", "weight", pages.LETTERS[: len(labels)], "for", "against")
-    return Grid(headings, rows, left=frozenset({0, 2, 3, 4}), widest={0: 20, 3: 34, 4: 20}, code=frozenset({0, 2}))
+        row = [words[j], f"{pages.strength(W[j : j + 1])[0]:.2f}"]
+        row.append(pages.map_row(W[j], blocks) if drawn else f"{np.count_nonzero(W[j])}")
+        row.append(pages.named(labels, W[j], +1, 3 if narrow else 2))
+        rows.append((*row, pages.named(labels, W[j], -1, 1)) if narrow else tuple(row))
+    return Grid(
+        (*headings, "against") if narrow else tuple(headings),
+        rows,
+        left=frozenset({0, 2, 3, 4} if drawn else {0, 3, 4}),
+        widest={0: 16, 3: 30, 4: 18},
+        code=frozenset({2} if drawn else ()),
+    )
 
 
 def legend(model: Model, blocks: tuple[str, ...]) -> str:

@@ -138,10 +138,10 @@ def sparsity_map(model: Model, top: int, blocks: tuple[str, ...] = BLOCKS) -> li
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     title = f"Features, the strongest {len(order)} of {len(model.active):,}, and who shares them"
     table.add_column("feature", no_wrap=True, overflow="ellipsis", max_width=24)
-    table.add_column("weight", justify="right")
-    table.add_column("shared", justify="right")
+    table.add_column("weight", justify="right", min_width=6)
+    table.add_column("shared", justify="right", min_width=6)
     if drawn:
-        table.add_column(LETTERS[: len(labels)], no_wrap=True)
+        table.add_column(LETTERS[: len(labels)], no_wrap=True, min_width=len(labels))
     table.add_column("for", overflow="fold")
     table.add_column("against", overflow="fold")
     for j in order.tolist():
@@ -189,7 +189,7 @@ def class_table(model: Model, top: int) -> Group:
     shown = range(len(labels)) if len(labels) <= WIDEST_MAP else np.argsort(-used, kind="stable")[:top].tolist()
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("class", no_wrap=True, overflow="ellipsis", max_width=24)
-    table.add_column("features", justify="right")
+    table.add_column("features", justify="right", min_width=8)
     table.add_column("the strongest", no_wrap=True, overflow="ellipsis")
     for r in shown:
         best = [j for j in np.argsort(-W[:, r], kind="stable")[:8].tolist() if W[j, r] > 0]

@@ -80,6 +80,9 @@ class Grid:
     def _line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cells) + " |"
 
+    def _cells(self, column: int) -> list[str]:
+        return [row[column] for row in self.rows] or [""]
+
     def renderable(self) -> Any:
         """A rich table without rules, which a log keeps readable."""
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
@@ -89,6 +92,8 @@ class Grid:
                 justify="left" if j in self.left else "right",
                 no_wrap=True,
                 overflow="ellipsis",
+                # Numbers and maps are whole or of no use; words may be cut.
+                min_width=None if j in self.left - self.code else max(len(heading), *map(len, self._cells(j))),
                 max_width=self.widest.get(j),
             )
         for row in self.rows:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from dboost.errors import UsageError
-from dboost.model import read_model
-from pipelines import demo
+from dboost.model import Certificate, Columns, Model, read_model
+from pipelines import demo, pages
 from pipelines.cli import main
+from pipelines.console import Console
 from pipelines.report import Commands, Grid, Heading, Paragraph, to_markdown
 from pipelines.sources import arxiv
 from tests.pipelines.conftest import write_documents
@@ -58,6 +61,31 @@ def test_a_demo_that_fails_leaves_nothing(
     assert main(["demo", "--out", str(tmp_path / "demo"), "--workers", "0"]) == 2
     assert "stop here" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["documents.parquet"]
+
+
+@pytest.mark.parametrize(("classes", "columns"), [(12, 5), (38, 4), (172, 4)])
+def test_the_strongest_features_fit_any_number_of_classes(classes: int, columns: int) -> None:
+    rng = np.random.default_rng(0)
+    words = tuple(f"a_rather_long_name_{j}" for j in range(30))
+    wide = Model(
+        task="multiclass",
+        penalty="l1",
+        hypotheses=Columns(np.arange(30), words),
+        W=rng.normal(size=(30, classes)),
+        intercept=np.zeros(classes),
+        classes=np.array([f"class.{r:03d}" for r in range(classes)]),
+        n_features=100,
+        certificate=Certificate(0.5, 1e-4, 0.49, "tol", 0.01, 0.2, 5, 20),
+    )
+    grid = demo.strongest(wide, 12, pages.BLOCKS)
+    assert len(grid.headings) == columns and len(grid.rows) == 12
+    out = io.StringIO()
+    Console("plain", out=out).page("x", [grid.renderable()], {})
+    lines = out.getvalue().splitlines()
+    assert max(map(len, lines)) <= 100
+    if classes <= pages.WIDEST_MAP:
+        # The map is whole.
+        assert all(row[2] in line for row, line in zip(grid.rows, lines[1:]))
 
 
 def test_markdown_finds_no_markup_in_names() -> None:
