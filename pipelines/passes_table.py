@@ -119,7 +119,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for penalty in PENALTIES:
             heading = f"{data.name} {penalty}"
             alpha = RATIO * plain.alpha_max(data.X, data.y, penalty, data.loss, False)
-            known = {"loss": data.loss, "penalty": penalty, "alpha": alpha, "intercept": False}
+            known: dict[str, Any] = {"loss": data.loss, "penalty": penalty, "alpha": alpha, "intercept": False}
             found = reference.solve(data.X, data.y, **known, tol=1e-10, seconds=300.0)
             best = plain.objective(data.X, data.y, found.W, found.b, alpha, penalty, data.loss)
             rows = int((np.abs(found.W).max(axis=1) > 0).sum())

@@ -101,7 +101,8 @@ def report(found: dict[str, Any], tol: float) -> list[dict[str, Any]]:
     total = found["seconds prepare"] + found["seconds train"]
 
     def line(what: str, measured: str, limit: str = "", met: bool | None = None) -> dict[str, Any]:
-        return {"what": what, "measured": measured, "limit": limit, "met": "" if met is None else "yes" if met else "NO"}
+        judged = "" if met is None else "yes" if met else "NO"
+        return {"what": what, "measured": measured, "limit": limit, "met": judged}
 
     lines = [
         line("prepare", f"{found['seconds prepare']:.1f} s"),

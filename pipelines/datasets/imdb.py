@@ -10,8 +10,27 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .base import Dataset, data_file, synthetic_documents, tfidf
+
+
+def reviews(home: str | Path | None = None) -> tuple[list[str], NDArray[np.int8], NDArray[np.bool_]]:
+    """Return the texts, the labels -1 and +1, and which reviews are training ones.
+
+    Raises
+    ------
+    DataError
+        When the file is not there.
+    """
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(data_file(home, "imdb", "aclImdb.parquet"), columns=["split", "label", "text"])
+    training = np.asarray(table.column("split").to_pylist(), dtype=np.str_) == "train"
+    y = np.where(np.asarray(table.column("label").to_pylist(), dtype=np.str_) == "pos", 1, -1).astype(np.int8)
+    # The source kept the reviews as raw bytes; all are UTF-8 up to a few stray bytes, which carry no word.
+    texts = [text.decode("utf-8", errors="replace").replace("<br />", " ") for text in table.column("text").to_pylist()]
+    return texts, y, training
 
 
 def load(home: str | Path | None = None, *, min_df: int = 5) -> Dataset:
@@ -29,14 +48,8 @@ def load(home: str | Path | None = None, *, min_df: int = 5) -> Dataset:
     DataError
         When the file is not there.
     """
-    import pyarrow.parquet as pq
-
-    table = pq.read_table(data_file(home, "imdb", "aclImdb.parquet"), columns=["split", "label", "text"])
-    split = np.asarray(table.column("split").to_pylist(), dtype=np.str_)
-    y = np.where(np.asarray(table.column("label").to_pylist(), dtype=np.str_) == "pos", 1, -1).astype(np.int8)
-    # The source kept the reviews as raw bytes; all are UTF-8 up to a few stray bytes, which carry no word.
-    texts = [text.decode("utf-8", errors="replace").replace("<br />", " ") for text in table.column("text").to_pylist()]
-    train, test = np.flatnonzero(split == "train"), np.flatnonzero(split == "test")
+    texts, y, training = reviews(home)
+    train, test = np.flatnonzero(training), np.flatnonzero(~training)
     X, X_test, names = tfidf([texts[i] for i in train], [texts[i] for i in test], min_df=min_df)
     return Dataset("imdb", X, y[train], X_test, y[test], names, "binary")
 

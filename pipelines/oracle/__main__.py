@@ -56,8 +56,8 @@ def main(argv: list[str] | None = None) -> int:
     bad = [r for r in records if r["verdict"] in ("DISAGREES", "NOT CERTIFIED")]
     summary = (
         f"{len(listed)} problems, {len(records)} comparisons, {len(bad)} not in agreement, {minutes:.1f} minutes. "
-        f"tol {TOL:g}; P is the mean loss plus penalty, evaluated by the same plain code for both sides; the recomputed "
-        "gaps come from W alone. A peer's short stop counts against the peer only when our recomputed gap certifies us."
+        f"tol {TOL:g}; P is the mean loss plus penalty, evaluated by the same plain code for both sides; the "
+        "recomputed gaps come from W alone. A short stop counts against a peer only when our recomputed gap shows it."
     )
     print(f"\n{text}\n\n{summary}")
     tables.write(asked.out, "Oracle: our optima and those of independent solvers", [summary, text])

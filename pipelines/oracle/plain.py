@@ -167,9 +167,7 @@ def balanced(U: Array, y: Array, loss: str) -> Array:
     return np.where(U > 0, U * up, U * down)
 
 
-def relative_gap(
-    X: Any, y: Array, W: Array, b: Array, alpha: float, penalty: str, loss: str, intercept: bool
-) -> float:
+def relative_gap(X: Any, y: Array, W: Array, b: Array, alpha: float, penalty: str, loss: str, intercept: bool) -> float:
     """Return a certified bound on (P - P*) / P, from W and b alone.
 
     With a penalty the dual point is the residual, balanced for a free intercept and scaled into the dual ball. Without
@@ -191,7 +189,7 @@ def relative_gap(
 
 
 def _null_space_point(X: Any, y: Array, U: Array, loss: str, intercept: bool) -> Array:
-    """Return a point next to U with X' Theta = 0: U - H X v, H the curvature of the loss, so that changes are relative."""
+    """Return a point next to U with X' Theta = 0: U - H X v, H the curvature of the loss (small changes to small U)."""
     D = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
     if intercept:
         D = np.hstack([D, np.ones((D.shape[0], 1))])

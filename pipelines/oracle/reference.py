@@ -28,6 +28,7 @@ Array = NDArray[Any]
 GAP_EVERY = 20
 HESSIAN_SIZE = 2500
 """Largest side of a Hessian that is formed."""
+NEWTON_STEPS = 60
 
 
 @dataclass(frozen=True)
@@ -226,7 +227,7 @@ def _fista(task: _Task, W: Array, b: Array, lipschitz: float) -> tuple[Array, Ar
 
 
 def _newton(X: Any, y: Array, loss: str, intercept: bool) -> Reference:
-    """Minimise the mean loss without a penalty by Newton's method with the whole Hessian; its optimum must be finite."""
+    """Minimise the mean loss without a penalty by Newton's method with the whole Hessian; its optimum is finite."""
     m, n = X.shape
     k = plain.n_outputs(y, loss)
     D = X.toarray() if hasattr(X, "toarray") else np.asarray(X, dtype=np.float64)
@@ -234,7 +235,9 @@ def _newton(X: Any, y: Array, loss: str, intercept: bool) -> Reference:
         D = np.hstack([D, np.ones((m, 1))])
     theta = np.zeros((D.shape[1], k))
     value = plain.mean_loss(D @ theta, y, loss)
-    for count in range(1, 61):
+    count = 0
+    while count < NEWTON_STEPS:
+        count += 1
         F = D @ theta
         G = D.T @ plain.residual(F, y, loss) / m
         H = _hessian(D, F, y, loss)

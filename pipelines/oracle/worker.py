@@ -25,7 +25,7 @@ NOT_INSTALLED = 3
 
 
 def liblinear(X: Any, y: Any, job: dict[str, Any]) -> tuple[Any, Any]:
-    """C sum_i loss_i + |w|_1 with C = 1 / (alpha m), one task at a time; a penalised intercept, so none is asked for."""
+    """C sum_i loss_i + |w|_1 with C = 1 / (alpha m), task by task; it penalises its intercept, so none is used."""
     from sklearn.linear_model import LogisticRegression
 
     Y = y.reshape(y.shape[0], -1)
