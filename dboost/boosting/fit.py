@@ -124,9 +124,9 @@ class Fitting:
             return
         absent = np.flatnonzero(problem.statistics.mass <= 0.0)
         if absent.size:
-            names = self.plan.classes if self.plan.classes is not None else np.arange(problem.k)
+            names = np.arange(problem.k) if self.plan.classes is None else np.asarray(self.plan.classes)
             raise DataError(
-                f"class {names[absent[0]]!r} has no example of positive weight, and the intercept is free",
+                f"class {names.tolist()[absent[0]]!r} has no example of positive weight, and the intercept is free",
                 hint="leave it out of classes=, or set fit_intercept=False",
             )
 

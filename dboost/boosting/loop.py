@@ -113,7 +113,8 @@ class Loop:
             return self._recorded(state, at, 0, 0, None, started, entering_passes), "tol"
         lam = max(self.lam, state.lam * _CONTINUATION) if self.settings.update == "newton" else self.lam
         widened, added = self._widen(at, score, state)
-        solved, step = self._solve(widened, lam, state, score)
+        full = added == 0 and self._budget() is not None and at.active.shape[0] >= (self._budget() or 0)
+        solved, step = self._solve(widened, lam, state, full)
         after = pruned(solved)
         dropped = widened.active.shape[0] - after.active.shape[0]
         at_limit = self._budget() is not None and after.active.shape[0] >= (self._budget() or 0)
@@ -136,7 +137,7 @@ class Loop:
         value = self.problem.objective(after, self.lam)
         if not self.certified and step.promised <= 0.1 * self.settings.tol * value:
             return "gradient"
-        if at_limit and added == 0 and step.promised <= 0.1 * self.settings.tol * value:
+        if at_limit and added == 0 and self._restricted_gap(after, self.lam, step) <= self.settings.tol * value:
             return "max_active_rows"
         stuck = step.length == 0.0 and np.array_equal(before.active, after.active)
         if stuck and np.array_equal(before.W, after.W) and np.array_equal(before.intercept, after.intercept):
@@ -211,12 +212,13 @@ class Loop:
 
     # ---- inner solve -----------------------------------------------------------------------------------------------
 
-    def _solve(self, at: Iterate, lam: float, state: FitState, score: Score) -> tuple[Iterate, Step]:
+    def _solve(self, at: Iterate, lam: float, state: FitState, full: bool) -> tuple[Iterate, Step]:
         settings, problem = self.settings, self.problem
         self._memory = state.memory
         value = problem.objective(at, lam)
         gap = state.gap if np.isfinite(state.gap) else float(self.certified)
-        target = max(0.3 * settings.tol, _INNER_SHARE * gap) * value
+        # with no room for another row the full gap stays open, and says nothing about these rows
+        target = (0.3 * settings.tol if full else max(0.3 * settings.tol, _INNER_SHARE * gap)) * value
         if settings.update != "newton":
             return self._sweeps(at, lam, target, state.round)
         if settings.curvature == "gram":
