@@ -1,4 +1,4 @@
-"""The passes: any cut of the rows gives the sums of the whole, and the same plan the same bits on any number of threads."""
+"""The passes: any cut of the rows gives the sums of the whole, one plan the same bits on any number of threads."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost import passes
-from dboost.boosting.scoring import ShardSummary, summarise_shard
+from dboost.boosting.scoring import summarise_shard
 from dboost.losses import Loss, get_loss
 from dboost.partition import Sums
 from dboost.passes import Point
