@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost import passes
-from dboost.boosting.scoring import ShardSummary, summarise_shard
+from dboost.boosting.scoring import summarise_shard
 from dboost.losses import Loss, get_loss
 from dboost.partition import Sums
 from dboost.passes import Point
@@ -25,6 +25,8 @@ Rows = NDArray[np.int64]
 
 # A shard of columns holds about this many bytes of sums; more would not fit next to the data on a worker.
 _SHARD_BYTES = 64_000_000
+# A column whose variance is below this share of its mean square is constant but for the rounding of its sums.
+_CONSTANT = 1e-12
 # Sums this small go to the driver whole: reducing them on a worker costs more in turns through a scheduler.
 _DRIVER_BYTES = 4_000_000
 
@@ -53,9 +55,10 @@ class Statistics:
 
     @property
     def deviation(self) -> Array:
-        """Weighted standard deviation per column, shape (n,)."""
-        mean = self.sum / self.weight
-        return np.sqrt(np.maximum(self.square / self.weight - mean * mean, 0.0))
+        """Weighted standard deviation per column, shape (n,); 0 where it is lost in the rounding of the sums."""
+        mean, square = self.sum / self.weight, self.square / self.weight
+        variance = square - mean * mean
+        return np.sqrt(np.where(variance > _CONSTANT * square, variance, 0.0))
 
 
 @dataclass(frozen=True)

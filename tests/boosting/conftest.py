@@ -7,10 +7,7 @@ from functools import cache
 import pytest
 
 from dboost.losses import LOSSES
-from dboost.penalties import PENALTIES
 from tests.boosting import plain
-
-PULLING = [name for name in PENALTIES if name != "none"]
 
 
 @cache
@@ -32,7 +29,7 @@ def loss(request):
     return request.param
 
 
-@pytest.fixture(params=PULLING)
+@pytest.fixture(params=plain.PULLING)
 def penalty(request):
     """Every penalty that pulls rows to zero."""
     return request.param

@@ -1,4 +1,4 @@
-"""Problems, and the same mathematics in plain dense numpy: nothing here uses the code under test but the penalties' prox.
+"""Problems, and the same mathematics in plain dense numpy: of the code under test only the penalties are used.
 
 The penalties are tested on their own (tests/penalties); here they make an independent solver possible.
 """
@@ -14,9 +14,10 @@ import scipy.sparse as sp
 
 from dboost.boosting.fit import FitSettings, Fitting
 from dboost.engine.local import LocalEngine
-from dboost.losses import get_loss
 from dboost.partition import Partition
-from dboost.penalties import get_penalty
+from dboost.penalties import PENALTIES, get_penalty
+
+PULLING = [name for name in PENALTIES if name != "none"]
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,8 @@ def make(loss, m=150, n=25, k=3, seed=0, density=0.5, weights=False, noise=1.5):
     rng = np.random.default_rng([seed, m, n, k])
     k = 1 if loss == "log" else k
     X = rng.normal(size=(m, n)) * (rng.random((m, n)) < density)
-    F = X @ (rng.normal(size=(n, k)) * (rng.random((n, 1)) < 0.4)) + noise * rng.normal(size=(m, k)) + rng.normal(size=k)
+    W = rng.normal(size=(n, k)) * (rng.random((n, 1)) < 0.4)
+    F = X @ W + noise * rng.normal(size=(m, k)) + rng.normal(size=k)
     if loss == "multinomial":
         y = F.argmax(axis=1).astype(np.int32)
         y[:k] = np.arange(k)

@@ -141,7 +141,7 @@ def test_the_reported_bound_rises_and_the_gap_is_theirs(solve, loss, penalty):
 
 @pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
 def test_a_task_with_one_label_only(penalty, intercept):
-    """With an intercept Theta = 0 is optimal for it: the optimum is that of the other tasks, and the certificate closes."""
+    """With an intercept Theta = 0 is optimal for it: the optimum is that of the other tasks."""
     data = plain.make("multitask", m=80, n=10, seed=1)
     data.y[:, 1] = 1
     result = plain.fitting(data, penalty=penalty, tol=1e-8, fit_intercept=intercept).fit("auto")

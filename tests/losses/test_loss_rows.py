@@ -180,9 +180,8 @@ def test_label_mass_and_null_intercept(name):
 def test_the_null_intercept_stays_finite_with_one_label_only(name):
     rows, reference = Rows(name), REFERENCES[name]
     loss = rows.loss
-    for y in (np.ones((9, reference.k), np.int8), -np.ones((9, reference.k), np.int8), np.zeros((9, reference.k), np.int8)):
-        if not loss.separable:
-            y = np.full(9, reference.k - 1, np.int32)
+    for label in (1, -1, 0):
+        y = np.full((9, reference.k), label, np.int8) if loss.separable else np.full(9, abs(label), np.int32)
         b = loss.null_intercept(*loss.label_mass(y, np.ones(9), reference.k))
         assert np.isfinite(b).all()
         assert rows.value(y, np.tile(b, (9, 1)), np.ones(9)).sum() <= 9 * 1e-12 * reference.k

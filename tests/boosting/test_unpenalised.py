@@ -1,0 +1,50 @@
+"""penalty="none": the smooth optimum, judged by its gradient and by scipy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from dboost.boosting.fit import UPDATES
+from tests.boosting import plain
+
+
+def lbfgs(data, intercept):
+    """Optimum over (W, b) by scipy."""
+    X = np.hstack([data.X, np.ones((len(data.s), 1))]) if intercept else data.X
+    shape = (X.shape[1], data.k)
+
+    def function(v):
+        F = X @ v.reshape(shape)
+        return data.value(F), -(X.T @ data.residual(F)).ravel()
+
+    options = {"maxiter": 20_000, "maxfun": 50_000, "ftol": 1e-15, "gtol": 1e-9}
+    return minimize(function, np.zeros(shape).ravel(), jac=True, method="L-BFGS-B", options=options).fun
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
+def test_the_smooth_optimum(loss, update, intercept):
+    data = plain.make(loss, m=150, n=5, seed=40, noise=3.0, weights=True)
+    select = "cyclic" if update == "gradboost" else "template"
+    fitting = plain.fitting(data, penalty="none", tol=1e-9, update=update, select=select, fit_intercept=intercept)
+    result = fitting.fit("auto")
+    assert result.stop_reason == "gradient"
+    assert np.isnan(result.gap) and np.isnan(result.lower_bound) and np.isnan(result.alpha_max)
+    assert result.alpha == 0.0
+    weight = data.s.sum()
+    assert result.objective * weight == pytest.approx(lbfgs(data, intercept), rel=1e-8)
+    W = plain.dense(result, 5)
+    U = data.residual(data.X @ W + result.intercept)
+    assert np.abs(data.X.T @ U).max() <= 1e-3 * weight
+    assert np.abs(U.sum(axis=0)).max() <= 1e-3 * weight or not intercept
+
+
+def test_separable_data_end_with_a_warning_or_a_small_gradient(loss):
+    """No minimum exists; the fit must end by itself, with finite numbers."""
+    data = plain.make(loss, m=40, n=30, seed=41, density=1.0)
+    result = plain.fitting(data, penalty="none", tol=1e-6, max_rounds=30).fit("auto")
+    assert result.stop_reason in ("gradient", "max_rounds", "precision")
+    assert np.isfinite(result.W).all() and np.isfinite(result.intercept).all()
+    assert result.objective < 1e-3
