@@ -126,7 +126,7 @@ class Fitting:
         if absent.size:
             names = (self.plan.classes if self.plan.classes is not None else np.arange(problem.k)).tolist()
             raise DataError(
-                f"class {names.tolist()[absent[0]]!r} has no example of positive weight, and the intercept is free",
+                f"class {names[absent[0]]!r} has no example of positive weight, and the intercept is free",
                 hint="leave it out of classes=, or set fit_intercept=False",
             )
 

@@ -113,8 +113,7 @@ class Loop:
             return self._recorded(state, at, 0, 0, None, started, entering_passes), "tol"
         lam = max(self.lam, state.lam * _CONTINUATION) if self.settings.update == "newton" else self.lam
         widened, added = self._widen(at, score, state)
-        full = added == 0 and self._budget() is not None and at.active.shape[0] >= (self._budget() or 0)
-        solved, step = self._solve(widened, lam, state, full)
+        solved, step = self._solve(widened, lam, state)
         after = pruned(solved)
         dropped = widened.active.shape[0] - after.active.shape[0]
         state = replace(
@@ -212,7 +211,7 @@ class Loop:
 
     # ---- inner solve -----------------------------------------------------------------------------------------------
 
-    def _solve(self, at: Iterate, lam: float, state: FitState, full: bool) -> tuple[Iterate, Step]:
+    def _solve(self, at: Iterate, lam: float, state: FitState) -> tuple[Iterate, Step]:
         settings, problem = self.settings, self.problem
         self._memory = state.memory
         value = problem.objective(at, lam)
