@@ -42,7 +42,7 @@ oracle: $(READY)
 	$(BIN)/python -m pipelines.oracle
 
 passes-table: $(READY)
-	$(BIN)/python -m pipelines.oracle.passes
+	$(BIN)/python -m pipelines.passes_table
 
 titles: $(READY)
 	$(BIN)/python -m pipelines.titles
