@@ -94,19 +94,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader of our output left (`dboost inspect model | head`); there is nobody to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
-    except OSError as error:
-        console.error("storage", _storage_line(error))
-        if console.debug:
-            raise
-        return 5
-    except MemoryError:
-        console.error("memory", "this process ran out of memory; use smaller row groups, or a cluster (--scheduler)")
-        return 4
     except Exception as error:
-        console.error("defect", f"{type(error).__name__}: {error} (please report it, with the output of --debug)")
-        if console.debug:
-            raise
-        return DEFECT
+        code, exit_code, line = _describe(error)
+        console.error(code, error, line)
+        return exit_code
+
+
+def _describe(error: Exception) -> tuple[str, int, str]:
+    """Name, exit code and line of an error that is not one of dboost's own."""
+    if type(error).__module__.split(".")[0] == "distributed" or isinstance(error, TimeoutError):
+        what = f"{type(error).__name__}: {error}"
+        return "cluster", 4, f"the connection to the cluster broke ({what}); start it again and repeat the command"
+    if isinstance(error, OSError):
+        what = error.strerror or str(error)
+        return "storage", 5, f"{what}; file {error.filename}" if error.filename else what
+    if isinstance(error, MemoryError):
+        return "memory", 4, "this process ran out of memory; use smaller row groups, or a cluster (--scheduler)"
+    return "defect", DEFECT, f"{type(error).__name__}: {error} (please report it, with the output of --debug)"
 
 
 def parse(arguments: Sequence[str]) -> tuple[str, Any]:
@@ -200,8 +204,3 @@ def _signals() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _storage_line(error: OSError) -> str:
-    what = error.strerror or str(error)
-    return f"{what}; file {error.filename}" if error.filename else what

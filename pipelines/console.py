@@ -144,9 +144,9 @@ class Console:
         print(f"dboost: warning: {line}", file=self.err, flush=True)
         self.event("warning", text=line)
 
-    def error(self, code: str, error: BaseException | str) -> None:
-        """One line on stderr; below it the traceback, with ``--debug``."""
-        line = one_line(redact(str(error) or type(error).__name__, self.secrets))
+    def error(self, code: str, error: BaseException | str, line: str | None = None) -> None:
+        """One line on stderr (the error's own text, or `line`); below it the traceback, with ``--debug``."""
+        line = one_line(redact(line or str(error) or type(error).__name__, self.secrets))
         print(f"dboost: error[{code}]: {line}", file=self.err, flush=True)
         self.event("error", code=code, text=line)
         if self.debug and isinstance(error, BaseException):

@@ -6,6 +6,7 @@ Does not cover: installing into a bare environment (``make test`` itself does th
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -85,6 +86,8 @@ def test_the_makefile_has_its_targets() -> None:
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z-]+):", text, flags=re.M))
     assert targets >= {"demo", "test", "lint", "oracle", "passes-table", "titles", "same-bits", "clean"}
+    for module in re.findall(r"-m (pipelines[\w.]*|dboost[\w.]*)", text):
+        assert importlib.util.find_spec(module) is not None, f"the Makefile runs {module}, which does not exist"
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
 

@@ -206,6 +206,39 @@ def test_an_absent_scheduler_is_four(prepared: Path, tmp_path: Path, capsys: pyt
     assert list(tmp_path.iterdir()) == []
 
 
+class CommClosedError(OSError):
+    """Stands for what Dask raises when a connection breaks; an OSError by type."""
+
+
+CommClosedError.__module__ = "distributed.comm.core"
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (CommClosedError("in connect"), 4, "error[cluster]: the connection to the cluster broke (CommClosedError"),
+        (TimeoutError("no answer"), 4, "error[cluster]"),
+        (PermissionError(13, "Permission denied", "/data/x"), 5, "error[storage]: Permission denied; file /data/x"),
+        (OSError(28, "No space left on device"), 5, "error[storage]: No space left on device"),
+        (MemoryError(), 4, "error[memory]"),
+        (ZeroDivisionError("division by zero"), 1, "error[defect]: ZeroDivisionError"),
+    ],
+)
+def test_every_other_error_has_its_code_too(
+    error: Exception, code: int, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pipelines.commands import inspect
+
+    def fail(*_: object) -> int:
+        raise error
+
+    monkeypatch.setattr(inspect, "run", fail)
+    assert main(["inspect", "model"]) == code
+    assert said in error_line(capsys)
+    assert main(["inspect", "model", "--debug"]) == code
+    assert "Traceback (most recent call last):" in capsys.readouterr().err
+
+
 def test_a_model_folder_tells_how_it_was_made(trained: Path) -> None:
     run = json.loads((trained / "run.json").read_text(encoding="utf-8"))
     assert run["settings"]["penalty"] == "l1/l2" and run["settings"]["alpha"] == 0.005
