@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,18 +29,19 @@ def warm() -> float:
     X = rng.normal(size=(60, 12)) * (rng.random((60, 12)) < 0.5)
     code = (X[:, :3] + rng.normal(size=(60, 3))).argmax(axis=1)
     labels = {"log": code > 0, "multinomial": code, "multitask": np.eye(3)[code]}
-    variants = [("newton", "l1/l2", "newton"), ("newton", "l1/linf", "gram"), ("adaboost", "l1", "newton")]
+    variants = [
+        FitSettings("", "l1/l2"),
+        FitSettings("", "l1/l2", sample=0.5),
+        FitSettings("", "l1/linf", curvature="gram"),
+        FitSettings("", "l1", update="adaboost", select="template"),
+    ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for (loss, task), dtype in itertools.product(_TASKS.items(), (np.float32, np.float64)):
-            for update, penalty, curvature in variants:
+            for settings in variants:
                 with LocalEngine(1) as engine:
                     plan = build_plan(X.astype(dtype), labels[loss], task=task, engine=engine)
-                    settings = FitSettings(
-                        loss, penalty, alpha=0.02, update=update, select="template", curvature=curvature, max_rounds=6
-                    )
-                    fit(plan, engine, settings)
-                    fit(plan, engine, FitSettings(loss, penalty, alpha=0.02, sample=0.5, max_rounds=6))
+                    fit(plan, engine, replace(settings, loss=loss, alpha=0.02, max_rounds=6))
     return time.perf_counter() - started
 
 

@@ -56,6 +56,11 @@ def check_settings(settings: FitSettings) -> None:
         raise UsageError(f"unknown update {settings.update!r}", hint=f"known updates: {', '.join(UPDATES)}")
     if settings.select not in SELECTIONS:
         raise UsageError(f"unknown select {settings.select!r}", hint=f"known selections: {', '.join(SELECTIONS)}")
+    if settings.update == "newton" and settings.select != "greedy":
+        raise UsageError(
+            f"select={settings.select!r} chooses rows for the one-row updates; update 'newton' takes the best by score",
+            hint="use update='gradboost' or 'adaboost', or leave select at 'greedy'",
+        )
     if settings.curvature not in ("newton", "gram"):
         raise UsageError(f"curvature must be 'newton' or 'gram', got {settings.curvature!r}")
     _check_integer("rows_per_round", settings.rows_per_round, 1, optional=True)
@@ -115,6 +120,7 @@ class Fitting:
             self.problem.lam_weight = np.where(deviation > 0.0, deviation, np.inf)
         self._null: Score | None = None
         self._last: tuple[float, Array] | None = None
+        self._charged = 0
         self._refuse_absent_classes()
 
     def _refuse_absent_classes(self) -> None:
@@ -160,18 +166,20 @@ class Fitting:
             Goes on from a state of the same fit, with the same bits as if it had never stopped.
         """
         problem, settings = self.problem, self.settings
-        before = problem.passes
         largest = self.alpha_max()
+        null = self.null()
         if problem.penalty.name == "none":
             strength = 0.0
         else:
             strength = AUTO_ALPHA * largest if alpha == "auto" else float(alpha)
         lam = strength * problem.statistics.weight
         lam_max = largest * problem.statistics.weight
-        loop = Loop(problem, replace(settings, alpha=strength), lam, self.null(), self.plan.n_rows)
-        state = resume if resume is not None else self._start(start, lam, lam_max, problem.passes - before)
+        loop = Loop(problem, replace(settings, alpha=strength), lam, null, self.plan.n_rows)
+        # the first fit is charged with the statistics and the null model, whoever asked for them first
+        state = resume if resume is not None else self._start(start, lam, lam_max, problem.passes - self._charged)
         done, reason = loop.run(state, callback_or_go_on(callback))
         self._last = (lam, loop.norms)
+        self._charged = problem.passes
         weight = problem.statistics.weight
         if not loop.certified:
             done = replace(done, gap=math.nan)
@@ -246,9 +254,11 @@ def warn_if_open(result: FitResult, settings: FitSettings) -> None:
     """Warn with the gap reached when a fit ended without reaching `tol`."""
     if result.stop_reason in ("tol", "gradient", "callback"):
         return
+    reached = f"at a certified relative gap of {result.gap:.2g}, above tol={settings.tol:g},"
+    if math.isnan(result.gap):
+        reached = f"before its gradient was small enough for tol={settings.tol:g},"
     warnings.warn(
-        f"the fit stopped ({result.stop_reason}) at a certified relative gap of {result.gap:.2g}, "
-        f"above tol={settings.tol:g}, after {result.n_iter} rounds",
+        f"the fit stopped ({result.stop_reason}) {reached} after {result.n_iter} rounds",
         ConvergenceWarning,
         stacklevel=3,
     )

@@ -38,7 +38,7 @@ _MAX_NEWTON_STEPS = 12
 _MAX_SWEEPS = 100_000
 _IDLE_SWEEPS = 50
 _STALLED_ROUNDS = 6
-_STALLED_GAP = 1e-6
+_STALLED_GAIN = 1e-13
 
 
 class Loop:
@@ -140,9 +140,12 @@ class Loop:
         if stuck and np.array_equal(before.W, after.W) and np.array_equal(before.intercept, after.intercept):
             return "precision"
         # rounding moves the model without improving its certificate
-        recent = [r["gap"] for r in state.history[-_STALLED_ROUNDS:] if r["alpha"] <= self.lam / self.weight]
-        if len(recent) == _STALLED_ROUNDS and recent[-1] <= _STALLED_GAP and min(recent) >= 0.9 * recent[0]:
-            return "precision"
+        recent = [r for r in state.history[-_STALLED_ROUNDS:] if r["alpha"] <= self.lam / self.weight]
+        if len(recent) == _STALLED_ROUNDS:
+            gaps = [r["gap"] for r in recent]
+            still = recent[0]["objective"] - recent[-1]["objective"] <= _STALLED_GAIN * abs(recent[-1]["objective"])
+            if still and not min(gaps) < 0.9 * gaps[0]:
+                return "precision"
         return ""
 
     def _score(self, state: FitState) -> Score:
@@ -297,8 +300,11 @@ class Loop:
         record = {
             "round": state.round + 1,
             "objective": state.objective / weight,
-            "gap": state.gap if np.isfinite(state.gap) else float("nan"),
-            "lower_bound": state.lower_bound / weight if np.isfinite(state.lower_bound) else float("nan"),
+            # while the strong rule holds columns back, the bound is not one of the whole problem
+            "gap": state.gap if np.isfinite(state.gap) and not state.provisional else float("nan"),
+            "lower_bound": state.lower_bound / weight
+            if np.isfinite(state.lower_bound) and not state.provisional
+            else float("nan"),
             "alpha": (state.lam if step is not None else self.lam) / weight,
             "rows_in": added,
             "rows_out": dropped,

@@ -71,3 +71,8 @@ def test_strength_and_penalty_must_agree():
         check_settings(replace(GOOD, penalty="none", alpha=0.1))
     with pytest.raises(UsageError, match="alpha is 0.*penalty='none'"):
         check_settings(replace(GOOD, alpha=0.0))
+
+
+def test_a_selection_that_newton_would_ignore_is_refused():
+    with pytest.raises(UsageError, match="select='cyclic' chooses rows for the one-row updates"):
+        check_settings(FitSettings("log", select="cyclic"))

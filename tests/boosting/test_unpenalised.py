@@ -27,7 +27,7 @@ def lbfgs(data, intercept):
 @pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
 def test_the_smooth_optimum(loss, update, intercept):
     data = plain.make(loss, m=150, n=5, seed=40, noise=3.0, weights=True)
-    select = "cyclic" if update == "gradboost" else "template"
+    select = {"newton": "greedy", "gradboost": "cyclic", "adaboost": "template"}[update]
     fitting = plain.fitting(data, penalty="none", tol=1e-9, update=update, select=select, fit_intercept=intercept)
     result = fitting.fit("auto")
     assert result.stop_reason == "gradient"
