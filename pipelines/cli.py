@@ -37,8 +37,8 @@ COMMANDS = {
 DONE, DEFECT, NOT_CONVERGED = 0, 1, 6
 
 
-class Terminated(BaseException):
-    """SIGTERM arrived; unwinds like Ctrl-C so that clusters close and partial folders go."""
+class Interrupted(KeyboardInterrupt):
+    """SIGINT or SIGTERM arrived; unwinds the run, so that clusters close and partial folders go."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -69,8 +69,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     # Until the settings are parsed, an error is printed in the plain form.
     console = Console("plain", debug="--debug" in arguments)
+    received: list[int] = []
     try:
-        with _signals():
+        with _signals(received):
             name, settings = parse(arguments)
             console = Console(
                 settings.log_format,
@@ -81,27 +82,33 @@ def main(argv: Sequence[str] | None = None) -> int:
                 return int(_module(name).run(settings, console))
     except SystemExit as leave:  # --help and --version print and leave
         return int(leave.code or 0)
-    except DboostError as error:
-        console.error(error.code, error)
-        return error.exit_code
-    except KeyboardInterrupt:
-        console.error("interrupted", "stopped by Ctrl-C; nothing was written to the output folder")
-        return 128 + signal.SIGINT
-    except Terminated:
-        console.error("terminated", "stopped by SIGTERM; nothing was written to the output folder")
-        return 128 + signal.SIGTERM
+    except Interrupted as error:
+        return _interrupted(console, received, error)
     except BrokenPipeError:
         # The reader of our output left (`dboost inspect model | head`); there is nobody to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except Exception as error:
+        if received:
+            # Compiled code that a signal interrupts turns the exception of the handler into one of its own.
+            return _interrupted(console, received, error)
         code, exit_code, line = _describe(error)
         console.error(code, error, line)
         return exit_code
 
 
+def _interrupted(console: Console, received: list[int], error: BaseException) -> int:
+    number = signal.Signals(received[0])
+    name = "interrupted" if number == signal.SIGINT else "terminated"
+    by = "Ctrl-C" if number == signal.SIGINT else "SIGTERM"
+    console.error(name, error, f"stopped by {by}; nothing was written to the output folder")
+    return 128 + number
+
+
 def _describe(error: Exception) -> tuple[str, int, str]:
-    """Name, exit code and line of an error that is not one of dboost's own."""
+    """Name, exit code and line of an error."""
+    if isinstance(error, DboostError):
+        return error.code, error.exit_code, str(error)
     if type(error).__module__.split(".")[0] == "distributed" or isinstance(error, TimeoutError):
         what = f"{type(error).__name__}: {error}"
         return "cluster", 4, f"the connection to the cluster broke ({what}); start it again and repeat the command"
@@ -188,19 +195,23 @@ def _flag(key: str) -> str:
 
 
 @contextlib.contextmanager
-def _signals() -> Iterator[None]:
-    """Turn SIGTERM into an exception for the duration of a run (in the main thread, where Python allows it)."""
+def _signals(received: list[int]) -> Iterator[None]:
+    """Note SIGINT and SIGTERM in `received` and raise `Interrupted`, in the main thread, where Python allows it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    def stop(number: int, frame: object) -> NoReturn:
-        # A second signal must not interrupt the clean-up of the first.
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise Terminated
+    def stop(number: int, frame: object) -> None:
+        received.append(number)
+        if len(received) == 1:
+            raise Interrupted
+        # A second signal must not interrupt the clean-up of the first; whoever asks a third time means it.
+        if len(received) > 2:
+            os._exit(128 + received[0])
 
-    before = signal.signal(signal.SIGTERM, stop)
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
