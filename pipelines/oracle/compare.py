@@ -35,7 +35,7 @@ def verdict(difference: float, gap: float) -> str:
         return "DISAGREES"
     if difference >= -AGREEMENT:
         return "agrees"
-    return "peer short, ours certified" if gap <= AGREEMENT else "NOT CERTIFIED"
+    return "peer short; ours certified" if gap <= AGREEMENT else "OURS NOT CERTIFIED"
 
 
 def strength(data: Encoded, problem: Problem) -> float:
@@ -84,7 +84,8 @@ def compare(data: Encoded, problem: Problem, alpha: float, ours: Ours, scratch: 
 
 def _judge(data: Encoded, problem: Problem, alpha: float, mine: dict[str, Any], answer: Answer) -> dict[str, Any]:
     if answer.W is None or answer.b is None:
-        return {"s peer": f"{answer.seconds:.2f}", "verdict": answer.note}
+        proof = "ours certified" if mine["gap"] <= AGREEMENT else "OURS NOT CERTIFIED"
+        return {"s peer": f"{answer.seconds:.2f}", "verdict": f"{answer.note}; {proof}"}
     theirs = _side(data, problem, alpha, answer.W, answer.b)
     difference = (mine["P"] - theirs["P"]) / theirs["P"]
     return {

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 from .worker import NOT_INSTALLED
 
+GRACE = 45.0
+"""Seconds to start, read the data and finish a step, beyond the budget."""
 PEER_PYTHON_VARIABLE = "DBOOST_PEER_PYTHON"
 
 
@@ -37,7 +39,7 @@ class Job:
         On the mean loss.
     intercept : bool
     seconds : float
-        Budget of the solver; the process is ended at this plus a minute.
+        Budget of the solver; the process is ended at this plus `GRACE`.
     """
 
     peer: str
@@ -100,13 +102,13 @@ def run(job: Job, scratch: Path) -> Answer:
     try:
         done = subprocess.run(
             [*command, str(job_file), str(answer_file)],
-            timeout=job.seconds + 60.0,
+            timeout=job.seconds + GRACE,
             capture_output=True,
             text=True,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Answer(None, None, job.seconds + 60.0, f"no answer in {job.seconds + 60.0:.0f} s")
+        return Answer(None, None, job.seconds + GRACE, f"no answer in {job.seconds + GRACE:.0f} s")
     if done.returncode == NOT_INSTALLED:
         return Answer(None, None, 0.0, "not installed")
     if done.returncode != 0 or not answer_file.is_file():

@@ -192,8 +192,8 @@ def test_library_agrees_with_the_reference(loss: str, penalty: str) -> None:
 def test_verdicts() -> None:
     assert verdict(5e-7, 1.0) == verdict(-5e-7, 1.0) == "agrees"
     assert verdict(2e-6, 1e-9) == verdict(float("nan"), 1e-9) == "DISAGREES"
-    assert verdict(-2e-6, 1e-7) == "peer short, ours certified"
-    assert verdict(-2e-6, 1e-5) == "NOT CERTIFIED"
+    assert verdict(-2e-6, 1e-7) == "peer short; ours certified"
+    assert verdict(-2e-6, 1e-5) == "OURS NOT CERTIFIED"
 
 
 def test_a_missing_peer_is_in_the_table_and_the_reference_steps_in(
@@ -206,7 +206,7 @@ def test_a_missing_peer_is_in_the_table_and_the_reference_steps_in(
     peers.store(tmp_path, data.X, data.y)
     ours = solve(data, "l1", alpha, False)
     absent, found = compare(data, problem, alpha, ours, tmp_path, 20.0)
-    assert absent["verdict"] == "not installed" and "P peer" not in absent
+    assert absent["verdict"] == "not installed; ours certified" and "P peer" not in absent
     assert found["verdict"] == "agrees" and found["rows"] == found["rows peer"] > 0
     nobody = Problem("libsvm", "l1", 0.1, False, ("no_such_peer",))
     assert [r["peer"] for r in compare(data, nobody, alpha, ours, tmp_path, 20.0)] == ["no_such_peer", "reference"]
