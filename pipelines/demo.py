@@ -206,8 +206,8 @@ def page(
         Heading("dboost demo", level=1),
         Paragraph(
             f"{counts['train'] + counts['test']:,} documents: {source.documents}. The label is the {source.label}, "
-            f"{len(counts['classes'])} of them; {counts['sources']:,} sources, none of which ({source.source}) is in "
-            f"both parts. {counts['train']:,} documents to learn from, {counts['test']:,} held out. "
+            f"{len(counts['classes'])} of them. They come from {counts['sources']:,} {source.source}s, none of which "
+            f"is in both parts: {counts['train']:,} documents to learn from, {counts['test']:,} held out. "
             f"{offered:,} terms are offered as features. Saying the most frequent {source.label} always has "
             f"{pages.percent(counts['blind_error'])} error."
         ),
