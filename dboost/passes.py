@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.compiled import columns, fused
+from dboost.compiled import columns, descent, fused
 from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
 
@@ -122,8 +122,8 @@ def losses_along(partition: Partition, memo: Any, point: Point, D: Array, d: Arr
     return Sums(add={"loss": out})
 
 
-def hessian_product(partition: Partition, memo: Any, point: Point, V: Array, v: Array) -> Sums:
-    """X_A' H (X_A V + 1 v') with H at `point`; H is kept in float32, which conjugate gradients tolerate."""
+def _curvature(partition: Partition, memo: Any, point: Point) -> tuple[NDArray[np.float32], Array]:
+    """Hessian of every example at `point`, in float32: products and diagonals of it steer steps, nothing more."""
 
     def build() -> tuple[NDArray[np.float32], Array]:
         h = np.empty((partition.n_rows, point.intercept.shape[0]), np.float32)
@@ -131,7 +131,21 @@ def hessian_product(partition: Partition, memo: Any, point: Point, V: Array, v: 
         fused.curvature(*_at(partition, memo, point), h, rank_one)
         return h, rank_one
 
-    h, rank_one = memo.get("curvature", point.token, build)
+    return memo.get("curvature", point.token, build)
+
+
+def curvature_diagonal(partition: Partition, memo: Any, point: Point, intercept: bool) -> Sums:
+    """Diagonal of the curvature of every active row, bounded as in ``descent.curvature_diagonal``; intercept last."""
+    h, rank_one = _curvature(partition, memo, point)
+    out = np.zeros((point.active.shape[0] + (1 if intercept else 0), h.shape[1]))
+    arrays = (partition.indptr, partition.rows, partition.values, point.active)
+    descent.curvature_diagonal(*arrays, h, rank_one, partition.weight, intercept, out)
+    return Sums(add={"diagonal": out})
+
+
+def hessian_product(partition: Partition, memo: Any, point: Point, V: Array, v: Array) -> Sums:
+    """X_A' H (X_A V + 1 v') with H at `point`."""
+    h, rank_one = _curvature(partition, memo, point)
     pointer, slots, values = _cut(partition, memo, point.active, point.cut_token)
     out, total = np.zeros_like(V), np.zeros_like(v)
     fused.hessian_product(pointer, slots, values, h, rank_one, V, v, out, total)

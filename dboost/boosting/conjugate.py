@@ -71,7 +71,7 @@ def conjugate_step(
     residual = -gradient
     z = residual / scale
     p = z.copy()
-    rz = float(residual @ z)
+    rz = _dot(residual, z)
     start = rz
     for _ in range(_MAX_PRODUCTS):
         if not rz > 0.0:
@@ -79,16 +79,21 @@ def conjugate_step(
         rows, bias = product(rows_of(p), bias_of(p))
         q = join(rows, bias)
         q[:size] += face.hessian(p[:size], strength)
-        curvature = float(p @ q)
+        curvature = _dot(p, q)
         if not curvature > 0.0:
             break
         step = rz / curvature
         x += step * p
         residual -= step * q
         z = residual / scale
-        new = float(residual @ z)
+        new = _dot(residual, z)
         if new <= _RESIDUAL * _RESIDUAL * start:
             break
         p = z + (new / rz) * p
         rz = new
-    return np.asarray(face.retract(at.W, x[:size])), bias_of(x), -float(gradient @ x)
+    return np.asarray(face.retract(at.W, x[:size])), bias_of(x), -_dot(gradient, x)
+
+
+def _dot(u: Array, v: Array) -> float:
+    # not BLAS, whose threads would fight the passes' for the cores and may change the bits
+    return float(np.sum(u * v))

@@ -16,6 +16,8 @@ from dboost.compiled import descent
 Array = NDArray[np.float64]
 
 _MAX_SWEEPS = 200
+# A sweep costs about 2 a**2 k operations on the driver; one alone is a step that cannot fail, more only help it.
+_SWEEP_WORK = 4e9
 _TOLERANCE = 1e-4
 # Above this many rows the Gram matrix (n**2 numbers) would not fit the driver; the diagonal bound is used instead.
 _MAX_ROWS = 4000
@@ -43,6 +45,7 @@ class GramSteps:
         problem = self.problem
         G, W, strength = problem.with_intercept(at, lam)
         D = np.zeros_like(W)
+        sweeps = int(max(1, min(_MAX_SWEEPS, _SWEEP_WORK / (2.0 * W.shape[0] ** 2 * problem.k))))
         descent.gram_descent(
             self._matrix(at.active),
             problem.loss.kappa,
@@ -51,7 +54,7 @@ class GramSteps:
             W,
             strength,
             *problem.penalty.compiled,
-            _MAX_SWEEPS,
+            sweeps,
             _TOLERANCE,
             D,
         )

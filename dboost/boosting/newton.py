@@ -115,6 +115,7 @@ class NewtonSteps:
         self.seed = seed
         self.memory = memory
         self.gram = GramSteps(problem)
+        self._full_diagonal: Array | None = None
         share = self._share(n_rows, active.shape[0]) if sample == "auto" else float(sample)
         self._sample = self._draw(active, share)
 
@@ -187,15 +188,27 @@ class NewtonSteps:
         fused.curvature(*sample.by_row, at.W, at.intercept, sample.target, sample.weight, h, rank_one)
         intercept = self.problem.fit_intercept
         diagonal = np.zeros((at.active.shape[0] + (1 if intercept else 0), k))
-        descent.curvature_diagonal(*sample.by_column, h, rank_one, sample.weight, intercept, diagonal)
+        everything = np.arange(at.active.shape[0])
+        descent.curvature_diagonal(*sample.by_column, everything, h, rank_one, sample.weight, intercept, diagonal)
         return h, rank_one, diagonal
+
+    def _damping(self, at: Iterate, diagonal: Array) -> Array:
+        """What the sample's diagonal lacks of the one over all examples, and a trace of it.
+
+        A feature of few examples may have none of them in the sample: its model would be flat and its step unbounded.
+        """
+        if self._sample.whole:
+            return 1e-9 * diagonal
+        if self._full_diagonal is None:
+            # once for a set of rows: along the few steps on it the diagonal hardly changes
+            self._full_diagonal = self.problem.curvature_diagonal(at)
+        return np.maximum(self._full_diagonal - diagonal, 0.0) + 1e-3 * self._full_diagonal
 
     def _descend(
         self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array
     ) -> tuple[Array, Array, int]:
         G, W, strength = self.problem.with_intercept(at, lam)
         D = np.zeros_like(W)
-        damping = 1e-9 if self._sample.whole else 1e-3
         sweeps = descent.newton_descent(
             *self._sample.by_column,
             h,
@@ -204,7 +217,7 @@ class NewtonSteps:
             W,
             strength,
             diagonal,
-            damping,
+            self._damping(at, diagonal),
             *self.problem.penalty.compiled,
             _MAX_SWEEPS,
             self._seed(),

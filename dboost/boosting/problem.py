@@ -287,6 +287,12 @@ class Problem:
 
         return product
 
+    def curvature_diagonal(self, at: Iterate) -> Array:
+        """Diagonal of the curvature of the active rows over all examples, the intercept last; shape (a or a + 1, k)."""
+        point = self.point(at.active, at.W, at.intercept)
+        sums = self._pass(passes.curvature_diagonal, point, self.fit_intercept, name="diagonal")
+        return sums.add["diagonal"]
+
     def dual_value(self, at: Iterate, scale: Array, mix: Array, shift: Array, prior: Array) -> float:
         """DUAL pass at the point that the arguments describe (``losses.base.dual_row``)."""
         point = self.point(at.active, at.W, at.intercept)

@@ -16,8 +16,8 @@ _SWEEPS_AFTER_FIRST = 0.1
 
 
 @njit(nogil=True, cache=True)
-def curvature_diagonal(columns, rows, values, h, rank_one, weight, intercept, out):
-    """Diagonal of a bound on each row's model: sum_i x_ij**2 bound_i, the intercept's row last.
+def curvature_diagonal(columns, rows, values, selected, h, rank_one, weight, intercept, out):
+    """Diagonal of a bound on each row's model: sum_i x_ij**2 bound_i for the columns `selected`, the intercept last.
 
     For a softmax example diag(q) - q q' is bounded by diag(q) when no class holds more than half, else by
     2 diag(q (1 - q)) (math notes, section 8, class-separable Newton); a diagonal Hessian is its own bound.
@@ -41,8 +41,9 @@ def curvature_diagonal(columns, rows, values, h, rank_one, weight, intercept, ou
         else:
             for r in range(k):
                 out_row[r] = np.float32(2.0) * row[r] * (np.float32(1.0) - row[r] / np.float32(s))
-    for j in range(columns.shape[0] - 1):
-        d = out[j]
+    for c in range(selected.shape[0]):
+        d = out[c]
+        j = selected[c]
         for p in range(columns[j], columns[j + 1]):
             x = np.float64(values[p])
             x *= x
@@ -50,7 +51,7 @@ def curvature_diagonal(columns, rows, values, h, rank_one, weight, intercept, ou
             for r in range(k):
                 d[r] += x * u[r]
     if intercept:
-        d = out[columns.shape[0] - 1]
+        d = out[selected.shape[0]]
         for i in range(m):
             for r in range(k):
                 d[r] += bound[i, r]
@@ -137,7 +138,8 @@ def newton_descent(
 ):
     """Minimise the sampled Newton model over the step D, by sweeps of exact row solves.
 
-    Model: -<G, D> + 1/2 sum_i z_i' H_i z_i + damping/2 sum D**2 diagonal + sum_j lam_j omega(W_j + D_j), z = X D.
+    Model: -<G, D> + 1/2 sum_i z_i' H_i z_i + 1/2 sum damping D**2 + sum_j lam_j omega(W_j + D_j), z = X D; `diagonal`
+    bounds the rows' curvature from the examples, `damping` (a + 1, k) is what is added to it.
     The last row is the intercept's when W has one row more than there are columns; its lam is 0.
 
     Returns the number of sweeps. The first and the last sweep visit every row, the others the nonzero rows; sweeping
@@ -171,14 +173,14 @@ def newton_descent(
             _pull(columns, rows, values, V, j, n_columns, g)
             usable = False
             for r in range(k):
-                metric[r] = diagonal[j, r] * (1.0 + damping)
+                metric[r] = diagonal[j, r] + damping[j, r]
                 usable = usable or metric[r] > 0.0
             if not usable:
                 continue
             smallest = 1e-12 * metric.max()
             for r in range(k):
                 metric[r] = max(metric[r], smallest)
-                z[r] = W[j, r] + D[j, r] + (G[j, r] - g[r] - damping * diagonal[j, r] * D[j, r]) / metric[r]
+                z[r] = W[j, r] + D[j, r] + (G[j, r] - g[r] - damping[j, r] * D[j, r]) / metric[r]
             if lam[j] == 0.0:
                 for r in range(k):
                     out[r] = z[r]

@@ -88,7 +88,7 @@ def test_the_diagonal_bounds_each_row(model, intercept):
     k = model.W.shape[1]
     out = np.zeros(model.W.shape)
     turned = columns.transpose(*model.cut, 6)
-    descent.curvature_diagonal(*turned, model.h, model.rank_one, model.weight, intercept, out)
+    descent.curvature_diagonal(*turned, np.arange(6), model.h, model.rank_one, model.weight, intercept, out)
     for j, row in enumerate(out):
         slack = np.linalg.eigvalsh(np.diag(row) - model.hessian[j, :, j, :])
         assert slack.min() >= -1e-5 * max(row.max(), 1e-30)
@@ -106,13 +106,13 @@ def test_newton_descent_reaches_the_minimum_of_its_model(model, intercept, name)
         lam[-1] = 0.0
     turned = columns.transpose(*model.cut, 6)
     diagonal = np.zeros(model.W.shape)
-    descent.curvature_diagonal(*turned, model.h, model.rank_one, model.weight, intercept, diagonal)
+    descent.curvature_diagonal(*turned, np.arange(6), model.h, model.rank_one, model.weight, intercept, diagonal)
     total = np.zeros_like(model.W)
     values = [model.value(penalty, lam, total)]
     for seed in range(100):
         D = np.zeros_like(model.W)
         G = model.G - model.times(total)
-        args = (*turned, model.h, model.rank_one, G, model.W + total, lam, diagonal, 1e-9)
+        args = (*turned, model.h, model.rank_one, G, model.W + total, lam, diagonal, 1e-9 * diagonal)
         sweeps = descent.newton_descent(*args, *penalty.compiled, 50, seed, D)
         assert 1 <= sweeps <= 50
         total = total + D
@@ -137,12 +137,12 @@ def test_the_order_of_the_blocks_is_a_function_of_the_seed(model, intercept):
     penalty = get_penalty("l1/l2")
     turned = columns.transpose(*model.cut, 6)
     diagonal = np.zeros(model.W.shape)
-    descent.curvature_diagonal(*turned, model.h, model.rank_one, model.weight, intercept, diagonal)
+    descent.curvature_diagonal(*turned, np.arange(6), model.h, model.rank_one, model.weight, intercept, diagonal)
     results = []
     for seed in (3, 3, 4):
         D = np.zeros_like(model.W)
         lam = np.full(len(model.W), 0.3)
-        args = (*turned, model.h, model.rank_one, model.G, model.W, lam, diagonal, 1e-9)
+        args = (*turned, model.h, model.rank_one, model.G, model.W, lam, diagonal, 1e-9 * diagonal)
         descent.newton_descent(*args, *penalty.compiled, 2, seed, D)
         results.append(D.tobytes())
     assert results[0] == results[1] != results[2]
