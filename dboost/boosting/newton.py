@@ -192,17 +192,18 @@ class NewtonSteps:
         descent.curvature_diagonal(*sample.by_column, everything, h, rank_one, sample.weight, intercept, diagonal)
         return h, rank_one, diagonal
 
-    def _damping(self, at: Iterate, diagonal: Array) -> Array:
-        """What the sample's diagonal lacks of the one over all examples, and a trace of it.
+    def _damping(self, at: Iterate, lam: float, diagonal: Array) -> Array:
+        """Curvature to add to the model of every entry: what the sample lacks, and what keeps a step from overshooting.
 
         A feature of few examples may have none of them in the sample: its model would be flat and its step unbounded.
         """
         if self._sample.whole:
-            return 1e-9 * diagonal
+            return _growth(self.problem, at, lam, diagonal) + 1e-9 * diagonal
         if self._full_diagonal is None:
             # once for a set of rows: along the few steps on it the diagonal hardly changes
             self._full_diagonal = self.problem.curvature_diagonal(at)
-        return np.maximum(self._full_diagonal - diagonal, 0.0) + 1e-3 * self._full_diagonal
+        full = self._full_diagonal
+        return _growth(self.problem, at, lam, full) + np.maximum(full - diagonal, 0.0) + 1e-3 * full
 
     def _descend(
         self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array
@@ -217,7 +218,7 @@ class NewtonSteps:
             W,
             strength,
             diagonal,
-            self._damping(at, diagonal),
+            self._damping(at, lam, diagonal),
             *self.problem.penalty.compiled,
             _MAX_SWEEPS,
             self._seed(),
@@ -273,6 +274,25 @@ class NewtonSteps:
             return out, total
 
         return product
+
+
+def _growth(problem: Problem, at: Iterate, lam: float, diagonal: Array) -> Array:
+    """Curvature that turns a Newton step of an entry into the step of an exponential.
+
+    Where a class is rare its probability, and with it the curvature A, grows like exp(x d) along the step d: Newton
+    goes to g/A, but g = (A/x)(exp(x d) - 1) is solved by d = log1p(u)/x with u = g x/A. A u/log1p(u) in place of A
+    gives that step. g is the gradient net of the penalty, so the damping vanishes at the optimum.
+    """
+    G, W, strength = problem.with_intercept(at, lam)
+    D = diagonal.max(axis=1, initial=0.0)
+    net = D[:, None] * (problem.penalty.solve_quadratic(W, G, D, strength) - W)
+    stats = problem.statistics
+    size = stats.square[at.active] / np.maximum(stats.absolute[at.active], np.finfo(float).tiny)
+    size = np.append(size, 1.0)[: W.shape[0], None]
+    u = np.maximum(net, 0.0) * size / np.maximum(diagonal, np.finfo(float).tiny)
+    with np.errstate(invalid="ignore"):
+        ratio = np.where(u > 1e-8, u / np.log1p(u), 1.0 + 0.5 * u)
+    return np.where(D[:, None] > 0.0, diagonal * (ratio - 1.0), 0.0)
 
 
 def _support(W: Array) -> NDArray[np.bool_]:
