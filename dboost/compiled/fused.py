@@ -11,7 +11,6 @@ from numba import njit
 
 from dboost.losses.base import curvature_row, dual_row, loss_row, residual_row
 
-
 # Curvature below this share of an example's weight is dropped: in float32 it would become subnormal numbers, on which
 # arithmetic is several times slower.
 _NEGLIGIBLE = 1e-20
