@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PEERS := .peers
 DEMO_OUT ?= runs/demo
 
 .DEFAULT_GOAL := help
@@ -38,8 +39,17 @@ lint: $(READY)
 test: lint
 	$(BIN)/python -m pytest
 
-oracle: $(READY)
-	$(BIN)/python -m pipelines.oracle
+# Independent solvers live in an environment of their own; one that does not build here is named in the table.
+$(PEERS)/.ready: Makefile
+	$(PYTHON) -m venv --clear $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check numpy scipy scikit-learn
+	@for peer in celer==0.7.4 cyanure==1.2.2 python-glmnet==2.6.1 skglm==0.5; do \
+	    $(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check $$peer \
+	    || echo "$$peer cannot be installed here; the table will say so" >&2; done
+	@touch $@
+
+oracle: $(READY) $(PEERS)/.ready
+	DBOOST_PEER_PYTHON=$(PEERS)/bin/python $(BIN)/python -m pipelines.oracle
 
 passes-table: $(READY)
 	$(BIN)/python -m pipelines.passes_table
@@ -51,5 +61,5 @@ same-bits: $(READY)
 	$(BIN)/python -m pipelines.same_bits
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(PEERS) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
