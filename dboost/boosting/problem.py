@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dboost import passes
 from dboost.boosting.scoring import summarise_shard
+from dboost.bounds import exponential, quadratic
 from dboost.losses import Loss, get_loss
 from dboost.partition import Sums
 from dboost.passes import Point
@@ -255,9 +256,8 @@ class Problem:
     def _curvature(self, columns: Rows) -> Array:
         """One-row constants of the bound: a_j (exponential) or D_j (quadratic), math notes section 2."""
         if self.exponential:
-            with np.errstate(divide="ignore"):
-                return self.loss.template_constant / self.statistics.peak[columns]
-        return self.loss.kappa * self.statistics.square[columns]
+            return exponential.one_row(self.statistics.peak[columns], self.loss.template_constant)
+        return quadratic.one_row(self.statistics.square[columns], self.loss.kappa)
 
     def evaluate(self, active: Rows, W: Array, intercept: Array) -> Iterate:
         """L, G_A and the bias sums at a model."""

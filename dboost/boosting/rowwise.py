@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.problem import Iterate, Problem
+from dboost.bounds import exponential, quadratic
 
 Array = NDArray[np.float64]
 
@@ -59,16 +60,16 @@ class RowwiseSteps:
         """One-row a_j or D_j; the intercept's last."""
         stats, loss = self.problem.statistics, self.problem.loss
         if self.problem.exponential:
-            peak = np.append(stats.peak[self.active], 1.0)[: self._size]
-            return loss.template_constant / np.where(peak > 0.0, peak, np.inf)
-        return loss.kappa * np.append(stats.square[self.active], stats.weight)[: self._size]
+            return exponential.one_row(np.append(stats.peak[self.active], 1.0)[: self._size], loss.template_constant)
+        return quadratic.one_row(np.append(stats.square[self.active], stats.weight)[: self._size], loss.kappa)
 
     def _template(self) -> Array:
-        """Local template a_j = c / max{rho_i : x_ij != 0}, or D_j = kappa sum_i s_i |x_ij| rho_i."""
-        peak, diagonal = self.problem.template_sums(self.active)
+        """Local a_j, or D_j for all rows at once; the intercept's last."""
+        peak, cross = self.problem.template_sums(self.active)
+        loss = self.problem.loss
         if self.problem.exponential:
-            return self.problem.loss.template_constant / np.where(peak > 0.0, peak, np.inf)
-        return self.problem.loss.kappa * diagonal
+            return exponential.local(np.ones(self._size), peak, loss.template_constant)
+        return quadratic.many_rows(cross, loss.kappa)
 
     # ---- sums ------------------------------------------------------------------------------------------------------
 
@@ -106,12 +107,10 @@ class RowwiseSteps:
         penalty = self.problem.penalty
         strength = np.append(lam * self.problem.lam_weight[self.active], 0.0)[slots]
         scale = self._scale[slots]
-        delta = new - W
         if self.problem.exponential:
-            d = delta / scale[:, None]
-            bound = scale * np.sum(sums.mu_plus * np.expm1(-d) + sums.mu_minus * np.expm1(d), axis=1)
+            bound = exponential.change(new - W, sums.mu_plus, sums.mu_minus, scale)
         else:
-            bound = -np.sum(sums.G * delta, axis=1) + 0.5 * scale * np.sum(delta * delta, axis=1)
+            bound = quadratic.change(new - W, sums.G, scale)
         return -bound + strength * (penalty.value(W) - penalty.value(new))
 
     def sweep(self, at: Iterate, lam: float) -> Iterate:
