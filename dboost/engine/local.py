@@ -54,6 +54,11 @@ class LocalEngine:
         self._pid = os.getpid()
         self._closed = False
 
+    @property
+    def memory_budget(self) -> int:
+        """Bytes of decoded partitions and derived arrays that stay in memory between passes."""
+        return self._store.budget
+
     def set_plan(self, items: Sequence[Any], rows: Sequence[int], run_id: str) -> None:
         """Name the partitions that `map_reduce` sums over."""
         self._plan = EnginePlan(tuple(items), tuple(int(r) for r in rows), f"{run_id}-{self._token}")

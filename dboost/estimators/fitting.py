@@ -8,6 +8,7 @@ Does not cover: attributes of estimators (``base``), or any mathematics.
 from __future__ import annotations
 
 import platform
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from dboost.boosting.fit import FitResult, FitSettings, FitState
 from dboost.data.plan import Plan, build_plan, split_label
 from dboost.engine.base import Engine
 from dboost.engine.select import open_engine
-from dboost.errors import DataError, UsageError
+from dboost.errors import DataError, DboostWarning, UsageError
 from dboost.estimators.params import fit_settings, penalty_spec
 from dboost.estimators.predicting import kind_of
 from dboost.model import TASKS, Certificate, Columns, Model
@@ -87,6 +88,13 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Pre
             if isinstance(weight, Mapping):
                 weight = {label: factor for label, factor in weight.items() if label in found}
             plan = planned(plan.task, classes[seen], weight)
+        if plan.streams:
+            warnings.warn(
+                f"the data takes {plan.nbytes_estimate / 2**30:.2g} GiB decoded, more than may stay in memory: "
+                "its partitions are read again in every pass",
+                DboostWarning,
+                stacklevel=4,
+            )
         yield Prepared(plan, engine, replace(settings, loss=TASKS[plan.task]), classes)
 
 

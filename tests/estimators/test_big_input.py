@@ -15,6 +15,9 @@ import pytest
 from distributed import Client, LocalCluster
 
 from dboost import BoostedClassifier, DataError, MultiTaskBoostedClassifier, ParquetData, UsageError
+from dboost.engine.local import LocalEngine
+from dboost.engine.memo import MemoStore
+from dboost.errors import DboostWarning
 
 NAMES = [f"c{j}" for j in range(12)]
 
@@ -250,3 +253,14 @@ def test_fits_on_a_cluster(client, fitted, parquet):
             again = BoostedClassifier(alpha=0.05).fit(X, labels)
         assert same(again.coef_, model.coef_), kind
     assert pickle.loads(pickle.dumps(remote)).client is None
+
+
+def test_data_above_the_budget_streams_with_the_same_bits_and_says_so(parquet, monkeypatch):
+    data = ParquetData(parquet, features=NAMES, label="label", weight="weight")
+    held = BoostedClassifier(alpha=0.02).fit(data)
+    small = LocalEngine(1, memo=MemoStore(2000))
+    monkeypatch.setattr("dboost.estimators.fitting.open_engine", lambda *args, **kwargs: small)
+    with pytest.warns(DboostWarning, match=r"read again in every pass"):
+        streamed = BoostedClassifier(alpha=0.02).fit(data)
+    assert small.memory_budget == 2000
+    assert same(streamed.coef_, held.coef_) and same(streamed.intercept_, held.intercept_)
