@@ -15,6 +15,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 from dboost import BoostedClassifier, DataError, MultiTaskBoostedClassifier, ParquetData, UsageError
+from dboost.data.plan import build_plan
 from dboost.engine.local import LocalEngine
 from dboost.engine.memo import MemoStore
 from dboost.errors import DboostWarning
@@ -255,12 +256,22 @@ def test_fits_on_a_cluster(client, fitted, parquet):
     assert pickle.loads(pickle.dumps(remote)).client is None
 
 
-def test_data_above_the_budget_streams_with_the_same_bits_and_says_so(parquet, monkeypatch):
-    data = ParquetData(parquet, features=NAMES, label="label", weight="weight")
-    held = BoostedClassifier(alpha=0.02).fit(data)
-    small = LocalEngine(1, memo=MemoStore(2000))
+def test_data_above_the_budget_streams_with_the_same_bits_and_says_so(tmp_path, monkeypatch):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(80_000, 30)).astype(np.float32)
+    names = [f"x{j}" for j in range(30)]
+    table = pd.DataFrame(X, columns=names).assign(label=X[:, 0] + rng.normal(size=80_000) > 0.0)
+    for part in range(2):
+        table[40_000 * part : 40_000 * (part + 1)].to_parquet(tmp_path / f"part-{part}.parquet", index=False)
+    data = ParquetData(tmp_path, features=names, label="label")
+    with LocalEngine(1) as engine:
+        plan = build_plan(data, task="classification", engine=engine)
+    largest = max(item.nbytes_estimate for item in plan.items)
+    assert largest < plan.nbytes_estimate
+    held = BoostedClassifier().fit(data)
+    small = LocalEngine(1, memo=MemoStore(largest))
+    assert small.memory_budget == largest
     monkeypatch.setattr("dboost.estimators.fitting.open_engine", lambda *args, **kwargs: small)
     with pytest.warns(DboostWarning, match=r"read again in every pass"):
-        streamed = BoostedClassifier(alpha=0.02).fit(data)
-    assert small.memory_budget == 2000
+        streamed = BoostedClassifier().fit(data)
     assert same(streamed.coef_, held.coef_) and same(streamed.intercept_, held.intercept_)
