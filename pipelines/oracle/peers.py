@@ -94,14 +94,18 @@ def run(job: Job, scratch: Path) -> Answer:
     job_file, answer_file = scratch / "job.json", scratch / "answer.npz"
     job_file.write_text(json.dumps(asdict(job)))
     answer_file.unlink(missing_ok=True)
+    environment = dict(os.environ)
     if job.peer == "reference":
-        package = __package__ or "oracle"
-        command = [sys.executable, "-m", f"{package}.reference"]
+        command = [sys.executable, "-m", f"{__package__}.reference"]
+        # The folder above this package, so that the current folder does not matter.
+        paths = [str(Path(__file__).resolve().parents[2]), environment.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     else:
         command = [peer_python(), str(Path(__file__).with_name("worker.py"))]
     try:
         done = subprocess.run(
             [*command, str(job_file), str(answer_file)],
+            env=environment,
             timeout=job.seconds + GRACE,
             capture_output=True,
             text=True,
