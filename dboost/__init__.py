@@ -5,7 +5,6 @@ The names below are loaded on first use, so that ``import dboost`` imports neith
 
 from __future__ import annotations
 
-import gc
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -66,14 +65,7 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'dboost' has no attribute {name!r}")
-    # scikit-learn and numba make a million objects and free none: collecting in between is a tenth of their import
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        value = getattr(import_module(home), name)
-    finally:
-        if collecting:
-            gc.enable()
+    value = getattr(import_module(home), name)
     globals()[name] = value
     return value
 
