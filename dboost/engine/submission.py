@@ -24,7 +24,7 @@ That costs another turn through the scheduler, about 15 ms, which copies inside 
 PLAN_HOLD_BYTES = 64 * 1024
 """The same for descriptions of partitions, which would be sent again in every pass."""
 
-NAMES_SHOWN = 5
+NAMES_SHOWN = 8
 
 
 class Submission:
