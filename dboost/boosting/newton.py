@@ -264,7 +264,6 @@ class NewtonSteps:
                 return full, Step("conjugate", 1.0, promised)
         return None
 
-
     def _sampled_product(self, h: NDArray[np.float32], rank_one: Array) -> Product:
         """Products with the Hessian without a pass: the driver holds every example."""
 
