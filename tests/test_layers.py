@@ -31,16 +31,19 @@ ALLOWED: dict[str, set[str]] = {
     "compiled.descent": {"compiled", "penalties"},
     "warm": KERNELS | {"errors", "losses", "penalties", "data", "passes", "boosting", "partition", "engine"},
     "metrics": {"errors", "partition", "compiled"},
-    "passes": KERNELS | {"errors", "partition", "losses", "bounds"},
+    "passes": KERNELS | {"errors", "partition", "losses", "bounds", "hypotheses"},
     "engine": {"errors", "partition"},
+    "hypotheses": {"errors", "partition", "compiled", "modelfile"},
     "data": {"errors", "partition", "compiled"},
     "storage": {"errors"},
     "modelfile": {"errors", "storage"},
-    "model": {"errors", "partition", "compiled", "losses", "storage", "modelfile", "metrics"},
-    "boosting": KERNELS | {"errors", "partition", "losses", "bounds", "penalties", "passes", "model"},
+    "model": {"errors", "partition", "compiled", "losses", "storage", "modelfile", "metrics", "hypotheses"},
+    "boosting": KERNELS | {
+        "errors", "partition", "losses", "bounds", "penalties", "passes", "model", "hypotheses",
+    },
     "estimators": KERNELS | {
         "errors", "partition", "losses", "bounds", "penalties", "passes", "engine", "data", "storage", "modelfile",
-        "model", "metrics", "boosting",
+        "model", "metrics", "boosting", "hypotheses",
     },
 }  # fmt: skip
 # The lazy front (PEP 562) names everything and is named by nothing.

@@ -13,31 +13,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.problem import Iterate, Problem, Score
+from dboost.losses.base import Repair
 
 Array = NDArray[np.float64]
 
 
-def one_pass_gap(problem: Problem, at: Iterate, norms: Array, lam_row: Array, lam: float) -> float:
+def one_pass_gap(problem: Problem, at: Iterate, size: float, lam: float) -> float:
     """Gap of the scaled residuals from L, G and W alone (math notes, eq. 16); valid without an intercept.
 
     Parameters
     ----------
-    norms, lam_row : float64 arrays of one shape
-        Dual norms ||G_j||_* of every row that counts, and their strengths lam_j.
+    size : float
+        ``penalty.dual_size`` of the rows that count.
     lam : float
         Strength of the penalty.
     """
-    scale = _scale(norms, lam_row)
+    scale, charge = problem.penalty.dual_point(size, lam)
     inner = float(np.sum(at.G * at.W)) + float(at.bias @ at.intercept)
-    return (1.0 - scale) * at.loss + problem.penalty_value(at.active, at.W, lam) - scale * inner
-
-
-def _scale(norms: Array, lam: Array) -> float:
-    """s = min(1, min_j lam_j / ||G_j||_*); rows with G_j = 0 do not bind."""
-    binding = norms > lam
-    if not binding.any():
-        return 1.0
-    return float(np.min(lam[binding] / norms[binding]))
+    floor = problem.loss.floor * problem.statistics.weight
+    value = problem.penalty_value(at.active, at.W, lam)
+    return (1.0 - scale) * (at.loss - floor) + value - scale * inner + charge
 
 
 @dataclass(frozen=True)
@@ -56,52 +51,39 @@ class Bound:
     norms: Array
 
 
-def dual_bound(problem: Problem, score: Score, null_norms: Array, lam_row: Array) -> Bound:
+def repair_of(problem: Problem, at: Iterate) -> Repair:
+    """What makes the residuals at a model feasible for the intercept; nothing where there is none."""
+    if not problem.fit_intercept:
+        return Repair.nothing(problem.k)
+    return problem.loss.repair(problem.statistics.mass, problem.statistics.total, at.bias)
+
+
+def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float) -> Bound:
     """Exact value of the dual point near the residuals of a scoring pass; one DUAL pass.
 
-    With the intercept free, Theta must sum to zero per output. With e the excess of predicted over observed mass, the
-    predictions are moved to (1 - t)(q - e/M) + t n/M, which is feasible; X'Theta then changes by at most
-    t ||G0_j|| + sum_i s_i|x_ij| ||e/M||, G0 being the sums of the null model.
+    With the intercept free, Theta must sum to zero per output. The loss repairs the residuals and says by how much
+    the sums of a column can change (``losses.base.Repair``); the penalty says how far to scale.
 
     Parameters
     ----------
     null_norms : float64 array, shape (n,)
         Dual norms of G at the null model with its optimal intercept.
-    lam_row : float64 array, shape (c,)
-        Strengths lam_j of the candidates.
+    lam : float
+        Strength of the penalty.
     """
-    at = score.iterate
-    k = problem.k
     stats = problem.statistics
-    mix, shift, prior = np.zeros(k), np.zeros(k), np.zeros(k)
-    keep = np.ones(k)
+    penalty = problem.penalty
+    repair = repair_of(problem, score.iterate)
     norms = score.norms
     if problem.fit_intercept:
-        seen = stats.total > 0.0
-        mass = np.where(seen, stats.total, 1.0)
-        prior = stats.mass / mass
-        excess = np.where(seen, -at.bias, 0.0)
-        shift = excess / mass
-        other = stats.total - stats.mass
-        if problem.loss.separable:
-            # an output with one label only: Theta = 0 is feasible and optimal for it
-            keep = ((stats.mass > 0.0) & (other > 0.0)).astype(float)
-            mix = np.maximum(_share(excess, stats.mass), _share(-excess, other)) * keep
-            shift = shift * keep
-        else:
-            mix = np.full(k, np.max(_share(excess, stats.mass)))
-        drift = problem.penalty.dual_norm(np.abs(shift)[None, :])[0]
-        norms = norms + mix.max() * null_norms[score.candidates] + stats.absolute[score.candidates] * drift
-    scale = _scale(norms, lam_row)
-    value = problem.dual_value(at, scale * keep, mix, shift, prior)
-    return Bound(value, scale * norms)
-
-
-def _share(excess: Array, mass: Array) -> Array:
-    """t = [e]_+ / ([e]_+ + n), 0 where both vanish."""
-    positive = np.maximum(excess, 0.0)
-    total = positive + mass
-    return np.where(total > 0.0, positive / np.where(total > 0.0, total, 1.0), 0.0)
+        drift, spill = penalty.dual_norm(np.vstack([repair.drift, repair.spill]))
+        chosen = score.candidates
+        norms = norms + repair.null_share * null_norms[chosen] + drift * stats.absolute[chosen]
+        if spill > 0.0:
+            norms = norms + spill * stats.peak[chosen]
+    scale, charge = penalty.dual_point(penalty.dual_size(norms, problem.lam_weight[score.candidates]), lam)
+    value = problem.dual_value(score.iterate, repair, scale)
+    return Bound(value - charge, scale * norms)
 
 
 def screened(problem: Problem, score: Score, bound: Bound, gap: float, lam_row: Array) -> NDArray[np.bool_]:

@@ -139,15 +139,15 @@ class Fitting:
     def null(self) -> Score:
         """Scoring pass at the null model, done once: its norms give alpha_max and bound the repair of dual points."""
         if self._null is None:
-            self._null = self.problem.score(self.problem.null(), None, self.problem.lam_weight, 0)
+            self._null = self.problem.score(self.problem.null(), None, 1.0, 0)
         return self._null
 
     def alpha_max(self) -> float:
         """Smallest alpha at which every weight is zero: max_j ||G_j||_* / sum_i s_i at the null model."""
         if self.problem.penalty.name == "none":
             return math.nan
-        norms = self.null().norms / self.problem.lam_weight
-        return float(np.max(norms, initial=0.0)) / self.problem.statistics.weight
+        size = self.problem.penalty.dual_size(self.null().norms, self.problem.lam_weight)
+        return size / self.problem.statistics.weight
 
     def fit(
         self, alpha: float | str, start: FitResult | None = None, callback: Callback | None = None, resume: Any = None

@@ -152,7 +152,7 @@ class Loop:
         """Full scoring pass at the state's model."""
         at = self.problem.null()
         at = replace(at, active=state.active, W=state.W, intercept=state.intercept)
-        lam = max(self.lam, state.lam * _CONTINUATION) * self.problem.lam_weight
+        lam = max(self.lam, state.lam * _CONTINUATION)
         return self.problem.score(at, state.candidates, lam, self._take(state.active.shape[0]))
 
     def _certify(self, state: FitState, score: Score) -> FitState:
@@ -167,7 +167,7 @@ class Loop:
         if state.lam * _CONTINUATION > self.lam:
             return replace(state, objective=value)
         lam_row = self.lam * problem.lam_weight[score.candidates]
-        bound = dual_bound(problem, score, self.null.norms, lam_row)
+        bound = dual_bound(problem, score, self.null.norms, self.lam)
         lower = max(state.lower_bound, bound.value)
         candidates = score.candidates
         keep = screened(problem, score, bound, value - bound.value, lam_row)
@@ -280,11 +280,10 @@ class Loop:
         """Gap of the problem restricted to the rows of A, without another pass."""
         if not self.certified:
             return step.promised
-        norms = self.problem.penalty.dual_norm(at.G)
-        lam_row = lam * self.problem.lam_weight[at.active]
         # the intercept's own residual has no dual scaling; its size is its share of the gap
         slack = float(np.sum(np.abs(at.bias))) if self.problem.fit_intercept else 0.0
-        return one_pass_gap(self.problem, at, norms, lam_row, lam) + slack
+        size = self.problem.penalty.dual_size(self.problem.penalty.dual_norm(at.G), self.problem.lam_weight[at.active])
+        return one_pass_gap(self.problem, at, size, lam) + slack
 
     # ---- records ---------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from dboost import passes
 from dboost.boosting.scoring import summarise_shard
 from dboost.bounds import exponential, quadratic
 from dboost.losses import Loss, get_loss
+from dboost.losses.base import Repair
 from dboost.partition import Sums
 from dboost.passes import Point
 from dboost.penalties import Penalty
@@ -201,7 +202,7 @@ class Problem:
         none = np.zeros((0, self.k))
         return Iterate(np.zeros(0, np.int64), none, intercept, np.nan, none, np.zeros(self.k))
 
-    def score(self, at: Iterate, candidates: Rows | None, lam: Array, take: int) -> Score:
+    def score(self, at: Iterate, candidates: Rows | None, strength: float, take: int) -> Score:
         """SCORE pass: every candidate column (None: all) and the sums of the active rows.
 
         Parameters
@@ -210,12 +211,13 @@ class Problem:
             The model; its sums are replaced.
         candidates : int64 array or None
             Columns that may be needed, ascending; must contain the active rows.
-        lam : float64 array, shape (n,)
-            Strength per row, for the score.
+        strength : float
+            Strength of the penalty, for the scores.
         take : int
             How many of the best violating columns to bring back with their sums.
         """
         point = self.point(at.active, at.W, at.intercept)
+        lam = strength * self.lam_weight
         count = self.n if candidates is None else candidates.shape[0]
         row_bytes = 8 * self.k * (2 if self.exponential else 1)
         step = max(1, _SHARD_BYTES // row_bytes)
@@ -293,10 +295,11 @@ class Problem:
         sums = self._pass(passes.curvature_diagonal, point, self.fit_intercept, name="diagonal")
         return sums.add["diagonal"]
 
-    def dual_value(self, at: Iterate, scale: Array, mix: Array, shift: Array, prior: Array) -> float:
-        """DUAL pass at the point that the arguments describe (``losses.base.dual_row``)."""
+    def dual_value(self, at: Iterate, repair: Repair, scale: float) -> float:
+        """DUAL pass: value of the repaired residuals of a model, scaled (``losses.base.dual_row``)."""
         point = self.point(at.active, at.W, at.intercept)
-        sums = self._pass(passes.dual_value, point, scale, mix, shift, prior, name="dual")
+        arguments = (scale * repair.keep, repair.mix, repair.shift, repair.prior)
+        sums = self._pass(passes.dual_value, point, *arguments, name="dual")
         return float(sums.add["dual"])
 
     def template_sums(self, active: Rows) -> tuple[Array, Array]:

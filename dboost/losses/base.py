@@ -8,6 +8,7 @@ compiled functions as values was rejected: such kernels cannot be cached on disk
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -40,6 +41,51 @@ def dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, 
     raise NotImplementedError("dual_row runs in compiled code only")
 
 
+def theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> None:
+    """Overwrite U_i by the repaired, unscaled dual point: the Theta_i whose value `dual_row` gives at scale = keep.
+
+    Overloaded per target.
+    """
+    raise NotImplementedError("theta_row runs in compiled code only")
+
+
+@dataclass(frozen=True)
+class Repair:
+    """How the residuals U become a dual point Theta that a free intercept allows: its columns sum to zero.
+
+    Parameters
+    ----------
+    keep, mix, shift, prior : float64 arrays, shape (k,)
+        What `dual_row` and `theta_row` are given; their meaning belongs to the loss.
+    null_share : float
+    drift, spill : float64 arrays, shape (k,)
+        They bound what the repair does to the sums of a column j, in every dual norm:
+        ||X_j'(Theta - U)||_* <= null_share ||G0_j||_* + (sum_i s_i |x_ij|) ||drift||_* + (max_i |x_ij|) ||spill||_*,
+        with G0 the sums of the null model.
+    """
+
+    keep: Array
+    mix: Array
+    shift: Array
+    prior: Array
+    null_share: float
+    drift: Array
+    spill: Array
+
+    @staticmethod
+    def nothing(k: int) -> Repair:
+        """Theta = U: what holds without an intercept."""
+        zero = np.zeros(k)
+        return Repair(np.ones(k), zero, zero, zero, 0.0, zero, zero)
+
+
+def share(excess: Array, mass: Array) -> Array:
+    """t = [e]_+ / ([e]_+ + n): how far towards the null model, where the mass n is, an excess e must be moved."""
+    positive = np.maximum(excess, 0.0)
+    total = positive + mass
+    return np.where(total > 0.0, positive / np.where(total > 0.0, total, 1.0), 0.0)
+
+
 class Loss(Protocol):
     """A loss of the registry."""
 
@@ -59,6 +105,11 @@ class Loss(Protocol):
         ...
 
     @property
+    def floor(self) -> float:
+        """D0 = inf_f l(y, f), the dual value of Theta = 0 per unit of weight (math notes, section 1)."""
+        ...
+
+    @property
     def separable(self) -> bool:
         """Whether the Hessian of an example is diagonal over the outputs."""
         ...
@@ -73,6 +124,10 @@ class Loss(Protocol):
 
     def null_intercept(self, mass: Array, total: Array) -> Array:
         """Optimal intercept of the model without features, shape (k,); finite also for outputs with one label only."""
+        ...
+
+    def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
+        """Make residuals with column sums `bias` feasible for a free intercept; `mass`, `total` of `label_mass`."""
         ...
 
     def probability(self, margins: Array) -> Array:

@@ -14,7 +14,7 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from dboost.compiled.exponential import exp_nonpositive
-from dboost.losses.base import Array, curvature_row, dual_row, loss_row, residual_row
+from dboost.losses.base import Array, Repair, curvature_row, dual_row, loss_row, residual_row, share, theta_row
 
 # An output that has one label only has its optimal intercept at infinity; this finite stand-in costs 1e-13 per example.
 _SATURATED = 30.0
@@ -104,6 +104,25 @@ def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array,
     return logistic
 
 
+@overload(theta_row, inline="never")
+def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> Any:
+    if not _is_logistic(target):
+        return None
+
+    def logistic(
+        target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array
+    ) -> None:
+        for r in range(u.shape[0]):
+            y = target.sign[i, r]
+            if y == 0:
+                u[r] = 0.0
+                continue
+            on = 1.0 if y > 0 else 0.0
+            u[r] = keep[r] * ((1.0 - mix[r]) * (u[r] + s * shift[r]) + s * mix[r] * (on - prior[r]))
+
+    return logistic
+
+
 @dataclass(frozen=True)
 class Logistic:
     """The binary log-loss of one or several outputs."""
@@ -112,6 +131,7 @@ class Logistic:
     kappa: float = 0.25
     template_constant: float = 1.0
     separable: bool = True
+    floor: float = 0.0
 
     def target(self, y: NDArray[Any]) -> LogisticTarget:
         """Wrap int8 labels of shape (m, k)."""
@@ -128,6 +148,20 @@ class Logistic:
         with np.errstate(divide="ignore", invalid="ignore"):
             logit = np.log(mass) - np.log(total - mass)
         return np.clip(np.where(total > 0.0, logit, 0.0), -_SATURATED, _SATURATED)
+
+    def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
+        """Predictions become (1 - t)(q - e/M) + t n/M, with e the excess of predicted over observed mass.
+
+        One t per output. An output that has one label only gets Theta = 0, which is feasible and optimal for it.
+        """
+        other = total - mass
+        seen = total > 0.0
+        whole = np.where(seen, total, 1.0)
+        excess = np.where(seen, -bias, 0.0)
+        keep = ((mass > 0.0) & (other > 0.0)).astype(float)
+        mix = np.maximum(share(excess, mass), share(-excess, other)) * keep
+        shift = keep * excess / whole
+        return Repair(keep, mix, shift, mass / whole, float(mix.max(initial=0.0)), np.abs(shift), np.zeros_like(mix))
 
     def probability(self, margins: Array) -> Array:
         """sigma(f) per output, shape (m, k)."""

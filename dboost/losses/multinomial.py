@@ -12,7 +12,7 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from dboost.compiled.exponential import exp_nonpositive
-from dboost.losses.base import Array, curvature_row, dual_row, loss_row, residual_row
+from dboost.losses.base import Array, Repair, curvature_row, dual_row, loss_row, residual_row, share, theta_row
 
 _SATURATED = 30.0
 
@@ -157,6 +157,22 @@ def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array,
     return multinomial
 
 
+@overload(theta_row, inline="never")
+def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> Any:
+    if not _is_multinomial(target):
+        return None
+
+    def multinomial(
+        target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array
+    ) -> None:
+        y = target.code[i]
+        for r in range(u.shape[0]):
+            on = 1.0 if r == y else 0.0
+            u[r] = keep[r] * ((1.0 - mix[r]) * (u[r] + s * shift[r]) + s * mix[r] * (on - prior[r]))
+
+    return multinomial
+
+
 @dataclass(frozen=True)
 class Multinomial:
     """The multinomial log-loss of k classes, one margin per class."""
@@ -165,6 +181,7 @@ class Multinomial:
     kappa: float = 0.5
     template_constant: float = 0.5
     separable: bool = False
+    floor: float = 0.0
 
     def target(self, y: NDArray[Any]) -> MultinomialTarget:
         """Wrap int32 class codes of shape (m,)."""
@@ -181,6 +198,16 @@ class Multinomial:
             logs = np.log(mass) - np.log(total)
         logs = np.maximum(logs, -_SATURATED)
         return np.asarray(logs - logs.mean())
+
+    def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
+        """Predictions become (1 - t)(q - e/M) + t n/M, with e the excess of predicted over observed mass, one t."""
+        seen = total > 0.0
+        whole = np.where(seen, total, 1.0)
+        excess = np.where(seen, -bias, 0.0)
+        mix = np.full(mass.shape[0], np.max(share(excess, mass)))
+        shift = excess / whole
+        keep = np.ones_like(mix)
+        return Repair(keep, mix, shift, mass / whole, float(mix.max()), np.abs(shift), np.zeros_like(mix))
 
     def probability(self, margins: Array) -> Array:
         """softmax over the classes, shape (m, k)."""

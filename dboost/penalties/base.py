@@ -13,6 +13,7 @@ means a row without penalty.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -72,6 +73,9 @@ class Penalty(Protocol):
     def prox(self, Z: FloatArray, t: npt.ArrayLike) -> FloatArray: ...
     def centre(self, W: FloatArray) -> FloatArray: ...
     def dual_radius(self, k: int) -> float: ...
+    def dual_size(self, norms: FloatArray, weights: FloatArray) -> float: ...
+    def join_sizes(self, sizes: Sequence[float]) -> float: ...
+    def dual_point(self, size: float, lam: float) -> tuple[float, float]: ...
     def leaves_zero(self, G: FloatArray, lam: npt.ArrayLike) -> BoolArray: ...
     def solve_quadratic(
         self, W: FloatArray, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike
@@ -120,6 +124,28 @@ class RowPenalty(ABC):
         1 unless overridden: omega(w) >= ||w||_2 for every penalty but l1/linf.
         """
         return 1.0
+
+    def dual_size(self, norms: FloatArray, weights: FloatArray) -> float:
+        """How large a dual point is for the whole penalty: max_j ||X_j'Theta||_* / w_j, with lam_j = lam w_j.
+
+        The smallest lam at which W = 0 is optimal is its value at the null model.
+
+        Parameters
+        ----------
+        norms : ndarray (rows,)
+            ||X_j'Theta||_*, or upper bounds on them.
+        weights : ndarray (rows,)
+            w_j > 0; inf for a row that never enters.
+        """
+        return float(np.max(norms / weights, initial=0.0))
+
+    def join_sizes(self, sizes: Sequence[float]) -> float:
+        """`dual_size` of all rows from those of parts of them."""
+        return max(sizes, default=0.0)
+
+    def dual_point(self, size: float, lam: float) -> tuple[float, float]:
+        """(scale, charge): D(scale Theta) - charge bounds the optimum from below, Theta of that `dual_size`."""
+        return (lam / size if size > lam else 1.0), 0.0
 
     @abstractmethod
     def prox(self, Z: FloatArray, t: npt.ArrayLike) -> FloatArray:

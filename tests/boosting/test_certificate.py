@@ -54,9 +54,9 @@ def spied(monkeypatch):
     seen = []
     original = Problem.dual_value
 
-    def dual_value(self, at, scale, mix, shift, prior):
-        seen.append((scale, mix, shift, prior))
-        return original(self, at, scale, mix, shift, prior)
+    def dual_value(self, at, repair, scale):
+        seen.append((scale * repair.keep, repair.mix, repair.shift, repair.prior))
+        return original(self, at, repair, scale)
 
     monkeypatch.setattr(Problem, "dual_value", dual_value)
     return seen
@@ -77,12 +77,12 @@ def test_the_bound_holds_everywhere(loss, penalty, intercept, weights, spied):
     bounds = []
     for active, W, b in models:
         at = replace(problem.null(), active=active, W=W, intercept=b)
-        score = problem.score(at, None, lam_row, 0)
+        score = problem.score(at, None, lam, 0)
         value = problem.objective(score.iterate, lam)
         full = np.zeros((12, data.k))
         full[active] = W
         assert value == pytest.approx(plain.objective(data, penalty, lam, full, b), rel=1e-12)
-        bound = dual_bound(problem, score, fitting.null().norms, lam_row)
+        bound = dual_bound(problem, score, fitting.null().norms, lam)
         bounds.append(bound.value)
         assert bound.value <= best.value + SLACK * abs(best.value)
         # the dual point is feasible, and its value is D by definition
@@ -98,7 +98,7 @@ def test_the_bound_holds_everywhere(loss, penalty, intercept, weights, spied):
         keep = screened(problem, score, bound, value - bound.value, lam_row)
         assert keep[~zero].all()
         if not intercept:
-            gap = one_pass_gap(problem, score.iterate, score.norms, lam_row, lam)
+            gap = one_pass_gap(problem, score.iterate, rule.dual_size(score.norms, np.ones(12)), lam)
             assert gap >= value - best.value - SLACK * abs(value)
             assert gap >= value - bound.value - SLACK * abs(value)
     # at the end of the fit the bound has closed, and screening sees it

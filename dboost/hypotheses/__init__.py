@@ -1,0 +1,1 @@
+"""Families of hypotheses: columns made from raw features, lazily per partition."""

@@ -1,0 +1,171 @@
+"""What a family of hypotheses is: columns made from raw features where and when they are needed.
+
+Covers: the protocols ``Family`` (what a user asks for), ``Pool`` (that family on one data set: candidates to score, in
+any number) and ``Chosen`` (the hypotheses a model holds), and the small values they exchange.
+Does not cover: the families themselves (one file each), or which candidates enter a model (``dboost.boosting``).
+
+A hypothesis is named by its *key*, a tuple of integers that the family understands: (j,) for a raw column, the sorted
+raw indices of a monomial, the place of a kernel's centre. Raw features stay as they are in their partitions; a
+hypothesis becomes a stored column of a partition only while a model holds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.partition import Partition, Sums
+
+Array = NDArray[np.float64]
+Key = tuple[int, ...]
+
+
+class Block(NamedTuple):
+    """Columns of some rows, as CSC: the raw features that go in, and the hypotheses that come out.
+
+    indptr is int64 (columns + 1,), rows int32 and ascending within a column, values float32 or float64.
+    """
+
+    indptr: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    values: NDArray[Any]
+    n_rows: int
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a family may ask of a data set when it is prepared.
+
+    Parameters
+    ----------
+    engine : Engine
+        Its plan is set: ``map_reduce`` runs over the partitions.
+    loss : str
+        Name of the loss.
+    n_rows, n_features, n_outputs : int
+        Shapes m, n, k.
+    peak : float64 array, shape (n,)
+        max |x| of each raw column.
+    seed : int
+        Seed of everything random.
+    """
+
+    engine: Any
+    loss: str
+    n_rows: int
+    n_features: int
+    n_outputs: int
+    peak: Array
+    seed: int
+
+
+@runtime_checkable
+class Family(Protocol):
+    """A family as a user names it: a small frozen value with the parameters of the family."""
+
+    def prepare(self, context: Context) -> Pool:
+        """Look at the data (scales, support sets) and return the pool of candidates."""
+        ...
+
+    def to_json(self) -> dict[str, Any]:
+        """``{"family": name, parameter: value, ...}``, JSON values only."""
+        ...
+
+
+class Pool(Protocol):
+    """A family on one data set. Frozen and picklable; its methods are pure, and some run on workers."""
+
+    @property
+    def size(self) -> float:
+        """Number of hypotheses; ``math.inf`` where they are countably many."""
+        ...
+
+    @property
+    def token(self) -> str:
+        """Names the pool's contents: equal pools have equal tokens."""
+        ...
+
+    def columns(self, raw: Block, keys: Sequence[Key]) -> Block:
+        """The hypotheses `keys` as columns, in that order, from all raw columns of some rows."""
+        ...
+
+    def shards(self, active: Sequence[Key], row_bytes: int, shard_bytes: int) -> list[Any]:
+        """Cut the candidates of a round into shards whose sums, of `row_bytes` each, take about `shard_bytes`.
+
+        A finite pool returns all its hypotheses. An infinite one returns those next to the `active` ones, and is
+        searched further by ``search``.
+        """
+        ...
+
+    def keys(self, shard: Any) -> list[Key]:
+        """The hypotheses of a shard, in the order of its sums."""
+        ...
+
+    def sums(self, partition: Partition, memo: Any, shard: Any, plus: Array, minus: Array | None) -> Sums:
+        """Sums of a shard's c hypotheses h over one partition; nothing is kept of their columns.
+
+        Parameters
+        ----------
+        plus, minus : float64 arrays, shape (m, k)
+            With `minus` None, `plus` holds signed residuals Theta. Otherwise both are >= 0 and their difference is it.
+
+        Returns
+        -------
+        Sums
+            ``add``: "G" = h'Theta (c, k), or "mu_plus" = [h]_+'plus + [-h]_+'minus and "mu_minus" with the two
+            exchanged; "square" = sum s h**2 and "total" = sum s h, (c,). ``peak``: "peak" = max |h| (c,).
+        """
+        ...
+
+    def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
+        """Names in words; raw features without names are x0, x1, ..."""
+        ...
+
+    def chosen(self, keys: Sequence[Key], features: Sequence[str] | None) -> Chosen:
+        """The hypotheses `keys` as a model holds them, free of all others."""
+        ...
+
+
+class Chosen(Protocol):
+    """The hypotheses of a model. Frozen and picklable; computes them from raw rows.
+
+    Two are equal when ``to_json`` and ``arrays`` are.
+    """
+
+    @property
+    def family(self) -> str:
+        """Name of the family, as in ``to_json``."""
+        ...
+
+    @property
+    def inputs(self) -> NDArray[np.int64]:
+        """Raw columns needed, ascending, shape (b,)."""
+        ...
+
+    @property
+    def n_hypotheses(self) -> int:
+        """How many hypotheses there are."""
+        ...
+
+    def words(self) -> list[str]:
+        """Their names for a reader."""
+        ...
+
+    def evaluate(self, raw: Block) -> Block:
+        """The hypotheses as columns, from a block that holds the columns ``inputs`` only, in that order.
+
+        Same bits for a row in any block.
+        """
+        ...
+
+    def to_json(self) -> dict[str, Any]:
+        """``{"family": name, ...}``, JSON values only; with `arrays` all there is to know."""
+        ...
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Numeric arrays saved beside the JSON; their names are unique within the family."""
+        ...
