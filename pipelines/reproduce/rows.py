@@ -34,7 +34,9 @@ class Rows(Sequence[Mapping[str, Any]]):
     """
 
     def __init__(self, records: Iterable[Mapping[str, Any]] = ()) -> None:
-        self._records = tuple({name: _plain(value) for name, value in record.items()} for record in records)
+        self._records: tuple[dict[str, Any], ...] = tuple(
+            {name: _plain(value) for name, value in record.items()} for record in records
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:
