@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.newton import Memory
+from dboost.hypotheses.base import Family, Key
 
 Array = NDArray[np.float64]
 
@@ -44,6 +45,8 @@ class FitState:
         What the last Newton step left.
     history : tuple of dict
         One record per round.
+    keys : tuple of Key
+        The hypotheses that the numbers in `active` stand for; empty where they are columns.
     """
 
     active: NDArray[np.int64]
@@ -59,6 +62,7 @@ class FitState:
     passes: int = 0
     memory: Memory = Memory()
     history: tuple[dict[str, Any], ...] = field(default=())
+    keys: tuple[Key, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,8 @@ class FitSettings:
     sweeps : int or None
         At most so many sweeps of the one-row updates between two scorings of all columns; 1 is the paper's loop, which
         scores before every update. None solves the chosen rows to a tenth of the gap first.
+    hypotheses : Family or None
+        What the rows of W belong to; None is the stored columns.
     """
 
     loss: str
@@ -95,6 +101,7 @@ class FitSettings:
     curvature: str = "newton"
     sample: str | float = "auto"
     sweeps: int | None = None
+    hypotheses: Family | None = None
 
 
 @dataclass(frozen=True)
@@ -121,6 +128,8 @@ class FitResult:
         Passes, seconds and objective (mean form, at the final strength) after every step.
     state : FitState
         To resume from.
+    pool : Pool or None
+        Where the hypotheses in `state.keys` come from.
     """
 
     active: NDArray[np.int64]
@@ -137,3 +146,4 @@ class FitResult:
     history: list[dict[str, Any]]
     trace: Array
     state: FitState
+    pool: Any = None
