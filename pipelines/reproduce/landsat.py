@@ -25,7 +25,6 @@ from .measure import along_path, draw_per_class, in_parallel, judge_classes
 from .rounds import Rounds, follow
 from .rows import Rows
 
-PER_CLASS = 240
 # Strength of the fits that are followed in time, as a share of alpha_max; fixed before any of them was run.
 FOLLOWED = 0.03
 
@@ -34,6 +33,7 @@ FOLLOWED = 0.03
 class Sizes:
     """How much of everything a run does."""
 
+    per_class: int
     draws: int
     n_alphas: int
     eps: float
@@ -42,8 +42,8 @@ class Sizes:
     seconds: float
 
 
-WHOLE = Sizes(draws=3, n_alphas=14, eps=0.01, tol=1e-3, full=True, seconds=45.0)
-SMALL = Sizes(draws=2, n_alphas=6, eps=0.05, tol=5e-3, full=False, seconds=2.0)
+WHOLE = Sizes(per_class=240, draws=3, n_alphas=14, eps=0.01, tol=1e-3, full=True, seconds=45.0)
+SMALL = Sizes(per_class=60, draws=2, n_alphas=5, eps=0.1, tol=5e-3, full=False, seconds=0.5)
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def protocol(sizes: Sizes) -> tuple[str, ...]:
     """What was done."""
     whole = " and once with all 4,435 training pixels" if sizes.full else ""
     return (
-        f"Training: {PER_CLASS} examples a class drawn without repetition from the 4,435 training pixels, "
+        f"Training: {sizes.per_class} examples a class drawn without repetition from the 4,435 training pixels, "
         f"{sizes.draws} draws{whole}. Test: the 2,000 test pixels of the source's split, every time.",
         "Features: each spectral value divided by its largest training value; all products of two of them, 36 x 36 = "
         "1,296 ordered ones.",
@@ -153,7 +153,7 @@ def measure_paths(data: Products, sizes: Sizes, context: Context) -> Rows:
     jobs: list[Callable[[], Rows]] = []
     plans = [(SIZES[1], 0, np.arange(len(data.y)))] if sizes.full else []
     for draw in range(sizes.draws):
-        plans.append((SIZES[0], draw, draw_per_class(data.y, PER_CLASS, np.random.default_rng(draw))))
+        plans.append((SIZES[0], draw, draw_per_class(data.y, sizes.per_class, np.random.default_rng(draw))))
     for size, draw, rows in plans:
         for penalty in PENALTIES:
             jobs.append(partial(one_path, data, rows, penalty, sizes, context, {"size": size, "draw": draw}))
@@ -200,12 +200,18 @@ def shares(W: NDArray[np.float64], times: NDArray[np.int64]) -> dict[str, Any]:
 
 def measure_updates(data: Products, sizes: Sizes, context: Context) -> Rows:
     """AdaBoost and GradBoost on the same problem, one after the other, and the optimum they run to."""
-    rows = draw_per_class(data.y, PER_CLASS, np.random.default_rng(0))
+    rows = draw_per_class(data.y, sizes.per_class, np.random.default_rng(0))
     X, y = data.X[rows], data.y[rows]
     (empty,) = dboost.regularization_path(X, y, n_alphas=1, penalty="l1/linf").models
     alpha = FOLLOWED * empty.certificate.alpha_max
     best = dboost.BoostedClassifier(penalty="l1/linf", alpha=alpha, tol=sizes.tol).fit(X, y)
-    optimum = best.model_.certificate
+    optimum = best.model_.certificate.objective
+    there = {
+        "optimum": optimum,
+        "optimum_rows": len(best.model_.active),
+        "optimum_error": judge_classes(best, data.X_test, data.y_test)["error"],
+        "test_rows": len(data.y_test),
+    }
     codes = np.searchsorted(empty.classes, data.y_test).astype(np.int32)
 
     def figures(active: NDArray[np.int64], W: NDArray[np.float64], intercept: NDArray[np.float64]) -> dict[str, Any]:
@@ -223,12 +229,7 @@ def measure_updates(data: Products, sizes: Sizes, context: Context) -> Rows:
             last = lines[-1]
             context.say(
                 f"{update}, {select}: {last['round']} rounds, objective {last['objective']:.4f} (optimum "
-                f"{optimum.objective:.4f}), {last['active_rows']} features, error {last['error']:.4f}"
+                f"{optimum:.4f}), {last['active_rows']} features, error {last['error']:.4f}"
             )
-            extra = {
-                "update": update, "select": select, "optimum": optimum.objective,
-                "optimum_rows": len(best.model_.active), "optimum_error": judge_classes(best, data.X_test, data.y_test)["error"],
-                "test_rows": len(codes),
-            }  # fmt: skip
-            found = found + Rows({**extra, **line} for line in lines)
+            found = found + Rows({"update": update, "select": select, **there, **line} for line in lines)
     return found

@@ -1,0 +1,122 @@
+"""Figures of the Landsat reproduction, drawn from its tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .base import Figure
+from .figures import curve, label, legend, panels
+from .landsat_claims import METRICS, PENALTIES, SELECTS, SIZES, UPDATES
+from .rows import Rows, Tables
+
+COVERAGE = "test coverage (classes above the right one)"
+ERROR = "test error (share of pixels)"
+WORDS = {"coverage": COVERAGE, "error": ERROR}
+
+
+def _path_means(rows: Rows, penalty: str, x: str) -> Rows:
+    """Mean over draws at each strength; strengths are the same shares of alpha_max in every draw."""
+    rounded = Rows({**r, "place": round(float(np.log10(r["ratio"])), 6)} for r in rows.where(penalty=penalty))
+    return rounded.means(("place",), (x, *METRICS))
+
+
+def _paths(rows: Rows, title: str) -> Any:
+    figure, axes = panels(2, 2)
+    for line, metric in enumerate(METRICS):
+        for place, (x, words) in enumerate(
+            (("zero_entries", "share of zero entries of W"), ("zero_rows", "share of zero rows of W"))
+        ):
+            axis = axes[2 * line + place]
+            for penalty in PENALTIES:
+                found = _path_means(rows, penalty, x)
+                curve(axis, penalty, found.column(x), found.column(metric), found.column(f"{metric}_se"))
+            best = min(rows.where(penalty=p).column(metric).min() for p in PENALTIES)
+            axis.set_ylim(0.9 * best, 2.6 * best)
+            axis.set_xlim(left=_left(rows, x, metric, 2.6 * best), right=1.0)
+            label(axis, words, WORDS[metric], title if not (line or place) else "")
+            legend(axis, loc="upper left")
+    return figure
+
+
+def _left(rows: Rows, x: str, metric: str, top: float) -> float:
+    """The smallest share seen among the points inside the panel, with a little room."""
+    inside = rows.column(x)[rows.column(metric) <= top]
+    return float(inside.min() - 0.03 * (1.0 - inside.min()))
+
+
+def draw_small(tables: Tables) -> Any:
+    """Fig. 6 with the same number of examples of each class."""
+    return _paths(tables["paths"].where(size=SIZES[0]), "balanced draws")
+
+
+def draw_all(tables: Tables) -> Any:
+    """Fig. 6 with all examples, or with what was run."""
+    rows = tables["paths"].where(size=SIZES[1])
+    return _paths(rows, "all training examples") if len(rows) else _paths(tables["paths"], "the sizes that were run")
+
+
+def draw_need(tables: Tables) -> Any:
+    """Features needed for a level, in units of those of l1/l2."""
+    sizes = tables["levels"].values("size")
+    figure, axes = panels(2, len(sizes))
+    for line, size in enumerate(sizes):
+        for place, metric in enumerate(METRICS):
+            axis = axes[2 * line + place]
+            for penalty in PENALTIES:
+                rows = Rows(r for r in tables["levels"].where(size=size, metric=metric, penalty=penalty) if r["draws"])
+                if len(rows):
+                    curve(axis, penalty, rows.column("level"), rows.column("ratio"), rows.column("ratio_se"))
+            axis.axhline(1.5, color="0.45", linewidth=1.0, linestyle=(0, (1, 2)))
+            axis.annotate("the paper: l1 at least here", (0.99, 1.5), xycoords=("axes fraction", "data"),
+                          ha="right", va="bottom", fontsize=8, color="0.35")  # fmt: skip
+            axis.set_ylim(bottom=0.0)
+            label(axis, f"level of {WORDS[metric]}", "features needed / those of l1/l2", size)
+            legend(axis, loc="lower right")
+    return figure
+
+
+def draw_time(tables: Tables) -> Any:
+    """Figs. 7 (right) and 8: objective, error and features against seconds."""
+    figure, axes = panels(3, len(SELECTS), width=4.3)
+    for line, select in enumerate(SELECTS):
+        three = axes[3 * line : 3 * line + 3]
+        for update in UPDATES:
+            rows = tables["updates"].where(select=select, update=update)
+            seconds = rows.column("seconds")
+            for axis, name in zip(three, ("objective", "error", "active_rows"), strict=True):
+                curve(axis, update, seconds, rows.column(name), dense=True)
+        first = tables["updates"].where(select=select)[0]
+        for axis, name in zip(three, ("optimum", "optimum_error", "optimum_rows"), strict=True):
+            axis.axhline(first[name], color="0.3", linewidth=1.0, linestyle=(0, (4, 2)), label="at the optimum")
+            axis.set_xscale("log")
+            legend(axis)
+        label(three[0], "seconds of training", "training objective", f"update of the model: {select}")
+        label(three[1], "seconds of training", ERROR)
+        label(three[2], "seconds of training", "features in the model")
+        three[1].set_ylim(0.0, None)
+    return figure
+
+
+FIGURES = (
+    Figure(
+        "sparsity-balanced",
+        "Beside Fig. 6, equally many training examples of each class: test coverage (above) and error (below) against the share of zero entries (left) and zero rows "
+        "(right) among the 1,296 ordered products. Mean over draws, band of one standard error.",
+        draw_small,
+    ),
+    Figure("sparsity-all", "The same with all 4,435 training pixels (one run).", draw_all),
+    Figure(
+        "features-needed",
+        "Features each penalty must compute to reach a level of test coverage or error, in units of those of l1/l2. "
+        "The paper says that l1 lies above the dotted line.",
+        draw_need,
+    ),
+    Figure(
+        "updates-in-time",
+        "Beside Figs. 7 (right) and 8: training objective, test error and number of features against seconds of "
+        "training, AdaBoost and GradBoost with l1/linf.",
+        draw_time,
+    ),
+)
