@@ -14,19 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import dboost
-from dboost import metrics
-
 from ..datasets import landsat
 from .base import Context, Report
-from .landsat_claims import CLAIMS, LEVELS, PENALTIES, SELECTS, SIZES, UPDATES, findings, levels
+from .landsat_claims import CLAIMS, LEVELS, PENALTIES, SIZES, findings, levels
 from .landsat_figures import FIGURES
 from .measure import along_path, draw_per_class, in_parallel, judge_classes
-from .rounds import Rounds, follow
 from .rows import Rows
-
-# Strength of the fits that are followed in time, as a share of alpha_max; fixed before any of them was run.
-FOLLOWED = 0.03
+from .updates import Followed, measure_updates, time_protocol
 
 
 @dataclass(frozen=True)
@@ -88,7 +82,9 @@ def run(context: Context) -> Report:
     with context.stage("paths"):
         paths = measure_paths(data, sizes, context)
     with context.stage("updates in time"):
-        updates = measure_updates(data, sizes, context)
+        rows = draw_per_class(data.y, sizes.per_class, np.random.default_rng(0))
+        followed = Followed(seconds=sizes.seconds, tol=sizes.tol)
+        updates = measure_updates(data.X[rows], data.y[rows], data.X_test, data.y_test, followed, context)
     tables = {"paths": paths, "levels": levels(paths), "updates": updates}
     return Report(
         title="Landsat: which penalty needs the fewest features, and how boosting induces and prunes",
@@ -124,11 +120,7 @@ def protocol(sizes: Sizes) -> tuple[str, ...]:
         f"Levels: the poorest of the best values that the three penalties reach, times {', '.join(map(str, LEVELS))}. "
         "What a penalty needs for a level is read off its path, linear between neighbouring models, for every draw; "
         "then averaged over the draws that all penalties reach it in.",
-        f"Time: penalty l1/linf at {FOLLOWED:g} alpha_max, first draw, {sizes.seconds:g} seconds for each combination "
-        f"of update ({', '.join(UPDATES)}) and selection ({', '.join(SELECTS)}). One round scores all products, lets "
-        "the best violating one join, updates, and drops rows that became zero. template: all rows of the model at "
-        "once, with the local a of the exponential bound or the diagonal of the quadratic one. greedy: the one row "
-        "that gains most. Seconds are those of the fit, without the evaluation between rounds.",
+        f"Time: the first draw. {time_protocol(Followed(seconds=sizes.seconds, tol=sizes.tol))}",
     )
 
 
@@ -193,43 +185,3 @@ def shares(W: NDArray[np.float64], times: NDArray[np.int64]) -> dict[str, Any]:
         "zero_entries": 1.0 - float(nonzero @ times) / (times.sum() * W.shape[1]),
         "zero_rows": 1.0 - float((nonzero > 0) @ times) / float(times.sum()),
     }
-
-
-# ---- updates in time -----------------------------------------------------------------------------------------------
-
-
-def measure_updates(data: Products, sizes: Sizes, context: Context) -> Rows:
-    """AdaBoost and GradBoost on the same problem, one after the other, and the optimum they run to."""
-    rows = draw_per_class(data.y, sizes.per_class, np.random.default_rng(0))
-    X, y = data.X[rows], data.y[rows]
-    (empty,) = dboost.regularization_path(X, y, n_alphas=1, penalty="l1/linf").models
-    alpha = FOLLOWED * empty.certificate.alpha_max
-    best = dboost.BoostedClassifier(penalty="l1/linf", alpha=alpha, tol=sizes.tol).fit(X, y)
-    optimum = best.model_.certificate.objective
-    there = {
-        "optimum": optimum,
-        "optimum_rows": len(best.model_.active),
-        "optimum_error": judge_classes(best, data.X_test, data.y_test)["error"],
-        "test_rows": len(data.y_test),
-    }
-    codes = np.searchsorted(empty.classes, data.y_test).astype(np.int32)
-
-    def figures(active: NDArray[np.int64], W: NDArray[np.float64], intercept: NDArray[np.float64]) -> dict[str, Any]:
-        scores = data.X_test[:, active] @ W + intercept
-        wrong = metrics.predicted_codes(scores, codes) != codes
-        return {"error": float(wrong.mean()), "coverage": float(metrics.coverage(scores, codes).mean())}
-
-    found = Rows()
-    for update in UPDATES:
-        for select in SELECTS:
-            asked = Rounds(update=update, select=select, penalty="l1/linf", alpha=alpha, seconds=sizes.seconds)
-            # Compiled code is loaded before the clock starts.
-            follow(X, y, Rounds(update=update, select=select, penalty="l1/linf", alpha=alpha, seconds=0.0), figures)
-            lines = follow(X, y, asked, figures)
-            last = lines[-1]
-            context.say(
-                f"{update}, {select}: {last['round']} rounds, objective {last['objective']:.4f} (optimum "
-                f"{optimum:.4f}), {last['active_rows']} features, error {last['error']:.4f}"
-            )
-            found = found + Rows({"update": update, "select": select, **there, **line} for line in lines)
-    return found

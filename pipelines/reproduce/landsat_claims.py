@@ -7,25 +7,22 @@ Covers: the claims, the table of what each penalty needs for a level, the verdic
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from .claims import Check, Claim, Verdict, judged
+from .claims import Check, Claim, Verdict, grouped, judged, plus_minus
 from .measure import interpolated
 from .rows import Rows, Tables, mean_and_error
+from .updates import PRUNING, time_findings
 
 PENALTIES = ("l1", "l1/l2", "l1/linf")
-UPDATES = ("adaboost", "gradboost")
-SELECTS = ("template", "greedy")
 SIZES = ("balanced", "all")
 # Levels at which penalties are compared, as multiples of the poorest of their best values.
 LEVELS = (1.05, 1.1, 1.2, 1.35, 1.5)
 METRICS = ("coverage", "error")
 # "at least 50% more features"
 FACTOR = 1.5
-PRUNED = 0.9
 
 
 def levels(paths: Rows) -> Rows:
@@ -82,25 +79,15 @@ def _at_level(
 # ---- judges --------------------------------------------------------------------------------------------------------
 
 
-def _grouped(lines: Rows, met: Sequence[bool], told: Sequence[str], before: str) -> list[Check]:
-    """One check for the levels that agree, one for those that do not."""
-    checks = []
-    for wanted in (True, False):
-        parts = [text for text, is_met in zip(told, met, strict=True) if is_met is wanted]
-        if parts:
-            checks.append(Check(f"{before} {'; '.join(parts)}", wanted))
-    return checks or [Check(f"{before} no level is reached by all penalties", None)]
-
-
 def judge_features(tables: Tables) -> Verdict:
     """l1 computes at least half as many features more than l1/l2."""
     checks: list[Check] = []
     for size in tables["levels"].values("size"):
         for metric in METRICS:
             lines = _reached(tables["levels"].where(size=size, metric=metric, penalty="l1"))
-            told = [f"{r['level']:.3f}: {r['ratio']:.2f}{_plus_minus(r['ratio_se'], 2)} times as many" for r in lines]
+            told = [f"{r['level']:.3f}: {r['ratio']:.2f}{plus_minus(r['ratio_se'], 2)} times as many" for r in lines]
             met = [r["ratio"] >= FACTOR for r in lines]
-            checks += _grouped(lines, met, told, f"{size}, features of l1 beside l1/l2 at test {metric}")
+            checks += grouped(met, told, f"{size}, features of l1 beside l1/l2 at test {metric}")
     return judged(*checks)
 
 
@@ -116,7 +103,7 @@ def judge_entries(tables: Tables) -> Verdict:
                 share = {r["penalty"]: r["nonzeros"] for r in rows.where(factor=line["factor"])}
                 met.append(share["l1"] < min(share["l1/l2"], share["l1/linf"]))
                 told.append(f"{line['level']:.3f}: " + ", ".join(f"{p} {100 * share[p]:.2f} %" for p in PENALTIES))
-            checks += _grouped(lines, met, told, f"{size}, nonzero entries at test {metric}")
+            checks += grouped(met, told, f"{size}, nonzero entries at test {metric}")
     return judged(*checks)
 
 
@@ -143,7 +130,7 @@ def _same_order(tables: Tables, by: str, pairs: list[tuple[str, str, str, str]])
                 met.append(first == second)
                 told.append(f"{factor:g} times the best: {' < '.join(first)} and {' < '.join(second)}")
         before = f"features needed, {size}, {metric}, beside {other_size}, {other_metric}:"
-        checks += _grouped(Rows(), met, told, before)
+        checks += grouped(met, told, before)
     return judged(*checks)
 
 
@@ -170,33 +157,6 @@ def judge_variance(tables: Tables) -> Verdict:
         met = None if math.isnan(worst) else worst < 1e-3
         checks.append(Check(f"largest variance of test {metric} over the draws, of all points: {worst:.1e}", met))
     return judged(*checks)
-
-
-def judge_shape(tables: Tables) -> Verdict:
-    """Features are added, then removed, and the test error does not rise meanwhile."""
-    checks = []
-    for update in UPDATES:
-        for select in SELECTS:
-            rows = tables["updates"].where(update=update, select=select)
-            count, error = rows.column("active_rows"), rows.column("error")
-            peak = int(np.argmax(count))
-            number = rows[-1]["test_rows"]
-            noise = math.sqrt(error[peak] * (1 - error[peak]) / number)
-            fell = bool(count[-1] <= PRUNED * count[peak]) and peak > 0
-            kept = bool(error[-1] <= error[peak] + noise)
-            checks.append(
-                Check(
-                    f"{update}, {select}: {count[0]:.0f} features after round 1, {count[peak]:.0f} at the most (round "
-                    f"{rows[peak]['round']}), {count[-1]:.0f} in the end (round {rows[-1]['round']}); test error "
-                    f"{error[peak]:.4f} at the most features, {error[-1]:.4f} in the end",
-                    fell and kept,
-                )
-            )
-    return judged(*checks)
-
-
-def _plus_minus(error: float | None, digits: int) -> str:
-    return "" if error is None else f" ± {error:.{digits}f}"
 
 
 CLAIMS = (
@@ -238,15 +198,7 @@ CLAIMS = (
         "Variance over the draws of test coverage and error at every strength and penalty.",
         judge_variance,
     ),
-    Claim(
-        "induction, then pruning",
-        "Fig. 8",
-        "AdaBoost and GradBoost with l1/linf first add many features that lower the loss, then remove features without "
-        "making more mistakes on the test set.",
-        f"The number of features has its maximum after the first round and ends at {PRUNED:g} of it or less, and the "
-        "test error at the end is at most one standard error above that at the maximum.",
-        judge_shape,
-    ),
+    PRUNING,
 )
 
 
@@ -263,25 +215,6 @@ def findings(tables: Tables) -> tuple[str, ...]:
             rows = paths.where(size=size, penalty=penalty)
             best = [rows.where(draw=draw).column("coverage").min() for draw in rows.values("draw")]
             mean, error = mean_and_error(best)
-            parts.append(f"{penalty} {mean:.4f}{_plus_minus(error, 4)}")
+            parts.append(f"{penalty} {mean:.4f}{plus_minus(error, 4)}")
         said.append(f"Best test coverage along the path, {size}: {', '.join(parts)}.")
-    updates = tables["updates"]
-    for select in SELECTS:
-        for excess in (0.5, 0.1, 0.02):
-            parts = []
-            for update in UPDATES:
-                rows = updates.where(update=update, select=select)
-                reached = np.flatnonzero(rows.column("objective") <= (1 + excess) * rows.column("optimum"))
-                last = rows[-1]
-                parts.append(
-                    f"{update} {rows[int(reached[0])]['seconds']:.1f} s"
-                    if reached.size
-                    else f"{update} not in {last['seconds']:.0f} s ({last['objective'] / last['optimum'] - 1:.1%})"
-                )
-            said.append(f"Training objective within {excess:.0%} of the optimum, {select}: {', '.join(parts)}.")
-    one = updates[0]
-    said.append(
-        f"At the optimum of the problem that was followed in time: {one['optimum_rows']} features, test error "
-        f"{one['optimum_error']:.4f}."
-    )
-    return tuple(said)
+    return (*said, *time_findings(tables))

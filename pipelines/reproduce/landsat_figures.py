@@ -8,8 +8,9 @@ import numpy as np
 
 from .base import Figure
 from .figures import curve, label, legend, panels
-from .landsat_claims import METRICS, PENALTIES, SELECTS, SIZES, UPDATES
+from .landsat_claims import METRICS, PENALTIES, SIZES
 from .rows import Rows, Tables
+from .updates import UPDATES_IN_TIME
 
 COVERAGE = "test coverage (classes above the right one)"
 ERROR = "test error (share of pixels)"
@@ -77,28 +78,6 @@ def draw_need(tables: Tables) -> Any:
     return figure
 
 
-def draw_time(tables: Tables) -> Any:
-    """Figs. 7 (right) and 8: objective, error and features against seconds."""
-    figure, axes = panels(3, len(SELECTS), width=4.3)
-    for line, select in enumerate(SELECTS):
-        three = axes[3 * line : 3 * line + 3]
-        for update in UPDATES:
-            rows = tables["updates"].where(select=select, update=update)
-            seconds = rows.column("seconds")
-            for axis, name in zip(three, ("objective", "error", "active_rows"), strict=True):
-                curve(axis, update, seconds, rows.column(name), dense=True)
-        first = tables["updates"].where(select=select)[0]
-        for axis, name in zip(three, ("optimum", "optimum_error", "optimum_rows"), strict=True):
-            axis.axhline(first[name], color="0.3", linewidth=1.0, linestyle=(0, (4, 2)), label="at the optimum")
-            axis.set_xscale("log")
-            legend(axis)
-        label(three[0], "seconds of training", "training objective", f"update of the model: {select}")
-        label(three[1], "seconds of training", ERROR)
-        label(three[2], "seconds of training", "features in the model")
-        three[1].set_ylim(0.0, None)
-    return figure
-
-
 FIGURES = (
     Figure(
         "sparsity-balanced",
@@ -113,10 +92,5 @@ FIGURES = (
         "The paper says that l1 lies above the dotted line.",
         draw_need,
     ),
-    Figure(
-        "updates-in-time",
-        "Beside Figs. 7 (right) and 8: training objective, test error and number of features against seconds of "
-        "training, AdaBoost and GradBoost with l1/linf.",
-        draw_time,
-    ),
+    UPDATES_IN_TIME,
 )
