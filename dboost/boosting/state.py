@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.newton import Memory
+from dboost.losses import Loss
 
 Array = NDArray[np.float64]
 
@@ -77,7 +78,7 @@ class FitSettings:
         Share of the examples that give the Newton step its curvature.
     """
 
-    loss: str
+    loss: str | Loss
     penalty: Any = "l1/linf"
     alpha: float | str = "auto"
     update: str = "newton"
