@@ -112,7 +112,7 @@ def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array,
         value = 0.0
         for r in range(f.shape[0]):
             y = np.float64(target.sign[i, r])
-            if y == 0.0:
+            if y == 0.0 or scale[r] == 0.0:
                 continue
             al = scale[r] * (math.exp(-y * f[r]) + max(y * shift[r], 0.0))
             if al == math.inf:
