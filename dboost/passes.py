@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled import columns, descent, fused
+from dboost.hypotheses.base import Pool
 from dboost.hypotheses.held import Held
 from dboost.losses import Loss, get_loss
 from dboost.partition import Partition, Sums
@@ -143,6 +144,46 @@ def score(partition: Partition, memo: Any, candidates: NDArray[np.int64], point:
     if first:
         sums.add["bias"] = total.copy()
         sums.add["loss"] = loss
+    return sums
+
+
+def price(
+    partition: Partition, memo: Any, shard: Any, pool: Pool, point: Point, repair: tuple[Array, ...], parts: str
+) -> Sums:
+    """SCORE pass over one shard of a pool of hypotheses, at the dual point that the loss repairs U to.
+
+    Parameters
+    ----------
+    repair : tuple of float64 arrays, shape (k,)
+        keep, mix, shift and prior (``losses.base.Repair``).
+    parts : {"theta", "signs", "branches"}
+        What the sums are of: Theta; its positive and negative parts; or the branches of the loss, which the
+        exponential bound needs (mu+ and mu-), with the sums of Theta beside them as "G".
+    """
+
+    at = _at(partition, memo, point)
+
+    def residuals() -> Array:
+        U: Array = fused.residuals(*at, np.zeros(point.intercept.shape[0]))[0]
+        return U
+
+    def pulls() -> tuple[Array, Array]:
+        plus, minus, _ = fused.branches(*at, np.zeros(point.intercept.shape[0]))
+        return plus, minus
+
+    def repaired() -> Array:
+        theta = memo.get("unshifted", point.token, residuals).copy()
+        fused.repair(theta, get_loss(point.loss).target(partition.y), partition.weight, *repair)
+        return theta
+
+    theta = memo.get("theta", point.token, repaired)
+    if parts == "theta":
+        return pool.sums(partition, memo, shard, theta, None)
+    if parts == "signs":
+        return pool.sums(partition, memo, shard, np.maximum(theta, 0.0), np.maximum(-theta, 0.0))
+    plus, minus = memo.get("pulls", point.token, pulls)
+    sums = pool.sums(partition, memo, shard, plus, minus)
+    sums.add["G"] = pool.sums(partition, memo, shard, theta, None).add["G"]
     return sums
 
 

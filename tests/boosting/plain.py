@@ -106,9 +106,8 @@ class Data:
     @property
     def kappa(self):
         """Largest curvature of an example; the exponential loss has none."""
-        return {"multinomial": 0.5, "squared": 1.0, "epsilon_insensitive": 1 / (1 + np.cosh(EPSILON)), "exp": np.inf}.get(
-            self.loss, 0.25
-        )
+        others = {"multinomial": 0.5, "squared": 1.0, "epsilon_insensitive": 1 / (1 + np.cosh(EPSILON)), "exp": np.inf}
+        return others.get(self.loss, 0.25)
 
 
 def _epsilon_dual(theta, y):
