@@ -121,6 +121,8 @@ class Fitting:
         self._null: Score | None = None
         self._last: tuple[float, Array] | None = None
         self._charged = 0
+        # candidates of induced hypotheses; None for the raw columns
+        self.pool: Any = None
         self._refuse_absent_classes()
 
     def _refuse_absent_classes(self) -> None:
@@ -198,6 +200,7 @@ class Fitting:
             history=[dict(r) for r in done.history],
             trace=np.array(loop.trace).reshape(-1, 3),
             state=done,
+            pool=self.pool,
         )
 
     def _start(self, start: FitResult | None, lam: float, lam_max: float, passes: int) -> FitState:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 
 from dboost.data.factorise import factorise
 from dboost.errors import DataError
 from dboost.estimators.base import BoostedEstimator
+from dboost.estimators.classifying import ClassifyingMixin
 from dboost.estimators.scoring import accuracy
 
 
-class BoostedClassifier(ClassifierMixin, BoostedEstimator):
+class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
     """Linear classifier with few features, each shared by the classes, fitted to a certified optimum.
 
     Minimises ``sum_i s_i loss(y_i, W'x_i + b) / sum_i s_i + alpha sum_j omega(W_j)``, W_j being the weights of feature
@@ -92,7 +92,8 @@ class BoostedClassifier(ClassifierMixin, BoostedEstimator):
     (True, (3, 4))
     """
 
-    _losses = ("log", "multinomial")
+    _losses = ("log", "multinomial", "exp")
+    _task = "classification"
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Share of correct labels.

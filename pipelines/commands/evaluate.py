@@ -107,5 +107,5 @@ def judge(partition: Partition, memo: Any, model: Model) -> Sums:
     """The sums of one partition; runs where the partition is."""
     shape = (partition.n_rows, partition.n_features)
     columns = csc_array((partition.values, partition.rows, partition.indptr), shape=shape)
-    scores = model.scores_of_active(columns[:, model.active])
+    scores = model.scores_of_inputs(columns[:, model.inputs])
     return metrics.partial(scores, partition.y, partition.weight)

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from dboost.model import Certificate, Columns, Model
+from dboost.hypotheses.columns import ColumnSet
+from dboost.model import TASKS, Certificate, Model
 
 
 def make(task="multiclass", classes=None, names=True, seed=0, n=9, active=(1, 4, 7)):
@@ -17,8 +18,9 @@ def make(task="multiclass", classes=None, names=True, seed=0, n=9, active=(1, 4,
     feature_names = tuple(f"f{j}·" for j in range(n)) if names else None
     return Model(
         task=task,
+        loss=TASKS[task][0],
         penalty="l1/linf",
-        hypotheses=Columns(
+        hypotheses=ColumnSet(
             np.array(active, dtype=np.int64), tuple(feature_names[j] for j in active) if names else None
         ),
         W=rng.normal(size=(len(active), k)),
