@@ -122,8 +122,11 @@ def induction_stop(history: Sequence[Mapping[str, Any]]) -> int | None:
     Returns
     -------
     int or None
-        0 when none ever entered; None when features still entered in the last round that changed the model.
+        0 when none ever entered; None when features still entered in the last round that changed the model, or the
+        records do not say.
     """
+    if not all({"round", "step", "rows_in"} <= record.keys() for record in history):
+        return None
     rounds = [record for record in history if record["step"] != "certificate"]
     entered = [int(record["round"]) for record in rounds if record["rows_in"] > 0]
     if not entered:
