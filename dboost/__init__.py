@@ -26,9 +26,13 @@ if TYPE_CHECKING:
     from dboost.estimators.load import load_model
     from dboost.estimators.multitask import MultiTaskBoostedClassifier
     from dboost.estimators.path import regularization_path
+    from dboost.estimators.regressor import BoostedRegressor
+    from dboost.hypotheses.columns import Columns
 
 _HOMES = {
     "BoostedClassifier": "dboost.estimators.classifier",
+    "BoostedRegressor": "dboost.estimators.regressor",
+    "Columns": "dboost.hypotheses.columns",
     "MultiTaskBoostedClassifier": "dboost.estimators.multitask",
     "ParquetData": "dboost.data.parquet",
     "load_model": "dboost.estimators.load",
@@ -45,7 +49,9 @@ _HOMES = {
 
 __all__ = [
     "BoostedClassifier",
+    "BoostedRegressor",
     "ClusterError",
+    "Columns",
     "ConvergenceWarning",
     "DataError",
     "DboostError",
