@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled import columns, descent, fused
 from dboost.hypotheses.held import Held
-from dboost.losses import get_loss
+from dboost.losses import Loss, get_loss
 from dboost.partition import Partition, Sums
 
 Array = NDArray[np.float64]
@@ -31,8 +31,8 @@ class Point:
 
     Parameters
     ----------
-    loss : str
-        Name of the loss.
+    loss : str or Loss
+        The loss, or its name.
     held : Held
         The columns of the rows of W that are held.
     W : float64 array, shape (a, k)
@@ -43,7 +43,7 @@ class Point:
         Names the whole point, for the memo.
     """
 
-    loss: str
+    loss: str | Loss
     held: Held
     W: Array
     intercept: Array
@@ -64,7 +64,7 @@ def _at(partition: Partition, memo: Any, point: Point) -> tuple[Any, ...]:
     return (*cut, point.W, point.intercept, get_loss(point.loss).target(partition.y), partition.weight)
 
 
-def label_counts(partition: Partition, memo: Any, loss: str, k: int) -> Sums:
+def label_counts(partition: Partition, memo: Any, loss: str | Loss, k: int) -> Sums:
     """STAT pass, labels: mass per output, observed mass per output, sum of the weights, number of rows."""
     mass, total = get_loss(loss).label_mass(partition.y, partition.weight, k)
     weight = float(partition.weight.sum())
@@ -81,30 +81,48 @@ def feature_statistics(partition: Partition, memo: Any, held: Held | None = None
     return Sums(add={"total": total, "absolute": absolute, "square": square}, peak={"peak": peak})
 
 
-def score(partition: Partition, memo: Any, candidates: NDArray[np.int64], point: Point, mu: bool, first: bool) -> Sums:
-    """SCORE pass over one shard of candidate columns: G, or mu+ and mu-; loss and bias sums with the `first` shard.
-
-    The candidates are stored columns; where the model holds hypotheses, places among those.
-    """
+def _residuals(partition: Partition, memo: Any, point: Point) -> tuple[Array, Array, float]:
+    """U, its column sums and the loss of a partition."""
 
     def build() -> tuple[Array, Array, float]:
         total = np.zeros(point.intercept.shape[0])
         U, loss = fused.residuals(*_at(partition, memo, point), total)
         return U, total, loss
 
-    U, total, loss = memo.get("residual", point.token, build)
-    shape = (candidates.shape[0], U.shape[1])
+    return memo.get("residual", point.token, build)
+
+
+def _branches(partition: Partition, memo: Any, point: Point) -> tuple[Array, Array, Array, float]:
+    """The pulls up and down of the examples, the column sums of U, and the loss of a partition."""
+
+    def build() -> tuple[Array, Array, Array, float]:
+        total = np.zeros(point.intercept.shape[0])
+        plus, minus, loss = fused.branches(*_at(partition, memo, point), total)
+        return plus, minus, total, loss
+
+    return memo.get("branches", point.token, build)
+
+
+def score(partition: Partition, memo: Any, candidates: NDArray[np.int64], point: Point, mu: bool, first: bool) -> Sums:
+    """SCORE pass over one shard of candidate columns: G, or mu+ and mu-; loss and bias sums with the `first` shard.
+
+    The candidates are stored columns; where the model holds hypotheses, places among those.
+    """
+
+    shape = (candidates.shape[0], point.intercept.shape[0])
     block = partition if point.held.pool is None else point.held.block(partition, memo)[0]
-    arrays = (block.indptr, block.rows, block.values, U, candidates)
+    arrays = (block.indptr, block.rows, block.values)
     sums = Sums()
     if mu:
+        plus, minus, total, loss = _branches(partition, memo, point)
         sums.add["mu_plus"], sums.add["mu_minus"] = np.empty(shape), np.empty(shape)
-        columns.column_mu(*arrays, sums.add["mu_plus"], sums.add["mu_minus"])
+        columns.column_mu(*arrays, plus, minus, candidates, sums.add["mu_plus"], sums.add["mu_minus"])
         if first:
-            sums.add["bias_plus"], sums.add["bias_minus"] = np.maximum(U, 0.0).sum(0), np.maximum(-U, 0.0).sum(0)
+            sums.add["bias_plus"], sums.add["bias_minus"] = plus.sum(0), minus.sum(0)
     else:
+        U, total, loss = _residuals(partition, memo, point)
         sums.add["G"] = np.empty(shape)
-        columns.column_gradient(*arrays, sums.add["G"])
+        columns.column_gradient(*arrays, U, candidates, sums.add["G"])
     if first:
         sums.add["bias"] = total.copy()
         sums.add["loss"] = loss

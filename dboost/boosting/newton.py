@@ -280,8 +280,11 @@ def _growth(problem: Problem, at: Iterate, lam: float, diagonal: Array) -> Array
 
     Where a class is rare its probability, and with it the curvature A, grows like exp(x d) along the step d: Newton
     goes to g/A, but g = (A/x)(exp(x d) - 1) is solved by d = log1p(u)/x with u = g x/A. A u/log1p(u) in place of A
-    gives that step. g is the gradient net of the penalty, so the damping vanishes at the optimum.
+    gives that step. g is the gradient net of the penalty, so the damping vanishes at the optimum. The same holds far from
+    the label of a loss that is linear there; a loss of constant curvature needs none.
     """
+    if not problem.loss.growing:
+        return np.zeros_like(diagonal)
     G, W, strength = problem.with_intercept(at, lam)
     D = diagonal.max(axis=1, initial=0.0)
     net = D[:, None] * (problem.penalty.solve_quadratic(W, G, D, strength) - W)

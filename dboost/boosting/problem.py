@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost import passes
+from dboost.boosting.intercept import best_intercept
 from dboost.boosting.scoring import summarise_shard
 from dboost.bounds import exponential, quadratic
 from dboost.hypotheses.held import Held
@@ -122,8 +123,8 @@ class Problem:
     ----------
     engine : Engine
         Where partitions are mapped and reduced; its plan is set.
-    loss : str
-        Name of the loss.
+    loss : str or Loss
+        The loss, or its name.
     penalty : Penalty
         The penalty.
     n_features, n_outputs : int
@@ -139,7 +140,7 @@ class Problem:
     def __init__(
         self,
         engine: Any,
-        loss: str,
+        loss: str | Loss,
         penalty: Penalty,
         n_features: int,
         n_outputs: int,
@@ -158,6 +159,7 @@ class Problem:
         self._run = run_id
         self._counter = 0
         self._held: Held | None = None
+        self._null_intercept: Array | None = None
         self.statistics = self._statistics()
         self.lam_weight = np.ones(n_features)
 
@@ -175,7 +177,7 @@ class Problem:
 
     def point(self, active: Rows, W: Array, intercept: Array) -> Point:
         """Name the model (active rows, W, b) for passes."""
-        return Point(self.loss.name, self.held(active), W, intercept, self._token())
+        return Point(self.loss, self.held(active), W, intercept, self._token())
 
     # ---- passes ----------------------------------------------------------------------------------------------------
 
@@ -184,7 +186,7 @@ class Problem:
         return self.engine.map_reduce(leaf, *args, name=name, **kwargs)
 
     def _statistics(self) -> Statistics:
-        labels = self.engine.map_reduce(passes.label_counts, self.loss.name, self.k, name="labels")
+        labels = self.engine.map_reduce(passes.label_counts, self.loss, self.k, name="labels")
         features = self._pass(passes.feature_statistics, name="statistics")
         return Statistics(
             mass=labels.add["mass"],
@@ -198,9 +200,12 @@ class Problem:
 
     def null(self) -> Iterate:
         """The model without features, its intercept optimal; the sums are not filled in."""
-        intercept = np.zeros(self.k)
-        if self.fit_intercept:
-            intercept = self.loss.null_intercept(self.statistics.mass, self.statistics.total)
+        if self._null_intercept is None:
+            self._null_intercept = np.zeros(self.k)
+            if self.fit_intercept:
+                start = self.loss.null_intercept(self.statistics.mass, self.statistics.total)
+                self._null_intercept = start if self.loss.closed_null else best_intercept(self, start)
+        intercept = self._null_intercept.copy()
         none = np.zeros((0, self.k))
         return Iterate(np.zeros(0, np.int64), none, intercept, np.nan, none, np.zeros(self.k))
 
