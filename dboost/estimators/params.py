@@ -20,8 +20,8 @@ from dboost.boosting.fit import FitSettings, check_settings
 from dboost.errors import UsageError
 from dboost.estimators.callbacks import split
 from dboost.hypotheses import Family
-from dboost.losses import get_loss
-from dboost.penalties import get_penalty
+from dboost.losses import Loss, get_loss
+from dboost.penalties import Penalty, get_penalty
 
 
 def fit_settings(estimator: Any, losses: tuple[str, ...]) -> FitSettings:
@@ -131,8 +131,9 @@ def _from_spec(what: str, spec: Any, named: Callable[[str], Any]) -> Any:
 
 
 def _parameters(found: Any) -> list[str]:
-    """Names of the parameters of a loss or penalty; its `name` tells the class and is none of them."""
-    return [item.name for item in fields(found) if item.name != "name"] if is_dataclass(found) else []
+    """Names of the parameters a user may choose; what every loss or penalty has (its name, constants) is none."""
+    common = Loss if isinstance(found, Loss) else Penalty
+    return [item.name for item in fields(found) if not hasattr(common, item.name)] if is_dataclass(found) else []
 
 
 def _alpha(value: Any) -> float | str:

@@ -118,8 +118,12 @@ def text_map(model: Model, tol: float | None = None, rows: int = _ROWS) -> str:
     if uses:
         k = model.n_outputs
         width = min(40, max(len("feature"), *(len(use.name) for use in uses)))
-        lines.append(f"{'feature':<{width}}  {'shared by':<10}  weights")
+        shares = model.task != "regression"
+        lines.append(f"{'feature':<{width}}  " + (f"{'shared by':<10}  weights" if shares else "weight"))
         for use in uses:
+            if not shares:
+                lines.append(f"{_cut(use.name, width):<{width}}  {use.weights[0][1]:+.4g}")
+                continue
             shown = ", ".join(f"{label} {weight:+.3g}" for label, weight in use.weights[:_CLASSES])
             more = f", {use.shared_by - _CLASSES} more" if use.shared_by > _CLASSES else ""
             share = f"{use.shared_by} of {k}"
@@ -139,20 +143,23 @@ def html_map(title: str, model: Model, tol: float | None = None) -> str:
     labels = output_labels(model)
     shown = labels[:_HTML_CLASSES]
     scale = max((use.size for use in uses), default=1.0) or 1.0
-    head = "".join(f"<th>{html.escape(label)}</th>" for label in shown)
+    shares = model.task != "regression"
+    head = "".join(f"<th>{html.escape(label)}</th>" for label in shown) if shares else "<th>weight</th>"
+    head = f"<th>feature</th>{'<th>shared by</th>' if shares else ''}{head}"
     body = []
     for use in uses:
         weight = dict(use.weights)
         cells = "".join(_cell(weight.get(label, 0.0), scale) for label in shown)
         name = html.escape(use.name)
-        body.append(f"<tr><th style='text-align:left'>{name}</th><td>{use.shared_by} of {len(labels)}</td>{cells}</tr>")
+        share = f"<td>{use.shared_by} of {len(labels)}</td>" if shares else ""
+        body.append(f"<tr><th style='text-align:left'>{name}</th>{share}{cells}</tr>")
     notes = []
     if model.n_hypotheses > len(uses):
         notes.append(f"{model.n_hypotheses - len(uses)} more features")
     if len(labels) > len(shown):
         notes.append(f"{len(labels) - len(shown)} more classes")
     lines = "".join(f"<div>{html.escape(line)}</div>" for line in summary_lines(model, tol))
-    table = f"<thead><tr><th>feature</th><th>shared by</th>{head}</tr></thead><tbody>{''.join(body)}</tbody>"
+    table = f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody>"
     more = f"<div>and {', '.join(notes)}</div>" if notes else ""
     return f"<div class='dboost'><pre>{html.escape(title)}</pre>{lines}<table>{table}</table>{more}</div>"
 
