@@ -193,7 +193,7 @@ def regression_targets(labels: Any) -> NDArray[np.float64]:
     text = found.dtype.kind == "O" and any(isinstance(item, str | bytes) for item in found.ravel().tolist())
     if text or found.dtype.kind not in "biufO":
         kind = "text" if text else str(found.dtype)
-        raise DataError(f"targets of a regression are of type {kind}", hint="give numbers")
+        raise DataError(f"targets of a regression are not numbers but of type {kind}")
     try:
         target = found.astype(np.float64)
     except (TypeError, ValueError) as fault:
@@ -240,7 +240,8 @@ def scan(task: str, labels: Any, weight: NDArray[np.float64]) -> LabelStats:
     stats = LabelStats(n_rows=weight.shape[0], n_kept=int(np.count_nonzero(keep)), sum_weight=float(weight.sum()))
     if task == "regression":
         regression_targets(labels)
-        stats.kind = "float" if stats.n_rows else "none"
+        if stats.n_rows:
+            stats.kind, stats.dtype = "float", "<f8"
         return stats
     if task == "multitask":
         values = _task_values(labels)[keep]
