@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dboost.estimators.path import regularization_path
     from dboost.estimators.regressor import BoostedRegressor
     from dboost.hypotheses.columns import Columns
+    from dboost.hypotheses.products import Products
 
 _HOMES = {
     "BoostedClassifier": "dboost.estimators.classifier",
@@ -35,6 +36,7 @@ _HOMES = {
     "Columns": "dboost.hypotheses.columns",
     "MultiTaskBoostedClassifier": "dboost.estimators.multitask",
     "ParquetData": "dboost.data.parquet",
+    "Products": "dboost.hypotheses.products",
     "load_model": "dboost.estimators.load",
     "regularization_path": "dboost.estimators.path",
     "ClusterError": "dboost.errors",
@@ -59,6 +61,7 @@ __all__ = [
     "ModelFormatError",
     "MultiTaskBoostedClassifier",
     "ParquetData",
+    "Products",
     "StorageError",
     "UsageError",
     "__version__",

@@ -164,6 +164,13 @@ class Document:
         """A JSON object, to be read further."""
         return Document(self.mapping(name), self.file, f"{self.where}{name}.")
 
+    def children(self, name: str) -> list[Document]:
+        """A list of JSON objects, to be read further."""
+        value = self.fields.get(name)
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+            raise self._fail(name, "a list of objects")
+        return [Document(item, self.file, f"{self.where}{name}.{place}.") for place, item in enumerate(value)]
+
     def records(self, name: str) -> tuple[dict[str, Any], ...]:
         """A list of flat objects of numbers and words."""
         value = self.fields.get(name)

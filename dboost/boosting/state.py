@@ -45,9 +45,8 @@ class FitState:
         What the last Newton step left.
     history : tuple of dict
         One record per round.
-    keys : tuple of tuple of int
-        Induced hypotheses: the key of each one ever met, by its number in `active` and `candidates`. Empty for raw
-        columns.
+    keys : tuple of Key
+        The hypotheses that the numbers in `active` stand for; empty where they are columns.
     """
 
     active: NDArray[np.int64]
@@ -81,7 +80,7 @@ class FitSettings:
     sample : "auto" or float
         Share of the examples that give the Newton step its curvature.
     hypotheses : Family or None
-        What the rows of W weigh; None for the raw columns.
+        What the rows of W belong to; None is the stored columns.
     """
 
     loss: str
@@ -126,7 +125,7 @@ class FitResult:
     state : FitState
         To resume from.
     pool : Pool or None
-        What induced hypotheses were chosen from; `state.keys` says which ones `active` counts.
+        Where the hypotheses in `state.keys` come from.
     """
 
     active: NDArray[np.int64]

@@ -19,7 +19,7 @@ from dboost.boosting.fit import FitResult, FitState, Fitting, warn_if_open
 from dboost.errors import UsageError
 from dboost.estimators import predicting, repr
 from dboost.estimators.callbacks import CallbackSupportMixin, Rounds, registered, split, with_callbacks
-from dboost.estimators.fitting import Prepared, model_of, prepared, run, start_from
+from dboost.estimators.fitting import Prepared, check_pool, model_of, prepared, run, start_from
 from dboost.estimators.history import Table, induction_stop
 from dboost.model import Model
 from dboost.storage import PathLike
@@ -114,6 +114,8 @@ class BoostedEstimator(CallbackSupportMixin, BaseEstimator):
             if self.warm_start and hasattr(self, "model_"):
                 start = start_from(self.model_, parts)
             fitting = Fitting(plan, parts.engine, settings)
+            if start is not None:
+                check_pool(self.model_, fitting.pool)
             rounds = Rounds(self, functions, X, y, sample_weight)
 
             def on_round(record: dict[str, Any], state: FitState) -> bool:

@@ -79,6 +79,7 @@ def write_checkpoint(path: PathLike, fit: Identity, state: FitState) -> None:
         "memory": asdict(state.memory),
         "history": list(state.history),
         "keys": state.keys,
+        "provisional": state.provisional,
         "arrays_sha256": _digest(arrays),
     }
     text = json.dumps(plain(document), allow_nan=False)
@@ -140,6 +141,7 @@ def read_checkpoint(path: PathLike, fit: Identity, n_features: int, n_outputs: i
         memory=Memory(memory.count("draws"), memory.count("slow"), bool(memory.fields.get("settled"))),
         history=document.records("history"),
         keys=keys,
+        provisional=bool(fields.get("provisional")),
         **numbers,
     )
 

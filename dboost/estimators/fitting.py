@@ -248,6 +248,21 @@ def start_from(model: Model, parts: Prepared) -> FitResult:
     )
 
 
+def check_pool(model: Model, pool: Any) -> None:
+    """Refuse to start from hypotheses that are no candidates of this fit.
+
+    Raises
+    ------
+    UsageError
+        When the candidates differ: those of products and kernels depend on the data.
+    """
+    if model.origin is not None and model.origin.token != pool.token:
+        raise UsageError(
+            "warm_start: the candidate hypotheses differ from those of the earlier fit, as the data does",
+            hint="set warm_start=False to start from nothing",
+        )
+
+
 def places(parts: Prepared) -> NDArray[np.int64]:
     """Place of each class of the plan among all classes."""
     every = parts.classes.tolist()

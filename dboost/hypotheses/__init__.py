@@ -12,6 +12,7 @@ The classes are loaded by name when they are needed: a model that holds raw colu
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from importlib import import_module
 from typing import Any
 
@@ -25,6 +26,8 @@ from dboost.modelfile import Document
 # name in JSON -> module and class
 FAMILIES: dict[str, tuple[str, str]] = {
     "columns": ("dboost.hypotheses.columns", "Columns"),
+    "products": ("dboost.hypotheses.products", "Products"),
+    "union": ("dboost.hypotheses.union", "Union"),
 }
 
 
@@ -76,6 +79,22 @@ def restore_chosen(spec: Document, arrays: Mapping[str, NDArray[Any]], n_feature
     return found
 
 
+def family_from_fields(cls: Any, spec: dict[str, Any]) -> Any:
+    """``from_json`` of a family whose JSON holds its fields, each under its name.
+
+    Raises
+    ------
+    UsageError
+        For other fields than the family has, or values it refuses.
+    """
+    name, known = spec["family"], {item.name for item in fields(cls)}
+    odd = sorted((set(spec) - {"family"}) ^ known)
+    if odd:
+        hint = f"it takes {', '.join(sorted(known)) or 'none'}"
+        raise UsageError(f"hypotheses of family {name!r}: wrong parameter {odd[0]!r}", hint=hint)
+    return cls(**{item: spec[item] for item in known})
+
+
 def same_hypotheses(one: Chosen, other: Any) -> bool:
     """Whether two models hold the same hypotheses: equal JSON, and equal bits in the arrays."""
     if type(one) is not type(other) or one.to_json() != other.to_json():
@@ -86,4 +105,13 @@ def same_hypotheses(one: Chosen, other: Any) -> bool:
     )
 
 
-__all__ = ["FAMILIES", "Chosen", "Family", "family_class", "family_from_json", "restore_chosen", "same_hypotheses"]
+__all__ = [
+    "FAMILIES",
+    "Chosen",
+    "Family",
+    "family_class",
+    "family_from_fields",
+    "family_from_json",
+    "restore_chosen",
+    "same_hypotheses",
+]

@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.errors import ModelFormatError, UsageError
-from dboost.hypotheses.base import Array, Block, Context, Key
+from dboost.errors import ModelFormatError
+from dboost.hypotheses import family_from_fields
+from dboost.hypotheses.base import Array, Block, Context, Key, taken
+from dboost.hypotheses.union import Joinable
 from dboost.modelfile import Document
 from dboost.partition import Partition, Sums
 
 
 @dataclass(frozen=True)
-class Columns:
+class Columns(Joinable):
     """The raw columns of the data: what a fit without `hypotheses` chooses from, and a part of unions."""
 
     def prepare(self, context: Context) -> ColumnsPool:
@@ -35,10 +37,8 @@ class Columns:
     @classmethod
     def from_json(cls, spec: dict[str, Any]) -> Columns:
         """Undo `to_json`."""
-        odd = sorted(set(spec) - {"family"})
-        if odd:
-            raise UsageError(f"hypotheses of family 'columns' have no parameter {odd[0]!r}", hint="it takes none")
-        return cls()
+        found: Columns = family_from_fields(cls, spec)
+        return found
 
     @staticmethod
     def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> ColumnSet:
@@ -84,14 +84,7 @@ class ColumnsPool:
 
     def columns(self, raw: Block, keys: Sequence[Key]) -> Block:
         """The columns `keys` of a block of all columns, in that order; values are those of the block."""
-        chosen = [j for (j,) in keys]
-        lengths = [int(raw.indptr[j + 1] - raw.indptr[j]) for j in chosen]
-        indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        rows, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], raw.values.dtype)
-        for place, j in enumerate(chosen):
-            here, there = slice(indptr[place], indptr[place + 1]), slice(raw.indptr[j], raw.indptr[j + 1])
-            rows[here], values[here] = raw.rows[there], raw.values[there]
-        return Block(indptr, rows, values, raw.n_rows)
+        return taken(raw, np.array([j for (j,) in keys], dtype=np.int64))
 
     def shards(self, active: Sequence[Key], row_bytes: int, shard_bytes: int) -> list[tuple[int, int]]:
         """Ranges of columns that cover them all, whatever is active."""
