@@ -20,6 +20,7 @@ from dboost.boosting.fit import FitSettings, check_settings
 from dboost.errors import UsageError
 from dboost.estimators.callbacks import split
 from dboost.hypotheses import Family
+from dboost.hypotheses.columns import Columns
 from dboost.losses import Loss, get_loss
 from dboost.penalties import Penalty, get_penalty
 
@@ -63,7 +64,8 @@ def fit_settings(estimator: Any, losses: tuple[str, ...]) -> FitSettings:
         fit_intercept=_flag("fit_intercept", estimator.fit_intercept),
         standardize=_flag("standardize", estimator.standardize),
         random_state=resolve_seed(estimator.random_state),
-        hypotheses=hypotheses,
+        # the columns alone are what a fit chooses from anyhow, in its fastest way
+        hypotheses=None if hypotheses == Columns() else hypotheses,
     )
     check_settings(settings)
     return settings

@@ -116,10 +116,8 @@ class ColumnsPool:
             sums.add["G"] = np.empty((count, k))
             kernels.column_gradient(*block, plus, chosen, sums.add["G"])
             return sums
-        of_plus, of_minus = np.empty((2, count, k)), np.empty((2, count, k))
-        kernels.column_mu(*block, plus, chosen, of_plus[0], of_plus[1])
-        kernels.column_mu(*block, minus, chosen, of_minus[0], of_minus[1])
-        sums.add["mu_plus"], sums.add["mu_minus"] = of_plus[0] + of_minus[1], of_plus[1] + of_minus[0]
+        sums.add["mu_plus"], sums.add["mu_minus"] = np.empty((count, k)), np.empty((count, k))
+        kernels.column_mu(*block, plus, minus, chosen, sums.add["mu_plus"], sums.add["mu_minus"])
         return sums
 
     def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
