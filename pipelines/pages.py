@@ -18,6 +18,8 @@ from rich.text import Text
 from dboost import metrics
 from dboost.model import Model
 
+from .targets import RegressionFigures
+
 # One character per class fits beside the words up to this many classes.
 WIDEST_MAP = 40
 # A confusion matrix is printed whole up to this many classes, as the most frequent mistakes beyond.
@@ -275,6 +277,25 @@ def evaluation_rows(found: metrics.Evaluation, model: Model) -> list[tuple[str, 
     if found.coverage is not None:
         rows.append(("coverage", f"{found.coverage:.4f} classes on average rank above the right one (0 = correct)"))
     return rows
+
+
+def regression_rows(found: RegressionFigures) -> list[tuple[str, str]]:
+    """The figures of a regression in words."""
+    return [
+        ("examples", f"{found.weight:,.10g}"),
+        ("RMSE", f"{found.rmse:.6g}"),
+        ("MAE", f"{found.mae:.6g}"),
+        ("largest error", f"{found.largest:.6g}"),
+        ("R2", f"{found.r2:.4f}"),
+    ]
+
+
+def regression_values(found: RegressionFigures, model: Model) -> dict[str, Any]:
+    """The figures of a regression as plain values."""
+    return {"examples": found.weight, "rmse": found.rmse, "mae": found.mae, "r2": found.r2} | {
+        "largest_error": found.largest,
+        **use_values(model),
+    }
 
 
 def confusion_table(found: metrics.Evaluation, model: Model, top: int) -> Group | None:

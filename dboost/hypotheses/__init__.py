@@ -80,19 +80,19 @@ def restore_chosen(spec: Document, arrays: Mapping[str, NDArray[Any]], n_feature
 
 
 def family_from_fields(cls: Any, spec: dict[str, Any]) -> Any:
-    """``from_json`` of a family whose JSON holds its fields, each under its name.
+    """``from_json`` of a family whose JSON holds its fields, each under its name; the others have their defaults.
 
     Raises
     ------
     UsageError
         For other fields than the family has, or values it refuses.
     """
-    name, known = spec["family"], {item.name for item in fields(cls)}
-    odd = sorted((set(spec) - {"family"}) ^ known)
+    given, known = {name: value for name, value in spec.items() if name != "family"}, [f.name for f in fields(cls)]
+    odd = sorted(set(given) - set(known))
     if odd:
-        hint = f"it takes {', '.join(sorted(known)) or 'none'}"
-        raise UsageError(f"hypotheses of family {name!r}: wrong parameter {odd[0]!r}", hint=hint)
-    return cls(**{item: spec[item] for item in known})
+        hint = f"it takes {', '.join(known) or 'none'}"
+        raise UsageError(f"hypotheses of family {spec['family']!r} have no parameter {odd[0]!r}", hint=hint)
+    return cls(**given)
 
 
 def same_hypotheses(one: Chosen, other: Any) -> bool:
