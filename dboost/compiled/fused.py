@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dboost.losses.base import branch_row, curvature_row, dual_row, loss_row, residual_row, theta_row
+from dboost.losses.base import branch_row, curvature_row, dual_row, loss_row, peak_row, residual_row, theta_row
 
 # Curvature below this share of an example's weight is dropped: in float32 it would become subnormal numbers, on which
 # arithmetic is several times slower.
@@ -35,6 +35,18 @@ def margins(pointer, slots, values, W, b):
     for i in range(F.shape[0]):
         _margin_row(pointer, slots, values, i, W, b, F[i])
     return F
+
+
+@njit(nogil=True, cache=True)
+def largest(pointer, slots, values, W, b, target, weight):
+    """max_i log |U_i|, -inf without examples of positive weight; for losses that are ``shifted``."""
+    f = np.empty(b.shape[0])
+    top = -np.inf
+    for i in range(weight.shape[0]):
+        if weight[i] > 0.0:
+            _margin_row(pointer, slots, values, i, W, b, f)
+            top = max(top, peak_row(target, i, f, weight[i]))
+    return top
 
 
 @njit(nogil=True, cache=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dboost.errors import UsageError
 from dboost.losses.base import Loss
 from dboost.losses.epsilon_insensitive import EpsilonInsensitive
+from dboost.losses.exponential import Exponential
 from dboost.losses.logistic import Logistic
 from dboost.losses.multinomial import Multinomial
 from dboost.losses.squared import Squared
@@ -13,6 +14,7 @@ LOSSES: dict[str, Loss] = {
     "log": Logistic("log"),
     "multinomial": Multinomial(),
     "multitask": Logistic("multitask"),
+    "exp": Exponential(),
     "epsilon_insensitive": EpsilonInsensitive(),
     "squared": Squared(),
 }

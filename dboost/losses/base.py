@@ -27,15 +27,18 @@ def branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Arra
     """Write the pulls of U_i in both directions, U_i = plus - minus, both >= 0; return s * l(y_i, f).
 
     They are what the exponential bound sums (math notes, eq. 1 and 2). A loss that is one monotone branch per output
-    pulls one way only, [U]_+ and [-U]_+, which is what is done for every target whose class does not say
-    ``branches = 2``; those overload this function.
+    pulls one way only, [U]_+ and [-U]_+, which is what is done for every target that is not in `TWO_BRANCHED`.
     """
     raise NotImplementedError("branch_row runs in compiled code only")
 
 
+TWO_BRANCHED: set[Any] = set()
+"""Targets that overload `branch_row`."""
+
+
 @overload(branch_row, inline="never")
 def _branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> Any:
-    if getattr(getattr(target, "instance_class", None), "branches", 1) != 1:
+    if getattr(target, "instance_class", None) in TWO_BRANCHED:
         return None
 
     def one_branch(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> float:
@@ -47,6 +50,11 @@ def _branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Arr
         return loss
 
     return one_branch
+
+
+def peak_row(target: Any, i: int, f: Array, s: float) -> float:
+    """Return log |U_i|, the larger direction. Overloaded for the targets of losses that are ``shifted``, only."""
+    raise NotImplementedError("peak_row runs in compiled code only")
 
 
 def loss_row(target: Any, i: int, f: Array, s: float) -> float:
@@ -145,6 +153,14 @@ class Loss(Protocol):
     @property
     def growing(self) -> bool:
         """Whether the curvature of an example may grow along a step, so that Newton steps can overshoot."""
+        ...
+
+    @property
+    def shifted(self) -> bool:
+        """Whether U and l may overflow, so that sums are formed in units of e^c (math notes, section 0.1).
+
+        The target then has a field ``shift``, the c by which the row functions divide.
+        """
         ...
 
     @property

@@ -17,7 +17,17 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from dboost.errors import UsageError
-from dboost.losses.base import Array, Repair, branch_row, curvature_row, dual_row, loss_row, residual_row, theta_row
+from dboost.losses.base import (
+    TWO_BRANCHED,
+    Array,
+    Repair,
+    branch_row,
+    curvature_row,
+    dual_row,
+    loss_row,
+    residual_row,
+    theta_row,
+)
 from dboost.losses.squared import mean_label
 
 # Above this eps the conjugate is computed with cosh and sinh divided by e^eps, which would overflow.
@@ -30,7 +40,8 @@ class EpsilonTarget(NamedTuple):
     label: Array
     epsilon: float
 
-    branches = 2
+
+TWO_BRANCHED.add(EpsilonTarget)
 
 
 def _is_epsilon(target: Any) -> bool:
@@ -55,7 +66,7 @@ def _pull(z: float, epsilon: float) -> float:
     """sigma(z - eps) - sigma(-z - eps), to full relative precision also next to z = 0."""
     a = abs(z)
     u = sigmoid(a - epsilon) * -math.expm1(-2.0 * a) / (1.0 + math.exp(-a - epsilon))
-    return math.copysign(u, z)
+    return float(math.copysign(u, z))
 
 
 @njit(nogil=True, cache=True)
@@ -73,7 +84,7 @@ def _conjugate(theta: float, label: float, epsilon: float) -> float:
         e = math.exp(-2.0 * epsilon)
         top = t * (1.0 + e) + math.sqrt(4.0 * e + (t * (1.0 - e)) ** 2)
         z = max(epsilon + math.log(0.5 * max(top, 1e-300)) - math.log1p(-t), 0.0)
-    return theta * label + softplus(z - epsilon) + softplus(-z - epsilon) - t * z
+    return float(theta * label + softplus(z - epsilon) + softplus(-z - epsilon) - t * z)
 
 
 @overload(residual_row, inline="never")
@@ -84,7 +95,7 @@ def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
     def epsilon_insensitive(target: Any, i: int, f: Array, s: float, u: Array) -> float:
         z = target.label[i] - f[0]
         u[0] = s * _pull(z, target.epsilon)
-        return s * (softplus(z - target.epsilon) + softplus(-z - target.epsilon))
+        return float(s * (softplus(z - target.epsilon) + softplus(-z - target.epsilon)))
 
     return epsilon_insensitive
 
@@ -98,7 +109,7 @@ def _branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Arr
         z = target.label[i] - f[0]
         plus[0] = s * sigmoid(z - target.epsilon)
         minus[0] = s * sigmoid(-z - target.epsilon)
-        return s * (softplus(z - target.epsilon) + softplus(-z - target.epsilon))
+        return float(s * (softplus(z - target.epsilon) + softplus(-z - target.epsilon)))
 
     return epsilon_insensitive
 
@@ -110,7 +121,7 @@ def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
 
     def epsilon_insensitive(target: Any, i: int, f: Array, s: float) -> float:
         z = target.label[i] - f[0]
-        return s * (softplus(z - target.epsilon) + softplus(-z - target.epsilon))
+        return float(s * (softplus(z - target.epsilon) + softplus(-z - target.epsilon)))
 
     return epsilon_insensitive
 
@@ -140,7 +151,7 @@ def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array,
     ) -> float:
         y = target.label[i]
         theta = scale[0] * (_pull(y - f[0], target.epsilon) - shift[0])
-        return s * _conjugate(min(max(theta, -1.0), 1.0), y - prior[0], target.epsilon)
+        return float(s * _conjugate(min(max(theta, -1.0), 1.0), y - prior[0], target.epsilon))
 
     return epsilon_insensitive
 
@@ -213,6 +224,11 @@ class EpsilonInsensitive:
     def growing(self) -> bool:
         """True: an example far from its label has almost no curvature."""
         return True
+
+    @property
+    def shifted(self) -> bool:
+        """False: it grows linearly."""
+        return False
 
     @property
     def closed_null(self) -> bool:

@@ -133,6 +133,7 @@ class Logistic:
     separable: bool = True
     floor: float = 0.0
     growing: bool = True
+    shifted: bool = False
     closed_null: bool = True
 
     def target(self, y: NDArray[Any]) -> LogisticTarget:

@@ -183,6 +183,7 @@ class Multinomial:
     separable: bool = False
     floor: float = 0.0
     growing: bool = True
+    shifted: bool = False
     closed_null: bool = True
 
     def target(self, y: NDArray[Any]) -> MultinomialTarget:

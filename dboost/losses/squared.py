@@ -33,7 +33,7 @@ def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
     def squared(target: Any, i: int, f: Array, s: float, u: Array) -> float:
         z = target.label[i] - f[0]
         u[0] = s * z
-        return 0.5 * s * z * z
+        return float(0.5 * s * z * z)
 
     return squared
 
@@ -45,7 +45,7 @@ def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
 
     def squared(target: Any, i: int, f: Array, s: float) -> float:
         z = target.label[i] - f[0]
-        return 0.5 * s * z * z
+        return float(0.5 * s * z * z)
 
     return squared
 
@@ -70,7 +70,7 @@ def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array,
     def squared(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> float:
         y = target.label[i]
         theta = scale[0] * (y - f[0] - shift[0])
-        return s * theta * (y - prior[0] - 0.5 * theta)
+        return float(s * theta * (y - prior[0] - 0.5 * theta))
 
     return squared
 
@@ -96,6 +96,7 @@ class Squared:
     separable: bool = True
     floor: float = 0.0
     growing: bool = False
+    shifted: bool = False
     closed_null: bool = True
 
     def target(self, y: NDArray[Any]) -> SquaredTarget:
