@@ -1,0 +1,162 @@
+"""Rows that kernels are centred on, and the kernel of a block of rows with them.
+
+Covers: ``Centres`` (a few rows, by row), taking and joining them, and squared distances to the rows of a block.
+Does not cover: which rows become centres (``perceptron``, ``drawn``), or what is made of the kernel (``kernels``).
+
+Squared distances are ||x||**2 + ||z||**2 - 2 <x, z>, cut off at zero. That is exact at x = z, and elsewhere as exact
+as the squares are: rows that are far from the origin compared with their distances should be centred first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.compiled import columns, kernel
+from dboost.errors import DataError
+from dboost.hypotheses.base import Array, Block
+from dboost.partition import Partition
+
+
+@dataclass(frozen=True)
+class Centres:
+    """Rows, stored by row (CSR).
+
+    Parameters
+    ----------
+    pointer : int64 array, shape (s + 1,)
+    slots : int32 array, shape (nnz,)
+        Raw columns, ascending within a row.
+    values : float32 or float64 array, shape (nnz,)
+    numbers : int64 array, shape (s,)
+        Positions of the rows in the data set, or 0, 1, ... for rows that were given.
+    """
+
+    pointer: NDArray[np.int64]
+    slots: NDArray[np.int32]
+    values: NDArray[Any]
+    numbers: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def take(self, chosen: Sequence[int] | NDArray[np.int64]) -> Centres:
+        """Some of them, in the order asked for."""
+        places = np.asarray(chosen, dtype=np.int64)
+        return Centres(*columns.take_rows(self.pointer, self.slots, self.values, places), self.numbers[places])
+
+    @property
+    def token(self) -> str:
+        """Digest of the rows and their numbers."""
+        digest = hashlib.sha256()
+        for array in (self.pointer, self.slots, self.values, self.numbers):
+            digest.update(array.dtype.str.encode())
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+    def squares(self) -> Array:
+        """||z||**2 of each."""
+        out = np.empty(len(self))
+        kernel.centre_squares(self.pointer, self.values, out)
+        return out
+
+
+def no_centres(dtype: Any = np.float64) -> Centres:
+    """An empty set."""
+    return Centres(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, dtype), np.empty(0, np.int64))
+
+
+def join_centres(parts: Sequence[Centres]) -> Centres:
+    """Several sets, one after the other."""
+    # A partition without rows has a type of values too; only those with rows decide.
+    filled = [part for part in parts if len(part)] or list(parts[:1]) or [no_centres()]
+    ends = np.cumsum([0, *(part.pointer[-1] for part in filled)])
+    pointer = [np.zeros(1, np.int64), *(part.pointer[1:] + end for part, end in zip(filled, ends))]
+    return Centres(
+        np.concatenate(pointer),
+        np.concatenate([part.slots for part in filled]),
+        np.concatenate([part.values for part in filled]),
+        np.concatenate([part.numbers for part in filled]),
+    )
+
+
+def block_of(partition: Partition) -> Block:
+    """The features of a partition."""
+    return Block(partition.indptr, partition.rows, partition.values, partition.n_rows)
+
+
+def by_row(raw: Block) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
+    """A block stored by row: (row pointer, column of each value, values), columns ascending."""
+    every = np.arange(len(raw.indptr) - 1, dtype=np.int64)
+    pointer, slots, values = columns.cut_rows(raw.indptr, raw.rows, raw.values, every, raw.n_rows)
+    return pointer, slots, values
+
+
+def rows_of(raw: Block, chosen: NDArray[np.int64], offset: int) -> Centres:
+    """The rows `chosen` of a block as centres; the first row of the block has number `offset`."""
+    if not len(chosen):
+        return no_centres(raw.values.dtype)
+    return Centres(*columns.take_rows(*by_row(raw), chosen), chosen + offset)
+
+
+def squares_of(raw: Block) -> Array:
+    """||x||**2 of each row of a block.
+
+    Raises
+    ------
+    DataError
+        When one overflows.
+    """
+    out = np.zeros(raw.n_rows)
+    kernel.row_squares(raw.indptr, raw.rows, raw.values, out)
+    if not np.all(np.isfinite(out)):
+        raise DataError("a row of X has no finite length, so no distances", hint="scale the features below 1e150")
+    return out
+
+
+def distances(raw: Block, centres: Centres, xx: Array, cosine: bool) -> Iterator[tuple[int, Array]]:
+    """Squared distances of all rows to the centres, a few centres at a time.
+
+    Parameters
+    ----------
+    raw : Block
+        All raw columns of m rows.
+    centres : Centres
+    xx : float64 array, shape (m,)
+        ``squares_of(raw)``.
+    cosine : bool
+        Between rows and centres of length one.
+
+    Yields
+    ------
+    first : int
+        Place of the first centre.
+    out : float64 array, shape (t, m)
+        Distances to centres first, first + 1, ...
+    """
+    zz = centres.squares()
+    products = np.empty((raw.n_rows, kernel.TILE))
+    for first in range(0, len(centres), kernel.TILE):
+        last = min(first + kernel.TILE, len(centres))
+        used, Z = kernel.spread_tile(
+            centres.pointer, centres.slots, centres.values, first, last, len(raw.indptr) - 1
+        )
+        kernel.tile_products(raw.indptr, raw.rows, raw.values, used, Z, products)
+        out = np.empty((last - first, raw.n_rows))
+        kernel.tile_distances(products, xx, zz[first:last], cosine, out)
+        yield first, out
+
+
+def kernel_block(raw: Block, centres: Centres, gamma: float, cosine: bool, xx: Array | None = None) -> Array:
+    """exp(-gamma * squared distance) of all rows and centres, shape (s, m)."""
+    squares = squares_of(raw) if xx is None else xx
+    K = np.empty((len(centres), raw.n_rows))
+    for first, part in distances(raw, centres, squares, cosine):
+        kernel.exponentiate(part, gamma)
+        K[first : first + len(part)] = part
+    return K
