@@ -1,7 +1,7 @@
 """The functions that run on Dask workers.
 
-Covers: the tasks of a pass (hold, bundle, pick, reduce), of `Engine.scan` and `Engine.map`, and of closing. Each is a pure function of
-its arguments, so the scheduler may run it again, elsewhere, any number of times.
+Covers: the tasks of a pass (hold, bundle, pick, reduce), of `Engine.scan` and `Engine.map`, and of closing. Each is a
+pure function of its arguments, so the scheduler may run it again, elsewhere, any number of times.
 Does not cover: which task goes where (``dboost.engine.dask``).
 
 An error of dboost (bad data, for instance) is returned as `Refused` and not raised: raising would make Dask retry

@@ -48,7 +48,8 @@ class Centres:
     def take(self, chosen: Sequence[int] | NDArray[np.int64]) -> Centres:
         """Some of them, in the order asked for."""
         places = np.asarray(chosen, dtype=np.int64)
-        return Centres(*columns.take_rows(self.pointer, self.slots, self.values, places), self.numbers[places])
+        pointer, slots, values = columns.take_rows(self.pointer, self.slots, self.values, places)
+        return Centres(pointer, slots, values, self.numbers[places])
 
     @property
     def token(self) -> str:
@@ -101,7 +102,8 @@ def rows_of(raw: Block, chosen: NDArray[np.int64], offset: int) -> Centres:
     """The rows `chosen` of a block as centres; the first row of the block has number `offset`."""
     if not len(chosen):
         return no_centres(raw.values.dtype)
-    return Centres(*columns.take_rows(*by_row(raw), chosen), chosen + offset)
+    pointer, slots, values = columns.take_rows(*by_row(raw), chosen)
+    return Centres(pointer, slots, values, chosen + offset)
 
 
 def squares_of(raw: Block) -> Array:
@@ -143,9 +145,7 @@ def distances(raw: Block, centres: Centres, xx: Array, cosine: bool) -> Iterator
     products = np.empty((raw.n_rows, kernel.TILE))
     for first in range(0, len(centres), kernel.TILE):
         last = min(first + kernel.TILE, len(centres))
-        used, Z = kernel.spread_tile(
-            centres.pointer, centres.slots, centres.values, first, last, len(raw.indptr) - 1
-        )
+        used, Z = kernel.spread_tile(centres.pointer, centres.slots, centres.values, first, last, len(raw.indptr) - 1)
         kernel.tile_products(raw.indptr, raw.rows, raw.values, used, Z, products)
         out = np.empty((last - first, raw.n_rows))
         kernel.tile_distances(products, xx, zz[first:last], cosine, out)

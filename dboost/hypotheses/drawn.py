@@ -81,4 +81,5 @@ def median_gamma(context: Context, cosine: bool) -> float:
 
 def _columns_of(centres: Centres, n_features: int) -> Block:
     """Centres as a block of rows."""
-    return Block(*columns.transpose(centres.pointer, centres.slots, centres.values, n_features), len(centres))
+    indptr, rows, values = columns.transpose(centres.pointer, centres.slots, centres.values, n_features)
+    return Block(indptr, rows, values, len(centres))

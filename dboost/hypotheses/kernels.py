@@ -1,0 +1,270 @@
+"""Gaussian kernels of rows as hypotheses: h_s(x) = exp(-gamma ||x - x_s||**2) for the rows s of a support set.
+
+Covers: ``Kernels`` (what a user asks for) and ``KernelPool`` (the candidates on one data set). Source: Duchi & Singer
+2009, section 6; math notes, section 7F.
+Does not cover: the perceptron (``perceptron``), random rows and the median (``drawn``), distances (``centres``), or the
+kernels that a model holds (``kernel_set``).
+
+A kernel with 2,766 centres is not written into the data: a partition computes its block of it from the raw features,
+and remembers that block between passes where all of them fit half of what the process may remember.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from dboost.compiled import kernel
+from dboost.errors import DataError, UsageError
+from dboost.hypotheses import drawn, perceptron
+from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, Pool
+from dboost.hypotheses.centres import Centres, block_of, kernel_block
+from dboost.hypotheses.kernel_set import FAMILY, INPUTS, KernelSet, kernel_columns, words_of
+from dboost.partition import Partition, Sums
+
+PERCEPTRONS = ("perceptron", "perceptron-union")
+SLAB = 4 * kernel.TILE
+"""Centres whose block of the kernel is remembered as one value."""
+
+
+@dataclass(frozen=True, eq=False)
+class Kernels:
+    """Kernels K(x_s, .) of the rows s in a support set, as hypotheses.
+
+    Parameters
+    ----------
+    support : {"perceptron", "perceptron-union"}, int, or array of shape (s, n_features)
+        The rows that kernels are centred on. ``"perceptron"``: the mistakes of one pass of the kernel perceptron over
+        the rows in their order, the same for any partitioning. ``"perceptron-union"``: the mistakes of one perceptron
+        per partition; all partitions at once, and more rows. An integer: that many rows at random. An array or SciPy
+        sparse matrix: the centres themselves.
+    gamma : "median" or float
+        ``"median"``: 1 / median of the squared distances among 500 rows at random. Duchi & Singer print 1/2, which on
+        unscaled pixels makes every kernel zero but at its own centre.
+    input : {"raw", "cosine"}
+        Whether distances are between rows as they are, or scaled to length one.
+    max_support : int, optional
+        With a perceptron: rows kept at most.
+
+    Raises
+    ------
+    UsageError
+        When a parameter has no meaning. A perceptron needs classes: with regression it is refused when the data is
+        seen.
+
+    Examples
+    --------
+    >>> Kernels(support=100, gamma=0.5).to_json()
+    {'family': 'kernels', 'support': 100, 'gamma': 0.5, 'input': 'raw', 'max_support': None}
+    """
+
+    support: Any = "perceptron"
+    gamma: Any = "median"
+    input: str = "raw"
+    max_support: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.support, str):
+            if self.support not in PERCEPTRONS:
+                raise UsageError(
+                    f"support={self.support!r}", hint=f"use one of {', '.join(PERCEPTRONS)}, an integer, or an array"
+                )
+        elif isinstance(self.support, int | np.integer) and not isinstance(self.support, bool):
+            if self.support < 1:
+                raise UsageError(f"support={self.support}", hint="expected at least one row")
+        else:
+            object.__setattr__(self, "support", _given(self.support))
+        if self.gamma != "median" and not _is_positive(self.gamma):
+            raise UsageError(f"gamma={self.gamma!r}", hint="expected 'median' or a positive number")
+        if self.input not in INPUTS:
+            raise UsageError(f"input={self.input!r}", hint=f"use one of {', '.join(INPUTS)}")
+        if self.max_support is not None:
+            if not isinstance(self.max_support, int | np.integer) or isinstance(self.max_support, bool):
+                raise UsageError(f"max_support={self.max_support!r}", hint="expected an integer, or None")
+            if not isinstance(self.support, str) or self.max_support < 1:
+                raise UsageError(
+                    f"max_support={self.max_support} with support={_shown(self.support)!r}",
+                    hint="it is a positive limit for a perceptron; rows at random and given centres have their number",
+                )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Kernels) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash(repr(self.to_json()))
+
+    def to_json(self) -> dict[str, Any]:
+        """The parameters; given centres as their number and digest."""
+        return {
+            "family": FAMILY,
+            "support": _shown(self.support),
+            "gamma": self.gamma if isinstance(self.gamma, str) else float(self.gamma),
+            "input": self.input,
+            "max_support": None if self.max_support is None else int(self.max_support),
+        }
+
+    def prepare(self, context: Context) -> Pool:
+        """Find gamma and the support set.
+
+        Raises
+        ------
+        DataError, UsageError
+            When there are no rows, fewer than asked for, other columns than the centres have, no scale for gamma, or
+            labels that a perceptron cannot use.
+        """
+        if context.n_rows < 1:
+            raise DataError("kernels are centred on rows, and the data has none")
+        cosine = self.input == "cosine"
+        gamma = drawn.median_gamma(context, cosine) if self.gamma == "median" else float(self.gamma)
+        return KernelPool(
+            centres=self._centres(context, gamma, cosine),
+            gamma=gamma,
+            cosine=cosine,
+            given=not isinstance(self.support, str | int | np.integer),
+            n_features=context.n_features,
+            rows_per_worker=-(-context.n_rows // max(1, int(context.engine.n_workers))),
+        )
+
+    def _centres(self, context: Context, gamma: float, cosine: bool) -> Centres:
+        if isinstance(self.support, str):
+            limit = perceptron.NO_LIMIT if self.max_support is None else int(self.max_support)
+            rule = perceptron.Rule(gamma, cosine, context.n_outputs, limit)
+            if self.support == "perceptron":
+                return perceptron.sequential_support(context, rule)
+            return perceptron.united_support(context, rule)
+        if isinstance(self.support, int | np.integer):
+            if self.support > context.n_rows:
+                raise UsageError(
+                    f"support={self.support} rows at random, and the data has {context.n_rows}", hint="ask for fewer"
+                )
+            return drawn.draw(context, int(self.support), purpose=2)
+        rows = self.support
+        if rows.shape[1] != context.n_features:
+            raise DataError(f"the centres have {rows.shape[1]} features, the data has {context.n_features}")
+        numbers = np.arange(rows.shape[0], dtype=np.int64)
+        return Centres(rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data, numbers)
+
+
+def _is_positive(value: Any) -> bool:
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return bool(number and 0.0 < value < math.inf)
+
+
+def _given(rows: Any) -> Any:
+    """Given centres as canonical CSR in float64."""
+    try:
+        found = sparse.csr_array(rows if sparse.issparse(rows) else np.asarray(rows, dtype=np.float64))
+    except (TypeError, ValueError) as fault:
+        raise UsageError(
+            f"support is a {type(rows).__name__} that holds no rows of numbers: {fault}",
+            hint=f"use one of {', '.join(PERCEPTRONS)}, an integer, or an array of shape (centres, features)",
+        ) from fault
+    if found.ndim != 2 or not found.shape[0]:
+        raise UsageError(f"support has shape {found.shape}", hint="expected (centres, features), at least one centre")
+    found = found.astype(np.float64)
+    found.sum_duplicates()
+    found.eliminate_zeros()
+    if not np.all(np.isfinite(found.data)):
+        raise UsageError("support holds NaN or infinity", hint="expected finite centres")
+    return found
+
+
+def _shown(support: Any) -> Any:
+    """The parameter as JSON."""
+    if isinstance(support, str):
+        return support
+    if isinstance(support, int | np.integer):
+        return int(support)
+    digest = hashlib.sha256(repr(support.shape).encode())
+    for array in (support.indptr.astype(np.int64), support.indices.astype(np.int64), support.data):
+        digest.update(array.tobytes())
+    return {"centres": support.shape[0], "sha256": digest.hexdigest()}
+
+
+@dataclass(frozen=True, eq=False)
+class KernelPool:
+    """The kernels of a support set on one data set. Key (s,) is the s-th centre.
+
+    Parameters
+    ----------
+    centres : Centres
+    gamma : float
+    cosine : bool
+    given : bool
+        Whether the user gave the centres, so that their numbers are no rows of the data.
+    n_features : int
+    rows_per_worker : int
+        Decides whether the kernel is remembered, and nothing else.
+    """
+
+    centres: Centres
+    gamma: float
+    cosine: bool
+    given: bool
+    n_features: int
+    rows_per_worker: int
+
+    @property
+    def size(self) -> float:
+        """Number of centres."""
+        return len(self.centres)
+
+    @property
+    def token(self) -> str:
+        """Digest of centres, gamma and input."""
+        return hashlib.sha256(repr((FAMILY, self.centres.token, self.gamma, self.cosine)).encode()).hexdigest()
+
+    def columns(self, raw: Block, keys: Sequence[Key]) -> Block:
+        """The kernels `keys` as columns; values that underflow to zero are not stored."""
+        return kernel_columns(raw, self.centres.take([s for (s,) in keys]), self.gamma, self.cosine)
+
+    def shards(self, active: Sequence[Key], row_bytes: int, shard_bytes: int) -> list[tuple[int, int]]:
+        """All centres as ranges; the active ones have no part in it."""
+        step = max(1, shard_bytes // max(1, row_bytes) // SLAB) * SLAB
+        return [(first, min(first + step, len(self.centres))) for first in range(0, len(self.centres), step)]
+
+    def keys(self, shard: tuple[int, int]) -> list[Key]:
+        """The centres of a shard."""
+        return [(s,) for s in range(*shard)]
+
+    def sums(self, partition: Partition, memo: Any, shard: tuple[int, int], plus: Array, minus: Array | None) -> Sums:
+        """Sums of a shard's kernels; see ``Pool.sums``. A kernel is never negative, so mu+ = h'plus, mu- = h'minus."""
+        first, last = shard
+        shape = (last - first, plus.shape[1])
+        names = ("G",) if minus is None else ("mu_plus", "mu_minus")
+        found = {name: np.empty(shape) for name in names}
+        square, total, peak = (np.empty(last - first) for _ in range(3))
+        for start in range(first - first % SLAB, last, SLAB):
+            slab, lo, hi = self._slab(partition, memo, start), max(start, first), min(start + SLAB, last)
+            K, mine = slab[lo - start : hi - start], slice(lo - first, hi - first)
+            for name, residual in zip(names, (plus, minus)):
+                kernel.block_sums(K, residual, found[name][mine])
+            kernel.block_statistics(K, partition.weight, square[mine], total[mine], peak[mine])
+        return Sums(add={**found, "square": square, "total": total}, peak={"peak": peak})
+
+    def _slab(self, partition: Partition, memo: Any, start: int) -> Array:
+        """The kernel of a partition with centres start, start + 1, ..., shape (at most SLAB, m)."""
+        raw, token = block_of(partition), self.token
+        chosen = np.arange(start, min(start + SLAB, len(self.centres)))
+
+        def build() -> Array:
+            return kernel_block(raw, self.centres.take(chosen), self.gamma, self.cosine)
+
+        # Blocks that do not fit together would push each other out, and decoded partitions with them.
+        keeps = 8 * self.rows_per_worker * len(self.centres) <= memo.budget // 2
+        return memo.get(f"kernel-{start}", token, build) if keeps else build()
+
+    def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
+        """``K(x; row 17)``, or ``K(x; centre 3)`` for given centres; names of raw features have no part in it."""
+        return words_of(self.centres.numbers[[s for (s,) in keys]], self.given)
+
+    def chosen(self, keys: Sequence[Key], features: Sequence[str] | None) -> Chosen:
+        """The kernels `keys` with their centres only."""
+        centres = self.centres.take([s for (s,) in keys])
+        return KernelSet(centres, self.gamma, self.cosine, self.given, self.n_features)
