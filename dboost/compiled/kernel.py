@@ -1,6 +1,6 @@
 """Loops for Gaussian kernels of rows: products with a few centres at once, kernel values, the perceptron.
 
-Rows come as the CSC arrays of ``dboost.partition.Partition``, centres as CSR. Every inner product is one sum over the
+Rows and centres come by row (CSR). Every inner product is one sum over the
 columns in ascending order, whatever is computed beside it: terms that are zero do not change it. So the kernel of a
 row and a centre has the same bits in any block of rows and beside any other centres, and the kernel of a row with
 itself is exactly 1.
@@ -13,33 +13,27 @@ import math
 import numpy as np
 from numba import njit
 
-TILE = 16
-"""Centres whose products are formed together: two cache lines of float64, which the compiler keeps in registers."""
+TILE = 64
+"""Centres whose distances are formed together; their values at the columns of a row stay in the processor's cache."""
 
 
 @njit(nogil=True, cache=True)
-def row_squares(indptr, rows, values, out):
-    """Add ||x_i||**2 of every row of a CSC block to `out`."""
-    for j in range(indptr.shape[0] - 1):
-        for p in range(indptr[j], indptr[j + 1]):
-            v = np.float64(values[p])
-            out[rows[p]] += v * v
-
-
-@njit(nogil=True, cache=True)
-def centre_squares(pointer, values, out):
-    """||z_s||**2 of every centre."""
-    for s in range(pointer.shape[0] - 1):
+def row_squares(pointer, values, out):
+    """||x||**2 of every row."""
+    for i in range(pointer.shape[0] - 1):
         t = 0.0
-        for p in range(pointer[s], pointer[s + 1]):
+        for p in range(pointer[i], pointer[i + 1]):
             v = np.float64(values[p])
             t += v * v
-        out[s] = t
+        out[i] = t
 
 
 @njit(nogil=True, cache=True)
 def spread_tile(pointer, slots, values, start, stop, n_columns):
-    """Centres start..stop - 1 (at most TILE) as a dense block over the columns they use: (columns, Z (c, TILE))."""
+    """Centres start..stop - 1 as a dense block over the columns they use.
+
+    Returns the place of each column in the block, -1 for columns that no centre uses, and the block (c, stop - start).
+    """
     place = np.full(n_columns, -1, np.int64)
     for p in range(pointer[start], pointer[stop]):
         place[slots[p]] = 0
@@ -48,27 +42,11 @@ def spread_tile(pointer, slots, values, start, stop, n_columns):
         if place[j] == 0:
             place[j] = c
             c += 1
-    used = np.empty(c, np.int64)
-    for j in range(n_columns):
-        if place[j] >= 0:
-            used[place[j]] = j
-    Z = np.zeros((c, TILE))
+    Z = np.zeros((c, stop - start))
     for s in range(start, stop):
         for p in range(pointer[s], pointer[s + 1]):
             Z[place[slots[p]], s - start] = np.float64(values[p])
-    return used, Z
-
-
-@njit(nogil=True, cache=True)
-def tile_products(indptr, rows, values, used, Z, out):
-    """out[i, t] = <x_i, z_t> for the centres of a tile; `out` has shape (m, TILE)."""
-    out[:] = 0.0
-    for c in range(used.shape[0]):
-        for p in range(indptr[used[c]], indptr[used[c] + 1]):
-            v = np.float64(values[p])
-            i = np.int64(rows[p])
-            for t in range(TILE):
-                out[i, t] += v * Z[c, t]
+    return place, Z
 
 
 @njit(nogil=True, cache=True)
@@ -85,11 +63,39 @@ def squared_distance(product, xx, zz, cosine):
 
 
 @njit(nogil=True, cache=True)
-def tile_distances(products, xx, zz, cosine, out):
-    """Squared distances of a tile, one row of `out` (t, m) per centre."""
-    for t in range(out.shape[0]):
-        for i in range(out.shape[1]):
-            out[t, i] = squared_distance(products[i, t], xx[i], zz[t], cosine)
+def tile_distances(pointer, slots, values, xx, place, Z, zz, cosine, out):
+    """Squared distances of all rows to the centres of a tile; one row of `out` (t, m) per centre."""
+    t = Z.shape[1]
+    longest = 0
+    for i in range(pointer.shape[0] - 1):
+        longest = max(longest, pointer[i + 1] - pointer[i])
+    products = np.empty(t)
+    places = np.empty(longest, np.int64)
+    v = np.empty(longest)
+    for i in range(pointer.shape[0] - 1):
+        n = 0
+        for p in range(pointer[i], pointer[i + 1]):
+            c = place[slots[p]]
+            if c >= 0:
+                places[n] = c
+                v[n] = np.float64(values[p])
+                n += 1
+        products[:] = 0.0
+        # Four terms per turn, added in their order: the sums leave the registers a quarter as often.
+        q = 0
+        while q + 4 <= n:
+            v0, v1, v2, v3 = v[q], v[q + 1], v[q + 2], v[q + 3]
+            z0, z1, z2, z3 = Z[places[q]], Z[places[q + 1]], Z[places[q + 2]], Z[places[q + 3]]
+            for s in range(t):
+                products[s] = (((products[s] + v0 * z0[s]) + v1 * z1[s]) + v2 * z2[s]) + v3 * z3[s]
+            q += 4
+        while q < n:
+            v0, z0 = v[q], Z[places[q]]
+            for s in range(t):
+                products[s] += v0 * z0[s]
+            q += 1
+        for s in range(t):
+            out[s, i] = squared_distance(products[s], xx[i], zz[s], cosine)
 
 
 @njit(nogil=True, cache=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,26 @@ from dboost.compiled import columns, kernel
 from dboost.errors import DataError
 from dboost.hypotheses.base import Array, Block
 from dboost.partition import Partition
+
+
+class RowBlock(NamedTuple):
+    """A block of rows, stored by row (CSR); columns ascend within a row."""
+
+    pointer: NDArray[np.int64]
+    slots: NDArray[np.int32]
+    values: NDArray[Any]
+    n_columns: int
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows m."""
+        return len(self.pointer) - 1
+
+    def piece(self, start: int, stop: int) -> RowBlock:
+        """Rows [start, stop)."""
+        first, last = self.pointer[start], self.pointer[stop]
+        pointer = self.pointer[start : stop + 1] - first
+        return RowBlock(pointer, self.slots[first:last], self.values[first:last], self.n_columns)
 
 
 @dataclass(frozen=True)
@@ -60,11 +80,9 @@ class Centres:
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
-    def squares(self) -> Array:
-        """||z||**2 of each."""
-        out = np.empty(len(self))
-        kernel.centre_squares(self.pointer, self.values, out)
-        return out
+    def block(self, n_columns: int) -> RowBlock:
+        """The rows alone."""
+        return RowBlock(self.pointer, self.slots, self.values, n_columns)
 
 
 def no_centres(dtype: Any = np.float64) -> Centres:
@@ -86,51 +104,48 @@ def join_centres(parts: Sequence[Centres]) -> Centres:
     )
 
 
-def block_of(partition: Partition) -> Block:
-    """The features of a partition."""
-    return Block(partition.indptr, partition.rows, partition.values, partition.n_rows)
-
-
-def by_row(raw: Block) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
-    """A block stored by row: (row pointer, column of each value, values), columns ascending."""
-    every = np.arange(len(raw.indptr) - 1, dtype=np.int64)
+def by_row(raw: Block | Partition) -> RowBlock:
+    """The features of a block of rows, by row."""
+    n_columns = len(raw.indptr) - 1
+    every = np.arange(n_columns, dtype=np.int64)
     pointer, slots, values = columns.cut_rows(raw.indptr, raw.rows, raw.values, every, raw.n_rows)
-    return pointer, slots, values
+    return RowBlock(pointer, slots, values, n_columns)
 
 
-def rows_of(raw: Block, chosen: NDArray[np.int64], offset: int) -> Centres:
+def rows_of(rows: RowBlock, chosen: NDArray[np.int64], offset: int) -> Centres:
     """The rows `chosen` of a block as centres; the first row of the block has number `offset`."""
-    if not len(chosen):
-        return no_centres(raw.values.dtype)
-    pointer, slots, values = columns.take_rows(*by_row(raw), chosen)
+    pointer, slots, values = columns.take_rows(rows.pointer, rows.slots, rows.values, chosen)
     return Centres(pointer, slots, values, chosen + offset)
 
 
-def squares_of(raw: Block) -> Array:
-    """||x||**2 of each row of a block.
+def squares_of(rows: RowBlock) -> Array:
+    """||x||**2 of each row.
 
     Raises
     ------
     DataError
-        When one overflows.
+        When one is not finite.
     """
-    out = np.zeros(raw.n_rows)
-    kernel.row_squares(raw.indptr, raw.rows, raw.values, out)
+    out = np.empty(rows.n_rows)
+    kernel.row_squares(rows.pointer, rows.values, out)
     if not np.all(np.isfinite(out)):
-        raise DataError("a row of X has no finite length, so no distances", hint="scale the features below 1e150")
+        raise DataError(
+            "a row has no finite length, so it has no distances",
+            hint="expected finite features; scale them below 1e150",
+        )
     return out
 
 
-def distances(raw: Block, centres: Centres, xx: Array, cosine: bool) -> Iterator[tuple[int, Array]]:
+def distances(rows: RowBlock, xx: Array, centres: Centres, cosine: bool) -> Iterator[tuple[int, Array]]:
     """Squared distances of all rows to the centres, a few centres at a time.
 
     Parameters
     ----------
-    raw : Block
-        All raw columns of m rows.
-    centres : Centres
+    rows : RowBlock
+        m rows with all raw columns.
     xx : float64 array, shape (m,)
-        ``squares_of(raw)``.
+        ``squares_of(rows)``.
+    centres : Centres
     cosine : bool
         Between rows and centres of length one.
 
@@ -141,22 +156,19 @@ def distances(raw: Block, centres: Centres, xx: Array, cosine: bool) -> Iterator
     out : float64 array, shape (t, m)
         Distances to centres first, first + 1, ...
     """
-    zz = centres.squares()
-    products = np.empty((raw.n_rows, kernel.TILE))
+    zz = squares_of(centres.block(rows.n_columns))
     for first in range(0, len(centres), kernel.TILE):
         last = min(first + kernel.TILE, len(centres))
-        used, Z = kernel.spread_tile(centres.pointer, centres.slots, centres.values, first, last, len(raw.indptr) - 1)
-        kernel.tile_products(raw.indptr, raw.rows, raw.values, used, Z, products)
-        out = np.empty((last - first, raw.n_rows))
-        kernel.tile_distances(products, xx, zz[first:last], cosine, out)
+        place, Z = kernel.spread_tile(centres.pointer, centres.slots, centres.values, first, last, rows.n_columns)
+        out = np.empty((last - first, rows.n_rows))
+        kernel.tile_distances(*rows[:3], xx, place, Z, zz[first:last], cosine, out)
         yield first, out
 
 
-def kernel_block(raw: Block, centres: Centres, gamma: float, cosine: bool, xx: Array | None = None) -> Array:
-    """exp(-gamma * squared distance) of all rows and centres, shape (s, m)."""
-    squares = squares_of(raw) if xx is None else xx
-    K = np.empty((len(centres), raw.n_rows))
-    for first, part in distances(raw, centres, squares, cosine):
+def kernel_block(rows: RowBlock, xx: Array, centres: Centres, gamma: float, cosine: bool) -> Array:
+    """exp(-gamma * squared distance) of all rows and centres, shape (s, m); see `distances`."""
+    K = np.empty((len(centres), rows.n_rows))
+    for first, part in distances(rows, xx, centres, cosine):
         kernel.exponentiate(part, gamma)
         K[first : first + len(part)] = part
     return K

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.compiled import columns
 from dboost.errors import DataError
-from dboost.hypotheses.base import Block, Context
-from dboost.hypotheses.centres import Centres, block_of, distances, join_centres, rows_of
+from dboost.hypotheses.base import Context
+from dboost.hypotheses.centres import Centres, by_row, distances, join_centres, rows_of, squares_of
 from dboost.partition import Partition, Sums
 
 SAMPLE = 500
@@ -32,7 +31,7 @@ def fetch(partition: Partition, memo: Any, positions: NDArray[np.int64], offsets
     """Those of the rows at `positions` (ascending) that lie in this partition."""
     offset = offsets[partition.key]
     first, last = np.searchsorted(positions, [offset, offset + partition.n_rows])
-    return Sums(parts={"rows": [rows_of(block_of(partition), positions[first:last] - offset, offset)]})
+    return Sums(parts={"rows": [rows_of(by_row(partition), positions[first:last] - offset, offset)]})
 
 
 def offsets_of(context: Context) -> dict[str, int]:
@@ -65,10 +64,8 @@ def median_gamma(context: Context, cosine: bool) -> float:
         When more than half of them are zero, so that there is no scale.
     """
     sample = draw(context, min(SAMPLE, context.n_rows), purpose=1)
-    turned = _columns_of(sample, context.n_features)
-    xx = sample.squares()
-    parts = [part for _, part in distances(turned, sample, xx, cosine)]
-    square = np.concatenate(parts) if parts else np.empty((0, 0))
+    rows = sample.block(context.n_features)
+    square = np.concatenate([part for _, part in distances(rows, squares_of(rows), sample, cosine)])
     pairs = square[np.triu_indices(len(sample), 1)]
     median = float(np.median(pairs)) if len(pairs) else 0.0
     if not (median > 0.0 and np.isfinite(median) and np.isfinite(1.0 / median)):
@@ -77,9 +74,3 @@ def median_gamma(context: Context, cosine: bool) -> float:
             hint="expected a positive number; give gamma as a number",
         )
     return 1.0 / median
-
-
-def _columns_of(centres: Centres, n_features: int) -> Block:
-    """Centres as a block of rows."""
-    indptr, rows, values = columns.transpose(centres.pointer, centres.slots, centres.values, n_features)
-    return Block(indptr, rows, values, len(centres))

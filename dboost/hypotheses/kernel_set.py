@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dboost.compiled import kernel
 from dboost.errors import DataError, ModelFormatError
 from dboost.hypotheses.base import Block
-from dboost.hypotheses.centres import Centres, kernel_block
+from dboost.hypotheses.centres import Centres, by_row, kernel_block, squares_of
 from dboost.modelfile import Document
 
 FAMILY = "kernels"
@@ -25,7 +25,9 @@ INPUTS = ("raw", "cosine")
 
 def kernel_columns(raw: Block, centres: Centres, gamma: float, cosine: bool) -> Block:
     """The kernels of all rows and centres as columns; values that underflow to zero are not stored."""
-    indptr, rows, values = kernel.sparse_columns(kernel_block(raw, centres, gamma, cosine))
+    lines = by_row(raw)
+    K = kernel_block(lines, squares_of(lines), centres, gamma, cosine)
+    indptr, rows, values = kernel.sparse_columns(K)
     return Block(indptr, rows, values, raw.n_rows)
 
 

@@ -13,24 +13,24 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from dboost.compiled import kernel
+from dboost.compiled.kernel import TILE
 from dboost.errors import DataError, UsageError
 from dboost.hypotheses import drawn, perceptron
 from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, Pool
-from dboost.hypotheses.centres import Centres, block_of, kernel_block
+from dboost.hypotheses.centres import Centres, by_row, kernel_block, squares_of
 from dboost.hypotheses.kernel_set import FAMILY, INPUTS, KernelSet, kernel_columns, words_of
 from dboost.partition import Partition, Sums
 
 PERCEPTRONS = ("perceptron", "perceptron-union")
-SLAB = 4 * kernel.TILE
-"""Centres whose block of the kernel is remembered as one value."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +226,7 @@ class KernelPool:
 
     def shards(self, active: Sequence[Key], row_bytes: int, shard_bytes: int) -> list[tuple[int, int]]:
         """All centres as ranges; the active ones have no part in it."""
-        step = max(1, shard_bytes // max(1, row_bytes) // SLAB) * SLAB
+        step = max(1, shard_bytes // max(1, row_bytes) // TILE) * TILE
         return [(first, min(first + step, len(self.centres))) for first in range(0, len(self.centres), step)]
 
     def keys(self, shard: tuple[int, int]) -> list[Key]:
@@ -240,25 +240,29 @@ class KernelPool:
         names = ("G",) if minus is None else ("mu_plus", "mu_minus")
         found = {name: np.empty(shape) for name in names}
         square, total, peak = (np.empty(last - first) for _ in range(3))
-        for start in range(first - first % SLAB, last, SLAB):
-            slab, lo, hi = self._slab(partition, memo, start), max(start, first), min(start + SLAB, last)
+        slabs = self._slabs(partition, memo, range(first - first % TILE, last, TILE))
+        for start, slab in slabs:
+            lo, hi = max(start, first), min(start + TILE, last)
             K, mine = slab[lo - start : hi - start], slice(lo - first, hi - first)
             for name, residual in zip(names, (plus, minus)):
                 kernel.block_sums(K, residual, found[name][mine])
             kernel.block_statistics(K, partition.weight, square[mine], total[mine], peak[mine])
         return Sums(add={**found, "square": square, "total": total}, peak={"peak": peak})
 
-    def _slab(self, partition: Partition, memo: Any, start: int) -> Array:
-        """The kernel of a partition with centres start, start + 1, ..., shape (at most SLAB, m)."""
-        raw, token = block_of(partition), self.token
-        chosen = np.arange(start, min(start + SLAB, len(self.centres)))
-
-        def build() -> Array:
-            return kernel_block(raw, self.centres.take(chosen), self.gamma, self.cosine)
-
+    def _slabs(self, partition: Partition, memo: Any, starts: range) -> Iterator[tuple[int, Array]]:
+        """The kernel of a partition, TILE centres at a time: the first centre, and an array (at most TILE, m)."""
         # Blocks that do not fit together would push each other out, and decoded partitions with them.
         keeps = 8 * self.rows_per_worker * len(self.centres) <= memo.budget // 2
-        return memo.get(f"kernel-{start}", token, build) if keeps else build()
+        token = self.token
+        lines = cache(lambda: by_row(partition))
+        squares = cache(lambda: squares_of(lines()))
+
+        def build(start: int) -> Array:
+            centres = self.centres.take(np.arange(start, min(start + TILE, len(self.centres))))
+            return kernel_block(lines(), squares(), centres, self.gamma, self.cosine)
+
+        for start in starts:
+            yield start, memo.get(f"kernel-{start}", token, partial(build, start)) if keeps else build(start)
 
     def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
         """``K(x; row 17)``, or ``K(x; centre 3)`` for given centres; names of raw features have no part in it."""

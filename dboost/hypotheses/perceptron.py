@@ -18,17 +18,18 @@ Example weights have no part in it. Data sorted by label makes a poor perceptron
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled import kernel
+from dboost.compiled.columns import transpose
 from dboost.errors import UsageError
-from dboost.hypotheses.base import Array, Block, Context
+from dboost.hypotheses.base import Context
 from dboost.hypotheses.centres import (
     Centres,
-    block_of,
+    RowBlock,
     by_row,
     distances,
     join_centres,
@@ -39,6 +40,8 @@ from dboost.hypotheses.centres import (
 from dboost.partition import Partition, Sums
 
 NO_LIMIT = 2**62
+CHUNK = 2048
+"""Rows visited together. Larger chunks leave more to the slower loop over single centres; no bit depends on it."""
 
 
 @dataclass(frozen=True)
@@ -98,44 +101,58 @@ def advance(partition: Partition, state: Mistakes, rule: Rule) -> Mistakes:
     UsageError
         When the labels are numbers of a regression.
     """
-    coded, codes, tasks = _labels(partition.y)
-    m, kept = partition.n_rows, len(state.centres)
-    if m == 0 or kept >= rule.limit:
+    labels = _labels(partition.y)
+    rows = by_row(partition)
+    for start in range(0, rows.n_rows, CHUNK):
+        stop = min(start + CHUNK, rows.n_rows)
+        state = _visit(rows.piece(start, stop), labels.piece(start, stop), state, rule)
+    return state
+
+
+def _visit(rows: RowBlock, labels: Labels, state: Mistakes, rule: Rule) -> Mistakes:
+    """Visit a few rows: the centres found before score all of them at once, a new one the rows after it."""
+    m, kept = rows.n_rows, len(state.centres)
+    if kept >= rule.limit:
         return replace(state, seen=state.seen + m)
-    raw = block_of(partition)
-    xx = squares_of(raw)
-    F = _scores(raw, state, rule, xx)
+    xx = squares_of(rows)
+    F = np.zeros((m, rule.n_outputs))
+    for first, part in distances(rows, xx, state.centres, rule.cosine):
+        kernel.exponentiate(part, rule.gamma)
+        kernel.add_scores(part, state.steps, state.outputs, state.signs, first, F)
     picks, steps = np.empty(m, np.int64), np.empty(m + 1, np.int64)
-    by_column, settings = (raw.indptr, raw.rows, raw.values), (rule.gamma, rule.cosine, rule.limit - kept)
-    n, outputs, signs = kernel.perceptron(*by_column, *by_row(raw), xx, coded, codes, tasks, F, *settings, picks, steps)
+    by_column = transpose(*rows)
+    settings = (rule.gamma, rule.cosine, rule.limit - kept)
+    n, outputs, signs = kernel.perceptron(*by_column, *rows[:3], xx, *labels, F, *settings, picks, steps)
     return Mistakes(
         seen=state.seen + m,
-        centres=join_centres([state.centres, rows_of(raw, picks[:n], state.seen)]),
+        centres=join_centres([state.centres, rows_of(rows, picks[:n], state.seen)]),
         steps=np.concatenate([state.steps, state.steps[-1] + steps[1 : n + 1]]),
         outputs=np.concatenate([state.outputs, outputs]),
         signs=np.concatenate([state.signs, signs]),
     )
 
 
-def _scores(raw: Block, state: Mistakes, rule: Rule, xx: Array) -> Array:
-    """Scores of the rows of a block by the centres of the state, added up in the order of the centres."""
-    F = np.zeros((raw.n_rows, rule.n_outputs))
-    for first, part in distances(raw, state.centres, xx, rule.cosine):
-        kernel.exponentiate(part, rule.gamma)
-        kernel.add_scores(part, state.steps, state.outputs, state.signs, first, F)
-    return F
+class Labels(NamedTuple):
+    """Labels as class codes (m,) or as signs (m, k), whichever `coded` says; the other is empty."""
+
+    coded: bool
+    codes: NDArray[np.int32]
+    signs: NDArray[np.int8]
+
+    def piece(self, start: int, stop: int) -> Labels:
+        """Those of rows [start, stop)."""
+        return Labels(self.coded, self.codes[start:stop], self.signs[start:stop])
 
 
-def _labels(y: NDArray[Any]) -> tuple[bool, NDArray[np.int32], NDArray[np.int8]]:
-    """Whether labels are class codes, the codes, and the signs; the one that does not apply is empty."""
+def _labels(y: NDArray[Any]) -> Labels:
     if y.dtype.kind == "f":
         raise UsageError(
             "a perceptron needs classes, and the labels are numbers to predict",
             hint="give Kernels(support=...) a number of rows to draw at random, or an array of centres",
         )
     if y.ndim == 1:
-        return True, np.ascontiguousarray(y, dtype=np.int32), np.empty((0, 0), np.int8)
-    return False, np.empty(0, np.int32), np.ascontiguousarray(y, dtype=np.int8)
+        return Labels(True, np.ascontiguousarray(y, dtype=np.int32), np.empty((0, 0), np.int8))
+    return Labels(False, np.empty(0, np.int32), np.ascontiguousarray(y, dtype=np.int8))
 
 
 def alone(partition: Partition, memo: Any, rule: Rule) -> Sums:
