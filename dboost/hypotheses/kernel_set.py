@@ -7,6 +7,7 @@ Does not cover: candidates (``kernels``), or distances (``centres``).
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,29 +112,31 @@ _KINDS: dict[str, tuple[Any, ...]] = {
 }
 
 
-def restore(document: Document, arrays: dict[str, NDArray[Any]], n_features: int, file: str) -> KernelSet:
+def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> KernelSet:
     """Read a `KernelSet` back, trusting nothing.
 
     Parameters
     ----------
-    document : Document
+    spec : Document
         What ``KernelSet.to_json`` gave.
-    arrays : dict of str to array
-        What ``KernelSet.arrays`` gave, and perhaps others.
+    arrays : mapping of str to array
+        What ``KernelSet.arrays`` gave.
     n_features : int
         Raw columns of the model.
-    file : str
-        For messages.
 
     Raises
     ------
     ModelFormatError
     """
-    document.choice("family", (FAMILY,))
-    gamma, cosine = document.number("gamma"), document.choice("input", INPUTS) == "cosine"
-    given = document.fields.get("given")
-    if not 0.0 < gamma < math.inf or not isinstance(given, bool) or document.count("n_features") != n_features:
+    file = spec.file
+    spec.choice("family", (FAMILY,))
+    gamma, cosine = spec.number("gamma"), spec.choice("input", INPUTS) == "cosine"
+    given = spec.fields.get("given")
+    if not 0.0 < gamma < math.inf or not isinstance(given, bool) or spec.count("n_features") != n_features:
         raise ModelFormatError("the kernels' gamma, number of features or origin is wrong", file=file)
+    odd = sorted(set(arrays) - {f"kernel_{name}" for name in _KINDS})
+    if odd:
+        raise ModelFormatError(f"hypotheses of family {FAMILY!r} with an array {odd[0]!r}", file=file)
     parts = [_checked_array(arrays, f"kernel_{name}", kinds, file) for name, kinds in _KINDS.items()]
     centres = Centres(*parts)
     pointer, slots, size = centres.pointer, centres.slots, len(centres.slots)
@@ -156,7 +159,7 @@ def restore(document: Document, arrays: dict[str, NDArray[Any]], n_features: int
     return KernelSet(centres, gamma, cosine, given, n_features)
 
 
-def _checked_array(arrays: dict[str, NDArray[Any]], name: str, kinds: tuple[Any, ...], file: str) -> NDArray[Any]:
+def _checked_array(arrays: Mapping[str, NDArray[Any]], name: str, kinds: tuple[Any, ...], file: str) -> NDArray[Any]:
     value = arrays.get(name)
     if value is None or value.dtype not in [np.dtype(kind) for kind in kinds] or value.ndim != 1:
         found = "nothing" if value is None else f"{value.dtype} of {value.ndim} dimensions"

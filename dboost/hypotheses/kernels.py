@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from dboost.compiled import kernel
@@ -27,14 +28,16 @@ from dboost.errors import DataError, UsageError
 from dboost.hypotheses import drawn, perceptron
 from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, Pool
 from dboost.hypotheses.centres import Centres, by_row, kernel_block, squares_of
-from dboost.hypotheses.kernel_set import FAMILY, INPUTS, KernelSet, kernel_columns, words_of
+from dboost.hypotheses.kernel_set import FAMILY, INPUTS, KernelSet, kernel_columns, restore, words_of
+from dboost.hypotheses.union import Joinable
+from dboost.modelfile import Document
 from dboost.partition import Partition, Sums
 
 PERCEPTRONS = ("perceptron", "perceptron-union")
 
 
 @dataclass(frozen=True, eq=False)
-class Kernels:
+class Kernels(Joinable):
     """Kernels K(x_s, .) of the rows s in a support set, as hypotheses.
 
     Parameters
@@ -100,7 +103,7 @@ class Kernels:
         return hash(repr(self.to_json()))
 
     def to_json(self) -> dict[str, Any]:
-        """The parameters; given centres as their number and digest."""
+        """The parameters; given centres as lists, by row."""
         return {
             "family": FAMILY,
             "support": _shown(self.support),
@@ -108,6 +111,25 @@ class Kernels:
             "input": self.input,
             "max_support": None if self.max_support is None else int(self.max_support),
         }
+
+    @classmethod
+    def from_json(cls, spec: dict[str, Any]) -> Kernels:
+        """Undo `to_json`."""
+        known = ("support", "gamma", "input", "max_support")
+        odd = sorted(set(spec) - {"family", *known})
+        if odd:
+            raise UsageError(
+                f"hypotheses of family {FAMILY!r} have no parameter {odd[0]!r}", hint=f"it takes {', '.join(known)}"
+            )
+        given = {name: spec[name] for name in known if name in spec}
+        if isinstance(given.get("support"), dict):
+            given["support"] = _read(given["support"])
+        return cls(**given)
+
+    @staticmethod
+    def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> KernelSet:
+        """The kernels of a saved model; see ``kernel_set.restore``."""
+        return restore(spec, arrays, n_features)
 
     def prepare(self, context: Context) -> Pool:
         """Find gamma and the support set.
@@ -181,10 +203,19 @@ def _shown(support: Any) -> Any:
         return support
     if isinstance(support, int | np.integer):
         return int(support)
-    digest = hashlib.sha256(repr(support.shape).encode())
-    for array in (support.indptr.astype(np.int64), support.indices.astype(np.int64), support.data):
-        digest.update(array.tobytes())
-    return {"centres": support.shape[0], "sha256": digest.hexdigest()}
+    parts = {name: getattr(support, name).tolist() for name in ("indptr", "indices", "data")}
+    return {"shape": list(support.shape), **parts}
+
+
+def _read(spec: dict[str, Any]) -> Any:
+    """Undo `_shown` for given centres."""
+    try:
+        parts = (np.array(spec["data"], np.float64), np.array(spec["indices"]), np.array(spec["indptr"]))
+        found = sparse.csr_array(parts, shape=tuple(spec["shape"]))
+        found.check_format(full_check=True)
+    except (KeyError, TypeError, ValueError) as fault:
+        raise UsageError(f"the centres of the kernels cannot be read: {fault}") from fault
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,6 +247,11 @@ class KernelPool:
         return len(self.centres)
 
     @property
+    def searched(self) -> bool:
+        """No: every kernel is summed."""
+        return False
+
+    @cached_property
     def token(self) -> str:
         """Digest of centres, gamma and input."""
         return hashlib.sha256(repr((FAMILY, self.centres.token, self.gamma, self.cosine)).encode()).hexdigest()
@@ -229,9 +265,10 @@ class KernelPool:
         step = max(1, shard_bytes // max(1, row_bytes) // TILE) * TILE
         return [(first, min(first + step, len(self.centres))) for first in range(0, len(self.centres), step)]
 
-    def keys(self, shard: tuple[int, int]) -> list[Key]:
-        """The centres of a shard."""
-        return [(s,) for s in range(*shard)]
+    def keys(self, shard: tuple[int, int], places: NDArray[np.int64] | None = None) -> list[Key]:
+        """The centres at some places of a shard, or all of them."""
+        first, last = shard
+        return [(first + place,) for place in (range(last - first) if places is None else places.tolist())]
 
     def sums(self, partition: Partition, memo: Any, shard: tuple[int, int], plus: Array, minus: Array | None) -> Sums:
         """Sums of a shard's kernels; see ``Pool.sums``. A kernel is never negative, so mu+ = h'plus, mu- = h'minus."""
@@ -253,7 +290,6 @@ class KernelPool:
         """The kernel of a partition, TILE centres at a time: the first centre, and an array (at most TILE, m)."""
         # Blocks that do not fit together would push each other out, and decoded partitions with them.
         keeps = 8 * self.rows_per_worker * len(self.centres) <= memo.budget // 2
-        token = self.token
         lines = cache(lambda: by_row(partition))
         squares = cache(lambda: squares_of(lines()))
 
@@ -262,7 +298,7 @@ class KernelPool:
             return kernel_block(lines(), squares(), centres, self.gamma, self.cosine)
 
         for start in starts:
-            yield start, memo.get(f"kernel-{start}", token, partial(build, start)) if keeps else build(start)
+            yield start, memo.get(f"kernel-{start}", self.token, partial(build, start)) if keeps else build(start)
 
     def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
         """``K(x; row 17)``, or ``K(x; centre 3)`` for given centres; names of raw features have no part in it."""

@@ -256,6 +256,7 @@ def test_sums_are_those_of_the_explicit_columns(budget, shard_bytes):
     memo = Memo(MemoStore(budget), "run", "p")
     shards = pool.shards([], 8 * K, shard_bytes)
     assert [key for shard in shards for key in pool.keys(shard)] == [(s,) for s in range(170)]
+    assert pool.keys(shards[-1], np.array([0])) == [(128 if len(shards) == 3 else 0,)]
     assert len(shards) == (1 if shard_bytes > 100 else 3)
     for _ in range(2):
         signed = [pool.sums(partition, memo, shard, residual, None) for shard in shards]
@@ -295,7 +296,7 @@ def test_a_set_survives_json_and_arrays(support, input):
     keys = [(s,) for s in (1, 2, 7)]
     held = pool.chosen(keys, None)
     document = Document(json.loads(json.dumps(held.to_json())), "model.json")
-    again = restore(document, {**held.arrays(), "W": np.ones(3)}, 7, "model.json")
+    again = restore(document, held.arrays(), 7)
     assert isinstance(again, KernelSet) and same(held, again)
     assert again.words() == pool.names(keys, None) and again.n_hypotheses == 3
     assert again.inputs.tolist() == list(range(7))
@@ -325,6 +326,7 @@ DAMAGES = {
     "a pointer too far": lambda fields, arrays: arrays.update(kernel_pointer=arrays["kernel_pointer"] + 1),
     "a number less": lambda fields, arrays: arrays.update(kernel_numbers=arrays["kernel_numbers"][1:]),
     "negative row": lambda fields, arrays: arrays.update(kernel_numbers=-1 - arrays["kernel_numbers"]),
+    "another array": lambda fields, arrays: arrays.update(W=np.ones(2)),
     "pointer falls": lambda fields, arrays: arrays.update(kernel_pointer=np.array([0, 9, 4, 14])),
 }
 
@@ -334,10 +336,10 @@ def test_damaged_sets_are_refused(change):
     X, code = make_data(10, density=1.0)
     held = prepare(Kernels(support=2, gamma=1.0), X, code).chosen([(0,), (1,)], None)
     fields, arrays = held.to_json(), dict(held.arrays())
-    assert same(restore(Document(dict(fields), "model.json"), arrays, 7, "model.json"), held)
+    assert same(restore(Document(dict(fields), "model.json"), arrays, 7), held)
     change(fields, arrays)
     with pytest.raises(ModelFormatError):
-        restore(Document(fields, "model.json"), arrays, 7, "model.json")
+        restore(Document(fields, "model.json"), arrays, 7)
 
 
 @pytest.mark.parametrize(
@@ -386,4 +388,23 @@ def test_equal_parameters_make_equal_families():
     rows = np.arange(6.0).reshape(2, 3)
     assert Kernels(support=rows) == Kernels(support=sparse.csr_matrix(rows)) != Kernels(support=rows + 1)
     assert Kernels() == Kernels() != Kernels(gamma=1.0) and len({Kernels(), Kernels(), Kernels(support=5)}) == 2
-    assert json.loads(json.dumps(Kernels(support=rows).to_json()))["support"]["centres"] == 2
+
+
+@pytest.mark.parametrize(
+    "kernels",
+    [Kernels(), Kernels(support="perceptron-union", max_support=5), Kernels(support=3, gamma=0.1, input="cosine")],
+    ids=str,
+)
+def test_a_family_survives_json(kernels):
+    assert Kernels.from_json(json.loads(json.dumps(kernels.to_json()))) == kernels
+
+
+def test_given_centres_survive_json_and_nonsense_is_refused():
+    kernels = Kernels(support=np.array([[0.1, 0.0], [1 / 3, 2.0]]))
+    spec = json.loads(json.dumps(kernels.to_json()))
+    assert Kernels.from_json(spec) == kernels
+    with pytest.raises(UsageError, match="no parameter 'width'"):
+        Kernels.from_json({**spec, "width": 1})
+    for name, value in {"indptr": [0, 1, 9], "indices": [0, 5, 1], "data": ["a"], "shape": [2]}.items():
+        with pytest.raises(UsageError, match="cannot be read"):
+            Kernels.from_json({**spec, "support": {**spec["support"], name: value}})
