@@ -81,8 +81,9 @@ def draw_need(tables: Tables) -> Any:
 FIGURES = (
     Figure(
         "sparsity-balanced",
-        "Beside Fig. 6, equally many training examples of each class: test coverage (above) and error (below) against the share of zero entries (left) and zero rows "
-        "(right) among the 1,296 ordered products. Mean over draws, band of one standard error.",
+        "Beside Fig. 6, equally many training examples of each class: test coverage (above) and error (below) against "
+        "the share of zero entries (left) and zero rows (right) among the 1,296 ordered products. Mean over draws, "
+        "band of one standard error.",
         draw_small,
     ),
     Figure("sparsity-all", "The same with all 4,435 training pixels (one run).", draw_all),

@@ -65,12 +65,12 @@ def time_protocol(asked: Followed) -> str:
         "quadratic one",
         "greedy": "the one row that gains most",
     }
+    rows = "; ".join(f"{select}: {meaning[select]}" for select in asked.selects)
     return (
-        f"Penalty {PENALTY} at {asked.ratio:g} alpha_max, {asked.seconds:g} seconds for each of {' and '.join(UPDATES)}"
-        f", with the choice of rows {' and '.join(asked.selects)}. One round scores all hypotheses, {joining}, rows are "
-        f"updated, and those that became zero are dropped. Rows that are updated: "
-        f"{'; '.join(f'{select}: {meaning[select]}' for select in asked.selects)}. Seconds are those of the fit, without "
-        "the evaluation between rounds."
+        f"Penalty {PENALTY} at {asked.ratio:g} alpha_max, {asked.seconds:g} seconds for each of "
+        f"{' and '.join(UPDATES)}. "
+        f"One round scores all hypotheses, {joining}, rows are updated, and those that became zero are dropped. Rows "
+        f"that are updated: {rows}. Seconds are those of the fit, without the evaluation between rounds."
     )
 
 
