@@ -64,4 +64,7 @@ class Entry:
 
 REGISTRY: dict[str, Entry] = {
     "landsat": Entry("landsat", "Figs. 6, 7, 8", "products of spectral values: entries or rows that are zero"),
+    "mnist-kernel": Entry(
+        "mnist_kernel", "Figs. 7, 8", "kernels of digits: which penalty learns most from few examples"
+    ),
 }
