@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dboost.estimators.path import regularization_path
     from dboost.estimators.regressor import BoostedRegressor
     from dboost.hypotheses.columns import Columns
+    from dboost.hypotheses.kernels import Kernels
     from dboost.hypotheses.products import Products
 
 _HOMES = {
@@ -35,6 +36,7 @@ _HOMES = {
     "BoostedRegressor": "dboost.estimators.regressor",
     "Columns": "dboost.hypotheses.columns",
     "MultiTaskBoostedClassifier": "dboost.estimators.multitask",
+    "Kernels": "dboost.hypotheses.kernels",
     "ParquetData": "dboost.data.parquet",
     "Products": "dboost.hypotheses.products",
     "load_model": "dboost.estimators.load",
@@ -58,6 +60,7 @@ __all__ = [
     "DataError",
     "DboostError",
     "DboostWarning",
+    "Kernels",
     "ModelFormatError",
     "MultiTaskBoostedClassifier",
     "ParquetData",
