@@ -89,9 +89,13 @@ def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float) ->
 def screened(problem: Problem, score: Score, bound: Bound, gap: float, lam_row: Array) -> NDArray[np.bool_]:
     """Which candidates may still be nonzero at the optimum (gap-safe rule, math notes, section 8 (ii)).
 
+    All of them under a penalty whose rows do not vanish one by one.
+
     Every dual optimum lies within sqrt(2 kappa gap) of the dual point, in the metric in which column j has length
     sqrt(sum_i s_i x_ij**2).
     """
+    if not (problem.penalty.threshold and problem.penalty.separable):
+        return np.ones(score.candidates.shape[0], np.bool_)
     radius = np.sqrt(2.0 * problem.loss.kappa * max(gap, 0.0)) * problem.penalty.dual_radius(problem.k)
     reach = bound.norms + radius * np.sqrt(problem.statistics.square[score.candidates])
     # a margin for rounding, so that a row on the boundary is kept

@@ -23,7 +23,13 @@ _RESIDUAL = 0.05
 
 
 def conjugate_step(
-    problem: Problem, at: Iterate, strength: Array, diagonal: Array, product: Product
+    problem: Problem,
+    at: Iterate,
+    strength: Array,
+    diagonal: Array,
+    product: Product,
+    limit: int = _MAX_PRODUCTS,
+    accuracy: float = _RESIDUAL,
 ) -> tuple[Array, Array, float]:
     """One inexact Newton step on the support.
 
@@ -35,6 +41,10 @@ def conjugate_step(
         Diagonal of the curvature, the intercept last; preconditions.
     product : callable
         Products with the Hessian at the model.
+    limit : int
+        At most so many products.
+    accuracy : float
+        Stops at this size of the preconditioned residual, relative to the first.
 
     Returns
     -------
@@ -73,7 +83,7 @@ def conjugate_step(
     p = z.copy()
     rz = _dot(residual, z)
     start = rz
-    for _ in range(_MAX_PRODUCTS):
+    for _ in range(limit):
         if not rz > 0.0:
             break
         rows, bias = product(rows_of(p), bias_of(p))
@@ -87,7 +97,7 @@ def conjugate_step(
         residual -= step * q
         z = residual / scale
         new = _dot(residual, z)
-        if new <= _RESIDUAL * _RESIDUAL * start:
+        if new <= accuracy * accuracy * start:
             break
         p = z + (new / rz) * p
         rz = new

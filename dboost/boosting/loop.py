@@ -26,6 +26,7 @@ from dboost.boosting.gram import AcceleratedGram
 from dboost.boosting.newton import NewtonSteps, Step, pruned
 from dboost.boosting.problem import Iterate, Problem, Score
 from dboost.boosting.rowwise import RowwiseSteps
+from dboost.boosting.smooth import SmoothSteps
 from dboost.boosting.state import FitSettings, FitState
 
 Array = NDArray[np.float64]
@@ -65,7 +66,9 @@ class Loop:
         self.null = null
         self.n_rows = n_rows
         self.weight = problem.statistics.weight
-        self.certified = problem.penalty.name != "none"
+        self.certified = problem.penalty.certified
+        # rows vanish one by one: only then are there rows to keep out
+        self.sparse = problem.penalty.threshold and problem.penalty.separable
         # last known ||G_j||_* of every column, for the strong rule at the next strength
         self.norms = null.norms.copy()
         self.trace: list[tuple[float, float, float]] = []
@@ -111,7 +114,7 @@ class Loop:
         at = score.iterate
         if state.gap <= self.settings.tol:
             return self._recorded(state, at, 0, 0, None, started, entering_passes), "tol"
-        lam = max(self.lam, state.lam * _CONTINUATION) if self.settings.update == "newton" else self.lam
+        lam = self._next(state)
         widened, added = self._widen(at, score, state)
         solved, step = self._solve(widened, lam, state)
         after = pruned(solved)
@@ -127,13 +130,20 @@ class Loop:
         state = self._recorded(state, after, added, dropped, step, started, entering_passes)
         return state, self._reason(state, step, at, widened, after)
 
+    def _next(self, state: FitState) -> float:
+        """Strength of this round."""
+        return max(self.lam, state.lam * _CONTINUATION) if self.settings.update == "newton" else self.lam
+
     def _reason(self, state: FitState, step: Step, before: Iterate, widened: Iterate, after: Iterate) -> str:
         """Why to stop after this round, other than the certified gap; empty to go on."""
         if state.lam > self.lam:
             return ""
         value = self.problem.objective(after, self.lam)
         if not self.certified and step.promised <= 0.1 * self.settings.tol * value:
-            return "gradient"
+            # the promise speaks for the rows held: it counts once no other row was left to add
+            fresh = widened.active.shape[0] - before.active.shape[0]
+            if fresh < self._take(before.active.shape[0]) or widened.active.shape[0] == self.problem.n:
+                return "gradient"
         if self._full(widened) and self._restricted_gap(after, self.lam, step) <= self.settings.tol * value:
             return "max_active_rows"
         stuck = step.length == 0.0 and np.array_equal(before.active, after.active)
@@ -195,7 +205,7 @@ class Loop:
         """How many new rows a round may add."""
         asked = self.settings.rows_per_round
         if asked is None:
-            free = self.settings.update == "newton" and self.certified
+            free = self.settings.update == "newton" and self.sparse
             asked = max(_FIRST_ROWS, n_active) if free else self.problem.n
         if self.settings.max_active_rows is not None:
             asked = min(asked, max(0, self.settings.max_active_rows - n_active))
@@ -228,7 +238,11 @@ class Loop:
         if settings.curvature == "gram":
             accelerated = AcceleratedGram(problem)
             return self._gram_steps(accelerated, at, lam, target)
-        steps = NewtonSteps(problem, at.active, self.n_rows, settings.sample, settings.random_state, state.memory)
+        steps: NewtonSteps | SmoothSteps
+        if self.certified != self.sparse or problem.penalty.degree == 0:
+            steps = SmoothSteps(problem, at.active, state.memory)
+        else:
+            steps = NewtonSteps(problem, at.active, self.n_rows, settings.sample, settings.random_state, state.memory)
         limit = 1 if lam > self.lam else _MAX_NEWTON_STEPS
         step = Step("descent", 0.0, 0.0)
         for _ in range(limit):

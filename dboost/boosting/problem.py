@@ -337,8 +337,8 @@ class Problem:
     # ---- values ----------------------------------------------------------------------------------------------------
 
     def penalty_value(self, active: Rows, W: Array, lam: float) -> float:
-        """sum_j lam_j omega(W_j)."""
-        return float(np.sum(lam * self.lam_weight[active] * self.penalty.value(W)))
+        """sum_j lam_j omega(W_j), or the penalty of all rows together."""
+        return self.penalty.total(W, lam * self.lam_weight[active])
 
     def objective(self, at: Iterate, lam: float) -> float:
         """P(W, b) in the sum form."""
