@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dboost import passes
 from dboost.boosting.scoring import summarise_shard
 from dboost.bounds import exponential, quadratic
+from dboost.hypotheses.held import Held
 from dboost.losses import Loss, get_loss
 from dboost.losses.base import Repair
 from dboost.partition import Sums
@@ -156,7 +157,7 @@ class Problem:
         self.passes = 0
         self._run = run_id
         self._counter = 0
-        self._cuts: tuple[Rows, str] | None = None
+        self._held: Held | None = None
         self.statistics = self._statistics()
         self.lam_weight = np.ones(n_features)
 
@@ -166,14 +167,15 @@ class Problem:
         self._counter += 1
         return f"{self._run}:{self._counter}"
 
-    def _cut_token(self, active: Rows) -> str:
-        if self._cuts is None or not np.array_equal(self._cuts[0], active):
-            self._cuts = (active, self._token())
-        return self._cuts[1]
+    def held(self, active: Rows) -> Held:
+        """The columns of some rows of W; the same object while the rows stay the same."""
+        if self._held is None or not np.array_equal(self._held.columns, active):
+            self._held = Held(active, self._token())
+        return self._held
 
     def point(self, active: Rows, W: Array, intercept: Array) -> Point:
         """Name the model (active rows, W, b) for passes."""
-        return Point(self.loss.name, active, W, intercept, self._cut_token(active), self._token())
+        return Point(self.loss.name, self.held(active), W, intercept, self._token())
 
     # ---- passes ----------------------------------------------------------------------------------------------------
 
@@ -305,18 +307,18 @@ class Problem:
     def template_sums(self, active: Rows) -> tuple[Array, Array]:
         """Per active column and the intercept: max of rho_i, and sum_i s_i |x_ij| rho_i."""
         extra = 1.0 if self.fit_intercept else 0.0
-        sums = self._pass(passes.template_sums, active, self._cut_token(active), extra, name="template")
+        sums = self._pass(passes.template_sums, self.held(active), extra, name="template")
         return sums.peak["peak"], sums.add["diagonal"]
 
     def gram(self, active: Rows) -> Array:
         """X_A' diag(s) X_A with the intercept last, symmetric."""
         extra = 1.0 if self.fit_intercept else 0.0
-        upper = self._pass(passes.gram, active, self._cut_token(active), extra, name="gram").add["gram"]
+        upper = self._pass(passes.gram, self.held(active), extra, name="gram").add["gram"]
         return upper + np.triu(upper, 1).T
 
     def sample(self, active: Rows, share: float, seed: int) -> list[Any]:
         """Rows of X_A, labels and weights of a random share of the examples, in partition order."""
-        sums = self._pass(passes.sample_rows, active, self._cut_token(active), share, seed, name="sample")
+        sums = self._pass(passes.sample_rows, self.held(active), share, seed, name="sample")
         return sums.parts["rows"]
 
     # ---- the intercept as one more row -----------------------------------------------------------------------------
