@@ -117,7 +117,8 @@ class Fitting:
         if settings.standardize:
             deviation = self.problem.statistics.deviation
             # a constant column cannot be brought to unit scale: it never enters
-            self.problem.lam_weight = np.where(deviation > 0.0, deviation, np.inf)
+            power = self.problem.penalty.degree
+            self.problem.lam_weight = np.where(deviation > 0.0, deviation**power, np.inf)
         self._null: Score | None = None
         self._last: tuple[float, Array] | None = None
         self._charged = 0
@@ -143,8 +144,11 @@ class Fitting:
         return self._null
 
     def alpha_max(self) -> float:
-        """Smallest alpha at which every weight is zero: max_j ||G_j||_* / sum_i s_i at the null model."""
-        if self.problem.penalty.name == "none":
+        """Smallest alpha at which every weight is zero: max_j ||G_j||_* / sum_i s_i at the null model.
+
+        nan for a penalty under which no weight ever is.
+        """
+        if not self.problem.penalty.threshold:
             return math.nan
         size = self.problem.penalty.dual_size(self.null().norms, self.problem.lam_weight)
         return size / self.problem.statistics.weight
@@ -171,7 +175,9 @@ class Fitting:
         if problem.penalty.name == "none":
             strength = 0.0
         else:
-            strength = AUTO_ALPHA * largest if alpha == "auto" else float(alpha)
+            # without a largest strength: one for the sum of the losses, scikit-learn's C = 1
+            auto = AUTO_ALPHA * largest if problem.penalty.threshold else 1.0 / problem.statistics.weight
+            strength = auto if alpha == "auto" else float(alpha)
         lam = strength * problem.statistics.weight
         lam_max = largest * problem.statistics.weight
         loop = Loop(problem, replace(settings, alpha=strength), lam, null, self.plan.n_rows)
@@ -201,7 +207,10 @@ class Fitting:
         )
 
     def _start(self, start: FitResult | None, lam: float, lam_max: float, passes: int) -> FitState:
-        if start is not None:
+        penalty = self.problem.penalty
+        sparse = penalty.threshold and penalty.separable
+        # zero is where a smooth step never gets to: a penalty that puts all rows there at once starts from it
+        if start is not None and (sparse or not lam >= lam_max):
             candidates = self._strong(start, lam)
             return FitState(
                 start.active,
@@ -213,7 +222,7 @@ class Fitting:
                 passes=passes,
             )
         null = self.problem.null()
-        approach = self.settings.update == "newton" and math.isfinite(lam_max)
+        approach = self.settings.update == "newton" and sparse
         return FitState(null.active, null.W, null.intercept, max(lam, lam_max) if approach else lam, passes=passes)
 
     def _strong(self, start: FitResult, lam: float) -> Rows | None:
@@ -221,7 +230,8 @@ class Fitting:
 
         The rule may err; a fit scores every column again before it stops (math notes, section 8 (ii)).
         """
-        if self._last is None or not lam < self._last[0]:
+        sparse = self.problem.penalty.threshold and self.problem.penalty.separable
+        if self._last is None or not lam < self._last[0] or not sparse:
             return None
         previous, norms = self._last
         keep = norms >= (2.0 * lam - previous) * self.problem.lam_weight

@@ -114,7 +114,7 @@ class Loop:
         at = score.iterate
         if state.gap <= self.settings.tol:
             return self._recorded(state, at, 0, 0, None, started, entering_passes), "tol"
-        lam = self._next(state)
+        lam = max(self.lam, state.lam * _CONTINUATION) if self.settings.update == "newton" else self.lam
         widened, added = self._widen(at, score, state)
         solved, step = self._solve(widened, lam, state)
         after = pruned(solved)
@@ -129,10 +129,6 @@ class Loop:
         )
         state = self._recorded(state, after, added, dropped, step, started, entering_passes)
         return state, self._reason(state, step, at, widened, after)
-
-    def _next(self, state: FitState) -> float:
-        """Strength of this round."""
-        return max(self.lam, state.lam * _CONTINUATION) if self.settings.update == "newton" else self.lam
 
     def _reason(self, state: FitState, step: Step, before: Iterate, widened: Iterate, after: Iterate) -> str:
         """Why to stop after this round, other than the certified gap; empty to go on."""
@@ -239,10 +235,10 @@ class Loop:
             accelerated = AcceleratedGram(problem)
             return self._gram_steps(accelerated, at, lam, target)
         steps: NewtonSteps | SmoothSteps
-        if self.certified != self.sparse or problem.penalty.degree == 0:
-            steps = SmoothSteps(problem, at.active, state.memory)
-        else:
+        if self.sparse:
             steps = NewtonSteps(problem, at.active, self.n_rows, settings.sample, settings.random_state, state.memory)
+        else:
+            steps = SmoothSteps(problem, state.memory)
         limit = 1 if lam > self.lam else _MAX_NEWTON_STEPS
         step = Step("descent", 0.0, 0.0)
         for _ in range(limit):
@@ -265,15 +261,21 @@ class Loop:
             # near the optimum a sweep gains less than the objective's rounding, but still moves towards it
             idle = 0 if self.problem.objective(at, lam) < self.problem.objective(before, lam) else idle + 1
             moved = not (np.array_equal(before.W, at.W) and np.array_equal(before.intercept, at.intercept))
-            step = Step(self.settings.select, float(moved), self._diagonal_promise(at))
+            step = Step(self.settings.select, float(moved), 0.0 if self.certified else self._diagonal_promise(at, lam))
             if not moved or idle >= _IDLE_SWEEPS or self._restricted_gap(at, lam, step) <= target:
                 break
         return at, step
 
-    def _diagonal_promise(self, at: Iterate) -> float:
-        """What unpenalised one-row steps would gain, summed over the rows: zero only where the gradient is zero."""
+    def _diagonal_promise(self, at: Iterate, lam: float) -> float:
+        """What one-row steps on the loss and a smooth penalty would gain at least, summed over the rows.
+
+        Zero only where the gradient is zero.
+        """
         D = self.problem.loss.kappa * self.problem.statistics.square[at.active]
-        gain = float(np.sum(np.sum(at.G**2, axis=1)[D > 0.0] / (2.0 * D[D > 0.0])))
+        strength = lam * self.problem.lam_weight[at.active]
+        face = self.problem.penalty.face(at.W, strength)
+        G = at.G - face.expand(face.gradient(strength))
+        gain = float(np.sum(np.sum(G**2, axis=1)[D > 0.0] / (2.0 * D[D > 0.0])))
         if self.problem.fit_intercept:
             gain += float(at.bias @ at.bias) / (2.0 * self.problem.loss.kappa * self.weight)
         return gain
