@@ -20,6 +20,7 @@ Product = Callable[[Array, Array], tuple[Array, Array]]
 
 _MAX_PRODUCTS = 30
 _RESIDUAL = 0.05
+_LOOSE = 0.1
 
 
 def conjugate_step(
@@ -29,7 +30,7 @@ def conjugate_step(
     diagonal: Array,
     product: Product,
     limit: int = _MAX_PRODUCTS,
-    accuracy: float = _RESIDUAL,
+    value: float | None = None,
 ) -> tuple[Array, Array, float]:
     """One inexact Newton step on the support.
 
@@ -43,8 +44,9 @@ def conjugate_step(
         Products with the Hessian at the model.
     limit : int
         At most so many products.
-    accuracy : float
-        Stops at this size of the preconditioned residual, relative to the first.
+    value : float, optional
+        The objective. With it the residual asked for falls with the gradient (superlinear convergence), which pays
+        where the support does not change; without it, it is a twentieth of the first.
 
     Returns
     -------
@@ -83,6 +85,8 @@ def conjugate_step(
     p = z.copy()
     rz = _dot(residual, z)
     start = rz
+    # rz has the dimension of the objective
+    accuracy = _RESIDUAL if value is None else min(_LOOSE, np.sqrt(max(rz, 0.0) / max(value, np.finfo(float).tiny)))
     for _ in range(limit):
         if not rz > 0.0:
             break

@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.boosting.forward import Forward
 from dboost.boosting.loop import Loop
+from dboost.boosting.pairs import FORWARD, check_pairs
 from dboost.boosting.problem import Problem, Score
 from dboost.boosting.rowwise import SELECTIONS
 from dboost.boosting.state import FitResult, FitSettings, FitState
@@ -24,6 +26,7 @@ from dboost.errors import ConvergenceWarning, DataError, UsageError
 from dboost.losses import get_loss
 from dboost.penalties import get_penalty
 
+# those that reach the optimum; "forward" does not
 UPDATES = ("newton", "gradboost", "adaboost")
 AUTO_ALPHA = 0.05
 
@@ -52,8 +55,9 @@ def check_settings(settings: FitSettings) -> None:
             raise UsageError(f"penalty 'none' has no strength, but alpha is {alpha!r}", hint="leave alpha at 'auto'")
         if penalty.name != "none" and float(alpha) == 0.0:
             raise UsageError(f"alpha is 0, which switches penalty {penalty.name!r} off", hint="use penalty='none'")
-    if settings.update not in UPDATES:
-        raise UsageError(f"unknown update {settings.update!r}", hint=f"known updates: {', '.join(UPDATES)}")
+    known = (*UPDATES, FORWARD)
+    if settings.update not in known:
+        raise UsageError(f"unknown update {settings.update!r}", hint=f"known updates: {', '.join(known)}")
     if settings.select not in SELECTIONS:
         raise UsageError(f"unknown select {settings.select!r}", hint=f"known selections: {', '.join(SELECTIONS)}")
     if settings.update == "newton" and settings.select != "greedy":
@@ -72,6 +76,7 @@ def check_settings(settings: FitSettings) -> None:
     sample = settings.sample
     if sample != "auto" and not (_is_number(sample) and 0.0 < float(sample) <= 1.0):
         raise UsageError(f"sample must be 'auto' or a share in (0, 1], got {sample!r}")
+    check_pairs(settings, penalty)
 
 
 def _is_number(value: Any) -> bool:
@@ -112,7 +117,7 @@ class Fitting:
             plan.n_outputs,
             settings.fit_intercept,
             run_id,
-            exponential=settings.update == "adaboost",
+            exponential=settings.update in ("adaboost", FORWARD),
         )
         if settings.standardize:
             deviation = self.problem.statistics.deviation
@@ -180,7 +185,11 @@ class Fitting:
             strength = auto if alpha == "auto" else float(alpha)
         lam = strength * problem.statistics.weight
         lam_max = largest * problem.statistics.weight
-        loop = Loop(problem, replace(settings, alpha=strength), lam, null, self.plan.n_rows)
+        loop: Loop | Forward
+        if settings.update == FORWARD:
+            loop = Forward(problem, settings, null)
+        else:
+            loop = Loop(problem, replace(settings, alpha=strength), lam, null, self.plan.n_rows)
         # the first fit is charged with the statistics and the null model, whoever asked for them first
         state = resume if resume is not None else self._start(start, lam, lam_max, problem.passes - self._charged)
         done, reason = loop.run(state, callback_or_go_on(callback))
@@ -261,8 +270,8 @@ def fit(
 
 
 def warn_if_open(result: FitResult, settings: FitSettings) -> None:
-    """Warn with the gap reached when a fit ended without reaching `tol`."""
-    if result.stop_reason in ("tol", "gradient", "callback"):
+    """Warn with the gap reached when a fit ended without reaching `tol`; `forward` has no gap to reach."""
+    if result.stop_reason in ("tol", "gradient", "callback") or settings.update == FORWARD:
         return
     reached = f"at a certified relative gap of {result.gap:.2g}, above tol={settings.tol:g},"
     if math.isnan(result.gap):
@@ -290,6 +299,12 @@ def path(
     alphas : sequence of float, optional
         Strengths; sorted downwards. By default `n_alphas` values, geometric from alpha_max to `eps` alpha_max.
     """
+    if alphas is None and not get_penalty(settings.penalty).threshold:
+        raise UsageError(
+            f"penalty {get_penalty(settings.penalty).name!r} has no strength at which every weight is zero, "
+            "where a path could begin",
+            hint="give alphas= for the strengths",
+        )
     fitting = Fitting(plan, engine, settings)
     largest = fitting.alpha_max()
     chosen = largest * np.geomspace(1.0, eps, n_alphas) if alphas is None else np.asarray(alphas, float)

@@ -20,7 +20,6 @@ Array = NDArray[np.float64]
 _ARMIJO = 1e-4
 _GRID = np.array([0.5, 0.25, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-6])
 _MAX_PRODUCTS = 100
-_ACCURACY = 0.1
 # Sums of the objective carry about this relative error: a step that promises less is judged by its promise, not by it.
 _ROUNDING = 1e-14
 
@@ -59,7 +58,7 @@ class SmoothSteps:
         strength = lam * problem.lam_weight[at.active]
         diagonal = problem.curvature_diagonal(at)
         product = problem.curvature_at(at)
-        W, d, slope = conjugate_step(problem, at, strength, diagonal, product, _MAX_PRODUCTS, _ACCURACY)
+        W, d, slope = conjugate_step(problem, at, strength, diagonal, product, _MAX_PRODUCTS, value)
         if not slope > 0.0:
             return at, Step("conjugate", 0.0, 0.0)
         # a Newton step gains half of what the gradient promises along it
