@@ -170,5 +170,6 @@ class SmoothL1(RowPenalty):
     def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> SmoothFace:
         """All entries."""
         slope = self.slope(W)
-        bend = (2.0 * self.sharpness) / (np.exp(0.5 * self.sharpness * W) + np.exp(-0.5 * self.sharpness * W)) ** 2
+        e = np.exp(-self.sharpness * np.abs(W))
+        bend = 2.0 * self.sharpness * e / (1.0 + e) ** 2
         return SmoothFace(W.copy(), slope, bend)
