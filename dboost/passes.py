@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled import columns, descent, fused
+from dboost.hypotheses.base import Pool
 from dboost.hypotheses.held import Held
 from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
@@ -108,6 +109,41 @@ def score(partition: Partition, memo: Any, candidates: NDArray[np.int64], point:
     if first:
         sums.add["bias"] = total.copy()
         sums.add["loss"] = loss
+    return sums
+
+
+def price(
+    partition: Partition, memo: Any, shard: Any, pool: Pool, point: Point, repair: tuple[Array, ...], parts: str
+) -> Sums:
+    """SCORE pass over one shard of a pool of hypotheses, at the dual point that the loss repairs U to.
+
+    Parameters
+    ----------
+    repair : tuple of float64 arrays, shape (k,)
+        keep, mix, shift and prior (``losses.base.Repair``).
+    parts : {"theta", "signs", "branches"}
+        What the sums are of: Theta; its positive and negative parts; or the branches of the loss, which the
+        exponential bound needs (mu+ and mu-), with the sums of Theta beside them as "G".
+    """
+
+    def build() -> tuple[Array, Array, float]:
+        total = np.zeros(point.intercept.shape[0])
+        U, loss = fused.residuals(*_at(partition, memo, point), total)
+        return U, total, loss
+
+    def repaired() -> Array:
+        theta = memo.get("residual", point.token, build)[0].copy()
+        fused.repair(theta, get_loss(point.loss).target(partition.y), partition.weight, *repair)
+        return theta
+
+    theta = memo.get("theta", point.token, repaired)
+    if parts == "theta":
+        return pool.sums(partition, memo, shard, theta, None)
+    if parts == "signs":
+        return pool.sums(partition, memo, shard, np.maximum(theta, 0.0), np.maximum(-theta, 0.0))
+    U = memo.get("residual", point.token, build)[0]
+    sums = pool.sums(partition, memo, shard, np.maximum(U, 0.0), np.maximum(-U, 0.0))
+    sums.add["G"] = pool.sums(partition, memo, shard, theta, None).add["G"]
     return sums
 
 

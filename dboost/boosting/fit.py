@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.forward import Forward
+from dboost.boosting.induced import InducedProblem
 from dboost.boosting.loop import Loop
 from dboost.boosting.pairs import FORWARD, check_pairs
 from dboost.boosting.problem import Problem, Score
@@ -109,7 +110,15 @@ class Fitting:
         self.settings = settings
         run_id = uuid.uuid4().hex[:12]
         engine.set_plan(plan.items, plan.rows, run_id)
-        self.problem = Problem(
+        self.problem = self._problem(engine, run_id)
+        self._null: Score | None = None
+        self._last: tuple[float, Array] | None = None
+        self._charged = 0
+        self._refuse_absent_classes()
+
+    def _problem(self, engine: Any, run_id: str) -> Problem:
+        plan, settings = self.plan, self.settings
+        arguments = (
             engine,
             settings.loss,
             get_penalty(settings.penalty),
@@ -117,17 +126,13 @@ class Fitting:
             plan.n_outputs,
             settings.fit_intercept,
             run_id,
-            exponential=settings.update in ("adaboost", FORWARD),
+            settings.update in ("adaboost", FORWARD),
+            settings.standardize,
         )
-        if settings.standardize:
-            deviation = self.problem.statistics.deviation
-            # a constant column cannot be brought to unit scale: it never enters
-            power = self.problem.penalty.degree
-            self.problem.lam_weight = np.where(deviation > 0.0, deviation**power, np.inf)
-        self._null: Score | None = None
-        self._last: tuple[float, Array] | None = None
-        self._charged = 0
-        self._refuse_absent_classes()
+        if settings.hypotheses is None:
+            return Problem(*arguments)
+        seed, family = settings.random_state, settings.hypotheses
+        return InducedProblem(*arguments, family=family, n_rows=plan.n_rows, seed=seed)
 
     def _refuse_absent_classes(self) -> None:
         """A class without examples has its optimal intercept at minus infinity: there is no model to find."""
@@ -155,7 +160,10 @@ class Fitting:
         """
         if not self.problem.penalty.threshold:
             return math.nan
-        size = self.problem.penalty.dual_size(self.null().norms, self.problem.lam_weight)
+        null = self.null()
+        size = null.size
+        if size is None:
+            size = self.problem.penalty.dual_size(null.norms, self.problem.lam_weight)
         return size / self.problem.statistics.weight
 
     def fit(
@@ -190,6 +198,8 @@ class Fitting:
             loop = Forward(problem, settings, null)
         else:
             loop = Loop(problem, replace(settings, alpha=strength), lam, null, self.plan.n_rows)
+        if resume is not None and isinstance(problem, InducedProblem):
+            problem.register(resume.keys)
         # the first fit is charged with the statistics and the null model, whoever asked for them first
         state = resume if resume is not None else self._start(start, lam, lam_max, problem.passes - self._charged)
         done, reason = loop.run(state, callback_or_go_on(callback))
@@ -213,26 +223,34 @@ class Fitting:
             history=[dict(r) for r in done.history],
             trace=np.array(loop.trace).reshape(-1, 3),
             state=done,
+            pool=problem.pool if isinstance(problem, InducedProblem) else None,
         )
 
     def _start(self, start: FitResult | None, lam: float, lam_max: float, passes: int) -> FitState:
+        searched = self.problem.searched
         penalty = self.problem.penalty
         sparse = penalty.threshold and penalty.separable
         # zero is where a smooth step never gets to: a penalty that puts all rows there at once starts from it
         if start is not None and (sparse or not lam >= lam_max):
+            active, W = start.active, start.W
+            if isinstance(self.problem, InducedProblem):
+                active = self.problem.register([start.state.keys[i] for i in start.active.tolist()])
+                order = np.argsort(active)
+                active, W = active[order], W[order]
             candidates = self._strong(start, lam)
             return FitState(
-                start.active,
-                start.W,
+                active,
+                W,
                 start.intercept,
                 lam,
                 candidates=candidates,
-                provisional=candidates is not None,
+                provisional=candidates is not None or searched,
                 passes=passes,
             )
         null = self.problem.null()
         approach = self.settings.update == "newton" and sparse
-        return FitState(null.active, null.W, null.intercept, max(lam, lam_max) if approach else lam, passes=passes)
+        first = max(lam, lam_max) if approach else lam
+        return FitState(null.active, null.W, null.intercept, first, provisional=searched, passes=passes)
 
     def _strong(self, start: FitResult, lam: float) -> Rows | None:
         """Columns that the sequential strong rule keeps: ||G_j(lam_old)||_* >= 2 lam - lam_old, and the support.
@@ -240,7 +258,7 @@ class Fitting:
         The rule may err; a fit scores every column again before it stops (math notes, section 8 (ii)).
         """
         sparse = self.problem.penalty.threshold and self.problem.penalty.separable
-        if self._last is None or not lam < self._last[0] or not sparse:
+        if self._last is None or not lam < self._last[0] or not self.problem.screens or not sparse:
             return None
         previous, norms = self._last
         keep = norms >= (2.0 * lam - previous) * self.problem.lam_weight

@@ -98,7 +98,7 @@ class Forward:
     def _best(self, at: Iterate, active: Rows, W: Array) -> tuple[int, Array, float]:
         """The place in `active` (its length: the intercept), the new weights and the gain of the best single step."""
         problem, penalty = self.problem, self.problem.penalty
-        sums = problem.rows_sums(at, active)
+        sums = problem.rows_sums(replace(at, active=active, W=W), active)
         plus, minus, peak = sums.add["mu_plus"], sums.add["mu_minus"], problem.statistics.peak[active]
         if problem.fit_intercept:
             plus, minus = np.vstack([plus, sums.add["bias_plus"]]), np.vstack([minus, sums.add["bias_minus"]])
@@ -130,11 +130,17 @@ class Forward:
             "rows_out": max(-entering, 0),
             "active_rows": int(state.active.shape[0]),
             "entries": int(np.count_nonzero(state.W)),
-            "candidates": self.problem.n,
+            "candidates": self.problem.n_candidates,
             "step": "forward",
             "length": 1.0 if gain > 0.0 else 0.0,
             "passes": state.passes + done,
             "seconds": time.perf_counter() - started,
             "bytes_moved": int(self.problem.engine.bytes_moved),
         }
-        return replace(state, round=state.round + 1, passes=state.passes + done, history=(*state.history, record))
+        return replace(
+            state,
+            round=state.round + 1,
+            passes=state.passes + done,
+            history=(*state.history, record),
+            keys=tuple(self.problem.keys),
+        )

@@ -56,12 +56,24 @@ class Statistics:
     square: Array
     sum: Array
 
-    @property
-    def deviation(self) -> Array:
-        """Weighted standard deviation per column, shape (n,); 0 where it is lost in the rounding of the sums."""
-        mean, square = self.sum / self.weight, self.square / self.weight
-        variance = square - mean * mean
-        return np.sqrt(np.where(variance > _CONSTANT * square, variance, 0.0))
+
+
+def deviation(total: Array, square: Array, weight: float) -> Array:
+    """Weighted standard deviation of columns from sum s x and sum s x**2; 0 where it is lost in their rounding."""
+    mean, square = total / weight, square / weight
+    variance = square - mean * mean
+    return np.sqrt(np.where(variance > _CONSTANT * square, variance, 0.0))
+
+
+def row_weights(statistics: Statistics, standardize: bool, degree: int) -> Array:
+    """Factor of lam for each column: 1, or its standard deviation to the power `degree` of the penalty.
+
+    A constant column then never enters.
+    """
+    if not standardize:
+        return np.ones_like(statistics.square)
+    found = deviation(statistics.sum, statistics.square, statistics.weight)
+    return np.where(found > 0.0, found**degree, np.inf)
 
 
 @dataclass(frozen=True)
@@ -106,6 +118,10 @@ class Score:
         The best columns that left the optimality test, best first.
     best_G : float64 array, shape (len(best), k)
         Their rows of G.
+    size : float or None
+        ``penalty.dual_size`` of the repaired residuals over everything that may enter, where the pass formed it.
+    opened : int
+        Subtrees opened by the search of a class that is too large to be summed whole.
     """
 
     iterate: Iterate
@@ -113,10 +129,12 @@ class Score:
     norms: Array
     best: Rows
     best_G: Array
+    size: float | None = None
+    opened: int = 0
 
 
 class Problem:
-    """Passes over the data at a given model, counted.
+    """Passes over the data at a given model, counted; the rows of W are the stored columns.
 
     Parameters
     ----------
@@ -134,7 +152,14 @@ class Problem:
         Makes the tokens of this fit unique in a process.
     exponential : bool
         Whether scoring uses the exponential bound (mu+, mu-) instead of the quadratic one.
+    standardize : bool
+        Whether a row is penalised by the standard deviation of its column.
     """
+
+    # whether columns can be ruled out for the rest of a fit
+    screens = True
+    # whether what may enter is more than a scoring pass looks at
+    searched = False
 
     def __init__(
         self,
@@ -146,11 +171,15 @@ class Problem:
         fit_intercept: bool,
         run_id: str,
         exponential: bool = False,
+        standardize: bool = False,
     ) -> None:
         self.engine = engine
         self.loss: Loss = get_loss(loss)
         self.penalty = penalty
         self.n = n_features
+        self.n_candidates: float = n_features
+        # registered hypotheses; stored columns have none
+        self.keys: list[Any] = []
         self.k = n_outputs
         self.fit_intercept = fit_intercept
         self.exponential = exponential
@@ -159,7 +188,8 @@ class Problem:
         self._counter = 0
         self._held: Held | None = None
         self.statistics = self._statistics()
-        self.lam_weight = np.ones(n_features)
+        self.standardize = standardize
+        self.lam_weight = row_weights(self.statistics, standardize, penalty.degree)
 
     # ---- names of points -------------------------------------------------------------------------------------------
 
@@ -204,7 +234,7 @@ class Problem:
         none = np.zeros((0, self.k))
         return Iterate(np.zeros(0, np.int64), none, intercept, np.nan, none, np.zeros(self.k))
 
-    def score(self, at: Iterate, candidates: Rows | None, strength: float, take: int) -> Score:
+    def score(self, at: Iterate, candidates: Rows | None, strength: float, take: int, whole: bool = True) -> Score:
         """SCORE pass: every candidate column (None: all) and the sums of the active rows.
 
         Parameters
@@ -217,6 +247,8 @@ class Problem:
             Strength of the penalty, for the scores.
         take : int
             How many of the best violating columns to bring back with their sums.
+        whole : bool
+            Whether a class of hypotheses that is searched is searched now; stored columns always count whole.
         """
         point = self.point(at.active, at.W, at.intercept)
         lam = strength * self.lam_weight
@@ -274,6 +306,12 @@ class Problem:
         return self._pass(
             passes.score, rows, point, self.exponential, True, name="rows"
         )
+
+    def repair(self, at: Iterate) -> Repair:
+        """What makes the residuals at a model feasible for the intercept; nothing where there is none."""
+        if not self.fit_intercept:
+            return Repair.nothing(self.k)
+        return self.loss.repair(self.statistics.mass, self.statistics.total, at.bias)
 
     def losses_along(self, at: Iterate, D: Array, d: Array, steps: Array) -> Array:
         """GRID pass: L at (W + t D, b + t d) for every t in `steps`."""
