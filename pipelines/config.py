@@ -175,7 +175,7 @@ class ModelSettings:
     """The estimator's parameters; a key that is not given keeps the estimator's default."""
 
     loss: str | None = key(string, None, "log, multinomial or multitask (default: by the labels)")
-    penalty: str | None = key(string, None, "l1, l1/l2, l1/linf, l1/l2+l1 or none")
+    penalty: str | None = key(string, None, "l1, l1/l2, l1/linf, l1/l2+l1, l2, l2_squared, smooth_l1 or none")
     alpha: float | str | None = key(real(0.0, word="auto"), None, "strength of the penalty on the mean loss, or auto")
     update: str | None = key(string, None, "newton, gradboost or adaboost")
     select: str | None = key(string, None, "how features are chosen: greedy, cyclic, random or template")

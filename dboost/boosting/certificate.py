@@ -66,14 +66,16 @@ def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float) ->
     stats = problem.statistics
     penalty = problem.penalty
     repair = problem.repair(score.iterate)
-    norms = score.norms
-    if problem.fit_intercept and score.size is None:
+    norms, size = score.norms, score.size
+    if problem.fit_intercept and size is None and not (penalty.threshold and penalty.separable):
+        # these sizes add up over the rows: bounds on the norms would leave a gap linear in the intercept's residual
+        size = problem.repaired_size(score.iterate, score.candidates, repair)
+    if problem.fit_intercept and size is None:
         drift, spill = penalty.dual_norm(np.vstack([repair.drift, repair.spill]))
         chosen = score.candidates
         norms = norms + repair.null_share * null_norms[chosen] + drift * stats.absolute[chosen]
         if spill > 0.0:
             norms = norms + spill * stats.peak[chosen]
-    size = score.size
     if size is None:
         size = penalty.dual_size(norms, problem.lam_weight[score.candidates])
     scale, charge = penalty.dual_point(size, lam)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost import passes
-from dboost.boosting.scoring import summarise_shard
+from dboost.boosting.scoring import column_shards, repaired_shard, score_shard, size_of_shard, summarise_shard
 from dboost.bounds import exponential, quadratic
 from dboost.hypotheses.held import Held
 from dboost.losses import Loss, get_loss
@@ -26,8 +26,6 @@ from dboost.penalties import Penalty
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-# A shard of columns holds about this many bytes of sums; more would not fit next to the data on a worker.
-_SHARD_BYTES = 64_000_000
 # A column whose variance is below this share of its mean square is constant but for the rounding of its sums.
 _CONSTANT = 1e-12
 # Sums this small go to the driver whole: reducing them on a worker costs more in turns through a scheduler.
@@ -254,8 +252,7 @@ class Problem:
         lam = strength * self.lam_weight
         count = self.n if candidates is None else candidates.shape[0]
         row_bytes = 8 * self.k * (2 if self.exponential else 1)
-        step = max(1, _SHARD_BYTES // row_bytes)
-        shards = [(s, min(s + step, count)) for s in range(0, count, step)] or [(0, 0)]
+        shards = column_shards(count, row_bytes)
 
         def finish_args(shard: tuple[int, int]) -> tuple[Any, ...]:
             columns = np.arange(*shard) if candidates is None else candidates[shard[0] : shard[1]]
@@ -263,11 +260,11 @@ class Problem:
             return columns, at.active, lam[columns], scale, self.penalty, self.exponential, take
 
         if count * row_bytes <= _DRIVER_BYTES:
-            total = self._pass(_score_shard, shards[0], candidates, point, self.exponential, name="score")
+            total = self._pass(score_shard, shards[0], candidates, point, self.exponential, name="score")
             summaries = [summarise_shard(total, shards[0], *finish_args(shards[0]))]
         else:
             summaries = self._pass(
-                _score_shard,
+                score_shard,
                 candidates,
                 point,
                 self.exponential,
@@ -312,6 +309,21 @@ class Problem:
         if not self.fit_intercept:
             return Repair.nothing(self.k)
         return self.loss.repair(self.statistics.mass, self.statistics.total, at.bias)
+
+    def repaired_size(self, at: Iterate, candidates: Rows, repair: Repair) -> float:
+        """``penalty.dual_size`` of the candidate columns at the repaired residuals of a model, by a pass of its own."""
+        point = self.point(at.active, at.W, at.intercept)
+        sizes = self._pass(
+            repaired_shard,
+            candidates,
+            point,
+            (repair.keep, repair.mix, repair.shift, repair.prior),
+            name="repaired",
+            shards=column_shards(candidates.shape[0], 8 * self.k),
+            finish=size_of_shard,
+            finish_args=lambda shard: (self.penalty, self.lam_weight[candidates[shard[0] : shard[1]]]),
+        )
+        return self.penalty.join_sizes(sizes)
 
     def losses_along(self, at: Iterate, D: Array, d: Array, steps: Array) -> Array:
         """GRID pass: L at (W + t D, b + t d) for every t in `steps`."""
@@ -383,10 +395,3 @@ class Problem:
     def objective(self, at: Iterate, lam: float) -> float:
         """P(W, b) in the sum form."""
         return at.loss + self.penalty_value(at.active, at.W, lam)
-
-
-def _score_shard(
-    partition: Any, memo: Any, shard: tuple[int, int], candidates: Rows | None, point: Point, mu: bool
-) -> Sums:
-    columns = np.arange(*shard) if candidates is None else candidates[shard[0] : shard[1]]
-    return passes.score(partition, memo, columns, point, mu, shard[0] == 0)

@@ -106,15 +106,6 @@ class SmoothL1(RowPenalty):
         result: FloatArray = inner - lam * self.value(moved)
         return result
 
-    def _with_pseudo_examples(
-        self, W: FloatArray, mu_plus: FloatArray, mu_minus: FloatArray, a: FloatArray, lam: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """mu+ + lam sigma(-b w), mu- + lam sigma(b w), and a no larger than 1 / b."""
-        t = self.slope(W)
-        strength = lam[:, None]
-        a = np.where(lam > 0, np.minimum(a, 1.0 / self.sharpness), a)
-        return mu_plus + strength * (0.5 * (1.0 - t)), mu_minus + strength * (0.5 * (1.0 + t)), a
-
     def solve_exponential(
         self,
         W: FloatArray,
@@ -127,14 +118,20 @@ class SmoothL1(RowPenalty):
         """(a / 2) log(mu+ / mu-) with the pseudo-examples among the sums: the minimiser of the bound of both terms."""
         rows = len(W)
         a, lam = per_row(a, rows), per_row(lam, rows)
-        plus, minus, shorter = self._with_pseudo_examples(W, mu_plus, mu_minus, a, lam)
         free = np.zeros(rows)
-        new, unbounded = exponential.solve_rows(
-            self.solve_tilted, W, plus, minus, shorter, free, per_row(caps, rows)
-        )
+        new, unbounded = exponential.solve_rows(self.solve_tilted, W, mu_plus, mu_minus, a, free, per_row(caps, rows))
+        held = np.flatnonzero(lam > 0)
+        # in logarithms: sigma(b w) leaves the range of float64 long before its logarithm matters
+        log_lam, z = np.log(lam[held])[:, None], self.sharpness * W[held]
+        with np.errstate(divide="ignore"):
+            plus = np.logaddexp(np.log(mu_plus[held]), log_lam - np.logaddexp(0.0, z))
+            minus = np.logaddexp(np.log(mu_minus[held]), log_lam - np.logaddexp(0.0, -z))
+        moved = W[held] + 0.5 * np.minimum(a[held], 1.0 / self.sharpness)[:, None] * (plus - minus)
         # no data: the penalty alone decides
-        silent = (lam > 0)[:, None] & (~np.isfinite(a)[:, None] | ((mu_plus == 0) & (mu_minus == 0)))
-        return np.where(silent, 0.0, new), unbounded
+        silent = ~np.isfinite(a[held])[:, None] | ((mu_plus[held] == 0) & (mu_minus[held] == 0))
+        new[held] = np.where(silent, 0.0, moved)
+        unbounded[held] = False
+        return new, unbounded
 
     def score_exponential(
         self, mu_plus: FloatArray, mu_minus: FloatArray, a: npt.ArrayLike, lam: npt.ArrayLike
@@ -142,14 +139,14 @@ class SmoothL1(RowPenalty):
         """a (sqrt(mu+) - sqrt(mu-))^2 summed over the row, the pseudo-examples among the sums."""
         rows = len(mu_plus)
         a, lam = per_row(a, rows), per_row(lam, rows)
-        zero = np.zeros_like(mu_plus)
-        plus, minus, shorter = self._with_pseudo_examples(zero, mu_plus, mu_minus, a, lam)
-        chosen = np.flatnonzero(self.leaves_zero(mu_plus - mu_minus, lam))
+        G = mu_plus - mu_minus
+        chosen = np.flatnonzero(self.leaves_zero(G, lam))
         score = np.zeros(rows)
-        G = (mu_plus - mu_minus)[chosen]
-        roots = np.sqrt(plus[chosen]) + np.sqrt(minus[chosen])
+        pseudo = 0.5 * lam[chosen, None]
+        roots = np.sqrt(mu_plus[chosen] + pseudo) + np.sqrt(mu_minus[chosen] + pseudo)
+        short = np.where(lam > 0, np.minimum(a, 1.0 / self.sharpness), a)[chosen]
         # the difference of the roots from G: the pseudo-examples cancel exactly
-        score[chosen] = shorter[chosen] * ((G / np.where(roots > 0, roots, 1.0)) ** 2).sum(axis=1)
+        score[chosen] = short * ((G[chosen] / np.where(roots > 0, roots, 1.0)) ** 2).sum(axis=1)
         return score
 
     def solve_tilted(self, A: FloatArray, B: FloatArray, lam: FloatArray) -> FloatArray:

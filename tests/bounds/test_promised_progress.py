@@ -8,7 +8,6 @@ import pytest
 from dboost.bounds import exponential, quadratic
 from dboost.penalties import PENALTIES, get_penalty
 
-
 SEPARABLE = [name for name in PENALTIES if get_penalty(name).separable]
 
 

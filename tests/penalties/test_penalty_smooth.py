@@ -74,8 +74,10 @@ def test_scores_of_the_ridge_are_the_best_that_any_step_does(cases, rng):
     D = 10.0 ** rng.uniform(-1, 1, size=60)
     G = mu_plus - mu_minus
     for j in range(60):
+
         def bound(w, j=j):
-            return float(exponential.change(np.array([[w]]), mu_plus[[j]], mu_minus[[j]], a[[j]])[0] + lam[j] * w * w / 2)
+            change = exponential.change(np.array([[w]]), mu_plus[[j]], mu_minus[[j]], a[[j]])[0]
+            return float(change + lam[j] * w * w / 2)
 
         found = minimize_scalar(bound, bracket=(-1e-3 * a[j], 1e-3 * a[j]), tol=1e-12)
         score = rule.score_exponential(mu_plus[[j]], mu_minus[[j]], a[j], lam[j])[0]
