@@ -21,6 +21,7 @@ Product = Callable[[Array, Array], tuple[Array, Array]]
 _MAX_PRODUCTS = 30
 _RESIDUAL = 0.05
 _LOOSE = 0.1
+_CENTRED = 0.01
 
 
 def conjugate_step(
@@ -79,9 +80,25 @@ def conjugate_step(
     scale[:size] += face.diagonal(strength)
     scale = np.maximum(scale, 1e-10 * max(float(scale.max(initial=0.0)), 1e-300))
 
+    mean = np.zeros(0)
+    if value is not None and problem.fit_intercept:
+        # a step of a row moves all margins by its mean times the step: with the intercept taking that up, rows of
+        # columns far from zero no longer pull on one another (the solve of centred columns, on those as they are)
+        mean = problem.statistics.sum[at.active] / problem.statistics.weight
+        centred = diagonal[:a] - (mean**2)[:, None] * diagonal[a]
+        scale[:size] += face.restrict(np.maximum(centred, _CENTRED * diagonal[:a]) - diagonal[:a])
+
+    def preconditioned(r: Array) -> Array:
+        if not mean.size:
+            return r / scale
+        bias = r[size:] / scale[size:]
+        rows = (r[:size] - face.restrict(mean[:, None] * r[size:])) / scale[:size]
+        bias = bias - np.sum(mean[:, None] * rows_of(rows), axis=0)
+        return np.concatenate([rows, bias])
+
     x = np.zeros_like(gradient)
     residual = -gradient
-    z = residual / scale
+    z = preconditioned(residual)
     p = z.copy()
     rz = _dot(residual, z)
     start = rz
@@ -99,7 +116,7 @@ def conjugate_step(
         step = rz / curvature
         x += step * p
         residual -= step * q
-        z = residual / scale
+        z = preconditioned(residual)
         new = _dot(residual, z)
         if new <= accuracy * accuracy * start:
             break

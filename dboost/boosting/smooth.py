@@ -1,8 +1,8 @@
 """Newton steps where the penalty is smooth: conjugate gradients with the curvature of all examples, and a line search.
 
 No row vanishes on its own under ``l2_squared``, ``smooth_l1``, ``l2`` and without a penalty, so all rows move together
-and there is no support to wait for. ``l2`` alone has a kink, at W = 0, which the quadratic bound over all rows leaves
-(math notes, section 3).
+and there is no support to wait for. ``l2`` alone has a kink, at W = 0, which a step on the diagonal bound over all
+rows leaves (math notes, section 3).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dboost.boosting.conjugate import conjugate_step
 from dboost.boosting.newton import Memory, Step
 from dboost.boosting.problem import Iterate, Problem
-from dboost.bounds import quadratic
+from dboost.boosting.rowwise import RowwiseSteps
 
 Array = NDArray[np.float64]
 
@@ -78,14 +78,8 @@ class SmoothSteps:
         return at, Step("conjugate", 0.0, promised)
 
     def _bound(self, at: Iterate, lam: float, value: float) -> tuple[Iterate, Step]:
-        """Minimise the quadratic bound over all rows plus the penalty: it leaves zero whenever zero is not optimal."""
-        problem = self.problem
-        G, W, strength = problem.with_intercept(at, lam)
-        D = quadratic.many_rows(problem.template_sums(at.active)[1], problem.loss.kappa)
-        new = problem.penalty.solve_quadratic(W, G, D, strength)
-        rows, intercept = problem.split_intercept(new)
-        gain = -float(np.sum(quadratic.change(new - W, G, D))) - problem.penalty.total(rows, strength[: len(rows)])
-        moved = problem.evaluate(at.active, rows, intercept)
-        if problem.objective(moved, lam) < value:
-            return moved, Step("bound", 1.0, gain)
-        return at, Step("bound", 0.0, gain)
+        """Minimise the diagonal bound over all rows plus the penalty: it leaves zero whenever zero is not optimal."""
+        template = RowwiseSteps(self.problem, at.active, "template", np.random.default_rng(0))
+        moved = template.sweep(at, lam)
+        gain = value - self.problem.objective(moved, lam)
+        return (moved, Step("bound", 1.0, gain)) if gain > 0.0 else (at, Step("bound", 0.0, 0.0))

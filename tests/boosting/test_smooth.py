@@ -164,7 +164,7 @@ def W_of(active, W):
 
 
 def test_smooth_l1_closes_the_gap_of_its_dual(loss):
-    """It stops by its gradient; its conjugate, sum (1 + t) log(1 + t) + (1 - t) log(1 - t), t = G / lam, proves more."""
+    """It stops by its gradient; its conjugate, sum (1 + t) log(1 + t) + (1 - t) log(1 - t), t = G / lam, proves it."""
     data, (best, _, _) = solved(loss, "smooth_l1", False)
     result = plain.fitting(data, penalty="smooth_l1", tol=1e-12, fit_intercept=False).fit(ALPHA["smooth_l1"])
     lam, W = ALPHA["smooth_l1"] * data.s.sum(), plain.dense(result, 25)
