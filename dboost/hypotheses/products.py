@@ -30,6 +30,7 @@ from dboost.partition import Partition, Sums
 
 # Up to this many monomials are summed one by one in every round; a larger class is searched.
 _ENUMERATED = 10_000_000
+_DECAY = 0.9
 
 # (parent, first): the parent's products with the letters from `first` on.
 Shard = tuple[tuple[Key, int], ...]
@@ -39,8 +40,8 @@ Shard = tuple[tuple[Key, int], ...]
 class Products(Joinable):
     """All monomials of raw features, of bounded or of any degree.
 
-    Features are scaled first, so that |x| <= 1; constant features take no part, and a feature with the two values 0
-    and 1 after scaling is not multiplied by itself. Weights belong to the scaled monomials.
+    Features are scaled first, so that |x| <= 1; constant features take no part, and a feature with two values, one of
+    them 0 after scaling, is not multiplied by itself. Weights belong to the scaled monomials.
 
     Parameters
     ----------
@@ -52,6 +53,10 @@ class Products(Joinable):
     scale : {"max", "range"}, default "max"
         ``"max"`` divides by max |x| and keeps zeros. ``"range"`` maps [min, max] to [0, 1]: the tighter bound, for data
         without many zeros, because a feature whose minimum is not 0 then has a value in every row.
+    decay : float in (0, 1], optional
+        Scaled features are at most this large, so each further factor makes a monomial that much smaller and lets it
+        enter that much later. 1 by default, and 0.9 where `max_degree` is None: without it a feature that is 1 in some
+        rows has powers that never become small, and no bound ends the search.
     max_opened : int, default 200,000
         At most so many subtrees are opened in one search. A search that would need more bounds the rest by what it
         knows, and the certified gap says so.
@@ -67,6 +72,7 @@ class Products(Joinable):
     max_degree: int | None = None
     min_degree: int = 1
     scale: str = "max"
+    decay: float | None = None
     max_opened: int = 200_000
 
     def __post_init__(self) -> None:
@@ -79,6 +85,9 @@ class Products(Joinable):
                 raise UsageError(f"Products: {name}={value!r}", hint=f"expected an integer >= {least}")
         if self.scale not in ("max", "range"):
             raise UsageError(f"Products: scale={self.scale!r}", hint='expected "max" or "range"')
+        decay = self.decay
+        if decay is not None and (isinstance(decay, bool) or not isinstance(decay, int | float) or not 0 < decay <= 1):
+            raise UsageError(f"Products: decay={decay!r}", hint="expected a number in (0, 1], or None")
 
     def to_json(self) -> dict[str, Any]:
         """Name and parameters."""
@@ -103,10 +112,14 @@ class Products(Joinable):
             width = high - low
             two_valued = one & ((low == 0.0) | (high == 0.0))
             nonnegative = True
+        decay = self.decay
+        if decay is None:
+            decay = _DECAY if self.max_degree is None else 1.0
         return ProductsPool(
             letters=letters,
             low=low,
-            width=width,
+            width=width / decay,
+            decay=decay,
             two_valued=two_valued,
             nonnegative=nonnegative,
             min_degree=self.min_degree,
@@ -134,8 +147,10 @@ class ProductsPool:
         Raw columns that take part, ascending.
     low, width : float64 arrays, shape (l,)
         Their scale.
+    decay : float
+        Largest scaled |x|.
     two_valued : bool array, shape (l,)
-        Letters with the values 0 and 1: their powers are themselves.
+        Letters with two values, one of them 0: their powers are themselves but for a factor of at most 1.
     nonnegative : bool
         Whether every scaled value is >= 0.
     min_degree : int
@@ -146,6 +161,7 @@ class ProductsPool:
     letters: NDArray[np.int64]
     low: Array
     width: Array
+    decay: float
     two_valued: NDArray[np.bool_]
     nonnegative: bool
     min_degree: int
@@ -303,5 +319,5 @@ class ProductsPool:
 
     def reach(self, plus: Array, minus: Array) -> Array:
         """Bound on |h'Theta| of all descendants h from mu+ and mu- of their ancestor, for Theta's own parts (c, k)."""
-        return np.maximum(plus, minus) if self.nonnegative else plus + minus
+        return self.decay * (np.maximum(plus, minus) if self.nonnegative else plus + minus)
 
