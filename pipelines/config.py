@@ -178,7 +178,7 @@ class ModelSettings:
     penalty: str | None = key(string, None, "l1, l1/l2, l1/linf, l1/l2+l1, l2, l2_squared, smooth_l1 or none")
     alpha: float | str | None = key(real(0.0, word="auto"), None, "strength of the penalty on the mean loss, or auto")
     update: str | None = key(string, None, "newton, gradboost, adaboost or forward")
-    select: str | None = key(string, None, "the order of features: greedy, cyclic, random, template or template_uniform")
+    select: str | None = key(string, None, "order of features: greedy, cyclic, random, template or template_uniform")
     rows_per_round: int | None = key(whole(1), None, "features that may join in one round")
     tol: float | None = key(real(0.0, open_end=True), None, "certified relative duality gap to reach")
     max_rounds: int | None = key(whole(1), None, "limit of rounds")

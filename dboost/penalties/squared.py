@@ -95,6 +95,7 @@ class L2Squared(RowPenalty):
         a: npt.ArrayLike,
         lam: npt.ArrayLike,
         caps: npt.ArrayLike = exponential.CAP,
+        shift: float = 0.0,
     ) -> tuple[FloatArray, BoolArray]:
         """One root per entry (math notes, section 4.5); with w = a gamma the penalty is a^2 omega(gamma)."""
         rows = len(W)
@@ -104,7 +105,7 @@ class L2Squared(RowPenalty):
         def solve(A: FloatArray, B: FloatArray, strength: FloatArray) -> FloatArray:
             return self.solve_tilted(A, B, strength * scale)
 
-        return exponential.solve_rows(solve, W, mu_plus, mu_minus, a, lam, per_row(caps, rows))
+        return exponential.solve_rows(solve, W, mu_plus, mu_minus, a, lam, per_row(caps, rows), shift)
 
     def score_exponential(
         self, mu_plus: FloatArray, mu_minus: FloatArray, a: npt.ArrayLike, lam: npt.ArrayLike
