@@ -65,8 +65,9 @@ class Forward:
                 reason = "max_rounds"
             if reason:
                 at = self.problem.evaluate(state.active, state.W, state.intercept)
-                self._mark(at.loss)
-                return replace(state, objective=at.loss), reason
+                value = self.problem.objective(at, 0.0)
+                self._mark(value)
+                return replace(state, objective=value), reason
 
     def advance(self, state: FitState) -> tuple[FitState, str]:
         """One round: state in, state out, and the reason to stop if there is one."""
@@ -82,7 +83,8 @@ class Forward:
         W = np.zeros((active.shape[0], problem.k))
         W[np.searchsorted(active, held.active)] = held.W
         best, moved, gain = self._best(held, active, W)
-        self._mark(held.loss)
+        value = problem.objective(held, 0.0)
+        self._mark(value)
         stop = gain <= 0.1 * self.settings.tol * abs(held.loss)
         if not stop:
             if best < active.shape[0]:
@@ -91,7 +93,7 @@ class Forward:
                 state = replace(state, intercept=moved)
         keep = np.any(W != 0.0, axis=1)
         entering = int(np.count_nonzero(keep)) - int(held.active.shape[0])
-        state = replace(state, active=active[keep], W=W[keep], objective=held.loss)
+        state = replace(state, active=active[keep], W=W[keep], objective=value)
         reason = ("max_active_rows" if full else "gradient") if stop else ""
         return self._recorded(state, entering, 0.0 if stop else gain, started, passes), reason
 
