@@ -8,9 +8,10 @@ import pytest
 from dboost.boosting.fit import UPDATES
 from tests.boosting import plain
 
+RUNS = [(update, 30) for update in UPDATES] + [("newton", 1)]
 
-@pytest.mark.parametrize("update", UPDATES)
-@pytest.mark.parametrize("rows", [1, 30])
+
+@pytest.mark.parametrize("update,rows", RUNS)
 def test_thirty_rows_a_round(loss, update, rows):
     """30 rows a round as in Duchi & Singer 2009, section 6, and one; among more columns than that."""
     data = plain.make(loss, m=80, n=70, seed=60, weights=True)

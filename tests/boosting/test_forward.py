@@ -13,6 +13,7 @@ from dboost.engine.local import LocalEngine
 from dboost.errors import UsageError
 from dboost.losses import get_loss
 from tests.boosting import plain
+from tests.boosting.test_induced import explicit, induced, rows_of
 from tests.boosting.test_resume import bits
 
 
@@ -115,3 +116,25 @@ def test_a_callback_ends_it(loss):
 def test_what_it_has_no_use_for_is_refused(wrong, words):
     with pytest.raises(UsageError, match=words):
         plain.fitting(plain.make("log"), update="forward", **wrong)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"penalty": "none", "update": "forward", "tol": 0.0, "max_rounds": 15},
+        {"penalty": "smooth_l1", "rows_per_round": 1, "tol": 1e-6, "max_rounds": 6},
+        {"penalty": "l2", "tol": 1e-8},
+        {"penalty": "l2_squared", "tol": 1e-8},
+    ],
+    ids=lambda settings: settings["penalty"],
+)
+def test_over_induced_products_as_over_their_matrix(loss, settings):
+    """The two baselines of Duchi & Singer 2009, section 6, and the dense penalties, while candidates are made."""
+    data = plain.make(loss, m=80, n=5, weights=True, seed=51)
+    matrix, keys = explicit(data)
+    alpha = "auto" if settings["penalty"] == "none" else 0.02
+    result = induced(data, **settings).fit(alpha)
+    expected = plain.fitting(matrix, **settings).fit(alpha)
+    assert (result.stop_reason, result.n_iter) == (expected.stop_reason, expected.n_iter)
+    assert result.objective == pytest.approx(expected.objective, rel=1e-8)
+    np.testing.assert_allclose(rows_of(result, keys), plain.dense(expected, len(keys)), atol=1e-3)
