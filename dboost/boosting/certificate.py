@@ -89,9 +89,9 @@ def screened(problem: Problem, score: Score, bound: Bound, gap: float, lam_row: 
     All of them under a penalty whose rows do not vanish one by one.
 
     Every dual optimum lies within sqrt(2 kappa gap) of the dual point, in the metric in which column j has length
-    sqrt(sum_i s_i x_ij**2).
+    sqrt(sum_i s_i x_ij**2). A loss of unbounded curvature has no such radius, and nothing is screened.
     """
-    if not (problem.penalty.threshold and problem.penalty.separable):
+    if not (problem.penalty.threshold and problem.penalty.separable and np.isfinite(problem.loss.kappa)):
         return np.ones(score.candidates.shape[0], np.bool_)
     radius = np.sqrt(2.0 * problem.loss.kappa * max(gap, 0.0)) * problem.penalty.dual_radius(problem.k)
     reach = bound.norms + radius * np.sqrt(problem.statistics.square[score.candidates])

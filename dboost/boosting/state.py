@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dboost.boosting.newton import Memory
 from dboost.hypotheses.base import Family, Key
+from dboost.losses import Loss
 
 Array = NDArray[np.float64]
 
@@ -83,7 +84,7 @@ class FitSettings:
         What the rows of W belong to; None is the stored columns.
     """
 
-    loss: str
+    loss: str | Loss
     penalty: Any = "l1/linf"
     alpha: float | str = "auto"
     update: str = "newton"

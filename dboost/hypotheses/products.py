@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import Any
@@ -23,9 +23,11 @@ from numpy.typing import NDArray
 
 from dboost.compiled import columns, products
 from dboost.errors import UsageError
+from dboost.hypotheses import family_from_fields
 from dboost.hypotheses.base import Array, Block, Context, Key, taken
-from dboost.hypotheses.monomials import MonomialSet, flattened, words
+from dboost.hypotheses.monomials import MonomialSet, flattened, restore, words
 from dboost.hypotheses.union import Joinable
+from dboost.modelfile import Document
 from dboost.partition import Partition, Sums
 
 # Up to this many monomials are summed one by one in every round; a larger class is searched.
@@ -92,6 +94,17 @@ class Products(Joinable):
     def to_json(self) -> dict[str, Any]:
         """Name and parameters."""
         return {"family": "products"} | {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @classmethod
+    def from_json(cls, spec: dict[str, Any]) -> Products:
+        """Undo `to_json`."""
+        found: Products = family_from_fields(cls, spec)
+        return found
+
+    @staticmethod
+    def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> MonomialSet:
+        """The monomials of a saved model."""
+        return restore(spec, arrays, n_features)
 
     def prepare(self, context: Context) -> ProductsPool:
         """Find the scale of every feature; two passes."""

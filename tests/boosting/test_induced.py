@@ -153,7 +153,7 @@ def test_a_searched_finite_class_equals_the_summed_one(loss, monkeypatch):
 
 def test_a_search_out_of_budget_ends_the_fit_and_says_so():
     data = plain.make("log", m=70, n=3, density=1.0, seed=48)
-    fitting = induced(data, penalty="l1", tol=1e-6, hypotheses=Products(scale="range", decay=1.0, max_opened=2))
+    fitting = induced(data, penalty="l1", tol=1e-6, hypotheses=Products(scale="range", decay=0.9, max_opened=2))
     alpha = 0.1 * fitting.alpha_max()
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
