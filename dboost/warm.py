@@ -34,6 +34,9 @@ def warm() -> float:
         FitSettings("", "l1/l2", sample=0.5),
         FitSettings("", "l1/linf", curvature="gram"),
         FitSettings("", "l1", update="adaboost", select="template"),
+        FitSettings("", "l2", update="adaboost", select="template"),
+        FitSettings("", "l2_squared", update="adaboost", select="template"),
+        FitSettings("", "smooth_l1", curvature="gram"),
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
