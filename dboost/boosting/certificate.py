@@ -85,8 +85,10 @@ def screened(problem: Problem, score: Score, bound: Bound, gap: float, lam_row: 
     """Which candidates may still be nonzero at the optimum (gap-safe rule, math notes, section 8 (ii)).
 
     Every dual optimum lies within sqrt(2 kappa gap) of the dual point, in the metric in which column j has length
-    sqrt(sum_i s_i x_ij**2).
+    sqrt(sum_i s_i x_ij**2). A loss of unbounded curvature has no such radius, and nothing is screened.
     """
+    if not np.isfinite(problem.loss.kappa):
+        return np.ones(bound.norms.shape[0], dtype=bool)
     radius = np.sqrt(2.0 * problem.loss.kappa * max(gap, 0.0)) * problem.penalty.dual_radius(problem.k)
     reach = bound.norms + radius * np.sqrt(problem.statistics.square[score.candidates])
     # a margin for rounding, so that a row on the boundary is kept

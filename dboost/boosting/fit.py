@@ -41,7 +41,7 @@ def check_settings(settings: FitSettings) -> None:
     UsageError
         Names the parameter, what was found and what is expected.
     """
-    get_loss(settings.loss)
+    loss = get_loss(settings.loss)
     penalty = get_penalty(settings.penalty)
     alpha = settings.alpha
     if alpha != "auto":
@@ -61,6 +61,21 @@ def check_settings(settings: FitSettings) -> None:
         raise UsageError(
             f"select={settings.select!r} chooses rows for the one-row updates; update 'newton' takes the best by score",
             hint="use update='gradboost' or 'adaboost', or leave select at 'greedy'",
+        )
+    if settings.update == "adaboost" and loss.template_constant == 0.0:
+        raise UsageError(
+            f"update='adaboost' needs an exponential bound, which loss {loss.name!r} does not have",
+            hint="use update='newton' or 'gradboost'",
+        )
+    if settings.update == "gradboost" and not math.isfinite(loss.kappa):
+        raise UsageError(
+            f"update='gradboost' needs a bounded curvature, which loss {loss.name!r} does not have",
+            hint="use update='newton' or 'adaboost'",
+        )
+    if settings.curvature == "gram" and not math.isfinite(loss.kappa):
+        raise UsageError(
+            f"curvature='gram' needs a bounded curvature, which loss {loss.name!r} does not have",
+            hint="leave curvature at 'newton'",
         )
     if settings.curvature not in ("newton", "gram"):
         raise UsageError(f"curvature must be 'newton' or 'gram', got {settings.curvature!r}")
@@ -128,6 +143,11 @@ class Fitting:
             return Problem(*arguments)
         seed, family = settings.random_state, settings.hypotheses
         return InducedProblem(*arguments, family=family, n_rows=plan.n_rows, seed=seed)
+
+    @property
+    def pool(self) -> Any:
+        """The candidates of induced hypotheses; None where the rows of W are stored columns."""
+        return self.problem.pool if isinstance(self.problem, InducedProblem) else None
 
     def _refuse_absent_classes(self) -> None:
         """A class without examples has its optimal intercept at minus infinity: there is no model to find."""
@@ -209,7 +229,7 @@ class Fitting:
             history=[dict(r) for r in done.history],
             trace=np.array(loop.trace).reshape(-1, 3),
             state=done,
-            pool=problem.pool if isinstance(problem, InducedProblem) else None,
+            pool=self.pool,
         )
 
     def _start(self, start: FitResult | None, lam: float, lam_max: float, passes: int) -> FitState:

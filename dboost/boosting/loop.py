@@ -13,6 +13,7 @@ each: fewer rows enter too early and fewer steps are rejected.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -38,6 +39,8 @@ _INDUCED_ROWS = 30
 _INNER_SHARE = 0.1
 _MAX_NEWTON_STEPS = 12
 _MAX_SWEEPS = 100_000
+_RETURN_SWEEPS = 20
+_RETURN_STEPS = np.array([0.5, 0.75, 0.9, 0.97, 0.99, 1.0])
 _IDLE_SWEEPS = 50
 _STALLED_ROUNDS = 6
 _STALLED_GAIN = 1e-13
@@ -91,7 +94,7 @@ class Loop:
                 reason = reason or "callback"
             elif not reason and state.round >= self.settings.max_rounds:
                 reason = "max_rounds"
-            if reason == "tol":
+            if reason in ("tol", "max_opened"):
                 return state, reason
             if reason:
                 # the certificate so far is that of the model the round began with
@@ -115,6 +118,9 @@ class Loop:
         at = score.iterate
         if state.gap <= self.settings.tol:
             return self._recorded(state, at, 0, 0, None, started, entering_passes, score.opened), "tol"
+        if judged and not score.complete and not len(score.best):
+            # the model is optimal among all that was seen, and the rest of the class is out of reach
+            return self._recorded(state, at, 0, 0, None, started, entering_passes, score.opened), "max_opened"
         lam = max(self.lam, state.lam * _CONTINUATION) if self.settings.update == "newton" else self.lam
         widened, added = self._widen(at, score, state)
         solved, step = self._solve(widened, lam, state)
@@ -137,7 +143,7 @@ class Loop:
         """Why to stop after this round, other than the certified gap; empty to go on."""
         if state.lam > self.lam:
             return ""
-        value = self.problem.objective(after, self.lam)
+        value = max(self.problem.objective(after, self.lam), self.problem.resolution)
         if not self.certified and step.promised <= 0.1 * self.settings.tol * value:
             return "gradient"
         if self._full(widened) and self._restricted_gap(after, self.lam, step) <= self.settings.tol * value:
@@ -149,7 +155,8 @@ class Loop:
         recent = [r for r in state.history[-_STALLED_ROUNDS:] if r["alpha"] <= self.lam / self.weight]
         if len(recent) == _STALLED_ROUNDS:
             gaps = [r["gap"] for r in recent]
-            still = recent[0]["objective"] - recent[-1]["objective"] <= _STALLED_GAIN * abs(recent[-1]["objective"])
+            least = max(abs(recent[-1]["objective"]), self.problem.resolution / self.weight)
+            still = recent[0]["objective"] - recent[-1]["objective"] <= _STALLED_GAIN * least
             if still and not min(gaps) < 0.9 * gaps[0]:
                 return "precision"
         return ""
@@ -165,10 +172,13 @@ class Loop:
         """Gap at the final strength, the better of all lower bounds so far, and the candidates that remain."""
         problem = self.problem
         at = score.iterate
-        if problem.screens:
-            self.norms[score.candidates] = score.norms
         value = problem.objective(at, self.lam)
         self._mark(at)
+        if at.shift > 0.0:
+            # so far from any optimum that its sums cannot be held in units of one: nothing to certify
+            return replace(state, objective=value)
+        if problem.screens:
+            self.norms[score.candidates] = score.norms
         if not self.certified:
             return replace(state, objective=value, gap=np.inf)
         if state.lam * _CONTINUATION > self.lam:
@@ -176,7 +186,7 @@ class Loop:
         lam_row = self.lam * problem.lam_weight[score.candidates]
         bound = dual_bound(problem, score, self.null.norms, self.lam)
         lower = max(state.lower_bound, bound.value)
-        gap = max(0.0, value - lower) / max(abs(value), np.finfo(float).tiny)
+        gap = max(0.0, value - lower) / max(abs(value), problem.resolution)
         if not problem.screens:
             return replace(state, objective=value, gap=gap, lower_bound=lower)
         candidates = score.candidates
@@ -228,7 +238,9 @@ class Loop:
     def _solve(self, at: Iterate, lam: float, state: FitState) -> tuple[Iterate, Step]:
         settings, problem = self.settings, self.problem
         self._memory = state.memory
-        value = problem.objective(at, lam)
+        if at.shift > 0.0:
+            at = self._return(at, lam)
+        value = max(problem.objective(at, lam), problem.resolution)
         gap = state.gap if np.isfinite(state.gap) else float(self.certified)
         if self._full(at):
             # no row may enter any more: the restricted problem is all there is to solve
@@ -250,6 +262,25 @@ class Loop:
         self._memory = steps.memory
         return at, step
 
+    def _return(self, at: Iterate, lam: float) -> Iterate:
+        """A model whose loss is a number, from one whose loss is too large for one; the objective falls.
+
+        Steps on the exponential bound, solved in logarithms. If they do not suffice, the best of some points on the way
+        to the null model, the last of them: the objective is convex and the null model's is a number.
+        """
+        rng = np.random.default_rng(self.settings.random_state)
+        steps = RowwiseSteps(self.problem, at.active, "template", rng)
+        for _ in range(_RETURN_SWEEPS):
+            at = steps.sweep(at, lam)
+            if at.shift == 0.0:
+                return at
+        problem = self.problem
+        D, d = -at.W, problem.null().intercept - at.intercept
+        values = problem.losses_along(at, D, d, _RETURN_STEPS)
+        values += [problem.penalty_value(at.active, at.W + t * D, lam) for t in _RETURN_STEPS]
+        t = float(_RETURN_STEPS[int(np.argmin(values))])
+        return problem.evaluate(at.active, at.W + t * D, at.intercept + t * d)
+
     def _sweeps(self, at: Iterate, lam: float, target: float, round_: int) -> tuple[Iterate, Step]:
         rng = np.random.Generator(np.random.Philox(key=[self.settings.random_state, round_]))
         steps = RowwiseSteps(self.problem, at.active, self.settings.select, rng)
@@ -269,10 +300,15 @@ class Loop:
 
     def _diagonal_promise(self, at: Iterate) -> float:
         """What unpenalised one-row steps would gain, summed over the rows: zero only where the gradient is zero."""
-        D = self.problem.loss.kappa * self.problem.statistics.square[at.active]
+        stats, kappa = self.problem.statistics, self.problem.loss.kappa
+        if math.isfinite(kappa):
+            D, bias = kappa * stats.square[at.active], kappa * self.weight
+        else:
+            # a (sqrt(mu+) - sqrt(mu-))^2 >= G^2 / (2 peak^2 L), the exponential bound's gain for a loss that is sum |U|
+            D, bias = stats.peak[at.active] ** 2 * at.loss, at.loss
         gain = float(np.sum(np.sum(at.G**2, axis=1)[D > 0.0] / (2.0 * D[D > 0.0])))
-        if self.problem.fit_intercept:
-            gain += float(at.bias @ at.bias) / (2.0 * self.problem.loss.kappa * self.weight)
+        if self.problem.fit_intercept and bias > 0.0:
+            gain += float(at.bias @ at.bias) / (2.0 * bias)
         return gain
 
     def _gram_steps(self, steps: AcceleratedGram, at: Iterate, lam: float, target: float) -> tuple[Iterate, Step]:
