@@ -38,6 +38,7 @@ _HOMES = {
     "MultiTaskBoostedClassifier": "dboost.estimators.multitask",
     "Kernels": "dboost.hypotheses.kernels",
     "ParquetData": "dboost.data.parquet",
+    "Kernels": "dboost.hypotheses.kernels",
     "Products": "dboost.hypotheses.products",
     "load_model": "dboost.estimators.load",
     "regularization_path": "dboost.estimators.path",
