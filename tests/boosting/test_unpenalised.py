@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from dboost.boosting.fit import UPDATES
+from dboost.losses import get_loss
 from tests.boosting import plain
 
 
@@ -26,6 +27,9 @@ def lbfgs(data, intercept):
 @pytest.mark.parametrize("update", UPDATES)
 @pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
 def test_the_smooth_optimum(loss, update, intercept):
+    if not plain.defined(loss, update):
+        plain.refused(plain.make(loss, m=10, n=2), update=update)
+        return
     data = plain.make(loss, m=150, n=5, seed=40, noise=3.0, weights=True)
     select = {"newton": "greedy", "gradboost": "cyclic", "adaboost": "template"}[update]
     fitting = plain.fitting(data, penalty="none", tol=1e-9, update=update, select=select, fit_intercept=intercept)
@@ -42,9 +46,9 @@ def test_the_smooth_optimum(loss, update, intercept):
 
 
 def test_separable_data_end_with_a_warning_or_a_small_gradient(loss):
-    """No minimum exists; the fit must end by itself, with finite numbers."""
+    """No minimum exists, or one of many; the fit must end by itself, with finite numbers."""
     data = plain.make(loss, m=40, n=30, seed=41, density=1.0)
     result = plain.fitting(data, penalty="none", tol=1e-6, max_rounds=30).fit("auto")
     assert result.stop_reason in ("gradient", "max_rounds", "precision")
     assert np.isfinite(result.W).all() and np.isfinite(result.intercept).all()
-    assert result.objective < 1e-3
+    assert result.objective - get_loss(loss).floor < 1e-3
