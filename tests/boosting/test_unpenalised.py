@@ -7,7 +7,6 @@ import pytest
 from scipy.optimize import minimize
 
 from dboost.boosting.fit import UPDATES
-from dboost.losses import get_loss
 from tests.boosting import plain
 
 
@@ -45,10 +44,11 @@ def test_the_smooth_optimum(loss, update, intercept):
     assert np.abs(U.sum(axis=0)).max() <= 1e-3 * weight or not intercept
 
 
+@pytest.mark.parametrize("loss", ["log", "multinomial", "multitask", "exp"])
 def test_separable_data_end_with_a_warning_or_a_small_gradient(loss):
-    """No minimum exists, or one of many; the fit must end by itself, with finite numbers."""
+    """No minimum exists; the fit must end by itself, with finite numbers."""
     data = plain.make(loss, m=40, n=30, seed=41, density=1.0)
     result = plain.fitting(data, penalty="none", tol=1e-6, max_rounds=30).fit("auto")
     assert result.stop_reason in ("gradient", "max_rounds", "precision")
     assert np.isfinite(result.W).all() and np.isfinite(result.intercept).all()
-    assert result.objective - get_loss(loss).floor < 1e-3
+    assert result.objective < 1e-3

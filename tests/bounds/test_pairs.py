@@ -1,4 +1,4 @@
-"""Every loss, penalty and bound of the registries: what ``python -m pipelines.pairs_table`` measures, on fewer problems."""
+"""Every loss, penalty and bound of the registries: what ``pipelines.pairs_table`` measures, on fewer problems."""
 
 from __future__ import annotations
 
