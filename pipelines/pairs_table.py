@@ -190,7 +190,7 @@ class _Trial:
             assert not self.change(0.0 * delta).any(), "the bound is not tight at zero"
             slope = -float(self.G[j] @ direction)
             pull = float(np.sum(np.abs(self.G[j] * direction))) + 1e-6 * self.at.loss
-            into.slope = max(into.slope, abs((bound[4] - bound[5]) / 2e-4 - slope) / pull)
+            into.slope = max(into.slope, float(abs((bound[4] - bound[5]) / 2e-4 - slope)) / pull)
 
     def compare_scores(self, into: Measured) -> None:
         """Scores of the zero rows against the decrease of bound plus penalty at the solved row, and the zero test."""
@@ -208,9 +208,9 @@ class _Trial:
             score = penalty.score_quadratic(self.G, self.scale, lam)
             new = penalty.solve_quadratic(self.W, self.G, self.scale, lam)
         decrease = -self.change(new - self.W) - lam * (penalty.value(new) - penalty.value(self.W))
-        leaves = penalty.leaves_zero(self.G, lam)
+        leaves = np.asarray(penalty.leaves_zero(self.G, lam))
         into.tests += int(usable.sum())
-        into.wrong += int(np.sum((score > 0.0)[usable] != leaves[usable]))
+        into.wrong += int(np.sum((score[usable] > 0.0) != leaves[usable]))
         into.wrong += int(np.sum(new.any(axis=1)[usable] != leaves[usable]))
         compared = usable & (score > 1e-9 * self.at.loss)
         into.scores += int(compared.sum())
