@@ -211,7 +211,7 @@ class _Trial:
         leaves = np.asarray(penalty.leaves_zero(self.G, lam))
         into.tests += int(usable.sum())
         into.wrong += int(np.sum((score[usable] > 0.0) != leaves[usable]))
-        into.wrong += int(np.sum(new.any(axis=1)[usable] != leaves[usable]))
+        into.wrong += int(np.sum((np.abs(new[usable]).max(axis=1) > 0.0) != leaves[usable]))
         compared = usable & (score > 1e-9 * self.at.loss)
         into.scores += int(compared.sum())
         ratio = score[compared] / decrease[compared]
