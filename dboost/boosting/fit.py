@@ -144,6 +144,11 @@ class Fitting:
         seed, family = settings.random_state, settings.hypotheses
         return InducedProblem(*arguments, family=family, n_rows=plan.n_rows, seed=seed)
 
+    @property
+    def pool(self) -> Any:
+        """The candidates of induced hypotheses; None where the rows of W are stored columns."""
+        return self.problem.pool if isinstance(self.problem, InducedProblem) else None
+
     def _refuse_absent_classes(self) -> None:
         """A class without examples has its optimal intercept at minus infinity: there is no model to find."""
         problem = self.problem
@@ -224,7 +229,7 @@ class Fitting:
             history=[dict(r) for r in done.history],
             trace=np.array(loop.trace).reshape(-1, 3),
             state=done,
-            pool=problem.pool if isinstance(problem, InducedProblem) else None,
+            pool=self.pool,
         )
 
     def _start(self, start: FitResult | None, lam: float, lam_max: float, passes: int) -> FitState:

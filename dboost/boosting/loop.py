@@ -94,7 +94,7 @@ class Loop:
                 reason = reason or "callback"
             elif not reason and state.round >= self.settings.max_rounds:
                 reason = "max_rounds"
-            if reason == "tol":
+            if reason in ("tol", "max_opened"):
                 return state, reason
             if reason:
                 # the certificate so far is that of the model the round began with
@@ -118,6 +118,9 @@ class Loop:
         at = score.iterate
         if state.gap <= self.settings.tol:
             return self._recorded(state, at, 0, 0, None, started, entering_passes, score.opened), "tol"
+        if judged and not score.complete and not len(score.best):
+            # the model is optimal among all that was seen, and the rest of the class is out of reach
+            return self._recorded(state, at, 0, 0, None, started, entering_passes, score.opened), "max_opened"
         lam = max(self.lam, state.lam * _CONTINUATION) if self.settings.update == "newton" else self.lam
         widened, added = self._widen(at, score, state)
         solved, step = self._solve(widened, lam, state)

@@ -129,6 +129,8 @@ class Score:
         ``penalty.dual_size`` of the repaired residuals over everything that may enter, where the pass formed it.
     opened : int
         Subtrees opened by the search of a class that is too large to be summed whole.
+    complete : bool
+        Whether that search was within its budget.
     """
 
     iterate: Iterate
@@ -138,6 +140,7 @@ class Score:
     best_G: Array
     size: float | None = None
     opened: int = 0
+    complete: bool = True
 
 
 class Problem:

@@ -114,7 +114,7 @@ class FitResult:
     gap : float
         Certified relative duality gap (P - D) / P; nan where no certificate exists (penalty "none").
     stop_reason : str
-        "tol", "max_rounds", "max_active_rows", "callback", "precision" or "gradient".
+        "tol", "max_rounds", "max_active_rows", "max_opened", "callback", "precision" or "gradient".
     n_iter, passes : int
         Rounds, and passes over the data.
     alpha, alpha_max : float

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import Any
@@ -23,9 +23,11 @@ from numpy.typing import NDArray
 
 from dboost.compiled import columns, products
 from dboost.errors import UsageError
+from dboost.hypotheses import family_from_fields
 from dboost.hypotheses.base import Array, Block, Context, Key, taken
-from dboost.hypotheses.monomials import MonomialSet, flattened, words
+from dboost.hypotheses.monomials import MonomialSet, flattened, restore, words
 from dboost.hypotheses.union import Joinable
+from dboost.modelfile import Document
 from dboost.partition import Partition, Sums
 
 # Up to this many monomials are summed one by one in every round; a larger class is searched.
@@ -93,25 +95,31 @@ class Products(Joinable):
         """Name and parameters."""
         return {"family": "products"} | {name: getattr(self, name) for name in self.__dataclass_fields__}
 
+    @classmethod
+    def from_json(cls, spec: dict[str, Any]) -> Products:
+        """Undo `to_json`."""
+        found: Products = family_from_fields(cls, spec)
+        return found
+
+    @staticmethod
+    def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> MonomialSet:
+        """The monomials of a saved model."""
+        return restore(spec, arrays, n_features)
+
     def prepare(self, context: Context) -> ProductsPool:
-        """Find the scale of every feature; one pass."""
-        ranges = context.engine.map_reduce(_ranges, context.n_features, name="ranges")
-        low, high = -ranges.peak["below"], ranges.peak["above"]
-        stored = np.sort(np.array([part for part in ranges.parts["only"]]).reshape(-1, context.n_features), axis=0)
-        # nan sorts last: a feature has one stored value where the smallest and the largest of the blocks agree
-        with np.errstate(invalid="ignore"):
-            stored = np.where(np.isinf(stored), stored[:1], stored)
-        one = (stored == stored[:1]).all(axis=0) & np.isfinite(stored[0])
+        """Find the scale of every feature; two passes."""
+        engine, n = context.engine, context.n_features
+        ranges = engine.map_reduce(_ranges, n, name="ranges").peak
+        low, high = -ranges["below"], ranges["above"]
+        between = engine.map_reduce(_between, low, high, name="between").peak["between"] > 0.0
         letters = np.flatnonzero(high > low)
-        low, high, one = low[letters], high[letters], one[letters]
-        if self.scale == "max":
-            width, low = np.maximum(np.abs(low), np.abs(high)), np.zeros_like(low)
-            two_valued = one & (high > 0.0)
-            nonnegative = bool((-ranges.peak["below"][letters] >= 0.0).all())
+        low, high, between = low[letters], high[letters], between[letters]
+        nonnegative = self.scale == "range" or bool((low >= 0.0).all())
+        if self.scale == "range":
+            width, two_valued = high - low, ~between
         else:
-            width = high - low
-            two_valued = one & ((low == 0.0) | (high == 0.0))
-            nonnegative = True
+            width, two_valued = np.maximum(np.abs(low), np.abs(high)), ~between & (low == 0.0)
+            low = np.zeros_like(low)
         decay = self.decay
         if decay is None:
             decay = _DECAY if self.max_degree is None else 1.0
@@ -129,12 +137,22 @@ class Products(Joinable):
 
 
 def _ranges(partition: Partition, memo: Any, n: int) -> Sums:
-    """Least and greatest value of every raw column, and its one stored value where there is one."""
-    low, high, only = np.empty(n), np.empty(n), np.empty(n)
+    """Least and greatest value of every raw column."""
+    low, high = np.empty(n), np.empty(n)
+    products.column_ranges(*_live(partition), low, high)
+    return Sums(peak={"below": -low, "above": high})
+
+
+def _between(partition: Partition, memo: Any, low: Array, high: Array) -> Sums:
+    """Whether raw columns have more values than their least and greatest."""
+    between = np.empty(low.shape[0])
+    products.values_between(*_live(partition), low, high, between)
+    return Sums(peak={"between": between})
+
+
+def _live(partition: Partition) -> tuple[Any, ...]:
     live = int(np.count_nonzero(partition.weight > 0.0))
-    arrays = (partition.indptr, partition.rows, partition.values, partition.weight)
-    products.column_ranges(*arrays, live, low, high, only)
-    return Sums(peak={"below": -low, "above": high}, parts={"only": [only]})
+    return partition.indptr, partition.rows, partition.values, partition.weight, live
 
 
 @dataclass(frozen=True, eq=False)
