@@ -8,7 +8,7 @@ import numpy as np
 
 from .base import Figure
 from .figures import curve, label, legend, panels
-from .landsat_claims import METRICS, PENALTIES, SIZES
+from .landsat_claims import FACTOR, METRICS, PENALTIES, SIZES
 from .rows import Rows, Tables
 from .updates import UPDATES_IN_TIME
 
@@ -69,9 +69,7 @@ def draw_need(tables: Tables) -> Any:
                 rows = Rows(r for r in tables["levels"].where(size=size, metric=metric, penalty=penalty) if r["draws"])
                 if len(rows):
                     curve(axis, penalty, rows.column("level"), rows.column("ratio"), rows.column("ratio_se"))
-            axis.axhline(1.5, color="0.45", linewidth=1.0, linestyle=(0, (1, 2)))
-            axis.annotate("the paper: l1 at least here", (0.99, 1.5), xycoords=("axes fraction", "data"),
-                          ha="right", va="bottom", fontsize=8, color="0.35")  # fmt: skip
+            axis.axhline(FACTOR, color="0.45", linewidth=1.2, linestyle=(0, (1, 2)), label="paper: l1 at least")
             axis.set_ylim(bottom=0.0)
             label(axis, f"level of {WORDS[metric]}", "features needed / those of l1/l2", size)
             legend(axis, loc="lower right")

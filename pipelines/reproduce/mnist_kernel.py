@@ -45,11 +45,12 @@ class Sizes:
     eps: float
     tol: float
     followed_per_class: int
+    rounds: int
     seconds: float
 
 
-WHOLE = Sizes(60_000, 5_000, SUPPORT, 10_000, (25, 50, 100, 200), 3, 8, 0.003, 1e-3, 100, 60.0)
-SMALL = Sizes(1_500, 300, 80, 500, (8, 16), 2, 4, 0.05, 5e-3, 16, 0.5)
+WHOLE = Sizes(60_000, 5_000, SUPPORT, 10_000, (25, 50, 100, 200), 3, 7, 0.004, 1e-3, 100, 1500, 80.0)
+SMALL = Sizes(1_500, 300, 80, 500, (8, 16), 2, 4, 0.05, 5e-3, 16, 30, 5.0)
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ def digits(sizes: Sizes, context: Context) -> Digits:
         engine.set_plan(plan.items, plan.rows, "perceptron")
         peak = np.ones(plan.n_features)
         seen = Seen(engine, "multinomial", plan.n_rows, plan.n_features, plan.n_outputs, peak, 0)
-        pool = Kernels(support="perceptron", gamma="median", max_support=sizes.support).prepare(seen)
+        pool: Any = Kernels(support="perceptron", gamma="median", max_support=sizes.support).prepare(seen)
         context.say(f"{len(pool.centres)} centres, gamma {pool.gamma:.5f}")
     with context.stage("kernels"):
         dense = pixels.toarray()
@@ -153,7 +154,7 @@ def run(context: Context) -> Report:
 
 def follow_settings(sizes: Sizes) -> Followed:
     """What is followed in time: ten kernels join a round, as each is weak alone."""
-    return Followed(sizes.seconds, sizes.tol, rows_per_round=10, selects=("template",))
+    return Followed(sizes.rounds, sizes.seconds, sizes.tol, rows_per_round=10, selects=("template",))
 
 
 def protocol(data: Digits, sizes: Sizes) -> tuple[str, ...]:

@@ -39,6 +39,8 @@ class Rounds:
     select : {"template", "greedy"}
     penalty : str
     alpha : float
+    rounds : int
+        At most so many.
     seconds : float
         The fit ends after the round in which they are over.
     rows_per_round : int
@@ -51,6 +53,7 @@ class Rounds:
     select: str
     penalty: str
     alpha: float
+    rounds: int
     seconds: float
     rows_per_round: int = 1
     tol: float = 1e-3
@@ -79,8 +82,8 @@ def follow(X: Any, y: Any, asked: Rounds, look: Look) -> Rows:
     def watch(record: dict[str, Any], state: Any) -> bool:
         nonlocal clock, due
         clock += record["seconds"]
-        over = clock >= asked.seconds
         number = record["round"]
+        over = clock >= asked.seconds or number >= asked.rounds
         if number >= due or over or record["step"] == "certificate":
             line = {"seconds": clock, **{name: record[name] for name in _KEPT}}
             found.append(line | look(state.active, state.W, state.intercept))
@@ -95,7 +98,7 @@ def follow(X: Any, y: Any, asked: Rounds, look: Look) -> Rows:
         select=asked.select,
         rows_per_round=asked.rows_per_round,
         tol=asked.tol,
-        max_rounds=1_000_000,
+        max_rounds=asked.rounds,
         sweeps=1,
     )
     with LocalEngine() as engine, warnings.catch_warnings():
