@@ -87,7 +87,7 @@ def show(done: Done, out: str, console: Console) -> None:
     rows = [(c.name, c.where, v.outcome) for c, v in zip(done.report.claims, done.verdicts, strict=True)]
     grid = Grid(("claim", "paper", "verdict"), rows, left=frozenset({0, 1, 2}))
     values = {
-        "name": done.name,
+        "experiment": done.name,
         "out": out,
         "seconds": done.seconds,
         "verdicts": {c.name: v.outcome for c, v in zip(done.report.claims, done.verdicts, strict=True)},

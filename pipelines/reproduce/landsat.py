@@ -37,8 +37,8 @@ class Sizes:
     seconds: float
 
 
-WHOLE = Sizes(per_class=240, draws=3, n_alphas=14, eps=0.01, tol=1e-3, full=True, rounds=2500, seconds=80.0)
-SMALL = Sizes(per_class=60, draws=2, n_alphas=5, eps=0.1, tol=5e-3, full=False, rounds=30, seconds=5.0)
+WHOLE = Sizes(per_class=240, draws=3, n_alphas=14, eps=0.01, tol=3e-4, full=True, rounds=2500, seconds=80.0)
+SMALL = Sizes(per_class=40, draws=2, n_alphas=4, eps=0.1, tol=5e-3, full=False, rounds=15, seconds=5.0)
 
 
 @dataclass(frozen=True)

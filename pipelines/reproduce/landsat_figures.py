@@ -34,8 +34,10 @@ def _paths(rows: Rows, title: str) -> Any:
                 found = _path_means(rows, penalty, x)
                 curve(axis, penalty, found.column(x), found.column(metric), found.column(f"{metric}_se"))
             best = min(rows.where(penalty=p).column(metric).min() for p in PENALTIES)
-            axis.set_ylim(0.9 * best, 2.6 * best)
-            axis.set_xlim(left=_left(rows, x, metric, 2.6 * best), right=1.0)
+            # Where a model makes no mistake, no multiple of the best value is a scale.
+            top = 2.6 * best or float(rows.column(metric).max())
+            axis.set_ylim(0.9 * best, top)
+            axis.set_xlim(left=_left(rows, x, metric, top), right=1.0)
             label(axis, words, WORDS[metric], title if not (line or place) else "")
             legend(axis, loc="upper left")
     return figure

@@ -62,6 +62,8 @@ def judge_half(tables: Tables) -> Verdict:
         met, told = [], []
         for size in _sizes(tables):
             (line,) = _means(tables).where(penalty=penalty, per_class=size)
+            if line["coverage"] == 0:
+                continue
             ratio = line["error"] / line["coverage"]
             met.append(HALF[0] <= ratio <= HALF[1])
             told.append(f"{size} a class {ratio:.2f} ({line['error']:.4f} / {line['coverage']:.4f})")
