@@ -36,7 +36,6 @@ _HOMES = {
     "BoostedRegressor": "dboost.estimators.regressor",
     "Columns": "dboost.hypotheses.columns",
     "MultiTaskBoostedClassifier": "dboost.estimators.multitask",
-    "Kernels": "dboost.hypotheses.kernels",
     "ParquetData": "dboost.data.parquet",
     "Kernels": "dboost.hypotheses.kernels",
     "Products": "dboost.hypotheses.products",
