@@ -18,6 +18,7 @@ from dboost.boosting.fit import FitSettings, check_settings, fit
 from dboost.data.plan import build_plan
 from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning, UsageError
+from dboost.hypotheses.kernels import Kernels
 
 _TASKS = {
     "log": "binary", "multinomial": "multiclass", "multitask": "multitask", "exp": "binary",
@@ -60,6 +61,10 @@ def warm() -> float:
                 with LocalEngine(1) as engine:
                     plan = build_plan(X.astype(dtype), labels[loss], task=task, engine=engine)
                     fit(plan, engine, replace(settings, loss=loss, alpha=0.02, max_rounds=6))
+            support = 20 if task == "regression" else "perceptron"
+            with LocalEngine(1) as engine:
+                plan = build_plan(X.astype(dtype), labels[loss], task=task, engine=engine)
+                fit(plan, engine, FitSettings(loss, "l1/linf", 0.02, max_rounds=3, hypotheses=Kernels(support)))
     return time.perf_counter() - started
 
 
