@@ -38,6 +38,16 @@ def margins(pointer, slots, values, W, b):
 
 
 @njit(nogil=True, cache=True)
+def loss_of_margins(F, target, weight):
+    """L at given margins (m, k), which may be overwritten."""
+    loss = 0.0
+    for i in range(F.shape[0]):
+        if weight[i] > 0.0:
+            loss += loss_row(target, i, F[i], weight[i])
+    return loss
+
+
+@njit(nogil=True, cache=True)
 def residuals(pointer, slots, values, W, b, target, weight, total):
     """U of shape (m, k); adds the column sums of U to `total`. Returns (U, L)."""
     k = b.shape[0]
