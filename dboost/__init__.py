@@ -23,12 +23,14 @@ if TYPE_CHECKING:
         UsageError,
     )
     from dboost.estimators.classifier import BoostedClassifier
+    from dboost.estimators.cv import BoostedClassifierCV
     from dboost.estimators.load import load_model
     from dboost.estimators.multitask import MultiTaskBoostedClassifier
     from dboost.estimators.path import regularization_path
 
 _HOMES = {
     "BoostedClassifier": "dboost.estimators.classifier",
+    "BoostedClassifierCV": "dboost.estimators.cv",
     "MultiTaskBoostedClassifier": "dboost.estimators.multitask",
     "ParquetData": "dboost.data.parquet",
     "load_model": "dboost.estimators.load",
@@ -45,6 +47,7 @@ _HOMES = {
 
 __all__ = [
     "BoostedClassifier",
+    "BoostedClassifierCV",
     "ClusterError",
     "ConvergenceWarning",
     "DataError",

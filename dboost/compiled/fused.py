@@ -90,6 +90,35 @@ def active_gradient(pointer, slots, values, W, b, target, weight, G, total):
 
 
 @njit(nogil=True, cache=True)
+def intercept_sums(pointer, slots, values, W, b, target, weight, total, H):
+    """Add the column sums of U to `total` and the intercept's Hessian, sum_i H_i, to `H` (k, k); return L."""
+    k = b.shape[0]
+    f = np.empty(k)
+    held = np.empty(k)
+    u = np.empty(k)
+    h = np.empty(k)
+    loss = 0.0
+    for i in range(weight.shape[0]):
+        if weight[i] <= 0.0:
+            continue
+        _margin_row(pointer, slots, values, i, W, b, f)
+        for r in range(k):
+            held[r] = f[r]
+        loss += residual_row(target, i, f, weight[i], u)
+        rank_one = curvature_row(target, i, held, weight[i], h)
+        for r in range(k):
+            total[r] += u[r]
+            H[r, r] += h[r]
+        if rank_one != 0.0:
+            for r in range(k):
+                t = rank_one * h[r]
+                row = H[r]
+                for q in range(k):
+                    row[q] -= t * h[q]
+    return loss
+
+
+@njit(nogil=True, cache=True)
 def losses_along(pointer, slots, values, W, b, D, d, steps, target, weight, out):
     """Add L(F + t (X_A D + d)) to `out[q]` for every t = steps[q] (the GRID pass of the math notes, section 0)."""
     k = b.shape[0]
