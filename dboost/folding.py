@@ -84,7 +84,9 @@ class Left:
 
         def build() -> tuple[NDArray[Any], NDArray[np.float64]]:
             held_out = self.folds.ids(partition, memo) == self.number
-            return self._codes(partition.y), np.where(held_out, 0.0, partition.weight)
+            # the code of a row that is held out does not matter, but it must be one
+            y = partition.y if self.present is None else np.maximum(self._codes(partition.y), 0)
+            return y, np.where(held_out, 0.0, partition.weight)
 
         token = (self.folds.count, self.folds.seed, self.number)
         y, weight = memo.get(f"left-{self.lane}", token, build)

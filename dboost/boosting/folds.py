@@ -174,7 +174,7 @@ def _fold_scores(
     _refuse_one_class(plan, fitting, left)
     results: list[FitResult] = []
     for t, result in enumerate(whole):
-        start = _start(result, whole[t - 1], results[-1]) if t else None
+        start = results[-1] if t else None
         results.append(fitting.fit(result.alpha, start))
     loss, wrong, absent = _judged(engine, fitting, left, results)
     weight = float(masses["weight"][left.number])
@@ -211,8 +211,17 @@ def _restricted(result: FitResult, present: tuple[int, ...]) -> FitResult:
     return replace(result, W=np.ascontiguousarray(result.W[:, chosen]), intercept=result.intercept[chosen])
 
 
-def _start(now: FitResult, before: FitResult, mine: FitResult) -> FitResult:
-    return mine
+def predicted(now: FitResult, before: FitResult, mine: FitResult) -> FitResult:
+    """Start of a fold's fit: its last model, moved as the model of all rows moved between the two strengths.
+
+    Rows that the model of all rows does not hold and the fold did not hold on its own account stay zero.
+    """
+    active = np.union1d(now.active, np.setdiff1d(mine.active, before.active))
+    W = np.zeros((active.shape[0], now.W.shape[1]))
+    for sign, part in ((1.0, now), (1.0, mine), (-1.0, before)):
+        held = np.isin(part.active, active)
+        W[np.searchsorted(active, part.active[held])] += sign * part.W[held]
+    return replace(mine, active=active, W=W, intercept=now.intercept + mine.intercept - before.intercept)
 
 
 def _judged(engine: Any, fitting: Fitting, left: Left, results: Sequence[FitResult]) -> tuple[Array, Array, float]:

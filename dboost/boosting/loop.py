@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from dboost.boosting.certificate import dual_bound, one_pass_gap, screened
 from dboost.boosting.gram import AcceleratedGram
+from dboost.boosting.intercept import solve_intercept
 from dboost.boosting.newton import NewtonSteps, Step, pruned
 from dboost.boosting.problem import Iterate, Problem, Score
 from dboost.boosting.rowwise import RowwiseSteps
@@ -37,6 +38,9 @@ _INNER_SHARE = 0.1
 _MAX_NEWTON_STEPS = 12
 _MAX_SWEEPS = 100_000
 _IDLE_SWEEPS = 50
+# The intercept is solved until its residual sums are this share of `tol` of the mass of their outputs.
+_INTERCEPT_SHARE = 0.01
+_INTERCEPT_ROUNDING = 1e-14
 _STALLED_ROUNDS = 6
 _STALLED_GAIN = 1e-13
 
@@ -66,6 +70,7 @@ class Loop:
         self.n_rows = n_rows
         self.weight = problem.statistics.weight
         self.certified = problem.penalty.name != "none"
+        self._solves_intercept = self.certified and problem.fit_intercept and settings.update == "newton"
         # last known ||G_j||_* of every column, for the strong rule at the next strength
         self.norms = null.norms.copy()
         self.trace: list[tuple[float, float, float]] = []
@@ -151,14 +156,22 @@ class Loop:
     def _score(self, state: FitState) -> Score:
         """Full scoring pass at the state's model."""
         at = self.problem.null()
-        at = replace(at, active=state.active, W=state.W, intercept=state.intercept)
+        at = replace(at, active=state.active, W=state.W, intercept=self._intercept(state))
         lam = max(self.lam, state.lam * _CONTINUATION)
         return self.problem.score(at, state.candidates, lam, self._take(state.active.shape[0]))
+
+    def _intercept(self, state: FitState) -> Array:
+        """The state's intercept; solved for the final strength, so that the certificate need not pay for its rest."""
+        if not self._solves_intercept or state.lam * _CONTINUATION > self.lam:
+            return state.intercept
+        small = max(_INTERCEPT_SHARE * self.settings.tol, _INTERCEPT_ROUNDING)
+        return solve_intercept(self.problem, state.active, state.W, state.intercept, small)
 
     def _certify(self, state: FitState, score: Score) -> FitState:
         """Gap at the final strength, the better of all lower bounds so far, and the candidates that remain."""
         problem = self.problem
         at = score.iterate
+        state = replace(state, intercept=at.intercept)
         self.norms[score.candidates] = score.norms
         value = problem.objective(at, self.lam)
         self._mark(at)
@@ -282,6 +295,8 @@ class Loop:
             return step.promised
         # the intercept's own residual has no dual scaling; its size is its share of the gap
         slack = float(np.sum(np.abs(at.bias))) if self.problem.fit_intercept else 0.0
+        if self._solves_intercept:
+            at, slack = replace(at, bias=np.zeros_like(at.bias)), 0.0
         size = self.problem.penalty.dual_size(self.problem.penalty.dual_norm(at.G), self.problem.lam_weight[at.active])
         return one_pass_gap(self.problem, at, size, lam) + slack
 
