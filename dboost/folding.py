@@ -92,7 +92,9 @@ class Left:
         y, weight = memo.get(f"left-{self.lane}", token, build)
         return replace(partition, y=y, weight=weight)
 
-    def held_out(self, partition: Partition, memo: Any) -> tuple[Ids, NDArray[Any], NDArray[np.float64], float]:
+    def held_out(self, partition: Partition, memo: Any) -> tuple[
+        NDArray[np.int64], NDArray[Any], NDArray[np.float64], float
+    ]:
         """Held-out rows whose class is present, their labels and weights, and the weight of those whose class is not.
 
         Returns
@@ -105,7 +107,7 @@ class Left:
         codes = self._codes(partition.y)
         judged = chosen & (codes >= 0) if self.present is not None else chosen
         absent = float(partition.weight[chosen & ~judged].sum())
-        rows = np.flatnonzero(judged)
+        rows = np.flatnonzero(judged).astype(np.int64, copy=False)
         return rows, np.ascontiguousarray(codes[rows]), partition.weight[rows], absent
 
     def _codes(self, y: NDArray[Any]) -> NDArray[Any]:

@@ -32,6 +32,7 @@ ALLOWED: dict[str, set[str]] = {
     "warm": KERNELS | {"errors", "losses", "penalties", "data", "passes", "boosting", "partition", "engine"},
     "metrics": {"errors", "partition", "compiled"},
     "passes": KERNELS | {"errors", "partition", "losses", "bounds", "hypotheses"},
+    "folding": KERNELS | {"errors", "partition", "losses", "passes", "hypotheses"},
     "engine": {"errors", "partition"},
     "hypotheses": {"errors", "partition", "compiled", "modelfile"},
     "data": {"errors", "partition", "compiled"},
@@ -39,11 +40,11 @@ ALLOWED: dict[str, set[str]] = {
     "modelfile": {"errors", "storage"},
     "model": {"errors", "partition", "compiled", "losses", "storage", "modelfile", "metrics", "hypotheses"},
     "boosting": KERNELS | {
-        "errors", "partition", "losses", "bounds", "penalties", "passes", "model", "hypotheses",
+        "errors", "partition", "losses", "bounds", "penalties", "passes", "model", "hypotheses", "folding",
     },
     "estimators": KERNELS | {
         "errors", "partition", "losses", "bounds", "penalties", "passes", "engine", "data", "storage", "modelfile",
-        "model", "metrics", "boosting", "hypotheses",
+        "model", "metrics", "boosting", "hypotheses", "folding",
     },
 }  # fmt: skip
 # The lazy front (PEP 562) names everything and is named by nothing.

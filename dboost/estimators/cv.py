@@ -255,32 +255,32 @@ def _given(folds: Any, plan: Plan, sample_weight: Any) -> Folds:
         raise DataError("folds holds missing values", hint="give every row a fold")
     names, codes = np.unique(labels, return_inverse=True)
     weight = check_weight(sample_weight, labels.shape[0])
-    codes = codes[weight > 0.0].astype(np.int32)
-    if codes.shape[0] != plan.n_rows:
+    kept = codes[weight > 0.0].astype(np.int32)
+    if kept.shape[0] != plan.n_rows:
         raise DataError(f"folds has {labels.shape[0]} rows, X has another number", hint="give one fold per row")
     ends = np.cumsum(plan.rows)
-    pieces = np.split(codes, ends[:-1])
-    return Folds(len(names), given={item.key: piece for item, piece in zip(plan.items, pieces, strict=True)})
+    pieces = np.split(kept, ends[:-1])
+    keys = [item.key for item in plan.items]
+    return Folds(len(names), given=dict(zip(keys, pieces, strict=True)))
 
 
 def _record(models: Sequence[Model], scores: FoldScores) -> dict[str, Any]:
     """What cross-validation found, as JSON."""
-    columns = {name: _mean_and_error(values, scores.weight) for name, values in
-               (("loss", scores.loss), ("error", scores.error))}  # fmt: skip
+    loss, se_loss = _mean_and_error(scores.loss, scores.weight)
+    error, se_error = _mean_and_error(scores.error, scores.weight)
     table = [
         {
             "alpha": float(model.certificate.alpha),
-            "mean_loss": float(columns["loss"][0][t]),
-            "se_loss": float(columns["loss"][1][t]),
-            "mean_error": float(columns["error"][0][t]),
-            "se_error": float(columns["error"][1][t]),
+            "mean_loss": float(loss[t]),
+            "se_loss": float(se_loss[t]),
+            "mean_error": float(error[t]),
+            "se_error": float(se_error[t]),
             "active_rows": len(model.active),
         }
         for t, model in enumerate(models)
     ]
-    arrays = {"loss": scores.loss, "error": scores.error, "gap": scores.gap, "weight": scores.weight,
-              "active_rows": scores.active_rows}  # fmt: skip
-    return {"table": table} | {name: values.tolist() for name, values in arrays.items()}
+    names = ("loss", "error", "gap", "weight", "active_rows")
+    return {"table": table} | {name: getattr(scores, name).tolist() for name in names}
 
 
 def _mean_and_error(

@@ -13,6 +13,8 @@ from sklearn.utils.fixes import parse_version
 import dboost
 
 CLASSIFIER = dboost.BoostedClassifier()
+# Few folds and strengths: the checks fit some hundred times.
+CV = dboost.BoostedClassifierCV(cv=3, n_alphas=4, eps=0.05)
 TASKS = dboost.MultiTaskBoostedClassifier()
 
 _LABELS = "the check's labels are two integers such as 1 and 2; labels of a task are 0/1, -1/+1 or booleans"
@@ -21,6 +23,7 @@ _SHAPE = "predictions of one task have shape (m, 1), as its labels have; the che
 
 EXPECTED = {
     "BoostedClassifier": {},
+    "BoostedClassifierCV": {},
     "MultiTaskBoostedClassifier": {
         "check_estimators_dtypes": _LABELS,
         "check_sample_weights_pandas_series": _LABELS,
@@ -41,10 +44,10 @@ EXPECTED = {
 }
 # Checks of scikit-learn 1.9, `check_classifiers_train` counting three times. A tag that switches checks off, or a
 # mixin in the wrong order, would shrink the battery and stay green: so the number is part of the test.
-COUNTS = {"1.9": {"BoostedClassifier": 64, "MultiTaskBoostedClassifier": 69}}
+COUNTS = {"1.9": {"BoostedClassifier": 64, "BoostedClassifierCV": 64, "MultiTaskBoostedClassifier": 69}}
 VERSION = ".".join(str(part) for part in parse_version(sklearn.__version__).release[:2])
 # Other versions draw other labels for the same checks, so the list of failures for tasks does not fit them.
-ESTIMATORS = [CLASSIFIER, TASKS] if VERSION in COUNTS else [CLASSIFIER]
+ESTIMATORS = [CLASSIFIER, CV, TASKS] if VERSION in COUNTS else [CLASSIFIER, CV]
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda estimator: EXPECTED[type(estimator).__name__])
@@ -54,7 +57,7 @@ def test_scikit_learn_check(estimator, check):
         check(estimator)
 
 
-@pytest.mark.parametrize("estimator", [CLASSIFIER, TASKS], ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.parametrize("estimator", [CLASSIFIER, CV, TASKS], ids=lambda estimator: type(estimator).__name__)
 def test_number_of_checks(estimator):
     name = type(estimator).__name__
     checks = [getattr(check, "func", check).__name__ for _, check in estimator_checks_generator(estimator)]
