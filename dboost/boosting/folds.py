@@ -96,7 +96,13 @@ class LeftEngine:
 
 
 def cross_validate(
-    plan: Any, engine: Any, settings: FitSettings, folds: Folds, alphas: Sequence[float] | None, n_alphas: int, eps: float
+    plan: Any,
+    engine: Any,
+    settings: FitSettings,
+    folds: Folds,
+    alphas: Sequence[float] | None,
+    n_alphas: int,
+    eps: float,
 ) -> tuple[list[FitResult], FoldScores]:
     """Fit a path to all rows, and one without each fold, judged on it.
 
@@ -209,19 +215,6 @@ def _restricted(result: FitResult, present: tuple[int, ...]) -> FitResult:
     """A model of all classes as one of some of them."""
     chosen = list(present)
     return replace(result, W=np.ascontiguousarray(result.W[:, chosen]), intercept=result.intercept[chosen])
-
-
-def predicted(now: FitResult, before: FitResult, mine: FitResult) -> FitResult:
-    """Start of a fold's fit: its last model, moved as the model of all rows moved between the two strengths.
-
-    Rows that the model of all rows does not hold and the fold did not hold on its own account stay zero.
-    """
-    active = np.union1d(now.active, np.setdiff1d(mine.active, before.active))
-    W = np.zeros((active.shape[0], now.W.shape[1]))
-    for sign, part in ((1.0, now), (1.0, mine), (-1.0, before)):
-        held = np.isin(part.active, active)
-        W[np.searchsorted(active, part.active[held])] += sign * part.W[held]
-    return replace(mine, active=active, W=W, intercept=now.intercept + mine.intercept - before.intercept)
 
 
 def _judged(engine: Any, fitting: Fitting, left: Left, results: Sequence[FitResult]) -> tuple[Array, Array, float]:

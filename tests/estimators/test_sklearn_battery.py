@@ -20,10 +20,17 @@ TASKS = dboost.MultiTaskBoostedClassifier()
 _LABELS = "the check's labels are two integers such as 1 and 2; labels of a task are 0/1, -1/+1 or booleans"
 _ONE_COLUMN = "the check passes one column as shape (m,); labels of tasks have shape (m, k), even for one task"
 _SHAPE = "predictions of one task have shape (m, 1), as its labels have; the check expects (m,)"
+_COPIES = "the check has four different rows; equal rows share a fold, and one fold has all rows of a class"
+_SPLITS = "the check gives cv as a list of splits; cv is a number, and folds= takes the fold of each row"
 
 EXPECTED = {
     "BoostedClassifier": {},
-    "BoostedClassifierCV": {},
+    "BoostedClassifierCV": {
+        "check_sample_weights_shape": _COPIES,
+        "check_sample_weights_not_overwritten": _COPIES,
+        "check_sample_weight_equivalence_on_dense_data": _SPLITS,
+        "check_sample_weight_equivalence_on_sparse_data": _SPLITS,
+    },
     "MultiTaskBoostedClassifier": {
         "check_estimators_dtypes": _LABELS,
         "check_sample_weights_pandas_series": _LABELS,
