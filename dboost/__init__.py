@@ -27,12 +27,18 @@ if TYPE_CHECKING:
     from dboost.estimators.load import load_model
     from dboost.estimators.multitask import MultiTaskBoostedClassifier
     from dboost.estimators.path import regularization_path
+    from dboost.estimators.regressor import BoostedRegressor
+    from dboost.hypotheses.columns import Columns
+    from dboost.hypotheses.products import Products
 
 _HOMES = {
     "BoostedClassifier": "dboost.estimators.classifier",
     "BoostedClassifierCV": "dboost.estimators.cv",
+    "BoostedRegressor": "dboost.estimators.regressor",
+    "Columns": "dboost.hypotheses.columns",
     "MultiTaskBoostedClassifier": "dboost.estimators.multitask",
     "ParquetData": "dboost.data.parquet",
+    "Products": "dboost.hypotheses.products",
     "load_model": "dboost.estimators.load",
     "regularization_path": "dboost.estimators.path",
     "ClusterError": "dboost.errors",
@@ -48,7 +54,9 @@ _HOMES = {
 __all__ = [
     "BoostedClassifier",
     "BoostedClassifierCV",
+    "BoostedRegressor",
     "ClusterError",
+    "Columns",
     "ConvergenceWarning",
     "DataError",
     "DboostError",
@@ -56,6 +64,7 @@ __all__ = [
     "ModelFormatError",
     "MultiTaskBoostedClassifier",
     "ParquetData",
+    "Products",
     "StorageError",
     "UsageError",
     "__version__",

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.problem import Iterate, Problem, Score
-from dboost.losses.base import Repair
 
 Array = NDArray[np.float64]
 
@@ -51,13 +50,6 @@ class Bound:
     norms: Array
 
 
-def repair_of(problem: Problem, at: Iterate) -> Repair:
-    """What makes the residuals at a model feasible for the intercept; nothing where there is none."""
-    if not problem.fit_intercept:
-        return Repair.nothing(problem.k)
-    return problem.loss.repair(problem.statistics.mass, problem.statistics.total, at.bias)
-
-
 def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float) -> Bound:
     """Exact value of the dual point near the residuals of a scoring pass; one DUAL pass.
 
@@ -73,15 +65,18 @@ def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float) ->
     """
     stats = problem.statistics
     penalty = problem.penalty
-    repair = repair_of(problem, score.iterate)
+    repair = problem.repair(score.iterate)
     norms = score.norms
-    if problem.fit_intercept:
+    if problem.fit_intercept and score.size is None:
         drift, spill = penalty.dual_norm(np.vstack([repair.drift, repair.spill]))
         chosen = score.candidates
         norms = norms + repair.null_share * null_norms[chosen] + drift * stats.absolute[chosen]
         if spill > 0.0:
             norms = norms + spill * stats.peak[chosen]
-    scale, charge = penalty.dual_point(penalty.dual_size(norms, problem.lam_weight[score.candidates]), lam)
+    size = score.size
+    if size is None:
+        size = penalty.dual_size(norms, problem.lam_weight[score.candidates])
+    scale, charge = penalty.dual_point(size, lam)
     value = problem.dual_value(score.iterate, repair, scale)
     return Bound(value - charge, scale * norms)
 
@@ -90,8 +85,10 @@ def screened(problem: Problem, score: Score, bound: Bound, gap: float, lam_row: 
     """Which candidates may still be nonzero at the optimum (gap-safe rule, math notes, section 8 (ii)).
 
     Every dual optimum lies within sqrt(2 kappa gap) of the dual point, in the metric in which column j has length
-    sqrt(sum_i s_i x_ij**2).
+    sqrt(sum_i s_i x_ij**2). A loss of unbounded curvature has no such radius, and nothing is screened.
     """
+    if not np.isfinite(problem.loss.kappa):
+        return np.ones(bound.norms.shape[0], dtype=bool)
     radius = np.sqrt(2.0 * problem.loss.kappa * max(gap, 0.0)) * problem.penalty.dual_radius(problem.k)
     reach = bound.norms + radius * np.sqrt(problem.statistics.square[score.candidates])
     # a margin for rounding, so that a row on the boundary is kept

@@ -147,7 +147,7 @@ def cross_validate(
             lane = free.pop()
         try:
             left = Left(folds, number, _present(plan, masses, number), lane)
-            return _fold_scores(plan, engine, settings, left, results, masses)
+            return _fold_scores(plan, engine, settings, left, grid.tolist(), masses)
         finally:
             with lock:
                 free.append(lane)
@@ -170,18 +170,16 @@ def _present(plan: Any, masses: Any, number: int) -> tuple[int, ...] | None:
 
 
 def _fold_scores(
-    plan: Any, engine: Any, settings: FitSettings, left: Left, whole: Sequence[FitResult], masses: Any
+    plan: Any, engine: Any, settings: FitSettings, left: Left, alphas: Sequence[float], masses: Any
 ) -> FoldScores:
     """The path without one fold, judged on it."""
     if left.present is not None:
         plan = replace(plan, n_outputs=len(left.present), classes=plan.classes[list(left.present)])
-        whole = [_restricted(result, left.present) for result in whole]
     fitting = Fitting(plan, LeftEngine(engine, left), settings)
     _refuse_one_class(plan, fitting, left)
     results: list[FitResult] = []
-    for t, result in enumerate(whole):
-        start = results[-1] if t else None
-        results.append(fitting.fit(result.alpha, start))
+    for alpha in alphas:
+        results.append(fitting.fit(alpha, results[-1] if results else None))
     loss, wrong, absent = _judged(engine, fitting, left, results)
     weight = float(masses["weight"][left.number])
     if left.present is not None:
@@ -209,12 +207,6 @@ def _refuse_one_class(plan: Any, fitting: Fitting, left: Left) -> None:
             f"without fold {left.number} every label is the same",
             hint="use fewer folds, or give folds= that spread each class",
         )
-
-
-def _restricted(result: FitResult, present: tuple[int, ...]) -> FitResult:
-    """A model of all classes as one of some of them."""
-    chosen = list(present)
-    return replace(result, W=np.ascontiguousarray(result.W[:, chosen]), intercept=result.intercept[chosen])
 
 
 def _judged(engine: Any, fitting: Fitting, left: Left, results: Sequence[FitResult]) -> tuple[Array, Array, float]:

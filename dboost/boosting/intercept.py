@@ -1,73 +1,56 @@
-"""The intercept alone, solved to rounding with the weights held.
-
-A free intercept asks of a dual point that the residuals of each output sum to zero. Residuals that miss this are
-repaired at a price that grows with the miss over the mass of the rarest class (``losses.base.Repair``), so a class of a
-few examples can make a model that is optimal to 1e-9 look 1e-2 away. Newton's method in k numbers takes the miss to
-rounding within a few passes, and lowers the objective.
-"""
+"""The best intercept of the model without features, by passes, for losses that have no formula for it."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.problem import Problem
+if TYPE_CHECKING:
+    from dboost.boosting.problem import Problem
 
 Array = NDArray[np.float64]
 
-_MAX_STEPS = 4
-_FLAT = 1e-12
-_ENOUGH = 1e-20
-# Sums of the loss carry about this relative error.
-_ROUNDING = 1e-14
+_MAX_PASSES = 200
+_STEP = 4.0 * np.finfo(float).eps
 
 
-def solve_intercept(problem: Problem, active: NDArray[np.int64], W: Array, intercept: Array, small: float) -> Array:
-    """The intercept of a model, improved until no residual sum is above `small` times the mass of its output.
+def best_intercept(problem: Problem, start: Array) -> Array:
+    """Minimise L(0, b) over b, output by output, by Newton's method inside a bracket.
 
-    Returns the best intercept seen: but for rounding its loss is not above that of the one given.
+    The sums of U fall as b rises, so their sign says on which side the optimum lies: a step that leaves the bracket is
+    replaced by its middle, and while one side is open no step is more than twice as long as all before it. Ends when
+    the step is below the rounding of b, or the sums are zero.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its loss is separable over the outputs.
+    start : float64 array, shape (k,)
+        Where to begin.
+
+    Returns
+    -------
+    float64 array, shape (k,)
     """
-    stats = problem.statistics
-    rarer = np.minimum(stats.mass, stats.total - stats.mass)
-    mass = np.where(rarer > 0.0, rarer, np.inf)
-    best, lowest, least = intercept, np.inf, np.inf
-    trial = intercept
-    for _ in range(_MAX_STEPS):
-        loss, bias, H = problem.intercept_sums(active, W, trial)
-        miss = float(np.max(np.abs(bias) / mass, initial=0.0))
-        # near the optimum the loss is flat to rounding, and the gradient alone tells better from worse
-        rounding = _ROUNDING * abs(lowest) if np.isfinite(lowest) else 0.0
-        if not (loss < lowest - rounding or (loss <= lowest + rounding and miss < least)):
+    none, rows = np.zeros(0, np.int64), np.zeros((0, problem.k))
+    low, high = np.full(problem.k, -np.inf), np.full(problem.k, np.inf)
+    reach = np.ones(problem.k)
+    b = start.copy()
+    for _ in range(_MAX_PASSES):
+        at = problem.evaluate(none, rows, b)
+        slope, curvature = at.bias, problem.curvature_at(at)(rows, np.ones(problem.k))[1]
+        low, high = np.where(slope >= 0.0, b, low), np.where(slope <= 0.0, b, high)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = np.clip(np.where(slope == 0.0, 0.0, slope / curvature), -reach, reach)
+            middle = 0.5 * (low + high)
+        moved = b + step
+        outside = (moved < low) | (moved > high)
+        moved = np.where(outside & np.isfinite(middle), middle, moved)
+        reach = np.maximum(reach, 2.0 * np.abs(moved - start))
+        done = np.abs(moved - b) <= _STEP * np.maximum(1e-300, np.abs(b))
+        b = moved
+        if done.all():
             break
-        best, lowest, least = trial, loss, miss
-        if miss <= small:
-            break
-        trial = trial + _newton(H, bias)
-    return best
-
-
-def _newton(H: Array, g: Array) -> Array:
-    """H^+ g by conjugate gradients scaled by the diagonal: no BLAS, whose threads might change the bits."""
-    scale = np.diag(H).copy()
-    scale = np.maximum(scale, _FLAT * max(float(scale.max(initial=0.0)), np.finfo(float).tiny))
-    x = np.zeros_like(g)
-    residual = g.copy()
-    z = residual / scale
-    p = z.copy()
-    rz = float(np.sum(residual * z))
-    start = rz
-    for _ in range(3 * g.shape[0]):
-        if not rz > _ENOUGH * start:
-            break
-        q = np.sum(H * p, axis=1)
-        curvature = float(np.sum(p * q))
-        # a common shift of all classes changes nothing: what is left of it in the residual is rounding
-        if not curvature > _FLAT * float(np.sum(scale * p * p)):
-            break
-        x += (rz / curvature) * p
-        residual -= (rz / curvature) * q
-        z = residual / scale
-        new = float(np.sum(residual * z))
-        p = z + (new / rz) * p
-        rz = new
-    return x
+    return b

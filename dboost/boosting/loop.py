@@ -13,6 +13,7 @@ each: fewer rows enter too early and fewer steps are rejected.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from dboost.boosting.certificate import dual_bound, one_pass_gap, screened
 from dboost.boosting.gram import AcceleratedGram
-from dboost.boosting.intercept import solve_intercept
+from dboost.boosting.free_intercept import solve_intercept
 from dboost.boosting.newton import NewtonSteps, Step, pruned
 from dboost.boosting.problem import Iterate, Problem, Score
 from dboost.boosting.rowwise import RowwiseSteps
@@ -34,10 +35,16 @@ Rows = NDArray[np.int64]
 
 _CONTINUATION = 0.5
 _FIRST_ROWS = 200
+# Hypotheses a round may induce at first; Duchi & Singer (2009, section 6) take 30 in every round.
+_INDUCED_ROWS = 30
 _INNER_SHARE = 0.1
 _MAX_NEWTON_STEPS = 12
 _MAX_SWEEPS = 100_000
+_RETURN_SWEEPS = 20
+_RETURN_STEPS = np.array([0.5, 0.75, 0.9, 0.97, 0.99, 1.0])
 _IDLE_SWEEPS = 50
+# Losses whose dual points are repaired at a price in the mass of the rarest class.
+_COUNTED = ("log", "multinomial", "multitask")
 # The intercept is solved until its residual sums are this share of `tol` of the mass of their outputs.
 _INTERCEPT_SHARE = 0.01
 _INTERCEPT_ROUNDING = 1e-14
@@ -70,7 +77,8 @@ class Loop:
         self.n_rows = n_rows
         self.weight = problem.statistics.weight
         self.certified = problem.penalty.name != "none"
-        self._solves_intercept = self.certified and problem.fit_intercept and settings.update == "newton"
+        counted = problem.loss.name in _COUNTED
+        self._solves_intercept = self.certified and problem.fit_intercept and counted and settings.update == "newton"
         # last known ||G_j||_* of every column, for the strong rule at the next strength
         self.norms = null.norms.copy()
         self.trace: list[tuple[float, float, float]] = []
@@ -94,7 +102,7 @@ class Loop:
                 reason = reason or "callback"
             elif not reason and state.round >= self.settings.max_rounds:
                 reason = "max_rounds"
-            if reason == "tol":
+            if reason in ("tol", "max_opened"):
                 return state, reason
             if reason:
                 # the certificate so far is that of the model the round began with
@@ -108,14 +116,19 @@ class Loop:
         entering_passes = problem.passes
         score = self._score(state)
         state = self._certify(state, score)
+        judged = False
         if state.gap <= self.settings.tol and state.provisional:
             # the strong rule may have dropped a row that counts: judge the model on all columns
             state = replace(state, candidates=None, provisional=False, lower_bound=-np.inf)
             score = self._score(state)
             state = self._certify(state, score)
+            judged = True
         at = score.iterate
         if state.gap <= self.settings.tol:
-            return self._recorded(state, at, 0, 0, None, started, entering_passes), "tol"
+            return self._recorded(state, at, 0, 0, None, started, entering_passes, score.opened), "tol"
+        if judged and not score.complete and not len(score.best):
+            # the model is optimal among all that was seen, and the rest of the class is out of reach
+            return self._recorded(state, at, 0, 0, None, started, entering_passes, score.opened), "max_opened"
         lam = max(self.lam, state.lam * _CONTINUATION) if self.settings.update == "newton" else self.lam
         widened, added = self._widen(at, score, state)
         solved, step = self._solve(widened, lam, state)
@@ -129,14 +142,16 @@ class Loop:
             lam=lam,
             memory=self._memory,
         )
-        state = self._recorded(state, after, added, dropped, step, started, entering_passes)
+        state = self._recorded(state, after, added, dropped, step, started, entering_passes, score.opened)
+        # a class that is searched is searched again only when the rest of the fit is done
+        state = replace(state, provisional=state.provisional or (judged and problem.searched))
         return state, self._reason(state, step, at, widened, after)
 
     def _reason(self, state: FitState, step: Step, before: Iterate, widened: Iterate, after: Iterate) -> str:
         """Why to stop after this round, other than the certified gap; empty to go on."""
         if state.lam > self.lam:
             return ""
-        value = self.problem.objective(after, self.lam)
+        value = max(self.problem.objective(after, self.lam), self.problem.resolution)
         if not self.certified and step.promised <= 0.1 * self.settings.tol * value:
             return "gradient"
         if self._full(widened) and self._restricted_gap(after, self.lam, step) <= self.settings.tol * value:
@@ -148,7 +163,8 @@ class Loop:
         recent = [r for r in state.history[-_STALLED_ROUNDS:] if r["alpha"] <= self.lam / self.weight]
         if len(recent) == _STALLED_ROUNDS:
             gaps = [r["gap"] for r in recent]
-            still = recent[0]["objective"] - recent[-1]["objective"] <= _STALLED_GAIN * abs(recent[-1]["objective"])
+            least = max(abs(recent[-1]["objective"]), self.problem.resolution / self.weight)
+            still = recent[0]["objective"] - recent[-1]["objective"] <= _STALLED_GAIN * least
             if still and not min(gaps) < 0.9 * gaps[0]:
                 return "precision"
         return ""
@@ -158,7 +174,7 @@ class Loop:
         at = self.problem.null()
         at = replace(at, active=state.active, W=state.W, intercept=self._intercept(state))
         lam = max(self.lam, state.lam * _CONTINUATION)
-        return self.problem.score(at, state.candidates, lam, self._take(state.active.shape[0]))
+        return self.problem.score(at, state.candidates, lam, self._take(state.active.shape[0]), not state.provisional)
 
     def _intercept(self, state: FitState) -> Array:
         """The state's intercept; solved for the final strength, so that the certificate need not pay for its rest."""
@@ -172,9 +188,13 @@ class Loop:
         problem = self.problem
         at = score.iterate
         state = replace(state, intercept=at.intercept)
-        self.norms[score.candidates] = score.norms
         value = problem.objective(at, self.lam)
         self._mark(at)
+        if at.shift > 0.0:
+            # so far from any optimum that its sums cannot be held in units of one: nothing to certify
+            return replace(state, objective=value)
+        if problem.screens:
+            self.norms[score.candidates] = score.norms
         if not self.certified:
             return replace(state, objective=value, gap=np.inf)
         if state.lam * _CONTINUATION > self.lam:
@@ -182,12 +202,14 @@ class Loop:
         lam_row = self.lam * problem.lam_weight[score.candidates]
         bound = dual_bound(problem, score, self.null.norms, self.lam)
         lower = max(state.lower_bound, bound.value)
+        gap = max(0.0, value - lower) / max(abs(value), problem.resolution)
+        if not problem.screens:
+            return replace(state, objective=value, gap=gap, lower_bound=lower)
         candidates = score.candidates
         keep = screened(problem, score, bound, value - bound.value, lam_row)
         keep |= np.isin(candidates, at.active, assume_unique=True)
         if not keep.all():
             candidates = candidates[keep]
-        gap = max(0.0, value - lower) / max(abs(value), np.finfo(float).tiny)
         return replace(state, objective=value, gap=gap, lower_bound=lower, candidates=candidates)
 
     def _final(self, state: FitState) -> FitState:
@@ -210,6 +232,8 @@ class Loop:
         if asked is None:
             free = self.settings.update == "newton" and self.certified
             asked = max(_FIRST_ROWS, n_active) if free else self.problem.n
+            if not self.problem.screens:
+                asked = max(_INDUCED_ROWS, n_active)
         if self.settings.max_active_rows is not None:
             asked = min(asked, max(0, self.settings.max_active_rows - n_active))
         return asked
@@ -230,7 +254,9 @@ class Loop:
     def _solve(self, at: Iterate, lam: float, state: FitState) -> tuple[Iterate, Step]:
         settings, problem = self.settings, self.problem
         self._memory = state.memory
-        value = problem.objective(at, lam)
+        if at.shift > 0.0:
+            at = self._return(at, lam)
+        value = max(problem.objective(at, lam), problem.resolution)
         gap = state.gap if np.isfinite(state.gap) else float(self.certified)
         if self._full(at):
             # no row may enter any more: the restricted problem is all there is to solve
@@ -252,6 +278,25 @@ class Loop:
         self._memory = steps.memory
         return at, step
 
+    def _return(self, at: Iterate, lam: float) -> Iterate:
+        """A model whose loss is a number, from one whose loss is too large for one; the objective falls.
+
+        Steps on the exponential bound, solved in logarithms. If they do not suffice, the best of some points on the way
+        to the null model, the last of them: the objective is convex and the null model's is a number.
+        """
+        rng = np.random.default_rng(self.settings.random_state)
+        steps = RowwiseSteps(self.problem, at.active, "template", rng)
+        for _ in range(_RETURN_SWEEPS):
+            at = steps.sweep(at, lam)
+            if at.shift == 0.0:
+                return at
+        problem = self.problem
+        D, d = -at.W, problem.null().intercept - at.intercept
+        values = problem.losses_along(at, D, d, _RETURN_STEPS)
+        values += [problem.penalty_value(at.active, at.W + t * D, lam) for t in _RETURN_STEPS]
+        t = float(_RETURN_STEPS[int(np.argmin(values))])
+        return problem.evaluate(at.active, at.W + t * D, at.intercept + t * d)
+
     def _sweeps(self, at: Iterate, lam: float, target: float, round_: int) -> tuple[Iterate, Step]:
         rng = np.random.Generator(np.random.Philox(key=[self.settings.random_state, round_]))
         steps = RowwiseSteps(self.problem, at.active, self.settings.select, rng)
@@ -271,10 +316,15 @@ class Loop:
 
     def _diagonal_promise(self, at: Iterate) -> float:
         """What unpenalised one-row steps would gain, summed over the rows: zero only where the gradient is zero."""
-        D = self.problem.loss.kappa * self.problem.statistics.square[at.active]
+        stats, kappa = self.problem.statistics, self.problem.loss.kappa
+        if math.isfinite(kappa):
+            D, bias = kappa * stats.square[at.active], kappa * self.weight
+        else:
+            # a (sqrt(mu+) - sqrt(mu-))^2 >= G^2 / (2 peak^2 L), the exponential bound's gain for a loss that is sum |U|
+            D, bias = stats.peak[at.active] ** 2 * at.loss, at.loss
         gain = float(np.sum(np.sum(at.G**2, axis=1)[D > 0.0] / (2.0 * D[D > 0.0])))
-        if self.problem.fit_intercept:
-            gain += float(at.bias @ at.bias) / (2.0 * self.problem.loss.kappa * self.weight)
+        if self.problem.fit_intercept and bias > 0.0:
+            gain += float(at.bias @ at.bias) / (2.0 * bias)
         return gain
 
     def _gram_steps(self, steps: AcceleratedGram, at: Iterate, lam: float, target: float) -> tuple[Iterate, Step]:
@@ -307,7 +357,15 @@ class Loop:
         self.trace.append((float(self.problem.passes), time.perf_counter() - self._started, value))
 
     def _recorded(
-        self, state: FitState, at: Iterate, added: int, dropped: int, step: Step | None, started: float, passes: int
+        self,
+        state: FitState,
+        at: Iterate,
+        added: int,
+        dropped: int,
+        step: Step | None,
+        started: float,
+        passes: int,
+        opened: int,
     ) -> FitState:
         weight = self.weight
         done = self.problem.passes - passes
@@ -324,13 +382,25 @@ class Loop:
             "rows_out": dropped,
             "active_rows": int(at.active.shape[0]),
             "entries": int(np.count_nonzero(at.W)),
-            "candidates": self.problem.n if state.candidates is None else int(state.candidates.shape[0]),
+            "candidates": self._candidates(state),
             "step": step.kind if step is not None else "certificate",
             "length": step.length if step is not None else 0.0,
             "passes": state.passes + done,
             "seconds": time.perf_counter() - started,
             "bytes_moved": int(self.problem.engine.bytes_moved),
         }
+        if self.problem.searched:
+            record["subtrees"] = opened
         return replace(
-            state, round=state.round + 1, passes=state.passes + done, history=(*state.history, record)
+            state,
+            round=state.round + 1,
+            passes=state.passes + done,
+            history=(*state.history, record),
+            keys=tuple(self.problem.keys),
         )
+
+    def _candidates(self, state: FitState) -> float:
+        """How many columns or hypotheses may still enter; infinitely many where the class has no end."""
+        if state.candidates is not None:
+            return int(state.candidates.shape[0])
+        return self.problem.n_candidates

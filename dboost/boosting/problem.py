@@ -6,6 +6,7 @@ Does not cover: what to do with the sums (``newton``, ``rowwise``), or when to s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost import passes
+from dboost.boosting.intercept import best_intercept
 from dboost.boosting.scoring import summarise_shard
 from dboost.bounds import exponential, quadratic
 from dboost.hypotheses.held import Held
@@ -30,6 +32,8 @@ Rows = NDArray[np.int64]
 _SHARD_BYTES = 64_000_000
 # A column whose variance is below this share of its mean square is constant but for the rounding of its sums.
 _CONSTANT = 1e-12
+# Residuals of 1e-12 of the labels are rounding: the square of it, as the loss of W = 0 is their square or more.
+_RESOLUTION = 1e-24
 # Sums this small go to the driver whole: reducing them on a worker costs more in turns through a scheduler.
 _DRIVER_BYTES = 4_000_000
 
@@ -46,6 +50,8 @@ class Statistics:
         Sum of the example weights.
     peak, absolute, square, sum : float64 arrays, shape (n,)
         Per column: max |x|, sum s |x|, sum s x**2, sum s x.
+    at_zero : float
+        L where all margins are zero.
     """
 
     mass: Array
@@ -55,13 +61,23 @@ class Statistics:
     absolute: Array
     square: Array
     sum: Array
+    at_zero: float = 0.0
 
-    @property
-    def deviation(self) -> Array:
-        """Weighted standard deviation per column, shape (n,); 0 where it is lost in the rounding of the sums."""
-        mean, square = self.sum / self.weight, self.square / self.weight
-        variance = square - mean * mean
-        return np.sqrt(np.where(variance > _CONSTANT * square, variance, 0.0))
+
+
+def deviation(total: Array, square: Array, weight: float) -> Array:
+    """Weighted standard deviation of columns from sum s x and sum s x**2; 0 where it is lost in their rounding."""
+    mean, square = total / weight, square / weight
+    variance = square - mean * mean
+    return np.sqrt(np.where(variance > _CONSTANT * square, variance, 0.0))
+
+
+def row_weights(statistics: Statistics, standardize: bool) -> Array:
+    """Factor of lam for each column: 1, or its standard deviation; a constant column then never enters."""
+    if not standardize:
+        return np.ones_like(statistics.square)
+    found = deviation(statistics.sum, statistics.square, statistics.weight)
+    return np.where(found > 0.0, found, np.inf)
 
 
 @dataclass(frozen=True)
@@ -80,6 +96,8 @@ class Iterate:
         Rows of X'U for the active rows.
     bias : float64 array, shape (k,)
         Column sums of U: minus the gradient of the intercept.
+    shift : float
+        `loss`, `G` and `bias` are in units of e^shift; 0 but for a model whose loss is beyond all bounds.
     """
 
     active: Rows
@@ -88,6 +106,7 @@ class Iterate:
     loss: float
     G: Array
     bias: Array
+    shift: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -106,6 +125,12 @@ class Score:
         The best columns that left the optimality test, best first.
     best_G : float64 array, shape (len(best), k)
         Their rows of G.
+    size : float or None
+        ``penalty.dual_size`` of the repaired residuals over everything that may enter, where the pass formed it.
+    opened : int
+        Subtrees opened by the search of a class that is too large to be summed whole.
+    complete : bool
+        Whether that search was within its budget.
     """
 
     iterate: Iterate
@@ -113,17 +138,20 @@ class Score:
     norms: Array
     best: Rows
     best_G: Array
+    size: float | None = None
+    opened: int = 0
+    complete: bool = True
 
 
 class Problem:
-    """Passes over the data at a given model, counted.
+    """Passes over the data at a given model, counted; the rows of W are the stored columns.
 
     Parameters
     ----------
     engine : Engine
         Where partitions are mapped and reduced; its plan is set.
-    loss : str
-        Name of the loss.
+    loss : str or Loss
+        The loss, or its name.
     penalty : Penalty
         The penalty.
     n_features, n_outputs : int
@@ -134,32 +162,46 @@ class Problem:
         Makes the tokens of this fit unique in a process.
     exponential : bool
         Whether scoring uses the exponential bound (mu+, mu-) instead of the quadratic one.
+    standardize : bool
+        Whether a row is penalised by the standard deviation of its column.
     """
+
+    # whether columns can be ruled out for the rest of a fit
+    screens = True
+    # whether what may enter is more than a scoring pass looks at
+    searched = False
 
     def __init__(
         self,
         engine: Any,
-        loss: str,
+        loss: str | Loss,
         penalty: Penalty,
         n_features: int,
         n_outputs: int,
         fit_intercept: bool,
         run_id: str,
         exponential: bool = False,
+        standardize: bool = False,
     ) -> None:
         self.engine = engine
         self.loss: Loss = get_loss(loss)
         self.penalty = penalty
         self.n = n_features
+        self.n_candidates: float = n_features
+        # registered hypotheses; stored columns have none
+        self.keys: list[Any] = []
         self.k = n_outputs
         self.fit_intercept = fit_intercept
-        self.exponential = exponential
+        # without a largest curvature the exponential bound is the only one
+        self.exponential = exponential or not math.isfinite(self.loss.kappa)
         self.passes = 0
         self._run = run_id
         self._counter = 0
         self._held: Held | None = None
+        self._null_intercept: Array | None = None
         self.statistics = self._statistics()
-        self.lam_weight = np.ones(n_features)
+        self.standardize = standardize
+        self.lam_weight = row_weights(self.statistics, standardize)
 
     # ---- names of points -------------------------------------------------------------------------------------------
 
@@ -175,16 +217,17 @@ class Problem:
 
     def point(self, active: Rows, W: Array, intercept: Array) -> Point:
         """Name the model (active rows, W, b) for passes."""
-        return Point(self.loss.name, self.held(active), W, intercept, self._token())
+        return Point(self.loss, self.held(active), W, intercept, self._token())
 
     # ---- passes ----------------------------------------------------------------------------------------------------
 
     def _pass(self, leaf: Any, *args: Any, name: str, **kwargs: Any) -> Any:
         self.passes += 1
-        return self.engine.map_reduce(leaf, *args, name=name, **kwargs)
+        total = self.engine.map_reduce(leaf, *args, name=name, **kwargs)
+        return total.plain() if isinstance(total, Sums) else total
 
     def _statistics(self) -> Statistics:
-        labels = self.engine.map_reduce(passes.label_counts, self.loss.name, self.k, name="labels")
+        labels = self.engine.map_reduce(passes.label_counts, self.loss, self.k, name="labels")
         features = self._pass(passes.feature_statistics, name="statistics")
         return Statistics(
             mass=labels.add["mass"],
@@ -194,17 +237,21 @@ class Problem:
             absolute=features.add["absolute"],
             square=features.add["square"],
             sum=features.add["total"],
+            at_zero=labels.add["at_zero"],
         )
 
     def null(self) -> Iterate:
         """The model without features, its intercept optimal; the sums are not filled in."""
-        intercept = np.zeros(self.k)
-        if self.fit_intercept:
-            intercept = self.loss.null_intercept(self.statistics.mass, self.statistics.total)
+        if self._null_intercept is None:
+            self._null_intercept = np.zeros(self.k)
+            if self.fit_intercept:
+                start = self.loss.null_intercept(self.statistics.mass, self.statistics.total)
+                self._null_intercept = start if self.loss.closed_null else best_intercept(self, start)
+        intercept = self._null_intercept.copy()
         none = np.zeros((0, self.k))
         return Iterate(np.zeros(0, np.int64), none, intercept, np.nan, none, np.zeros(self.k))
 
-    def score(self, at: Iterate, candidates: Rows | None, strength: float, take: int) -> Score:
+    def score(self, at: Iterate, candidates: Rows | None, strength: float, take: int, whole: bool = True) -> Score:
         """SCORE pass: every candidate column (None: all) and the sums of the active rows.
 
         Parameters
@@ -217,6 +264,8 @@ class Problem:
             Strength of the penalty, for the scores.
         take : int
             How many of the best violating columns to bring back with their sums.
+        whole : bool
+            Whether a class of hypotheses that is searched is searched now; stored columns always count whole.
         """
         point = self.point(at.active, at.W, at.intercept)
         lam = strength * self.lam_weight
@@ -250,7 +299,7 @@ class Problem:
         columns = np.concatenate([s.best for s in summaries])
         order = np.lexsort((columns, -scores))[:take]
         return Score(
-            iterate=replace(at, loss=first.loss, G=G, bias=first.bias),
+            iterate=replace(at, loss=first.loss, G=G, bias=first.bias, shift=first.shift),
             candidates=np.arange(self.n) if candidates is None else candidates,
             norms=np.concatenate([s.norms for s in summaries]),
             best=columns[order],
@@ -266,7 +315,7 @@ class Problem:
     def evaluate(self, active: Rows, W: Array, intercept: Array) -> Iterate:
         """L, G_A and the bias sums at a model."""
         sums = self._pass(passes.active_gradient, self.point(active, W, intercept), name="gradient")
-        return Iterate(active, W, intercept, sums.add["loss"], sums.add["G"], sums.add["bias"])
+        return Iterate(active, W, intercept, sums.add["loss"], sums.add["G"], sums.add["bias"], sums.shift)
 
     def intercept_sums(self, active: Rows, W: Array, intercept: Array) -> tuple[float, Array, Array]:
         """L, the bias sums (k,) and the Hessian of the intercept (k, k) at a model; one pass."""
@@ -279,6 +328,12 @@ class Problem:
         return self._pass(
             passes.score, rows, point, self.exponential, True, name="rows"
         )
+
+    def repair(self, at: Iterate) -> Repair:
+        """What makes the residuals at a model feasible for the intercept; nothing where there is none."""
+        if not self.fit_intercept:
+            return Repair.nothing(self.k)
+        return self.loss.repair(self.statistics.mass, self.statistics.total, at.bias)
 
     def losses_along(self, at: Iterate, D: Array, d: Array, steps: Array) -> Array:
         """GRID pass: L at (W + t D, b + t d) for every t in `steps`."""
@@ -347,9 +402,17 @@ class Problem:
         """sum_j lam_j omega(W_j)."""
         return float(np.sum(lam * self.lam_weight[active] * self.penalty.value(W)))
 
+    @property
+    def resolution(self) -> float:
+        """The objective below which everything is rounding: relative gaps are taken to at least this."""
+        return max(_RESOLUTION * self.statistics.at_zero, float(np.finfo(float).tiny))
+
     def objective(self, at: Iterate, lam: float) -> float:
-        """P(W, b) in the sum form."""
-        return at.loss + self.penalty_value(at.active, at.W, lam)
+        """P(W, b) in the sum form; inf where it is too large for a number."""
+        loss = at.loss if at.shift == 0.0 else at.loss * math.exp(min(at.shift, 700.0))
+        if at.shift > 700.0:
+            loss = math.inf
+        return loss + self.penalty_value(at.active, at.W, lam)
 
 
 def _score_shard(

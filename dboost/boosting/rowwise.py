@@ -7,6 +7,7 @@ The intercept is one more row, x = 1 with lam = 0.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,12 +23,13 @@ SELECTIONS = ("greedy", "cyclic", "random", "template")
 
 @dataclass(frozen=True)
 class _Sums:
-    """Sums of some rows at a model: G, and mu+ and mu- where the bound is exponential."""
+    """Sums of some rows at a model, in units of e^shift: G, and mu+ and mu- where the bound is exponential."""
 
     G: Array
     mu_plus: Array
     mu_minus: Array
     loss: float
+    shift: float
 
 
 class RowwiseSteps:
@@ -87,9 +89,9 @@ class RowwiseSteps:
 
         if problem.exponential:
             plus, minus = join("mu_plus", "bias_plus"), join("mu_minus", "bias_minus")
-            return _Sums(plus - minus, plus, minus, sums.add["loss"])
+            return _Sums(plus - minus, plus, minus, sums.add["loss"], sums.shift)
         G = join("G", "bias")
-        return _Sums(G, G, G, sums.add["loss"])
+        return _Sums(G, G, G, sums.add["loss"], sums.shift)
 
     # ---- solves ----------------------------------------------------------------------------------------------------
 
@@ -98,7 +100,15 @@ class RowwiseSteps:
         penalty = self.problem.penalty
         strength = np.append(lam * self.problem.lam_weight[self.active], 0.0)[slots]
         if self.problem.exponential:
-            rows, _ = penalty.solve_exponential(W, sums.mu_plus, sums.mu_minus, self._scale[slots], strength)
+            rows, _ = penalty.solve_exponential(
+                W,
+                sums.mu_plus,
+                sums.mu_minus,
+                self._scale[slots],
+                strength,
+                caps=max(exponential.CAP, sums.shift),
+                shift=sums.shift,
+            )
             return rows
         return penalty.solve_quadratic(W, sums.G, self._scale[slots], strength)
 
@@ -106,6 +116,7 @@ class RowwiseSteps:
         """Decrease of bound plus penalty that each row's update guarantees (math notes, section 5)."""
         penalty = self.problem.penalty
         strength = np.append(lam * self.problem.lam_weight[self.active], 0.0)[slots]
+        strength = strength * math.exp(max(-sums.shift, -700.0))
         scale = self._scale[slots]
         if self.problem.exponential:
             bound = exponential.change(new - W, sums.mu_plus, sums.mu_minus, scale)
@@ -132,7 +143,7 @@ class RowwiseSteps:
             now = self._moved(at, W)
             sums = self._sums(now, everything)
             G, bias = problem.split_intercept(sums.G)
-            now = replace(now, loss=sums.loss, G=G, bias=bias)
+            now = replace(now, loss=sums.loss, G=G, bias=bias, shift=sums.shift)
             self._held = (now, sums)
             return now
         order = self.rng.permutation(self._size) if self.select == "random" else everything

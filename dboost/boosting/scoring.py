@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,8 @@ class ShardSummary:
         Rows of G of the active columns in the shard, ascending.
     loss, bias : float, array
         L and the column sums of U (with the first shard only).
+    shift : float
+        All sums, norms and scores are in units of e^shift; 0 but for a model whose loss is beyond all bounds.
     """
 
     norms: Array
@@ -38,6 +41,7 @@ class ShardSummary:
     active_G: Array
     loss: float
     bias: Array
+    shift: float
 
 
 def summarise_shard(
@@ -66,6 +70,10 @@ def summarise_shard(
     take : int
         How many of the best columns to keep.
     """
+    total = total.plain()
+    if total.shift > 0.0:
+        # in the units of the sums, the penalty of a model so bad weighs next to nothing
+        lam = lam * math.exp(max(-total.shift, -700.0))
     if exponential:
         mu_plus, mu_minus = total.add["mu_plus"], total.add["mu_minus"]
         G = mu_plus - mu_minus
@@ -89,4 +97,5 @@ def summarise_shard(
         active_G=G[held],
         loss=total.add.get("loss", np.nan),
         bias=total.add.get("bias", np.zeros(0)),
+        shift=total.shift,
     )

@@ -88,6 +88,7 @@ class Penalty(Protocol):
         a: npt.ArrayLike,
         lam: npt.ArrayLike,
         caps: npt.ArrayLike = exponential.CAP,
+        shift: float = 0.0,
     ) -> tuple[FloatArray, BoolArray]: ...
     def score_quadratic(self, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray: ...
     def score_exponential(
@@ -222,6 +223,7 @@ class RowPenalty(ABC):
         a: npt.ArrayLike,
         lam: npt.ArrayLike,
         caps: npt.ArrayLike = exponential.CAP,
+        shift: float = 0.0,
     ) -> tuple[FloatArray, BoolArray]:
         """Minimiser of the exponential bound plus penalty, row by row (math notes, section 4).
 
@@ -234,6 +236,8 @@ class RowPenalty(ABC):
         lam : float or ndarray (rows,)
         caps : float or ndarray (rows,)
             Length of the step, in units of a, where there is no finite minimiser.
+        shift : float
+            The sums are given in units of e^shift.
 
         Returns
         -------
@@ -241,8 +245,9 @@ class RowPenalty(ABC):
             ``unbounded`` marks rows in which some entry had no finite minimiser and was capped.
         """
         rows = len(W)
+        lam, caps = self._weight(lam, rows), per_row(caps, rows)
         return exponential.solve_rows(
-            self.solve_tilted, W, mu_plus, mu_minus, per_row(a, rows), self._weight(lam, rows), per_row(caps, rows)
+            self.solve_tilted, W, mu_plus, mu_minus, per_row(a, rows), lam, caps, shift
         )
 
     def score_quadratic(self, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
