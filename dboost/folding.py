@@ -145,12 +145,18 @@ def training_shard(partition: Partition, memo: Any, shard: Any, left: Left, leaf
 
 
 def fold_masses(partition: Partition, memo: Any, folds: Folds, k: int) -> Sums:
-    """Rows and weight of each fold, (count,), and the weight of each class in it, (count, k), where y holds codes."""
+    """Rows and weight of each fold, (count,), and the weight of each of k classes in it, (count, k).
+
+    Classes are codes, or signs where k is 2; k is 0 where there are none.
+    """
     ids = folds.ids(partition, memo)
-    rows = np.bincount(ids, minlength=folds.count).astype(np.float64)
-    add = {"rows": rows, "weight": np.bincount(ids, partition.weight, minlength=folds.count)}
-    if partition.y.dtype.kind == "i" and partition.y.ndim == 1:
-        place = ids.astype(np.int64) * k + partition.y
+    add: dict[str, Any] = {
+        "rows": np.bincount(ids, minlength=folds.count).astype(np.float64),
+        "weight": np.bincount(ids, partition.weight, minlength=folds.count),
+    }
+    if k:
+        codes = partition.y if partition.y.ndim == 1 else (partition.y[:, 0] > 0).astype(np.int64)
+        place = ids.astype(np.int64) * k + codes
         add["mass"] = np.bincount(place, partition.weight, minlength=folds.count * k).reshape(folds.count, k)
     return Sums(add=add)
 

@@ -127,18 +127,18 @@ def cross_validate(
         Fewer than two folds have rows, or one class only is left without some fold.
     """
     whole = Fitting(plan, engine, settings)
-    masses = engine.map_reduce(folding.fold_masses, folds, plan.n_outputs, name="folds").add
+    classes = {"multiclass": plan.n_outputs, "binary": 2}.get(plan.task, 0)
+    masses = engine.map_reduce(folding.fold_masses, folds, classes, name="folds").add
     numbers = np.flatnonzero((masses["rows"] > 0.0) & (masses["weight"] > 0.0)).tolist()
     if len(numbers) < 2:
         raise DataError(
             f"{len(numbers)} of {folds.count} folds have rows, expected two or more",
             hint="equal rows are in one fold; give folds= to choose them yourself",
         )
+    present = {number: _present(masses, number) for number in numbers} if classes else {}
     grid = whole.alpha_max() * np.geomspace(1.0, eps, n_alphas) if alphas is None else np.sort(np.asarray(alphas))[::-1]
-    results: list[FitResult] = []
-    for alpha in grid.tolist():
-        results.append(whole.fit(alpha, results[-1] if results else None))
-
+    stop = threading.Event()
+    results = _path(whole, grid.tolist(), stop)
     free = list(range(max(1, min(getattr(engine, "n_threads", 1), len(numbers)))))
     lock = threading.Lock()
 
@@ -146,40 +146,61 @@ def cross_validate(
         with lock:
             lane = free.pop()
         try:
-            left = Left(folds, number, _present(plan, masses, number), lane)
-            return _fold_scores(plan, engine, settings, left, grid.tolist(), masses)
+            some = present.get(number) if plan.task == "multiclass" else None
+            return _fold_scores(plan, engine, settings, Left(folds, number, some, lane), grid.tolist(), masses, stop)
         finally:
             with lock:
                 free.append(lane)
 
     # What a fit does between its passes takes one thread: fits side by side keep the others busy.
-    with ThreadPoolExecutor(len(free), thread_name_prefix="dboost-fold") as pool:
+    pool = ThreadPoolExecutor(len(free), thread_name_prefix="dboost-fold")
+    try:
         scores = list(pool.map(one, numbers))
+    finally:
+        # after an error or an interrupt the fits of the other folds end with their round
+        stop.set()
+        pool.shutdown(wait=True, cancel_futures=True)
     return results, FoldScores(
         **{name: np.concatenate([getattr(s, name) for s in scores]) for name in FoldScores.__dataclass_fields__}
     )
 
 
-def _present(plan: Any, masses: Any, number: int) -> tuple[int, ...] | None:
+def _path(fitting: Fitting, alphas: Sequence[float], stop: threading.Event) -> list[FitResult]:
+    """Each strength from the last; ends early, with what there is, once `stop` is set."""
+    results: list[FitResult] = []
+    for alpha in alphas:
+        if stop.is_set():
+            break
+        results.append(fitting.fit(alpha, results[-1] if results else None, lambda record, state: stop.is_set()))
+    return results
+
+
+def _present(masses: Any, number: int) -> tuple[int, ...] | None:
     """Classes with rows outside a fold, where some have none; as if the others had never been there."""
-    if plan.task != "multiclass":
-        return None
     others = np.delete(masses["mass"], number, axis=0).sum(axis=0)
     present = np.flatnonzero(others > 0.0)
-    return None if present.size == plan.n_outputs else tuple(present.tolist())
+    if present.size < 2:
+        raise DataError(
+            f"without fold {number} every label is the same",
+            hint="use fewer folds, or give folds= that spread each class",
+        )
+    return None if present.size == others.shape[0] else tuple(present.tolist())
 
 
 def _fold_scores(
-    plan: Any, engine: Any, settings: FitSettings, left: Left, alphas: Sequence[float], masses: Any
+    plan: Any,
+    engine: Any,
+    settings: FitSettings,
+    left: Left,
+    alphas: Sequence[float],
+    masses: Any,
+    stop: threading.Event,
 ) -> FoldScores:
     """The path without one fold, judged on it."""
     if left.present is not None:
         plan = replace(plan, n_outputs=len(left.present), classes=plan.classes[list(left.present)])
     fitting = Fitting(plan, LeftEngine(engine, left), settings)
-    _refuse_one_class(plan, fitting, left)
-    results: list[FitResult] = []
-    for alpha in alphas:
-        results.append(fitting.fit(alpha, results[-1] if results else None))
+    results = _path(fitting, alphas, stop)
     loss, wrong, absent = _judged(engine, fitting, left, results)
     weight = float(masses["weight"][left.number])
     if left.present is not None:
@@ -196,17 +217,6 @@ def _fold_scores(
         gap=np.array([[result.gap for result in results]]),
         passes=np.array([sum(result.passes for result in results)], dtype=np.int64),
     )
-
-
-def _refuse_one_class(plan: Any, fitting: Fitting, left: Left) -> None:
-    stats = fitting.problem.statistics
-    one = plan.task == "multiclass" and plan.n_outputs < 2
-    one = one or (plan.task == "binary" and bool(stats.mass[0] <= 0.0 or stats.mass[0] >= stats.total[0]))
-    if one:
-        raise DataError(
-            f"without fold {left.number} every label is the same",
-            hint="use fewer folds, or give folds= that spread each class",
-        )
 
 
 def _judged(engine: Any, fitting: Fitting, left: Left, results: Sequence[FitResult]) -> tuple[Array, Array, float]:

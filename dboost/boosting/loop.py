@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.certificate import dual_bound, one_pass_gap, screened
-from dboost.boosting.gram import AcceleratedGram
 from dboost.boosting.free_intercept import solve_intercept
+from dboost.boosting.gram import AcceleratedGram
 from dboost.boosting.newton import NewtonSteps, Step, pruned
 from dboost.boosting.problem import Iterate, Problem, Score
 from dboost.boosting.rowwise import RowwiseSteps

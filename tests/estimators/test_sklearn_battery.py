@@ -54,7 +54,14 @@ EXPECTED = {
 }
 # Checks of scikit-learn 1.9, `check_classifiers_train` counting three times. A tag that switches checks off, or a
 # mixin in the wrong order, would shrink the battery and stay green: so the number is part of the test.
-COUNTS = {"1.9": {"BoostedClassifier": 64, "BoostedClassifierCV": 64, "MultiTaskBoostedClassifier": 69, "BoostedRegressor": 60}}
+COUNTS = {
+    "1.9": {
+        "BoostedClassifier": 64,
+        "BoostedClassifierCV": 64,
+        "MultiTaskBoostedClassifier": 69,
+        "BoostedRegressor": 60,
+    }
+}
 VERSION = ".".join(str(part) for part in parse_version(sklearn.__version__).release[:2])
 # Other versions draw other labels for the same checks, so the list of failures for tasks does not fit them.
 ESTIMATORS = [CLASSIFIER, CV, *REGRESSORS, *([TASKS] if VERSION in COUNTS else [])]
