@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dboost.estimators.path import regularization_path
     from dboost.estimators.regressor import BoostedRegressor
     from dboost.hypotheses.columns import Columns
+    from dboost.hypotheses.kernels import Kernels
     from dboost.hypotheses.products import Products
 
 _HOMES = {
@@ -38,6 +39,7 @@ _HOMES = {
     "Columns": "dboost.hypotheses.columns",
     "MultiTaskBoostedClassifier": "dboost.estimators.multitask",
     "ParquetData": "dboost.data.parquet",
+    "Kernels": "dboost.hypotheses.kernels",
     "Products": "dboost.hypotheses.products",
     "load_model": "dboost.estimators.load",
     "regularization_path": "dboost.estimators.path",
@@ -61,6 +63,7 @@ __all__ = [
     "DataError",
     "DboostError",
     "DboostWarning",
+    "Kernels",
     "ModelFormatError",
     "MultiTaskBoostedClassifier",
     "ParquetData",

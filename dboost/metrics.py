@@ -109,8 +109,7 @@ def coverage_counts(F: Float, y: NDArray[Any], weight: ArrayLike | None = None) 
     k = max(2, F.shape[1])
     twice = np.rint(2 * coverage(F, y)).astype(np.int64)
     s = np.ones(len(twice)) if weight is None else np.asarray(weight, dtype=np.float64)
-    counts: Float = np.bincount(twice, weights=s, minlength=2 * k - 1)
-    return counts
+    return np.asarray(np.bincount(twice, weights=s, minlength=2 * k - 1), dtype=np.float64)
 
 
 def margins(F: Float, y: NDArray[Any]) -> Float:

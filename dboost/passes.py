@@ -187,6 +187,17 @@ def price(
     return sums
 
 
+def repaired_gradient(
+    partition: Partition, memo: Any, candidates: NDArray[np.int64], point: Point, repair: tuple[Array, ...]
+) -> Sums:
+    """G = X'Theta of stored columns, Theta the dual point that the loss repairs U to (keep, mix, shift, prior)."""
+    theta, _ = fused.residuals(*_at(partition, memo, point), np.zeros(point.intercept.shape[0]))
+    fused.repair(theta, get_loss(point.loss).target(partition.y), partition.weight, *repair)
+    G = np.empty((candidates.shape[0], theta.shape[1]))
+    columns.column_gradient(partition.indptr, partition.rows, partition.values, theta, candidates, G)
+    return Sums(add={"G": G})
+
+
 def active_gradient(partition: Partition, memo: Any, point: Point) -> Sums:
     """L, G_A and the bias sums at `point`, in one sweep of the active columns."""
     G, total = np.zeros_like(point.W), np.zeros_like(point.intercept)

@@ -29,13 +29,16 @@ ALLOWED: dict[str, set[str]] = {
     # The loops over a block call the loops of one row, which lie beside their mathematics.
     "compiled.fused": {"compiled", "losses"},
     "compiled.descent": {"compiled", "penalties"},
-    "warm": KERNELS | {"errors", "losses", "penalties", "data", "passes", "boosting", "partition", "engine", "folding"},
+    "warm": KERNELS | {
+        "errors", "losses", "penalties", "data", "passes", "boosting", "partition", "engine", "hypotheses", "folding",
+    },
     "metrics": {"errors", "partition", "compiled"},
     "passes": KERNELS | {"errors", "partition", "losses", "bounds", "hypotheses"},
     "folding": KERNELS | {"errors", "partition", "losses", "passes", "hypotheses"},
     "engine": {"errors", "partition"},
     "hypotheses": {"errors", "partition", "compiled", "modelfile"},
     "data": {"errors", "partition", "compiled"},
+    "plots": {"errors"},
     "storage": {"errors"},
     "modelfile": {"errors", "storage"},
     "model": {"errors", "partition", "compiled", "losses", "storage", "modelfile", "metrics", "hypotheses"},

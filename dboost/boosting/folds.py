@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dboost import folding
 from dboost.boosting.fit import Fitting
 from dboost.boosting.state import FitResult, FitSettings
-from dboost.errors import DataError
+from dboost.errors import DataError, UsageError
 from dboost.folding import Folds, Left
 
 Array = NDArray[np.float64]
@@ -125,6 +125,8 @@ def cross_validate(
     ------
     DataError
         Fewer than two folds have rows, or one class only is left without some fold.
+    UsageError
+        The strengths are to be chosen, and none is the smallest that leaves W = 0.
     """
     whole = Fitting(plan, engine, settings)
     classes = {"multiclass": plan.n_outputs, "binary": 2}.get(plan.task, 0)
@@ -136,6 +138,8 @@ def cross_validate(
             hint="equal rows are in one fold; give folds= to choose them yourself",
         )
     present = {number: _present(masses, number) for number in numbers} if classes else {}
+    if alphas is None and not math.isfinite(whole.alpha_max()):
+        raise UsageError(f"penalty {whole.problem.penalty.name!r} never leaves W = 0", hint="give alphas=")
     grid = whole.alpha_max() * np.geomspace(1.0, eps, n_alphas) if alphas is None else np.sort(np.asarray(alphas))[::-1]
     stop = threading.Event()
     results = _path(whole, grid.tolist(), stop)

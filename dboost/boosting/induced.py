@@ -75,7 +75,7 @@ def summarise_pool(
     """
     square, peak = total.add["square"], total.peak["peak"]
     statistics = Statistics(np.zeros(0), np.zeros(0), weight, peak, square, square, total.add["total"])
-    weights = row_weights(statistics, standardize)
+    weights = row_weights(statistics, standardize, penalty.degree)
     lam = strength * weights
     G = total.add["G"]
     norms = penalty.dual_norm(G)
@@ -177,7 +177,7 @@ class InducedProblem(Problem):
                 square=np.append(mine.square, found.add["square"]),
                 sum=np.append(mine.sum, found.add["total"]),
             )
-            self.lam_weight = row_weights(self.statistics, self.standardize)
+            self.lam_weight = row_weights(self.statistics, self.standardize, self.penalty.degree)
         return np.array([self._ids[key] for key in keys], dtype=np.int64)
 
     def held(self, active: Rows) -> Held:

@@ -28,6 +28,7 @@ from dboost.boosting.gram import AcceleratedGram
 from dboost.boosting.newton import NewtonSteps, Step, pruned
 from dboost.boosting.problem import Iterate, Problem, Score
 from dboost.boosting.rowwise import RowwiseSteps
+from dboost.boosting.smooth import SmoothSteps
 from dboost.boosting.state import FitSettings, FitState
 
 Array = NDArray[np.float64]
@@ -76,9 +77,11 @@ class Loop:
         self.null = null
         self.n_rows = n_rows
         self.weight = problem.statistics.weight
-        self.certified = problem.penalty.name != "none"
-        counted = problem.loss.name in _COUNTED
-        self._solves_intercept = self.certified and problem.fit_intercept and counted and settings.update == "newton"
+        self.certified = problem.penalty.certified
+        # rows vanish one by one: only then are there rows to keep out
+        self.sparse = problem.penalty.threshold and problem.penalty.separable
+        counted = problem.fit_intercept and problem.loss.name in _COUNTED
+        self._solves_intercept = self.certified and counted and settings.update == "newton"
         # last known ||G_j||_* of every column, for the strong rule at the next strength
         self.norms = null.norms.copy()
         self.trace: list[tuple[float, float, float]] = []
@@ -153,7 +156,10 @@ class Loop:
             return ""
         value = max(self.problem.objective(after, self.lam), self.problem.resolution)
         if not self.certified and step.promised <= 0.1 * self.settings.tol * value:
-            return "gradient"
+            # the promise speaks for the rows held: it counts once no other row was left to add
+            fresh = widened.active.shape[0] - before.active.shape[0]
+            if fresh < self._take(before.active.shape[0]) or widened.active.shape[0] == self.problem.n:
+                return "gradient"
         if self._full(widened) and self._restricted_gap(after, self.lam, step) <= self.settings.tol * value:
             return "max_active_rows"
         stuck = step.length == 0.0 and np.array_equal(before.active, after.active)
@@ -230,9 +236,9 @@ class Loop:
         """How many new rows a round may add."""
         asked = self.settings.rows_per_round
         if asked is None:
-            free = self.settings.update == "newton" and self.certified
+            free = self.settings.update == "newton" and self.sparse
             asked = max(_FIRST_ROWS, n_active) if free else self.problem.n
-            if not self.problem.screens:
+            if not self.problem.screens and self.problem.penalty.separable:
                 asked = max(_INDUCED_ROWS, n_active)
         if self.settings.max_active_rows is not None:
             asked = min(asked, max(0, self.settings.max_active_rows - n_active))
@@ -267,7 +273,11 @@ class Loop:
         if settings.curvature == "gram":
             accelerated = AcceleratedGram(problem)
             return self._gram_steps(accelerated, at, lam, target)
-        steps = NewtonSteps(problem, at.active, self.n_rows, settings.sample, settings.random_state, state.memory)
+        steps: NewtonSteps | SmoothSteps
+        if self.sparse:
+            steps = NewtonSteps(problem, at.active, self.n_rows, settings.sample, settings.random_state, state.memory)
+        else:
+            steps = SmoothSteps(problem, state.memory)
         limit = 1 if lam > self.lam else _MAX_NEWTON_STEPS
         step = Step("descent", 0.0, 0.0)
         for _ in range(limit):
@@ -309,20 +319,26 @@ class Loop:
             # near the optimum a sweep gains less than the objective's rounding, but still moves towards it
             idle = 0 if self.problem.objective(at, lam) < self.problem.objective(before, lam) else idle + 1
             moved = not (np.array_equal(before.W, at.W) and np.array_equal(before.intercept, at.intercept))
-            step = Step(self.settings.select, float(moved), self._diagonal_promise(at))
+            step = Step(self.settings.select, float(moved), 0.0 if self.certified else self._diagonal_promise(at, lam))
             if not moved or idle >= _IDLE_SWEEPS or self._restricted_gap(at, lam, step) <= target:
                 break
         return at, step
 
-    def _diagonal_promise(self, at: Iterate) -> float:
-        """What unpenalised one-row steps would gain, summed over the rows: zero only where the gradient is zero."""
+    def _diagonal_promise(self, at: Iterate, lam: float) -> float:
+        """What one-row steps on the loss and a smooth penalty would gain at least, summed over the rows.
+
+        Zero only where the gradient is zero.
+        """
         stats, kappa = self.problem.statistics, self.problem.loss.kappa
         if math.isfinite(kappa):
             D, bias = kappa * stats.square[at.active], kappa * self.weight
         else:
             # a (sqrt(mu+) - sqrt(mu-))^2 >= G^2 / (2 peak^2 L), the exponential bound's gain for a loss that is sum |U|
             D, bias = stats.peak[at.active] ** 2 * at.loss, at.loss
-        gain = float(np.sum(np.sum(at.G**2, axis=1)[D > 0.0] / (2.0 * D[D > 0.0])))
+        strength = lam * self.problem.lam_weight[at.active]
+        face = self.problem.penalty.face(at.W, strength)
+        G = at.G - face.expand(face.gradient(strength))
+        gain = float(np.sum(np.sum(G**2, axis=1)[D > 0.0] / (2.0 * D[D > 0.0])))
         if self.problem.fit_intercept and bias > 0.0:
             gain += float(at.bias @ at.bias) / (2.0 * bias)
         return gain
@@ -343,9 +359,12 @@ class Loop:
         """Gap of the problem restricted to the rows of A, without another pass."""
         if not self.certified:
             return step.promised
-        # the intercept's own residual has no dual scaling; its size is its share of the gap
-        slack = float(np.sum(np.abs(at.bias))) if self.problem.fit_intercept else 0.0
+        # the intercept's own residual has no dual scaling; its size is its share of the gap, beside what the one-pass
+        # gap counts as gained through a large intercept
+        share = np.abs(at.bias) * (1.0 + np.abs(at.intercept))
+        slack = float(np.sum(share)) if self.problem.fit_intercept else 0.0
         if self._solves_intercept:
+            # before the certificate it will be zero
             at, slack = replace(at, bias=np.zeros_like(at.bias)), 0.0
         size = self.problem.penalty.dual_size(self.problem.penalty.dual_norm(at.G), self.problem.lam_weight[at.active])
         return one_pass_gap(self.problem, at, size, lam) + slack

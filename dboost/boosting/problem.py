@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dboost import passes
 from dboost.boosting.intercept import best_intercept
-from dboost.boosting.scoring import summarise_shard
+from dboost.boosting.scoring import column_shards, repaired_shard, score_shard, size_of_shard, summarise_shard
 from dboost.bounds import exponential, quadratic
 from dboost.hypotheses.held import Held
 from dboost.losses import Loss, get_loss
@@ -28,8 +28,6 @@ from dboost.penalties import Penalty
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-# A shard of columns holds about this many bytes of sums; more would not fit next to the data on a worker.
-_SHARD_BYTES = 64_000_000
 # A column whose variance is below this share of its mean square is constant but for the rounding of its sums.
 _CONSTANT = 1e-12
 # Residuals of 1e-12 of the labels are rounding: the square of it, as the loss of W = 0 is their square or more.
@@ -72,12 +70,15 @@ def deviation(total: Array, square: Array, weight: float) -> Array:
     return np.sqrt(np.where(variance > _CONSTANT * square, variance, 0.0))
 
 
-def row_weights(statistics: Statistics, standardize: bool) -> Array:
-    """Factor of lam for each column: 1, or its standard deviation; a constant column then never enters."""
+def row_weights(statistics: Statistics, standardize: bool, degree: int) -> Array:
+    """Factor of lam for each column: 1, or its standard deviation to the power `degree` of the penalty.
+
+    A constant column then never enters.
+    """
     if not standardize:
         return np.ones_like(statistics.square)
     found = deviation(statistics.sum, statistics.square, statistics.weight)
-    return np.where(found > 0.0, found, np.inf)
+    return np.where(found > 0.0, found**degree, np.inf)
 
 
 @dataclass(frozen=True)
@@ -201,7 +202,7 @@ class Problem:
         self._null_intercept: Array | None = None
         self.statistics = self._statistics()
         self.standardize = standardize
-        self.lam_weight = row_weights(self.statistics, standardize)
+        self.lam_weight = row_weights(self.statistics, standardize, penalty.degree)
 
     # ---- names of points -------------------------------------------------------------------------------------------
 
@@ -271,8 +272,7 @@ class Problem:
         lam = strength * self.lam_weight
         count = self.n if candidates is None else candidates.shape[0]
         row_bytes = 8 * self.k * (2 if self.exponential else 1)
-        step = max(1, _SHARD_BYTES // row_bytes)
-        shards = [(s, min(s + step, count)) for s in range(0, count, step)] or [(0, 0)]
+        shards = column_shards(count, row_bytes)
 
         def finish_args(shard: tuple[int, int]) -> tuple[Any, ...]:
             columns = np.arange(*shard) if candidates is None else candidates[shard[0] : shard[1]]
@@ -280,11 +280,11 @@ class Problem:
             return columns, at.active, lam[columns], scale, self.penalty, self.exponential, take
 
         if count * row_bytes <= _DRIVER_BYTES:
-            total = self._pass(_score_shard, shards[0], candidates, point, self.exponential, name="score")
+            total = self._pass(score_shard, shards[0], candidates, point, self.exponential, name="score")
             summaries = [summarise_shard(total, shards[0], *finish_args(shards[0]))]
         else:
             summaries = self._pass(
-                _score_shard,
+                score_shard,
                 candidates,
                 point,
                 self.exponential,
@@ -334,6 +334,21 @@ class Problem:
         if not self.fit_intercept:
             return Repair.nothing(self.k)
         return self.loss.repair(self.statistics.mass, self.statistics.total, at.bias)
+
+    def repaired_size(self, at: Iterate, candidates: Rows, repair: Repair) -> float:
+        """``penalty.dual_size`` of the candidate columns at the repaired residuals of a model, by a pass of its own."""
+        point = self.point(at.active, at.W, at.intercept)
+        sizes = self._pass(
+            repaired_shard,
+            candidates,
+            point,
+            (repair.keep, repair.mix, repair.shift, repair.prior),
+            name="repaired",
+            shards=column_shards(candidates.shape[0], 8 * self.k),
+            finish=size_of_shard,
+            finish_args=lambda shard: (self.penalty, self.lam_weight[candidates[shard[0] : shard[1]]]),
+        )
+        return self.penalty.join_sizes(sizes)
 
     def losses_along(self, at: Iterate, D: Array, d: Array, steps: Array) -> Array:
         """GRID pass: L at (W + t D, b + t d) for every t in `steps`."""
@@ -399,8 +414,8 @@ class Problem:
     # ---- values ----------------------------------------------------------------------------------------------------
 
     def penalty_value(self, active: Rows, W: Array, lam: float) -> float:
-        """sum_j lam_j omega(W_j)."""
-        return float(np.sum(lam * self.lam_weight[active] * self.penalty.value(W)))
+        """sum_j lam_j omega(W_j), or the penalty of all rows together."""
+        return self.penalty.total(W, lam * self.lam_weight[active])
 
     @property
     def resolution(self) -> float:
@@ -413,10 +428,3 @@ class Problem:
         if at.shift > 700.0:
             loss = math.inf
         return loss + self.penalty_value(at.active, at.W, lam)
-
-
-def _score_shard(
-    partition: Any, memo: Any, shard: tuple[int, int], candidates: Rows | None, point: Point, mu: bool
-) -> Sums:
-    columns = np.arange(*shard) if candidates is None else candidates[shard[0] : shard[1]]
-    return passes.score(partition, memo, columns, point, mu, shard[0] == 0)

@@ -18,7 +18,8 @@ from dboost.bounds import exponential, quadratic
 
 Array = NDArray[np.float64]
 
-SELECTIONS = ("greedy", "cyclic", "random", "template")
+SELECTIONS = ("greedy", "cyclic", "random", "template", "template_uniform")
+TEMPLATES = ("template", "template_uniform")
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,9 @@ class RowwiseSteps:
         The problem; ``problem.exponential`` chooses the bound.
     active : int64 array, shape (a,)
         The rows A.
-    select : {"greedy", "cyclic", "random", "template"}
-        One row by score, one row in turn, one row at random, or all rows at once.
+    select : {"greedy", "cyclic", "random", "template", "template_uniform"}
+        One row by score, one row in turn, one row at random, or all rows at once: with the local constant of each row,
+        or with the smallest step of all rows, as in the papers.
     rng : numpy Generator
         Source of the random order.
     """
@@ -54,7 +56,7 @@ class RowwiseSteps:
         self.rng = rng
         self._held: tuple[Iterate, _Sums] | None = None
         self._size = active.shape[0] + (1 if problem.fit_intercept else 0)
-        self._scale = self._template() if select == "template" else self._single()
+        self._scale = self._template() if select in TEMPLATES else self._single()
 
     # ---- constants of the bounds (math notes, section 2) -----------------------------------------------------------
 
@@ -66,12 +68,16 @@ class RowwiseSteps:
         return quadratic.one_row(np.append(stats.square[self.active], stats.weight)[: self._size], loss.kappa)
 
     def _template(self) -> Array:
-        """Local a_j, or D_j for all rows at once; the intercept's last."""
+        """a_j or D_j for all rows at once, local or one for all; the intercept's last."""
         peak, cross = self.problem.template_sums(self.active)
         loss = self.problem.loss
+        ones = np.ones(self._size)
         if self.problem.exponential:
-            return exponential.local(np.ones(self._size), peak, loss.template_constant)
-        return quadratic.many_rows(cross, loss.kappa)
+            if self.select == "template_uniform":
+                return exponential.uniform(ones, float(peak.max(initial=0.0)), loss.template_constant)
+            return exponential.local(ones, peak, loss.template_constant)
+        D = quadratic.many_rows(cross, loss.kappa)
+        return float(D.max(initial=0.0)) * ones if self.select == "template_uniform" else D
 
     # ---- sums ------------------------------------------------------------------------------------------------------
 
@@ -125,12 +131,12 @@ class RowwiseSteps:
         return -bound + strength * (penalty.value(W) - penalty.value(new))
 
     def sweep(self, at: Iterate, lam: float) -> Iterate:
-        """Update every row in turn (cyclic, random), or once (greedy, template); the objective never rises."""
+        """Update every row in turn (cyclic, random), or once (greedy, templates); the objective never rises."""
         problem = self.problem
         everything = np.arange(self._size)
         W = np.vstack([at.W, at.intercept]) if problem.fit_intercept else at.W.copy()
         now = at
-        if self.select in ("greedy", "template"):
+        if self.select == "greedy" or self.select in TEMPLATES:
             held = self._held
             sums = held[1] if held is not None and held[0] is at else self._sums(at, everything)
             new = self._solve(W, sums, everything, lam)

@@ -1,4 +1,7 @@
-"""What one shard of columns has to say after a scoring pass; small, so that full sums stay where they were formed."""
+"""Shards of columns: how candidates are cut, and what a shard has to say after a pass.
+
+Summaries are small, so that full sums stay where they were formed.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost import passes
 from dboost.partition import Sums
+from dboost.passes import Point
 from dboost.penalties import Penalty
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
+
+# A shard of columns holds about this many bytes of sums; more would not fit next to the data on a worker.
+_SHARD_BYTES = 64_000_000
 
 
 @dataclass(frozen=True)
@@ -99,3 +107,29 @@ def summarise_shard(
         bias=total.add.get("bias", np.zeros(0)),
         shift=total.shift,
     )
+
+
+def column_shards(count: int, row_bytes: int) -> list[tuple[int, int]]:
+    """Ranges of columns whose sums, of `row_bytes` each, fit next to the data on a worker."""
+    step = max(1, _SHARD_BYTES // row_bytes)
+    return [(s, min(s + step, count)) for s in range(0, count, step)] or [(0, 0)]
+
+
+def repaired_shard(
+    partition: Any, memo: Any, shard: tuple[int, int], candidates: Rows, point: Point, repair: tuple[Array, ...]
+) -> Sums:
+    """G at the repaired residuals for one shard of the candidates."""
+    return passes.repaired_gradient(partition, memo, candidates[shard[0] : shard[1]], point, repair)
+
+
+def size_of_shard(total: Sums, shard: Any, penalty: Penalty, weights: Array) -> float:
+    """``penalty.dual_size`` of one shard."""
+    return penalty.dual_size(penalty.dual_norm(total.add["G"]), weights)
+
+
+def score_shard(
+    partition: Any, memo: Any, shard: tuple[int, int], candidates: Rows | None, point: Point, mu: bool
+) -> Sums:
+    """Sums of one shard of the candidates; the loss and the intercept's sums come with the first."""
+    columns = np.arange(*shard) if candidates is None else candidates[shard[0] : shard[1]]
+    return passes.score(partition, memo, columns, point, mu, shard[0] == 0)

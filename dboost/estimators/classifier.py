@@ -24,21 +24,30 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
     loss : {"log", "exp", "multinomial"} or loss object, optional
         By default ``"log"`` for two classes (one score) and ``"multinomial"`` for more. ``"exp"`` is AdaBoost's
         exponential loss for two classes, whose score f means the probability ``1 / (1 + exp(-2f))``.
-    penalty : {"l1", "l1/l2", "l1/linf", "l1/l2+l1", "none"} or penalty object, default "l1/linf"
-        What ties the weights of a feature together. ``"l1/l2+l1"`` weighs both parts equally; another mix is
-        ``dboost.penalties.SparseGroup(l1_ratio)``.
+    penalty : {"l1", "l1/l2", "l1/linf", "l1/l2+l1", "l2", "l2_squared", "smooth_l1", "none"} or penalty object
+        What ties the weights of a feature together; by default ``"l1/linf"``. ``"l1/l2+l1"`` weighs both parts
+        equally; another mix is ``dboost.penalties.SparseGroup(l1_ratio)``. The last four put no single feature to
+        zero: ``"l2"`` is the Euclidean norm of all weights, ``"l2_squared"`` half its square (ridge), ``"smooth_l1"``
+        the rounded l1 norm of Dekel et al. (2005), less its value at zero, or
+        ``dboost.penalties.SmoothL1(sharpness)``. Under ``"smooth_l1"`` and ``"none"`` a fit stops by its gradient,
+        without a certificate.
     alpha : float or "auto", default "auto"
         Strength of the penalty on the mean loss; glmnet's lambda, and ``1 / (C * sum_i s_i)`` in scikit-learn's terms.
-        ``"auto"`` is 0.05 times the smallest strength at which no feature is used.
-    update : {"newton", "gradboost", "adaboost"}, default "newton"
+        ``"auto"`` is 0.05 times the smallest strength at which no feature is used. ``"l2_squared"`` and
+        ``"smooth_l1"`` have no such strength: there it is ``1 / sum_i s_i``, scikit-learn's ``C=1``.
+    update : {"newton", "gradboost", "adaboost", "forward"}, default "newton"
         How the weights of the chosen features move: blocks of exact curvature, or the quadratic and exponential bounds
-        of Duchi & Singer. All reach the same optimum; ``"newton"`` needs tens of passes over the data.
+        of Duchi & Singer. These reach the same optimum; ``"newton"`` needs tens of passes over the data.
+        ``"forward"`` is classical boosting, for ``penalty="none"``: a round moves the best single feature and nothing
+        is re-optimised. It ends after `max_rounds`, or once no step gains more than ``0.1 * tol`` of the loss (set
+        ``tol=0`` for all rounds).
     hypotheses : Family, optional
         What is weighed: by default the raw columns. ``dboost.Products(max_degree=2)``, ``dboost.Kernels()`` and
         ``dboost.Columns()``, or several joined by ``|``, are families of columns that are computed from the raw ones
         where they are needed. A prediction reads raw rows, and only the columns of the hypotheses held.
-    select : {"greedy", "cyclic", "random", "template"}, default "greedy"
-        The order in which ``"gradboost"`` and ``"adaboost"`` update features.
+    select : {"greedy", "cyclic", "random", "template", "template_uniform"}, default "greedy"
+        The order in which ``"gradboost"`` and ``"adaboost"`` update features: one at a time, or all at once in a
+        template, with the constant of each feature or one for all. ``penalty="l2"`` needs a template.
     rows_per_round : int, optional
         At most so many new features per round; chosen by the fit when missing.
     tol : float, default 1e-4

@@ -26,6 +26,7 @@ from dboost.modelfile import Document
 # name in JSON -> module and class
 FAMILIES: dict[str, tuple[str, str]] = {
     "columns": ("dboost.hypotheses.columns", "Columns"),
+    "kernels": ("dboost.hypotheses.kernels", "Kernels"),
     "products": ("dboost.hypotheses.products", "Products"),
     "union": ("dboost.hypotheses.union", "Union"),
 }

@@ -35,7 +35,7 @@ def plot_coverage(curves: Any, *, against: str = "row_sparsity", quantity: str =
     for name, given in by_name(curves, "curves").items():
         records = records_of(given, "curves")
         x, y = column_of(records, against), column_of(records, quantity)
-        order = np.argsort(x, kind="stable")
+        order = np.lexsort((y, x))
         lines[name] = (x[order], y[order])
     ax = open_axes(ax)
     draw_lines(ax, lines)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dboost.errors import UsageError
-from dboost.plots.style import COLOURS, choose, draw_lines, label_axes, open_axes
+from dboost.plots.style import COLOURS, choose, draw_lines, label_axes, log_axis, open_axes
 
 QUANTITIES = ("active_rows", "entries", "weights")
 
@@ -53,6 +53,7 @@ def plot_path(path: Any, *, quantity: str = "active_rows", top: int = 7, ax: Any
         label_axes(ax, "", quantity)
         ax.set_ylim(bottom=0)
     ax.set_xscale("log")
+    log_axis(ax.xaxis, alphas.min(), alphas.max())
     ax.set_xlim(alphas.max() * 1.05, alphas.min() / 1.05)
     ax.set_xlabel("Strength of the penalty, alpha [on the mean loss]")
     return ax

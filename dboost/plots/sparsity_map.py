@@ -47,8 +47,7 @@ def plot_sparsity_map(model: Any, *, top: int = 40, ax: Any = None) -> Any:
     ax = open_axes(ax, width=3.2 + 0.35 * len(labels) + 0.06 * max(len(words[j]) for j in order), height=height)
     ax.grid(False)
     limit = float(sizes.max())
-    # Blue to orange through white is told apart by readers with any colour vision.
-    colours = matplotlib().get_cmap("PuOr_r").with_extremes(bad="white")
+    colours = _colours()
     image = ax.pcolormesh(weights, cmap=colours, vmin=-limit, vmax=limit, edgecolors="0.85", linewidth=0.5)
     ax.invert_yaxis()
     ax.set_yticks(np.arange(len(order)) + 0.5, [words[j] for j in order], fontsize="small")
@@ -62,6 +61,15 @@ def plot_sparsity_map(model: Any, *, top: int = 40, ax: Any = None) -> Any:
     bar.set_label("Weight")
     bar.outline.set_visible(False)
     return ax
+
+
+def _colours() -> Any:
+    """Purple to orange, which readers with any colour vision tell apart; no weight is white."""
+    whole = matplotlib().get_cmap("PuOr_r")
+    from matplotlib.colors import ListedColormap
+
+    places = np.concatenate([np.linspace(0.0, 0.4, 128), np.linspace(0.6, 1.0, 128)])
+    return ListedColormap(whole(places)).with_extremes(bad="white")
 
 
 def _outputs(model: Any) -> list[str]:

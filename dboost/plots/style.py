@@ -72,6 +72,16 @@ def open_axes(ax: Any, width: float = 6.0, height: float = 4.0) -> Any:
     return ax
 
 
+def log_axis(axis: Any, low: float, high: float) -> None:
+    """Ticks of a logarithmic axis in plain numbers; 1, 2 and 5 of each decade where there are few decades."""
+    matplotlib()
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 200.0 * low else (1.0,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
 def label_axes(ax: Any, x: str, y: str) -> None:
     """Name the axes in words, with units."""
     ax.set_xlabel(WORDS.get(x, x))

@@ -18,6 +18,7 @@ from dboost import (
     BoostedRegressor,
     Columns,
     ConvergenceWarning,
+    Kernels,
     ModelFormatError,
     MultiTaskBoostedClassifier,
     ParquetData,
@@ -139,7 +140,11 @@ def test_every_input_on_both_engines(X, client, tmp_path, task, cluster):
     check(kind(**params, **client_given).fit(stored), [frame, stored, lazy_frame])
 
 
-@pytest.mark.parametrize("family", [PAIRS, JOINED, Products()], ids=["products", "union", "countable"])
+@pytest.mark.parametrize(
+    "family",
+    [PAIRS, JOINED, Products(), Kernels(support=20), Columns() | Kernels()],
+    ids=["products", "union", "countable", "kernels", "columns and kernels"],
+)
 def test_save_and_load_keep_every_bit(X, tmp_path, family):
     y = labels(X, "binary")
     model = BoostedClassifier(hypotheses=family, alpha=0.03).fit(X, y)

@@ -115,5 +115,3 @@ def count_monomials(letters, two_valued, low, high):
             if all(key.count(j) == 1 for j in set(key) & set(two_valued)):
                 keys.add(key)
     return keys
-
-

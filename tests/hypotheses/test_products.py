@@ -15,6 +15,7 @@ from dboost.errors import ModelFormatError, UsageError
 from dboost.hypotheses import products
 from dboost.hypotheses.monomials import restore, words
 from dboost.hypotheses.products import Products
+from dboost.modelfile import Document
 from dboost.penalties import get_penalty
 from tests.hypotheses.conftest import Raw, check_sums, count_monomials, dense
 
@@ -159,7 +160,7 @@ def test_a_model_holds_only_its_monomials_and_their_inputs(sparse_rows):
     assert held.inputs.tolist() == [1, 2, 4, 5]
     made = held.evaluate(sparse_rows.block(held.inputs))
     np.testing.assert_array_equal(dense(made), dense(pool.columns(sparse_rows.block(), keys)))
-    back = restore(json.loads(json.dumps(held.to_json())), held.arrays(), 6, "model.json")
+    back = restore(Document(json.loads(json.dumps(held.to_json())), "model.json"), held.arrays(), 6)
     np.testing.assert_array_equal(dense(back.evaluate(sparse_rows.block(held.inputs))), dense(made))
     assert back.words() == held.words()
 
@@ -180,8 +181,8 @@ def test_a_damaged_document_is_refused(sparse_rows):
         (document, {"inputs": arrays["inputs"]}),
     ]
     for bad_document, bad_arrays in broken:
-        with pytest.raises(ModelFormatError, match="products"):
-            restore(bad_document, bad_arrays, 6, "model.json")
+        with pytest.raises(ModelFormatError, match=r"model\.json"):
+            restore(Document(bad_document, "model.json"), bad_arrays, 6)
 
 
 @pytest.mark.parametrize(
