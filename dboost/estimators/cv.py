@@ -275,7 +275,7 @@ def _record(models: Sequence[Model], scores: FoldScores) -> dict[str, Any]:
             "se_loss": float(se_loss[t]),
             "mean_error": float(error[t]),
             "se_error": float(se_error[t]),
-            "active_rows": len(model.active),
+            "active_rows": int(model.W.shape[0]),
         }
         for t, model in enumerate(models)
     ]

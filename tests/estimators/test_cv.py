@@ -239,3 +239,14 @@ def test_fits_above_tol_are_told(multiclass):
         BoostedClassifierCV(penalty="l1/l2", cv=3, alphas=[0.01], tol=1e-12, max_rounds=1).fit(X, y)
     told = [str(w.message) for w in seen if issubclass(w.category, ConvergenceWarning)]
     assert any("3 of 3 fits without a fold" in text for text in told)
+
+
+def test_induced_hypotheses_equal_a_plain_loop(binary):
+    X, y = binary
+    X = X[:, :6]
+    folds = folds_of(len(y), 3)
+    params = {"penalty": "l1", "hypotheses": dboost.Products(max_degree=2), "tol": 1e-8}
+    found = BoostedClassifierCV(folds=folds, alphas=[0.1, 0.05], **params).fit(X, y)
+    losses, _ = plain_loop(X, y, folds, [0.1, 0.05], **params)
+    np.testing.assert_allclose(found.fold_losses_, losses, rtol=1e-6)
+    assert found.path_.n_active_rows.tolist() == found.cv_results_.column("active_rows").tolist()
