@@ -7,7 +7,7 @@ PEERS := .peers
 DEMO_OUT ?= runs/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint oracle passes-table pairs-table titles many-products same-bits clean
+.PHONY: help demo test lint oracle passes-table pairs-table titles many-products same-bits cv-cost clean
 
 help:
 	@echo "make demo          train and judge three models on the source code this machine has"
@@ -19,6 +19,7 @@ help:
 	@echo "make titles        573,800 arXiv titles, 172 categories (needs DBOOST_DATA_HOME)"
 	@echo "make many-products all products of 2,000 words over 100,000 documents (needs DBOOST_DATA_HOME)"
 	@echo "make same-bits     one fit on threads and on 1, 2 and 4 workers: the same bits"
+	@echo "make cv-cost       10 folds x 50 strengths on the arXiv abstracts, in cold fits (needs DBOOST_DATA_HOME)"
 	@echo "make clean         remove the environment, caches and builds (not runs/)"
 
 $(READY): pyproject.toml constraints.txt
@@ -67,6 +68,9 @@ many-products: $(READY)
 
 same-bits: $(READY)
 	$(BIN)/python -m pipelines.same_bits
+
+cv-cost: $(READY)
+	$(BIN)/python -m pipelines.cv_cost
 
 clean:
 	rm -rf $(VENV) $(PEERS) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
