@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import dboost
+
 from ..datasets import landsat
 from .base import Context, Report
 from .landsat_claims import CLAIMS, LEVELS, PENALTIES, SIZES, findings, levels
@@ -21,6 +23,9 @@ from .landsat_figures import FIGURES
 from .measure import along_path, draw_per_class, in_parallel, judge_classes
 from .rows import Rows
 from .updates import Followed, measure_updates, time_protocol
+
+# Strength of the fits that are made twice, as a share of alpha_max.
+CHECKED = 0.2
 
 
 @dataclass(frozen=True)
@@ -47,12 +52,15 @@ class Products:
 
     Parameters
     ----------
+    raw : float64 array, shape (m, 36)
+        The spectral values.
     X, X_test : float64 array, shapes (m, 666) and (m_test, 666)
     y, y_test : array of labels
     times : int64 array, shape (666,)
         How often a product stands among the 36 x 36 ordered ones: 1 for a square, 2 otherwise.
     """
 
+    raw: NDArray[np.float64]
     X: NDArray[np.float64]
     y: NDArray[Any]
     X_test: NDArray[np.float64]
@@ -64,15 +72,16 @@ def products() -> Products:
     """Load the data and multiply: values divided by their largest in training, columns centred on their mean there."""
     data = landsat.load()
     largest = np.abs(data.X).max(axis=0)
-    first, second = np.triu_indices(data.X.shape[1])
-
-    def multiplied(X: NDArray[np.float64]) -> NDArray[np.float64]:
-        scaled = X / largest
-        return scaled[:, first] * scaled[:, second]
-
-    X, X_test = multiplied(data.X), multiplied(data.X_test)
+    X, X_test = multiplied(data.X / largest), multiplied(data.X_test / largest)
     middle = X.mean(axis=0)
-    return Products(X - middle, data.y, X_test - middle, data.y_test, np.where(first == second, 1, 2))
+    first, second = np.triu_indices(data.X.shape[1])
+    return Products(data.X, X - middle, data.y, X_test - middle, data.y_test, np.where(first == second, 1, 2))
+
+
+def multiplied(X: NDArray[np.float64]) -> NDArray[np.float64]:
+    """All products of two columns, squares included, each once."""
+    first, second = np.triu_indices(X.shape[1])
+    return X[:, first] * X[:, second]
 
 
 def run(context: Context) -> Report:
@@ -86,7 +95,9 @@ def run(context: Context) -> Report:
         rows = draw_per_class(data.y, sizes.per_class, np.random.default_rng(0))
         followed = Followed(sizes.rounds, sizes.seconds, sizes.tol)
         updates = measure_updates(data.X[rows], data.y[rows], data.X_test, data.y_test, followed, context)
-    tables = {"paths": paths, "levels": levels(paths), "updates": updates}
+    with context.stage("products made by the fit"):
+        induced = measure_induced(data, sizes)
+    tables = {"paths": paths, "levels": levels(paths), "induced": induced, "updates": updates}
     return Report(
         title="Landsat: which penalty needs the fewest features, and how boosting induces and prunes",
         about=(
@@ -118,6 +129,8 @@ def protocol(sizes: Sizes) -> tuple[str, ...]:
         f"Multinomial loss, free intercept. Paths of {sizes.n_alphas} strengths from alpha_max to {sizes.eps:g} "
         f"alpha_max, each model within a certified relative gap of {sizes.tol:g} of its optimum. Zeros are exact.",
         "Coverage: classes that score above the right one, mean over the test pixels; 0 is right.",
+        f"One fit per penalty at {CHECKED:g} alpha_max on the first draw is repeated with products that the fit makes "
+        "from the spectral values (dboost.Products(max_degree=2, min_degree=2)); induced.csv compares the two.",
         f"Levels: the poorest of the best values that the three penalties reach, times {', '.join(map(str, LEVELS))}. "
         "What a penalty needs for a level is read off its path, linear between neighbouring models, for every draw; "
         "then averaged over the draws that all penalties reach it in.",
@@ -185,3 +198,35 @@ def shares(W: NDArray[np.float64], times: NDArray[np.int64]) -> dict[str, Any]:
         "zero_entries": 1.0 - float(nonzero @ times) / (times.sum() * W.shape[1]),
         "zero_rows": 1.0 - float((nonzero > 0) @ times) / float(times.sum()),
     }
+
+
+def measure_induced(data: Products, sizes: Sizes) -> Rows:
+    """The first draw with the matrix of products, and with products that the fit makes from the spectral values.
+
+    ``dboost.Products`` scales by the largest values of the rows it is given, so here the matrix does too.
+    """
+    rows = draw_per_class(data.y, sizes.per_class, np.random.default_rng(0))
+    raw, y = data.raw[rows], data.y[rows]
+    X = multiplied(raw / raw.max(axis=0))
+    X -= X.mean(axis=0)
+    family = dboost.Products(max_degree=2, min_degree=2)
+    found = []
+    for penalty in PENALTIES:
+        (empty,) = dboost.regularization_path(X, y, n_alphas=1, penalty=penalty).models
+        asked: dict[str, Any] = {
+            "penalty": penalty, "alpha": CHECKED * empty.certificate.alpha_max, "tol": sizes.tol,
+        }  # fmt: skip
+        explicit = dboost.BoostedClassifier(**asked).fit(X, y)
+        induced = dboost.BoostedClassifier(**asked, hypotheses=family).fit(raw, y)
+        found.append(
+            {
+                "penalty": penalty,
+                "objective": induced.objective_,
+                "gap": induced.duality_gap_,
+                "features": len(induced.active_features_),
+                "objective_explicit": explicit.objective_,
+                "gap_explicit": explicit.duality_gap_,
+                "features_explicit": len(explicit.active_features_),
+            }
+        )
+    return Rows(found)

@@ -56,7 +56,16 @@ def check_folder(folder: Path, name: str) -> dict[str, Any]:
     return marker
 
 
+def check_twice(table: rows.Rows) -> None:
+    """Hypotheses that a fit makes are those of the matrix: both objectives are optimal to their gaps."""
+    for line in table:
+        apart = abs(line["objective"] - line["objective_explicit"])
+        assert apart <= max(line["gap"] * line["objective"], line["gap_explicit"] * line["objective_explicit"])
+
+
 @needs_data
+@pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_landsat_quick_leaves_a_page_whose_verdicts_follow_from_its_numbers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -72,11 +81,13 @@ def test_landsat_quick_leaves_a_page_whose_verdicts_follow_from_its_numbers(
     empty = rows.Rows(r for r in paths if r["ratio"] == 1.0)
     assert len(empty) == 6 and set(empty.column("features")) == {0.0} and set(empty.column("zero_rows")) == {1.0}
     assert paths.column("gap").max() <= landsat.SMALL.tol
+    check_twice(output.read_tables(out)["induced"])
     # A second run is refused before any work; with --force it may replace the first.
     assert main(["reproduce", "landsat", "--quick", "--out", str(out)]) == 2
     assert "--force" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_mnist_kernel_on_its_synthetic_twin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def load(n_train: int) -> Any:
         return mnist_data.synthetic()
@@ -88,10 +99,7 @@ def test_mnist_kernel_on_its_synthetic_twin(tmp_path: Path, monkeypatch: pytest.
     assert main(["reproduce", "mnist-kernel", "--quick", "--out", str(tmp_path / "out"), "--log-format", "json"]) == 0
     check_folder(tmp_path / "out", "mnist-kernel")
     tables = output.read_tables(tmp_path / "out")
-    # Kernels that a fit makes from pixels are those of the shared matrix: both objectives are optimal to their gaps.
-    for line in tables["lazy"]:
-        apart = abs(line["objective"] - line["objective_explicit"])
-        assert apart <= max(line["gap"] * line["objective"], line["gap_explicit"] * line["objective_explicit"])
+    check_twice(tables["lazy"])
     # Validation chooses by its own images, not by the test images.
     for line in tables["chosen"]:
         path = tables["paths"].where(**{name: line[name] for name in ("per_class", "draw", "penalty")})
