@@ -106,11 +106,15 @@ def findings(tables: Tables) -> tuple[str, ...]:
     for penalty in PENALTIES:
         (line,) = _means(tables).where(penalty=penalty, per_class=largest)
         parts.append(f"{penalty} {line['active_rows']:.0f}{plus_minus(line['active_rows_se'], 0)}")
+    smallest = tables["paths"].column("ratio").min()
+    at_end = int(np.count_nonzero(tables["chosen"].column("ratio") <= 1.0001 * smallest))
     lazy = tables["lazy"]
     apart = np.abs(lazy.column("objective") / lazy.column("objective_explicit") - 1.0)
     gap = max(lazy.column("gap").max(), lazy.column("gap_explicit").max())
     return (
         f"Kernels used by the chosen models, {largest} a class: {', '.join(parts)}.",
+        f"Validation chose the smallest strength of the path in {at_end} of {len(tables['chosen'])} cases; there a smaller "
+        "one might have done better.",
         "Kernels made by the fit from pixels, beside the shared matrix: objectives differ by at most "
         f"{apart.max():.1e} (relative), with certified gaps of at most {gap:.1e}.",
         *time_findings(tables),
