@@ -113,8 +113,8 @@ def findings(tables: Tables) -> tuple[str, ...]:
     gap = max(lazy.column("gap").max(), lazy.column("gap_explicit").max())
     return (
         f"Kernels used by the chosen models, {largest} a class: {', '.join(parts)}.",
-        f"Validation chose the smallest strength of the path in {at_end} of {len(tables['chosen'])} cases; there a smaller "
-        "one might have done better.",
+        f"Validation chose the smallest strength of the path in {at_end} of {len(tables['chosen'])} cases; there "
+        "a smaller one might have done better.",
         "Kernels made by the fit from pixels, beside the shared matrix: objectives differ by at most "
         f"{apart.max():.1e} (relative), with certified gaps of at most {gap:.1e}.",
         *time_findings(tables),
