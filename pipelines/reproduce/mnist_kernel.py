@@ -49,7 +49,7 @@ class Sizes:
     seconds: float
 
 
-WHOLE = Sizes(60_000, 5_000, SUPPORT, 10_000, (20, 40, 80, 160), 3, 8, 0.001, 1e-3, 80, 1500, 100.0)
+WHOLE = Sizes(60_000, 5_000, SUPPORT, 10_000, (20, 40, 80, 160), 3, 8, 0.001, 1e-3, 80, 1500, 45.0)
 SMALL = Sizes(1_500, 300, 80, 500, (8, 16), 2, 4, 0.05, 5e-3, 16, 30, 5.0)
 
 
@@ -127,7 +127,7 @@ def run(context: Context) -> Report:
         paths, chosen = measure_paths(data, sizes, context)
     with context.stage("kernels made by the fit"):
         lazy = measure_lazy(data, sizes, chosen)
-    followed = follow_settings(sizes)
+    followed = Followed(sizes.rounds, sizes.seconds, sizes.tol)
     with context.stage("updates in time"):
         rows = draw_per_class(data.labels, sizes.followed_per_class, np.random.default_rng(0))
         K = data.kernels(rows)
@@ -152,11 +152,6 @@ def run(context: Context) -> Report:
     )
 
 
-def follow_settings(sizes: Sizes) -> Followed:
-    """What is followed in time: ten kernels join a round, as each is weak alone."""
-    return Followed(sizes.rounds, sizes.seconds, sizes.tol, rows_per_round=10, selects=("template",))
-
-
 def protocol(data: Digits, sizes: Sizes) -> tuple[str, ...]:
     """What was done."""
     return (
@@ -174,7 +169,7 @@ def protocol(data: Digits, sizes: Sizes) -> tuple[str, ...]:
         f"within a certified relative gap of {sizes.tol:g}. The strength with the best coverage of the validation "
         "images is taken, and its model is judged on the test images.",
         "Coverage: classes that score above the right one, mean; 0 is right.",
-        f"Time: {sizes.followed_per_class} examples of each class, first draw. {time_protocol(follow_settings(sizes))}",
+        f"Time: {sizes.followed_per_class} examples of each class, first draw. {time_protocol(Followed(sizes.rounds, sizes.seconds, sizes.tol))}",
     )
 
 

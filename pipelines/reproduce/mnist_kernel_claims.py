@@ -157,7 +157,8 @@ def draw_paths(tables: Tables) -> Any:
             curve(axis, penalty, means.column("ratio"), means.column(name), means.column(f"{name}_se"))
         axis.set_xscale("log")
         axis.invert_xaxis()
-        axis.set_yscale("log")
+        # The empty model is far above all others; what matters is near the best.
+        axis.set_ylim(0.0, 3.0 * float(rows.column(name).min()) or None)
         legend(axis)
     label(axes[0], "strength / alpha_max", "test coverage", f"{_sizes(tables)[-1]} examples of each class")
     label(axes[1], "strength / alpha_max", "test error")
