@@ -154,6 +154,7 @@ def run(context: Context) -> Report:
 
 def protocol(data: Digits, sizes: Sizes) -> tuple[str, ...]:
     """What was done."""
+    in_time = time_protocol(Followed(sizes.rounds, sizes.seconds, sizes.tol))
     return (
         f"The first {len(data.labels):,} training images are for training, the {sizes.validation:,} after them for "
         f"validation, {sizes.test:,} test images for testing. Pixels are divided by 255.",
@@ -169,7 +170,7 @@ def protocol(data: Digits, sizes: Sizes) -> tuple[str, ...]:
         f"within a certified relative gap of {sizes.tol:g}. The strength with the best coverage of the validation "
         "images is taken, and its model is judged on the test images.",
         "Coverage: classes that score above the right one, mean; 0 is right.",
-        f"Time: {sizes.followed_per_class} examples of each class, first draw. {time_protocol(Followed(sizes.rounds, sizes.seconds, sizes.tol))}",
+        f"Time: {sizes.followed_per_class} examples of each class, first draw. {in_time}",
     )
 
 
