@@ -18,6 +18,8 @@ from dboost.boosting.fit import FitSettings, check_settings, fit
 from dboost.data.plan import build_plan
 from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning, UsageError
+from dboost.hypotheses.kernels import Kernels
+from dboost.hypotheses.products import Products
 
 _TASKS = {
     "log": "binary", "multinomial": "multiclass", "multitask": "multitask", "exp": "binary",
@@ -50,11 +52,16 @@ def warm() -> float:
         FitSettings("", "l2", update="adaboost", select="template"),
         FitSettings("", "l2_squared", update="adaboost", select="template"),
         FitSettings("", "smooth_l1", curvature="gram"),
+        FitSettings("", "smooth_l1", update="adaboost", select="template"),
+        FitSettings("", "l1", hypotheses=Products(scale="range", decay=0.5)),
+        FitSettings("", "l1", update="adaboost", select="template", hypotheses=Products(max_degree=2)),
     ]
+    # a perceptron needs classes
+    kernels = {"regression": Kernels(support=10)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for (loss, task), dtype in itertools.product(_TASKS.items(), (np.float32, np.float64)):
-            for settings in variants:
+            for settings in (*variants, FitSettings("", "l1", hypotheses=kernels.get(task, Kernels()))):
                 if not _defined(loss, settings):
                     continue
                 with LocalEngine(1) as engine:

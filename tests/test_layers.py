@@ -29,7 +29,9 @@ ALLOWED: dict[str, set[str]] = {
     # The loops over a block call the loops of one row, which lie beside their mathematics.
     "compiled.fused": {"compiled", "losses"},
     "compiled.descent": {"compiled", "penalties"},
-    "warm": KERNELS | {"errors", "losses", "penalties", "data", "passes", "boosting", "partition", "engine"},
+    "warm": KERNELS | {
+        "errors", "losses", "penalties", "data", "passes", "boosting", "partition", "engine", "hypotheses",
+    },
     "metrics": {"errors", "partition", "compiled"},
     "passes": KERNELS | {"errors", "partition", "losses", "bounds", "hypotheses"},
     "engine": {"errors", "partition"},

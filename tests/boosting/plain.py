@@ -121,7 +121,7 @@ def _epsilon_dual(theta, y):
 
 def defined(loss, update):
     """Whether an update has the bound it needs for a loss."""
-    return (loss, update) not in {("squared", "adaboost"), ("exp", "gradboost")}
+    return (loss, update) not in {("squared", "adaboost"), ("squared", "forward"), ("exp", "gradboost")}
 
 
 def _entropy(p):
