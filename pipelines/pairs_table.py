@@ -38,7 +38,7 @@ from . import tables
 Array = NDArray[np.float64]
 
 BOUNDS = {"exponential": "adaboost", "quadratic": "gradboost"}
-TRIALS = 40
+TRIALS = 150
 GAP = 1e-10
 # A change of the loss is the difference of two sums: what it carries of rounding, relative to them.
 ROUNDING = 1e-12
@@ -254,11 +254,13 @@ def tried(loss: str, penalty: str, bound: str, trials: int, seed: int = 0) -> Me
 def closed(loss: str, penalty: str, bound: str, seed: int = 0) -> FitResult:
     """A fit of one random problem by updates on this bound alone, to the end."""
     settings = FitSettings(loss, penalty, update=BOUNDS[bound], select=_select(penalty), tol=GAP, max_rounds=200)
-    fitting = Fitting(_plan(loss, np.random.default_rng(seed), 60, 5), LocalEngine(1), settings)
+    fitting = Fitting(_plan(loss, np.random.default_rng(seed), 40, 4), LocalEngine(1), settings)
+    # where no strength puts all weights to zero, one at which the penalty matters
     largest = fitting.alpha_max()
+    alpha = 0.2 * largest if np.isfinite(largest) else "auto" if penalty == "none" else 0.05
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return fitting.fit(0.2 * largest if np.isfinite(largest) else "auto")
+        return fitting.fit(alpha)
 
 
 def line(loss: str, penalty: str, bound: str, got: Measured) -> dict[str, Any]:
