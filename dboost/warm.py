@@ -15,9 +15,11 @@ from dataclasses import replace
 import numpy as np
 
 from dboost.boosting.fit import FitSettings, check_settings, fit
+from dboost.boosting.folds import cross_validate
 from dboost.data.plan import build_plan
 from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning, UsageError
+from dboost.folding import Folds
 from dboost.hypotheses.kernels import Kernels
 from dboost.hypotheses.products import Products
 
@@ -56,17 +58,22 @@ def warm() -> float:
         FitSettings("", "l1", hypotheses=Products(scale="range", decay=0.5)),
         FitSettings("", "l1", update="adaboost", select="template", hypotheses=Products(max_degree=2)),
     ]
-    # a perceptron needs classes
-    kernels = {"regression": Kernels(support=10)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for (loss, task), dtype in itertools.product(_TASKS.items(), (np.float32, np.float64)):
-            for settings in (*variants, FitSettings("", "l1", hypotheses=kernels.get(task, Kernels()))):
+            for settings in variants:
                 if not _defined(loss, settings):
                     continue
                 with LocalEngine(1) as engine:
                     plan = build_plan(X.astype(dtype), labels[loss], task=task, engine=engine)
                     fit(plan, engine, replace(settings, loss=loss, alpha=0.02, max_rounds=6))
+            with LocalEngine(1) as engine:
+                plan = build_plan(X.astype(dtype), labels[loss], task=task, engine=engine)
+                cross_validate(plan, engine, replace(variants[0], loss=loss), Folds(2), 1e-3, [0.05, 0.02], 2, 0.1)
+            support = 20 if task == "regression" else "perceptron"
+            with LocalEngine(1) as engine:
+                plan = build_plan(X.astype(dtype), labels[loss], task=task, engine=engine)
+                fit(plan, engine, FitSettings(loss, "l1/linf", 0.02, max_rounds=3, hypotheses=Kernels(support)))
     return time.perf_counter() - started
 
 
