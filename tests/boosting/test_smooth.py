@@ -281,7 +281,7 @@ def test_a_path_needs_strengths_where_there_is_no_largest(loss):
 def test_smooth_l1_as_a_booster_adds_one_feature_a_round(loss):
     """Dekel et al.'s baseline: the best feature by score, then all held are re-optimised; nothing ever leaves."""
     data, (best, _, _) = solved(loss, "smooth_l1", m=60, n=6)
-    settings = {"penalty": "smooth_l1", "tol": 1e-7, "rows_per_round": 1}
+    settings = {"penalty": "smooth_l1", "tol": 1e-5, "rows_per_round": 1}
     ends = []
     for update, select in (("adaboost", "greedy"), ("newton", "greedy")):
         if not plain.defined(loss, update):
@@ -293,7 +293,7 @@ def test_smooth_l1_as_a_booster_adds_one_feature_a_round(loss):
         objectives = [record["objective"] for record in result.history]
         # no jump of the penalty where a feature enters: the objective of every round is comparable
         assert (np.diff(objectives) < 0).all()
-        check(data, "smooth_l1", result, best, rel=1e-6)
+        check(data, "smooth_l1", result, best, rel=1e-5)
         ends.append(result.objective)
     budget = plain.fitting(data, cuts=2, max_rounds=3, **settings).fit(ALPHA["smooth_l1"])
     assert (budget.stop_reason, len(budget.active)) == ("max_rounds", 3)
