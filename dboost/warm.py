@@ -21,6 +21,7 @@ from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning, UsageError
 from dboost.folding import Folds
 from dboost.hypotheses.kernels import Kernels
+from dboost.hypotheses.products import Products
 
 _TASKS = {
     "log": "binary", "multinomial": "multiclass", "multitask": "multitask", "exp": "binary",
@@ -53,6 +54,9 @@ def warm() -> float:
         FitSettings("", "l2", update="adaboost", select="template"),
         FitSettings("", "l2_squared", update="adaboost", select="template"),
         FitSettings("", "smooth_l1", curvature="gram"),
+        FitSettings("", "smooth_l1", update="adaboost", select="template"),
+        FitSettings("", "l1", hypotheses=Products(scale="range", decay=0.5)),
+        FitSettings("", "l1", update="adaboost", select="template", hypotheses=Products(max_degree=2)),
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

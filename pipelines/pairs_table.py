@@ -25,19 +25,20 @@ from numpy.typing import NDArray
 
 from dboost.boosting.fit import FitSettings, Fitting, check_settings
 from dboost.boosting.problem import Problem
+from dboost.boosting.state import FitResult
 from dboost.bounds import exponential, quadratic
 from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning, UsageError
 from dboost.losses import LOSSES
 from dboost.partition import Partition
-from dboost.penalties import PENALTIES, get_penalty
+from dboost.penalties import PENALTIES, SmoothL1, get_penalty
 
 from . import tables
 
 Array = NDArray[np.float64]
 
 BOUNDS = {"exponential": "adaboost", "quadratic": "gradboost"}
-TRIALS = 40
+TRIALS = 150
 GAP = 1e-10
 # A change of the loss is the difference of two sums: what it carries of rounding, relative to them.
 ROUNDING = 1e-12
@@ -174,6 +175,15 @@ class _Trial:
             return exponential.change(delta, self.plus, self.minus, self.scale)
         return quadratic.change(delta, self.G, self.scale)
 
+    def decrease(self, new: Array, lam: Array) -> Array:
+        """How far bound plus penalty falls for each row that moves from zero to `new`."""
+        if self.exponential and isinstance(self.penalty, SmoothL1):
+            # one bound of both: half an example of weight lam on either side of every weight (math notes, sheet G)
+            pseudo = 0.5 * lam[:, None]
+            scale = np.minimum(self.scale, 1.0 / self.penalty.sharpness)
+            return -exponential.change(new - self.W, self.plus + pseudo, self.minus + pseudo, scale)
+        return -self.change(new - self.W) - lam * (self.penalty.value(new) - self.penalty.value(self.W))
+
     def compare_changes(self, into: Measured) -> None:
         """Steps of one row, of many lengths, and the slope at zero."""
         zero = np.zeros(self.problem.k)
@@ -207,7 +217,7 @@ class _Trial:
         else:
             score = penalty.score_quadratic(self.G, self.scale, lam)
             new = penalty.solve_quadratic(self.W, self.G, self.scale, lam)
-        decrease = -self.change(new - self.W) - lam * (penalty.value(new) - penalty.value(self.W))
+        decrease = self.decrease(new, lam)
         leaves = np.asarray(penalty.leaves_zero(self.G, lam))
         into.tests += int(usable.sum())
         into.wrong += int(np.sum((score[usable] > 0.0) != leaves[usable]))
@@ -220,7 +230,15 @@ class _Trial:
 
 
 def measure(loss: str, penalty: str, bound: str, trials: int = TRIALS, seed: int = 0) -> Measured:
-    """Try one combination on random problems, and fit one of them to the end."""
+    """Try one combination on random problems, and fit one to the end."""
+    result = tried(loss, penalty, bound, trials, seed)
+    fitted = closed(loss, penalty, bound, seed)
+    result.gap, result.reason, result.passes = fitted.gap, fitted.stop_reason, fitted.passes
+    return result
+
+
+def tried(loss: str, penalty: str, bound: str, trials: int, seed: int = 0) -> Measured:
+    """Bounds, scores and zero tests on random problems."""
     names = (list(LOSSES).index(loss), list(PENALTIES).index(penalty), list(BOUNDS).index(bound))
     rng = np.random.default_rng([seed, *names])
     result = Measured()
@@ -230,17 +248,19 @@ def measure(loss: str, penalty: str, bound: str, trials: int = TRIALS, seed: int
         trial.compare_changes(result)
         if by_rows:
             trial.compare_scores(result)
-    settings = FitSettings(
-        loss, penalty, update=BOUNDS[bound], select=_select(penalty), tol=GAP, max_rounds=200
-    )
-    plan = _plan(loss, np.random.default_rng(seed), 60, 5)
-    fitting = Fitting(plan, LocalEngine(1), settings)
+    return result
+
+
+def closed(loss: str, penalty: str, bound: str, seed: int = 0) -> FitResult:
+    """A fit of one random problem by updates on this bound alone, to the end."""
+    settings = FitSettings(loss, penalty, update=BOUNDS[bound], select=_select(penalty), tol=GAP, max_rounds=200)
+    fitting = Fitting(_plan(loss, np.random.default_rng(seed), 40, 4), LocalEngine(1), settings)
+    # where no strength puts all weights to zero, one at which the penalty matters
     largest = fitting.alpha_max()
+    alpha = 0.2 * largest if np.isfinite(largest) else "auto" if penalty == "none" else 0.05
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = fitting.fit(0.2 * largest if np.isfinite(largest) else "auto")
-    result.gap, result.reason, result.passes = fitted.gap, fitted.stop_reason, fitted.passes
-    return result
+        return fitting.fit(alpha)
 
 
 def line(loss: str, penalty: str, bound: str, got: Measured) -> dict[str, Any]:

@@ -20,6 +20,46 @@ def data_home() -> Path:
     return Path(home)
 
 
+@pytest.fixture(scope="session")
+def processes():
+    """Two worker processes; the scheduler gives a task up after it has killed two workers."""
+    import dask
+    from distributed import Client
+
+    from dboost.engine.cluster import embedded_cluster
+
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        embedded_cluster(2, memory_limit="1 GiB") as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def two_processes(processes):
+    """The same, with both workers alive before and nothing left behind after."""
+    from tests.engine.conftest import scheduler_keys, wait_until
+
+    wait_until(lambda: len(processes.nthreads()) == 2)
+    yield processes
+    wait_until(lambda: scheduler_keys(processes) == [])
+
+
+@pytest.fixture(scope="session")
+def one_worker():
+    """One worker with two threads, inside this process."""
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address="127.0.0.1:0", memory_limit=0
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
 def lost_in_ci(reason: str, environ: dict[str, str]) -> bool:
     """Whether a skip with this reason is a failure: data was promised and the test did not use it."""
     return environ.get("CI") == "true" and bool(environ.get(DATA_VARIABLE)) and DATA_VARIABLE in reason

@@ -23,12 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.certificate import dual_bound, one_pass_gap, screened
+from dboost.boosting.far import brought_back
 from dboost.boosting.free_intercept import solve_intercept
 from dboost.boosting.gram import AcceleratedGram
 from dboost.boosting.newton import NewtonSteps, Step, pruned
 from dboost.boosting.problem import Iterate, Problem, Score
 from dboost.boosting.records import recorded
-from dboost.boosting.rowwise import RowwiseSteps
+from dboost.boosting.rowwise import RowwiseSteps, diagonal_promise
 from dboost.boosting.smooth import SmoothSteps
 from dboost.boosting.state import FitSettings, FitState
 
@@ -40,10 +41,11 @@ _FIRST_ROWS = 200
 # Hypotheses a round may induce at first; Duchi & Singer (2009, section 6) take 30 in every round.
 _INDUCED_ROWS = 30
 _INNER_SHARE = 0.1
+_INNER_TOL = 0.3
+# Without a certificate a fit ends once its next step promises less than this share of `tol`.
+_PROMISED = 0.1
 _MAX_NEWTON_STEPS = 12
 _MAX_SWEEPS = 100_000
-_RETURN_SWEEPS = 20
-_RETURN_STEPS = np.array([0.5, 0.75, 0.9, 0.97, 0.99, 1.0])
 _IDLE_SWEEPS = 50
 # Losses whose dual points are repaired at a price in the mass of the rarest class.
 _COUNTED = ("log", "multinomial", "multitask")
@@ -156,7 +158,7 @@ class Loop:
         if state.lam > self.lam:
             return ""
         value = max(self.problem.objective(after, self.lam), self.problem.resolution)
-        if not self.certified and step.promised <= 0.1 * self.settings.tol * value:
+        if not self.certified and step.promised <= _PROMISED * self.settings.tol * value:
             # the promise speaks for the rows held: it counts once no other row was left to add
             fresh = widened.active.shape[0] - before.active.shape[0]
             if fresh < self._take(before.active.shape[0]) or widened.active.shape[0] == self.problem.n:
@@ -262,13 +264,15 @@ class Loop:
         settings, problem = self.settings, self.problem
         self._memory = state.memory
         if at.shift > 0.0:
-            at = self._return(at, lam)
+            at = brought_back(problem, at, lam, settings.random_state)
         value = max(problem.objective(at, lam), problem.resolution)
         gap = state.gap if np.isfinite(state.gap) else float(self.certified)
         if self._full(at):
             # no row may enter any more: the restricted problem is all there is to solve
             gap = 0.0
-        target = max(0.3 * settings.tol, _INNER_SHARE * gap) * value
+        # without a certificate the promise decides, at a value that falls until then
+        least = _INNER_TOL if self.certified else 0.5 * _PROMISED
+        target = max(least * settings.tol, _INNER_SHARE * gap) * value
         if settings.update != "newton":
             return self._sweeps(at, lam, target, state.round)
         if settings.curvature == "gram":
@@ -289,28 +293,10 @@ class Loop:
         self._memory = steps.memory
         return at, step
 
-    def _return(self, at: Iterate, lam: float) -> Iterate:
-        """A model whose loss is a number, from one whose loss is too large for one; the objective falls.
-
-        Steps on the exponential bound, solved in logarithms. If they do not suffice, the best of some points on the way
-        to the null model, the last of them: the objective is convex and the null model's is a number.
-        """
-        rng = np.random.default_rng(self.settings.random_state)
-        steps = RowwiseSteps(self.problem, at.active, "template", rng)
-        for _ in range(_RETURN_SWEEPS):
-            at = steps.sweep(at, lam)
-            if at.shift == 0.0:
-                return at
-        problem = self.problem
-        D, d = -at.W, problem.null().intercept - at.intercept
-        values = problem.losses_along(at, D, d, _RETURN_STEPS)
-        values += [problem.penalty_value(at.active, at.W + t * D, lam) for t in _RETURN_STEPS]
-        t = float(_RETURN_STEPS[int(np.argmin(values))])
-        return problem.evaluate(at.active, at.W + t * D, at.intercept + t * d)
-
     def _sweeps(self, at: Iterate, lam: float, target: float, round_: int) -> tuple[Iterate, Step]:
+        problem = self.problem
         rng = np.random.Generator(np.random.Philox(key=[self.settings.random_state, round_]))
-        steps = RowwiseSteps(self.problem, at.active, self.settings.select, rng)
+        steps = RowwiseSteps(problem, at.active, self.settings.select, rng)
         step = Step(self.settings.select, 0.0, 0.0)
         idle = 0
         for _ in range(self.settings.sweeps or _MAX_SWEEPS):
@@ -318,31 +304,13 @@ class Loop:
             at = steps.sweep(at, lam)
             self._mark(at)
             # near the optimum a sweep gains less than the objective's rounding, but still moves towards it
-            idle = 0 if self.problem.objective(at, lam) < self.problem.objective(before, lam) else idle + 1
+            idle = 0 if problem.objective(at, lam) < problem.objective(before, lam) else idle + 1
             moved = not (np.array_equal(before.W, at.W) and np.array_equal(before.intercept, at.intercept))
-            step = Step(self.settings.select, float(moved), 0.0 if self.certified else self._diagonal_promise(at, lam))
+            promised = 0.0 if self.certified else diagonal_promise(problem, at, lam)
+            step = Step(self.settings.select, float(moved), promised)
             if not moved or idle >= _IDLE_SWEEPS or self._restricted_gap(at, lam, step) <= target:
                 break
         return at, step
-
-    def _diagonal_promise(self, at: Iterate, lam: float) -> float:
-        """What one-row steps on the loss and a smooth penalty would gain at least, summed over the rows.
-
-        Zero only where the gradient is zero.
-        """
-        stats, kappa = self.problem.statistics, self.problem.loss.kappa
-        if math.isfinite(kappa):
-            D, bias = kappa * stats.square[at.active], kappa * self.weight
-        else:
-            # a (sqrt(mu+) - sqrt(mu-))^2 >= G^2 / (2 peak^2 L), the exponential bound's gain for a loss that is sum |U|
-            D, bias = stats.peak[at.active] ** 2 * at.loss, at.loss
-        strength = lam * self.problem.lam_weight[at.active]
-        face = self.problem.penalty.face(at.W, strength)
-        G = at.G - face.expand(face.gradient(strength))
-        gain = float(np.sum(np.sum(G**2, axis=1)[D > 0.0] / (2.0 * D[D > 0.0])))
-        if self.problem.fit_intercept and bias > 0.0:
-            gain += float(at.bias @ at.bias) / (2.0 * bias)
-        return gain
 
     def _gram_steps(self, steps: AcceleratedGram, at: Iterate, lam: float, target: float) -> tuple[Iterate, Step]:
         step = Step("gram", 0.0, 0.0)

@@ -163,3 +163,23 @@ class RowwiseSteps:
     def _moved(self, at: Iterate, W: Array) -> Iterate:
         rows, intercept = self.problem.split_intercept(W)
         return replace(at, W=rows.copy(), intercept=intercept.copy())
+
+
+def diagonal_promise(problem: Problem, at: Iterate, lam: float) -> float:
+    """What one-row steps on the loss and a smooth penalty would gain at least, summed over the rows.
+
+    Zero only where the gradient is zero.
+    """
+    stats, kappa = problem.statistics, problem.loss.kappa
+    if math.isfinite(kappa):
+        D, bias = kappa * stats.square[at.active], kappa * stats.weight
+    else:
+        # a (sqrt(mu+) - sqrt(mu-))^2 >= G^2 / (2 peak^2 L), the exponential bound's gain for a loss that is sum |U|
+        D, bias = stats.peak[at.active] ** 2 * at.loss, at.loss
+    strength = lam * problem.lam_weight[at.active]
+    face = problem.penalty.face(at.W, strength)
+    G = at.G - face.expand(face.gradient(strength))
+    gain = float(np.sum(np.sum(G**2, axis=1)[D > 0.0] / (2.0 * D[D > 0.0])))
+    if problem.fit_intercept and bias > 0.0:
+        gain += float(at.bias @ at.bias) / (2.0 * bias)
+    return gain

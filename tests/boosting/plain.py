@@ -5,6 +5,7 @@ The penalties are tested on their own (tests/penalties); here they make an indep
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -14,9 +15,10 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import brentq, minimize_scalar
 
-from dboost.boosting.fit import FitSettings, Fitting
+from dboost.boosting.fit import UPDATES, FitSettings, Fitting
 from dboost.engine.local import LocalEngine
 from dboost.errors import UsageError
+from dboost.losses import LOSSES
 from dboost.partition import Partition
 from dboost.penalties import PENALTIES, get_penalty
 
@@ -121,7 +123,11 @@ def _epsilon_dual(theta, y):
 
 def defined(loss, update):
     """Whether an update has the bound it needs for a loss."""
-    return (loss, update) not in {("squared", "adaboost"), ("exp", "gradboost")}
+    return (loss, update) not in {("squared", "adaboost"), ("squared", "forward"), ("exp", "gradboost")}
+
+
+# (loss, update) for which there is a bound
+DEFINED = [(loss, update) for loss in LOSSES for update in UPDATES if defined(loss, update)]
 
 
 def _entropy(p):
@@ -147,6 +153,25 @@ def make(loss, m=150, n=25, k=3, seed=0, density=0.5, weights=False, noise=1.5):
             y[rng.random(y.shape) < 0.1] = 0
     s = rng.uniform(0.2, 2.0, m) if weights else np.ones(m)
     return Data(loss, X, y, s, k)
+
+
+def covering(*axes, allowed=lambda *row: True):
+    """Few combinations of the axes in which every allowed pair of values of two axes occurs.
+
+    Errors that need three parties at once are rare; full products of four axes are hundreds of fits.
+    """
+    rows = [row for row in itertools.product(*axes) if allowed(*row)]
+
+    def pairs(row):
+        return {(i, j, row[i], row[j]) for i, j in itertools.combinations(range(len(row)), 2)}
+
+    missing = set().union(*map(pairs, rows))
+    chosen = []
+    while missing:
+        best = max(rows, key=lambda row: len(pairs(row) & missing))
+        chosen.append(best)
+        missing -= pairs(best)
+    return chosen
 
 
 def refused(data, **settings):

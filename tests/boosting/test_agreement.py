@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dboost.boosting.fit import UPDATES
 from dboost.boosting.rowwise import SELECTIONS
 from dboost.errors import UsageError
+from dboost.losses import LOSSES
 from dboost.penalties import get_penalty
 from tests.boosting import plain
 
-ROWWISE = [(update, select) for update in UPDATES if update != "newton" for select in SELECTIONS]
+ROWWISE = plain.covering(
+    [pair for pair in plain.DEFINED if pair[1] != "newton"], plain.PULLING, SELECTIONS
+)
 
 
 def check(data, penalty, alpha, best, result, tol, intercept=True):
@@ -42,8 +44,9 @@ def check(data, penalty, alpha, best, result, tol, intercept=True):
     assert (np.diff(result.trace[:, 0]) >= 0).all()
 
 
-@pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
-@pytest.mark.parametrize("share", [0.05, 0.3])
+@pytest.mark.parametrize(
+    "loss,penalty,intercept,share", plain.covering(LOSSES, plain.PULLING, [True, False], [0.05, 0.3])
+)
 def test_newton(solve, loss, penalty, intercept, share):
     data, alpha, best = solve(loss, penalty, share, intercept, weights=True)
     fitting = plain.fitting(data, penalty=penalty, tol=1e-10, fit_intercept=intercept)
@@ -53,12 +56,10 @@ def test_newton(solve, loss, penalty, intercept, share):
     np.testing.assert_allclose(plain.dense(result, 25), best.W, atol=1e-4 * np.abs(best.W).max())
 
 
-@pytest.mark.parametrize("update,select", ROWWISE)
-def test_rowwise(solve, loss, penalty, update, select):
+@pytest.mark.parametrize("pair,penalty,select", ROWWISE)
+def test_rowwise(solve, pair, penalty, select):
+    loss, update = pair
     data, alpha, best = solve(loss, penalty, 0.3, m=60, n=6, weights=True)
-    if not plain.defined(loss, update):
-        plain.refused(data, update=update)
-        return
     result = plain.fitting(data, cuts=2, penalty=penalty, tol=1e-8, update=update, select=select).fit(alpha)
     check(data, penalty, alpha, best, result, 1e-8)
     # these updates start at the final strength: their trace is that of one objective, and it never rises

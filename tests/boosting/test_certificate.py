@@ -9,6 +9,7 @@ import pytest
 
 from dboost.boosting.certificate import dual_bound, one_pass_gap, screened
 from dboost.boosting.problem import Problem
+from dboost.losses import LOSSES
 from dboost.penalties import get_penalty
 from tests.boosting import plain
 
@@ -66,8 +67,9 @@ def spied(monkeypatch):
     return seen
 
 
-@pytest.mark.parametrize("weights", [False, True], ids=["equal", "weighted"])
-@pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
+@pytest.mark.parametrize(
+    "loss,penalty,intercept,weights", plain.covering(LOSSES, plain.PULLING, [True, False], [True, False])
+)
 def test_the_bound_holds_everywhere(loss, penalty, intercept, weights, spied):
     rng = np.random.default_rng(4)
     data = plain.make(loss, m=80, n=12, weights=weights, seed=3)
@@ -171,7 +173,7 @@ def test_a_task_without_labels(penalty):
     assert result.intercept[2] == 0.0
 
 
-@pytest.mark.parametrize("rare", [1, 2])
+@pytest.mark.parametrize("loss,penalty,rare", plain.covering(LOSSES, plain.PULLING, [1, 2]))
 def test_a_rare_class(loss, penalty, rare):
     """One or two examples of a label among two hundred."""
     data = plain.make(loss, m=200, n=10, seed=2, weights=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dboost.boosting.fit import UPDATES
+from dboost.losses import LOSSES
 from tests.boosting import plain
 
-RUNS = [(update, 30) for update in UPDATES] + [("newton", 1)]
+RUNS = [(*pair, 30) for pair in plain.DEFINED] + [(loss, "newton", 1) for loss in LOSSES]
 
 
-@pytest.mark.parametrize("update,rows", RUNS)
+@pytest.mark.parametrize("loss,update,rows", RUNS)
 def test_thirty_rows_a_round(loss, update, rows):
     """30 rows a round as in Duchi & Singer 2009, section 6, and one; among more columns than that."""
     data = plain.make(loss, m=80, n=70, seed=60, weights=True)

@@ -10,20 +10,22 @@ import pytest
 from dboost.boosting import fit as fits
 from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning, DataError
+from dboost.losses import LOSSES
 from tests.boosting import plain
 
-UPDATES = fits.UPDATES
 # The Newton update with every penalty; the others, which cost many passes, with two that differ in kind.
-COMBINATIONS = [("newton", name) for name in plain.PULLING] + [("gradboost", "l1/linf"), ("adaboost", "l1/l2+l1")]
-each_update = pytest.mark.parametrize("update,penalty", COMBINATIONS)
+RUNS = [("newton", name) for name in plain.PULLING] + [("gradboost", "l1/linf"), ("adaboost", "l1/l2+l1")]
+each_update = pytest.mark.parametrize("loss,update", plain.DEFINED)
 
 
-@each_update
-@pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
+def combinations(*axes):
+    """Pairs of losses, runs and the other axes."""
+    chosen = plain.covering(LOSSES, RUNS, *axes, allowed=lambda loss, run, *rest: plain.defined(loss, run[0]))
+    return [(loss, *run, *rest) for loss, run, *rest in chosen]
+
+
+@pytest.mark.parametrize("loss,update,penalty,intercept", combinations([True, False]))
 def test_at_alpha_max_and_above_nothing_is_selected(loss, penalty, update, intercept):
-    if not plain.defined(loss, update):
-        plain.refused(plain.make(loss, m=10, n=2), update=update)
-        return
     data = plain.make(loss, m=100, n=12, weights=True, seed=5)
     fitting = plain.fitting(data, penalty=penalty, update=update, tol=1e-9, fit_intercept=intercept)
     largest = fitting.alpha_max()
@@ -40,11 +42,8 @@ def test_at_alpha_max_and_above_nothing_is_selected(loss, penalty, update, inter
     assert below.stop_reason == "tol"
 
 
-@pytest.mark.parametrize("update", UPDATES)
+@each_update
 def test_sorted_labels_and_uneven_blocks_change_nothing(solve, loss, update):
-    if not plain.defined(loss, update):
-        plain.refused(plain.make(loss, m=10, n=2), update=update)
-        return
     data, alpha, best = solve(loss, "l1/l2", 0.3, m=60, n=6, weights=True)
     order = np.argsort(data.y if data.y.ndim == 1 else data.y[:, 0], kind="stable")
     for cuts in (4, [1, 2, 59, 60], [0, 30, 30, 60]):
@@ -54,12 +53,9 @@ def test_sorted_labels_and_uneven_blocks_change_nothing(solve, loss, update):
         assert result.objective * data.s.sum() == pytest.approx(best.value, rel=1e-6)
 
 
-@each_update
+@pytest.mark.parametrize("loss,update,penalty", combinations())
 def test_duplicated_columns(loss, penalty, update):
     """The optimum is not unique then, its value is; the certificate closes all the same."""
-    if not plain.defined(loss, update):
-        plain.refused(plain.make(loss, m=10, n=2), update=update)
-        return
     data = plain.make(loss, m=100, n=8, seed=6)
     alpha = 0.4 * plain.alpha_max(data, penalty)
     best = plain.optimum(data, penalty, alpha * data.s.sum())
@@ -69,13 +65,9 @@ def test_duplicated_columns(loss, penalty, update):
     assert result.objective * data.s.sum() == pytest.approx(best.value, rel=2e-6)
 
 
-@each_update
-@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("loss,update,penalty,standardize", combinations([False, True]))
 def test_zero_and_constant_columns(loss, penalty, update, standardize):
     """A zero column never enters; a constant one does not matter beside an intercept."""
-    if not plain.defined(loss, update):
-        plain.refused(plain.make(loss, m=10, n=2), update=update)
-        return
     data = plain.make(loss, m=100, n=6, seed=7, weights=True)
     constant = np.ones((100, 1)) * [0.0, 0.1, 0.1, -3.3, 1e5 / 3]
     wider = replace(data, X=np.hstack([data.X, constant]))
@@ -103,7 +95,7 @@ def test_only_zero_columns(loss, penalty):
     assert (result.stop_reason, result.gap) == ("tol", pytest.approx(0.0, abs=1e-14))
 
 
-@pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
+@pytest.mark.parametrize("loss,penalty,intercept", plain.covering(LOSSES, plain.PULLING, [True, False]))
 def test_standardize_is_scaling_the_columns_by_hand(loss, penalty, intercept):
     data = plain.make(loss, m=100, n=10, weights=True, seed=9)
     data = replace(data, X=data.X * 10.0 ** np.random.default_rng(0).uniform(-3, 3, 10))
@@ -120,11 +112,8 @@ def test_standardize_is_scaling_the_columns_by_hand(loss, penalty, intercept):
     np.testing.assert_allclose(W, plain.dense(expected, 10), atol=1e-3 * np.abs(W).max())
 
 
-@pytest.mark.parametrize("update", UPDATES)
+@each_update
 def test_doubled_rows_are_weight_two_and_weight_zero_is_absent(loss, update):
-    if not plain.defined(loss, update):
-        plain.refused(plain.make(loss, m=10, n=2), update=update)
-        return
     data = plain.make(loss, m=60, n=6, seed=10)
     chosen = np.arange(0, 60, 3)
     doubled = data.take(np.concatenate([np.arange(60), chosen]))
@@ -168,12 +157,9 @@ def test_a_class_without_examples_is_refused_with_a_free_intercept():
 # ---- cut short -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("update", UPDATES)
-@pytest.mark.parametrize("limit", [0, 1, 3])
-def test_max_active_rows(loss, update, limit):
-    if not plain.defined(loss, update):
-        plain.refused(plain.make(loss, m=10, n=2), update=update)
-        return
+@pytest.mark.parametrize("pair,limit", plain.covering(plain.DEFINED, [0, 1, 3])[::2])
+def test_max_active_rows(pair, limit):
+    loss, update = pair
     data = plain.make(loss, m=100, n=12, seed=11)
     plan, engine = plain.plan(data), LocalEngine(1)
     alpha = 0.2 * plain.alpha_max(data, "l1/l2")
@@ -204,11 +190,8 @@ def test_max_rounds_warns_with_the_gap(loss):
     assert caught[0].filename == __file__
 
 
-@pytest.mark.parametrize("update", UPDATES)
+@each_update
 def test_a_callback_stops_and_leaves_a_certified_model(loss, update):
-    if not plain.defined(loss, update):
-        plain.refused(plain.make(loss, m=10, n=2), update=update)
-        return
     data = plain.make(loss, m=80, n=8, seed=13)
     fitting = plain.fitting(data, penalty="l1/l2", update=update, tol=1e-9)
     records = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +12,16 @@ import pytest
 from dboost.boosting import fit as fits
 from dboost.engine.local import LocalEngine
 from dboost.errors import UsageError
-from dboost.losses import get_loss
+from dboost.losses import LOSSES, get_loss
 from tests.boosting import plain
 from tests.boosting.test_induced import explicit, induced, rows_of
 from tests.boosting.test_resume import bits
+
+
+@pytest.fixture(params=[name for name in LOSSES if plain.defined(name, "forward")])
+def loss(request):
+    """Every loss with an exponential bound."""
+    return request.param
 
 
 def by_hand(data, rounds, intercept=True):
@@ -27,8 +34,7 @@ def by_hand(data, rounds, intercept=True):
     for _ in range(rounds):
         F = X @ W
         values.append(data.value(F))
-        terms = data.residual(F)[:, None, :] * X[:, :, None]
-        plus, minus = np.maximum(terms, 0).sum(axis=0), np.maximum(-terms, 0).sum(axis=0)
+        plus, minus = replace(data, X=X).sums(F)
         a = get_loss(data.loss).template_constant / np.abs(X).max(axis=0)
         best = np.argmax(a * ((np.sqrt(plus) - np.sqrt(minus)) ** 2).sum(axis=1))
         with np.errstate(divide="ignore"):
@@ -103,6 +109,10 @@ def test_a_callback_ends_it(loss):
     data = plain.make(loss, m=60, n=6, seed=20)
     result = forward(data).fit("auto", callback=lambda record, state: record["round"] == 3)
     assert (result.stop_reason, result.n_iter) == ("callback", 3)
+
+
+def test_a_loss_without_an_exponential_bound_is_refused():
+    plain.refused(plain.make("squared"), penalty="none", update="forward")
 
 
 @pytest.mark.parametrize(

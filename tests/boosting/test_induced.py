@@ -9,11 +9,12 @@ import warnings
 import numpy as np
 import pytest
 
-from dboost.boosting.fit import FitSettings, Fitting
+from dboost.boosting.fit import UPDATES, FitSettings, Fitting
 from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning, UsageError
 from dboost.hypotheses import products
 from dboost.hypotheses.products import Products
+from dboost.losses import LOSSES
 from dboost.penalties import get_penalty
 from tests.boosting import plain
 from tests.boosting.test_resume import bits
@@ -48,7 +49,7 @@ def rows_of(result, keys):
     return W
 
 
-@pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
+@pytest.mark.parametrize("loss,penalty,intercept", plain.covering(LOSSES, plain.PULLING, [True, False]))
 def test_the_optimum_is_that_of_the_explicit_matrix(loss, penalty, intercept):
     data = plain.make(loss, m=90, n=6, weights=True, seed=41)
     matrix, keys = explicit(data)
@@ -65,9 +66,9 @@ def test_the_optimum_is_that_of_the_explicit_matrix(loss, penalty, intercept):
     assert mine == pytest.approx(result.objective * weight, rel=1e-12)
 
 
-@pytest.mark.parametrize("update", ["newton", "gradboost", "adaboost"])
-@pytest.mark.parametrize("standardize", [False, True])
-def test_every_update_and_standardize(loss, update, standardize):
+@pytest.mark.parametrize("loss,update", plain.DEFINED)
+def test_every_update_and_standardize(loss, update):
+    standardize = (list(LOSSES).index(loss) + UPDATES.index(update)) % 2 == 0
     data = plain.make(loss, m=80, n=4, seed=42)
     select = "greedy" if update == "newton" else "template"
     settings = {"penalty": "l1/l2", "update": update, "select": select, "tol": 1e-6, "standardize": standardize}
@@ -115,7 +116,7 @@ def test_any_round_can_be_resumed(loss):
 # ---- classes without end -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scale", ["max", "range"])
+@pytest.mark.parametrize("loss,penalty,scale", plain.covering(LOSSES, plain.PULLING, ["max", "range"]))
 def test_an_infinite_class_is_certified_whole(loss, penalty, scale):
     """No monomial up to degree 7 violates optimality, and the fit of all up to degree 4 is no better."""
     data = plain.make(loss, m=70, n=3, density=1.0, seed=46)

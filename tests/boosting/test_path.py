@@ -8,6 +8,7 @@ import pytest
 from dboost.boosting import fit as fits
 from dboost.boosting.predictor import predicted
 from dboost.engine.local import LocalEngine
+from dboost.losses import LOSSES
 from tests.boosting import plain
 
 
@@ -44,7 +45,7 @@ def test_strengths_are_sorted_downwards(loss):
     assert [result.alpha_max for result in results] == [results[0].alpha_max] * 3
 
 
-@pytest.mark.parametrize("factor", [4.0, 0.25])
+@pytest.mark.parametrize("loss,penalty,factor", plain.covering(LOSSES, plain.PULLING, [4.0, 0.25]))
 def test_a_warm_start_from_either_side(solve, loss, penalty, factor):
     data, alpha, best = solve(loss, penalty, 0.1, True, weights=True)
     fitting = plain.fitting(data, penalty=penalty, tol=1e-9)

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from dboost import passes
+from dboost.hypotheses.products import Products
 from dboost.partition import Sums
 from tests.boosting import plain
+from tests.boosting.test_induced import induced
 from tests.test_passes import ACTIVE, Run
 
 WIDE = np.longdouble
@@ -80,6 +82,21 @@ def test_a_warm_start_far_away_finds_back(update, margin):
     assert result.stop_reason == "tol"
     assert result.objective == pytest.approx(best.objective, rel=2e-8)
     assert np.isfinite(result.trace[:, 2]).sum() >= len(result.trace) - 25
+
+
+@pytest.mark.parametrize("update", ["newton", "adaboost"])
+@pytest.mark.parametrize("family", [Products(max_degree=2), Products(scale="range", decay=0.8)], ids=["pairs", "all"])
+def test_a_warm_start_far_away_finds_back_over_induced_hypotheses(update, family):
+    data = plain.make("exp", m=60, n=4, weights=True)
+    select = "greedy" if update == "newton" else "template"
+    fitting = induced(data, penalty="l1", tol=1e-6, update=update, select=select, hypotheses=family)
+    alpha = 0.3 * fitting.alpha_max()
+    best = fitting.fit(alpha)
+    far = replace(best, W=5000.0 * best.W / np.abs(best.W).max())
+    with np.errstate(all="raise", under="ignore"):
+        result = fitting.fit(alpha, far)
+    assert result.stop_reason == "tol"
+    assert result.objective == pytest.approx(best.objective, rel=2e-6)
 
 
 @pytest.mark.parametrize("update,select", [("newton", "greedy"), ("adaboost", "template"), ("adaboost", "cyclic")])

@@ -11,6 +11,7 @@ import pytest
 from dboost.compiled import columns, descent, fused
 from dboost.losses import LOSSES, get_loss
 from dboost.penalties import PENALTIES, get_penalty
+from tests.boosting.plain import covering
 from tests.losses.references import REFERENCES
 
 SEPARABLE = [name for name in PENALTIES if get_penalty(name).separable]
@@ -98,7 +99,11 @@ def test_the_diagonal_bounds_each_row(model, intercept):
         np.testing.assert_allclose(out, np.einsum("arar->ar", model.hessian), rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", SEPARABLE)
+@pytest.mark.parametrize(
+    "loss_name,name,intercept,block",
+    covering(LOSSES, SEPARABLE, [True, False], [np.float32, np.float64]),
+    indirect=["loss_name", "intercept", "block"],
+)
 def test_newton_descent_reaches_the_minimum_of_its_model(model, intercept, name):
     """Restarted from its own result (G moves by H D) it ends at the minimum, with exact zeros."""
     penalty = get_penalty(name)

@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 import time
 
-import dask
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
 
-from dboost.engine.cluster import embedded_cluster
 from dboost.engine.dask import DaskEngine
 from dboost.engine.local import LocalEngine
 
@@ -32,37 +29,6 @@ def wait_until(condition, seconds=20.0):
 def pids(client):
     """Process id of each worker."""
     return client.run(os.getpid)
-
-
-@pytest.fixture(scope="session")
-def processes():
-    """Two worker processes; the scheduler gives a task up after it has killed two workers."""
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
-        embedded_cluster(2, memory_limit="1 GiB") as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
-
-
-@pytest.fixture
-def two_processes(processes):
-    """The same, with both workers alive before and nothing left behind after."""
-    wait_until(lambda: len(processes.nthreads()) == 2)
-    yield processes
-    wait_until(lambda: scheduler_keys(processes) == [])
-
-
-@pytest.fixture(scope="session")
-def one_worker():
-    """One worker with two threads, inside this process."""
-    with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address="127.0.0.1:0", memory_limit=0
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
 
 
 ENGINES = ["local-1", "local-3", "dask-1", "dask-2"]

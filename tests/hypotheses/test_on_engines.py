@@ -11,15 +11,15 @@ from dboost.engine.local import LocalEngine
 from dboost.hypotheses.products import Products
 from tests.boosting import plain
 from tests.boosting.test_resume import bits
-from tests.engine.conftest import one_worker, processes, two_processes  # noqa: F401
 
 FAMILIES = [Products(max_degree=2), Products(scale="range", decay=0.8)]
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: type(family).__name__ + str(family.max_degree))
-def test_a_fit_has_the_same_bits_on_threads_and_on_a_cluster(family, one_worker, two_processes):  # noqa: F811
-    data = plain.make("multinomial", m=120, n=5, weights=True, seed=60)
-    settings = FitSettings("multinomial", "l1/l2", tol=1e-6, hypotheses=family)
+def test_a_fit_has_the_same_bits_on_threads_and_on_a_cluster(family, one_worker, two_processes):
+    data = plain.make("multinomial", m=120, n=4, weights=True, seed=60)
+    # the bits of every round count, not how many there are: each pass costs turns through two schedulers
+    settings = FitSettings("multinomial", "l1/l2", tol=1e-2, hypotheses=family)
     plan = plain.plan(data, [10, 40, 41, 41, 90, 120])
     results = []
     for engine in (LocalEngine(1), LocalEngine(3), DaskEngine(one_worker), DaskEngine(two_processes)):

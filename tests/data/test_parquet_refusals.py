@@ -1,0 +1,254 @@
+"""ParquetData: bad values, wrong uses and damaged files, refused by file, column and row group."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import warnings
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dboost.data import ParquetData, parquet_plan
+from dboost.data.mapper import InProcess
+from dboost.data.parquet_read import inspect_file
+from dboost.errors import DataError, UsageError
+from tests.data.tables import replace
+
+
+def bad_lists(indices, values, kind=None):
+    return pa.table(
+        {
+            "indices": pa.array(indices, kind or pa.list_(pa.int32())),
+            "values": pa.array(values, pa.list_(pa.float64())),
+            "label": ["a", "b"] * (len(indices) // 2),
+        }
+    )
+
+
+GOOD_I, GOOD_V = [[0], [1], [0, 1], []], [[1.0], [2.0], [1.0, 2.0], []]
+
+
+@pytest.mark.parametrize(
+    "i, v, column, words",
+    [
+        ([[0], [1], [0, 1], [2]], [[1.0], [2.0], [1.0, 2.0], [np.nan]], "values", "NaN for feature '2' in row 1"),
+        ([[0], [1], [0, 1], [2]], [[1.0], [2.0], [1.0, 2.0], [-np.inf]], "values", "-infinity for feature '2'"),
+        ([[0], [1], [0, 1], [3]], [[1.0], [2.0], [1.0, 2.0], [1.0]], "indices", "index 3 in row 1, expected 0 to 2"),
+        ([[0], [1], [0, 1], [-1]], [[1.0], [2.0], [1.0, 2.0], [1.0]], "indices", "index -1 in row 1"),
+        ([[0], [1], [0, 1], None], [[1.0], [2.0], [1.0, 2.0], []], "indices", "1 nulls"),
+        ([[0], [1], [0, 1], []], [[1.0], [2.0], [1.0, 2.0], None], "values", "1 nulls"),
+        ([[0], [1], [0, None], []], [[1.0], [2.0], [1.0, 2.0], []], "indices", "1 nulls"),
+        ([[0], [1], [0, 1], []], [[1.0], [2.0], [1.0, None], []], "values", "1 nulls"),
+        ([[0], [1], [0, 1], [2]], [[1.0], [2.0], [1.0, 2.0], []], "values", "row 1 has 1 indices and 0 values"),
+    ],
+)
+def test_bad_lists_name_file_column_and_row_group(tmp_path, write, plan, as_lists, i, v, column, words):
+    good = bad_lists(GOOD_I, GOOD_V)
+    write(tmp_path, good, bad_lists(i, v), rows=2)
+    found = plan(ParquetData(tmp_path, n_features=3, **as_lists))
+    with pytest.raises(DataError, match=words) as caught:
+        for item in found.items:
+            item.load()
+    assert caught.value.file == str(tmp_path / "f1.parquet")
+    assert (caught.value.column, caught.value.row_group) == (column, 1)
+    assert pickle.loads(pickle.dumps(caught.value)).row_group == 1
+
+
+@pytest.mark.parametrize(
+    "change, column, words",
+    [
+        (lambda t: replace(t, "x1", pa.array([0.0, 1.0, np.nan])), "x1", "NaN in row 0"),
+        (lambda t: replace(t, "x1", pa.array([0.0, 1.0, None])), "x1", "1 nulls"),
+        (lambda t: replace(t, "label", pa.array(["a", "b", None])), "label", "1 labels are missing"),
+    ],
+)
+def test_bad_columns_name_file_column_and_row_group(tmp_path, write, plan, change, column, words):
+    good = pa.table({"x0": [1.0, 0.0, 2.0], "x1": [0.5, 1.5, 0.0], "label": ["a", "b", "a"]})
+    write(tmp_path, good, change(good), good, rows=2)
+    with pytest.raises(DataError, match=words) as caught:
+        for item in plan(ParquetData(tmp_path, features=["x0", "x1"], label="label")).items:
+            item.load()
+    assert caught.value.file == str(tmp_path / "f1.parquet")
+    assert (caught.value.column, caught.value.row_group) == (column, 1)
+
+
+def test_bad_weights_and_widths(tmp_path, write, plan):
+    base = {"x": pa.array([[1.0, 2.0]] * 4), "label": ["a", "b"] * 2}
+    for name, weight, words in (
+        ("n", [1.0, 1.0, -1.0, 1.0], "-1.0 in row 0"),
+        ("z", [0.0] * 4, "weights are zero"),
+        ("m", [1.0, 1.0, None, 1.0], "nulls"),
+        ("t", ["1"] * 4, "string"),
+    ):
+        fixed = {**base, "x": pa.array([[1.0, 2.0]] * 4, pa.list_(pa.float64(), 2))}
+        write(tmp_path / name, pa.table({**fixed, "w": weight}), rows=2)
+        with pytest.raises(DataError, match=words):
+            plan(ParquetData(tmp_path / name, features="x", label="label", weight="w"))
+    write(
+        tmp_path / "width",
+        pa.table({**base, "x": pa.array([[1.0, 2.0]] * 4, pa.list_(pa.float64(), 2))}),
+        pa.table({**base, "x": pa.array([[1.0, 2.0, 3.0]] * 4, pa.list_(pa.float64(), 3))}),
+    )
+    with pytest.raises(DataError, match=r"fixed\[3\].*fixed\[2\]") as caught:
+        plan(ParquetData(tmp_path / "width", features="x", label="label"))
+    assert caught.value.file == str(tmp_path / "width" / "f1.parquet")
+
+
+def test_wrong_uses(tmp_path, write, plan, small, lists, as_lists):
+    write(tmp_path / "d", lists(small.X, small.y))
+    cases = [
+        ({"features": ("indices", "values")}, UsageError, "no label column"),
+        ({"features": ["indices", "indices"], "label": "label"}, UsageError, "twice"),
+        ({"features": ["label"], "label": "label"}, UsageError, "also the label"),
+        ({"features": ["nothing"], "label": "label"}, DataError, "missing"),
+        ({"features": ["label"], "label": "indices"}, DataError, "type str, expected numbers"),
+        ({"features": ("values", "indices"), "label": "label"}, DataError, "integer indices"),
+        ({"features": ("indices", "values"), "label": "label", "n_features": 0}, UsageError, "n_features=0"),
+        ({"features": ("indices", "values"), "label": "label", "split": "x"}, UsageError, "no manifest"),
+    ]
+    for options, error, words in cases:
+        with pytest.raises(error, match=words):
+            plan(ParquetData(tmp_path / "d", **options))
+    with pytest.raises(DataError, match="expected 7 features|have 1 features"):
+        write(tmp_path / "c", pa.table({"x": [1.0, 2.0], "label": ["a", "b"]}))
+        plan(ParquetData(tmp_path / "c", features=["x"], label="label", n_features=7))
+    with pytest.raises(UsageError, match="s3:// URL"):
+        plan(ParquetData("s3://bucket/key", **as_lists))
+    with pytest.raises(DataError, match="no such file"):
+        plan(ParquetData(tmp_path / "absent", **as_lists))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match="holds no"):
+        plan(ParquetData(tmp_path / "empty", **as_lists))
+    with pytest.raises(UsageError, match="empty list"):
+        plan(ParquetData([], **as_lists))
+    with pytest.raises(UsageError, match="beside ParquetData"):
+        plan(ParquetData(tmp_path / "d", **as_lists), small.y)
+
+
+@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"PAR1" + bytes(50), bytes(200), b"PAR1" * 10])
+def test_garbage_is_refused_by_name(tmp_path, write, plan, small, lists, as_lists, content):
+    write(tmp_path, lists(small.X, small.y))
+    bad = tmp_path / "f1.parquet"
+    bad.write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        plan(ParquetData(tmp_path, n_features=7, **as_lists))
+    assert caught.value.file == str(bad) and len(str(caught.value)) < 400
+
+
+def test_truncated_files(tmp_path, write, plan, small, lists, as_lists):
+    write(tmp_path, lists(small.X, small.y))
+    path = tmp_path / "f0.parquet"
+    whole = path.read_bytes()
+    for length in (len(whole) - 1, len(whole) // 2, 5):
+        path.write_bytes(whole[:length])
+        with pytest.raises(DataError) as caught:
+            plan(ParquetData(tmp_path, n_features=7, **as_lists))
+        assert caught.value.file == str(path)
+
+
+def test_names_that_are_not_text(tmp_path, write, plan, as_lists):
+    write(tmp_path, pa.table({"qqqq": [1.0], "label": ["a"]}), checksum=False)
+    path = tmp_path / "f0.parquet"
+    path.write_bytes(path.read_bytes().replace(b"qqqq", b"q\xff\xfeq"))
+    with pytest.raises(DataError) as caught:
+        plan(ParquetData(tmp_path, features=["q"], label="label"))
+    assert caught.value.file == str(path)
+
+
+def change_content(path, whole):
+    table = pq.read_table(path)
+    pq.write_table(table.slice(0, 40), path)
+
+
+def change_keeping_the_time(path, whole):
+    state = os.stat(path)
+    change_content(path, whole)
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+
+
+CHANGES = {
+    "rewritten": (change_content, "changed since"),
+    "rewritten, time kept": (change_keeping_the_time, "changed since"),
+    "touched": (lambda path, whole: os.utime(path, ns=(1, 1)), "changed since"),
+    "truncated": (lambda path, whole: os.truncate(path, len(whole) // 2), "truncated"),
+    "deleted": (lambda path, whole: os.unlink(path), "gone"),
+    "garbage": (lambda path, whole: path.write_bytes(b"x" * len(whole)), "no Parquet file"),
+}
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_a_file_that_changes_after_planning_is_refused(tmp_path, write, plan, small, lists, as_lists, kind):
+    write(tmp_path, lists(small.X, small.y))
+    path = tmp_path / "f0.parquet"
+    found = plan(ParquetData(tmp_path, n_features=7, **as_lists))
+    change, words = CHANGES[kind]
+    change(path, path.read_bytes())
+    with pytest.raises(DataError, match=words) as caught:
+        found.items[0].load()
+    assert caught.value.file == str(path)
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy", "zstd", "gzip", "lz4"])
+def test_flipped_bits_are_found_where_pages_carry_checksums(tmp_path, write, plan, small, lists, as_lists, codec):
+    write(tmp_path, lists(small.X, small.y), rows=60, compression=codec)
+    path = tmp_path / "f0.parquet"
+    whole = path.read_bytes()
+    plain = plan(ParquetData(tmp_path, n_features=7, **as_lists)).items[0].load()
+    end = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    rng = np.random.default_rng(5)
+    refused = 0
+    for position, bit in zip(rng.integers(4, end, 40), rng.integers(0, 8, 40)):
+        damaged = bytearray(whole)
+        damaged[position] ^= 1 << bit
+        path.write_bytes(bytes(damaged))
+        try:
+            found = plan(ParquetData(tmp_path, n_features=7, **as_lists)).items[0].load()
+        except DataError as fault:
+            assert fault.file == str(path)
+            refused += 1
+        else:
+            # A flip in a part of a page header that is not used (statistics, say) changes nothing.
+            np.testing.assert_array_equal(found.values, plain.values)
+            np.testing.assert_array_equal(found.rows, plain.rows)
+            np.testing.assert_array_equal(found.y, plain.y)
+    assert refused >= 25
+
+
+def test_files_without_checksums_are_mentioned(tmp_path, write, plan, small, lists, as_lists):
+    table = lists(small.X, small.y)
+    write(tmp_path / "a", table)
+    write(tmp_path / "b", table, checksum=False)
+    assert plan(ParquetData(tmp_path / "a", n_features=7, **as_lists)).notes == ()
+    [note] = plan(ParquetData(tmp_path / "b", n_features=7, **as_lists)).notes
+    assert "1 of 1 files carry no page checksums (f0.parquet first)" in note
+    for options in ({"use_dictionary": False}, {"use_dictionary": True}, {"data_page_version": "2.0"}):
+        for checksum in (True, False):
+            write(tmp_path / "c", table, checksum=checksum, **options)
+            assert inspect_file((str(tmp_path / "c" / "f0.parquet"), "f0.parquet")).checksums == checksum
+
+
+def test_memory_budget_decides_streaming_and_refuses_giants(tmp_path, write, small, lists, as_lists, monkeypatch):
+    from dboost.data import build_plan
+
+    class Small(InProcess):
+        memory_budget = 2500
+
+    monkeypatch.setattr(parquet_plan, "BLOCK_COST", 50)
+    write(tmp_path / "d", lists(small.X, small.y), rows=10)
+    data = ParquetData(tmp_path / "d", n_features=7, **as_lists)
+    assert build_plan(data, task="classification", engine=Small()).streams
+    assert not build_plan(data, task="classification", engine=InProcess()).streams
+    write(tmp_path / "e", lists(small.X, small.y), rows=60)
+    with pytest.raises(DataError, match="memory budget") as caught:
+        build_plan(ParquetData(tmp_path / "e", n_features=7, **as_lists), task="classification", engine=Small())
+    assert caught.value.row_group == 0
+
+
+def test_no_warnings_on_good_data(tmp_path, write, plan, small, lists, as_lists):
+    write(tmp_path, lists(small.X, small.y))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plan(ParquetData(tmp_path, n_features=7, **as_lists)).items[0].load()
