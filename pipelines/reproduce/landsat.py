@@ -42,7 +42,7 @@ class Sizes:
     seconds: float
 
 
-WHOLE = Sizes(per_class=240, draws=3, n_alphas=14, eps=0.01, tol=3e-4, full=True, rounds=2500, seconds=120.0)
+WHOLE = Sizes(per_class=240, draws=3, n_alphas=14, eps=0.01, tol=3e-4, full=True, rounds=1500, seconds=120.0)
 SMALL = Sizes(per_class=40, draws=2, n_alphas=4, eps=0.1, tol=5e-3, full=False, rounds=15, seconds=5.0)
 
 
