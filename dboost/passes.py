@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled import columns, descent, fused
+from dboost.hypotheses.base import Pool
+from dboost.hypotheses.held import Held
 from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
 
@@ -32,35 +34,34 @@ class Point:
     ----------
     loss : str
         Name of the loss.
-    active : int64 array, shape (a,)
-        Rows of W that are held, ascending.
+    held : Held
+        The columns of the rows of W that are held.
     W : float64 array, shape (a, k)
         Those rows.
     intercept : float64 array, shape (k,)
         The intercept b.
-    cut_token, token : str
-        Name `active`, and the whole point, for the memo.
+    token : str
+        Names the whole point, for the memo.
     """
 
     loss: str
-    active: NDArray[np.int64]
+    held: Held
     W: Array
     intercept: Array
-    cut_token: str
     token: str
 
 
-def _cut(partition: Partition, memo: Any, active: NDArray[np.int64], token: str) -> tuple[NDArray[Any], ...]:
+def _cut(partition: Partition, memo: Any, held: Held) -> tuple[NDArray[Any], ...]:
     def build() -> tuple[NDArray[Any], ...]:
-        cut = columns.cut_rows(partition.indptr, partition.rows, partition.values, active, partition.n_rows)
-        return tuple(cut)
+        block, places = held.block(partition, memo)
+        return tuple(columns.cut_rows(block.indptr, block.rows, block.values, places, block.n_rows))
 
-    return memo.get("cut", token, build)
+    return memo.get("cut", held.token, build)
 
 
 def _at(partition: Partition, memo: Any, point: Point) -> tuple[Any, ...]:
     """Arguments shared by the fused kernels: the cut, W, b, the target and the weights."""
-    cut = _cut(partition, memo, point.active, point.cut_token)
+    cut = _cut(partition, memo, point.held)
     return (*cut, point.W, point.intercept, get_loss(point.loss).target(partition.y), partition.weight)
 
 
@@ -71,18 +72,21 @@ def label_counts(partition: Partition, memo: Any, loss: str, k: int) -> Sums:
     return Sums(add={"mass": mass, "total": total, "weight": weight, "rows": partition.n_rows})
 
 
-def feature_statistics(partition: Partition, memo: Any) -> Sums:
-    """STAT pass, features: max |x|, sum s x, sum s |x|, sum s x**2 per column."""
-    n = partition.n_features
-    peak, total, absolute, square = (np.zeros(n) for _ in range(4))
+def feature_statistics(partition: Partition, memo: Any, held: Held | None = None) -> Sums:
+    """STAT pass, features: max |x|, sum s x, sum s |x|, sum s x**2 per stored column, or per hypothesis held."""
+    block = partition if held is None else held.block(partition, memo)[0]
+    peak, total, absolute, square = (np.zeros(block.indptr.shape[0] - 1) for _ in range(4))
     columns.column_statistics(
-        partition.indptr, partition.rows, partition.values, partition.weight, peak, total, absolute, square
+        block.indptr, block.rows, block.values, partition.weight, peak, total, absolute, square
     )
     return Sums(add={"total": total, "absolute": absolute, "square": square}, peak={"peak": peak})
 
 
 def score(partition: Partition, memo: Any, candidates: NDArray[np.int64], point: Point, mu: bool, first: bool) -> Sums:
-    """SCORE pass over one shard of candidate columns: G, or mu+ and mu-; loss and bias sums with the `first` shard."""
+    """SCORE pass over one shard of candidate columns: G, or mu+ and mu-; loss and bias sums with the `first` shard.
+
+    The candidates are stored columns; where the model holds hypotheses, places among those.
+    """
 
     def build() -> tuple[Array, Array, float]:
         total = np.zeros(point.intercept.shape[0])
@@ -91,7 +95,8 @@ def score(partition: Partition, memo: Any, candidates: NDArray[np.int64], point:
 
     U, total, loss = memo.get("residual", point.token, build)
     shape = (candidates.shape[0], U.shape[1])
-    arrays = (partition.indptr, partition.rows, partition.values, U, candidates)
+    block = partition if point.held.pool is None else point.held.block(partition, memo)[0]
+    arrays = (block.indptr, block.rows, block.values, U, candidates)
     sums = Sums()
     if mu:
         sums.add["mu_plus"], sums.add["mu_minus"] = np.empty(shape), np.empty(shape)
@@ -104,6 +109,41 @@ def score(partition: Partition, memo: Any, candidates: NDArray[np.int64], point:
     if first:
         sums.add["bias"] = total.copy()
         sums.add["loss"] = loss
+    return sums
+
+
+def price(
+    partition: Partition, memo: Any, shard: Any, pool: Pool, point: Point, repair: tuple[Array, ...], parts: str
+) -> Sums:
+    """SCORE pass over one shard of a pool of hypotheses, at the dual point that the loss repairs U to.
+
+    Parameters
+    ----------
+    repair : tuple of float64 arrays, shape (k,)
+        keep, mix, shift and prior (``losses.base.Repair``).
+    parts : {"theta", "signs", "branches"}
+        What the sums are of: Theta; its positive and negative parts; or the branches of the loss, which the
+        exponential bound needs (mu+ and mu-), with the sums of Theta beside them as "G".
+    """
+
+    def build() -> tuple[Array, Array, float]:
+        total = np.zeros(point.intercept.shape[0])
+        U, loss = fused.residuals(*_at(partition, memo, point), total)
+        return U, total, loss
+
+    def repaired() -> Array:
+        theta = memo.get("residual", point.token, build)[0].copy()
+        fused.repair(theta, get_loss(point.loss).target(partition.y), partition.weight, *repair)
+        return theta
+
+    theta = memo.get("theta", point.token, repaired)
+    if parts == "theta":
+        return pool.sums(partition, memo, shard, theta, None)
+    if parts == "signs":
+        return pool.sums(partition, memo, shard, np.maximum(theta, 0.0), np.maximum(-theta, 0.0))
+    U = memo.get("residual", point.token, build)[0]
+    sums = pool.sums(partition, memo, shard, np.maximum(U, 0.0), np.maximum(-U, 0.0))
+    sums.add["G"] = pool.sums(partition, memo, shard, theta, None).add["G"]
     return sums
 
 
@@ -137,8 +177,9 @@ def _curvature(partition: Partition, memo: Any, point: Point) -> tuple[NDArray[n
 def curvature_diagonal(partition: Partition, memo: Any, point: Point, intercept: bool) -> Sums:
     """Diagonal of the curvature of every active row, bounded as in ``descent.curvature_diagonal``; intercept last."""
     h, rank_one = _curvature(partition, memo, point)
-    out = np.zeros((point.active.shape[0] + (1 if intercept else 0), h.shape[1]))
-    arrays = (partition.indptr, partition.rows, partition.values, point.active)
+    block, places = point.held.block(partition, memo)
+    out = np.zeros((places.shape[0] + (1 if intercept else 0), h.shape[1]))
+    arrays = (block.indptr, block.rows, block.values, places)
     descent.curvature_diagonal(*arrays, h, rank_one, partition.weight, intercept, out)
     return Sums(add={"diagonal": out})
 
@@ -146,7 +187,7 @@ def curvature_diagonal(partition: Partition, memo: Any, point: Point, intercept:
 def hessian_product(partition: Partition, memo: Any, point: Point, V: Array, v: Array) -> Sums:
     """X_A' H (X_A V + 1 v') with H at `point`."""
     h, rank_one = _curvature(partition, memo, point)
-    pointer, slots, values = _cut(partition, memo, point.active, point.cut_token)
+    pointer, slots, values = _cut(partition, memo, point.held)
     out, total = np.zeros_like(V), np.zeros_like(v)
     fused.hessian_product(pointer, slots, values, h, rank_one, V, v, out, total)
     return Sums(add={"out": out, "bias": total})
@@ -159,30 +200,30 @@ def dual_value(
     return Sums(add={"dual": fused.dual_value(*_at(partition, memo, point), scale, mix, shift, prior)})
 
 
-def template_sums(partition: Partition, memo: Any, active: NDArray[np.int64], token: str, extra: float) -> Sums:
+def template_sums(partition: Partition, memo: Any, held: Held, extra: float) -> Sums:
     """MAXT pass: max of rho_i per active column, and sum_i s_i |x_ij| rho_i (math notes, section 2)."""
-    slots = active.shape[0] + (1 if extra else 0)
+    cut = _cut(partition, memo, held)
+    slots = held.n + (1 if extra else 0)
     peak, diagonal = np.zeros(slots), np.zeros(slots)
-    columns.template_sums(*_cut(partition, memo, active, token), partition.weight, extra, peak, diagonal)
+    columns.template_sums(*cut, partition.weight, extra, peak, diagonal)
     return Sums(add={"diagonal": diagonal}, peak={"peak": peak})
 
 
-def gram(partition: Partition, memo: Any, active: NDArray[np.int64], token: str, extra: float) -> Sums:
+def gram(partition: Partition, memo: Any, held: Held, extra: float) -> Sums:
     """GRAM pass: upper triangle of X_A' diag(s) X_A, the intercept last."""
-    slots = active.shape[0] + (1 if extra else 0)
+    cut = _cut(partition, memo, held)
+    slots = held.n + (1 if extra else 0)
     out = np.zeros((slots, slots))
-    columns.gram(*_cut(partition, memo, active, token), partition.weight, extra, out)
+    columns.gram(*cut, partition.weight, extra, out)
     return Sums(add={"gram": out})
 
 
-def sample_rows(
-    partition: Partition, memo: Any, active: NDArray[np.int64], token: str, share: float, seed: int
-) -> Sums:
-    """A random sample of rows, cut to the active columns, with labels and weights.
+def sample_rows(partition: Partition, memo: Any, held: Held, share: float, seed: int) -> Sums:
+    """A random sample of rows, cut to the columns held, with labels and weights.
 
     The rows depend on the seed and the partition alone, not on the engine.
     """
-    pointer, slots, values = _cut(partition, memo, active, token)
+    pointer, slots, values = _cut(partition, memo, held)
     if share < 1.0:
         digest = hashlib.sha256(f"{seed}:{partition.key}".encode()).digest()
         rng = np.random.Generator(np.random.Philox(int.from_bytes(digest[:8], "little")))

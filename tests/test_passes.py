@@ -7,11 +7,13 @@ import pytest
 
 from dboost import passes
 from dboost.engine.local import LocalEngine
+from dboost.hypotheses.held import Held
 from dboost.losses import LOSSES
 from dboost.passes import Point
 from tests.boosting import plain
 
 ACTIVE = np.array([0, 3, 4, 9])
+HELD = Held(ACTIVE, "cut")
 CUTS = [1, 2, 7, [1, 2, 3, 60, 80], [0, 0, 40, 40, 80]]
 
 
@@ -24,7 +26,7 @@ class Run:
         self.engine.set_plan(plan.items, plan.rows, "test")
         rng = np.random.default_rng(0)
         self.W, self.b = rng.normal(size=(4, data.k)), rng.normal(size=data.k)
-        self.point = Point(data.loss, ACTIVE, self.W, self.b, "cut", "point")
+        self.point = Point(data.loss, HELD, self.W, self.b, "point")
         self.D, self.d = rng.normal(size=(4, data.k)), rng.normal(size=data.k)
         self.data = data
 
@@ -43,8 +45,8 @@ class Run:
             "grid": (passes.losses_along, point, self.D, self.d, steps),
             "hessian": (passes.hessian_product, point, self.D, self.d),
             "dual": (passes.dual_value, point, *dual),
-            "template": (passes.template_sums, ACTIVE, "cut", 1.0),
-            "gram": (passes.gram, ACTIVE, "cut", 1.0),
+            "template": (passes.template_sums, HELD, 1.0),
+            "gram": (passes.gram, HELD, 1.0),
         }
         out = {}
         for name, (leaf, *args) in calls.items():
@@ -159,7 +161,7 @@ def test_a_sample_of_rows(data):
 
     def drawn(share, seed, threads=1):
         run = Run(data, 4, threads)
-        parts = run.engine.map_reduce(passes.sample_rows, ACTIVE, "cut", share, seed, name="sample").parts["rows"]
+        parts = run.engine.map_reduce(passes.sample_rows, HELD, share, seed, name="sample").parts["rows"]
         return [np.concatenate([part[i] for part in parts]) for i in range(5)]
 
     lengths, slots, values, y, weight = drawn(1.0, 1)

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.problem import Iterate, Problem, Score
-from dboost.losses.base import Repair
 
 Array = NDArray[np.float64]
 
@@ -51,13 +50,6 @@ class Bound:
     norms: Array
 
 
-def repair_of(problem: Problem, at: Iterate) -> Repair:
-    """What makes the residuals at a model feasible for the intercept; nothing where there is none."""
-    if not problem.fit_intercept:
-        return Repair.nothing(problem.k)
-    return problem.loss.repair(problem.statistics.mass, problem.statistics.total, at.bias)
-
-
 def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float) -> Bound:
     """Exact value of the dual point near the residuals of a scoring pass; one DUAL pass.
 
@@ -73,15 +65,18 @@ def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float) ->
     """
     stats = problem.statistics
     penalty = problem.penalty
-    repair = repair_of(problem, score.iterate)
+    repair = problem.repair(score.iterate)
     norms = score.norms
-    if problem.fit_intercept:
+    if problem.fit_intercept and score.size is None:
         drift, spill = penalty.dual_norm(np.vstack([repair.drift, repair.spill]))
         chosen = score.candidates
         norms = norms + repair.null_share * null_norms[chosen] + drift * stats.absolute[chosen]
         if spill > 0.0:
             norms = norms + spill * stats.peak[chosen]
-    scale, charge = penalty.dual_point(penalty.dual_size(norms, problem.lam_weight[score.candidates]), lam)
+    size = score.size
+    if size is None:
+        size = penalty.dual_size(norms, problem.lam_weight[score.candidates])
+    scale, charge = penalty.dual_point(size, lam)
     value = problem.dual_value(score.iterate, repair, scale)
     return Bound(value - charge, scale * norms)
 

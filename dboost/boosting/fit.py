@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.boosting.induced import InducedProblem
 from dboost.boosting.loop import Loop
 from dboost.boosting.problem import Problem, Score
 from dboost.boosting.rowwise import SELECTIONS
@@ -104,7 +105,15 @@ class Fitting:
         self.settings = settings
         run_id = uuid.uuid4().hex[:12]
         engine.set_plan(plan.items, plan.rows, run_id)
-        self.problem = Problem(
+        self.problem = self._problem(engine, run_id)
+        self._null: Score | None = None
+        self._last: tuple[float, Array] | None = None
+        self._charged = 0
+        self._refuse_absent_classes()
+
+    def _problem(self, engine: Any, run_id: str) -> Problem:
+        plan, settings = self.plan, self.settings
+        arguments = (
             engine,
             settings.loss,
             get_penalty(settings.penalty),
@@ -112,16 +121,13 @@ class Fitting:
             plan.n_outputs,
             settings.fit_intercept,
             run_id,
-            exponential=settings.update == "adaboost",
+            settings.update == "adaboost",
+            settings.standardize,
         )
-        if settings.standardize:
-            deviation = self.problem.statistics.deviation
-            # a constant column cannot be brought to unit scale: it never enters
-            self.problem.lam_weight = np.where(deviation > 0.0, deviation, np.inf)
-        self._null: Score | None = None
-        self._last: tuple[float, Array] | None = None
-        self._charged = 0
-        self._refuse_absent_classes()
+        if settings.hypotheses is None:
+            return Problem(*arguments)
+        seed, family = settings.random_state, settings.hypotheses
+        return InducedProblem(*arguments, family=family, n_rows=plan.n_rows, seed=seed)
 
     def _refuse_absent_classes(self) -> None:
         """A class without examples has its optimal intercept at minus infinity: there is no model to find."""
@@ -146,7 +152,10 @@ class Fitting:
         """Smallest alpha at which every weight is zero: max_j ||G_j||_* / sum_i s_i at the null model."""
         if self.problem.penalty.name == "none":
             return math.nan
-        size = self.problem.penalty.dual_size(self.null().norms, self.problem.lam_weight)
+        null = self.null()
+        size = null.size
+        if size is None:
+            size = self.problem.penalty.dual_size(null.norms, self.problem.lam_weight)
         return size / self.problem.statistics.weight
 
     def fit(
@@ -175,6 +184,8 @@ class Fitting:
         lam = strength * problem.statistics.weight
         lam_max = largest * problem.statistics.weight
         loop = Loop(problem, replace(settings, alpha=strength), lam, null, self.plan.n_rows)
+        if resume is not None and isinstance(problem, InducedProblem):
+            problem.register(resume.keys)
         # the first fit is charged with the statistics and the null model, whoever asked for them first
         state = resume if resume is not None else self._start(start, lam, lam_max, problem.passes - self._charged)
         done, reason = loop.run(state, callback_or_go_on(callback))
@@ -198,30 +209,38 @@ class Fitting:
             history=[dict(r) for r in done.history],
             trace=np.array(loop.trace).reshape(-1, 3),
             state=done,
+            pool=problem.pool if isinstance(problem, InducedProblem) else None,
         )
 
     def _start(self, start: FitResult | None, lam: float, lam_max: float, passes: int) -> FitState:
+        searched = self.problem.searched
         if start is not None:
+            active, W = start.active, start.W
+            if isinstance(self.problem, InducedProblem):
+                active = self.problem.register([start.state.keys[i] for i in start.active.tolist()])
+                order = np.argsort(active)
+                active, W = active[order], W[order]
             candidates = self._strong(start, lam)
             return FitState(
-                start.active,
-                start.W,
+                active,
+                W,
                 start.intercept,
                 lam,
                 candidates=candidates,
-                provisional=candidates is not None,
+                provisional=candidates is not None or searched,
                 passes=passes,
             )
         null = self.problem.null()
         approach = self.settings.update == "newton" and math.isfinite(lam_max)
-        return FitState(null.active, null.W, null.intercept, max(lam, lam_max) if approach else lam, passes=passes)
+        first = max(lam, lam_max) if approach else lam
+        return FitState(null.active, null.W, null.intercept, first, provisional=searched, passes=passes)
 
     def _strong(self, start: FitResult, lam: float) -> Rows | None:
         """Columns that the sequential strong rule keeps: ||G_j(lam_old)||_* >= 2 lam - lam_old, and the support.
 
         The rule may err; a fit scores every column again before it stops (math notes, section 8 (ii)).
         """
-        if self._last is None or not lam < self._last[0]:
+        if self._last is None or not lam < self._last[0] or not self.problem.screens:
             return None
         previous, norms = self._last
         keep = norms >= (2.0 * lam - previous) * self.problem.lam_weight

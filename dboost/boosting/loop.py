@@ -33,6 +33,8 @@ Rows = NDArray[np.int64]
 
 _CONTINUATION = 0.5
 _FIRST_ROWS = 200
+# Hypotheses a round may induce at first; Duchi & Singer (2009, section 6) take 30 in every round.
+_INDUCED_ROWS = 30
 _INNER_SHARE = 0.1
 _MAX_NEWTON_STEPS = 12
 _MAX_SWEEPS = 100_000
@@ -103,14 +105,16 @@ class Loop:
         entering_passes = problem.passes
         score = self._score(state)
         state = self._certify(state, score)
+        judged = False
         if state.gap <= self.settings.tol and state.provisional:
             # the strong rule may have dropped a row that counts: judge the model on all columns
             state = replace(state, candidates=None, provisional=False, lower_bound=-np.inf)
             score = self._score(state)
             state = self._certify(state, score)
+            judged = True
         at = score.iterate
         if state.gap <= self.settings.tol:
-            return self._recorded(state, at, 0, 0, None, started, entering_passes), "tol"
+            return self._recorded(state, at, 0, 0, None, started, entering_passes, score.opened), "tol"
         lam = max(self.lam, state.lam * _CONTINUATION) if self.settings.update == "newton" else self.lam
         widened, added = self._widen(at, score, state)
         solved, step = self._solve(widened, lam, state)
@@ -124,7 +128,9 @@ class Loop:
             lam=lam,
             memory=self._memory,
         )
-        state = self._recorded(state, after, added, dropped, step, started, entering_passes)
+        state = self._recorded(state, after, added, dropped, step, started, entering_passes, score.opened)
+        # a class that is searched is searched again only when the rest of the fit is done
+        state = replace(state, provisional=state.provisional or (judged and problem.searched))
         return state, self._reason(state, step, at, widened, after)
 
     def _reason(self, state: FitState, step: Step, before: Iterate, widened: Iterate, after: Iterate) -> str:
@@ -153,13 +159,14 @@ class Loop:
         at = self.problem.null()
         at = replace(at, active=state.active, W=state.W, intercept=state.intercept)
         lam = max(self.lam, state.lam * _CONTINUATION)
-        return self.problem.score(at, state.candidates, lam, self._take(state.active.shape[0]))
+        return self.problem.score(at, state.candidates, lam, self._take(state.active.shape[0]), not state.provisional)
 
     def _certify(self, state: FitState, score: Score) -> FitState:
         """Gap at the final strength, the better of all lower bounds so far, and the candidates that remain."""
         problem = self.problem
         at = score.iterate
-        self.norms[score.candidates] = score.norms
+        if problem.screens:
+            self.norms[score.candidates] = score.norms
         value = problem.objective(at, self.lam)
         self._mark(at)
         if not self.certified:
@@ -169,12 +176,14 @@ class Loop:
         lam_row = self.lam * problem.lam_weight[score.candidates]
         bound = dual_bound(problem, score, self.null.norms, self.lam)
         lower = max(state.lower_bound, bound.value)
+        gap = max(0.0, value - lower) / max(abs(value), np.finfo(float).tiny)
+        if not problem.screens:
+            return replace(state, objective=value, gap=gap, lower_bound=lower)
         candidates = score.candidates
         keep = screened(problem, score, bound, value - bound.value, lam_row)
         keep |= np.isin(candidates, at.active, assume_unique=True)
         if not keep.all():
             candidates = candidates[keep]
-        gap = max(0.0, value - lower) / max(abs(value), np.finfo(float).tiny)
         return replace(state, objective=value, gap=gap, lower_bound=lower, candidates=candidates)
 
     def _final(self, state: FitState) -> FitState:
@@ -197,6 +206,8 @@ class Loop:
         if asked is None:
             free = self.settings.update == "newton" and self.certified
             asked = max(_FIRST_ROWS, n_active) if free else self.problem.n
+            if not self.problem.screens:
+                asked = max(_INDUCED_ROWS, n_active)
         if self.settings.max_active_rows is not None:
             asked = min(asked, max(0, self.settings.max_active_rows - n_active))
         return asked
@@ -292,7 +303,15 @@ class Loop:
         self.trace.append((float(self.problem.passes), time.perf_counter() - self._started, value))
 
     def _recorded(
-        self, state: FitState, at: Iterate, added: int, dropped: int, step: Step | None, started: float, passes: int
+        self,
+        state: FitState,
+        at: Iterate,
+        added: int,
+        dropped: int,
+        step: Step | None,
+        started: float,
+        passes: int,
+        opened: int,
     ) -> FitState:
         weight = self.weight
         done = self.problem.passes - passes
@@ -309,13 +328,25 @@ class Loop:
             "rows_out": dropped,
             "active_rows": int(at.active.shape[0]),
             "entries": int(np.count_nonzero(at.W)),
-            "candidates": self.problem.n if state.candidates is None else int(state.candidates.shape[0]),
+            "candidates": self._candidates(state),
             "step": step.kind if step is not None else "certificate",
             "length": step.length if step is not None else 0.0,
             "passes": state.passes + done,
             "seconds": time.perf_counter() - started,
             "bytes_moved": int(self.problem.engine.bytes_moved),
         }
+        if self.problem.searched:
+            record["subtrees"] = opened
         return replace(
-            state, round=state.round + 1, passes=state.passes + done, history=(*state.history, record)
+            state,
+            round=state.round + 1,
+            passes=state.passes + done,
+            history=(*state.history, record),
+            keys=tuple(self.problem.keys),
         )
+
+    def _candidates(self, state: FitState) -> float:
+        """How many columns or hypotheses may still enter; infinitely many where the class has no end."""
+        if state.candidates is not None:
+            return int(state.candidates.shape[0])
+        return self.problem.n_candidates

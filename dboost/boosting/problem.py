@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dboost import passes
 from dboost.boosting.scoring import summarise_shard
 from dboost.bounds import exponential, quadratic
+from dboost.hypotheses.held import Held
 from dboost.losses import Loss, get_loss
 from dboost.losses.base import Repair
 from dboost.partition import Sums
@@ -55,12 +56,21 @@ class Statistics:
     square: Array
     sum: Array
 
-    @property
-    def deviation(self) -> Array:
-        """Weighted standard deviation per column, shape (n,); 0 where it is lost in the rounding of the sums."""
-        mean, square = self.sum / self.weight, self.square / self.weight
-        variance = square - mean * mean
-        return np.sqrt(np.where(variance > _CONSTANT * square, variance, 0.0))
+
+
+def deviation(total: Array, square: Array, weight: float) -> Array:
+    """Weighted standard deviation of columns from sum s x and sum s x**2; 0 where it is lost in their rounding."""
+    mean, square = total / weight, square / weight
+    variance = square - mean * mean
+    return np.sqrt(np.where(variance > _CONSTANT * square, variance, 0.0))
+
+
+def row_weights(statistics: Statistics, standardize: bool) -> Array:
+    """Factor of lam for each column: 1, or its standard deviation; a constant column then never enters."""
+    if not standardize:
+        return np.ones_like(statistics.square)
+    found = deviation(statistics.sum, statistics.square, statistics.weight)
+    return np.where(found > 0.0, found, np.inf)
 
 
 @dataclass(frozen=True)
@@ -105,6 +115,10 @@ class Score:
         The best columns that left the optimality test, best first.
     best_G : float64 array, shape (len(best), k)
         Their rows of G.
+    size : float or None
+        ``penalty.dual_size`` of the repaired residuals over everything that may enter, where the pass formed it.
+    opened : int
+        Subtrees opened by the search of a class that is too large to be summed whole.
     """
 
     iterate: Iterate
@@ -112,10 +126,12 @@ class Score:
     norms: Array
     best: Rows
     best_G: Array
+    size: float | None = None
+    opened: int = 0
 
 
 class Problem:
-    """Passes over the data at a given model, counted.
+    """Passes over the data at a given model, counted; the rows of W are the stored columns.
 
     Parameters
     ----------
@@ -133,7 +149,14 @@ class Problem:
         Makes the tokens of this fit unique in a process.
     exponential : bool
         Whether scoring uses the exponential bound (mu+, mu-) instead of the quadratic one.
+    standardize : bool
+        Whether a row is penalised by the standard deviation of its column.
     """
+
+    # whether columns can be ruled out for the rest of a fit
+    screens = True
+    # whether what may enter is more than a scoring pass looks at
+    searched = False
 
     def __init__(
         self,
@@ -145,20 +168,25 @@ class Problem:
         fit_intercept: bool,
         run_id: str,
         exponential: bool = False,
+        standardize: bool = False,
     ) -> None:
         self.engine = engine
         self.loss: Loss = get_loss(loss)
         self.penalty = penalty
         self.n = n_features
+        self.n_candidates: float = n_features
+        # registered hypotheses; stored columns have none
+        self.keys: list[Any] = []
         self.k = n_outputs
         self.fit_intercept = fit_intercept
         self.exponential = exponential
         self.passes = 0
         self._run = run_id
         self._counter = 0
-        self._cuts: tuple[Rows, str] | None = None
+        self._held: Held | None = None
         self.statistics = self._statistics()
-        self.lam_weight = np.ones(n_features)
+        self.standardize = standardize
+        self.lam_weight = row_weights(self.statistics, standardize)
 
     # ---- names of points -------------------------------------------------------------------------------------------
 
@@ -166,14 +194,15 @@ class Problem:
         self._counter += 1
         return f"{self._run}:{self._counter}"
 
-    def _cut_token(self, active: Rows) -> str:
-        if self._cuts is None or not np.array_equal(self._cuts[0], active):
-            self._cuts = (active, self._token())
-        return self._cuts[1]
+    def held(self, active: Rows) -> Held:
+        """The columns of some rows of W; the same object while the rows stay the same."""
+        if self._held is None or not np.array_equal(self._held.columns, active):
+            self._held = Held(active, self._token())
+        return self._held
 
     def point(self, active: Rows, W: Array, intercept: Array) -> Point:
         """Name the model (active rows, W, b) for passes."""
-        return Point(self.loss.name, active, W, intercept, self._cut_token(active), self._token())
+        return Point(self.loss.name, self.held(active), W, intercept, self._token())
 
     # ---- passes ----------------------------------------------------------------------------------------------------
 
@@ -202,7 +231,7 @@ class Problem:
         none = np.zeros((0, self.k))
         return Iterate(np.zeros(0, np.int64), none, intercept, np.nan, none, np.zeros(self.k))
 
-    def score(self, at: Iterate, candidates: Rows | None, strength: float, take: int) -> Score:
+    def score(self, at: Iterate, candidates: Rows | None, strength: float, take: int, whole: bool = True) -> Score:
         """SCORE pass: every candidate column (None: all) and the sums of the active rows.
 
         Parameters
@@ -215,6 +244,8 @@ class Problem:
             Strength of the penalty, for the scores.
         take : int
             How many of the best violating columns to bring back with their sums.
+        whole : bool
+            Whether a class of hypotheses that is searched is searched now; stored columns always count whole.
         """
         point = self.point(at.active, at.W, at.intercept)
         lam = strength * self.lam_weight
@@ -273,6 +304,12 @@ class Problem:
             passes.score, rows, point, self.exponential, True, name="rows"
         )
 
+    def repair(self, at: Iterate) -> Repair:
+        """What makes the residuals at a model feasible for the intercept; nothing where there is none."""
+        if not self.fit_intercept:
+            return Repair.nothing(self.k)
+        return self.loss.repair(self.statistics.mass, self.statistics.total, at.bias)
+
     def losses_along(self, at: Iterate, D: Array, d: Array, steps: Array) -> Array:
         """GRID pass: L at (W + t D, b + t d) for every t in `steps`."""
         point = self.point(at.active, at.W, at.intercept)
@@ -305,18 +342,18 @@ class Problem:
     def template_sums(self, active: Rows) -> tuple[Array, Array]:
         """Per active column and the intercept: max of rho_i, and sum_i s_i |x_ij| rho_i."""
         extra = 1.0 if self.fit_intercept else 0.0
-        sums = self._pass(passes.template_sums, active, self._cut_token(active), extra, name="template")
+        sums = self._pass(passes.template_sums, self.held(active), extra, name="template")
         return sums.peak["peak"], sums.add["diagonal"]
 
     def gram(self, active: Rows) -> Array:
         """X_A' diag(s) X_A with the intercept last, symmetric."""
         extra = 1.0 if self.fit_intercept else 0.0
-        upper = self._pass(passes.gram, active, self._cut_token(active), extra, name="gram").add["gram"]
+        upper = self._pass(passes.gram, self.held(active), extra, name="gram").add["gram"]
         return upper + np.triu(upper, 1).T
 
     def sample(self, active: Rows, share: float, seed: int) -> list[Any]:
         """Rows of X_A, labels and weights of a random share of the examples, in partition order."""
-        sums = self._pass(passes.sample_rows, active, self._cut_token(active), share, seed, name="sample")
+        sums = self._pass(passes.sample_rows, self.held(active), share, seed, name="sample")
         return sums.parts["rows"]
 
     # ---- the intercept as one more row -----------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.newton import Memory
+from dboost.hypotheses.base import Family, Key
 
 Array = NDArray[np.float64]
 
@@ -44,6 +45,8 @@ class FitState:
         What the last Newton step left.
     history : tuple of dict
         One record per round.
+    keys : tuple of Key
+        The hypotheses that the numbers in `active` stand for; empty where they are columns.
     """
 
     active: NDArray[np.int64]
@@ -59,6 +62,7 @@ class FitState:
     passes: int = 0
     memory: Memory = Memory()
     history: tuple[dict[str, Any], ...] = field(default=())
+    keys: tuple[Key, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,8 @@ class FitSettings:
         What an ``update="newton"`` step minimises; "gram" is the accelerated Gram bound, kept for comparison.
     sample : "auto" or float
         Share of the examples that give the Newton step its curvature.
+    hypotheses : Family or None
+        What the rows of W belong to; None is the stored columns.
     """
 
     loss: str
@@ -91,6 +97,7 @@ class FitSettings:
     random_state: int = 0
     curvature: str = "newton"
     sample: str | float = "auto"
+    hypotheses: Family | None = None
 
 
 @dataclass(frozen=True)
@@ -117,6 +124,8 @@ class FitResult:
         Passes, seconds and objective (mean form, at the final strength) after every step.
     state : FitState
         To resume from.
+    pool : Pool or None
+        Where the hypotheses in `state.keys` come from.
     """
 
     active: NDArray[np.int64]
@@ -133,3 +142,4 @@ class FitResult:
     history: list[dict[str, Any]]
     trace: Array
     state: FitState
+    pool: Any = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dboost.losses.base import curvature_row, dual_row, loss_row, residual_row
+from dboost.losses.base import curvature_row, dual_row, loss_row, residual_row, theta_row
 
 # Curvature below this share of an example's weight is dropped: in float32 it would become subnormal numbers, on which
 # arithmetic is several times slower.
@@ -55,6 +55,14 @@ def residuals(pointer, slots, values, W, b, target, weight, total):
         for r in range(k):
             total[r] += u[r]
     return U, loss
+
+
+@njit(nogil=True, cache=True)
+def repair(U, target, weight, keep, mix, shift, prior):
+    """Overwrite the residuals of a block by the dual point that they are repaired to (``losses.base.theta_row``)."""
+    for i in range(weight.shape[0]):
+        if weight[i] > 0.0:
+            theta_row(target, i, U[i], weight[i], keep, mix, shift, prior)
 
 
 @njit(nogil=True, cache=True)

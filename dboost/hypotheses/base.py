@@ -36,6 +36,16 @@ class Block(NamedTuple):
     n_rows: int
 
 
+def taken(block: Block, wanted: NDArray[np.int64]) -> Block:
+    """Some columns of a block, in that order."""
+    spans = [slice(int(block.indptr[j]), int(block.indptr[j + 1])) for j in wanted.tolist()]
+    indptr = np.zeros(len(spans) + 1, np.int64)
+    np.cumsum([span.stop - span.start for span in spans], out=indptr[1:])
+    rows = np.concatenate([block.rows[:0], *[block.rows[span] for span in spans]])
+    values = np.concatenate([block.values[:0], *[block.values[span] for span in spans]])
+    return Block(indptr, rows, values, block.n_rows)
+
+
 @dataclass(frozen=True)
 class Context:
     """What a family may ask of a data set when it is prepared.
@@ -85,6 +95,11 @@ class Pool(Protocol):
         ...
 
     @property
+    def searched(self) -> bool:
+        """Whether it is too large to be summed whole: ``shards`` then offers a part, and it has a ``Tree``."""
+        ...
+
+    @property
     def token(self) -> str:
         """Names the pool's contents: equal pools have equal tokens."""
         ...
@@ -96,13 +111,12 @@ class Pool(Protocol):
     def shards(self, active: Sequence[Key], row_bytes: int, shard_bytes: int) -> list[Any]:
         """Cut the candidates of a round into shards whose sums, of `row_bytes` each, take about `shard_bytes`.
 
-        A finite pool returns all its hypotheses. An infinite one returns those next to the `active` ones, and is
-        searched further by ``search``.
+        All hypotheses, or, where the pool is searched, those next to the `active` ones.
         """
         ...
 
-    def keys(self, shard: Any) -> list[Key]:
-        """The hypotheses of a shard, in the order of its sums."""
+    def keys(self, shard: Any, places: NDArray[np.int64] | None = None) -> list[Key]:
+        """The hypotheses at some places of a shard's sums; all of them, in order, when `places` is None."""
         ...
 
     def sums(self, partition: Partition, memo: Any, shard: Any, plus: Array, minus: Array | None) -> Sums:
@@ -127,6 +141,35 @@ class Pool(Protocol):
 
     def chosen(self, keys: Sequence[Key], features: Sequence[str] | None) -> Chosen:
         """The hypotheses `keys` as a model holds them, free of all others."""
+        ...
+
+
+class Tree(Pool, Protocol):
+    """A pool that is searched: a tree of hypotheses with a bound on what lies below each."""
+
+    @property
+    def max_opened(self) -> int:
+        """At most so many subtrees are opened in one search."""
+        ...
+
+    def roots(self) -> list[Key]:
+        """Where a search begins."""
+        ...
+
+    def branch(self, parents: Sequence[Key]) -> Any:
+        """The shard of the children of some parents."""
+        ...
+
+    def grows(self, key: Key) -> bool:
+        """Whether a hypothesis has children."""
+        ...
+
+    def counts(self, key: Key) -> bool:
+        """Whether a hypothesis is a candidate itself, and not only on the way to others."""
+        ...
+
+    def reach(self, plus: Array, minus: Array) -> Array:
+        """Bound on |h'Theta| (c, k) of every descendant h, from its ancestor's mu+ and mu- of Theta's own parts."""
         ...
 
 

@@ -1,0 +1,89 @@
+"""Best-first search of a tree of hypotheses with a bound on what lies below each (math notes, section 7F).
+
+The size of a dual point over the whole tree, the largest ||h'Theta||_* of all hypotheses h, is found exactly while
+only the subtrees are opened whose bound exceeds both the strength asked for and the largest size seen.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dboost.hypotheses.base import Array, Key, Tree
+
+# Subtrees opened at once: a pass costs a turn through a scheduler, a subtree opened too early only arithmetic.
+_BATCH = 512
+_BATCH_BYTES = 64_000_000
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found.
+
+    Parameters
+    ----------
+    size : float
+        Upper bound on max_h ||h'Theta||_*, never below the strength asked for; exact above it, unless the budget ran
+        out.
+    best : list of Key
+        Hypotheses whose own size exceeds the strength, largest first.
+    opened : int
+        Subtrees opened.
+    """
+
+    size: float
+    best: list[Key]
+    opened: int
+
+
+def search(
+    tree: Tree,
+    sums: Callable[[Sequence[Key]], tuple[list[Key], Array, Array]],
+    dual_norm: Callable[[Array], Array],
+    width: int,
+    strength: float,
+    take: int,
+) -> Found:
+    """Search the whole tree.
+
+    Parameters
+    ----------
+    sums : callable
+        Given parents of one member, their children, and mu+ and mu- of the children for the parts of Theta.
+    dual_norm : callable
+        The penalty's, over rows.
+    width : int
+        Bytes of the sums of one parent's children.
+    strength : float
+        Subtrees below it are not opened.
+    take : int
+        At most so many hypotheses are returned.
+    """
+    batch = int(max(1, min(_BATCH, _BATCH_BYTES // max(width, 1))))
+    heap: list[tuple[float, Key]] = [(-np.inf, key) for key in tree.roots() if tree.grows(key)]
+    heapq.heapify(heap)
+    largest, opened = 0.0, 0
+    found: list[tuple[float, Key]] = []
+    while heap and -heap[0][0] > max(strength, largest) and opened < tree.max_opened:
+        parents = [heapq.heappop(heap)[1]]
+        # the first batches stay small: what they find raises the bar for all that follow
+        while heap and len(parents) < min(batch, opened + 1) and -heap[0][0] > max(strength, largest):
+            if heap[0][1][:1] != parents[0][:1] and len(tree.roots()) > 1:
+                break
+            parents.append(heapq.heappop(heap)[1])
+        opened += len(parents)
+        keys, plus, minus = sums(parents)
+        norms, reach = dual_norm(plus - minus), dual_norm(tree.reach(plus, minus))
+        for key, norm, bound in zip(keys, norms.tolist(), reach.tolist(), strict=True):
+            if tree.counts(key):
+                largest = max(largest, norm)
+                if take and norm > strength:
+                    found.append((-norm, key))
+            if bound > max(strength, largest) and tree.grows(key):
+                heapq.heappush(heap, (-bound, key))
+    rest = -heap[0][0] if heap else 0.0
+    found.sort()
+    return Found(max(largest, strength, rest), [key for _, key in found[:take]], opened)

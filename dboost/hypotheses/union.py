@@ -1,0 +1,210 @@
+"""Several families as one: ``Columns() | Products(max_degree=2)``.
+
+A key of the union is the place of the member, followed by the member's own key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.errors import UsageError
+from dboost.hypotheses.base import Array, Block, Chosen, Context, Family, Key, taken
+from dboost.partition import Partition, Sums
+
+# (place of the member, one of its shards)
+Shard = tuple[int, Any]
+
+
+class Joinable:
+    """Gives a family the operator ``|``."""
+
+    def __or__(self, other: Any) -> Union:
+        if not isinstance(other, Family):
+            raise UsageError(f"{other!r} is no family of hypotheses", hint="join families: Columns() | Products()")
+        members: list[Any] = []
+        for family in (self, other):
+            members.extend(family.members if isinstance(family, Union) else [family])
+        return Union(tuple(members))
+
+
+@dataclass(frozen=True)
+class Union(Joinable):
+    """The hypotheses of several families.
+
+    Parameters
+    ----------
+    members : tuple of Family
+        At least one. A hypothesis that two members offer, such as a raw column, is offered twice.
+
+    Examples
+    --------
+    >>> from dboost import Columns, Products
+    >>> len((Columns() | Products(min_degree=2, max_degree=2)).members)
+    2
+    """
+
+    members: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        if not self.members or not all(isinstance(member, Family) for member in self.members):
+            raise UsageError(f"a union of {self.members!r}", hint="give at least one family of hypotheses")
+
+    def to_json(self) -> dict[str, Any]:
+        """The members in their order."""
+        return {"family": "union", "members": [member.to_json() for member in self.members]}
+
+    def prepare(self, context: Context) -> UnionPool:
+        """Prepare every member."""
+        return UnionPool(tuple(member.prepare(context) for member in self.members))
+
+
+@dataclass(frozen=True, eq=False)
+class UnionPool:
+    """The pools of the members."""
+
+    pools: tuple[Any, ...]
+
+    @property
+    def size(self) -> float:
+        """Number of hypotheses of all members."""
+        return sum(pool.size for pool in self.pools)
+
+    @property
+    def searched(self) -> bool:
+        """Whether a member is too large to be summed whole."""
+        return any(pool.searched for pool in self.pools)
+
+    @property
+    def token(self) -> str:
+        """Hash of the members' tokens."""
+        return hashlib.sha256(repr([pool.token for pool in self.pools]).encode()).hexdigest()[:16]
+
+    @property
+    def max_opened(self) -> int:
+        """Budget of a search: the largest of the members that are searched."""
+        return max(pool.max_opened for pool in self.pools if pool.searched)
+
+    def _mine(self, keys: Sequence[Key], member: int) -> list[Key]:
+        return [key[1:] for key in keys if key[0] == member]
+
+    def columns(self, raw: Block, keys: Sequence[Key]) -> Block:
+        """The hypotheses in the order of `keys`."""
+        made = [pool.columns(raw, self._mine(keys, place)) for place, pool in enumerate(self.pools)]
+        return _in_order(made, [key[0] for key in keys], raw.n_rows)
+
+    def shards(self, active: Sequence[Key], row_bytes: int, shard_bytes: int) -> list[Shard]:
+        """The shards of every member."""
+        return [
+            (place, shard)
+            for place, pool in enumerate(self.pools)
+            for shard in pool.shards(self._mine(active, place), row_bytes, shard_bytes)
+        ]
+
+    def keys(self, shard: Shard, places: NDArray[np.int64] | None = None) -> list[Key]:
+        """The hypotheses of a shard."""
+        return [(shard[0], *key) for key in self.pools[shard[0]].keys(shard[1], places)]
+
+    def sums(self, partition: Partition, memo: Any, shard: Shard, plus: Array, minus: Array | None) -> Sums:
+        """Sums of a member's shard."""
+        return self.pools[shard[0]].sums(partition, memo, shard[1], plus, minus)
+
+    def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
+        """Names by the members."""
+        return [self.pools[key[0]].names([key[1:]], features)[0] for key in keys]
+
+    def chosen(self, keys: Sequence[Key], features: Sequence[str] | None) -> UnionSet:
+        """What a model holds of each member."""
+        parts = [pool.chosen(self._mine(keys, place), features) for place, pool in enumerate(self.pools)]
+        return UnionSet(tuple(parts), np.array([key[0] for key in keys], dtype=np.int64))
+
+    # ---- the trees of the members that are searched ---------------------------------------------------------------
+
+    def roots(self) -> list[Key]:
+        """Where a search begins in every member that is searched."""
+        return [(place, *key) for place, pool in enumerate(self.pools) if pool.searched for key in pool.roots()]
+
+    def branch(self, parents: Sequence[Key]) -> Shard:
+        """The children of some parents, all of the first one's member."""
+        place = parents[0][0]
+        return place, self.pools[place].branch([key[1:] for key in parents])
+
+    def grows(self, key: Key) -> bool:
+        """Whether a hypothesis has children."""
+        return self.pools[key[0]].grows(key[1:])
+
+    def counts(self, key: Key) -> bool:
+        """Whether a hypothesis is a candidate itself."""
+        return self.pools[key[0]].counts(key[1:])
+
+    def reach(self, plus: Array, minus: Array) -> Array:
+        """The weakest of the members' bounds."""
+        return np.maximum.reduce([pool.reach(plus, minus) for pool in self.pools if pool.searched])
+
+
+@dataclass(frozen=True, eq=False)
+class UnionSet:
+    """The hypotheses of a model that are of several families.
+
+    Parameters
+    ----------
+    parts : tuple of Chosen
+        What is held of each member.
+    owner : int64 array, shape (number of hypotheses,)
+        Place of the member that each hypothesis belongs to, in the order of the rows of W.
+    """
+
+    parts: tuple[Chosen, ...]
+    owner: NDArray[np.int64]
+
+    family = "union"
+
+    @property
+    def n_hypotheses(self) -> int:
+        """How many hypotheses there are."""
+        return len(self.owner)
+
+    @property
+    def inputs(self) -> NDArray[np.int64]:
+        """Raw columns that some member needs, ascending."""
+        return np.unique(np.concatenate([np.zeros(0, np.int64), *[part.inputs for part in self.parts]]))
+
+    def words(self) -> list[str]:
+        """Names in the order of the rows of W."""
+        left = [iter(part.words()) for part in self.parts]
+        return [next(left[place]) for place in self.owner.tolist()]
+
+    def evaluate(self, raw: Block) -> Block:
+        """The hypotheses as columns, from a block of the columns `inputs`."""
+        mine = self.inputs
+        made = [part.evaluate(taken(raw, np.searchsorted(mine, part.inputs))) for part in self.parts]
+        return _in_order(made, self.owner.tolist(), raw.n_rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """The parts and whose each hypothesis is."""
+        return {"family": "union", "parts": [part.to_json() for part in self.parts], "owner": self.owner.tolist()}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays of the parts, under the place of the part."""
+        return {
+            f"{place}.{name}": value for place, part in enumerate(self.parts) for name, value in part.arrays().items()
+        }
+
+
+def _in_order(made: Sequence[Block], owner: Sequence[int], n_rows: int) -> Block:
+    """Columns of several blocks as one, each owner's columns in their order."""
+    offset = np.cumsum([0] + [len(block.indptr) - 1 for block in made])
+    indptr = np.concatenate([[0], *[np.diff(block.indptr) for block in made]]).cumsum().astype(np.int64)
+    rows = np.concatenate([np.zeros(0, np.int32), *[block.rows for block in made]])
+    values = np.concatenate([np.zeros(0), *[block.values for block in made]])
+    following = offset[:-1].copy()
+    order = np.empty(len(owner), np.int64)
+    for place, member in enumerate(owner):
+        order[place] = following[member]
+        following[member] += 1
+    return taken(Block(indptr, rows.astype(np.int32), values, n_rows), order)
