@@ -5,9 +5,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PEERS := .peers
 DEMO_OUT ?= runs/demo
+REPRODUCE_OUT ?= runs/reproduce
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint oracle passes-table titles same-bits clean
+.PHONY: help demo test lint oracle passes-table titles same-bits reproduce clean
 
 help:
 	@echo "make demo          train and judge three models on the source code this machine has"
@@ -17,6 +18,7 @@ help:
 	@echo "make passes-table  passes over the data to 1e-6, per method"
 	@echo "make titles        573,800 arXiv titles, 172 categories (needs DBOOST_DATA_HOME)"
 	@echo "make same-bits     one fit on threads and on 1, 2 and 4 workers: the same bits"
+	@echo "make reproduce     the paper's experiments, figures and verdicts (needs DBOOST_DATA_HOME; up to an hour)"
 	@echo "make clean         remove the environment, caches and builds (not runs/)"
 
 $(READY): pyproject.toml constraints.txt
@@ -25,7 +27,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import ensurepip, venv' || { echo "$(PYTHON) cannot create environments: install its venv package \
 	(on Debian and Ubuntu: apt-get install python3-venv)" >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,plots]"
 	$(BIN)/python -m dboost.warm
 	@touch $(READY)
 
@@ -59,6 +61,9 @@ titles: $(READY)
 
 same-bits: $(READY)
 	$(BIN)/python -m pipelines.same_bits
+
+reproduce: $(READY)
+	$(BIN)/dboost reproduce all --out $(REPRODUCE_OUT) --force
 
 clean:
 	rm -rf $(VENV) $(PEERS) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
