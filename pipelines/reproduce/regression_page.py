@@ -56,9 +56,7 @@ def lowest(curves: Rows, method: str, column: str) -> dict[int, float]:
     return found
 
 
-def better(
-    mine: Mapping[int, float], other: Mapping[int, float], what: str, *, strictly: bool = True
-) -> Check:
+def better(mine: Mapping[int, float], other: Mapping[int, float], what: str, *, strictly: bool = True) -> Check:
     """Whether `mine` is smaller, by the mean of the paired differences and their standard error.
 
     Strictly: by more than one standard error, undecided within one. Otherwise: not larger by more than one.
@@ -108,9 +106,7 @@ def judge_classical(tables: Tables) -> Verdict:
     return judged(
         better(mine, at_round(tables["curves"], CLASSICAL, "rmse", ROUNDS), said),
         Check(
-            better(
-                mine, at_round(tables["curves"], CLASSICAL, "rmse", final), f"the same after {final:,} rounds"
-            ).said,
+            better(mine, at_round(tables["curves"], CLASSICAL, "rmse", final), f"the same after {final:,} rounds").said,
             None,
         ),
     )
@@ -154,7 +150,9 @@ def judge_linear(tables: Tables) -> Verdict:
     results = tables["results"]
     return judged(
         *(
-            better(by_split(results, L1, column), by_split(results, name, column), f"{word}, l1 boosting against {name}")
+            better(
+                by_split(results, L1, column), by_split(results, name, column), f"{word}, l1 boosting against {name}"
+            )
             for name in LINEAR
             for column, word in (("rmse", "RMSE"), ("mae", "MAE"))
         )
