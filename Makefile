@@ -8,7 +8,7 @@ DEMO_OUT ?= runs/demo
 REPRODUCE_OUT ?= runs/reproduce
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint oracle passes-table titles same-bits reproduce clean
+.PHONY: help demo test lint oracle passes-table pairs-table titles same-bits reproduce clean
 
 help:
 	@echo "make demo          train and judge three models on the source code this machine has"
@@ -16,6 +16,7 @@ help:
 	@echo "make lint          ruff and mypy only"
 	@echo "make oracle        every loss and penalty against independent solvers"
 	@echo "make passes-table  passes over the data to 1e-6, per method"
+	@echo "make pairs-table   every loss, penalty and bound: counts tried and the worst of each"
 	@echo "make titles        573,800 arXiv titles, 172 categories (needs DBOOST_DATA_HOME)"
 	@echo "make same-bits     one fit on threads and on 1, 2 and 4 workers: the same bits"
 	@echo "make reproduce     the paper's experiments, figures and verdicts (needs DBOOST_DATA_HOME; up to an hour)"
@@ -55,6 +56,9 @@ oracle: $(READY) $(PEERS)/.ready
 
 passes-table: $(READY)
 	$(BIN)/python -m pipelines.passes_table
+
+pairs-table: $(READY)
+	$(BIN)/python -m pipelines.pairs_table
 
 titles: $(READY)
 	$(BIN)/python -m pipelines.titles

@@ -26,11 +26,19 @@ if TYPE_CHECKING:
     from dboost.estimators.load import load_model
     from dboost.estimators.multitask import MultiTaskBoostedClassifier
     from dboost.estimators.path import regularization_path
+    from dboost.estimators.regressor import BoostedRegressor
+    from dboost.hypotheses.columns import Columns
+    from dboost.hypotheses.kernels import Kernels
+    from dboost.hypotheses.products import Products
 
 _HOMES = {
     "BoostedClassifier": "dboost.estimators.classifier",
+    "BoostedRegressor": "dboost.estimators.regressor",
+    "Columns": "dboost.hypotheses.columns",
     "MultiTaskBoostedClassifier": "dboost.estimators.multitask",
     "ParquetData": "dboost.data.parquet",
+    "Kernels": "dboost.hypotheses.kernels",
+    "Products": "dboost.hypotheses.products",
     "load_model": "dboost.estimators.load",
     "regularization_path": "dboost.estimators.path",
     "ClusterError": "dboost.errors",
@@ -45,14 +53,18 @@ _HOMES = {
 
 __all__ = [
     "BoostedClassifier",
+    "BoostedRegressor",
     "ClusterError",
+    "Columns",
     "ConvergenceWarning",
     "DataError",
     "DboostError",
     "DboostWarning",
+    "Kernels",
     "ModelFormatError",
     "MultiTaskBoostedClassifier",
     "ParquetData",
+    "Products",
     "StorageError",
     "UsageError",
     "__version__",

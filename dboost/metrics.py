@@ -1,8 +1,8 @@
 """How good a model is, from scores and labels, in sums that partitions can add up.
 
-Covers: error, log-loss, coverage (Duchi & Singer 2009, section 6) and its distribution, confusion, margins, and the
-two measures of sparsity. Each comes per example, and as partial sums that merge: ``partial`` maps a batch to ``Sums``,
-``summarise`` turns the total into numbers.
+Covers: error, log-loss, coverage (Duchi & Singer 2009, section 6) and its distribution, confusion and margins. Each
+comes per example, and as partial sums that merge: ``partial`` maps a batch to ``Sums``, ``summarise`` turns the total
+into numbers. Of a model: the two measures of sparsity, and what must be computed to classify.
 Does not cover: computing the scores (``dboost.model``), or where the batches come from.
 
 Labels are encoded as in ``dboost.partition.Partition``: int8 (m, k) of -1, +1 and 0 for a missing label (one column
@@ -65,6 +65,12 @@ def coverage(F: Float, y: NDArray[Any]) -> Float:
     -------
     float64 array, shape (m,)
         0 where the true class stands alone at the top, up to k - 1.
+
+    Examples
+    --------
+    >>> F = np.array([[3.0, 1.0, 2.0], [1.0, 1.0, 1.0], [0.0, 5.0, 4.0]])
+    >>> coverage(F, np.array([0, 0, 0])).tolist()
+    [0.0, 1.0, 2.0]
     """
     if y.ndim == 2:
         if y.shape[1] != 1 or np.any(y == 0):
@@ -78,8 +84,42 @@ def coverage(F: Float, y: NDArray[Any]) -> Float:
     return found
 
 
+def coverage_counts(F: Float, y: NDArray[Any], weight: ArrayLike | None = None) -> Float:
+    """Distribution of the coverage: the weight of the examples at coverage 0, 1/2, 1, ..., k - 1.
+
+    Halves come from ties (math notes, section 7L).
+
+    Parameters
+    ----------
+    F : float64 array, shape (m, k)
+    y : int32 array (m,), or int8 array (m, 1) without missing labels
+    weight : array, shape (m,), optional
+        Example weights; one each when missing.
+
+    Returns
+    -------
+    float64 array, shape (2k - 1,); two classes with a single score count as k = 2
+
+    Examples
+    --------
+    >>> F = np.array([[3.0, 1.0, 2.0], [1.0, 1.0, 0.0], [0.0, 5.0, 4.0]])
+    >>> coverage_counts(F, np.array([0, 0, 0])).tolist()
+    [1.0, 1.0, 0.0, 0.0, 1.0]
+    """
+    k = max(2, F.shape[1])
+    twice = np.rint(2 * coverage(F, y)).astype(np.int64)
+    s = np.ones(len(twice)) if weight is None else np.asarray(weight, dtype=np.float64)
+    return np.asarray(np.bincount(twice, weights=s, minlength=2 * k - 1), dtype=np.float64)
+
+
 def margins(F: Float, y: NDArray[Any]) -> Float:
-    """Unnormalised margin y F per entry (zero where missing), or F_y - max over r != y of F_r per example."""
+    """Unnormalised margin y F per entry (zero where missing), or F_y - max over r != y of F_r per example.
+
+    Examples
+    --------
+    >>> margins(np.array([[3.0, 1.0, 2.0], [0.0, 5.0, 4.0]]), np.array([0, 0])).tolist()
+    [1.0, -5.0]
+    """
     if y.ndim == 2:
         found: Float = F * y
         return found
@@ -96,15 +136,89 @@ def margin_norm(W: Float) -> float:
     return float(np.abs(W).max(axis=1, initial=0.0).sum())
 
 
-def sparsity(W: Float, n_features: int) -> float:
-    """Share of zero entries of the (n_features, k) matrix whose kept rows are `W`; the intercept is not counted."""
+def normalised_margins(F: Float, y: NDArray[Any], W: Float) -> Float:
+    """``margins`` divided by ``margin_norm``, so that scaling a model changes nothing; zero for an empty model.
+
+    Without an intercept, and with features in [-1, 1], they lie in [-1, 1] for one output and in [-2, 2] otherwise
+    (math notes, section 7L).
+
+    Examples
+    --------
+    >>> F = np.array([[2.0], [-1.0]])
+    >>> normalised_margins(F, np.array([[1], [1]]), W=np.array([[3.0], [-1.0]])).ravel().tolist()
+    [0.5, -0.25]
+    """
+    norm = margin_norm(W)
+    found: Float = margins(F, y) / norm if norm > 0.0 else np.zeros_like(margins(F, y))
+    return found
+
+
+def sparsity(W: Float, n_features: float) -> float:
+    """Share of zero entries of the (n_features, k) matrix whose kept rows are `W`; the intercept is not counted.
+
+    `n_features` is the number of candidates: raw features, or hypotheses; 1 is returned where they have no end.
+
+    Examples
+    --------
+    >>> sparsity(np.array([[1.0, 0.0], [2.0, 3.0]]), n_features=4)
+    0.625
+    """
     entries = n_features * W.shape[1]
     return 1.0 - int(np.count_nonzero(W)) / entries if entries else 1.0
 
 
-def row_sparsity(W: Float, n_features: int) -> float:
-    """Share of all-zero rows, i.e. of features that are never computed; the intercept is not counted."""
+def row_sparsity(W: Float, n_features: float) -> float:
+    """Share of all-zero rows, i.e. of candidates that are never computed; the intercept is not counted.
+
+    Examples
+    --------
+    >>> row_sparsity(np.array([[1.0, 0.0], [2.0, 3.0]]), n_features=4)
+    0.5
+    """
     return 1.0 - int(np.count_nonzero(np.any(W != 0, axis=1))) / n_features if n_features else 1.0
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What must be computed to classify one example.
+
+    Parameters
+    ----------
+    hypotheses : int
+        Hypotheses with a weight that is not zero; for a model of raw features these are the features.
+    features : int
+        Raw features they are made from.
+    of_features : int
+        Raw features offered.
+    """
+
+    hypotheses: int
+    features: int
+    of_features: int
+
+
+def computed_features(model: Any) -> Computed:
+    """How many hypotheses, and how many raw features, must be computed to classify an example.
+
+    It is what Duchi & Singer (2009, section 6) compare penalties by: a weight that is zero saves nothing while
+    another class uses the same hypothesis.
+
+    Parameters
+    ----------
+    model : Model, or a fitted estimator
+        Hypotheses whose row of weights is zero are not counted. Raw features are those of all hypotheses that it
+        holds.
+
+    Raises
+    ------
+    DataError
+        When it is neither.
+    """
+    found = getattr(model, "model_", model)
+    if not all(hasattr(found, name) for name in ("W", "hypotheses", "n_features")):
+        raise DataError(f"a {type(model).__name__} has no model", hint="give a dboost Model, or an estimator after fit")
+    used = np.any(np.asarray(found.W) != 0, axis=1)
+    return Computed(int(np.count_nonzero(used)), len(found.hypotheses.inputs), int(found.n_features))
 
 
 def _others(F: Float, y: NDArray[Any]) -> NDArray[np.bool_]:
@@ -158,14 +272,13 @@ def partial(F: ArrayLike, y: NDArray[Any], weight: ArrayLike | None = None) -> S
     guess = predicted_codes(scores, y)
     guess = (guess[:, 0] > 0).astype(np.int64) if y.ndim == 2 else guess.astype(np.int64)
     margin = margin.reshape(len(scores))
-    twice = np.rint(2 * coverage(scores, y)).astype(np.int64)
     add = {
         "weight": float(s.sum()),
         "errors": float(s[guess != true].sum()),
         "log_loss": float(s @ log_loss(scores, y).reshape(len(scores))),
         "margin": float(s @ margin),
         "confusion": np.bincount(true * k + guess, weights=s, minlength=k * k).reshape(k, k),
-        "coverage": np.bincount(twice, weights=s, minlength=2 * k - 1),
+        "coverage": coverage_counts(scores, y, s),
     }
     worst = (-margin)[s > 0].max(initial=-np.inf)
     return Sums(add=add, peak={"minus_margin": np.array([worst])})

@@ -1,4 +1,4 @@
-"""The fitted object: which features are active, their weights, and how scores become labels.
+"""The fitted object: which hypotheses it holds, their weights, and how scores become predictions.
 
 Covers: ``Model`` (a frozen value that crosses processes and predicts one batch), its folder on disk, and the checks
 on reading it back.
@@ -16,7 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.errors import DataError, ModelFormatError
+from dboost.errors import DataError, ModelFormatError, UsageError
+from dboost.hypotheses import Chosen, restore_chosen
+from dboost.hypotheses.base import Key
+from dboost.hypotheses.columns import ColumnSet
+from dboost.hypotheses.evaluate import evaluate_rows
 from dboost.modelfile import (
     ARRAYS_FILE,
     MODEL_FILE,
@@ -25,6 +29,7 @@ from dboost.modelfile import (
     decode_names,
     encode_labels,
     encode_names,
+    expect_array,
     read_folder,
     to_json,
 )
@@ -33,33 +38,18 @@ from dboost.storage import PathLike, pack_arrays, sha256_bytes, write_folder
 Float = NDArray[np.float64]
 
 FORMAT = "dboost-model"
-VERSION = 1
-TASKS = {"binary": "log", "multiclass": "multinomial", "multitask": "multitask"}
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The hypothesis family of the raw columns: which of them a model computes.
-
-    Parameters
-    ----------
-    indices : int64 array, shape (a,)
-        Columns, ascending and distinct.
-    names : tuple of str, or None
-        Their names, when the data has names.
-    """
-
-    indices: NDArray[np.int64]
-    names: tuple[str, ...] | None = None
-
-    def words(self) -> list[str]:
-        """Names for a reader: the columns' own, or x0, x1, ... by position."""
-        return list(self.names) if self.names is not None else [f"x{j}" for j in self.indices.tolist()]
-
-    def to_json(self) -> dict[str, Any]:
-        """The family as JSON."""
-        names = None if self.names is None else list(self.names)
-        return {"family": "columns", "indices": self.indices.tolist(), "names": names}
+VERSION = 2
+# Version 1 knew raw columns only, and one loss per task.
+VERSIONS = (1, VERSION)
+# The losses of each task; the first is the default.
+TASKS: dict[str, tuple[str, ...]] = {
+    "binary": ("log", "exp"),
+    "multiclass": ("multinomial",),
+    "multitask": ("multitask",),
+    "regression": ("squared", "epsilon_insensitive"),
+}
+# Arrays of the hypotheses are saved under this prefix.
+_HELD = "hypotheses."
 
 
 @dataclass(frozen=True)
@@ -92,35 +82,57 @@ class Certificate:
 
 
 @dataclass(frozen=True)
-class Model:
-    """A fitted linear model over the active features.
+class Origin:
+    """Where induced hypotheses were chosen from.
 
     Parameters
     ----------
-    task : {"binary", "multiclass", "multitask"}
-    penalty : str
-        Name of the penalty.
-    hypotheses : Columns
-        The active features.
+    size : float
+        Number of candidates; infinite where they are countably many.
+    token : str
+        Names the pool of candidates: equal pools have equal tokens.
+    keys : tuple of tuple of int
+        What the pool calls each hypothesis held, in the order of the rows of W.
+    """
+
+    size: float
+    token: str
+    keys: tuple[Key, ...]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A fitted linear model over the hypotheses it holds: raw columns, or columns computed from them.
+
+    Parameters
+    ----------
+    task : {"binary", "multiclass", "multitask", "regression"}
+    loss, penalty : str
+        Their names.
+    hypotheses : Chosen
+        The hypotheses held: ``ColumnSet`` for raw columns.
     W : float64 array, shape (a, k)
-        Their weights; k = 1 for two classes.
+        Their weights; k = 1 for two classes and for regression.
     intercept : float64 array, shape (k,)
-    classes : array, shape (2,) or (k,)
-        Labels in the order of the codes; the names of the tasks for ``multitask``.
+    classes : array, shape (2,), (k,) or (0,)
+        Labels in the order of the codes; the names of the tasks for ``multitask``; none for ``regression``.
     n_features : int
-        Features offered.
+        Raw features offered.
     certificate : Certificate
     feature_names : tuple of str, or None
-        Names of all features offered.
+        Names of all raw features offered.
     manifest : dict
         How the model came about: fingerprint and rows of the data, versions, settings. JSON values only.
     history : tuple of dict
         One record per round. JSON values only.
+    origin : Origin, optional
+        For induced hypotheses.
     """
 
     task: str
+    loss: str
     penalty: str
-    hypotheses: Columns
+    hypotheses: Chosen
     W: Float
     intercept: Float
     classes: NDArray[Any]
@@ -129,16 +141,47 @@ class Model:
     feature_names: tuple[str, ...] | None = None
     manifest: dict[str, Any] = field(default_factory=dict)
     history: tuple[dict[str, Any], ...] = ()
+    origin: Origin | None = None
 
     @property
-    def loss(self) -> str:
-        """Name of the loss."""
-        return TASKS[self.task]
+    def plain(self) -> bool:
+        """Whether the hypotheses are raw columns, chosen from all of them."""
+        return self.origin is None
 
     @property
     def active(self) -> NDArray[np.int64]:
-        """Active features, ascending, shape (a,)."""
-        return self.hypotheses.indices
+        """Raw column of each row of W, ascending, shape (a,).
+
+        Raises
+        ------
+        UsageError
+            For induced hypotheses, whose rows of W belong to no single column; see `inputs`.
+        """
+        if not self.plain:
+            raise UsageError("induced hypotheses are no columns of the data", hint="use inputs, or hypotheses.words()")
+        return self.hypotheses.inputs
+
+    @property
+    def inputs(self) -> NDArray[np.int64]:
+        """Raw columns that a prediction reads, ascending, shape (b,)."""
+        return self.hypotheses.inputs
+
+    @property
+    def input_names(self) -> tuple[str, ...] | None:
+        """Names of the columns `inputs`, where the data has names."""
+        if self.feature_names is None:
+            return None
+        return tuple(self.feature_names[j] for j in self.inputs.tolist())
+
+    @property
+    def n_hypotheses(self) -> int:
+        """Number a of hypotheses held: rows of W."""
+        return int(self.W.shape[0])
+
+    @property
+    def n_candidates(self) -> float:
+        """Number of hypotheses offered; infinite for a countable family."""
+        return self.n_features if self.origin is None else self.origin.size
 
     @property
     def n_outputs(self) -> int:
@@ -146,7 +189,7 @@ class Model:
         return int(self.W.shape[1])
 
     def decision_function(self, X: Any) -> Float:
-        """Scores X W + b of a batch with all columns; only the active ones are read.
+        """Scores of a batch with all raw columns; only those the model needs are read.
 
         Parameters
         ----------
@@ -160,7 +203,7 @@ class Model:
         Raises
         ------
         DataError
-            When the number of columns differs, or an active value is not finite.
+            When the number of columns differs, or a value that is read is not finite.
         """
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise DataError(f"a batch of shape {tuple(X.shape)}; the model was fitted on {self.n_features} features")
@@ -168,14 +211,14 @@ class Model:
             X = X if X.format in ("csr", "csc") else X.tocsr()
         else:
             X = np.asarray(X)
-        return self.scores_of_active(X[:, self.active])
+        return self.scores_of_inputs(X[:, self.inputs])
 
-    def scores_of_active(self, X: Any) -> Float:
-        """Scores of a batch that holds only the active columns, in the model's order.
+    def scores_of_inputs(self, X: Any) -> Float:
+        """Scores H W + b of a batch that holds only the columns `inputs`, in that order.
 
         Parameters
         ----------
-        X : array or SciPy sparse matrix, shape (m, a)
+        X : array or SciPy sparse matrix, shape (m, b)
 
         Returns
         -------
@@ -183,8 +226,8 @@ class Model:
         """
         from scipy.sparse import csr_array
 
-        if X.ndim != 2 or X.shape[1] != len(self.active):
-            raise DataError(f"a batch of shape {tuple(X.shape)} for {len(self.active)} active features")
+        if X.ndim != 2 or X.shape[1] != len(self.inputs):
+            raise DataError(f"a batch of shape {tuple(X.shape)} for {len(self.inputs)} input columns")
         # Through CSR even when dense: each score is then one sum in the order of the columns, while a BLAS product
         # changes its last bits with the size of the batch.
         batch = csr_array(X, dtype=np.float64)
@@ -192,12 +235,25 @@ class Model:
             raise DataError("the batch holds NaN or infinity in a column that the model uses")
         if not batch.has_sorted_indices:
             batch.sort_indices()
+        if not self.plain:
+            batch = evaluate_rows(self.hypotheses, batch)
         scores = np.asarray(batch @ self.W, dtype=np.float64)
         scores += self.intercept
         return scores
 
     def probabilities(self, F: Float) -> Float:
-        """Probabilities from scores: (m, 2), (m, k), or per task the probability of the positive label (m, k)."""
+        """Probabilities from scores: (m, 2), (m, k), or per task the probability of the positive label (m, k).
+
+        Raises
+        ------
+        UsageError
+            For a regression.
+        """
+        if self.task == "regression":
+            raise UsageError("a regression has no probabilities", hint="use predict")
+        if self.loss == "exp":
+            # The score that minimises exp(-yf) in expectation is half the log-odds.
+            F = 2.0 * F
         if self.task == "multiclass":
             chances: Float = np.exp(F - F.max(axis=1, keepdims=True, initial=-np.inf))
             chances /= chances.sum(axis=1, keepdims=True)
@@ -206,7 +262,9 @@ class Model:
         return positive if self.task == "multitask" else np.hstack([_sigmoid(-F), positive])
 
     def labels(self, F: Float) -> NDArray[Any]:
-        """Labels from scores: (m,) of `classes`, or int64 (m, k) of 0 and 1 for tasks."""
+        """Predictions from scores: (m,) of `classes`, int64 (m, k) of 0 and 1 for tasks, float64 (m,) of regression."""
+        if self.task == "regression":
+            return F[:, 0]
         if self.task == "multitask":
             return (F > 0).astype(np.int64)
         codes = np.argmax(F, axis=1) if self.task == "multiclass" else (F[:, 0] > 0).astype(np.int64)
@@ -239,6 +297,7 @@ class Model:
             When it cannot be written.
         """
         arrays: dict[str, NDArray[Any]] = {"W": self.W, "intercept": self.intercept}
+        arrays |= {_HELD + name: value for name, value in self.hypotheses.arrays().items()}
         if self.feature_names is not None:
             arrays["names"], arrays["name_ends"] = encode_names(self.feature_names)
         packed = pack_arrays(arrays)
@@ -249,6 +308,7 @@ class Model:
             "loss": self.loss,
             "penalty": self.penalty,
             "hypotheses": self.hypotheses.to_json(),
+            "origin": None if self.origin is None else vars(self.origin),
             "classes": encode_labels(self.classes),
             "n_features": self.n_features,
             "n_outputs": self.n_outputs,
@@ -277,52 +337,58 @@ def read_model(path: PathLike) -> Model:
         When a file is missing, a link, too large or damaged, the version is unknown, or shapes, order, ranges or
         finiteness are wrong.
     """
-    document, arrays = read_folder(path, FORMAT, VERSION)
+    document, arrays = read_folder(path, FORMAT, VERSIONS)
     file = document.file
     task = document.choice("task", tuple(TASKS))
-    if document.text("loss") != TASKS[task]:
-        raise ModelFormatError(f"loss {document.text('loss')!r} does not belong to task {task!r}", file=file)
+    loss = document.text("loss")
+    if loss not in TASKS[task]:
+        raise ModelFormatError(f"loss {loss!r} does not belong to task {task!r}", file=file)
     n, k = document.count("n_features"), document.count("n_outputs")
-    hypotheses = _columns(document.child("hypotheses"), n)
+    held = {name.removeprefix(_HELD): value for name, value in arrays.items() if name.startswith(_HELD)}
+    hypotheses = restore_chosen(document.child("hypotheses"), held, n)
+    origin = _origin(document, hypotheses)
     classes = decode_labels(document.child("classes"))
-    expected = {"W": (len(hypotheses.indices), k), "intercept": (k,)}
-    for name, shape in expected.items():
-        value = arrays.get(name)
-        if value is None or value.dtype != np.float64 or value.shape != shape:
-            found = "nothing" if value is None else f"{value.dtype} {value.shape}"
-            raise ModelFormatError(f"array {name!r}: expected float64 {shape}, found {found}", file=file)
-        if not np.all(np.isfinite(value)):
-            raise ModelFormatError(f"array {name!r} holds NaN or infinity", file=file)
-    if (len(classes), k) != ((2, 1) if task == "binary" else (k, k)) or k < (2 if task == "multiclass" else 1):
-        raise ModelFormatError(f"{len(classes)} classes and {k} outputs for task {task!r}", file=file)
+    W = expect_array(arrays, "W", np.float64, (hypotheses.n_hypotheses, k), file)
+    intercept = expect_array(arrays, "intercept", np.float64, (k,), file)
+    _check_classes(task, classes, k, file)
     names = decode_names(arrays.get("names"), arrays.get("name_ends"), n, file)
-    if hypotheses.names is not None and names is not None:
+    if isinstance(hypotheses, ColumnSet) and hypotheses.names is not None and names is not None:
         if [names[j] for j in hypotheses.indices.tolist()] != list(hypotheses.names):
             raise ModelFormatError("the names of the active features disagree with those of all features", file=file)
     return Model(
         task=task,
+        loss=loss,
         penalty=document.text("penalty"),
         hypotheses=hypotheses,
-        W=arrays["W"],
-        intercept=arrays["intercept"],
+        W=W,
+        intercept=intercept,
         classes=classes,
         n_features=n,
         certificate=_certificate(document.child("certificate")),
         feature_names=names,
         manifest=document.mapping("manifest"),
         history=document.records("history"),
+        origin=origin,
     )
 
 
-def _columns(spec: Document, n: int) -> Columns:
-    spec.choice("family", ("columns",))
-    indices = spec.integers("indices")
-    if len(indices) and (indices[0] < 0 or indices[-1] >= n or np.any(np.diff(indices) <= 0)):
-        raise ModelFormatError(f"the active features are not ascending within 0..{n - 1}", file=spec.file)
-    names = spec.strings("names")
-    if names is not None and len(names) != len(indices):
-        raise ModelFormatError(f"{len(names)} names for {len(indices)} active features", file=spec.file)
-    return Columns(indices, names)
+def _check_classes(task: str, classes: NDArray[Any], k: int, file: str) -> None:
+    expected = {"binary": (2, 1), "regression": (0, 1)}.get(task, (k, k))
+    if (len(classes), k) != expected or k < (2 if task == "multiclass" else 1):
+        raise ModelFormatError(f"{len(classes)} classes and {k} outputs for task {task!r}", file=file)
+
+
+def _origin(document: Document, hypotheses: Chosen) -> Origin | None:
+    """The pool of induced hypotheses; none in version 1, and for raw columns chosen from all of them."""
+    if document.fields.get("origin") is None:
+        if not isinstance(hypotheses, ColumnSet):
+            raise ModelFormatError(f"hypotheses of family {hypotheses.family!r} without origin", file=document.file)
+        return None
+    spec = document.child("origin")
+    keys = spec.integer_lists("keys")
+    if len(keys) != hypotheses.n_hypotheses:
+        raise ModelFormatError(f"{len(keys)} keys for {hypotheses.n_hypotheses} hypotheses", file=document.file)
+    return Origin(spec.number("size"), spec.text("token"), keys)
 
 
 def _certificate(spec: Document) -> Certificate:

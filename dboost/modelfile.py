@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,6 +134,16 @@ class Document:
             raise self._fail(name, "a list of integers")
         return np.array(value, dtype=np.int64)
 
+    def integer_lists(self, name: str) -> tuple[tuple[int, ...], ...]:
+        """A list of lists of integers of 64 bits."""
+        value = self.fields.get(name)
+        if not isinstance(value, list) or not all(
+            isinstance(items, list) and all(type(item) is int and abs(item) < 1 << 62 for item in items)
+            for items in value
+        ):
+            raise self._fail(name, "a list of lists of integers")
+        return tuple(tuple(items) for items in value)
+
     def strings(self, name: str) -> tuple[str, ...] | None:
         """A list of strings, or null."""
         value = self.fields.get(name)
@@ -154,6 +164,13 @@ class Document:
         """A JSON object, to be read further."""
         return Document(self.mapping(name), self.file, f"{self.where}{name}.")
 
+    def children(self, name: str) -> list[Document]:
+        """A list of JSON objects, to be read further."""
+        value = self.fields.get(name)
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+            raise self._fail(name, "a list of objects")
+        return [Document(item, self.file, f"{self.where}{name}.{place}.") for place, item in enumerate(value)]
+
     def records(self, name: str) -> tuple[dict[str, Any], ...]:
         """A list of flat objects of numbers and words."""
         value = self.fields.get(name)
@@ -162,8 +179,26 @@ class Document:
         return tuple({key: unplain(item) for key, item in record.items()} for record in value)
 
 
-def read_folder(path: PathLike, form: str, version: int) -> tuple[Document, dict[str, NDArray[Any]]]:
-    """Read and check the two files of a folder.
+def expect_array(
+    arrays: Mapping[str, NDArray[Any]], name: str, dtype: Any, shape: tuple[int, ...], file: str
+) -> NDArray[Any]:
+    """The array called `name`, of exactly this type and shape, and finite.
+
+    Raises
+    ------
+    ModelFormatError
+    """
+    value = arrays.get(name)
+    if value is None or value.dtype != dtype or value.shape != shape:
+        found = "nothing" if value is None else f"{value.dtype} {value.shape}"
+        raise ModelFormatError(f"array {name!r}: expected {np.dtype(dtype)} {shape}, found {found}", file=file)
+    if value.dtype.kind == "f" and not np.all(np.isfinite(value)):
+        raise ModelFormatError(f"array {name!r} holds NaN or infinity", file=file)
+    return value
+
+
+def read_folder(path: PathLike, form: str, versions: Sequence[int]) -> tuple[Document, dict[str, NDArray[Any]]]:
+    """Read and check the two files of a folder, of one of the known versions.
 
     Returns
     -------
@@ -181,9 +216,10 @@ def read_folder(path: PathLike, form: str, version: int) -> tuple[Document, dict
         raise ModelFormatError(f"is not a {form} document", file=file)
     document = Document(fields, file)
     found = document.count("version")
-    if found != version:
-        hint = "update dboost" if found > version else "save the model again with the version that wrote it"
-        raise ModelFormatError(f"format version {found}, this version reads {version}", file=file, hint=hint)
+    if found not in versions:
+        known = ", ".join(map(str, versions))
+        hint = "update dboost" if found > max(versions) else "save the model again with the version that wrote it"
+        raise ModelFormatError(f"format version {found}, this version reads {known}", file=file, hint=hint)
     spec = document.child("arrays")
     size = spec.count("bytes")
     data = read_plain_file(path, spec.text("file"), max_bytes=min(size, MAX_ARRAYS_BYTES))

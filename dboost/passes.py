@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dboost.compiled import columns, descent, fused
 from dboost.hypotheses.base import Pool
 from dboost.hypotheses.held import Held
-from dboost.losses import get_loss
+from dboost.losses import Loss, get_loss
 from dboost.partition import Partition, Sums
 
 Array = NDArray[np.float64]
@@ -32,8 +32,8 @@ class Point:
 
     Parameters
     ----------
-    loss : str
-        Name of the loss.
+    loss : str or Loss
+        The loss, or its name.
     held : Held
         The columns of the rows of W that are held.
     W : float64 array, shape (a, k)
@@ -44,7 +44,7 @@ class Point:
         Names the whole point, for the memo.
     """
 
-    loss: str
+    loss: str | Loss
     held: Held
     W: Array
     intercept: Array
@@ -65,11 +65,26 @@ def _at(partition: Partition, memo: Any, point: Point) -> tuple[Any, ...]:
     return (*cut, point.W, point.intercept, get_loss(point.loss).target(partition.y), partition.weight)
 
 
-def label_counts(partition: Partition, memo: Any, loss: str, k: int) -> Sums:
-    """STAT pass, labels: mass per output, observed mass per output, sum of the weights, number of rows."""
-    mass, total = get_loss(loss).label_mass(partition.y, partition.weight, k)
+def _shifted(partition: Partition, memo: Any, point: Point) -> tuple[tuple[Any, ...], float]:
+    """Those arguments, with the target in units of e^c, and c, the largest logarithm of the partition; else 0."""
+    at = _at(partition, memo, point)
+    if not get_loss(point.loss).shifted:
+        return at, 0.0
+    shift: float = memo.get("shift", point.token, lambda: fused.largest(*at))
+    *rest, target, weight = at
+    return (*rest, target._replace(shift=shift if shift > -np.inf else 0.0), weight), shift
+
+
+def label_counts(partition: Partition, memo: Any, loss: str | Loss, k: int) -> Sums:
+    """STAT pass, labels: mass and observed mass per output, sum of the weights, number of rows, L at zero margins."""
+    given = get_loss(loss)
+    mass, total = given.label_mass(partition.y, partition.weight, k)
     weight = float(partition.weight.sum())
-    return Sums(add={"mass": mass, "total": total, "weight": weight, "rows": partition.n_rows})
+    cut = (np.zeros(partition.n_rows + 1, np.int64), np.zeros(0, np.int32), np.zeros(0))
+    W, b, at_zero = np.zeros((0, k)), np.zeros(k), np.zeros(1)
+    fused.losses_along(*cut, W, b, W, b, np.zeros(1), given.target(partition.y), partition.weight, at_zero)
+    add = {"mass": mass, "total": total, "weight": weight, "rows": partition.n_rows, "at_zero": float(at_zero[0])}
+    return Sums(add=add)
 
 
 def feature_statistics(partition: Partition, memo: Any, held: Held | None = None) -> Sums:
@@ -82,30 +97,50 @@ def feature_statistics(partition: Partition, memo: Any, held: Held | None = None
     return Sums(add={"total": total, "absolute": absolute, "square": square}, peak={"peak": peak})
 
 
+def _residuals(partition: Partition, memo: Any, point: Point) -> tuple[Array, Array, float, float]:
+    """U, its column sums and the loss of a partition, in units of e^c, and c."""
+
+    def build() -> tuple[Array, Array, float, float]:
+        total = np.zeros(point.intercept.shape[0])
+        at, shift = _shifted(partition, memo, point)
+        U, loss = fused.residuals(*at, total)
+        return U, total, loss, shift
+
+    return memo.get("residual", point.token, build)
+
+
+def _branches(partition: Partition, memo: Any, point: Point) -> tuple[Array, Array, Array, float, float]:
+    """The pulls up and down of the examples, the column sums of U, the loss, in units of e^c, and c."""
+
+    def build() -> tuple[Array, Array, Array, float, float]:
+        total = np.zeros(point.intercept.shape[0])
+        at, shift = _shifted(partition, memo, point)
+        plus, minus, loss = fused.branches(*at, total)
+        return plus, minus, total, loss, shift
+
+    return memo.get("branches", point.token, build)
+
+
 def score(partition: Partition, memo: Any, candidates: NDArray[np.int64], point: Point, mu: bool, first: bool) -> Sums:
     """SCORE pass over one shard of candidate columns: G, or mu+ and mu-; loss and bias sums with the `first` shard.
 
     The candidates are stored columns; where the model holds hypotheses, places among those.
     """
 
-    def build() -> tuple[Array, Array, float]:
-        total = np.zeros(point.intercept.shape[0])
-        U, loss = fused.residuals(*_at(partition, memo, point), total)
-        return U, total, loss
-
-    U, total, loss = memo.get("residual", point.token, build)
-    shape = (candidates.shape[0], U.shape[1])
+    shape = (candidates.shape[0], point.intercept.shape[0])
     block = partition if point.held.pool is None else point.held.block(partition, memo)[0]
-    arrays = (block.indptr, block.rows, block.values, U, candidates)
+    arrays = (block.indptr, block.rows, block.values)
     sums = Sums()
     if mu:
+        plus, minus, total, loss, sums.shift = _branches(partition, memo, point)
         sums.add["mu_plus"], sums.add["mu_minus"] = np.empty(shape), np.empty(shape)
-        columns.column_mu(*arrays, sums.add["mu_plus"], sums.add["mu_minus"])
+        columns.column_mu(*arrays, plus, minus, candidates, sums.add["mu_plus"], sums.add["mu_minus"])
         if first:
-            sums.add["bias_plus"], sums.add["bias_minus"] = np.maximum(U, 0.0).sum(0), np.maximum(-U, 0.0).sum(0)
+            sums.add["bias_plus"], sums.add["bias_minus"] = plus.sum(0), minus.sum(0)
     else:
+        U, total, loss, sums.shift = _residuals(partition, memo, point)
         sums.add["G"] = np.empty(shape)
-        columns.column_gradient(*arrays, sums.add["G"])
+        columns.column_gradient(*arrays, U, candidates, sums.add["G"])
     if first:
         sums.add["bias"] = total.copy()
         sums.add["loss"] = loss
@@ -126,13 +161,18 @@ def price(
         exponential bound needs (mu+ and mu-), with the sums of Theta beside them as "G".
     """
 
-    def build() -> tuple[Array, Array, float]:
-        total = np.zeros(point.intercept.shape[0])
-        U, loss = fused.residuals(*_at(partition, memo, point), total)
-        return U, total, loss
+    at = _at(partition, memo, point)
+
+    def residuals() -> Array:
+        U: Array = fused.residuals(*at, np.zeros(point.intercept.shape[0]))[0]
+        return U
+
+    def pulls() -> tuple[Array, Array]:
+        plus, minus, _ = fused.branches(*at, np.zeros(point.intercept.shape[0]))
+        return plus, minus
 
     def repaired() -> Array:
-        theta = memo.get("residual", point.token, build)[0].copy()
+        theta = memo.get("unshifted", point.token, residuals).copy()
         fused.repair(theta, get_loss(point.loss).target(partition.y), partition.weight, *repair)
         return theta
 
@@ -141,17 +181,29 @@ def price(
         return pool.sums(partition, memo, shard, theta, None)
     if parts == "signs":
         return pool.sums(partition, memo, shard, np.maximum(theta, 0.0), np.maximum(-theta, 0.0))
-    U = memo.get("residual", point.token, build)[0]
-    sums = pool.sums(partition, memo, shard, np.maximum(U, 0.0), np.maximum(-U, 0.0))
+    plus, minus = memo.get("pulls", point.token, pulls)
+    sums = pool.sums(partition, memo, shard, plus, minus)
     sums.add["G"] = pool.sums(partition, memo, shard, theta, None).add["G"]
     return sums
+
+
+def repaired_gradient(
+    partition: Partition, memo: Any, candidates: NDArray[np.int64], point: Point, repair: tuple[Array, ...]
+) -> Sums:
+    """G = X'Theta of stored columns, Theta the dual point that the loss repairs U to (keep, mix, shift, prior)."""
+    theta, _ = fused.residuals(*_at(partition, memo, point), np.zeros(point.intercept.shape[0]))
+    fused.repair(theta, get_loss(point.loss).target(partition.y), partition.weight, *repair)
+    G = np.empty((candidates.shape[0], theta.shape[1]))
+    columns.column_gradient(partition.indptr, partition.rows, partition.values, theta, candidates, G)
+    return Sums(add={"G": G})
 
 
 def active_gradient(partition: Partition, memo: Any, point: Point) -> Sums:
     """L, G_A and the bias sums at `point`, in one sweep of the active columns."""
     G, total = np.zeros_like(point.W), np.zeros_like(point.intercept)
-    loss = fused.active_gradient(*_at(partition, memo, point), G, total)
-    return Sums(add={"G": G, "bias": total, "loss": loss})
+    at, shift = _shifted(partition, memo, point)
+    loss = fused.active_gradient(*at, G, total)
+    return Sums(add={"G": G, "bias": total, "loss": loss}, shift=shift)
 
 
 def losses_along(partition: Partition, memo: Any, point: Point, D: Array, d: Array, steps: Array) -> Sums:

@@ -14,12 +14,24 @@ from dataclasses import replace
 
 import numpy as np
 
-from dboost.boosting.fit import FitSettings, fit
+from dboost.boosting.fit import FitSettings, check_settings, fit
 from dboost.data.plan import build_plan
 from dboost.engine.local import LocalEngine
-from dboost.errors import ConvergenceWarning
+from dboost.errors import ConvergenceWarning, UsageError
 
-_TASKS = {"log": "binary", "multinomial": "multiclass", "multitask": "multitask"}
+_TASKS = {
+    "log": "binary", "multinomial": "multiclass", "multitask": "multitask", "exp": "binary",
+    "squared": "regression", "epsilon_insensitive": "regression",
+}  # fmt: skip
+
+
+def _defined(loss: str, settings: FitSettings) -> bool:
+    """Whether the loss has the bound that the settings need."""
+    try:
+        check_settings(replace(settings, loss=loss))
+    except UsageError:
+        return False
+    return True
 
 
 def warm() -> float:
@@ -29,16 +41,22 @@ def warm() -> float:
     X = rng.normal(size=(60, 12)) * (rng.random((60, 12)) < 0.5)
     code = (X[:, :3] + rng.normal(size=(60, 3))).argmax(axis=1)
     labels = {"log": code > 0, "multinomial": code, "multitask": np.eye(3)[code]}
+    labels |= {"exp": code > 0, "squared": code * 1.0, "epsilon_insensitive": code * 1.0}
     variants = [
         FitSettings("", "l1/l2"),
         FitSettings("", "l1/l2", sample=0.5),
         FitSettings("", "l1/linf", curvature="gram"),
         FitSettings("", "l1", update="adaboost", select="template"),
+        FitSettings("", "l2", update="adaboost", select="template"),
+        FitSettings("", "l2_squared", update="adaboost", select="template"),
+        FitSettings("", "smooth_l1", curvature="gram"),
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for (loss, task), dtype in itertools.product(_TASKS.items(), (np.float32, np.float64)):
             for settings in variants:
+                if not _defined(loss, settings):
+                    continue
                 with LocalEngine(1) as engine:
                     plan = build_plan(X.astype(dtype), labels[loss], task=task, engine=engine)
                     fit(plan, engine, replace(settings, loss=loss, alpha=0.02, max_rounds=6))

@@ -111,6 +111,20 @@ def label_weights(value: object) -> Any:
     return {label: weigh(weight) for label, weight in value.items()}
 
 
+def families(value: object) -> Any:
+    """A family of hypotheses as a table with its name, or several to be joined; a flag takes the name, or JSON."""
+    wanted = 'a table {family = "products", max_degree = 2}, or several in an array'
+    if isinstance(value, str):
+        try:
+            value = json.loads(value) if value.lstrip().startswith(("{", "[")) else {"family": value}
+        except json.JSONDecodeError:
+            raise Expected(wanted + ' (as a flag a name, or JSON: {"family": "products", "max_degree": 2})') from None
+    tables: list[Any] = value if isinstance(value, list) else [value]
+    if not tables or not all(isinstance(table, Mapping) and isinstance(table.get("family"), str) for table in tables):
+        raise Expected(wanted)
+    return [dict(table) for table in tables]
+
+
 def options(value: object) -> dict[str, Any]:
     """A table handed to the file system (a flag takes it as JSON)."""
     try:
@@ -174,11 +188,17 @@ class DataSettings:
 class ModelSettings:
     """The estimator's parameters; a key that is not given keeps the estimator's default."""
 
-    loss: str | None = key(string, None, "log, multinomial or multitask (default: by the labels)")
-    penalty: str | None = key(string, None, "l1, l1/l2, l1/linf, l1/l2+l1 or none")
+    loss: str | None = key(
+        string,
+        None,
+        "log, exp, multinomial or multitask (default: by the labels); squared or epsilon_insensitive for regression",
+    )
+    epsilon: float | None = key(real(0.0), None, "half the width of the tube of loss epsilon_insensitive")
+    penalty: str | None = key(string, None, "l1, l1/l2, l1/linf, l1/l2+l1, l2, l2_squared, smooth_l1 or none")
+    hypotheses: Any = key(families, None, "what is weighed: columns, products or kernels with their parameters")
     alpha: float | str | None = key(real(0.0, word="auto"), None, "strength of the penalty on the mean loss, or auto")
-    update: str | None = key(string, None, "newton, gradboost or adaboost")
-    select: str | None = key(string, None, "how features are chosen: greedy, cyclic, random or template")
+    update: str | None = key(string, None, "newton, gradboost, adaboost or forward")
+    select: str | None = key(string, None, "order of features: greedy, cyclic, random, template or template_uniform")
     rows_per_round: int | None = key(whole(1), None, "features that may join in one round")
     tol: float | None = key(real(0.0, open_end=True), None, "certified relative duality gap to reach")
     max_rounds: int | None = key(whole(1), None, "limit of rounds")

@@ -257,7 +257,7 @@ def comparison(judged: list[Judged]) -> Grid:
                 one.penalty,
                 pages.percent(found.error),
                 f"{found.coverage:.3f}",
-                f"{len(model.active):,} of {model.n_features:,}",
+                f"{model.n_hypotheses:,} of {model.n_features:,}",
                 f"{np.count_nonzero(model.W):,}",
                 f"{model.certificate.gap:.1e}",
                 f"{one.rounds}",

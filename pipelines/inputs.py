@@ -72,17 +72,35 @@ def make_estimator(settings: ModelSettings, **more: Any) -> Any:
         A parameter or a pair without meaning.
     """
     from dboost.estimators.params import fit_settings
+    from dboost.losses import EpsilonInsensitive
 
     parameters = given(settings, ModelSettings)
+    loss, epsilon = parameters.get("loss"), parameters.pop("epsilon", None)
     kind: Any = dboost.BoostedClassifier
-    if parameters.get("loss") == "multitask":
+    if loss == "multitask":
         kind = dboost.MultiTaskBoostedClassifier
-        parameters.pop("loss")
-        if parameters.pop("class_weight", None) is not None:
-            raise UsageError("class_weight has no meaning for loss 'multitask'", hint="use a column of example weights")
+    elif loss in dboost.BoostedRegressor._losses:
+        kind = dboost.BoostedRegressor
+    if kind is not dboost.BoostedClassifier and parameters.pop("class_weight", None) is not None:
+        raise UsageError(f"class_weight has no meaning for loss {loss!r}", hint="use a column of example weights")
+    if epsilon is not None:
+        if loss != "epsilon_insensitive":
+            raise UsageError(f"epsilon={epsilon:g} with loss {loss!r}", hint="it belongs to epsilon_insensitive")
+        parameters["loss"] = EpsilonInsensitive(epsilon=epsilon)
+    if "hypotheses" in parameters:
+        parameters["hypotheses"] = family_of(parameters["hypotheses"])
     estimator = kind(**parameters, **more)
     fit_settings(estimator, estimator._losses)
     return estimator
+
+
+def family_of(tables: list[dict[str, Any]]) -> Any:
+    """The family of hypotheses of the settings; several tables are a union."""
+    from dboost.hypotheses import family_from_json
+
+    if len(tables) == 1:
+        return family_from_json(tables[0])
+    return family_from_json({"family": "union", "members": tables})
 
 
 def read_model(path: str | None) -> Model:

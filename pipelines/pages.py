@@ -18,6 +18,8 @@ from rich.text import Text
 from dboost import metrics
 from dboost.model import Model
 
+from .targets import RegressionFigures
+
 # One character per class fits beside the words up to this many classes.
 WIDEST_MAP = 40
 # A confusion matrix is printed whole up to this many classes, as the most frequent mistakes beyond.
@@ -38,8 +40,8 @@ def blocks_for(encoding: str | None) -> tuple[str, ...]:
 
 
 def labels_of(model: Model) -> list[str]:
-    """Classes (or tasks) as text."""
-    return [str(label) for label in model.classes.tolist()]
+    """Classes (or tasks) as text, one for each column of ``both_sides``."""
+    return ["target"] if model.task == "regression" else [str(label) for label in model.classes.tolist()]
 
 
 def percent(share: float) -> str:
@@ -62,25 +64,55 @@ def model_facts(model: Model) -> list[tuple[str, str]]:
     """What a model is and how good its certificate is."""
     found = model.certificate
     share = f" = {found.alpha / found.alpha_max:.3g} of alpha_max" if found.alpha_max > 0 else ""
-    used, weights = len(model.active), int(np.count_nonzero(model.W))
+    kinds = {"multitask": "tasks", "regression": "target"}
     return [
         ("model", f"{model.penalty} penalty, {model.loss} loss, alpha {found.alpha:.4g}{share}"),
-        ("outputs", f"{len(model.classes)} {'tasks' if model.task == 'multitask' else 'classes'}"),
-        (
-            "features used",
-            f"{used:,} of {model.n_features:,}; zero rows {percent(metrics.row_sparsity(model.W, model.n_features))}",
-        ),
-        (
-            "weights used",
-            f"{weights:,} of {model.n_features * model.n_outputs:,}; "
-            f"zero entries {percent(metrics.sparsity(model.W, model.n_features))}",
-        ),
+        ("outputs", f"{len(labels_of(model))} {kinds.get(model.task, 'classes')}"),
+        *use_facts(model),
         (
             "certificate",
             f"objective {found.objective:.6f}, within {found.gap:.1e} of the optimum (relative); {found.stop_reason}",
         ),
         ("work", f"{found.n_iter} rounds, {found.passes} passes over the data"),
     ]
+
+
+def use_facts(model: Model) -> list[tuple[str, str]]:
+    """How much of what was offered a model uses."""
+    weights, offered, zeros = int(np.count_nonzero(model.W)), model.n_candidates, zero_shares(model)
+    if zeros is None:
+        used = [("hypotheses used", f"{model.n_hypotheses:,} of infinitely many"), ("weights used", f"{weights:,}")]
+    else:
+        rows, entries = zeros
+        what = "features used" if model.plain else "hypotheses used"
+        used = [
+            (what, f"{model.n_hypotheses:,} of {offered:,.0f}; zero rows {percent(rows)}"),
+            ("weights used", f"{weights:,} of {offered * model.n_outputs:,.0f}; zero entries {percent(entries)}"),
+        ]
+    if not model.plain:
+        used.append(("features read", f"{len(model.inputs):,} of {model.n_features:,}"))
+    return used
+
+
+def zero_shares(model: Model) -> tuple[float, float] | None:
+    """Shares of zero rows and of zero entries among all hypotheses offered; None where these are countless."""
+    if not np.isfinite(model.n_candidates):
+        return None
+    offered = int(model.n_candidates)
+    return metrics.row_sparsity(model.W, offered), metrics.sparsity(model.W, offered)
+
+
+def use_values(model: Model) -> dict[str, Any]:
+    """The same as plain values."""
+    rows, entries = zero_shares(model) or (None, None)
+    return {
+        "zero_entries": entries,
+        "zero_rows": rows,
+        "features_used": len(model.inputs),
+        "n_features": model.n_features,
+        "hypotheses_used": model.n_hypotheses,
+        "n_hypotheses": model.n_candidates,
+    }
 
 
 def strength(W: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -133,10 +165,14 @@ def sparsity_map(model: Model, top: int, blocks: tuple[str, ...] = BLOCKS) -> li
     W, labels, words = both_sides(model), labels_of(model), model.hypotheses.words()
     order = np.argsort(-strength(W), kind="stable")[:top]
     if not len(order):
-        return [Text("No feature is used: the model predicts the most frequent class.")]
+        said = "one number" if model.task == "regression" else "the most frequent class"
+        return [Text(f"No feature is used: the model predicts {said}.")]
+    if model.task == "regression":
+        return [weight_table(model, order)]
     drawn = len(labels) <= WIDEST_MAP
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    title = f"Features, the strongest {len(order)} of {len(model.active):,}, and who shares them"
+    what = "Features" if model.plain else "Hypotheses"
+    title = f"{what}, the strongest {len(order)} of {model.n_hypotheses:,}, and who shares them"
     table.add_column("feature", no_wrap=True, overflow="ellipsis", max_width=24)
     table.add_column("weight", justify="right", min_width=6)
     table.add_column("shared", justify="right", min_width=6)
@@ -155,6 +191,18 @@ def sparsity_map(model: Model, top: int, blocks: tuple[str, ...] = BLOCKS) -> li
         parts.append(Text(f"{strong}{weak} for (strong, weak)  {against}{slightly} against  {unused} not used"))
         parts.append(Text(key))
     return [*parts, Text(""), sharing(model), Text(""), class_table(model, top)]
+
+
+def weight_table(model: Model, order: NDArray[np.int64]) -> Group:
+    """The weights of a regression, with their signs."""
+    words = model.hypotheses.words()
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("feature" if model.plain else "hypothesis", overflow="fold")
+    table.add_column("weight", justify="right", min_width=10)
+    for j in order.tolist():
+        table.add_row(Text(words[j]), f"{model.W[j, 0]:+.4g}")
+    what = "features" if model.plain else "hypotheses"
+    return titled(f"Weights, the strongest {len(order)} of {model.n_hypotheses:,} {what}", table)
 
 
 def titled(title: str, table: Table) -> Group:
@@ -201,20 +249,17 @@ def map_values(model: Model) -> dict[str, Any]:
     """The sparsity map as plain values: all features, the strongest first."""
     W, words = both_sides(model), model.hypotheses.words()
     order = np.argsort(-strength(W), kind="stable").tolist()
-    labels = model.classes.tolist()
+    labels = labels_of(model) if model.task == "regression" else model.classes.tolist()
     return {
         "penalty": model.penalty,
         "loss": model.loss,
-        "classes": labels,
-        "n_features": model.n_features,
-        "features_used": len(model.active),
-        "zero_entries": metrics.sparsity(model.W, model.n_features),
-        "zero_rows": metrics.row_sparsity(model.W, model.n_features),
+        "classes": model.classes.tolist(),
+        **use_values(model),
         "certificate": dict(vars(model.certificate)),
         "features": [
             {
                 "name": words[j],
-                "column": int(model.active[j]),
+                **({"column": int(model.active[j])} if model.plain else {}),
                 "weights": {str(labels[r]): W[j, r] for r in np.flatnonzero(W[j]).tolist()},
             }
             for j in order
@@ -232,6 +277,25 @@ def evaluation_rows(found: metrics.Evaluation, model: Model) -> list[tuple[str, 
     if found.coverage is not None:
         rows.append(("coverage", f"{found.coverage:.4f} classes on average rank above the right one (0 = correct)"))
     return rows
+
+
+def regression_rows(found: RegressionFigures) -> list[tuple[str, str]]:
+    """The figures of a regression in words."""
+    return [
+        ("examples", f"{found.weight:,.10g}"),
+        ("RMSE", f"{found.rmse:.6g}"),
+        ("MAE", f"{found.mae:.6g}"),
+        ("largest error", f"{found.largest:.6g}"),
+        ("R2", f"{found.r2:.4f}"),
+    ]
+
+
+def regression_values(found: RegressionFigures, model: Model) -> dict[str, Any]:
+    """The figures of a regression as plain values."""
+    return {"examples": found.weight, "rmse": found.rmse, "mae": found.mae, "r2": found.r2} | {
+        "largest_error": found.largest,
+        **use_values(model),
+    }
 
 
 def confusion_table(found: metrics.Evaluation, model: Model, top: int) -> Group | None:
@@ -284,10 +348,7 @@ def evaluation_values(found: metrics.Evaluation, model: Model) -> dict[str, Any]
         "coverage": found.coverage,
         "mean_margin": found.mean_margin,
         "min_margin": found.min_margin,
-        "zero_entries": metrics.sparsity(model.W, model.n_features),
-        "zero_rows": metrics.row_sparsity(model.W, model.n_features),
-        "features_used": len(model.active),
-        "n_features": model.n_features,
+        **use_values(model),
         "classes": model.classes.tolist(),
         "confusion": found.confusion,
         "task_errors": found.task_errors,

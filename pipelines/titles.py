@@ -115,7 +115,7 @@ def report(found: dict[str, Any], tol: float) -> list[dict[str, Any]]:
     lines += [
         line("peak memory, driver", f"{found['driver'] / GIB:.2f} GiB", "2 GiB", found["driver"] < LIMIT_DRIVER),
         line("peak memory, largest other process", f"{found['other'] / GIB:.2f} GiB"),
-        line("features used", f"{model.model_.active.shape[0]:,} of {model.n_features_in_:,}"),
+        line("features used", f"{model.model_.n_hypotheses:,} of {model.n_features_in_:,}"),
         line("classes", f"{len(model.classes_)}"),
         line("rounds", f"{model.n_iter_}"),
         line("passes", f"{model.history_[-1]['passes']}"),

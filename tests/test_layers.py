@@ -35,6 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "engine": {"errors", "partition"},
     "hypotheses": {"errors", "partition", "compiled", "modelfile"},
     "data": {"errors", "partition", "compiled"},
+    "plots": {"errors"},
     "storage": {"errors"},
     "modelfile": {"errors", "storage"},
     "model": {"errors", "partition", "compiled", "losses", "storage", "modelfile", "metrics", "hypotheses"},

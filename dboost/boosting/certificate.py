@@ -66,14 +66,16 @@ def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float) ->
     stats = problem.statistics
     penalty = problem.penalty
     repair = problem.repair(score.iterate)
-    norms = score.norms
-    if problem.fit_intercept and score.size is None:
+    norms, size = score.norms, score.size
+    if problem.fit_intercept and size is None and not (penalty.threshold and penalty.separable):
+        # these sizes add up over the rows: bounds on the norms would leave a gap linear in the intercept's residual
+        size = problem.repaired_size(score.iterate, score.candidates, repair)
+    if problem.fit_intercept and size is None:
         drift, spill = penalty.dual_norm(np.vstack([repair.drift, repair.spill]))
         chosen = score.candidates
         norms = norms + repair.null_share * null_norms[chosen] + drift * stats.absolute[chosen]
         if spill > 0.0:
             norms = norms + spill * stats.peak[chosen]
-    size = score.size
     if size is None:
         size = penalty.dual_size(norms, problem.lam_weight[score.candidates])
     scale, charge = penalty.dual_point(size, lam)
@@ -84,9 +86,13 @@ def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float) ->
 def screened(problem: Problem, score: Score, bound: Bound, gap: float, lam_row: Array) -> NDArray[np.bool_]:
     """Which candidates may still be nonzero at the optimum (gap-safe rule, math notes, section 8 (ii)).
 
+    All of them under a penalty whose rows do not vanish one by one.
+
     Every dual optimum lies within sqrt(2 kappa gap) of the dual point, in the metric in which column j has length
-    sqrt(sum_i s_i x_ij**2).
+    sqrt(sum_i s_i x_ij**2). A loss of unbounded curvature has no such radius, and nothing is screened.
     """
+    if not (problem.penalty.threshold and problem.penalty.separable and np.isfinite(problem.loss.kappa)):
+        return np.ones(score.candidates.shape[0], np.bool_)
     radius = np.sqrt(2.0 * problem.loss.kappa * max(gap, 0.0)) * problem.penalty.dual_radius(problem.k)
     reach = bound.norms + radius * np.sqrt(problem.statistics.square[score.candidates])
     # a margin for rounding, so that a row on the boundary is kept

@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.boosting.forward import Forward
 from dboost.boosting.induced import InducedProblem
 from dboost.boosting.loop import Loop
+from dboost.boosting.pairs import FORWARD, check_pairs
 from dboost.boosting.problem import Problem, Score
 from dboost.boosting.rowwise import SELECTIONS
 from dboost.boosting.state import FitResult, FitSettings, FitState
@@ -25,6 +27,7 @@ from dboost.errors import ConvergenceWarning, DataError, UsageError
 from dboost.losses import get_loss
 from dboost.penalties import get_penalty
 
+# those that reach the optimum; "forward" does not
 UPDATES = ("newton", "gradboost", "adaboost")
 AUTO_ALPHA = 0.05
 
@@ -41,7 +44,7 @@ def check_settings(settings: FitSettings) -> None:
     UsageError
         Names the parameter, what was found and what is expected.
     """
-    get_loss(settings.loss)
+    loss = get_loss(settings.loss)
     penalty = get_penalty(settings.penalty)
     alpha = settings.alpha
     if alpha != "auto":
@@ -53,14 +56,30 @@ def check_settings(settings: FitSettings) -> None:
             raise UsageError(f"penalty 'none' has no strength, but alpha is {alpha!r}", hint="leave alpha at 'auto'")
         if penalty.name != "none" and float(alpha) == 0.0:
             raise UsageError(f"alpha is 0, which switches penalty {penalty.name!r} off", hint="use penalty='none'")
-    if settings.update not in UPDATES:
-        raise UsageError(f"unknown update {settings.update!r}", hint=f"known updates: {', '.join(UPDATES)}")
+    known = (*UPDATES, FORWARD)
+    if settings.update not in known:
+        raise UsageError(f"unknown update {settings.update!r}", hint=f"known updates: {', '.join(known)}")
     if settings.select not in SELECTIONS:
         raise UsageError(f"unknown select {settings.select!r}", hint=f"known selections: {', '.join(SELECTIONS)}")
     if settings.update == "newton" and settings.select != "greedy":
         raise UsageError(
             f"select={settings.select!r} chooses rows for the one-row updates; update 'newton' takes the best by score",
             hint="use update='gradboost' or 'adaboost', or leave select at 'greedy'",
+        )
+    if settings.update == "adaboost" and loss.template_constant == 0.0:
+        raise UsageError(
+            f"update='adaboost' needs an exponential bound, which loss {loss.name!r} does not have",
+            hint="use update='newton' or 'gradboost'",
+        )
+    if settings.update == "gradboost" and not math.isfinite(loss.kappa):
+        raise UsageError(
+            f"update='gradboost' needs a bounded curvature, which loss {loss.name!r} does not have",
+            hint="use update='newton' or 'adaboost'",
+        )
+    if settings.curvature == "gram" and not math.isfinite(loss.kappa):
+        raise UsageError(
+            f"curvature='gram' needs a bounded curvature, which loss {loss.name!r} does not have",
+            hint="leave curvature at 'newton'",
         )
     if settings.curvature not in ("newton", "gram"):
         raise UsageError(f"curvature must be 'newton' or 'gram', got {settings.curvature!r}")
@@ -73,6 +92,7 @@ def check_settings(settings: FitSettings) -> None:
     sample = settings.sample
     if sample != "auto" and not (_is_number(sample) and 0.0 < float(sample) <= 1.0):
         raise UsageError(f"sample must be 'auto' or a share in (0, 1], got {sample!r}")
+    check_pairs(settings, penalty)
 
 
 def _is_number(value: Any) -> bool:
@@ -121,13 +141,18 @@ class Fitting:
             plan.n_outputs,
             settings.fit_intercept,
             run_id,
-            settings.update == "adaboost",
+            settings.update in ("adaboost", FORWARD),
             settings.standardize,
         )
         if settings.hypotheses is None:
             return Problem(*arguments)
         seed, family = settings.random_state, settings.hypotheses
         return InducedProblem(*arguments, family=family, n_rows=plan.n_rows, seed=seed)
+
+    @property
+    def pool(self) -> Any:
+        """The candidates of induced hypotheses; None where the rows of W are stored columns."""
+        return self.problem.pool if isinstance(self.problem, InducedProblem) else None
 
     def _refuse_absent_classes(self) -> None:
         """A class without examples has its optimal intercept at minus infinity: there is no model to find."""
@@ -149,8 +174,11 @@ class Fitting:
         return self._null
 
     def alpha_max(self) -> float:
-        """Smallest alpha at which every weight is zero: max_j ||G_j||_* / sum_i s_i at the null model."""
-        if self.problem.penalty.name == "none":
+        """Smallest alpha at which every weight is zero: max_j ||G_j||_* / sum_i s_i at the null model.
+
+        nan for a penalty under which no weight ever is.
+        """
+        if not self.problem.penalty.threshold:
             return math.nan
         null = self.null()
         size = null.size
@@ -180,10 +208,16 @@ class Fitting:
         if problem.penalty.name == "none":
             strength = 0.0
         else:
-            strength = AUTO_ALPHA * largest if alpha == "auto" else float(alpha)
+            # without a largest strength: one for the sum of the losses, scikit-learn's C = 1
+            auto = AUTO_ALPHA * largest if problem.penalty.threshold else 1.0 / problem.statistics.weight
+            strength = auto if alpha == "auto" else float(alpha)
         lam = strength * problem.statistics.weight
         lam_max = largest * problem.statistics.weight
-        loop = Loop(problem, replace(settings, alpha=strength), lam, null, self.plan.n_rows)
+        loop: Loop | Forward
+        if settings.update == FORWARD:
+            loop = Forward(problem, settings, null)
+        else:
+            loop = Loop(problem, replace(settings, alpha=strength), lam, null, self.plan.n_rows)
         if resume is not None and isinstance(problem, InducedProblem):
             problem.register(resume.keys)
         # the first fit is charged with the statistics and the null model, whoever asked for them first
@@ -209,12 +243,15 @@ class Fitting:
             history=[dict(r) for r in done.history],
             trace=np.array(loop.trace).reshape(-1, 3),
             state=done,
-            pool=problem.pool if isinstance(problem, InducedProblem) else None,
+            pool=self.pool,
         )
 
     def _start(self, start: FitResult | None, lam: float, lam_max: float, passes: int) -> FitState:
         searched = self.problem.searched
-        if start is not None:
+        penalty = self.problem.penalty
+        sparse = penalty.threshold and penalty.separable
+        # zero is where a smooth step never gets to: a penalty that puts all rows there at once starts from it
+        if start is not None and (sparse or not lam >= lam_max):
             active, W = start.active, start.W
             if isinstance(self.problem, InducedProblem):
                 active = self.problem.register([start.state.keys[i] for i in start.active.tolist()])
@@ -231,7 +268,7 @@ class Fitting:
                 passes=passes,
             )
         null = self.problem.null()
-        approach = self.settings.update == "newton" and math.isfinite(lam_max)
+        approach = self.settings.update == "newton" and sparse
         first = max(lam, lam_max) if approach else lam
         return FitState(null.active, null.W, null.intercept, first, provisional=searched, passes=passes)
 
@@ -240,7 +277,8 @@ class Fitting:
 
         The rule may err; a fit scores every column again before it stops (math notes, section 8 (ii)).
         """
-        if self._last is None or not lam < self._last[0] or not self.problem.screens:
+        sparse = self.problem.penalty.threshold and self.problem.penalty.separable
+        if self._last is None or not lam < self._last[0] or not self.problem.screens or not sparse:
             return None
         previous, norms = self._last
         keep = norms >= (2.0 * lam - previous) * self.problem.lam_weight
@@ -270,8 +308,8 @@ def fit(
 
 
 def warn_if_open(result: FitResult, settings: FitSettings) -> None:
-    """Warn with the gap reached when a fit ended without reaching `tol`."""
-    if result.stop_reason in ("tol", "gradient", "callback"):
+    """Warn with the gap reached when a fit ended without reaching `tol`; `forward` has no gap to reach."""
+    if result.stop_reason in ("tol", "gradient", "callback") or settings.update == FORWARD:
         return
     reached = f"at a certified relative gap of {result.gap:.2g}, above tol={settings.tol:g},"
     if math.isnan(result.gap):
@@ -299,6 +337,12 @@ def path(
     alphas : sequence of float, optional
         Strengths; sorted downwards. By default `n_alphas` values, geometric from alpha_max to `eps` alpha_max.
     """
+    if alphas is None and not get_penalty(settings.penalty).threshold:
+        raise UsageError(
+            f"penalty {get_penalty(settings.penalty).name!r} has no strength at which every weight is zero, "
+            "where a path could begin",
+            hint="give alphas= for the strengths",
+        )
     fitting = Fitting(plan, engine, settings)
     largest = fitting.alpha_max()
     chosen = largest * np.geomspace(1.0, eps, n_alphas) if alphas is None else np.asarray(alphas, float)

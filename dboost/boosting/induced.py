@@ -75,7 +75,7 @@ def summarise_pool(
     """
     square, peak = total.add["square"], total.peak["peak"]
     statistics = Statistics(np.zeros(0), np.zeros(0), weight, peak, square, square, total.add["total"])
-    weights = row_weights(statistics, standardize)
+    weights = row_weights(statistics, standardize, penalty.degree)
     lam = strength * weights
     G = total.add["G"]
     norms = penalty.dual_norm(G)
@@ -177,7 +177,7 @@ class InducedProblem(Problem):
                 square=np.append(mine.square, found.add["square"]),
                 sum=np.append(mine.sum, found.add["total"]),
             )
-            self.lam_weight = row_weights(self.statistics, self.standardize)
+            self.lam_weight = row_weights(self.statistics, self.standardize, self.penalty.degree)
         return np.array([self._ids[key] for key in keys], dtype=np.int64)
 
     def held(self, active: Rows) -> Held:
@@ -223,7 +223,7 @@ class InducedProblem(Problem):
         pairs = (zip(part.scores.tolist(), part.best, strict=True) for part in parts)
         ranked = sorted((-score, key) for found in pairs for score, key in found)
         best = list(dict.fromkeys(key for _, key in ranked))[:take]
-        opened = 0
+        opened, complete = 0, True
         if self.searched and whole:
             found = search(
                 self.pool,
@@ -233,17 +233,17 @@ class InducedProblem(Problem):
                 strength if take else 0.0,
                 take,
             )
-            opened = found.opened
+            opened, complete = found.opened, found.complete
             size = max(size, found.size)
             best = (best + [key for key in found.best if key not in held and key not in set(best)])[:take]
-        return self._scored(at, best, size, opened)
+        return replace(self._scored(at, best, size), opened=opened, complete=complete)
 
     def _children(self, parents: Sequence[Key], arguments: tuple[Any, ...]) -> tuple[list[Key], Array, Array]:
         shard = self.pool.branch(parents)
         sums = self._pass(passes.price, *arguments, "signs", name="search", shards=[shard], finish=_whole)[0]
         return self.pool.keys(shard), sums.add["mu_plus"], sums.add["mu_minus"]
 
-    def _scored(self, at: Iterate, best: Sequence[Key], size: float, opened: int) -> Score:
+    def _scored(self, at: Iterate, best: Sequence[Key], size: float) -> Score:
         rows = self.register(best)
         G = np.zeros((0, self.k))
         if len(rows):
@@ -252,7 +252,7 @@ class InducedProblem(Problem):
             W[np.searchsorted(active, at.active)] = at.W
             G = self.evaluate(active, W, at.intercept).G[np.searchsorted(active, rows)]
         norms = self.penalty.dual_norm(at.G)
-        return Score(at, at.active, norms, rows, G, size=size, opened=opened)
+        return Score(at, at.active, norms, rows, G, size=size)
 
 
 def _whole(total: Sums, shard: Any) -> Sums:

@@ -13,6 +13,7 @@ each: fewer rows enter too early and fewer steps are rejected.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,6 +27,7 @@ from dboost.boosting.gram import AcceleratedGram
 from dboost.boosting.newton import NewtonSteps, Step, pruned
 from dboost.boosting.problem import Iterate, Problem, Score
 from dboost.boosting.rowwise import RowwiseSteps
+from dboost.boosting.smooth import SmoothSteps
 from dboost.boosting.state import FitSettings, FitState
 
 Array = NDArray[np.float64]
@@ -38,6 +40,8 @@ _INDUCED_ROWS = 30
 _INNER_SHARE = 0.1
 _MAX_NEWTON_STEPS = 12
 _MAX_SWEEPS = 100_000
+_RETURN_SWEEPS = 20
+_RETURN_STEPS = np.array([0.5, 0.75, 0.9, 0.97, 0.99, 1.0])
 _IDLE_SWEEPS = 50
 _STALLED_ROUNDS = 6
 _STALLED_GAIN = 1e-13
@@ -67,7 +71,9 @@ class Loop:
         self.null = null
         self.n_rows = n_rows
         self.weight = problem.statistics.weight
-        self.certified = problem.penalty.name != "none"
+        self.certified = problem.penalty.certified
+        # rows vanish one by one: only then are there rows to keep out
+        self.sparse = problem.penalty.threshold and problem.penalty.separable
         # last known ||G_j||_* of every column, for the strong rule at the next strength
         self.norms = null.norms.copy()
         self.trace: list[tuple[float, float, float]] = []
@@ -91,7 +97,7 @@ class Loop:
                 reason = reason or "callback"
             elif not reason and state.round >= self.settings.max_rounds:
                 reason = "max_rounds"
-            if reason == "tol":
+            if reason in ("tol", "max_opened"):
                 return state, reason
             if reason:
                 # the certificate so far is that of the model the round began with
@@ -115,6 +121,9 @@ class Loop:
         at = score.iterate
         if state.gap <= self.settings.tol:
             return self._recorded(state, at, 0, 0, None, started, entering_passes, score.opened), "tol"
+        if judged and not score.complete and not len(score.best):
+            # the model is optimal among all that was seen, and the rest of the class is out of reach
+            return self._recorded(state, at, 0, 0, None, started, entering_passes, score.opened), "max_opened"
         lam = max(self.lam, state.lam * _CONTINUATION) if self.settings.update == "newton" else self.lam
         widened, added = self._widen(at, score, state)
         solved, step = self._solve(widened, lam, state)
@@ -137,9 +146,12 @@ class Loop:
         """Why to stop after this round, other than the certified gap; empty to go on."""
         if state.lam > self.lam:
             return ""
-        value = self.problem.objective(after, self.lam)
+        value = max(self.problem.objective(after, self.lam), self.problem.resolution)
         if not self.certified and step.promised <= 0.1 * self.settings.tol * value:
-            return "gradient"
+            # the promise speaks for the rows held: it counts once no other row was left to add
+            fresh = widened.active.shape[0] - before.active.shape[0]
+            if fresh < self._take(before.active.shape[0]) or widened.active.shape[0] == self.problem.n:
+                return "gradient"
         if self._full(widened) and self._restricted_gap(after, self.lam, step) <= self.settings.tol * value:
             return "max_active_rows"
         stuck = step.length == 0.0 and np.array_equal(before.active, after.active)
@@ -149,7 +161,8 @@ class Loop:
         recent = [r for r in state.history[-_STALLED_ROUNDS:] if r["alpha"] <= self.lam / self.weight]
         if len(recent) == _STALLED_ROUNDS:
             gaps = [r["gap"] for r in recent]
-            still = recent[0]["objective"] - recent[-1]["objective"] <= _STALLED_GAIN * abs(recent[-1]["objective"])
+            least = max(abs(recent[-1]["objective"]), self.problem.resolution / self.weight)
+            still = recent[0]["objective"] - recent[-1]["objective"] <= _STALLED_GAIN * least
             if still and not min(gaps) < 0.9 * gaps[0]:
                 return "precision"
         return ""
@@ -165,10 +178,13 @@ class Loop:
         """Gap at the final strength, the better of all lower bounds so far, and the candidates that remain."""
         problem = self.problem
         at = score.iterate
-        if problem.screens:
-            self.norms[score.candidates] = score.norms
         value = problem.objective(at, self.lam)
         self._mark(at)
+        if at.shift > 0.0:
+            # so far from any optimum that its sums cannot be held in units of one: nothing to certify
+            return replace(state, objective=value)
+        if problem.screens:
+            self.norms[score.candidates] = score.norms
         if not self.certified:
             return replace(state, objective=value, gap=np.inf)
         if state.lam * _CONTINUATION > self.lam:
@@ -176,7 +192,7 @@ class Loop:
         lam_row = self.lam * problem.lam_weight[score.candidates]
         bound = dual_bound(problem, score, self.null.norms, self.lam)
         lower = max(state.lower_bound, bound.value)
-        gap = max(0.0, value - lower) / max(abs(value), np.finfo(float).tiny)
+        gap = max(0.0, value - lower) / max(abs(value), problem.resolution)
         if not problem.screens:
             return replace(state, objective=value, gap=gap, lower_bound=lower)
         candidates = score.candidates
@@ -204,9 +220,9 @@ class Loop:
         """How many new rows a round may add."""
         asked = self.settings.rows_per_round
         if asked is None:
-            free = self.settings.update == "newton" and self.certified
+            free = self.settings.update == "newton" and self.sparse
             asked = max(_FIRST_ROWS, n_active) if free else self.problem.n
-            if not self.problem.screens:
+            if not self.problem.screens and self.problem.penalty.separable:
                 asked = max(_INDUCED_ROWS, n_active)
         if self.settings.max_active_rows is not None:
             asked = min(asked, max(0, self.settings.max_active_rows - n_active))
@@ -228,7 +244,9 @@ class Loop:
     def _solve(self, at: Iterate, lam: float, state: FitState) -> tuple[Iterate, Step]:
         settings, problem = self.settings, self.problem
         self._memory = state.memory
-        value = problem.objective(at, lam)
+        if at.shift > 0.0:
+            at = self._return(at, lam)
+        value = max(problem.objective(at, lam), problem.resolution)
         gap = state.gap if np.isfinite(state.gap) else float(self.certified)
         if self._full(at):
             # no row may enter any more: the restricted problem is all there is to solve
@@ -239,7 +257,11 @@ class Loop:
         if settings.curvature == "gram":
             accelerated = AcceleratedGram(problem)
             return self._gram_steps(accelerated, at, lam, target)
-        steps = NewtonSteps(problem, at.active, self.n_rows, settings.sample, settings.random_state, state.memory)
+        steps: NewtonSteps | SmoothSteps
+        if self.sparse:
+            steps = NewtonSteps(problem, at.active, self.n_rows, settings.sample, settings.random_state, state.memory)
+        else:
+            steps = SmoothSteps(problem, state.memory)
         limit = 1 if lam > self.lam else _MAX_NEWTON_STEPS
         step = Step("descent", 0.0, 0.0)
         for _ in range(limit):
@@ -249,6 +271,25 @@ class Loop:
                 break
         self._memory = steps.memory
         return at, step
+
+    def _return(self, at: Iterate, lam: float) -> Iterate:
+        """A model whose loss is a number, from one whose loss is too large for one; the objective falls.
+
+        Steps on the exponential bound, solved in logarithms. If they do not suffice, the best of some points on the way
+        to the null model, the last of them: the objective is convex and the null model's is a number.
+        """
+        rng = np.random.default_rng(self.settings.random_state)
+        steps = RowwiseSteps(self.problem, at.active, "template", rng)
+        for _ in range(_RETURN_SWEEPS):
+            at = steps.sweep(at, lam)
+            if at.shift == 0.0:
+                return at
+        problem = self.problem
+        D, d = -at.W, problem.null().intercept - at.intercept
+        values = problem.losses_along(at, D, d, _RETURN_STEPS)
+        values += [problem.penalty_value(at.active, at.W + t * D, lam) for t in _RETURN_STEPS]
+        t = float(_RETURN_STEPS[int(np.argmin(values))])
+        return problem.evaluate(at.active, at.W + t * D, at.intercept + t * d)
 
     def _sweeps(self, at: Iterate, lam: float, target: float, round_: int) -> tuple[Iterate, Step]:
         rng = np.random.Generator(np.random.Philox(key=[self.settings.random_state, round_]))
@@ -262,17 +303,28 @@ class Loop:
             # near the optimum a sweep gains less than the objective's rounding, but still moves towards it
             idle = 0 if self.problem.objective(at, lam) < self.problem.objective(before, lam) else idle + 1
             moved = not (np.array_equal(before.W, at.W) and np.array_equal(before.intercept, at.intercept))
-            step = Step(self.settings.select, float(moved), self._diagonal_promise(at))
+            step = Step(self.settings.select, float(moved), 0.0 if self.certified else self._diagonal_promise(at, lam))
             if not moved or idle >= _IDLE_SWEEPS or self._restricted_gap(at, lam, step) <= target:
                 break
         return at, step
 
-    def _diagonal_promise(self, at: Iterate) -> float:
-        """What unpenalised one-row steps would gain, summed over the rows: zero only where the gradient is zero."""
-        D = self.problem.loss.kappa * self.problem.statistics.square[at.active]
-        gain = float(np.sum(np.sum(at.G**2, axis=1)[D > 0.0] / (2.0 * D[D > 0.0])))
-        if self.problem.fit_intercept:
-            gain += float(at.bias @ at.bias) / (2.0 * self.problem.loss.kappa * self.weight)
+    def _diagonal_promise(self, at: Iterate, lam: float) -> float:
+        """What one-row steps on the loss and a smooth penalty would gain at least, summed over the rows.
+
+        Zero only where the gradient is zero.
+        """
+        stats, kappa = self.problem.statistics, self.problem.loss.kappa
+        if math.isfinite(kappa):
+            D, bias = kappa * stats.square[at.active], kappa * self.weight
+        else:
+            # a (sqrt(mu+) - sqrt(mu-))^2 >= G^2 / (2 peak^2 L), the exponential bound's gain for a loss that is sum |U|
+            D, bias = stats.peak[at.active] ** 2 * at.loss, at.loss
+        strength = lam * self.problem.lam_weight[at.active]
+        face = self.problem.penalty.face(at.W, strength)
+        G = at.G - face.expand(face.gradient(strength))
+        gain = float(np.sum(np.sum(G**2, axis=1)[D > 0.0] / (2.0 * D[D > 0.0])))
+        if self.problem.fit_intercept and bias > 0.0:
+            gain += float(at.bias @ at.bias) / (2.0 * bias)
         return gain
 
     def _gram_steps(self, steps: AcceleratedGram, at: Iterate, lam: float, target: float) -> tuple[Iterate, Step]:
@@ -291,8 +343,10 @@ class Loop:
         """Gap of the problem restricted to the rows of A, without another pass."""
         if not self.certified:
             return step.promised
-        # the intercept's own residual has no dual scaling; its size is its share of the gap
-        slack = float(np.sum(np.abs(at.bias))) if self.problem.fit_intercept else 0.0
+        # the intercept's own residual has no dual scaling; its size is its share of the gap, beside what the one-pass
+        # gap counts as gained through a large intercept
+        share = np.abs(at.bias) * (1.0 + np.abs(at.intercept))
+        slack = float(np.sum(share)) if self.problem.fit_intercept else 0.0
         size = self.problem.penalty.dual_size(self.problem.penalty.dual_norm(at.G), self.problem.lam_weight[at.active])
         return one_pass_gap(self.problem, at, size, lam) + slack
 

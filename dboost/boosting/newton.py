@@ -7,11 +7,13 @@ One step minimises, over the rows A and the intercept,
 by block descent on the driver, on all examples or a random sample of them, and is accepted only if the objective falls
 (math notes, section 8; the step grid spends one more pass when the full step fails). Once the support has settled the
 penalty is smooth along it, and conjugate gradients with the curvature of all examples take over. If no step of the
-model helps, the Gram bound is minimised instead, which cannot fail.
+model helps, an upper bound of the loss is minimised instead, which cannot fail: the Gram bound, or the exponential
+bound of all rows at once where the curvature has no limit.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +23,7 @@ from numpy.typing import NDArray
 from dboost.boosting.conjugate import Product, conjugate_step
 from dboost.boosting.gram import GramSteps
 from dboost.boosting.problem import Iterate, Problem
+from dboost.boosting.rowwise import RowwiseSteps
 from dboost.compiled import columns, descent, fused
 
 Array = NDArray[np.float64]
@@ -66,7 +69,7 @@ class Step:
     Parameters
     ----------
     kind : str
-        "descent", "conjugate" or "gram".
+        "descent", "conjugate", or on an upper bound "gram" or "template".
     length : float
         Step length accepted; 0 when no step helped, or the model is optimal to rounding.
     promised : float
@@ -236,7 +239,7 @@ class NewtonSteps:
         promised = max(0.0, float(np.sum(rows) + at.bias @ d))
         rounding = _ROUNDING * abs(value)
         full = problem.evaluate(at.active, at.W + D, at.intercept + d)
-        if problem.objective(full, lam) <= value - _ARMIJO * promised + rounding:
+        if full.shift == 0.0 and problem.objective(full, lam) <= value - _ARMIJO * promised + rounding:
             return full, Step("descent", 1.0, promised)
         values = problem.losses_along(at, D, d, _GRID)
         values += [problem.penalty_value(at.active, at.W + t * D, lam) for t in _GRID]
@@ -246,10 +249,17 @@ class NewtonSteps:
             shorter = problem.evaluate(at.active, at.W + t * D, at.intercept + t * d)
             if problem.objective(shorter, lam) < value:
                 return shorter, Step("descent", t, promised)
-        moved = self.gram.step(at, lam)
+        moved, kind = self._bounded(at, lam)
         if problem.objective(moved, lam) < value:
-            return moved, Step("gram", 1.0, promised)
-        return at, Step("gram", 0.0, promised)
+            return moved, Step(kind, 1.0, promised)
+        return at, Step(kind, 0.0, promised)
+
+    def _bounded(self, at: Iterate, lam: float) -> tuple[Iterate, str]:
+        """A step on an upper bound of the loss, which cannot raise the objective."""
+        if math.isfinite(self.problem.loss.kappa):
+            return self.gram.step(at, lam), "gram"
+        rng = np.random.default_rng(self.seed)
+        return RowwiseSteps(self.problem, at.active, "template", rng).sweep(at, lam), "template"
 
     def _conjugate(
         self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array, value: float
@@ -280,8 +290,11 @@ def _growth(problem: Problem, at: Iterate, lam: float, diagonal: Array) -> Array
 
     Where a class is rare its probability, and with it the curvature A, grows like exp(x d) along the step d: Newton
     goes to g/A, but g = (A/x)(exp(x d) - 1) is solved by d = log1p(u)/x with u = g x/A. A u/log1p(u) in place of A
-    gives that step. g is the gradient net of the penalty, so the damping vanishes at the optimum.
+    gives that step. g is the gradient net of the penalty, so the damping vanishes at the optimum. The same holds far
+    from the label of a loss that is linear there; a loss of constant curvature needs none.
     """
+    if not problem.loss.growing:
+        return np.zeros_like(diagonal)
     G, W, strength = problem.with_intercept(at, lam)
     D = diagonal.max(axis=1, initial=0.0)
     net = D[:, None] * (problem.penalty.solve_quadratic(W, G, D, strength) - W)

@@ -6,6 +6,7 @@ Does not cover: what to do with the sums (``newton``, ``rowwise``), or when to s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost import passes
-from dboost.boosting.scoring import summarise_shard
+from dboost.boosting.intercept import best_intercept
+from dboost.boosting.scoring import column_shards, repaired_shard, score_shard, size_of_shard, summarise_shard
 from dboost.bounds import exponential, quadratic
 from dboost.hypotheses.held import Held
 from dboost.losses import Loss, get_loss
@@ -26,10 +28,10 @@ from dboost.penalties import Penalty
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-# A shard of columns holds about this many bytes of sums; more would not fit next to the data on a worker.
-_SHARD_BYTES = 64_000_000
 # A column whose variance is below this share of its mean square is constant but for the rounding of its sums.
 _CONSTANT = 1e-12
+# Residuals of 1e-12 of the labels are rounding: the square of it, as the loss of W = 0 is their square or more.
+_RESOLUTION = 1e-24
 # Sums this small go to the driver whole: reducing them on a worker costs more in turns through a scheduler.
 _DRIVER_BYTES = 4_000_000
 
@@ -46,6 +48,8 @@ class Statistics:
         Sum of the example weights.
     peak, absolute, square, sum : float64 arrays, shape (n,)
         Per column: max |x|, sum s |x|, sum s x**2, sum s x.
+    at_zero : float
+        L where all margins are zero.
     """
 
     mass: Array
@@ -55,6 +59,7 @@ class Statistics:
     absolute: Array
     square: Array
     sum: Array
+    at_zero: float = 0.0
 
 
 
@@ -65,12 +70,15 @@ def deviation(total: Array, square: Array, weight: float) -> Array:
     return np.sqrt(np.where(variance > _CONSTANT * square, variance, 0.0))
 
 
-def row_weights(statistics: Statistics, standardize: bool) -> Array:
-    """Factor of lam for each column: 1, or its standard deviation; a constant column then never enters."""
+def row_weights(statistics: Statistics, standardize: bool, degree: int) -> Array:
+    """Factor of lam for each column: 1, or its standard deviation to the power `degree` of the penalty.
+
+    A constant column then never enters.
+    """
     if not standardize:
         return np.ones_like(statistics.square)
     found = deviation(statistics.sum, statistics.square, statistics.weight)
-    return np.where(found > 0.0, found, np.inf)
+    return np.where(found > 0.0, found**degree, np.inf)
 
 
 @dataclass(frozen=True)
@@ -89,6 +97,8 @@ class Iterate:
         Rows of X'U for the active rows.
     bias : float64 array, shape (k,)
         Column sums of U: minus the gradient of the intercept.
+    shift : float
+        `loss`, `G` and `bias` are in units of e^shift; 0 but for a model whose loss is beyond all bounds.
     """
 
     active: Rows
@@ -97,6 +107,7 @@ class Iterate:
     loss: float
     G: Array
     bias: Array
+    shift: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -119,6 +130,8 @@ class Score:
         ``penalty.dual_size`` of the repaired residuals over everything that may enter, where the pass formed it.
     opened : int
         Subtrees opened by the search of a class that is too large to be summed whole.
+    complete : bool
+        Whether that search was within its budget.
     """
 
     iterate: Iterate
@@ -128,6 +141,7 @@ class Score:
     best_G: Array
     size: float | None = None
     opened: int = 0
+    complete: bool = True
 
 
 class Problem:
@@ -137,8 +151,8 @@ class Problem:
     ----------
     engine : Engine
         Where partitions are mapped and reduced; its plan is set.
-    loss : str
-        Name of the loss.
+    loss : str or Loss
+        The loss, or its name.
     penalty : Penalty
         The penalty.
     n_features, n_outputs : int
@@ -161,7 +175,7 @@ class Problem:
     def __init__(
         self,
         engine: Any,
-        loss: str,
+        loss: str | Loss,
         penalty: Penalty,
         n_features: int,
         n_outputs: int,
@@ -179,14 +193,16 @@ class Problem:
         self.keys: list[Any] = []
         self.k = n_outputs
         self.fit_intercept = fit_intercept
-        self.exponential = exponential
+        # without a largest curvature the exponential bound is the only one
+        self.exponential = exponential or not math.isfinite(self.loss.kappa)
         self.passes = 0
         self._run = run_id
         self._counter = 0
         self._held: Held | None = None
+        self._null_intercept: Array | None = None
         self.statistics = self._statistics()
         self.standardize = standardize
-        self.lam_weight = row_weights(self.statistics, standardize)
+        self.lam_weight = row_weights(self.statistics, standardize, penalty.degree)
 
     # ---- names of points -------------------------------------------------------------------------------------------
 
@@ -202,16 +218,17 @@ class Problem:
 
     def point(self, active: Rows, W: Array, intercept: Array) -> Point:
         """Name the model (active rows, W, b) for passes."""
-        return Point(self.loss.name, self.held(active), W, intercept, self._token())
+        return Point(self.loss, self.held(active), W, intercept, self._token())
 
     # ---- passes ----------------------------------------------------------------------------------------------------
 
     def _pass(self, leaf: Any, *args: Any, name: str, **kwargs: Any) -> Any:
         self.passes += 1
-        return self.engine.map_reduce(leaf, *args, name=name, **kwargs)
+        total = self.engine.map_reduce(leaf, *args, name=name, **kwargs)
+        return total.plain() if isinstance(total, Sums) else total
 
     def _statistics(self) -> Statistics:
-        labels = self.engine.map_reduce(passes.label_counts, self.loss.name, self.k, name="labels")
+        labels = self.engine.map_reduce(passes.label_counts, self.loss, self.k, name="labels")
         features = self._pass(passes.feature_statistics, name="statistics")
         return Statistics(
             mass=labels.add["mass"],
@@ -221,13 +238,17 @@ class Problem:
             absolute=features.add["absolute"],
             square=features.add["square"],
             sum=features.add["total"],
+            at_zero=labels.add["at_zero"],
         )
 
     def null(self) -> Iterate:
         """The model without features, its intercept optimal; the sums are not filled in."""
-        intercept = np.zeros(self.k)
-        if self.fit_intercept:
-            intercept = self.loss.null_intercept(self.statistics.mass, self.statistics.total)
+        if self._null_intercept is None:
+            self._null_intercept = np.zeros(self.k)
+            if self.fit_intercept:
+                start = self.loss.null_intercept(self.statistics.mass, self.statistics.total)
+                self._null_intercept = start if self.loss.closed_null else best_intercept(self, start)
+        intercept = self._null_intercept.copy()
         none = np.zeros((0, self.k))
         return Iterate(np.zeros(0, np.int64), none, intercept, np.nan, none, np.zeros(self.k))
 
@@ -251,8 +272,7 @@ class Problem:
         lam = strength * self.lam_weight
         count = self.n if candidates is None else candidates.shape[0]
         row_bytes = 8 * self.k * (2 if self.exponential else 1)
-        step = max(1, _SHARD_BYTES // row_bytes)
-        shards = [(s, min(s + step, count)) for s in range(0, count, step)] or [(0, 0)]
+        shards = column_shards(count, row_bytes)
 
         def finish_args(shard: tuple[int, int]) -> tuple[Any, ...]:
             columns = np.arange(*shard) if candidates is None else candidates[shard[0] : shard[1]]
@@ -260,11 +280,11 @@ class Problem:
             return columns, at.active, lam[columns], scale, self.penalty, self.exponential, take
 
         if count * row_bytes <= _DRIVER_BYTES:
-            total = self._pass(_score_shard, shards[0], candidates, point, self.exponential, name="score")
+            total = self._pass(score_shard, shards[0], candidates, point, self.exponential, name="score")
             summaries = [summarise_shard(total, shards[0], *finish_args(shards[0]))]
         else:
             summaries = self._pass(
-                _score_shard,
+                score_shard,
                 candidates,
                 point,
                 self.exponential,
@@ -279,7 +299,7 @@ class Problem:
         columns = np.concatenate([s.best for s in summaries])
         order = np.lexsort((columns, -scores))[:take]
         return Score(
-            iterate=replace(at, loss=first.loss, G=G, bias=first.bias),
+            iterate=replace(at, loss=first.loss, G=G, bias=first.bias, shift=first.shift),
             candidates=np.arange(self.n) if candidates is None else candidates,
             norms=np.concatenate([s.norms for s in summaries]),
             best=columns[order],
@@ -295,7 +315,7 @@ class Problem:
     def evaluate(self, active: Rows, W: Array, intercept: Array) -> Iterate:
         """L, G_A and the bias sums at a model."""
         sums = self._pass(passes.active_gradient, self.point(active, W, intercept), name="gradient")
-        return Iterate(active, W, intercept, sums.add["loss"], sums.add["G"], sums.add["bias"])
+        return Iterate(active, W, intercept, sums.add["loss"], sums.add["G"], sums.add["bias"], sums.shift)
 
     def rows_sums(self, at: Iterate, rows: Rows) -> Sums:
         """G (or mu+ and mu-) of the columns `rows` and of the intercept at a model, and the loss."""
@@ -309,6 +329,21 @@ class Problem:
         if not self.fit_intercept:
             return Repair.nothing(self.k)
         return self.loss.repair(self.statistics.mass, self.statistics.total, at.bias)
+
+    def repaired_size(self, at: Iterate, candidates: Rows, repair: Repair) -> float:
+        """``penalty.dual_size`` of the candidate columns at the repaired residuals of a model, by a pass of its own."""
+        point = self.point(at.active, at.W, at.intercept)
+        sizes = self._pass(
+            repaired_shard,
+            candidates,
+            point,
+            (repair.keep, repair.mix, repair.shift, repair.prior),
+            name="repaired",
+            shards=column_shards(candidates.shape[0], 8 * self.k),
+            finish=size_of_shard,
+            finish_args=lambda shard: (self.penalty, self.lam_weight[candidates[shard[0] : shard[1]]]),
+        )
+        return self.penalty.join_sizes(sizes)
 
     def losses_along(self, at: Iterate, D: Array, d: Array, steps: Array) -> Array:
         """GRID pass: L at (W + t D, b + t d) for every t in `steps`."""
@@ -374,16 +409,17 @@ class Problem:
     # ---- values ----------------------------------------------------------------------------------------------------
 
     def penalty_value(self, active: Rows, W: Array, lam: float) -> float:
-        """sum_j lam_j omega(W_j)."""
-        return float(np.sum(lam * self.lam_weight[active] * self.penalty.value(W)))
+        """sum_j lam_j omega(W_j), or the penalty of all rows together."""
+        return self.penalty.total(W, lam * self.lam_weight[active])
+
+    @property
+    def resolution(self) -> float:
+        """The objective below which everything is rounding: relative gaps are taken to at least this."""
+        return max(_RESOLUTION * self.statistics.at_zero, float(np.finfo(float).tiny))
 
     def objective(self, at: Iterate, lam: float) -> float:
-        """P(W, b) in the sum form."""
-        return at.loss + self.penalty_value(at.active, at.W, lam)
-
-
-def _score_shard(
-    partition: Any, memo: Any, shard: tuple[int, int], candidates: Rows | None, point: Point, mu: bool
-) -> Sums:
-    columns = np.arange(*shard) if candidates is None else candidates[shard[0] : shard[1]]
-    return passes.score(partition, memo, columns, point, mu, shard[0] == 0)
+        """P(W, b) in the sum form; inf where it is too large for a number."""
+        loss = at.loss if at.shift == 0.0 else at.loss * math.exp(min(at.shift, 700.0))
+        if at.shift > 700.0:
+            loss = math.inf
+        return loss + self.penalty_value(at.active, at.W, lam)

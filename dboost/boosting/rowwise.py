@@ -7,6 +7,7 @@ The intercept is one more row, x = 1 with lam = 0.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,17 +18,19 @@ from dboost.bounds import exponential, quadratic
 
 Array = NDArray[np.float64]
 
-SELECTIONS = ("greedy", "cyclic", "random", "template")
+SELECTIONS = ("greedy", "cyclic", "random", "template", "template_uniform")
+TEMPLATES = ("template", "template_uniform")
 
 
 @dataclass(frozen=True)
 class _Sums:
-    """Sums of some rows at a model: G, and mu+ and mu- where the bound is exponential."""
+    """Sums of some rows at a model, in units of e^shift: G, and mu+ and mu- where the bound is exponential."""
 
     G: Array
     mu_plus: Array
     mu_minus: Array
     loss: float
+    shift: float
 
 
 class RowwiseSteps:
@@ -39,8 +42,9 @@ class RowwiseSteps:
         The problem; ``problem.exponential`` chooses the bound.
     active : int64 array, shape (a,)
         The rows A.
-    select : {"greedy", "cyclic", "random", "template"}
-        One row by score, one row in turn, one row at random, or all rows at once.
+    select : {"greedy", "cyclic", "random", "template", "template_uniform"}
+        One row by score, one row in turn, one row at random, or all rows at once: with the local constant of each row,
+        or with the smallest step of all rows, as in the papers.
     rng : numpy Generator
         Source of the random order.
     """
@@ -52,7 +56,7 @@ class RowwiseSteps:
         self.rng = rng
         self._held: tuple[Iterate, _Sums] | None = None
         self._size = active.shape[0] + (1 if problem.fit_intercept else 0)
-        self._scale = self._template() if select == "template" else self._single()
+        self._scale = self._template() if select in TEMPLATES else self._single()
 
     # ---- constants of the bounds (math notes, section 2) -----------------------------------------------------------
 
@@ -64,12 +68,16 @@ class RowwiseSteps:
         return quadratic.one_row(np.append(stats.square[self.active], stats.weight)[: self._size], loss.kappa)
 
     def _template(self) -> Array:
-        """Local a_j, or D_j for all rows at once; the intercept's last."""
+        """a_j or D_j for all rows at once, local or one for all; the intercept's last."""
         peak, cross = self.problem.template_sums(self.active)
         loss = self.problem.loss
+        ones = np.ones(self._size)
         if self.problem.exponential:
-            return exponential.local(np.ones(self._size), peak, loss.template_constant)
-        return quadratic.many_rows(cross, loss.kappa)
+            if self.select == "template_uniform":
+                return exponential.uniform(ones, float(peak.max(initial=0.0)), loss.template_constant)
+            return exponential.local(ones, peak, loss.template_constant)
+        D = quadratic.many_rows(cross, loss.kappa)
+        return float(D.max(initial=0.0)) * ones if self.select == "template_uniform" else D
 
     # ---- sums ------------------------------------------------------------------------------------------------------
 
@@ -87,9 +95,9 @@ class RowwiseSteps:
 
         if problem.exponential:
             plus, minus = join("mu_plus", "bias_plus"), join("mu_minus", "bias_minus")
-            return _Sums(plus - minus, plus, minus, sums.add["loss"])
+            return _Sums(plus - minus, plus, minus, sums.add["loss"], sums.shift)
         G = join("G", "bias")
-        return _Sums(G, G, G, sums.add["loss"])
+        return _Sums(G, G, G, sums.add["loss"], sums.shift)
 
     # ---- solves ----------------------------------------------------------------------------------------------------
 
@@ -98,7 +106,15 @@ class RowwiseSteps:
         penalty = self.problem.penalty
         strength = np.append(lam * self.problem.lam_weight[self.active], 0.0)[slots]
         if self.problem.exponential:
-            rows, _ = penalty.solve_exponential(W, sums.mu_plus, sums.mu_minus, self._scale[slots], strength)
+            rows, _ = penalty.solve_exponential(
+                W,
+                sums.mu_plus,
+                sums.mu_minus,
+                self._scale[slots],
+                strength,
+                caps=max(exponential.CAP, sums.shift),
+                shift=sums.shift,
+            )
             return rows
         return penalty.solve_quadratic(W, sums.G, self._scale[slots], strength)
 
@@ -106,6 +122,7 @@ class RowwiseSteps:
         """Decrease of bound plus penalty that each row's update guarantees (math notes, section 5)."""
         penalty = self.problem.penalty
         strength = np.append(lam * self.problem.lam_weight[self.active], 0.0)[slots]
+        strength = strength * math.exp(max(-sums.shift, -700.0))
         scale = self._scale[slots]
         if self.problem.exponential:
             bound = exponential.change(new - W, sums.mu_plus, sums.mu_minus, scale)
@@ -114,12 +131,12 @@ class RowwiseSteps:
         return -bound + strength * (penalty.value(W) - penalty.value(new))
 
     def sweep(self, at: Iterate, lam: float) -> Iterate:
-        """Update every row in turn (cyclic, random), or once (greedy, template); the objective never rises."""
+        """Update every row in turn (cyclic, random), or once (greedy, templates); the objective never rises."""
         problem = self.problem
         everything = np.arange(self._size)
         W = np.vstack([at.W, at.intercept]) if problem.fit_intercept else at.W.copy()
         now = at
-        if self.select in ("greedy", "template"):
+        if self.select == "greedy" or self.select in TEMPLATES:
             held = self._held
             sums = held[1] if held is not None and held[0] is at else self._sums(at, everything)
             new = self._solve(W, sums, everything, lam)
@@ -132,7 +149,7 @@ class RowwiseSteps:
             now = self._moved(at, W)
             sums = self._sums(now, everything)
             G, bias = problem.split_intercept(sums.G)
-            now = replace(now, loss=sums.loss, G=G, bias=bias)
+            now = replace(now, loss=sums.loss, G=G, bias=bias, shift=sums.shift)
             self._held = (now, sums)
             return now
         order = self.rng.permutation(self._size) if self.select == "random" else everything

@@ -1,18 +1,27 @@
-"""What one shard of columns has to say after a scoring pass; small, so that full sums stay where they were formed."""
+"""Shards of columns: how candidates are cut, and what a shard has to say after a pass.
+
+Summaries are small, so that full sums stay where they were formed.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost import passes
 from dboost.partition import Sums
+from dboost.passes import Point
 from dboost.penalties import Penalty
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
+
+# A shard of columns holds about this many bytes of sums; more would not fit next to the data on a worker.
+_SHARD_BYTES = 64_000_000
 
 
 @dataclass(frozen=True)
@@ -29,6 +38,8 @@ class ShardSummary:
         Rows of G of the active columns in the shard, ascending.
     loss, bias : float, array
         L and the column sums of U (with the first shard only).
+    shift : float
+        All sums, norms and scores are in units of e^shift; 0 but for a model whose loss is beyond all bounds.
     """
 
     norms: Array
@@ -38,6 +49,7 @@ class ShardSummary:
     active_G: Array
     loss: float
     bias: Array
+    shift: float
 
 
 def summarise_shard(
@@ -66,6 +78,10 @@ def summarise_shard(
     take : int
         How many of the best columns to keep.
     """
+    total = total.plain()
+    if total.shift > 0.0:
+        # in the units of the sums, the penalty of a model so bad weighs next to nothing
+        lam = lam * math.exp(max(-total.shift, -700.0))
     if exponential:
         mu_plus, mu_minus = total.add["mu_plus"], total.add["mu_minus"]
         G = mu_plus - mu_minus
@@ -89,4 +105,31 @@ def summarise_shard(
         active_G=G[held],
         loss=total.add.get("loss", np.nan),
         bias=total.add.get("bias", np.zeros(0)),
+        shift=total.shift,
     )
+
+
+def column_shards(count: int, row_bytes: int) -> list[tuple[int, int]]:
+    """Ranges of columns whose sums, of `row_bytes` each, fit next to the data on a worker."""
+    step = max(1, _SHARD_BYTES // row_bytes)
+    return [(s, min(s + step, count)) for s in range(0, count, step)] or [(0, 0)]
+
+
+def repaired_shard(
+    partition: Any, memo: Any, shard: tuple[int, int], candidates: Rows, point: Point, repair: tuple[Array, ...]
+) -> Sums:
+    """G at the repaired residuals for one shard of the candidates."""
+    return passes.repaired_gradient(partition, memo, candidates[shard[0] : shard[1]], point, repair)
+
+
+def size_of_shard(total: Sums, shard: Any, penalty: Penalty, weights: Array) -> float:
+    """``penalty.dual_size`` of one shard."""
+    return penalty.dual_size(penalty.dual_norm(total.add["G"]), weights)
+
+
+def score_shard(
+    partition: Any, memo: Any, shard: tuple[int, int], candidates: Rows | None, point: Point, mu: bool
+) -> Sums:
+    """Sums of one shard of the candidates; the loss and the intercept's sums come with the first."""
+    columns = np.arange(*shard) if candidates is None else candidates[shard[0] : shard[1]]
+    return passes.score(partition, memo, columns, point, mu, shard[0] == 0)

@@ -32,11 +32,14 @@ class Found:
         Hypotheses whose own size exceeds the strength, largest first.
     opened : int
         Subtrees opened.
+    complete : bool
+        Whether the budget was enough.
     """
 
     size: float
     best: list[Key]
     opened: int
+    complete: bool
 
 
 def search(
@@ -86,4 +89,5 @@ def search(
                 heapq.heappush(heap, (-bound, key))
     rest = -heap[0][0] if heap else 0.0
     found.sort()
-    return Found(max(largest, strength, rest), [key for _, key in found[:take]], opened)
+    complete = rest <= max(strength, largest)
+    return Found(max(largest, strength, rest), [key for _, key in found[:take]], opened, complete)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dboost.boosting.newton import Memory
 from dboost.hypotheses.base import Family, Key
+from dboost.losses import Loss
 
 Array = NDArray[np.float64]
 
@@ -83,7 +84,7 @@ class FitSettings:
         What the rows of W belong to; None is the stored columns.
     """
 
-    loss: str
+    loss: str | Loss
     penalty: Any = "l1/linf"
     alpha: float | str = "auto"
     update: str = "newton"
@@ -113,7 +114,7 @@ class FitResult:
     gap : float
         Certified relative duality gap (P - D) / P; nan where no certificate exists (penalty "none").
     stop_reason : str
-        "tol", "max_rounds", "max_active_rows", "callback", "precision" or "gradient".
+        "tol", "max_rounds", "max_active_rows", "max_opened", "callback", "precision" or "gradient".
     n_iter, passes : int
         Rounds, and passes over the data.
     alpha, alpha_max : float

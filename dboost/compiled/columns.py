@@ -27,26 +27,32 @@ def column_gradient(indptr, rows, values, residual, candidates, out):
 
 
 @njit(nogil=True, cache=True)
-def column_mu(indptr, rows, values, residual, candidates, mu_plus, mu_minus):
-    """mu+ and mu- of the columns in `candidates` (math notes, eq. 1): the positive and negative parts, summed apart.
+def column_mu(indptr, rows, values, plus, minus, candidates, mu_plus, mu_minus):
+    """mu+ and mu- of the columns in `candidates` from the pulls of the examples (math notes, eq. 1 and 2).
 
-    Their difference is G, but mu- cannot be had from G and |X|'|U| when it is much smaller than mu+.
+    mu+ = [X]_+'plus + [-X]_+'minus, and mu- with the two exchanged. Their difference is G, but mu- cannot be had from
+    G and |X|'(plus + minus) when it is much smaller than mu+.
     """
-    k = residual.shape[1]
+    k = plus.shape[1]
     for c in range(candidates.shape[0]):
         j = candidates[c]
-        plus = mu_plus[c]
-        minus = mu_minus[c]
+        up = mu_plus[c]
+        down = mu_minus[c]
         for r in range(k):
-            plus[r] = 0.0
-            minus[r] = 0.0
+            up[r] = 0.0
+            down[r] = 0.0
         for p in range(indptr[j], indptr[j + 1]):
             v = np.float64(values[p])
-            u = residual[rows[p]]
+            if v >= 0.0:
+                with_it = plus[rows[p]]
+                against = minus[rows[p]]
+            else:
+                v = -v
+                with_it = minus[rows[p]]
+                against = plus[rows[p]]
             for r in range(k):
-                t = v * u[r]
-                plus[r] += max(t, 0.0)
-                minus[r] += max(-t, 0.0)
+                up[r] += v * with_it[r]
+                down[r] += v * against[r]
 
 
 @njit(nogil=True, cache=True)

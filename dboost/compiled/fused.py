@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dboost.losses.base import curvature_row, dual_row, loss_row, residual_row, theta_row
+from dboost.losses.base import branch_row, curvature_row, dual_row, loss_row, peak_row, residual_row, theta_row
 
 # Curvature below this share of an example's weight is dropped: in float32 it would become subnormal numbers, on which
 # arithmetic is several times slower.
@@ -38,6 +38,18 @@ def margins(pointer, slots, values, W, b):
 
 
 @njit(nogil=True, cache=True)
+def largest(pointer, slots, values, W, b, target, weight):
+    """max_i log |U_i|, -inf without examples of positive weight; for losses that are ``shifted``."""
+    f = np.empty(b.shape[0])
+    top = -np.inf
+    for i in range(weight.shape[0]):
+        if weight[i] > 0.0:
+            _margin_row(pointer, slots, values, i, W, b, f)
+            top = max(top, peak_row(target, i, f, weight[i]))
+    return top
+
+
+@njit(nogil=True, cache=True)
 def residuals(pointer, slots, values, W, b, target, weight, total):
     """U of shape (m, k); adds the column sums of U to `total`. Returns (U, L)."""
     k = b.shape[0]
@@ -55,6 +67,32 @@ def residuals(pointer, slots, values, W, b, target, weight, total):
         for r in range(k):
             total[r] += u[r]
     return U, loss
+
+
+@njit(nogil=True, cache=True)
+def branches(pointer, slots, values, W, b, target, weight, total):
+    """The pulls of the examples up and down, each (m, k), whose difference is U (``losses.base.branch_row``).
+
+    Adds the column sums of U to `total`. Returns (plus, minus, L).
+    """
+    k = b.shape[0]
+    plus = np.empty((weight.shape[0], k))
+    minus = np.empty((weight.shape[0], k))
+    f = np.empty(k)
+    loss = 0.0
+    for i in range(plus.shape[0]):
+        up = plus[i]
+        down = minus[i]
+        if weight[i] <= 0.0:
+            for r in range(k):
+                up[r] = 0.0
+                down[r] = 0.0
+            continue
+        _margin_row(pointer, slots, values, i, W, b, f)
+        loss += branch_row(target, i, f, weight[i], up, down)
+        for r in range(k):
+            total[r] += up[r] - down[r]
+    return plus, minus, loss
 
 
 @njit(nogil=True, cache=True)

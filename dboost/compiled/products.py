@@ -184,27 +184,36 @@ def children_mu(parents, first, offset, by_row, weight, plus, minus, mu_plus, mu
 
 
 @njit(nogil=True, cache=True)
-def column_ranges(indptr, rows, values, weight, n_live, low, high, only):
-    """Per column over rows of positive weight: least and greatest value, zeros included, and the one stored value.
-
-    `n_live` rows have a positive weight. `only` is nan where the stored values differ, inf where there are none.
-    """
+def column_ranges(indptr, rows, values, weight, n_live, low, high):
+    """Per column over the `n_live` rows of positive weight: least and greatest value, zeros included."""
     for j in range(indptr.shape[0] - 1):
-        a, b, one = np.inf, -np.inf, np.inf
+        a, b = np.inf, -np.inf
         seen = 0
         for p in range(indptr[j], indptr[j + 1]):
             if weight[rows[p]] > 0.0:
                 v = np.float64(values[p])
                 a = min(a, v)
                 b = max(b, v)
-                if seen == 0:
-                    one = v
-                elif one != v:
-                    one = np.nan
                 seen += 1
         if seen < n_live:
             a = min(a, 0.0)
             b = max(b, 0.0)
         low[j] = a
         high[j] = b
-        only[j] = one
+
+
+@njit(nogil=True, cache=True)
+def values_between(indptr, rows, values, weight, n_live, low, high, between):
+    """Whether a column has a value strictly between `low` and `high` in a row of positive weight: 1.0 or 0.0."""
+    for j in range(indptr.shape[0] - 1):
+        between[j] = 0.0
+        seen = 0
+        for p in range(indptr[j], indptr[j + 1]):
+            if weight[rows[p]] > 0.0:
+                seen += 1
+                v = np.float64(values[p])
+                if low[j] < v and v < high[j]:
+                    between[j] = 1.0
+                    break
+        if seen < n_live and low[j] < 0.0 and 0.0 < high[j]:
+            between[j] = 1.0

@@ -186,11 +186,16 @@ def task_labels(labels: Any) -> NDArray[np.int8]:
 
 
 def regression_targets(labels: Any) -> NDArray[np.float64]:
-    """Targets as float64 (m,), finite."""
+    """Targets as float64 (m,), finite; text that looks like numbers is none."""
     if is_arrow(labels) and labels.null_count:
         raise DataError(f"{labels.null_count} targets are missing", hint="drop these rows")
+    found = np.asarray(labels)
+    text = found.dtype.kind == "O" and any(isinstance(item, str | bytes) for item in found.ravel().tolist())
+    if text or found.dtype.kind not in "biufO":
+        kind = "text" if text else str(found.dtype)
+        raise DataError(f"targets of a regression are not numbers but of type {kind}")
     try:
-        target = np.asarray(labels).astype(np.float64)
+        target = found.astype(np.float64)
     except (TypeError, ValueError) as fault:
         raise DataError("targets of a regression are not numbers") from fault
     if target.ndim == 2 and target.shape[1] == 1:
@@ -235,7 +240,8 @@ def scan(task: str, labels: Any, weight: NDArray[np.float64]) -> LabelStats:
     stats = LabelStats(n_rows=weight.shape[0], n_kept=int(np.count_nonzero(keep)), sum_weight=float(weight.sum()))
     if task == "regression":
         regression_targets(labels)
-        stats.kind = "float" if stats.n_rows else "none"
+        if stats.n_rows:
+            stats.kind, stats.dtype = "float", "<f8"
         return stats
     if task == "multitask":
         values = _task_values(labels)[keep]

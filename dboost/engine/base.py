@@ -15,6 +15,7 @@ from dboost.partition import Partition, Sums
 
 Leaf = Callable[..., Sums]
 Finish = Callable[..., Any]
+Step = Callable[..., Any]
 FinishArgs = Callable[[Any], tuple[Any, ...]]
 
 
@@ -137,6 +138,31 @@ class Engine(Protocol):
         DataError and other errors of a leaf, unchanged
         ClusterError
             Workers or scheduler are lost or silent (Dask only).
+        """
+        ...
+
+    def scan(self, step: Step, state: Any, *args: Any, name: str) -> Any:
+        """Carry `state` through the partitions of the plan, one after the other, in their order.
+
+        For what cannot be summed because each row depends on those before it. Only one thread of one process works at
+        a time; the state moves to the data.
+
+        Parameters
+        ----------
+        step : callable
+            ``step(partition, state, *args) -> state``. A pure function defined at module level.
+        state, args : objects
+            Picklable, and not changed by `step`.
+        name : str
+            A short word that shows up in task names.
+
+        Returns
+        -------
+        The state after the last partition.
+
+        Raises
+        ------
+        As `map_reduce`.
         """
         ...
 

@@ -1,8 +1,7 @@
 """The engine that runs on a Dask cluster.
 
 Covers: ``DaskEngine``: which tasks a pass consists of, and that nothing of it is left behind.
-Does not cover: what a task does (``tasks``), how it is submitted (``submission``), waited for
-(``watchdog``), and who gets it (``assignment``).
+Does not cover: what a task does (``tasks``), how it is submitted (``submission``) and waited for (``watchdog``).
 
 A pass is one task per worker over a bundle of neighbouring partitions, and nothing else when the sum is not sharded.
 The driver merges what comes back along the tree. With shards the bundles' sums stay where they are; a small task picks
@@ -26,7 +25,7 @@ from distributed import Client, Future
 
 from dboost.engine import submission, tasks, versions
 from dboost.engine.assignment import Bundle, assign, keep_order
-from dboost.engine.base import EnginePlan, Finish, FinishArgs, Leaf, finishing_args
+from dboost.engine.base import EnginePlan, Finish, FinishArgs, Leaf, Step, finishing_args
 from dboost.engine.bundle import combine_sums
 from dboost.engine.memo import nbytes_of
 from dboost.engine.submission import NAMES_SHOWN, Submission, names, release
@@ -109,8 +108,6 @@ class DaskEngine:
         self._homes: dict[str, str] = {}
         self._closed = False
         self._refresh(strict=True)
-
-    # -- the plan and the workers ------------------------------------------------------------------------------------
 
     @property
     def n_workers(self) -> int:
@@ -264,6 +261,24 @@ class DaskEngine:
             return self._wait(wanted, futures, name, described, start)
         finally:
             release([*futures, held])
+
+    def scan(self, step: Step, state: Any, *args: Any, name: str) -> Any:
+        """Carry `state` through the partitions in their order, one task per bundle; see `Engine.scan`."""
+        start = time.perf_counter()
+        plan, bundles = self._assignment(name)
+        self._passes += 1
+        described: dict[str, str] = {}
+        futures: list[Any] = []
+        try:
+            for bundle in bundles:
+                key = self._key("scan", name, len(futures))
+                described[key] = names(plan.items[bundle.lo : bundle.hi])
+                task_args = (key, plan.run_id, self._items(plan, bundle), state, step, args, self._memo_bytes)
+                futures.append(self._tasks.submit(tasks.scan_task, *task_args, key=key, address=bundle.address))
+                state = futures[-1]
+            return self._wait(futures[-1:], futures, name, described, start)[0]
+        finally:
+            release(futures)
 
     def _reductions(
         self,

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from dboost.engine.base import EnginePlan, Finish, FinishArgs, Leaf, finishing_args
-from dboost.engine.bundle import run_bundle
+from dboost.engine.base import EnginePlan, Finish, FinishArgs, Leaf, Step, finishing_args
+from dboost.engine.bundle import open_partition, run_bundle
 from dboost.engine.machine import available_cores, available_memory
 from dboost.engine.memo import SHARE_OF_MEMORY, MemoStore, process_store
 from dboost.engine.tree import fold_many
@@ -119,6 +119,18 @@ class LocalEngine:
         )
         self.seconds["driver"] += time.perf_counter() - start
         return results[0] if shards is None else results
+
+    def scan(self, step: Step, state: Any, *args: Any, name: str) -> Any:
+        """Carry `state` through the partitions in their order; see `Engine.scan`."""
+        start = time.perf_counter()
+        if self._closed:
+            raise UsageError("the engine is closed; open a new one")
+        if self._plan is None:
+            raise UsageError(f"pass {name!r} was started before set_plan named the partitions")
+        for item in self._plan.items:
+            state = step(open_partition(item, self._store, self._plan.run_id), state, *args)
+        self.seconds["driver"] += time.perf_counter() - start
+        return state
 
     def close(self) -> None:
         """Stop the threads and forget what was remembered for this engine's runs."""

@@ -141,6 +141,11 @@ class Memo:
         self._run = run
         self._key = key
 
+    @property
+    def budget(self) -> int:
+        """Bytes that the process remembers at most, for all partitions together."""
+        return self._store.budget
+
     def get(self, kind: str, token: Hashable, build: Callable[[], Any]) -> Any:
         """Return the value of `kind` for the state named by `token`; ``build()`` makes it when it is not at hand.
 

@@ -1,7 +1,7 @@
 """The functions that run on Dask workers.
 
-Covers: the tasks of a pass (hold, bundle, pick, reduce), of `Engine.map`, and of closing. Each is a pure function of
-its arguments, so the scheduler may run it again, elsewhere, any number of times.
+Covers: the tasks of a pass (hold, bundle, pick, reduce), of `Engine.scan` and `Engine.map`, and of closing. Each is a
+pure function of its arguments, so the scheduler may run it again, elsewhere, any number of times.
 Does not cover: which task goes where (``dboost.engine.dask``).
 
 An error of dboost (bad data, for instance) is returned as `Refused` and not raised: raising would make Dask retry
@@ -18,8 +18,8 @@ from typing import Any
 
 from distributed import get_worker
 
-from dboost.engine.base import Finish, Leaf
-from dboost.engine.bundle import combine_sums, run_bundle
+from dboost.engine.base import Finish, Leaf, Step
+from dboost.engine.bundle import combine_sums, open_partition, run_bundle
 from dboost.engine.machine import available_cores, available_memory
 from dboost.engine.memo import SHARE_OF_MEMORY, MemoStore, process_store
 from dboost.engine.tree import Abandoned, Node
@@ -169,6 +169,32 @@ def reduce_task(
         return finish(total, shard, *extra)
     except DboostError as error:
         return Refused(error)
+
+
+def scan_task(
+    key: str,
+    run: str,
+    items: Sequence[Any],
+    state: Any,
+    step: Step,
+    args: tuple[Any, ...],
+    budget: int | None,
+) -> Any:
+    """Carry a state through a bundle of partitions; return it, or Refused."""
+    if isinstance(state, Refused):
+        return state
+    worker = get_worker()
+    cancelled, report = _still_wanted(worker, key), _report(worker, key)
+    store: MemoStore = process_store(lambda: memo_budget(worker, budget))
+    try:
+        for i, item in enumerate(items):
+            if cancelled():
+                raise Abandoned("the scan was told to stop")
+            state = step(open_partition(item, store, run), state, *args)
+            report(i)
+    except DboostError as error:
+        return Refused(error)
+    return state
 
 
 def map_task(key: str, fn: Callable[..., Any], items: Sequence[Any], args: tuple[Any, ...]) -> Any:

@@ -19,8 +19,8 @@ from dboost.boosting.fit import FitResult, FitState, Fitting, warn_if_open
 from dboost.errors import UsageError
 from dboost.estimators import predicting, repr
 from dboost.estimators.callbacks import CallbackSupportMixin, Rounds, registered, split, with_callbacks
-from dboost.estimators.fitting import Prepared, model_of, prepared, run, start_from
-from dboost.estimators.history import Table
+from dboost.estimators.fitting import Prepared, check_pool, model_of, prepared, run, start_from
+from dboost.estimators.history import Table, induction_stop
 from dboost.model import Model
 from dboost.storage import PathLike
 
@@ -28,12 +28,14 @@ from dboost.storage import PathLike
 class BoostedEstimator(CallbackSupportMixin, BaseEstimator):
     """Base of the estimators; not public."""
 
+    # What it can minimise, and what a plan is asked for when `loss` is None.
     _losses: tuple[str, ...] = ()
+    _task: str = ""
 
     def __init__(
         self,
         *,
-        loss: str | None = None,
+        loss: Any = None,
         penalty: Any = "l1/linf",
         alpha: float | str = "auto",
         update: str = "newton",
@@ -112,10 +114,12 @@ class BoostedEstimator(CallbackSupportMixin, BaseEstimator):
             if self.warm_start and hasattr(self, "model_"):
                 start = start_from(self.model_, parts)
             fitting = Fitting(plan, parts.engine, settings)
+            if start is not None:
+                check_pool(self.model_, fitting.pool)
             rounds = Rounds(self, functions, X, y, sample_weight)
 
             def on_round(record: dict[str, Any], state: FitState) -> bool:
-                return rounds(record, lambda: _attributes(_snapshot(self, parts, state)))
+                return rounds(record, lambda: _attributes(_snapshot(self, parts, state, fitting.pool)))
 
             result = run(fitting, settings, start, self.checkpoint, on_round)
             self._adopt(model_of(self, parts, result))
@@ -133,8 +137,14 @@ class BoostedEstimator(CallbackSupportMixin, BaseEstimator):
 
     @property
     def coef_(self) -> NDArray[np.float64]:
-        """Weights of all features, shape (k or 1, n); built anew on each access, as prediction never needs it."""
+        """Weights of all features, shape (k or 1, n); built anew on each access, as prediction never needs it.
+
+        With `hypotheses`, the weights of those that the model holds, shape (k or 1, number held), in the order of
+        `active_features_`.
+        """
         model = self._fitted_attribute("coef_")
+        if not model.plain:
+            return model.W.T.copy()
         coef = np.zeros((model.n_outputs, model.n_features))
         coef[:, model.active] = model.W.T
         return coef
@@ -148,7 +158,7 @@ class BoostedEstimator(CallbackSupportMixin, BaseEstimator):
     # ---- prediction ------------------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> Any:
-        """Labels.
+        """Labels, or the target of a regression.
 
         Parameters
         ----------
@@ -162,24 +172,6 @@ class BoostedEstimator(CallbackSupportMixin, BaseEstimator):
         array, or dask collection
         """
         return self._predict(X, predicting.LABELS)
-
-    def predict_proba(self, X: Any) -> Any:
-        """Probabilities; input and output as for `predict`.
-
-        Returns
-        -------
-        float64, shape (m, number of classes); for tasks (m, k), the probability of the positive label
-        """
-        return self._predict(X, predicting.PROBABILITIES)
-
-    def decision_function(self, X: Any) -> Any:
-        """Scores X W + b; input and output as for `predict`.
-
-        Returns
-        -------
-        float64, shape (m, k); (m,) for two classes and the loss ``log``
-        """
-        return self._predict(X, predicting.SCORES)
 
     def _predict(self, X: Any, what: str) -> Any:
         check_is_fitted(self, "model_")
@@ -201,7 +193,7 @@ class BoostedEstimator(CallbackSupportMixin, BaseEstimator):
     # ---- the fitted object -----------------------------------------------------------------------------------------
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the features the model uses, in words.
+        """Names of the features (with `hypotheses`: of the hypotheses) the model uses, in words.
 
         Parameters
         ----------
@@ -221,6 +213,13 @@ class BoostedEstimator(CallbackSupportMixin, BaseEstimator):
             raise UsageError(f"input_features has {len(names)} names, the fit had {model.n_features} features")
         if model.feature_names is not None and list(model.feature_names) != names:
             raise UsageError("input_features is not equal to feature_names_in_")
+        if not model.plain:
+            if model.feature_names is None:
+                raise UsageError(
+                    "input_features cannot name induced hypotheses of a fit without names",
+                    hint="fit on a table, or leave input_features out",
+                )
+            return np.array(model.hypotheses.words(), dtype=object)
         return np.array([names[j] for j in model.active.tolist()], dtype=object)
 
     def save(self, path: PathLike, *, force: bool = False) -> None:
@@ -291,7 +290,6 @@ def _attributes(model: Model) -> dict[str, Any]:
     cert = model.certificate
     found = {
         "model_": model,
-        "classes_": model.classes,
         "intercept_": model.intercept,
         "n_features_in_": model.n_features,
         "active_features_": model.hypotheses.words(),
@@ -300,15 +298,18 @@ def _attributes(model: Model) -> dict[str, Any]:
         "duality_gap_": cert.gap,
         "stop_reason_": cert.stop_reason,
         "n_iter_": cert.n_iter,
+        "induction_stop_": induction_stop(model.history),
         "alpha_": cert.alpha,
         "alpha_max_": cert.alpha_max,
     }
+    if model.task != "regression":
+        found["classes_"] = model.classes
     if model.feature_names is not None:
         found["feature_names_in_"] = np.array(model.feature_names, dtype=object)
     return found
 
 
-def _snapshot(estimator: Any, parts: Prepared, state: FitState) -> Model:
+def _snapshot(estimator: Any, parts: Prepared, state: FitState, pool: Any) -> Model:
     """The model of a fit that had stopped here; its certificate is the round's record."""
     last = state.history[-1]
     result = FitResult(
@@ -326,5 +327,6 @@ def _snapshot(estimator: Any, parts: Prepared, state: FitState) -> Model:
         history=list(state.history),
         trace=np.zeros((0, 3)),
         state=state,
+        pool=pool,
     )
     return model_of(estimator, parts, result)

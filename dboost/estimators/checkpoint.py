@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dboost.boosting.fit import FitSettings, FitState
 from dboost.boosting.newton import Memory
 from dboost.errors import ModelFormatError, StorageError, UsageError
-from dboost.estimators.params import penalty_spec
+from dboost.estimators.params import loss_spec, penalty_spec
 from dboost.modelfile import Document, parse_json, plain
 from dboost.storage import PathLike, pack_arrays, sha256_bytes, sha256_json, unpack_arrays, write_file
 
@@ -52,6 +52,9 @@ def identity(plan: Any, settings: FitSettings) -> Identity:
     """The identity of a fit."""
     shown = {name: value for name, value in vars(settings).items() if name not in _FREE}
     shown["penalty"] = penalty_spec(settings.penalty)
+    loss = loss_spec(settings.loss)
+    shown["loss"] = loss if len(loss) > 1 else loss["name"]
+    shown["hypotheses"] = None if settings.hypotheses is None else settings.hypotheses.to_json()
     shown["classes"] = None if plan.classes is None else [str(label) for label in plan.classes.tolist()]
     return Identity(plan.fingerprint, plain(shown))
 
@@ -75,6 +78,8 @@ def write_checkpoint(path: PathLike, fit: Identity, state: FitState) -> None:
         "settings_sha256": sha256_json(fit.settings),
         "memory": asdict(state.memory),
         "history": list(state.history),
+        "keys": state.keys,
+        "provisional": state.provisional,
         "arrays_sha256": _digest(arrays),
     }
     text = json.dumps(plain(document), allow_nan=False)
@@ -121,7 +126,10 @@ def read_checkpoint(path: PathLike, fit: Identity, n_features: int, n_outputs: i
     _refuse_other(fit, document, file)
     if _digest(arrays) != document.text("arrays_sha256"):
         raise ModelFormatError("the arrays of the checkpoint are damaged", file=file, hint=again)
-    _check_arrays(arrays, n_features, n_outputs, file)
+    # A checkpoint of an earlier version has no keys: it knew raw columns only.
+    keys = document.integer_lists("keys") if "keys" in fields else ()
+    induced = fit.settings["hypotheses"] is not None
+    _check_arrays(arrays, len(keys) if induced else n_features, n_outputs, file)
     memory = document.child("memory")
     numbers: dict[str, Any] = {name: document.number(name) for name in _NUMBERS}
     numbers |= {name: document.count(name) for name in _COUNTS}
@@ -132,6 +140,8 @@ def read_checkpoint(path: PathLike, fit: Identity, n_features: int, n_outputs: i
         candidates=arrays.get("candidates"),
         memory=Memory(memory.count("draws"), memory.count("slow"), bool(memory.fields.get("settled"))),
         history=document.records("history"),
+        keys=keys,
+        provisional=bool(fields.get("provisional")),
         **numbers,
     )
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 
 from dboost.data.factorise import factorise
 from dboost.errors import DataError
 from dboost.estimators.base import BoostedEstimator
+from dboost.estimators.classifying import ClassifyingMixin
 from dboost.estimators.scoring import accuracy
 
 
-class BoostedClassifier(ClassifierMixin, BoostedEstimator):
+class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
     """Linear classifier with few features, each shared by the classes, fitted to a certified optimum.
 
     Minimises ``sum_i s_i loss(y_i, W'x_i + b) / sum_i s_i + alpha sum_j omega(W_j)``, W_j being the weights of feature
@@ -21,21 +21,33 @@ class BoostedClassifier(ClassifierMixin, BoostedEstimator):
 
     Parameters
     ----------
-    loss : {"log", "multinomial"}, optional
-        By default ``"log"`` for two classes (one score) and ``"multinomial"`` for more.
-    penalty : {"l1", "l1/l2", "l1/linf", "l1/l2+l1", "none"} or penalty object, default "l1/linf"
-        What ties the weights of a feature together. ``"l1/l2+l1"`` weighs both parts equally; another mix is
-        ``dboost.penalties.SparseGroup(l1_ratio)``.
+    loss : {"log", "exp", "multinomial"} or loss object, optional
+        By default ``"log"`` for two classes (one score) and ``"multinomial"`` for more. ``"exp"`` is AdaBoost's
+        exponential loss for two classes, whose score f means the probability ``1 / (1 + exp(-2f))``.
+    penalty : {"l1", "l1/l2", "l1/linf", "l1/l2+l1", "l2", "l2_squared", "smooth_l1", "none"} or penalty object
+        What ties the weights of a feature together; by default ``"l1/linf"``. ``"l1/l2+l1"`` weighs both parts
+        equally; another mix is ``dboost.penalties.SparseGroup(l1_ratio)``. The last four put no single feature to
+        zero: ``"l2"`` is the Euclidean norm of all weights, ``"l2_squared"`` half its square (ridge), ``"smooth_l1"``
+        the rounded l1 norm of Dekel et al. (2005), less its value at zero, or
+        ``dboost.penalties.SmoothL1(sharpness)``. Under ``"smooth_l1"`` and ``"none"`` a fit stops by its gradient,
+        without a certificate.
     alpha : float or "auto", default "auto"
         Strength of the penalty on the mean loss; glmnet's lambda, and ``1 / (C * sum_i s_i)`` in scikit-learn's terms.
-        ``"auto"`` is 0.05 times the smallest strength at which no feature is used.
-    update : {"newton", "gradboost", "adaboost"}, default "newton"
+        ``"auto"`` is 0.05 times the smallest strength at which no feature is used. ``"l2_squared"`` and
+        ``"smooth_l1"`` have no such strength: there it is ``1 / sum_i s_i``, scikit-learn's ``C=1``.
+    update : {"newton", "gradboost", "adaboost", "forward"}, default "newton"
         How the weights of the chosen features move: blocks of exact curvature, or the quadratic and exponential bounds
-        of Duchi & Singer. All reach the same optimum; ``"newton"`` needs tens of passes over the data.
-    hypotheses : None
-        The raw columns; the only family in this version.
-    select : {"greedy", "cyclic", "random", "template"}, default "greedy"
-        The order in which ``"gradboost"`` and ``"adaboost"`` update features.
+        of Duchi & Singer. These reach the same optimum; ``"newton"`` needs tens of passes over the data.
+        ``"forward"`` is classical boosting, for ``penalty="none"``: a round moves the best single feature and nothing
+        is re-optimised. It ends after `max_rounds`, or once no step gains more than ``0.1 * tol`` of the loss (set
+        ``tol=0`` for all rounds).
+    hypotheses : Family, optional
+        What is weighed: by default the raw columns. ``dboost.Products(max_degree=2)``, ``dboost.Kernels()`` and
+        ``dboost.Columns()``, or several joined by ``|``, are families of columns that are computed from the raw ones
+        where they are needed. A prediction reads raw rows, and only the columns of the hypotheses held.
+    select : {"greedy", "cyclic", "random", "template", "template_uniform"}, default "greedy"
+        The order in which ``"gradboost"`` and ``"adaboost"`` update features: one at a time, or all at once in a
+        template, with the constant of each feature or one for all. ``penalty="l2"`` needs a template.
     rows_per_round : int, optional
         At most so many new features per round; chosen by the fit when missing.
     tol : float, default 1e-4
@@ -66,20 +78,24 @@ class BoostedClassifier(ClassifierMixin, BoostedEstimator):
     Attributes
     ----------
     coef_ : float64 array, shape (k or 1, n)
-        Built on each access.
+        Built on each access. With `hypotheses`, the weights of those held, shape (k or 1, number held), in the order
+        of `active_features_`.
     intercept_ : float64 array, shape (k or 1,)
     classes_ : array, shape (number of classes,)
     n_features_in_ : int
     feature_names_in_ : object array, shape (n,)
         Where the data has names.
     active_features_ : list of str
-        Names of the features used, in words.
+        Names of the features or hypotheses used, in words, such as "price^2 * area".
     history_ : Table
         One record per round: objective, gap, rows in and out, seconds, bytes moved.
     duality_gap_, objective_, alpha_, alpha_max_ : float
     stop_reason_ : str
     n_iter_ : int
         Rounds.
+    induction_stop_ : int or None
+        The round after which no feature entered any more; None when features still entered in the last round before
+        the fit ended.
     model_ : dboost.model.Model
         What predicts, and what is saved.
 
@@ -92,7 +108,8 @@ class BoostedClassifier(ClassifierMixin, BoostedEstimator):
     (True, (3, 4))
     """
 
-    _losses = ("log", "multinomial")
+    _losses = ("log", "multinomial", "exp")
+    _task = "classification"
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Share of correct labels.

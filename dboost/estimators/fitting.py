@@ -24,15 +24,17 @@ from dboost.data.plan import Plan, build_plan, split_label
 from dboost.engine.base import Engine
 from dboost.engine.select import open_engine
 from dboost.errors import DataError, DboostWarning, UsageError
-from dboost.estimators.params import fit_settings, penalty_spec
+from dboost.estimators.params import fit_settings, loss_name, loss_spec, penalty_spec
 from dboost.estimators.predicting import kind_of
-from dboost.model import TASKS, Certificate, Columns, Model
+from dboost.hypotheses import Chosen
+from dboost.hypotheses.columns import ColumnSet
+from dboost.model import TASKS, Certificate, Model, Origin
 from dboost.modelfile import plain
 
 Float = NDArray[np.float64]
 
 # What a plan is asked for, by loss.
-_PLANNED = {None: "classification", "log": "binary", "multinomial": "multiclass", "multitask": "multitask"}
+_PLANNED = {loss: task for task, losses in TASKS.items() for loss in losses}
 # Parameters that are no part of a saved model: they belong to a process.
 UNSAVED = ("client", "callbacks", "checkpoint")
 
@@ -67,10 +69,10 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Pre
         Everything that can be known to be wrong before training.
     """
     settings = fit_settings(estimator, estimator._losses)
-    loss = "multitask" if estimator._losses == ("multitask",) else estimator.loss
+    task = estimator._task if estimator.loss is None else _PLANNED[loss_name(estimator.loss)]
     kind = kind_of(X)
     if kind in ("matrix", "table"):
-        X, y = _checked_local(estimator, X, y, kind, multitask=loss == "multitask")
+        X, y = _checked_local(estimator, X, y, kind, task)
     with open_engine(estimator.client, distributed_input=kind in ("parquet", "frame", "array")) as engine:
 
         def planned(task: str, classes: Any, class_weight: Any) -> Plan:
@@ -78,7 +80,7 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Pre
                 X, y, sample_weight, task=task, classes=classes, class_weight=class_weight, engine=engine
             )
 
-        plan = planned(_PLANNED[loss], estimator.classes, estimator.class_weight)
+        plan = planned(task, estimator.classes, estimator.class_weight)
         classes = task_classes(plan)
         seen = _seen(plan)
         if not seen.all():
@@ -95,11 +97,14 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Pre
                 DboostWarning,
                 stacklevel=4,
             )
-        yield Prepared(plan, engine, replace(settings, loss=TASKS[plan.task]), classes)
+        loss = TASKS[plan.task][0] if estimator.loss is None else estimator.loss
+        yield Prepared(plan, engine, replace(settings, loss=loss), classes)
 
 
 def _seen(plan: Plan) -> NDArray[np.bool_]:
-    """Which classes have examples; those of tasks always have."""
+    """Which classes have examples; those of tasks always have, and a regression has none."""
+    if plan.task == "regression":
+        return np.ones(0, dtype=bool)
     if plan.class_counts is None or plan.class_weights is None:
         return np.ones(plan.n_outputs, dtype=bool)
     counts, weights = np.array(plan.class_counts), np.array(plan.class_weights)
@@ -115,7 +120,7 @@ def _seen(plan: Plan) -> NDArray[np.bool_]:
     return counts > 0
 
 
-def _checked_local(estimator: Any, X: Any, y: Any, kind: str, multitask: bool) -> tuple[Any, Any]:
+def _checked_local(estimator: Any, X: Any, y: Any, kind: str, task: str) -> tuple[Any, Any]:
     """scikit-learn's checks, with its messages and warnings, for what is in memory."""
     from sklearn.utils import assert_all_finite, column_or_1d
     from sklearn.utils.multiclass import check_classification_targets
@@ -132,15 +137,26 @@ def _checked_local(estimator: Any, X: Any, y: Any, kind: str, multitask: bool) -
         return X, y
     if not hasattr(y, "dtype") and not hasattr(y, "columns"):
         y = np.asarray(y)
-    if multitask:
+    if task == "multitask":
         _check_tasks(np.asarray(y))
         return X, y
+    if task == "regression":
+        _check_one_target(y)
     y = column_or_1d(y, warn=True)
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
-    if y.dtype.kind in "iufb":
+    if task != "regression" and y.dtype.kind in "iufb":
         check_classification_targets(y)
     return X, y
+
+
+def _check_one_target(y: Any) -> None:
+    shape = tuple(y.shape)
+    if len(shape) > 1 and shape[1] != 1:
+        raise DataError(
+            f"y should be a 1d array, got an array of shape {shape} instead: a regression has one target",
+            hint="fit one BoostedRegressor for each column of y",
+        )
 
 
 def _check_tasks(y: Any) -> None:
@@ -207,9 +223,15 @@ def start_from(model: Model, parts: Prepared) -> FitResult:
     W, intercept = np.ascontiguousarray(model.W[:, columns]), model.intercept[columns]
     if not parts.settings.fit_intercept:
         intercept = np.zeros_like(intercept)
+    family = parts.settings.hypotheses
+    theirs = None if family is None or model.plain else model.manifest["estimator"]["params"]["hypotheses"]
+    if model.plain != (family is None) or (family is not None and plain(family.to_json()) != theirs):
+        raise UsageError("warm_start: the hypotheses differ from those of the earlier fit", hint=hint)
+    keys = () if model.origin is None else model.origin.keys
+    active = np.arange(len(keys), dtype=np.int64) if keys else model.active
     cert = model.certificate
     return FitResult(
-        active=model.active,
+        active=active,
         W=W,
         intercept=intercept,
         objective=cert.objective,
@@ -222,8 +244,23 @@ def start_from(model: Model, parts: Prepared) -> FitResult:
         alpha_max=cert.alpha_max,
         history=[],
         trace=np.zeros((0, 3)),
-        state=FitState(model.active, W, intercept, lam=0.0),
+        state=FitState(active, W, intercept, lam=0.0, keys=keys),
     )
+
+
+def check_pool(model: Model, pool: Any) -> None:
+    """Refuse to start from hypotheses that are no candidates of this fit.
+
+    Raises
+    ------
+    UsageError
+        When the candidates differ: those of products and kernels depend on the data.
+    """
+    if model.origin is not None and model.origin.token != pool.token:
+        raise UsageError(
+            "warm_start: the candidate hypotheses differ from those of the earlier fit, as the data does",
+            hint="set warm_start=False to start from nothing",
+        )
 
 
 def places(parts: Prepared) -> NDArray[np.int64]:
@@ -233,7 +270,9 @@ def places(parts: Prepared) -> NDArray[np.int64]:
 
 
 def task_classes(plan: Plan) -> Any:
-    """Classes of a plan; tasks without names are numbered."""
+    """Classes of a plan; tasks without names are numbered, and a regression has none."""
+    if plan.task == "regression":
+        return np.zeros(0, dtype=np.int64)
     return np.arange(plan.n_outputs) if plan.classes is None else plan.classes
 
 
@@ -242,15 +281,16 @@ def model_of(estimator: Any, parts: Prepared, result: FitResult) -> Model:
     plan, settings, classes, names = parts.plan, parts.settings, parts.classes, parts.plan.feature_names
     W = np.asarray(result.W, dtype=np.float64)
     intercept = np.asarray(result.intercept, dtype=np.float64)
+    hypotheses, W, origin = _held(result, W, names)
     if plan.task == "multiclass":
         # Only differences between classes enter the softmax: without this their common part would be rounding noise.
         intercept = intercept - intercept.mean()
         W, intercept = _with_absent(parts, W, intercept)
-    chosen = None if names is None else tuple(names[j] for j in result.active.tolist())
     return Model(
         task=plan.task,
+        loss=str(loss_name(settings.loss)),
         penalty=str(penalty_spec(settings.penalty)["name"]),
-        hypotheses=Columns(np.asarray(result.active, dtype=np.int64), chosen),
+        hypotheses=hypotheses,
         W=W,
         intercept=intercept,
         classes=classes,
@@ -272,7 +312,23 @@ def model_of(estimator: Any, parts: Prepared, result: FitResult) -> Model:
             "versions": _versions(),
         },
         history=tuple(dict(record) for record in result.history),
+        origin=origin,
     )
+
+
+def _held(
+    result: FitResult, W: Float, names: tuple[str, ...] | None
+) -> tuple[Chosen, Float, Origin | None]:
+    """The hypotheses of a result, their weights in the same order, and where induced ones came from."""
+    if result.pool is None:
+        active = np.asarray(result.active, dtype=np.int64)
+        return ColumnSet(active, None if names is None else tuple(names[j] for j in active.tolist())), W, None
+    # By key, not in the order of induction: the model of an optimum does not tell the way there.
+    held = [result.state.keys[i] for i in result.active.tolist()]
+    order = sorted(range(len(held)), key=held.__getitem__)
+    keys = tuple(held[i] for i in order)
+    origin = Origin(float(result.pool.size), str(result.pool.token), keys)
+    return result.pool.chosen(keys, names), np.ascontiguousarray(W[order]), origin
 
 
 def _with_absent(parts: Prepared, W: Float, intercept: Float) -> tuple[Float, Float]:
@@ -290,7 +346,12 @@ def saved_params(estimator: Any, settings: FitSettings, classes: Any) -> dict[st
     params = {name: value for name, value in estimator.get_params(deep=False).items() if name not in UNSAVED}
     params["penalty"] = penalty_spec(settings.penalty)
     params["random_state"] = settings.random_state
-    params["classes"] = "given" if estimator.classes is not None else None
+    if params["loss"] is not None and not isinstance(params["loss"], str):
+        params["loss"] = loss_spec(params["loss"])
+    if params["hypotheses"] is not None:
+        params["hypotheses"] = params["hypotheses"].to_json()
+    if "classes" in params:
+        params["classes"] = "given" if estimator.classes is not None else None
     if estimator.class_weight is not None and not isinstance(estimator.class_weight, str):
         params["class_weight"] = [estimator.class_weight.get(label, 1.0) for label in classes.tolist()]
     return {name: plain(value) for name, value in params.items()}

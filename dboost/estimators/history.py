@@ -1,6 +1,7 @@
 """The rounds of a fit as a small table.
 
-Covers: ``Table``, a read-only sequence of records that prints itself and converts to pandas.
+Covers: ``Table``, a read-only sequence of records that prints itself and converts to pandas, and the round in which
+the induction of features stopped.
 Does not cover: what the records hold (``dboost.boosting``).
 """
 
@@ -108,6 +109,29 @@ class Table(Sequence[Mapping[str, Any]]):
         head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
         body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def induction_stop(history: Sequence[Mapping[str, Any]]) -> int | None:
+    """The round after which no feature entered any more.
+
+    Parameters
+    ----------
+    history : sequence of records
+        One per round, with "round", "step" and "rows_in".
+
+    Returns
+    -------
+    int or None
+        0 when none ever entered; None when features still entered in the last round that changed the model, or the
+        records do not say.
+    """
+    if not all({"round", "step", "rows_in"} <= record.keys() for record in history):
+        return None
+    rounds = [record for record in history if record["step"] != "certificate"]
+    entered = [int(record["round"]) for record in rounds if record["rows_in"] > 0]
+    if not entered:
+        return 0
+    return None if entered[-1] == rounds[-1]["round"] else entered[-1]
 
 
 def _text(value: Any) -> str:

@@ -10,7 +10,9 @@ from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.classifier import BoostedClassifier
 from dboost.estimators.fitting import UNSAVED
 from dboost.estimators.multitask import MultiTaskBoostedClassifier
-from dboost.estimators.params import penalty_from_spec
+from dboost.estimators.params import loss_from_spec, penalty_from_spec
+from dboost.estimators.regressor import BoostedRegressor
+from dboost.hypotheses import family_from_json
 from dboost.model import Model, read_model
 from dboost.modelfile import Document
 from dboost.storage import PathLike
@@ -18,6 +20,7 @@ from dboost.storage import PathLike
 # Only these can come out of a folder: the file names one, it never brings code.
 ESTIMATORS: dict[str, type[BoostedEstimator]] = {
     "BoostedClassifier": BoostedClassifier,
+    "BoostedRegressor": BoostedRegressor,
     "MultiTaskBoostedClassifier": MultiTaskBoostedClassifier,
 }
 
@@ -32,7 +35,7 @@ def load_model(path: PathLike) -> Any:
 
     Returns
     -------
-    BoostedClassifier or MultiTaskBoostedClassifier
+    BoostedClassifier, MultiTaskBoostedClassifier or BoostedRegressor
         Fitted, with its parameters (but no client, callbacks or checkpoint) and its history.
 
     Raises
@@ -44,7 +47,7 @@ def load_model(path: PathLike) -> Any:
     spec = Document(model.manifest, str(path), "manifest.").child("estimator")
     name = spec.choice("class", tuple(ESTIMATORS))
     cls = ESTIMATORS[name]
-    if (model.task == "multitask") != (cls is MultiTaskBoostedClassifier):
+    if model.loss not in cls._losses:
         raise ModelFormatError(f"a model of task {model.task!r} is no {name}", file=str(path))
     known = set(inspect.signature(cls.__init__).parameters) - {"self", *UNSAVED}
     params = spec.mapping("params")
@@ -60,6 +63,10 @@ def load_model(path: PathLike) -> Any:
 def _param(name: str, value: Any, model: Model) -> Any:
     if name == "penalty":
         return penalty_from_spec(value)
+    if name == "loss" and isinstance(value, dict):
+        return loss_from_spec(value)
+    if name == "hypotheses" and value is not None:
+        return family_from_json(value)
     if name == "classes" and value == "given":
         return model.classes.tolist()
     if name == "class_weight" and isinstance(value, list):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.base import ClassifierMixin
-
 from dboost.data.labels import task_labels
 from dboost.estimators.base import BoostedEstimator
+from dboost.estimators.classifying import ClassifyingMixin
 from dboost.estimators.scoring import accuracy
 
 
-class MultiTaskBoostedClassifier(ClassifierMixin, BoostedEstimator):
+class MultiTaskBoostedClassifier(ClassifyingMixin, BoostedEstimator):
     """Binary classifiers for several tasks that share their features, fitted to a certified optimum.
 
     Minimises the sum over tasks of the log-loss of the observed labels, with one row of weights per feature tied across
@@ -42,6 +41,7 @@ class MultiTaskBoostedClassifier(ClassifierMixin, BoostedEstimator):
     """
 
     _losses = ("multitask",)
+    _task = "multitask"
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Share of correct labels among the observed ones, over all tasks.

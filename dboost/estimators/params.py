@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -18,7 +19,10 @@ import numpy as np
 from dboost.boosting.fit import FitSettings, check_settings
 from dboost.errors import UsageError
 from dboost.estimators.callbacks import split
-from dboost.penalties import get_penalty
+from dboost.hypotheses import Family
+from dboost.hypotheses.columns import Columns
+from dboost.losses import Loss, get_loss
+from dboost.penalties import Penalty, get_penalty
 
 
 def fit_settings(estimator: Any, losses: tuple[str, ...]) -> FitSettings:
@@ -35,13 +39,15 @@ def fit_settings(estimator: Any, losses: tuple[str, ...]) -> FitSettings:
     UsageError
         Names the parameter, what was found and what is expected.
     """
-    if estimator.loss is not None and not (isinstance(estimator.loss, str) and estimator.loss in losses):
+    if estimator.loss is not None and loss_name(estimator.loss) not in losses:
         known = ", ".join(repr(name) for name in losses)
         raise UsageError(f"loss={estimator.loss!r}", hint=f"{type(estimator).__name__} takes None or {known}")
-    if estimator.hypotheses is not None:
+    hypotheses = estimator.hypotheses
+    if hypotheses is not None and (isinstance(hypotheses, type) or not isinstance(hypotheses, Family)):
         raise UsageError(
-            f"hypotheses={estimator.hypotheses!r}",
-            hint="expected None: the raw columns are the only family of hypotheses in this version",
+            f"hypotheses={hypotheses!r}",
+            hint="expected None (the raw columns) or a family such as dboost.Products(max_degree=2), "
+            "or several joined by |",
         )
     split(estimator.callbacks)
     _flag("warm_start", estimator.warm_start)
@@ -58,6 +64,8 @@ def fit_settings(estimator: Any, losses: tuple[str, ...]) -> FitSettings:
         fit_intercept=_flag("fit_intercept", estimator.fit_intercept),
         standardize=_flag("standardize", estimator.standardize),
         random_state=resolve_seed(estimator.random_state),
+        # the columns alone are what a fit chooses from anyhow, in its fastest way
+        hypotheses=None if hypotheses == Columns() else hypotheses,
     )
     check_settings(settings)
     return settings
@@ -76,13 +84,27 @@ def resolve_seed(random_state: Any) -> int:
     raise UsageError(f"random_state={random_state!r}", hint="expected an integer, a RandomState or None")
 
 
+def loss_name(loss: Any) -> Any:
+    """The name of a loss that is given by name or as an object; None where there is none."""
+    return loss if isinstance(loss, str) else getattr(loss, "name", None)
+
+
+def loss_spec(loss: Any) -> dict[str, Any]:
+    """A loss, by name or as an object, as JSON: its name and its parameters."""
+    return _spec(get_loss(loss))
+
+
+def loss_from_spec(spec: Any) -> Any:
+    """Undo `loss_spec`, as `penalty_from_spec`."""
+    return _from_spec("loss", spec, get_loss)
+
+
 def penalty_spec(penalty: Any) -> dict[str, Any]:
     """A penalty, by name or as an object, as JSON: its name and its parameters."""
-    found: Any = get_penalty(penalty)
-    return {"name": found.name} | {item.name: getattr(found, item.name) for item in _fields(found)}
+    return _spec(get_penalty(penalty))
 
 
-def penalty_from_spec(spec: dict[str, Any]) -> Any:
+def penalty_from_spec(spec: Any) -> Any:
     """Undo `penalty_spec`: a name where the parameters are the default ones, an object otherwise.
 
     Raises
@@ -90,20 +112,30 @@ def penalty_from_spec(spec: dict[str, Any]) -> Any:
     UsageError
         For an unknown name or other parameters than the penalty has.
     """
+    return _from_spec("penalty", spec, get_penalty)
+
+
+def _spec(found: Any) -> dict[str, Any]:
+    return {"name": found.name} | {name: getattr(found, name) for name in _parameters(found)}
+
+
+def _from_spec(what: str, spec: Any, named: Callable[[str], Any]) -> Any:
     given = dict(spec)
     name = given.pop("name", None)
     if not isinstance(name, str):
-        raise UsageError(f"penalty {spec!r} has no name")
-    plain: Any = get_penalty(name)
+        raise UsageError(f"{what} {spec!r} has no name")
+    plain = named(name)
     numeric = all(isinstance(value, int | float) for value in given.values())
-    if set(given) != {item.name for item in _fields(plain)} or not numeric:
-        raise UsageError(f"penalty {name!r} has other parameters than {sorted(given)}")
+    if set(given) != set(_parameters(plain)) or not numeric:
+        raise UsageError(f"{what} {name!r} has other parameters than {sorted(given)}")
     found = replace(plain, **given) if given else plain
     return name if found == plain else found
 
 
-def _fields(penalty: Any) -> tuple[Any, ...]:
-    return fields(penalty) if is_dataclass(penalty) else ()
+def _parameters(found: Any) -> list[str]:
+    """Names of the parameters a user may choose; what every loss or penalty has (its name, constants) is none."""
+    common = Loss if isinstance(found, Loss) else Penalty
+    return [item.name for item in fields(found) if not hasattr(common, item.name)] if is_dataclass(found) else []
 
 
 def _alpha(value: Any) -> float | str:

@@ -57,12 +57,18 @@ class RegularizationPath:
 
     @property
     def n_active_rows(self) -> NDArray[np.int64]:
-        """Number of features used."""
-        return np.array([len(model.active) for model in self.models], dtype=np.int64)
+        """Number of features, or hypotheses, used."""
+        return np.array([model.n_hypotheses for model in self.models], dtype=np.int64)
 
     @property
     def coefs(self) -> NDArray[np.float64]:
-        """Weights of all features, shape (number of models, k or 1, n); built on each access."""
+        """Weights of all features, shape (number of models, k or 1, n); built on each access.
+
+        Raises
+        ------
+        UsageError
+            With induced hypotheses: each model holds others (``models[i].W``).
+        """
         first = self.models[0]
         coefs = np.zeros((len(self.models), first.n_outputs, first.n_features))
         for place, model in zip(coefs, self.models, strict=True):
@@ -89,7 +95,7 @@ class RegularizationPath:
         return Table(
             {
                 "alpha": model.certificate.alpha,
-                "active_rows": len(model.active),
+                "active_rows": model.n_hypotheses,
                 "entries": int(np.count_nonzero(model.W)),
                 "objective": model.certificate.objective,
                 "gap": model.certificate.gap,

@@ -36,12 +36,12 @@ def kind_of(X: Any) -> str:
 
 
 def finish(model: Model, F: NDArray[np.float64], what: str) -> NDArray[Any]:
-    """Scores as they are shown: one column for two classes becomes a vector."""
+    """Scores as they are shown: the one column of two classes or of a regression becomes a vector."""
     if what == LABELS:
         return model.labels(F)
     if what == PROBABILITIES:
         return model.probabilities(F)
-    return F[:, 0] if model.task == "binary" else F
+    return F[:, 0] if model.task in ("binary", "regression") else F
 
 
 def predict_matrix(model: Model, X: Any, what: str) -> NDArray[Any]:
@@ -50,7 +50,7 @@ def predict_matrix(model: Model, X: Any, what: str) -> NDArray[Any]:
 
 
 def predict_table(model: Model, X: Any, what: str) -> NDArray[Any]:
-    """Predict a pandas or Arrow table with all columns, converting the active ones only."""
+    """Predict a pandas or Arrow table with all columns, converting only those the model reads."""
     if getattr(X, "ndim", 2) != 2:
         raise DataError(f"X is a {type(X).__name__}, expected a table", hint="use X.to_frame()")
     if type(X).__module__.split(".")[0] != "pandas":
@@ -59,7 +59,7 @@ def predict_table(model: Model, X: Any, what: str) -> NDArray[Any]:
         X = X if isinstance(X, pa.Table) else pa.table(X)
     if X.shape[1] != model.n_features:
         raise DataError(f"X has {X.shape[1]} columns; the model was fitted on {model.n_features} features")
-    return finish(model, model.scores_of_active(_columns_of(X, model.active.tolist())), what)
+    return finish(model, model.scores_of_inputs(_columns_of(X, model.inputs.tolist())), what)
 
 
 def _columns_of(X: Any, positions: list[int]) -> Any:
@@ -86,27 +86,27 @@ def predict_dask_array(model: Model, X: Any, what: str) -> Any:
 
     if X.ndim != 2 or X.shape[1] != model.n_features:
         raise DataError(f"X has shape {X.shape}; the model was fitted on {model.n_features} features")
-    active = X[:, model.active.tolist()].rechunk({1: -1})
+    read = X[:, model.inputs.tolist()].rechunk({1: -1})
     example = finish(model, np.zeros((0, model.n_outputs)), what)
     # One task holds the model, so that it is not repeated in the task of every chunk.
     held = dask.delayed(model, pure=True)
     shape: dict[str, Any] = {"drop_axis": 1} if example.ndim == 1 else {"chunks": (X.chunks[0], (example.shape[1],))}
-    return da.map_blocks(dboost_predict, active, what=what, model=held, meta=example, dtype=example.dtype, **shape)
+    return da.map_blocks(dboost_predict, read, what=what, model=held, meta=example, dtype=example.dtype, **shape)
 
 
 def dboost_predict(batch: Any, *, model: Model, what: str) -> NDArray[Any]:
-    return finish(model, model.scores_of_active(batch), what)
+    return finish(model, model.scores_of_inputs(batch), what)
 
 
 def predict_dask_frame(model: Model, X: Any, what: str) -> Any:
     """A lazy Series (one value per row) or DataFrame with the index of `X`."""
     import dask
 
-    names = model.hypotheses.names
+    names = model.input_names
     if names is None:
         if len(X.columns) != model.n_features:
             raise DataError(f"X has {len(X.columns)} columns; the model was fitted on {model.n_features} features")
-        names = tuple(X.columns[j] for j in model.active.tolist())
+        names = tuple(X.columns[j] for j in model.inputs.tolist())
     missing = [name for name in names if name not in X.columns]
     if missing:
         raise DataError(f"X lacks {len(missing)} of the {len(names)} columns of the model", column=str(missing[0]))
@@ -118,7 +118,7 @@ def predict_dask_frame(model: Model, X: Any, what: str) -> Any:
 
 def dboost_predict_frame(batch: Any, model: Model, what: str, labels: list[str]) -> Any:
     values = _columns_of(batch, list(range(batch.shape[1])))
-    return _as_pandas(finish(model, model.scores_of_active(values), what), batch.index, labels)
+    return _as_pandas(finish(model, model.scores_of_inputs(values), what), batch.index, labels)
 
 
 def _as_pandas(values: NDArray[Any], index: Any, labels: list[str]) -> Any:
@@ -133,9 +133,8 @@ def predict_parquet(model: Model, X: Any, what: str) -> NDArray[Any]:
     """Predict a data set on disk, one block in memory at a time."""
     from dboost.data.parquet_rows import scan_features
 
-    names = model.hypotheses.names
-    batches = scan_features(X, active=model.active, n_features=model.n_features, names=names)
-    pieces = [finish(model, model.scores_of_active(batch), what) for batch in batches]
+    batches = scan_features(X, active=model.inputs, n_features=model.n_features, names=model.input_names)
+    pieces = [finish(model, model.scores_of_inputs(batch), what) for batch in batches]
     if not pieces:
         return finish(model, np.zeros((0, model.n_outputs)), what)
     return np.concatenate(pieces)

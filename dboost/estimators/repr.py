@@ -67,27 +67,48 @@ def sparsity_map(model: Model, limit: int | None = None) -> list[FeatureUse]:
 
 def output_labels(model: Model) -> list[str]:
     """A word for each column of W; for two classes the column speaks for the second."""
+    if model.task == "regression":
+        return ["target"]
     labels = [str(label) for label in model.classes.tolist()]
     return labels[1:] if model.task == "binary" else labels
 
 
 def summary_lines(model: Model, tol: float | None = None) -> list[str]:
     """What is used, how good the optimum is, and what it took."""
-    used, offered = len(model.active), model.n_features
-    entries, every = int(np.count_nonzero(model.W)), offered * model.n_outputs
-    what = "tasks" if model.task == "multitask" else "classes"
     cert = model.certificate
     gap = f"certified gap {cert.gap:.2g}" if math.isfinite(cert.gap) else "no certificate"
     if tol is not None and math.isfinite(cert.gap):
         gap += f" (tol {tol:.2g})"
     return [
-        f"{len(model.classes)} {what}; {used} of {offered} features used "
-        f"({row_sparsity(model.W, offered):.1%} of rows and {sparsity(model.W, offered):.1%} of entries are zero, "
-        f"{entries} of {every} are not)",
+        f"{_outputs(model)}; {_held(model)}",
         f"penalty {model.penalty}, alpha {cert.alpha:.4g} (alpha_max {cert.alpha_max:.4g}); "
         f"objective {cert.objective:.6g}, {gap}",
         f"stopped by {cert.stop_reason} after {cert.n_iter} rounds and {cert.passes} passes over the data",
     ]
+
+
+def _outputs(model: Model) -> str:
+    if model.task == "regression":
+        return "one target"
+    return f"{len(model.classes)} {'tasks' if model.task == 'multitask' else 'classes'}"
+
+
+def _held(model: Model) -> str:
+    """How many features or hypotheses are in use, of how many, and the share of zeros where there is one."""
+    if model.plain:
+        held = f"{model.n_hypotheses} of {model.n_features} features used"
+    else:
+        read = f"which read {len(model.inputs)} of {model.n_features} features"
+        many = f"{model.n_candidates:.0f}" if math.isfinite(model.n_candidates) else "infinitely many"
+        held = f"{model.n_hypotheses} of {many} hypotheses held, {read}"
+        if not math.isfinite(model.n_candidates):
+            return held
+    offered = int(model.n_candidates)
+    entries, every = int(np.count_nonzero(model.W)), offered * model.n_outputs
+    return (
+        f"{held} ({row_sparsity(model.W, offered):.1%} of rows and {sparsity(model.W, offered):.1%} of entries are "
+        f"zero, {entries} of {every} are not)"
+    )
 
 
 def text_map(model: Model, tol: float | None = None, rows: int = _ROWS) -> str:
@@ -97,14 +118,18 @@ def text_map(model: Model, tol: float | None = None, rows: int = _ROWS) -> str:
     if uses:
         k = model.n_outputs
         width = min(40, max(len("feature"), *(len(use.name) for use in uses)))
-        lines.append(f"{'feature':<{width}}  {'shared by':<10}  weights")
+        shares = model.task != "regression"
+        lines.append(f"{'feature':<{width}}  " + (f"{'shared by':<10}  weights" if shares else "weight"))
         for use in uses:
+            if not shares:
+                lines.append(f"{_cut(use.name, width):<{width}}  {use.weights[0][1]:+.4g}")
+                continue
             shown = ", ".join(f"{label} {weight:+.3g}" for label, weight in use.weights[:_CLASSES])
             more = f", {use.shared_by - _CLASSES} more" if use.shared_by > _CLASSES else ""
             share = f"{use.shared_by} of {k}"
             lines.append(f"{_cut(use.name, width):<{width}}  {share:<10}  {shown}{more}")
-    if len(model.active) > len(uses):
-        lines.append(f"... {len(model.active) - len(uses)} more features")
+    if model.n_hypotheses > len(uses):
+        lines.append(f"... {model.n_hypotheses - len(uses)} more features")
     return "\n".join("  " + line for line in lines)
 
 
@@ -118,20 +143,23 @@ def html_map(title: str, model: Model, tol: float | None = None) -> str:
     labels = output_labels(model)
     shown = labels[:_HTML_CLASSES]
     scale = max((use.size for use in uses), default=1.0) or 1.0
-    head = "".join(f"<th>{html.escape(label)}</th>" for label in shown)
+    shares = model.task != "regression"
+    head = "".join(f"<th>{html.escape(label)}</th>" for label in shown) if shares else "<th>weight</th>"
+    head = f"<th>feature</th>{'<th>shared by</th>' if shares else ''}{head}"
     body = []
     for use in uses:
         weight = dict(use.weights)
         cells = "".join(_cell(weight.get(label, 0.0), scale) for label in shown)
         name = html.escape(use.name)
-        body.append(f"<tr><th style='text-align:left'>{name}</th><td>{use.shared_by} of {len(labels)}</td>{cells}</tr>")
+        share = f"<td>{use.shared_by} of {len(labels)}</td>" if shares else ""
+        body.append(f"<tr><th style='text-align:left'>{name}</th>{share}{cells}</tr>")
     notes = []
-    if len(model.active) > len(uses):
-        notes.append(f"{len(model.active) - len(uses)} more features")
+    if model.n_hypotheses > len(uses):
+        notes.append(f"{model.n_hypotheses - len(uses)} more features")
     if len(labels) > len(shown):
         notes.append(f"{len(labels) - len(shown)} more classes")
     lines = "".join(f"<div>{html.escape(line)}</div>" for line in summary_lines(model, tol))
-    table = f"<thead><tr><th>feature</th><th>shared by</th>{head}</tr></thead><tbody>{''.join(body)}</tbody>"
+    table = f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody>"
     more = f"<div>and {', '.join(notes)}</div>" if notes else ""
     return f"<div class='dboost'><pre>{html.escape(title)}</pre>{lines}<table>{table}</table>{more}</div>"
 

@@ -1,6 +1,6 @@
-"""The share of correct labels, for every kind of input.
+"""The share of correct labels and R^2, for every kind of input.
 
-Covers: ``accuracy``. Does not cover: richer metrics (``dboost.metrics``).
+Covers: ``accuracy``, ``r_squared``. Does not cover: richer metrics (``dboost.metrics``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.data.labels import check_weight
+from dboost.data.labels import check_weight, regression_targets
 from dboost.data.plan import count_rows, split_label
 from dboost.errors import DataError, UsageError
 from dboost.estimators.predicting import kind_of
@@ -34,6 +34,38 @@ def accuracy(estimator: Any, X: Any, y: Any, sample_weight: Any, agree: Agree) -
     DataError
         Rows do not match, or nothing is counted.
     """
+    predicted, y, weight = _compared(estimator, X, y, sample_weight)
+    correct, counted = agree(y, predicted)
+    correct, counted = (np.asarray(part, dtype=np.float64).reshape(len(weight), -1) for part in (correct, counted))
+    total = float(weight @ counted.sum(axis=1))
+    if not total > 0:
+        raise DataError("nothing to score: no label has a positive weight")
+    return float(weight @ correct.sum(axis=1)) / total
+
+
+def r_squared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
+    """R^2 as ``sklearn.metrics.r2_score`` defines it, weighted.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    X, y, sample_weight : as for ``score``
+
+    Raises
+    ------
+    DataError
+        Rows do not match, no weight is positive, or the targets are no numbers.
+    """
+    from sklearn.metrics import r2_score
+
+    predicted, y, weight = _compared(estimator, X, y, sample_weight)
+    if not np.any(weight > 0):
+        raise DataError("nothing to score: no target has a positive weight")
+    return float(r2_score(regression_targets(y), predicted, sample_weight=weight))
+
+
+def _compared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[Any], Any, NDArray[np.float64]]:
+    """Predictions, labels and weights of the same rows, in memory."""
     kind = kind_of(X)
     if kind == "parquet":
         if y is not None or sample_weight is not None:
@@ -57,13 +89,7 @@ def accuracy(estimator: Any, X: Any, y: Any, sample_weight: Any, agree: Agree) -
             f"Found input variables with inconsistent numbers of samples: X has {len(predicted)} rows, "
             f"y has {count_rows(y)}"
         )
-    weight = check_weight(sample_weight, len(predicted))
-    correct, counted = agree(y, predicted)
-    correct, counted = (np.asarray(part, dtype=np.float64).reshape(len(weight), -1) for part in (correct, counted))
-    total = float(weight @ counted.sum(axis=1))
-    if not total > 0:
-        raise DataError("nothing to score: no label has a positive weight")
-    return float(weight @ correct.sum(axis=1)) / total
+    return predicted, y, check_weight(sample_weight, len(predicted))
 
 
 def _computed(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:

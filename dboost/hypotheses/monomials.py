@@ -7,7 +7,7 @@ Does not cover: which monomials are candidates (``products``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dboost.compiled import products
 from dboost.errors import ModelFormatError
 from dboost.hypotheses.base import Array, Block, Key
+from dboost.modelfile import Document, expect_array
 
 MAX_DEGREE = 1000
 
@@ -90,7 +91,7 @@ class MonomialSet:
         return {"inputs": self.inputs, "low": self.low, "width": self.width}
 
 
-def restore(document: dict[str, Any], arrays: dict[str, NDArray[Any]], n_features: int, file: str) -> MonomialSet:
+def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> MonomialSet:
     """The set that ``MonomialSet.to_json`` and ``arrays`` describe, trusting nothing.
 
     Raises
@@ -100,27 +101,20 @@ def restore(document: dict[str, Any], arrays: dict[str, NDArray[Any]], n_feature
     """
 
     def bad(what: str) -> ModelFormatError:
-        return ModelFormatError(f"hypotheses of the family 'products': {what}", file=file)
+        return ModelFormatError(f"hypotheses of the family 'products': {what}", file=spec.file)
 
-    inputs, low, width = (arrays.get(name) for name in ("inputs", "low", "width"))
+    inputs = arrays.get("inputs")
     if inputs is None or inputs.dtype != np.int64 or inputs.ndim != 1:
         raise bad("array 'inputs' is not one row of int64")
     if len(inputs) and (inputs[0] < 0 or inputs[-1] >= n_features or np.any(np.diff(inputs) <= 0)):
         raise bad(f"the raw columns are not ascending within 0..{n_features - 1}")
-    for name, value in (("low", low), ("width", width)):
-        if value is None or value.dtype != np.float64 or value.shape != inputs.shape or not np.isfinite(value).all():
-            raise bad(f"array {name!r} is not {len(inputs)} finite numbers of float64")
-    assert low is not None and width is not None
+    low, width = (expect_array(arrays, name, np.float64, inputs.shape, spec.file) for name in ("low", "width"))
     if np.any(width <= 0.0):
         raise bad("a width is not positive")
-    known = set(inputs.tolist())
-    keys, names = document.get("monomials"), document.get("names")
-    if not isinstance(keys, list) or not isinstance(names, list) or len(keys) != len(names):
+    keys, names, known = spec.integer_lists("monomials"), spec.strings("names"), set(inputs.tolist())
+    if names is None or len(keys) != len(names):
         raise bad("'monomials' and 'names' are not lists of one length")
     for key in keys:
-        whole = isinstance(key, list) and 0 < len(key) <= MAX_DEGREE and all(type(j) is int for j in key)
-        if not whole or key != sorted(key) or not known.issuperset(key):
+        if not 0 < len(key) <= MAX_DEGREE or list(key) != sorted(key) or not known.issuperset(key):
             raise bad(f"monomial {str(key)[:60]} is not a sorted list of raw columns")
-    if not all(isinstance(name, str) for name in names):
-        raise bad("a name is not a string")
-    return MonomialSet(inputs, low, width, tuple(tuple(key) for key in keys), tuple(names))
+    return MonomialSet(inputs, low, width, keys, names)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import Any
@@ -23,13 +23,16 @@ from numpy.typing import NDArray
 
 from dboost.compiled import columns, products
 from dboost.errors import UsageError
+from dboost.hypotheses import family_from_fields
 from dboost.hypotheses.base import Array, Block, Context, Key, taken
-from dboost.hypotheses.monomials import MonomialSet, flattened, words
+from dboost.hypotheses.monomials import MonomialSet, flattened, restore, words
 from dboost.hypotheses.union import Joinable
+from dboost.modelfile import Document
 from dboost.partition import Partition, Sums
 
 # Up to this many monomials are summed one by one in every round; a larger class is searched.
 _ENUMERATED = 10_000_000
+_DECAY = 0.9
 
 # (parent, first): the parent's products with the letters from `first` on.
 Shard = tuple[tuple[Key, int], ...]
@@ -39,8 +42,8 @@ Shard = tuple[tuple[Key, int], ...]
 class Products(Joinable):
     """All monomials of raw features, of bounded or of any degree.
 
-    Features are scaled first, so that |x| <= 1; constant features take no part, and a feature with the two values 0
-    and 1 after scaling is not multiplied by itself. Weights belong to the scaled monomials.
+    Features are scaled first, so that |x| <= 1; constant features take no part, and a feature with two values, one of
+    them 0 after scaling, is not multiplied by itself. Weights belong to the scaled monomials.
 
     Parameters
     ----------
@@ -52,6 +55,10 @@ class Products(Joinable):
     scale : {"max", "range"}, default "max"
         ``"max"`` divides by max |x| and keeps zeros. ``"range"`` maps [min, max] to [0, 1]: the tighter bound, for data
         without many zeros, because a feature whose minimum is not 0 then has a value in every row.
+    decay : float in (0, 1], optional
+        Scaled features are at most this large, so each further factor makes a monomial that much smaller and lets it
+        enter that much later. 1 by default, and 0.9 where `max_degree` is None: without it a feature that is 1 in some
+        rows has powers that never become small, and no bound ends the search.
     max_opened : int, default 200,000
         At most so many subtrees are opened in one search. A search that would need more bounds the rest by what it
         knows, and the certified gap says so.
@@ -67,6 +74,7 @@ class Products(Joinable):
     max_degree: int | None = None
     min_degree: int = 1
     scale: str = "max"
+    decay: float | None = None
     max_opened: int = 200_000
 
     def __post_init__(self) -> None:
@@ -79,34 +87,47 @@ class Products(Joinable):
                 raise UsageError(f"Products: {name}={value!r}", hint=f"expected an integer >= {least}")
         if self.scale not in ("max", "range"):
             raise UsageError(f"Products: scale={self.scale!r}", hint='expected "max" or "range"')
+        decay = self.decay
+        if decay is not None and (isinstance(decay, bool) or not isinstance(decay, int | float) or not 0 < decay <= 1):
+            raise UsageError(f"Products: decay={decay!r}", hint="expected a number in (0, 1], or None")
 
     def to_json(self) -> dict[str, Any]:
         """Name and parameters."""
         return {"family": "products"} | {name: getattr(self, name) for name in self.__dataclass_fields__}
 
+    @classmethod
+    def from_json(cls, spec: dict[str, Any]) -> Products:
+        """Undo `to_json`."""
+        found: Products = family_from_fields(cls, spec)
+        return found
+
+    @staticmethod
+    def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> MonomialSet:
+        """The monomials of a saved model."""
+        return restore(spec, arrays, n_features)
+
     def prepare(self, context: Context) -> ProductsPool:
-        """Find the scale of every feature; one pass."""
-        ranges = context.engine.map_reduce(_ranges, context.n_features, name="ranges")
-        low, high = -ranges.peak["below"], ranges.peak["above"]
-        stored = np.sort(np.array([part for part in ranges.parts["only"]]).reshape(-1, context.n_features), axis=0)
-        # nan sorts last: a feature has one stored value where the smallest and the largest of the blocks agree
-        with np.errstate(invalid="ignore"):
-            stored = np.where(np.isinf(stored), stored[:1], stored)
-        one = (stored == stored[:1]).all(axis=0) & np.isfinite(stored[0])
+        """Find the scale of every feature; two passes."""
+        engine, n = context.engine, context.n_features
+        ranges = engine.map_reduce(_ranges, n, name="ranges").peak
+        low, high = -ranges["below"], ranges["above"]
+        between = engine.map_reduce(_between, low, high, name="between").peak["between"] > 0.0
         letters = np.flatnonzero(high > low)
-        low, high, one = low[letters], high[letters], one[letters]
-        if self.scale == "max":
-            width, low = np.maximum(np.abs(low), np.abs(high)), np.zeros_like(low)
-            two_valued = one & (high > 0.0)
-            nonnegative = bool((-ranges.peak["below"][letters] >= 0.0).all())
+        low, high, between = low[letters], high[letters], between[letters]
+        nonnegative = self.scale == "range" or bool((low >= 0.0).all())
+        if self.scale == "range":
+            width, two_valued = high - low, ~between
         else:
-            width = high - low
-            two_valued = one & ((low == 0.0) | (high == 0.0))
-            nonnegative = True
+            width, two_valued = np.maximum(np.abs(low), np.abs(high)), ~between & (low == 0.0)
+            low = np.zeros_like(low)
+        decay = self.decay
+        if decay is None:
+            decay = _DECAY if self.max_degree is None else 1.0
         return ProductsPool(
             letters=letters,
             low=low,
-            width=width,
+            width=width / decay,
+            decay=decay,
             two_valued=two_valued,
             nonnegative=nonnegative,
             min_degree=self.min_degree,
@@ -116,12 +137,22 @@ class Products(Joinable):
 
 
 def _ranges(partition: Partition, memo: Any, n: int) -> Sums:
-    """Least and greatest value of every raw column, and its one stored value where there is one."""
-    low, high, only = np.empty(n), np.empty(n), np.empty(n)
+    """Least and greatest value of every raw column."""
+    low, high = np.empty(n), np.empty(n)
+    products.column_ranges(*_live(partition), low, high)
+    return Sums(peak={"below": -low, "above": high})
+
+
+def _between(partition: Partition, memo: Any, low: Array, high: Array) -> Sums:
+    """Whether raw columns have more values than their least and greatest."""
+    between = np.empty(low.shape[0])
+    products.values_between(*_live(partition), low, high, between)
+    return Sums(peak={"between": between})
+
+
+def _live(partition: Partition) -> tuple[Any, ...]:
     live = int(np.count_nonzero(partition.weight > 0.0))
-    arrays = (partition.indptr, partition.rows, partition.values, partition.weight)
-    products.column_ranges(*arrays, live, low, high, only)
-    return Sums(peak={"below": -low, "above": high}, parts={"only": [only]})
+    return partition.indptr, partition.rows, partition.values, partition.weight, live
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +165,10 @@ class ProductsPool:
         Raw columns that take part, ascending.
     low, width : float64 arrays, shape (l,)
         Their scale.
+    decay : float
+        Largest scaled |x|.
     two_valued : bool array, shape (l,)
-        Letters with the values 0 and 1: their powers are themselves.
+        Letters with two values, one of them 0: their powers are themselves but for a factor of at most 1.
     nonnegative : bool
         Whether every scaled value is >= 0.
     min_degree : int
@@ -146,6 +179,7 @@ class ProductsPool:
     letters: NDArray[np.int64]
     low: Array
     width: Array
+    decay: float
     two_valued: NDArray[np.bool_]
     nonnegative: bool
     min_degree: int
@@ -303,5 +337,5 @@ class ProductsPool:
 
     def reach(self, plus: Array, minus: Array) -> Array:
         """Bound on |h'Theta| of all descendants h from mu+ and mu- of their ancestor, for Theta's own parts (c, k)."""
-        return np.maximum(plus, minus) if self.nonnegative else plus + minus
+        return self.decay * (np.maximum(plus, minus) if self.nonnegative else plus + minus)
 

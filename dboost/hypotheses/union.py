@@ -6,15 +6,17 @@ A key of the union is the place of the member, followed by the member's own key.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.errors import UsageError
+from dboost.errors import ModelFormatError, UsageError
+from dboost.hypotheses import family_from_json, restore_chosen
 from dboost.hypotheses.base import Array, Block, Chosen, Context, Family, Key, taken
+from dboost.modelfile import Document
 from dboost.partition import Partition, Sums
 
 # (place of the member, one of its shards)
@@ -58,6 +60,32 @@ class Union(Joinable):
     def to_json(self) -> dict[str, Any]:
         """The members in their order."""
         return {"family": "union", "members": [member.to_json() for member in self.members]}
+
+    @classmethod
+    def from_json(cls, spec: dict[str, Any]) -> Union:
+        """Undo `to_json`."""
+        members = spec.get("members")
+        if set(spec) != {"family", "members"} or not isinstance(members, list):
+            raise UsageError("hypotheses of family 'union' have members, a list of families")
+        if any(isinstance(member, dict) and member.get("family") == "union" for member in members):
+            raise UsageError("a union within a union of hypotheses")
+        return cls(tuple(family_from_json(member) for member in members))
+
+    @staticmethod
+    def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> UnionSet:
+        """The hypotheses of a saved model."""
+        parts, owner = [], spec.integers("owner")
+        for place, part in enumerate(spec.children("parts")):
+            if part.fields.get("family") == "union":
+                raise ModelFormatError("a union within a union of hypotheses", file=spec.file)
+            prefix = f"{place}."
+            mine = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+            parts.append(restore_chosen(part, mine, n_features))
+        if not parts or np.any((owner < 0) | (owner >= len(parts))):
+            raise ModelFormatError(f"field {spec.where}owner: expected places of {len(parts)} parts", file=spec.file)
+        if np.bincount(owner, minlength=len(parts)).tolist() != [part.n_hypotheses for part in parts]:
+            raise ModelFormatError("the owners of the hypotheses disagree with the parts", file=spec.file)
+        return UnionSet(tuple(parts), owner)
 
     def prepare(self, context: Context) -> UnionPool:
         """Prepare every member."""

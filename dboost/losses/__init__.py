@@ -4,27 +4,40 @@ from __future__ import annotations
 
 from dboost.errors import UsageError
 from dboost.losses.base import Loss
+from dboost.losses.epsilon_insensitive import EpsilonInsensitive
+from dboost.losses.exponential import Exponential
 from dboost.losses.logistic import Logistic
 from dboost.losses.multinomial import Multinomial
+from dboost.losses.squared import Squared
 
 LOSSES: dict[str, Loss] = {
     "log": Logistic("log"),
     "multinomial": Multinomial(),
     "multitask": Logistic("multitask"),
+    "exp": Exponential(),
+    "epsilon_insensitive": EpsilonInsensitive(),
+    "squared": Squared(),
 }
 
 
-def get_loss(name: str) -> Loss:
-    """The loss called `name`.
+def get_loss(loss: str | Loss) -> Loss:
+    """The loss of that name with its default parameters, or the instance itself.
 
     Raises
     ------
     UsageError
-        If there is none; the message lists the known ones.
+        If the name is unknown, or the object is neither a name nor an instance of a loss.
     """
-    if name not in LOSSES:
-        raise UsageError(f"unknown loss {name!r}", hint=f"known losses: {', '.join(LOSSES)}")
-    return LOSSES[name]
+    if isinstance(loss, str):
+        if loss not in LOSSES:
+            raise UsageError(f"unknown loss {loss!r}", hint=f"known losses: {', '.join(LOSSES)}")
+        return LOSSES[loss]
+    if isinstance(loss, type) or not isinstance(loss, Loss):
+        raise UsageError(
+            f"loss is {loss!r}, which is neither a name nor an instance of a loss",
+            hint=f"give one of {', '.join(LOSSES)}, or an instance such as EpsilonInsensitive(epsilon=0.5)",
+        )
+    return loss
 
 
-__all__ = ["LOSSES", "Loss", "get_loss"]
+__all__ = ["LOSSES", "EpsilonInsensitive", "Loss", "get_loss"]

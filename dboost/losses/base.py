@@ -9,9 +9,10 @@ compiled functions as values was rejected: such kernels cannot be cached on disk
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numba.extending import overload
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
@@ -20,6 +21,40 @@ Array = NDArray[np.float64]
 def residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> float:
     """Write U_i = -s dl/df into `u` and return s * l(y_i, f); `f` may be overwritten. Overloaded per target."""
     raise NotImplementedError("residual_row runs in compiled code only")
+
+
+def branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> float:
+    """Write the pulls of U_i in both directions, U_i = plus - minus, both >= 0; return s * l(y_i, f).
+
+    They are what the exponential bound sums (math notes, eq. 1 and 2). A loss that is one monotone branch per output
+    pulls one way only, [U]_+ and [-U]_+, which is what is done for every target that is not in `TWO_BRANCHED`.
+    """
+    raise NotImplementedError("branch_row runs in compiled code only")
+
+
+TWO_BRANCHED: set[Any] = set()
+"""Targets that overload `branch_row`."""
+
+
+@overload(branch_row, inline="never")
+def _branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> Any:
+    if getattr(target, "instance_class", None) in TWO_BRANCHED:
+        return None
+
+    def one_branch(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> float:
+        loss = residual_row(target, i, f, s, plus)
+        for r in range(plus.shape[0]):
+            u = plus[r]
+            plus[r] = max(u, 0.0)
+            minus[r] = max(-u, 0.0)
+        return loss
+
+    return one_branch
+
+
+def peak_row(target: Any, i: int, f: Array, s: float) -> float:
+    """Return log |U_i|, the larger direction. Overloaded for the targets of losses that are ``shifted``, only."""
+    raise NotImplementedError("peak_row runs in compiled code only")
 
 
 def loss_row(target: Any, i: int, f: Array, s: float) -> float:
@@ -35,8 +70,10 @@ def curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> float:
 def dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> float:
     """s * D_i at the dual point near U_i that `scale`, `mix`, `shift` and `prior` describe. Overloaded per target.
 
-    With q the predicted probability: q'' = (1 - mix) (q - shift) + mix prior restores the intercept's constraint, and
-    (1 - scale) y + scale q'' shrinks the point into the penalty's dual ball (math notes, section 6).
+    Theta_i = scale * s * (the repaired residual of an example), math notes, section 6. What repairs it belongs to the
+    loss. The log-losses take the predicted probability q'' = (1 - mix) (q - shift) + mix prior in place of q; the
+    losses of real labels subtract `shift` from the residual and measure labels from `prior`, which changes no value
+    as Theta sums to zero; the exponential loss adds to the residuals of one label.
     """
     raise NotImplementedError("dual_row runs in compiled code only")
 
@@ -86,8 +123,9 @@ def share(excess: Array, mass: Array) -> Array:
     return np.where(total > 0.0, positive / np.where(total > 0.0, total, 1.0), 0.0)
 
 
+@runtime_checkable
 class Loss(Protocol):
-    """A loss of the registry."""
+    """A loss: one of the registry, or an instance with parameters of its own. Frozen and picklable."""
 
     @property
     def name(self) -> str:
@@ -96,17 +134,38 @@ class Loss(Protocol):
 
     @property
     def kappa(self) -> float:
-        """Largest curvature per example, the quadratic bound's constant (math notes, section 1)."""
+        """Largest curvature per example, the quadratic bound's constant (math notes, section 1).
+
+        ``math.inf`` where there is no largest one, and so no quadratic bound and no gap-safe screening.
+        """
         ...
 
     @property
     def template_constant(self) -> float:
-        """The constant c of the exponential template bound (math notes, eq. 3)."""
+        """The constant c of the exponential template bound (math notes, eq. 3); 0 where there is no such bound."""
         ...
 
     @property
     def floor(self) -> float:
         """D0 = inf_f l(y, f), the dual value of Theta = 0 per unit of weight (math notes, section 1)."""
+        ...
+
+    @property
+    def growing(self) -> bool:
+        """Whether the curvature of an example may grow along a step, so that Newton steps can overshoot."""
+        ...
+
+    @property
+    def shifted(self) -> bool:
+        """Whether U and l may overflow, so that sums are formed in units of e^c (math notes, section 0.1).
+
+        The target then has a field ``shift``, the c by which the row functions divide.
+        """
+        ...
+
+    @property
+    def closed_null(self) -> bool:
+        """Whether `null_intercept` is exact; otherwise it is where a search over passes starts."""
         ...
 
     @property
@@ -119,17 +178,19 @@ class Loss(Protocol):
         ...
 
     def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
-        """Weighted counts per output: (mass with label on, total observed mass), each of shape (k,)."""
+        """Weighted counts per output: (mass with label on, total observed mass), each of shape (k,).
+
+        For real labels: (sum s y, sum s).
+        """
         ...
 
     def null_intercept(self, mass: Array, total: Array) -> Array:
-        """Optimal intercept of the model without features, shape (k,); finite also for outputs with one label only."""
+        """Optimal intercept of the model without features, shape (k,), or near it where `closed_null` is false.
+
+        Finite also for outputs with one label only.
+        """
         ...
 
     def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
         """Make residuals with column sums `bias` feasible for a free intercept; `mass`, `total` of `label_mass`."""
-        ...
-
-    def probability(self, margins: Array) -> Array:
-        """Probabilities of shape (m, k) from margins of shape (m, k), one per output."""
         ...

@@ -132,6 +132,9 @@ class Logistic:
     template_constant: float = 1.0
     separable: bool = True
     floor: float = 0.0
+    growing: bool = True
+    shifted: bool = False
+    closed_null: bool = True
 
     def target(self, y: NDArray[Any]) -> LogisticTarget:
         """Wrap int8 labels of shape (m, k)."""

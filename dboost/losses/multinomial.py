@@ -182,6 +182,9 @@ class Multinomial:
     template_constant: float = 0.5
     separable: bool = False
     floor: float = 0.0
+    growing: bool = True
+    shifted: bool = False
+    closed_null: bool = True
 
     def target(self, y: NDArray[Any]) -> MultinomialTarget:
         """Wrap int32 class codes of shape (m,)."""

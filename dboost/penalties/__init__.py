@@ -9,19 +9,38 @@ from collections.abc import Callable
 
 from dboost.errors import UsageError
 from dboost.penalties.base import Face, Penalty
+from dboost.penalties.frobenius import Frobenius
 from dboost.penalties.l1 import L1
 from dboost.penalties.l2 import L2
 from dboost.penalties.linf import Linf
 from dboost.penalties.none import NoPenalty
+from dboost.penalties.smooth import SmoothL1
 from dboost.penalties.sparse_group import SparseGroup
+from dboost.penalties.squared import L2Squared
 
-__all__ = ["L1", "L2", "PENALTIES", "Face", "Linf", "NoPenalty", "Penalty", "SparseGroup", "get_penalty"]
+__all__ = [
+    "L1",
+    "L2",
+    "PENALTIES",
+    "Face",
+    "Frobenius",
+    "L2Squared",
+    "Linf",
+    "NoPenalty",
+    "Penalty",
+    "SmoothL1",
+    "SparseGroup",
+    "get_penalty",
+]
 
 PENALTIES: dict[str, Callable[[], Penalty]] = {
     "l1": L1,
     "l1/l2": L2,
     "l1/linf": Linf,
     "l1/l2+l1": SparseGroup,
+    "l2": Frobenius,
+    "l2_squared": L2Squared,
+    "smooth_l1": SmoothL1,
     "none": NoPenalty,
 }
 

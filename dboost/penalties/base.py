@@ -4,7 +4,8 @@ Covers: the protocols ``Penalty`` and ``Face``; ``RowPenalty``, which derives ro
 residual from five primitives (``value``, ``dual_norm``, ``prox``, ``centre``, ``solve_tilted``). Does not cover: the
 penalties themselves (one file each) and the compiled row prox (``diagonal``).
 
-A penalty here is ``sum_j lam_j omega(W_j)`` with omega a norm (or zero) of one row of W. Names follow the papers:
+A penalty here is ``sum_j lam_j omega(W_j)`` with omega a norm of one row of W, or another convex function of it that
+is zero at zero; one penalty (``l2``) ties all rows together instead. Names follow the papers:
 G = -grad of the loss, D = curvature of the quadratic bound, (mu_plus, mu_minus, a) = sums and normalisation of the
 exponential bound. Arrays are float64; ``lam``, ``t``, ``D`` and ``a`` are scalars or arrays (rows,), and lam_j = 0
 means a row without penalty.
@@ -67,8 +68,17 @@ class Penalty(Protocol):
     @property
     def name(self) -> str: ...
     @property
+    def certified(self) -> bool: ...
+    @property
+    def threshold(self) -> bool: ...
+    @property
+    def separable(self) -> bool: ...
+    @property
+    def degree(self) -> int: ...
+    @property
     def compiled(self) -> tuple[int, float, float]: ...
     def value(self, W: FloatArray) -> FloatArray: ...
+    def total(self, W: FloatArray, lam: npt.ArrayLike) -> float: ...
     def dual_norm(self, G: FloatArray) -> FloatArray: ...
     def prox(self, Z: FloatArray, t: npt.ArrayLike) -> FloatArray: ...
     def centre(self, W: FloatArray) -> FloatArray: ...
@@ -88,6 +98,7 @@ class Penalty(Protocol):
         a: npt.ArrayLike,
         lam: npt.ArrayLike,
         caps: npt.ArrayLike = exponential.CAP,
+        shift: float = 0.0,
     ) -> tuple[FloatArray, BoolArray]: ...
     def score_quadratic(self, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray: ...
     def score_exponential(
@@ -101,9 +112,25 @@ class RowPenalty(ABC):
     """Row solves, scores and optimality residual of a penalty given by its primitives.
 
     A subclass is a frozen dataclass: it is sent to workers, compared and hashed.
+
+    Attributes
+    ----------
+    certified : bool
+        Whether ``dual_point`` bounds the optimum, so that a fit can prove its gap.
+    threshold : bool
+        Whether W = 0 is optimal from some strength on. Together with `separable`: whether rows vanish one by one.
+    separable : bool
+        Whether the penalty is a sum over rows, so that one row can be solved for alone.
+    degree : int
+        omega(t w) = t**degree omega(w) for t > 0; 0 where no power fits. A column scaled by 1/t has its lam_j
+        multiplied by t**degree.
     """
 
     name: ClassVar[str]
+    certified: ClassVar[bool] = True
+    threshold: ClassVar[bool] = True
+    separable: ClassVar[bool] = True
+    degree: ClassVar[int] = 1
 
     @property
     @abstractmethod
@@ -113,6 +140,10 @@ class RowPenalty(ABC):
     @abstractmethod
     def value(self, W: FloatArray) -> FloatArray:
         """omega(W_j) for each row, shape (rows,)."""
+
+    def total(self, W: FloatArray, lam: npt.ArrayLike) -> float:
+        """The penalty of all rows, sum_j lam_j omega(W_j)."""
+        return float(np.sum(per_row(lam, len(W)) * self.value(W)))
 
     @abstractmethod
     def dual_norm(self, G: FloatArray) -> FloatArray:
@@ -222,6 +253,7 @@ class RowPenalty(ABC):
         a: npt.ArrayLike,
         lam: npt.ArrayLike,
         caps: npt.ArrayLike = exponential.CAP,
+        shift: float = 0.0,
     ) -> tuple[FloatArray, BoolArray]:
         """Minimiser of the exponential bound plus penalty, row by row (math notes, section 4).
 
@@ -234,6 +266,8 @@ class RowPenalty(ABC):
         lam : float or ndarray (rows,)
         caps : float or ndarray (rows,)
             Length of the step, in units of a, where there is no finite minimiser.
+        shift : float
+            The sums are given in units of e^shift.
 
         Returns
         -------
@@ -241,8 +275,9 @@ class RowPenalty(ABC):
             ``unbounded`` marks rows in which some entry had no finite minimiser and was capped.
         """
         rows = len(W)
+        lam, caps = self._weight(lam, rows), per_row(caps, rows)
         return exponential.solve_rows(
-            self.solve_tilted, W, mu_plus, mu_minus, per_row(a, rows), self._weight(lam, rows), per_row(caps, rows)
+            self.solve_tilted, W, mu_plus, mu_minus, per_row(a, rows), lam, caps, shift
         )
 
     def score_quadratic(self, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:

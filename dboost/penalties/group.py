@@ -1,6 +1,7 @@
 """Rows under lam2 ||w||_2 + lam1 ||w||_1: what ``l1/l2`` (lam1 = 0) and the sparse group penalty share.
 
-Covers: the prox and, for the exponential bound, the row solve and the score. The row solve has no closed form:
+Covers: the prox and, for the exponential bound, the row solve and the score; ``l2`` and ``l2_squared`` use the roots
+too. Does not cover: one class per penalty. The row solve has no closed form:
 stationarity of an entry gamma > 0 (after choosing signs) is
 
     e^(P - gamma) = e^(N + gamma) + lam1 + lam2 gamma / tau,      tau = ||gamma||_2.
@@ -58,7 +59,7 @@ def solve_group(A: FloatArray, B: FloatArray, lam2: FloatArray, lam1: FloatArray
 
 
 @njit(nogil=True, cache=True)
-def _entry_root(P: float, N: float, lam1: float, nu: float, upper: float, start: float) -> float:
+def entry_root(P: float, N: float, lam1: float, nu: float, upper: float, start: float) -> float:
     """Root of P - g = log(e^(N + g) + lam1 + nu g) in (0, upper]; the left side minus the right decreases in g."""
     low, high, g = 0.0, upper, start
     for _ in range(_STEPS):
@@ -89,7 +90,7 @@ def _entry_root(P: float, N: float, lam1: float, nu: float, upper: float, start:
 
 
 @njit(nogil=True, cache=True)
-def _row_is_zero(P: FloatArray, N: FloatArray, lam2: float, lam1: float) -> bool:
+def row_is_zero(P: FloatArray, N: FloatArray, lam2: float, lam1: float) -> bool:
     """Whether ||soft(e^P - e^N, lam1)||_2 <= lam2, scaled by the largest exponential so that nothing overflows."""
     top = -math.inf
     for r in range(P.size):
@@ -115,55 +116,76 @@ def _solve_rows(
 ) -> None:
     """Overwrite the rows of gamma that have lam2 > 0 by the solution; the others keep their (separable) one."""
     rows, k = P.shape
+    one = np.ones(k)
     for j in range(rows):
         if not lam2[j] > 0.0:
             continue
-        if _row_is_zero(P[j], N[j], lam2[j], lam1[j]):
+        if row_is_zero(P[j], N[j], lam2[j], lam1[j]):
             gamma[j, :] = 0.0
             continue
-        log_lam2 = math.log(lam2[j])
-        low, high, tau = 0.0, 0.0, 0.0
+        nested_root(P[j], N[j], upper[j], lam2[j] * one, one, lam1[j], gamma[j])
+
+
+@njit(nogil=True, cache=True)
+def nested_root(
+    P: FloatArray, N: FloatArray, upper: FloatArray, pull: FloatArray, share: FloatArray, lam1: float, gamma: FloatArray
+) -> None:
+    """Roots of e^(P - g) = e^(N + g) + lam1 + pull g / tau for all entries, tau = sqrt(sum share g^2); not all zero.
+
+    For a row of its own ``pull`` is lam2 and ``share`` one; both differ by entry where rows of different templates
+    are tied together.
+
+    Parameters
+    ----------
+    P, N, upper, pull, share : ndarray (k,) of float64
+        ``upper`` bounds the roots from above; inf allowed.
+    lam1 : float
+    gamma : ndarray (k,) of float64
+        Overwritten.
+    """
+    k = P.size
+    low, high, tau = 0.0, 0.0, 0.0
+    for r in range(k):
+        high += share[r] * upper[r] ** 2
+        gamma[r] = min(upper[r], max(1.0, P[r] - math.log(pull[r])))
+        tau += share[r] * gamma[r] ** 2
+    high, tau = math.sqrt(high), math.sqrt(tau)
+    if tau == 0.0:
+        # Rounding at the threshold: the row test and the entry tests disagree in the last bit.
+        gamma[:] = 0.0
+        return
+    for _ in range(_STEPS):
+        squares, bend = 0.0, 0.0
         for r in range(k):
-            high += upper[j, r] ** 2
-            gamma[j, r] = min(upper[j, r], max(1.0, P[j, r] - log_lam2))
-            tau += gamma[j, r] ** 2
-        high, tau = math.sqrt(high), math.sqrt(tau)
-        if tau == 0.0:
-            # Rounding at the threshold: the row test and the entry tests disagree in the last bit.
-            gamma[j, :] = 0.0
-            continue
-        for _ in range(_STEPS):
-            nu = lam2[j] / tau
-            squares, bend = 0.0, 0.0
-            for r in range(k):
-                if upper[j, r] <= 0.0:
-                    gamma[j, r] = 0.0
-                    continue
-                # e^(P - g) <= nu g holds at g = max(1, P - log nu), which closes the bracket when upper is inf.
-                bound = min(upper[j, r], max(1.0, P[j, r] - log_lam2 + math.log(tau)))
-                g = _entry_root(P[j, r], N[j, r], lam1[j], nu, bound, min(gamma[j, r], bound))
-                gamma[j, r] = g
-                squares += g * g
-                # g (g - tau dg/dtau), written without the difference, which vanishes next to the threshold.
-                settled = 2.0 * math.exp(N[j, r] + g) + lam1[j] + nu * g
-                bend += g * g * (settled / (settled + nu))
-            norm = math.sqrt(squares)
-            if bend <= 0.0:
-                break
-            ratio = tau / norm
-            # The derivative of the ratio is bend / norm^3.
-            step = (1.0 - ratio) * norm * (squares / bend)
-            if abs(1.0 - ratio) <= 4e-16 or abs(step) <= 1e-15 * tau:
-                break
-            if ratio > 1.0:
-                high = tau
+            if upper[r] <= 0.0:
+                gamma[r] = 0.0
+                continue
+            nu = pull[r] / tau
+            # e^(P - g) <= nu g holds at g = max(1, P - log nu), which closes the bracket when upper is inf.
+            bound = min(upper[r], max(1.0, P[r] - math.log(pull[r]) + math.log(tau)))
+            g = entry_root(P[r], N[r], lam1, nu, bound, min(gamma[r], bound))
+            gamma[r] = g
+            squares += share[r] * g * g
+            # g (g - tau dg/dtau), written without the difference, which vanishes next to the threshold.
+            settled = 2.0 * math.exp(N[r] + g) + lam1 + nu * g
+            bend += share[r] * g * g * (settled / (settled + nu))
+        norm = math.sqrt(squares)
+        if bend <= 0.0:
+            break
+        ratio = tau / norm
+        # The derivative of the ratio is bend / norm^3.
+        step = (1.0 - ratio) * norm * (squares / bend)
+        if abs(1.0 - ratio) <= 4e-16 or abs(step) <= 1e-15 * tau:
+            break
+        if ratio > 1.0:
+            high = tau
+        else:
+            low = tau
+        tau += step
+        if not (low < tau < high):
+            if high == math.inf:
+                tau = 2.0 * low
+            elif low > 0.0:
+                tau = math.sqrt(low) * math.sqrt(high)
             else:
-                low = tau
-            tau += step
-            if not (low < tau < high):
-                if high == math.inf:
-                    tau = 2.0 * low
-                elif low > 0.0:
-                    tau = math.sqrt(low) * math.sqrt(high)
-                else:
-                    tau = 0.1 * high
+                tau = 0.1 * high

@@ -19,6 +19,8 @@ class NoPenalty(RowPenalty):
     """omega = 0. Its conjugate is finite at zero only, so ``dual_norm`` is inf for every nonzero row."""
 
     name: ClassVar[str] = "none"
+    certified: ClassVar[bool] = False
+    threshold: ClassVar[bool] = False
 
     @property
     def compiled(self) -> tuple[int, float, float]:

@@ -15,13 +15,15 @@ from dboost.errors import DataError
 from dboost.model import Model
 from dboost.partition import Partition, Sums
 
-from .. import pages
+from .. import pages, targets
 from ..cluster import connect, engine_on
 from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, key, needed, string, whole
 from ..console import Console
 from ..inputs import open_data, read_model, refuse_existing
 
 MARKER = "evaluation.json"
+
+Figures = metrics.Evaluation | targets.RegressionFigures
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,16 +45,25 @@ def run(settings: EvaluateSettings, console: Console) -> int:
     model = read_model(settings.model)
     data = open_data(settings, "test", model)
     with connect(settings, console) as client, console.stage("evaluate"):
-        found = evaluate(model, data, client)
-    values = pages.evaluation_values(found, model)
+        found = figures(model, data, client)
+    values = values_of(found, model)
     console.page("evaluation", page(found, model, settings.top), values)
     if settings.out is not None:
         write(settings.out, values, settings.force)
     return 0
 
 
-def page(found: metrics.Evaluation, model: Model, top: int) -> list[Any]:
+def values_of(found: Figures, model: Model) -> dict[str, Any]:
+    """The figures as plain values."""
+    if isinstance(found, targets.RegressionFigures):
+        return pages.regression_values(found, model)
+    return pages.evaluation_values(found, model)
+
+
+def page(found: Figures, model: Model, top: int) -> list[Any]:
     """The figures as renderables."""
+    if isinstance(found, targets.RegressionFigures):
+        return [pages.facts(pages.regression_rows(found) + pages.model_facts(model))]
     tables = [pages.confusion_table(found, model, top), pages.task_table(found, model, top)]
     shown = [table for table in tables if table is not None]
     return [pages.facts(pages.evaluation_rows(found, model) + pages.model_facts(model)), "", *shown]
@@ -70,8 +81,20 @@ def write(out: str, values: dict[str, Any], force: bool) -> None:
         Path(folder, MARKER).write_text(json.dumps(finite(values), indent=1, default=str) + "\n", encoding="utf-8")
 
 
+def figures(model: Model, data: Any, client: Any) -> Figures:
+    """Judge a model of any task; see ``sums``."""
+    if model.task == "regression":
+        return targets.summarise(sums(model, data, client))
+    return evaluate(model, data, client)
+
+
 def evaluate(model: Model, data: Any, client: Any) -> metrics.Evaluation:
-    """Judge a model, partition by partition, where the engine runs.
+    """Judge a classifier; see ``sums``."""
+    return metrics.summarise(sums(model, data, client), metrics.margin_norm(model.W))
+
+
+def sums(model: Model, data: Any, client: Any) -> Sums:
+    """Sums over the data that all figures follow from, partition by partition, where the engine runs.
 
     Parameters
     ----------
@@ -85,7 +108,8 @@ def evaluate(model: Model, data: Any, client: Any) -> metrics.Evaluation:
         When the features are not those of the model, or a label is unknown to it.
     """
     with engine_on(client) as engine:
-        plan = build_plan(data, task=model.task, classes=model.classes, engine=engine)
+        classes = None if model.task == "regression" else model.classes
+        plan = build_plan(data, task=model.task, classes=classes, engine=engine)
         if plan.n_features != model.n_features:
             raise DataError(
                 f"the data has {plan.n_features} features, the model was trained on {model.n_features}",
@@ -99,13 +123,14 @@ def evaluate(model: Model, data: Any, client: Any) -> metrics.Evaluation:
                 hint="prepare it with the vocabulary of the training data",
             )
         engine.set_plan(plan.items, plan.rows, f"evaluate-{uuid.uuid4().hex[:12]}")
-        total = engine.map_reduce(judge, model, name="evaluate")
-    return metrics.summarise(total, metrics.margin_norm(model.W))
+        return engine.map_reduce(judge, model, name="evaluate")
 
 
 def judge(partition: Partition, memo: Any, model: Model) -> Sums:
     """The sums of one partition; runs where the partition is."""
     shape = (partition.n_rows, partition.n_features)
     columns = csc_array((partition.values, partition.rows, partition.indptr), shape=shape)
-    scores = model.scores_of_active(columns[:, model.active])
+    scores = model.scores_of_inputs(columns[:, model.inputs])
+    if model.task == "regression":
+        return targets.partial(scores[:, 0], partition.y, partition.weight, float(model.intercept[0]))
     return metrics.partial(scores, partition.y, partition.weight)

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dboost.errors import DataError
+from dboost.errors import DataError, UsageError
 from dboost.model import Model
 from dboost.storage import write_folder
 
@@ -48,6 +48,8 @@ def run(settings: PredictSettings, console: Console) -> int:
     needed(settings, "model", "data", "out")
     refuse_existing(settings.out, MARKER, settings.force)
     model = read_model(settings.model)
+    if settings.probabilities and model.task == "regression":
+        raise UsageError("a regression has no probabilities", hint="leave --probabilities out")
     data = open_data(settings, "test", model)
     blocks = data.blocks(n_features=model.n_features)
     check_names(model, data)
@@ -111,14 +113,16 @@ def label_block(block: Any, model: Model, every: bool) -> pa.Table:
     Returns
     -------
     pyarrow.Table
-        ``file``, ``row``, ``prediction`` (for tasks one 0/1 column each) and the probabilities.
+        ``file``, ``row``, ``prediction`` (for tasks one 0/1 column each) and, but for a regression, the probabilities.
     """
     batch = block.read().csr(model.n_features)
     scores = model.decision_function(batch)
-    chances = model.probabilities(scores)
     labels = model.labels(scores)
     file, row = positions(block)
     columns: dict[str, Any] = {"file": file.dictionary_encode(), "row": row}
+    if model.task == "regression":
+        return pa.table(columns | {"prediction": pa.array(labels)})
+    chances = model.probabilities(scores)
     if model.task == "multitask":
         names = [str(name) for name in model.classes.tolist()]
         columns |= {name: pa.array(labels[:, r].astype(np.int8)) for r, name in enumerate(names)}

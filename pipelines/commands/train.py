@@ -45,7 +45,9 @@ def run(settings: TrainSettings, console: Console) -> int:
     model = estimator.model_
     console.page("trained", [pages.facts(pages.model_facts(model))], {"out": settings.out, **pages.map_values(model)})
     console.say(f"model: {settings.out}   next: dboost inspect {settings.out}")
-    return 0 if estimator.stop_reason_ in CONVERGED else NOT_CONVERGED
+    # classical boosting has no other end than its budget of rounds
+    done = estimator.stop_reason_ in CONVERGED or estimator.update == "forward"
+    return 0 if done else NOT_CONVERGED
 
 
 def fit(settings: ModelSettings, data: Any, client: Any, console: Console, title: str) -> Any:

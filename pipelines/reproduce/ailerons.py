@@ -39,7 +39,7 @@ def run(context: Context) -> Report:
         )  # fmt: skip
     tables = study_tables(study, context)
     more = (
-        "The source's split (7,154 to train, 6,596 to test) is not marked in the file; ours are random, of these sizes.",
+        "The source's split (7,154 and 6,596 rows) is not marked in the file; ours are random, of these sizes.",
     )
     return Report(
         "Ailerons: products of columns under the eps-insensitive loss",

@@ -10,14 +10,19 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
+from scipy.optimize import brentq, minimize_scalar
 
 from dboost.boosting.fit import FitSettings, Fitting
 from dboost.engine.local import LocalEngine
+from dboost.errors import UsageError
 from dboost.partition import Partition
 from dboost.penalties import PENALTIES, get_penalty
 
-PULLING = [name for name in PENALTIES if name != "none"]
+EPSILON = 0.1
+# those that put rows to zero one by one; the others have test_smooth
+PULLING = [name for name in PENALTIES if get_penalty(name).threshold and get_penalty(name).separable]
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,14 @@ class Data:
             top = F.max(axis=1, keepdims=True)
             own = np.take_along_axis(F, self.y[:, None].astype(np.int64), axis=1)
             return float(self.s @ (np.log(np.exp(F - top).sum(axis=1)) + (top - own)[:, 0]))
+        if self.loss == "exp":
+            with np.errstate(over="ignore"):
+                return float((self.s[:, None] * np.exp(-self.y * F)).sum())
+        if self.loss == "squared":
+            return float(self.s @ (self.y - F[:, 0]) ** 2 / 2)
+        if self.loss == "epsilon_insensitive":
+            z = self.y - F[:, 0]
+            return float(self.s @ (np.logaddexp(0, z - EPSILON) + np.logaddexp(0, -z - EPSILON)))
         return float((self.s[:, None] * np.abs(self.y) * np.logaddexp(0, -self.y * F)).sum())
 
     def residual(self, F):
@@ -51,11 +64,40 @@ class Data:
         if self.loss == "multinomial":
             e = np.exp(F - F.max(axis=1, keepdims=True))
             return self.s[:, None] * (np.eye(self.k)[self.y] - e / e.sum(axis=1, keepdims=True))
+        if self.loss == "exp":
+            with np.errstate(over="ignore"):
+                return self.s[:, None] * self.y * np.exp(-self.y * F)
+        if self.loss == "squared":
+            return (self.s * (self.y - F[:, 0]))[:, None]
+        if self.loss == "epsilon_insensitive":
+            plus, minus = self._pulls(F)
+            return self.s[:, None] * (plus - minus)
         return self.s[:, None] * self.y * np.exp(-np.logaddexp(0, self.y * F))
+
+    def _pulls(self, F):
+        z = self.y[:, None] - F
+        return np.exp(-np.logaddexp(0, EPSILON - z)), np.exp(-np.logaddexp(0, EPSILON + z))
+
+    def sums(self, F):
+        """mu+ and mu-, (n, k) each (math notes, eq. 1 and 2)."""
+        if self.loss == "epsilon_insensitive":
+            plus, minus = (self.s[:, None] * q for q in self._pulls(F))
+        else:
+            U = self.residual(F)
+            plus, minus = np.maximum(U, 0), np.maximum(-U, 0)
+        up, down = np.maximum(self.X, 0).T, np.maximum(-self.X, 0).T
+        return up @ plus + down @ minus, up @ minus + down @ plus
 
     def dual(self, theta):
         """D(Theta) by definition; theta includes the weights. -inf outside the domain."""
         unit = np.divide(theta, self.s[:, None], out=np.zeros_like(theta), where=self.s[:, None] > 0)
+        if self.loss == "squared":
+            return float(self.s @ (unit[:, 0] * self.y - unit[:, 0] ** 2 / 2))
+        if self.loss == "epsilon_insensitive":
+            return float(self.s @ [_epsilon_dual(t, y) for t, y in zip(unit[:, 0], self.y, strict=True)])
+        if self.loss == "exp":
+            al = self.y * unit
+            return -np.inf if al.min() < 0 else float(self.s @ (al - al * np.log(np.where(al > 0, al, 1)))[:, 0])
         al = np.eye(self.k)[self.y] - unit if self.loss == "multinomial" else self.y * unit
         if al.min() < -1e-12 or al.max() > 1 + 1e-12:
             return -np.inf
@@ -64,7 +106,22 @@ class Data:
 
     @property
     def kappa(self):
-        return 0.5 if self.loss == "multinomial" else 0.25
+        """Largest curvature of an example; the exponential loss has none."""
+        others = {"multinomial": 0.5, "squared": 1.0, "epsilon_insensitive": 1 / (1 + np.cosh(EPSILON)), "exp": np.inf}
+        return others.get(self.loss, 0.25)
+
+
+def _epsilon_dual(theta, y):
+    """min over f of the loss plus theta f, by scipy."""
+    def value(f):
+        return np.logaddexp(0, f - y - EPSILON) + np.logaddexp(0, y - f - EPSILON) + theta * (f - y)
+
+    return minimize_scalar(value, bracket=(y - 1, y + 1), tol=1e-14).fun + theta * y
+
+
+def defined(loss, update):
+    """Whether an update has the bound it needs for a loss."""
+    return (loss, update) not in {("squared", "adaboost"), ("exp", "gradboost")}
 
 
 def _entropy(p):
@@ -75,19 +132,27 @@ def _entropy(p):
 def make(loss, m=150, n=25, k=3, seed=0, density=0.5, weights=False, noise=1.5):
     """A random sparse problem with a few informative features."""
     rng = np.random.default_rng([seed, m, n, k])
-    k = 1 if loss == "log" else k
+    k = k if loss in ("multinomial", "multitask") else 1
     X = rng.normal(size=(m, n)) * (rng.random((m, n)) < density)
     W = rng.normal(size=(n, k)) * (rng.random((n, 1)) < 0.4)
     F = X @ W + noise * rng.normal(size=(m, k)) + rng.normal(size=k)
     if loss == "multinomial":
         y = F.argmax(axis=1).astype(np.int32)
         y[:k] = np.arange(k)
+    elif loss in ("squared", "epsilon_insensitive"):
+        y = F[:, 0]
     else:
         y = np.where(F > 0, 1, -1).astype(np.int8)
         if loss == "multitask":
             y[rng.random(y.shape) < 0.1] = 0
     s = rng.uniform(0.2, 2.0, m) if weights else np.ones(m)
     return Data(loss, X, y, s, k)
+
+
+def refused(data, **settings):
+    """The settings have no bound to work with: the message names the update and what to use instead."""
+    with pytest.raises(UsageError, match=r"update='\w+' needs .*" + data.loss + ".*use update='newton' or"):
+        fitting(data, **settings)
 
 
 def plan(data, cuts=3, dtype=np.float64):
@@ -128,6 +193,8 @@ def null_intercept(data):
     """Optimal intercept without features, by Newton's method (every label must occur)."""
     b = np.zeros(data.k)
     ones = np.ones((len(data.s), 1))
+    if data.k == 1:
+        return np.array([brentq(lambda t: data.residual(ones * t).sum(), -50.0, 50.0, xtol=1e-15, rtol=1e-15)])
     for _ in range(200):
         U = data.residual(ones * b)
         b = b + U.sum(axis=0) / (data.kappa * data.s.sum())
@@ -153,10 +220,12 @@ def optimum(data, penalty, lam, intercept=True, steps=60_000):
     rule = get_penalty(penalty)
     X = np.hstack([data.X, np.ones((len(data.s), 1))]) if intercept else data.X
     n = data.X.shape[1]
-    lipschitz = data.kappa * np.linalg.norm(X.T @ (data.s[:, None] * X), 2)
+    # where no Lipschitz constant exists it is found by backtracking, from that of the null model
+    bounded = np.isfinite(data.kappa)
+    lipschitz = (data.kappa if bounded else 0.1) * np.linalg.norm(X.T @ (data.s[:, None] * X), 2)
     lam = np.broadcast_to(np.asarray(lam, float), (n,))
 
-    def prox(Z):
+    def prox(Z, lipschitz):
         out = Z.copy()
         out[:n] = rule.prox(Z[:n], lam / lipschitz)
         return out
@@ -164,13 +233,25 @@ def optimum(data, penalty, lam, intercept=True, steps=60_000):
     def value(V):
         return data.value(X @ V) + float(lam @ rule.value(V[:n]))
 
+    def forward(Z):
+        """A proximal step from Z, its bound checked where no constant is known."""
+        nonlocal lipschitz
+        gradient, here = X.T @ data.residual(X @ Z), data.value(X @ Z)
+        while True:
+            out = prox(Z + gradient / lipschitz, lipschitz)
+            D = out - Z
+            above = here - np.sum(gradient * D) + lipschitz / 2 * np.sum(D * D)
+            if bounded or data.value(X @ out) <= above + 1e-13 * abs(here):
+                return out
+            lipschitz *= 1.5
+
     V = np.zeros((X.shape[1], data.k))
     Y, t, best = V, 1.0, value(V)
     for step in range(steps):
-        new = prox(Y + X.T @ data.residual(X @ Y) / lipschitz)
+        new = forward(Y)
         if np.sum((Y - new) * (new - V)) > 0:
             Y, t = V, 1.0
-            new = prox(V + X.T @ data.residual(X @ V) / lipschitz)
+            new = forward(V)
         after = 0.5 * (1 + np.sqrt(1 + 4 * t * t))
         moved = np.abs(new - V).max()
         Y, V, t = new + (t - 1) / after * (new - V), new, after

@@ -7,6 +7,7 @@ import pytest
 
 from dboost.boosting.fit import UPDATES
 from dboost.boosting.rowwise import SELECTIONS
+from dboost.errors import UsageError
 from dboost.penalties import get_penalty
 from tests.boosting import plain
 
@@ -55,6 +56,9 @@ def test_newton(solve, loss, penalty, intercept, share):
 @pytest.mark.parametrize("update,select", ROWWISE)
 def test_rowwise(solve, loss, penalty, update, select):
     data, alpha, best = solve(loss, penalty, 0.3, m=60, n=6, weights=True)
+    if not plain.defined(loss, update):
+        plain.refused(data, update=update)
+        return
     result = plain.fitting(data, cuts=2, penalty=penalty, tol=1e-8, update=update, select=select).fit(alpha)
     check(data, penalty, alpha, best, result, 1e-8)
     # these updates start at the final strength: their trace is that of one objective, and it never rises
@@ -63,6 +67,10 @@ def test_rowwise(solve, loss, penalty, update, select):
 
 def test_gram(solve, loss, penalty):
     data, alpha, best = solve(loss, penalty, 0.3, m=60, n=6, weights=True)
+    if not np.isfinite(data.kappa):
+        with pytest.raises(UsageError, match="curvature='gram' needs a bounded curvature"):
+            plain.fitting(data, curvature="gram")
+        return
     result = plain.fitting(data, cuts=2, penalty=penalty, tol=1e-8, curvature="gram").fit(alpha)
     check(data, penalty, alpha, best, result, 1e-8)
 

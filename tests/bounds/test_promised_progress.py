@@ -8,8 +8,10 @@ import pytest
 from dboost.bounds import exponential, quadratic
 from dboost.penalties import PENALTIES, get_penalty
 
+SEPARABLE = [name for name in PENALTIES if get_penalty(name).separable]
 
-@pytest.mark.parametrize("name", list(PENALTIES))
+
+@pytest.mark.parametrize("name", SEPARABLE)
 def test_one_row_steps_keep_their_promise(problems, name):
     penalty = get_penalty(name)
     tried = moved = 0
@@ -47,12 +49,12 @@ def test_template_steps_from_any_point_never_raise(problems, rng, name):
         lam = 0.2 * np.abs(mu_plus - mu_minus).sum(axis=1).max()
         a = exponential.uniform(np.ones(n), problem.rho.max(), problem.c)
         D = quadratic.many_rows((problem.s * problem.rho) @ np.abs(problem.X), problem.kappa)
-        before = lam * penalty.value(W).sum()
+        before = penalty.total(W, lam)
         for new in (
             penalty.solve_exponential(W, mu_plus, mu_minus, a, lam)[0],
             penalty.solve_quadratic(W, mu_plus - mu_minus, D, lam),
         ):
-            fall = before - lam * penalty.value(new).sum() - problem.change(new - W)
+            fall = before - penalty.total(new, lam) - problem.change(new - W)
             assert fall >= -1e-11 * (before + problem.loss(problem.F))
             lowered += fall > 0
     assert lowered > 60

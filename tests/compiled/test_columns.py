@@ -34,7 +34,7 @@ def test_column_mu(block, rng):
     U = rng.normal(size=(40, K))
     candidates = np.arange(12)
     plus, minus = np.full((12, K), np.nan), np.full((12, K), np.nan)
-    columns.column_mu(*block.csc, U, candidates, plus, minus)
+    columns.column_mu(*block.csc, np.maximum(U, 0), np.maximum(-U, 0), candidates, plus, minus)
     product = block.dense[:, :, None] * U[:, None, :]
     np.testing.assert_allclose(plus, np.maximum(product, 0).sum(axis=0), rtol=1e-13, atol=1e-15)
     np.testing.assert_allclose(minus, np.maximum(-product, 0).sum(axis=0), rtol=1e-13, atol=1e-15)
@@ -45,7 +45,7 @@ def test_a_tiny_mu_is_not_lost_beside_a_large_one():
     indptr, rows, values = np.array([0, 2]), np.array([0, 1], np.int32), np.ones(2)
     U = np.array([[1e9], [-1e-9]])
     plus, minus = np.empty((1, 1)), np.empty((1, 1))
-    columns.column_mu(indptr, rows, values, U, np.array([0]), plus, minus)
+    columns.column_mu(indptr, rows, values, np.maximum(U, 0), np.maximum(-U, 0), np.array([0]), plus, minus)
     assert (plus[0, 0], minus[0, 0]) == (1e9, 1e-9)
 
 

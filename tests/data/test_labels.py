@@ -253,6 +253,16 @@ def test_regression(plan):
         plan(X2, [1, np.nan, 3, 4, 5, 6], task="regression")
     with pytest.raises(DataError, match="not numbers"):
         plan(X2, WORDS, task="regression")
+    for text in (np.array(["1.5"] * 6), np.array(["1.5"] * 6, dtype=object), np.arange(6).astype("M8[D]")):
+        with pytest.raises(DataError, match="not numbers but of type"):
+            plan(X2, text, task="regression")
+
+
+def test_reports_on_the_targets_of_partitions_merge():
+    total = LabelStats()
+    for block in (np.zeros(0), np.array([1.0, 2.5]), np.array([3, 4])):
+        total.merge(scan("regression", block, np.ones(len(block))))
+    assert (total.n_rows, total.kind, total.sum_weight) == (4, "float", 4.0)
 
 
 def test_reports_merge_like_one_report():

@@ -186,3 +186,10 @@ def remembered_runs() -> list[str]:
     from dboost.engine import memo
 
     return [] if memo._process_store is None else sorted(memo._process_store.runs())
+
+
+def chained(partition: Partition, state: tuple[float, tuple[str, ...]], factor: float) -> tuple[float, tuple[str, ...]]:
+    """A state whose value depends on the order of the partitions."""
+    if not np.isfinite(state[0]):
+        raise DataError("the state is not finite", column=partition.key)
+    return factor * state[0] + float(partition.weight.sum()), (*state[1], partition.key)

@@ -47,6 +47,19 @@ def by_hand(specs, rows, leaf, *args):
 
 
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
+def test_a_scan_visits_the_partitions_in_order(engine, sizes):
+    specs, rows = leaves.make_specs(sizes)
+    expected = (1.0, ())
+    for spec in specs:
+        expected = leaves.chained(spec.load(), expected, 0.7)
+    engine.set_plan(specs, rows, "run")
+    assert engine.scan(leaves.chained, (1.0, ()), 0.7, name="chain") == expected
+    with pytest.raises(DataError, match="not finite"):
+        engine.scan(leaves.chained, (np.inf, ()), 0.7, name="chain")
+    assert engine.scan(leaves.chained, (1.0, ()), 0.7, name="chain") == expected
+
+
+@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
 def test_the_sum_has_the_bits_of_the_tree(engine, sizes):
     specs, rows = leaves.make_specs(sizes)
     expected = by_hand(specs, rows, leaves.plain, 0.1)

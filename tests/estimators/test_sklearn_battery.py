@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 import sklearn
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 from sklearn.utils.fixes import parse_version
 
@@ -14,6 +14,8 @@ import dboost
 
 CLASSIFIER = dboost.BoostedClassifier()
 TASKS = dboost.MultiTaskBoostedClassifier()
+# Weights and repeated rows are compared to seven digits of the predictions, which a gap of 1e-4 does not promise.
+REGRESSORS = [dboost.BoostedRegressor(tol=1e-12, loss=loss) for loss in ("squared", "epsilon_insensitive")]
 
 _LABELS = "the check's labels are two integers such as 1 and 2; labels of a task are 0/1, -1/+1 or booleans"
 _ONE_COLUMN = "the check passes one column as shape (m,); labels of tasks have shape (m, k), even for one task"
@@ -21,6 +23,7 @@ _SHAPE = "predictions of one task have shape (m, 1), as its labels have; the che
 
 EXPECTED = {
     "BoostedClassifier": {},
+    "BoostedRegressor": {},
     "MultiTaskBoostedClassifier": {
         "check_estimators_dtypes": _LABELS,
         "check_sample_weights_pandas_series": _LABELS,
@@ -41,10 +44,10 @@ EXPECTED = {
 }
 # Checks of scikit-learn 1.9, `check_classifiers_train` counting three times. A tag that switches checks off, or a
 # mixin in the wrong order, would shrink the battery and stay green: so the number is part of the test.
-COUNTS = {"1.9": {"BoostedClassifier": 64, "MultiTaskBoostedClassifier": 69}}
+COUNTS = {"1.9": {"BoostedClassifier": 64, "MultiTaskBoostedClassifier": 69, "BoostedRegressor": 60}}
 VERSION = ".".join(str(part) for part in parse_version(sklearn.__version__).release[:2])
 # Other versions draw other labels for the same checks, so the list of failures for tasks does not fit them.
-ESTIMATORS = [CLASSIFIER, TASKS] if VERSION in COUNTS else [CLASSIFIER]
+ESTIMATORS = [CLASSIFIER, *REGRESSORS, *([TASKS] if VERSION in COUNTS else [])]
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda estimator: EXPECTED[type(estimator).__name__])
@@ -54,12 +57,12 @@ def test_scikit_learn_check(estimator, check):
         check(estimator)
 
 
-@pytest.mark.parametrize("estimator", [CLASSIFIER, TASKS], ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.parametrize("estimator", [CLASSIFIER, TASKS, REGRESSORS[0]], ids=lambda one: type(one).__name__)
 def test_number_of_checks(estimator):
     name = type(estimator).__name__
     checks = [getattr(check, "func", check).__name__ for _, check in estimator_checks_generator(estimator)]
     assert set(EXPECTED[name]) <= set(checks)
-    assert is_classifier(estimator)
+    assert is_regressor(estimator) if estimator is REGRESSORS[0] else is_classifier(estimator)
     if VERSION in COUNTS:
         assert len(checks) == COUNTS[VERSION][name]
     else:

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numba import njit
 
 from dboost.compiled import fused
 from dboost.losses import get_loss
+from dboost.losses.base import theta_row
 
 WIDE = np.longdouble
 
@@ -33,6 +35,16 @@ class Binary:
     """Sum over the outputs of softplus(-y f); y = 0 is missing."""
 
     k: int
+    kind = "sign"
+
+    def every_label(self):
+        return [np.full(self.k, v, np.int8) for v in (1, -1, 0)]
+
+    def sharpest(self, y):
+        return np.zeros((len(y), self.k))
+
+    def bounded(self, F):
+        return F
 
     def labels(self, rng, m):
         y = np.where(rng.random((m, self.k)) < 0.4, 1, -1).astype(np.int8)
@@ -76,6 +88,18 @@ class Softmax:
     """log sum_r e^(f_r) - f_y."""
 
     k: int
+    kind = "code"
+
+    def every_label(self):
+        return list(np.arange(self.k, dtype=np.int32))
+
+    def sharpest(self, y):
+        F = np.full((len(y), self.k), -40.0)
+        F[:, :2] = 0.0
+        return F
+
+    def bounded(self, F):
+        return F
 
     def labels(self, rng, m):
         return rng.integers(0, self.k, m).astype(np.int32)
@@ -122,12 +146,129 @@ class Softmax:
         return self.onehot(y) - q
 
 
-REFERENCES: dict[str, Any] = {"log": Binary(1), "multinomial": Softmax(4), "multitask": Binary(3)}
+@dataclass(frozen=True)
+class Exponential(Binary):
+    """e^(-y f); y = 0 is missing. Its sharpest point is at infinity."""
+
+    def bounded(self, F):
+        """Margins at which the loss still is a float64."""
+        return np.clip(F, -700, 700)
+
+    def loss(self, y, F):
+        return (np.abs(y) * np.exp(-y * WIDE(1) * F)).sum(axis=1)
+
+    def residual(self, y, F):
+        return y * np.exp(-y * WIDE(1) * F)
+
+    def hessian(self, y, F):
+        return (np.abs(y) * np.exp(-y * WIDE(1) * F))[:, :, None] * np.eye(self.k)
+
+    def probability(self, F):
+        return np.exp(-softplus(-2 * np.asarray(F, WIDE)))
+
+    def dual(self, y, theta):
+        al = y * WIDE(1) * theta
+        value = (np.abs(y) * (al + entropy(al))).sum(axis=1)
+        return np.where((al >= 0).all(axis=1), value, -np.inf)
+
+
+@dataclass(frozen=True)
+class Squared:
+    """(f - y)^2 / 2 with real labels."""
+
+    k = 1
+    kind = "real"
+
+    def every_label(self):
+        return [np.float64(v) for v in (0.0, 1.0, -3.5, 1e6)]
+
+    def labels(self, rng, m):
+        return rng.normal(size=m) * 3 + 1
+
+    def follow(self, rng, F):
+        return F[:, 0] + rng.normal(size=len(F))
+
+    def sharpest(self, y):
+        return y[:, None].copy()
+
+    def bounded(self, F):
+        return F
+
+    def gap(self, y, F):
+        """y - f, (m, 1)."""
+        return np.asarray(y, WIDE)[:, None] - F
+
+    def loss(self, y, F):
+        return self.gap(y, F)[:, 0] ** 2 / 2
+
+    def residual(self, y, F):
+        return self.gap(y, F)
+
+    def hessian(self, y, F):
+        return np.ones((len(y), 1, 1))
+
+    def dual(self, y, theta):
+        theta = np.asarray(theta, WIDE)[:, 0]
+        return theta * y - theta**2 / 2
+
+
+@dataclass(frozen=True)
+class Epsilon(Squared):
+    """softplus(f - y - eps) + softplus(y - f - eps)."""
+
+    epsilon: float = 0.1
+
+    def sharpest(self, y):
+        C = np.cosh(self.epsilon)
+        return y[:, None] + (np.arccosh(C - 2 / C) if C > 2 else 0.0)
+
+    def _each(self, function, y, F):
+        z = self.gap(y, F)
+        return function(z - WIDE(self.epsilon)), function(-z - WIDE(self.epsilon))
+
+    def loss(self, y, F):
+        up, down = self._each(softplus, y, F)
+        return (up + down)[:, 0]
+
+    def residual(self, y, F):
+        up, down = self._each(lambda x: np.exp(-softplus(-x)), y, F)
+        return up - down
+
+    def hessian(self, y, F):
+        up, down = self._each(lambda x: np.exp(-softplus(x) - softplus(-x)), y, F)
+        return (up + down)[:, :, None]
+
+    def dual(self, y, theta):
+        """By bisection for the z at which the residual is theta: no formula."""
+        theta = np.asarray(theta, WIDE)[:, 0]
+        low, high = np.full(len(theta), WIDE(-200)), np.full(len(theta), WIDE(200))
+        zero = np.zeros(len(theta))
+        for _ in range(120):
+            z = (low + high) / 2
+            less = self.residual(zero, -z[:, None])[:, 0] < theta
+            low, high = np.where(less, z, low), np.where(less, high, z)
+        return self.loss(zero, -z[:, None]) + theta * (y - z)
+
+
+REFERENCES: dict[str, Any] = {
+    "log": Binary(1),
+    "multinomial": Softmax(4),
+    "multitask": Binary(3),
+    "exp": Exponential(1),
+    "squared": Squared(),
+    "epsilon_insensitive": Epsilon(),
+}
 
 
 def identity_cut(m):
     """A cut block whose margins are the rows of W themselves."""
     return np.arange(m + 1, dtype=np.int64), np.arange(m, dtype=np.int32), np.ones(m)
+
+
+@njit
+def _thetas(target, U, s, keep, mix, shift, prior):
+    for i in range(U.shape[0]):
+        theta_row(target, i, U[i], s[i], keep, mix, shift, prior)
 
 
 class Rows:
@@ -143,6 +284,16 @@ class Rows:
     def residual(self, y, F, s):
         """U (m, k)."""
         return fused.residuals(*self._at(y, F), s, np.zeros(F.shape[1]))[0]
+
+    def branches(self, y, F, s):
+        """The pulls up and down (m, k), and the loss."""
+        return fused.branches(*self._at(y, F), s, np.zeros(F.shape[1]))
+
+    def theta(self, y, U, s, repair):
+        """Repaired residuals (m, k)."""
+        out = U.copy()
+        _thetas(self.loss.target(y), out, s, repair.keep, repair.mix, repair.shift, repair.prior)
+        return out
 
     def residual_loss(self, y, F, s):
         """The loss of each example as ``residual_row`` returns it, (m,)."""

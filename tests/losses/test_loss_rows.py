@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dboost.errors import UsageError
-from dboost.losses import LOSSES, get_loss
-from tests.losses.references import REFERENCES, Rows
+from dboost.losses import LOSSES, EpsilonInsensitive, get_loss
+from tests.losses.references import REFERENCES, Epsilon, Rows, softplus
 
 M = 60
 
@@ -40,12 +40,8 @@ def extreme_margins(k):
 
 def all_labels(name, F):
     """Every row of F with every label there is."""
-    reference = REFERENCES[name]
-    if get_loss(name).separable:
-        choices = [np.full(reference.k, v, np.int8) for v in (1, -1, 0)]
-        return np.repeat(choices, len(F), axis=0), np.tile(F, (3, 1))
-    y = np.repeat(np.arange(reference.k, dtype=np.int32), len(F))
-    return y, np.tile(F, (reference.k, 1))
+    choices = REFERENCES[name].every_label()
+    return np.repeat(choices, len(F), axis=0), np.tile(F, (len(choices), 1))
 
 
 def test_values_and_residuals_follow_the_formula(case):
@@ -86,14 +82,36 @@ def test_kappa_is_the_largest_curvature(case):
     rows, reference, y, F, s = case
     loss = rows.loss
     ones = np.ones(M)
+    if not np.isfinite(loss.kappa):
+        assert rows.hessian(y, -600.0 * y, ones).max() > 1e260
+        return
     eigenvalues = np.linalg.eigvalsh(rows.hessian(y, F, ones))
     assert eigenvalues.max() <= loss.kappa * (1 + 1e-12)
-    # and it is reached: two outputs tied, the others far away (one output: at zero)
-    F = np.full((M, reference.k), -40.0)
-    F[:, : min(2, reference.k)] = 0.0
-    assert np.linalg.eigvalsh(rows.hessian(reference.labels(np.random.default_rng(0), M), F, ones)).max() == (
-        pytest.approx(loss.kappa, rel=1e-12)
-    )
+    # and it is reached
+    y = reference.labels(np.random.default_rng(0), M)
+    eigenvalues = np.linalg.eigvalsh(rows.hessian(y, reference.sharpest(y), ones))
+    assert eigenvalues.max() == pytest.approx(loss.kappa, rel=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.3, 1.32, 3.0, 30.0, 1000.0])
+def test_kappa_and_floor_of_every_epsilon(epsilon):
+    loss = EpsilonInsensitive(epsilon)
+    rows, reference = Rows(loss), Epsilon(epsilon=epsilon)
+    z = np.linspace(-1, 1, 4001)[:, None] * (epsilon + 5)
+    h = rows.hessian(np.zeros(4001), z, np.ones(4001))
+    assert h.max() <= loss.kappa * (1 + 1e-12)
+    if epsilon < 300:
+        top = rows.hessian(np.zeros(1), reference.sharpest(np.zeros(1)), np.ones(1))
+        assert top.max() == pytest.approx(loss.kappa, rel=1e-9)
+    values = rows.value(np.zeros(4001), z, np.ones(4001))
+    assert values.min() == pytest.approx(loss.floor, rel=1e-14)
+    np.testing.assert_allclose(values, reference.loss(np.zeros(4001), z).astype(float), rtol=1e-13)
+
+
+@pytest.mark.parametrize("epsilon", [-0.1, np.nan, np.inf, "0.1", None, True])
+def test_a_bad_epsilon_is_refused(epsilon):
+    with pytest.raises(UsageError, match="epsilon must be a finite number >= 0"):
+        EpsilonInsensitive(epsilon)
 
 
 def test_separable_says_whether_the_hessian_is_diagonal(case):
@@ -105,7 +123,7 @@ def test_separable_says_whether_the_hessian_is_diagonal(case):
 
 def test_extreme_margins_are_finite_and_accurate(name):
     rows, reference = Rows(name), REFERENCES[name]
-    y, F = all_labels(name, extreme_margins(reference.k))
+    y, F = all_labels(name, reference.bounded(extreme_margins(reference.k)))
     s = np.ones(len(F))
     for got, wanted in (
         (rows.value(y, F, s), reference.loss(y, F)),
@@ -130,12 +148,12 @@ def test_a_weight_multiplies_and_zero_is_absent(case):
     assert not rows.hessian(y, F, none).any()
 
 
-@pytest.mark.parametrize("name", [n for n in LOSSES if LOSSES[n].separable and REFERENCES[n].k > 1])
+@pytest.mark.parametrize("name", [n for n in LOSSES if REFERENCES[n].kind == "sign"])
 def test_missing_labels_contribute_nothing(name):
     rng = np.random.default_rng(3)
     rows, reference = Rows(name), REFERENCES[name]
     y, F, s = reference.labels(rng, M), rng.normal(size=(M, reference.k)), rng.uniform(0.5, 2, M)
-    assert (y == 0).any()
+    y[0] = 0
     other = np.where(y == 0, rng.normal(size=F.shape) * 100, F)
     for function in (rows.value, rows.residual, rows.hessian):
         np.testing.assert_array_equal(function(y, F, s), function(y, other, s))
@@ -147,6 +165,9 @@ def test_missing_labels_contribute_nothing(name):
 def test_probabilities(case):
     rows, reference, _, F, _ = case
     loss = rows.loss
+    if reference.kind == "real":
+        assert not hasattr(loss, "probability")
+        return
     np.testing.assert_allclose(loss.probability(F), reference.probability(F).astype(float), rtol=1e-13, atol=1e-300)
     extreme = loss.probability(extreme_margins(reference.k))
     assert np.isfinite(extreme).all() and extreme.min() >= 0.0 and extreme.max() <= 1.0
@@ -162,7 +183,9 @@ def test_label_mass_and_null_intercept(name):
     y, s = reference.labels(rng, 400), rng.uniform(0, 3, 400)
     s[:20] = 0.0
     mass, total = loss.label_mass(y, s, reference.k)
-    if loss.separable:
+    if reference.kind == "real":
+        np.testing.assert_allclose((mass, total), ([s @ y], [s.sum()]))
+    elif reference.kind == "sign":
         np.testing.assert_allclose(mass, [s[y[:, r] > 0].sum() for r in range(reference.k)])
         np.testing.assert_allclose(total, [s[y[:, r] != 0].sum() for r in range(reference.k)])
     else:
@@ -170,7 +193,8 @@ def test_label_mass_and_null_intercept(name):
         np.testing.assert_allclose(total, s.sum())
     b = loss.null_intercept(mass, total)
     U = rows.residual(y, np.tile(b, (400, 1)), s)
-    np.testing.assert_allclose(U.sum(axis=0), 0.0, atol=1e-12 * s.sum())
+    if loss.closed_null:
+        np.testing.assert_allclose(U.sum(axis=0), 0.0, atol=1e-12 * s.sum())
     if not loss.separable:
         assert b.mean() == pytest.approx(0.0, abs=1e-15)
     # doubling the weights changes the mass, not the intercept
@@ -181,12 +205,32 @@ def test_the_null_intercept_stays_finite_with_one_label_only(name):
     rows, reference = Rows(name), REFERENCES[name]
     loss = rows.loss
     for label in (1, -1, 0):
-        y = np.full((9, reference.k), label, np.int8) if loss.separable else np.full(9, abs(label), np.int32)
+        shape, dtype = {"sign": ((9, reference.k), np.int8), "code": (9, np.int32), "real": (9, float)}[reference.kind]
+        y = np.full(shape, abs(label) if reference.kind == "code" else label, dtype)
         b = loss.null_intercept(*loss.label_mass(y, np.ones(9), reference.k))
         assert np.isfinite(b).all()
-        assert rows.value(y, np.tile(b, (9, 1)), np.ones(9)).sum() <= 9 * 1e-12 * reference.k
+        assert rows.value(y, np.tile(b, (9, 1)), np.ones(9)).sum() <= 9 * (loss.floor + 1e-12 * reference.k)
 
 
 def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(UsageError, match="unknown loss 'hinge'.*" + ", ".join(LOSSES)):
         get_loss("hinge")
+    with pytest.raises(UsageError, match="neither a name nor an instance of a loss"):
+        get_loss(EpsilonInsensitive)
+    assert get_loss(EpsilonInsensitive(0.5)).epsilon == 0.5
+
+
+def test_the_pulls_of_both_branches(case):
+    """plus - minus = U and both >= 0; their sum is the curvature of the exponential bound (math notes, eq. 2)."""
+    rows, reference, y, F, s = case
+    plus, minus, loss = rows.branches(y, F, s)
+    assert (plus >= 0).all() and (minus >= 0).all()
+    U = rows.residual(y, F, s)
+    np.testing.assert_allclose(plus - minus, U, rtol=1e-12, atol=1e-14 * s.max())
+    assert loss == pytest.approx(rows.value(y, F, s).sum(), rel=1e-13)
+    if rows.loss.name == "epsilon_insensitive":
+        z = reference.gap(y, F)
+        wanted = s[:, None] * np.exp(-softplus(reference.epsilon - z))
+        np.testing.assert_allclose(plus, wanted.astype(float), rtol=1e-13)
+    else:
+        assert not (plus * minus).any()

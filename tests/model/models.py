@@ -6,19 +6,21 @@ import math
 
 import numpy as np
 
-from dboost.model import Certificate, Columns, Model
+from dboost.hypotheses.columns import ColumnSet
+from dboost.model import TASKS, Certificate, Model
 
 
 def make(task="multiclass", classes=None, names=True, seed=0, n=9, active=(1, 4, 7)):
     rng = np.random.default_rng(seed)
-    k = 1 if task == "binary" else 3
+    k = 1 if task in ("binary", "regression") else 3
     if classes is None:
-        classes = np.array(["no", "yes"] if task == "binary" else ["a", "b", "ü"])
+        classes = np.array({"binary": ["no", "yes"], "regression": []}.get(task, ["a", "b", "ü"]))
     feature_names = tuple(f"f{j}·" for j in range(n)) if names else None
     return Model(
         task=task,
+        loss=TASKS[task][0],
         penalty="l1/linf",
-        hypotheses=Columns(
+        hypotheses=ColumnSet(
             np.array(active, dtype=np.int64), tuple(feature_names[j] for j in active) if names else None
         ),
         W=rng.normal(size=(len(active), k)),

@@ -38,6 +38,58 @@ def test_coverage_of_two_classes_is_that_of_the_two_scores():
     np.testing.assert_array_equal(metrics.coverage(F, y), [0, 1, 0.5, 1])
 
 
+def test_the_distribution_of_coverage_against_a_loop():
+    F, y, s = multiclass(3, m=70)
+    expected = np.zeros(7)
+    for value, weight in zip(metrics.coverage(F, y), s, strict=True):
+        expected[int(2 * value)] += weight
+    np.testing.assert_allclose(metrics.coverage_counts(F, y, s), expected, rtol=1e-14)
+    assert metrics.coverage_counts(F, y).sum() == 70 and np.any(expected[1::2] > 0)
+    signs = np.array([[1], [-1], [1]], dtype=np.int8)
+    assert metrics.coverage_counts(np.array([[1.0], [1.0], [0.0]]), signs).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("k", [1, 4])
+def test_normalised_margins_against_a_loop(k):
+    rng = np.random.default_rng(4)
+    W = rng.normal(size=(6, k)) * (rng.random((6, k)) < 0.5)
+    X = rng.normal(size=(30, 6))
+    F = X @ W
+    y = rng.integers(0, 4, 30).astype(np.int32) if k > 1 else np.where(rng.random((30, 1)) < 0.5, 1, -1).astype(np.int8)
+    norm = sum(max(abs(w) for w in row) for row in W)
+    for i, margin in enumerate(metrics.normalised_margins(F, y, W).reshape(30)):
+        if k == 1:
+            expected = y[i, 0] * F[i, 0]
+        else:
+            expected = F[i, y[i]] - max(F[i, r] for r in range(k) if r != y[i])
+        assert margin == pytest.approx(expected / norm, rel=1e-12)
+    np.testing.assert_allclose(metrics.normalised_margins(5 * F, y, 5 * W), metrics.normalised_margins(F, y, W))
+    assert np.all(metrics.normalised_margins(F * 0, y, W[:0]) == 0)
+
+
+def test_what_must_be_computed():
+    class Held:
+        inputs = np.array([1, 4, 7])
+
+    class Fitted:
+        W = np.array([[0.0, 1.0], [0.0, 0.0], [2.0, 0.0], [0.0, 3.0]])
+        hypotheses = Held()
+        n_features = 9
+
+    class Estimator:
+        model_ = Fitted()
+
+    for given in (Fitted(), Estimator()):
+        assert metrics.computed_features(given) == metrics.Computed(hypotheses=3, features=3, of_features=9)
+    with pytest.raises(DataError, match="a list has no model"):
+        metrics.computed_features([])
+
+
+def test_of_endlessly_many_candidates_all_but_finitely_many_are_zero():
+    W = np.ones((3, 2))
+    assert metrics.sparsity(W, math.inf) == metrics.row_sparsity(W, math.inf) == 1.0
+
+
 def test_log_loss_of_a_confident_example_keeps_its_digits():
     F = np.array([[60.0, 0.0, 0.0], [-800.0, 900.0, 0.0]])
     y = np.array([0, 0], dtype=np.int32)

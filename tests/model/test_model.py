@@ -55,7 +55,7 @@ def test_an_example_has_the_same_bits_in_every_batch_and_layout():
         assert model.decision_function(other).tobytes() == whole.tobytes(), type(other)
     single = np.vstack([model.decision_function(X[i : i + 1]) for i in range(64)])
     assert single.tobytes() == whole.tobytes()
-    assert model.scores_of_active(X[:, model.active]).tobytes() == whole.tobytes()
+    assert model.scores_of_inputs(X[:, model.active]).tobytes() == whole.tobytes()
 
 
 def test_only_the_active_columns_are_read():
@@ -79,8 +79,8 @@ def test_empty_models_and_empty_batches():
 def test_a_batch_of_another_width_is_refused():
     with pytest.raises(DataError, match="9 features"):
         make().decision_function(np.ones((2, 8)))
-    with pytest.raises(DataError, match="3 active"):
-        make().scores_of_active(np.ones((2, 9)))
+    with pytest.raises(DataError, match="3 input"):
+        make().scores_of_inputs(np.ones((2, 9)))
 
 
 LABELS = [

@@ -39,7 +39,7 @@ def put(*keys_and_value):
 
 CHANGES = {
     "format": put("format", "other"),
-    "newer version": put("version", 2),
+    "newer version": put("version", 3),
     "version text": put("version", "1"),
     "version bool": put("version", True),
     "task": put("task", "ranking"),

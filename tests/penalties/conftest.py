@@ -5,22 +5,42 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dboost.penalties import PENALTIES, SparseGroup, get_penalty
+from dboost.penalties import PENALTIES, SmoothL1, SparseGroup, get_penalty
 
 INSTANCES = {name: get_penalty(name) for name in PENALTIES}
 INSTANCES["sparse group 0.1"] = SparseGroup(l1_ratio=0.1)
 INSTANCES["sparse group 0.9"] = SparseGroup(l1_ratio=0.9)
+INSTANCES["smooth l1, sharp"] = SmoothL1(sharpness=20.0)
+SEPARABLE = [name for name, one in INSTANCES.items() if one.separable]
 
 
 @pytest.fixture(params=list(INSTANCES))
-def penalty(request):
-    """Every registered penalty, and two more mixes of the sparse group."""
+def any_penalty(request):
+    """Every registered penalty, two more mixes of the sparse group, and a sharper smooth l1."""
     return INSTANCES[request.param]
 
 
-@pytest.fixture(params=[name for name in INSTANCES if name != "none"])
+@pytest.fixture(params=SEPARABLE)
+def penalty(request):
+    """Of these, every sum over rows; the others have test_penalty_joint."""
+    return INSTANCES[request.param]
+
+
+@pytest.fixture(params=[name for name in SEPARABLE if not isinstance(INSTANCES[name], SmoothL1)])
+def exact_penalty(request):
+    """Of these, those whose exponential solve is exact; smooth l1 has its own bound (test_penalty_smooth)."""
+    return INSTANCES[request.param]
+
+
+@pytest.fixture(params=[name for name in SEPARABLE if INSTANCES[name].degree == 1])
+def norm_penalty(request):
+    """Of these, the norms of a row, and none."""
+    return INSTANCES[request.param]
+
+
+@pytest.fixture(params=[name for name in SEPARABLE if INSTANCES[name].threshold])
 def pulling_penalty(request):
-    """Every penalty that pulls rows to zero."""
+    """Of these, those that pull rows to zero."""
     return INSTANCES[request.param]
 
 
@@ -70,6 +90,10 @@ def subgradient_distance(penalty, w, g, lam):
     code, group, entry = penalty.compiled
     if penalty.name == "none" or lam == 0.0:
         return np.abs(g).max()
+    if code == 2:
+        return np.abs(g - lam * w).max()
+    if code == 3:
+        return np.abs(g - lam * np.tanh(penalty.sharpness * w / 2)).max()
     if not w.any():
         if code == 1:
             return max(np.abs(g).sum() - lam, 0.0)

@@ -28,6 +28,15 @@ def by_bisection(penalty, z, D, lam):
             xi = (low + high) / 2
             low, high = (xi, high) if (D * np.maximum(np.abs(z) - xi, 0)).sum() > lam else (low, xi)
         return np.clip(z, -high, high).astype(float)
+    if code == 2:
+        return (D * z / (D + lam)).astype(float)
+    if code == 3:
+        low, high = np.zeros(z.size, np.longdouble), np.abs(z)
+        for _ in range(200):
+            w = (low + high) / 2
+            above = D * (w - np.abs(z)) + lam * np.tanh(penalty.sharpness * w / 2) > 0
+            low, high = np.where(above, low, w), np.where(above, w, high)
+        return (np.sign(z) * high).astype(float)
     v = D * z
     u = np.sign(v) * np.maximum(np.abs(v) - lam * entry, 0)
     if group == 0:

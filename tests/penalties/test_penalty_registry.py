@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from dboost.errors import UsageError
-from dboost.penalties import L1, PENALTIES, Face, Penalty, SparseGroup, get_penalty
+from dboost.penalties import L1, PENALTIES, Face, Penalty, SmoothL1, SparseGroup, get_penalty
 
 
 def test_names():
-    assert sorted(PENALTIES) == ["l1", "l1/l2", "l1/l2+l1", "l1/linf", "none"]
+    assert sorted(PENALTIES) == ["l1", "l1/l2", "l1/l2+l1", "l1/linf", "l2", "l2_squared", "none", "smooth_l1"]
     for name in PENALTIES:
         assert get_penalty(name).name == name
 
@@ -42,7 +42,8 @@ def test_mix_outside_its_range(ratio):
         SparseGroup(l1_ratio=ratio)
 
 
-def test_travels_and_compares(penalty):
+def test_travels_and_compares(any_penalty):
+    penalty = any_penalty
     copy = pickle.loads(pickle.dumps(penalty))
     assert copy == penalty and hash(copy) == hash(penalty) and copy.compiled == penalty.compiled
     assert isinstance(penalty, Penalty) and dataclasses.is_dataclass(penalty)
@@ -50,8 +51,35 @@ def test_travels_and_compares(penalty):
         penalty.l1_ratio = 0.7
 
 
-def test_face_is_a_face(penalty):
-    assert isinstance(penalty.face(np.ones((2, 3))), Face)
+def test_face_is_a_face(any_penalty):
+    assert isinstance(any_penalty.face(np.ones((2, 3))), Face)
+
+
+@pytest.mark.parametrize("sharpness", [0.0, -1.0, np.nan, np.inf])
+def test_sharpness_outside_its_range(sharpness):
+    with pytest.raises(UsageError, match="sharpness"):
+        SmoothL1(sharpness=sharpness)
+
+
+def test_what_the_penalties_say_of_themselves():
+    """(certified, threshold, separable, degree) of each: the loop, the paths and standardize go by them."""
+    said = {n: (p.certified, p.threshold, p.separable, p.degree) for n, p in ((n, PENALTIES[n]()) for n in PENALTIES)}
+    assert said.pop("none") == (False, False, True, 1)
+    assert said.pop("l2") == (True, True, False, 1)
+    assert said.pop("l2_squared") == (True, False, True, 2)
+    assert said.pop("smooth_l1") == (False, False, True, 0)
+    assert set(said.values()) == {(True, True, True, 1)}
+
+
+def test_the_degree_is_the_power_of_the_scale(any_penalty, cases):
+    W = cases.rows(60, 4)
+    power = any_penalty.degree
+    if power == 0:
+        assert not np.allclose(any_penalty.value(3.0 * W), any_penalty.value(W) * 3.0, rtol=1e-3)
+        return
+    assert np.allclose(any_penalty.value(3.0 * W), any_penalty.value(W) * 3.0**power, rtol=1e-12)
+    one, lam = W[:1], np.array([0.7])
+    assert np.isclose(any_penalty.total(one / 3.0, lam * 3.0**power), any_penalty.total(one, lam), rtol=1e-12)
 
 
 def test_different_mixes_differ():

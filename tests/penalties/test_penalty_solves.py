@@ -46,8 +46,9 @@ def test_quadratic_residual(penalty, cases, rng, distance, k):
 
 @pytest.mark.parametrize("tilt", [3.0, 300.0, 5000.0])
 @pytest.mark.parametrize("k", KS)
-def test_exponential_residual(penalty, cases, distance, k, tilt):
+def test_exponential_residual(exact_penalty, cases, distance, k, tilt):
     """|w / a| up to twenty thousand: everything stays finite, and stationarity holds to the rounding of w / a."""
+    penalty = exact_penalty
     W, mu_plus, mu_minus, a, lam = cases.exponential(400, k, tilt)
     lam[::9] = 0.0
     new, unbounded = penalty.solve_exponential(W, mu_plus, mu_minus, a, lam)
@@ -69,8 +70,9 @@ def test_exponential_residual(penalty, cases, distance, k, tilt):
 
 
 @pytest.mark.parametrize("tilt", [3.0, 300.0])
-def test_exponential_never_beaten(penalty, cases, rng, tilt):
+def test_exponential_never_beaten(exact_penalty, cases, rng, tilt):
     """Neither by scipy from two starts nor by points at all distances around the solution."""
+    penalty = exact_penalty
     W, mu_plus, mu_minus, a, lam = cases.exponential(60, 3, tilt)
     new, unbounded = penalty.solve_exponential(W, mu_plus, mu_minus, a, lam)
     rows = np.flatnonzero(~unbounded)[:8]
@@ -146,7 +148,10 @@ def test_scores_against_the_decrease(penalty, cases, rng, k):
     assert np.all(score <= gained + 1e-13 * total)
     assert np.array_equal(score > 0, penalty.leaves_zero(G, lam) if penalty.name != "none" else G.any(axis=1))
     group = penalty.compiled[0] == 0 and penalty.compiled[1] > 0
-    if not group or k == 1:
+    if penalty.name == "smooth_l1":
+        # its bound covers the penalty as well: the score is that bound's decrease, the step gains no less
+        assert np.median(score[score > 0] / gained[score > 0]) > 0.2
+    elif not group or k == 1:
         assert np.allclose(score, gained, rtol=1e-9, atol=1e-13 * total.max())
     else:
         alive = score > 0

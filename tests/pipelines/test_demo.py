@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dboost.errors import UsageError
-from dboost.model import Certificate, Columns, Model, read_model
+from dboost.hypotheses.columns import ColumnSet
+from dboost.model import Certificate, Model, read_model
 from pipelines import demo, pages
 from pipelines.cli import main
 from pipelines.console import Console
@@ -69,8 +70,9 @@ def test_the_strongest_features_fit_any_number_of_classes(classes: int, columns:
     words = tuple(f"a_rather_long_name_{j}" for j in range(30))
     wide = Model(
         task="multiclass",
+        loss="multinomial",
         penalty="l1",
-        hypotheses=Columns(np.arange(30), words),
+        hypotheses=ColumnSet(np.arange(30), words),
         W=rng.normal(size=(30, classes)),
         intercept=np.zeros(classes),
         classes=np.array([f"class.{r:03d}" for r in range(classes)]),

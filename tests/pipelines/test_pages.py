@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from dboost import metrics
-from dboost.model import Certificate, Columns, Model, read_model
+from dboost.hypotheses.columns import ColumnSet
+from dboost.model import TASKS, Certificate, Model, read_model
 from pipelines import pages
 from pipelines.cli import main
 from pipelines.commands import evaluate
@@ -22,8 +23,9 @@ CERTIFICATE = Certificate(0.5, 1e-4, 0.49, "tol", 0.01, 0.2, 5, 20)
 def model(W: np.ndarray, names: tuple[str, ...], classes: list[str], task: str = "multiclass") -> Model:
     return Model(
         task=task,
+        loss=TASKS[task][0],
         penalty="l1",
-        hypotheses=Columns(np.arange(len(W)) * 2, names),
+        hypotheses=ColumnSet(np.arange(len(W)) * 2, names),
         W=W,
         intercept=np.zeros(W.shape[1]),
         classes=np.array(classes),

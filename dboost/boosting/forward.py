@@ -1,0 +1,148 @@
+"""Classical forward-greedy boosting: one hypothesis per round, moved once and never looked at again.
+
+Each round scores every hypothesis by the exponential bound without a penalty, a sum_r (sqrt(mu+) - sqrt(mu-))^2, and
+moves the best one alone, by (a / 2) log(mu+ / mu-) per output (Collins, Schapire & Singer 2002; math notes, sections 2,
+4.1 and 5). For hypotheses in {-1, +1} and the exponential loss this is AdaBoost (Freund & Schapire 1997). It is the
+baseline of Duchi & Singer 2009, section 6: nothing is re-optimised, nothing pruned, and it ends by its budget of rounds
+or once no step gains anything; there is no certificate.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.boosting.problem import Iterate, Problem, Score
+from dboost.boosting.state import FitSettings, FitState
+from dboost.bounds import exponential
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+
+class Forward:
+    """Rounds of one fit; the interface of ``loop.Loop``.
+
+    Parameters
+    ----------
+    problem : Problem
+        With the exponential bound and penalty "none".
+    settings : FitSettings
+        What was asked.
+    null : Score
+        Scoring pass at the null model.
+    """
+
+    certified = False
+
+    def __init__(self, problem: Problem, settings: FitSettings, null: Score) -> None:
+        self.problem = problem
+        self.settings = settings
+        self.norms = null.norms.copy()
+        self.trace: list[tuple[float, float, float]] = []
+        self._started = time.perf_counter()
+
+    def run(self, state: FitState, callback: Callable[[dict[str, Any], FitState], bool]) -> tuple[FitState, str]:
+        """Rounds until a reason to stop; see ``loop.Loop.run``.
+
+        Returns
+        -------
+        state : FitState
+            After the last round, its objective that of the model it holds.
+        reason : str
+            "gradient", "max_rounds", "max_active_rows" or "callback".
+        """
+        while True:
+            state, reason = self.advance(state)
+            if callback(dict(state.history[-1]), state):
+                reason = reason or "callback"
+            elif not reason and state.round >= self.settings.max_rounds:
+                reason = "max_rounds"
+            if reason:
+                at = self.problem.evaluate(state.active, state.W, state.intercept)
+                value = self.problem.objective(at, 0.0)
+                self._mark(value)
+                return replace(state, objective=value), reason
+
+    def advance(self, state: FitState) -> tuple[FitState, str]:
+        """One round: state in, state out, and the reason to stop if there is one."""
+        started, problem = time.perf_counter(), self.problem
+        passes = problem.passes
+        at = replace(problem.null(), active=state.active, W=state.W, intercept=state.intercept)
+        budget = self.settings.max_active_rows
+        full = budget is not None and state.active.shape[0] >= budget
+        # held hypotheses are no candidates of a scoring pass, but they may be moved again
+        score = problem.score(at, None, 0.0, 0 if full else 1)
+        held = score.iterate
+        active = np.union1d(held.active, score.best).astype(np.int64)
+        W = np.zeros((active.shape[0], problem.k))
+        W[np.searchsorted(active, held.active)] = held.W
+        best, moved, gain = self._best(held, active, W)
+        value = problem.objective(held, 0.0)
+        self._mark(value)
+        stop = gain <= 0.1 * self.settings.tol * abs(held.loss)
+        if not stop:
+            if best < active.shape[0]:
+                W[best] = moved
+            else:
+                state = replace(state, intercept=moved)
+        keep = np.any(W != 0.0, axis=1)
+        entering = int(np.count_nonzero(keep)) - int(held.active.shape[0])
+        state = replace(state, active=active[keep], W=W[keep], objective=value)
+        reason = ("max_active_rows" if full else "gradient") if stop else ""
+        return self._recorded(state, entering, 0.0 if stop else gain, started, passes), reason
+
+    def _best(self, at: Iterate, active: Rows, W: Array) -> tuple[int, Array, float]:
+        """The place in `active` (its length: the intercept), the new weights and the gain of the best single step."""
+        problem, penalty = self.problem, self.problem.penalty
+        sums = problem.rows_sums(replace(at, active=active, W=W), active)
+        plus, minus, peak = sums.add["mu_plus"], sums.add["mu_minus"], problem.statistics.peak[active]
+        if problem.fit_intercept:
+            plus, minus = np.vstack([plus, sums.add["bias_plus"]]), np.vstack([minus, sums.add["bias_minus"]])
+            W, peak = np.vstack([W, at.intercept]), np.append(peak, 1.0)
+        if not W.shape[0]:
+            return 0, np.zeros(problem.k), 0.0
+        a = exponential.one_row(peak, problem.loss.template_constant)
+        gains = penalty.score_exponential(plus, minus, a, 0.0)
+        best = int(np.argmax(gains))
+        one = slice(best, best + 1)
+        # without opposing examples the bound has no minimiser: the step is capped
+        new, _ = penalty.solve_exponential(W[one], plus[one], minus[one], a[one], 0.0)
+        return best, new[0], float(gains[best])
+
+    def _mark(self, loss: float) -> None:
+        weight = self.problem.statistics.weight
+        self.trace.append((float(self.problem.passes), time.perf_counter() - self._started, loss / weight))
+
+    def _recorded(self, state: FitState, entering: int, gain: float, started: float, passes: int) -> FitState:
+        """The state with its record: the objective is that before the round's step, as in the other loops."""
+        done = self.problem.passes - passes
+        record = {
+            "round": state.round + 1,
+            "objective": state.objective / self.problem.statistics.weight,
+            "gap": float("nan"),
+            "lower_bound": float("nan"),
+            "alpha": 0.0,
+            "rows_in": max(entering, 0),
+            "rows_out": max(-entering, 0),
+            "active_rows": int(state.active.shape[0]),
+            "entries": int(np.count_nonzero(state.W)),
+            "candidates": self.problem.n_candidates,
+            "step": "forward",
+            "length": 1.0 if gain > 0.0 else 0.0,
+            "passes": state.passes + done,
+            "seconds": time.perf_counter() - started,
+            "bytes_moved": int(self.problem.engine.bytes_moved),
+        }
+        return replace(
+            state,
+            round=state.round + 1,
+            passes=state.passes + done,
+            history=(*state.history, record),
+            keys=tuple(self.problem.keys),
+        )

@@ -1,0 +1,111 @@
+"""``BoostedRegressor``: one number per example."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import RegressorMixin
+
+from dboost.estimators.base import BoostedEstimator
+from dboost.estimators.scoring import r_squared
+from dboost.storage import PathLike
+
+
+class BoostedRegressor(RegressorMixin, BoostedEstimator):
+    """Linear regression with few features or induced hypotheses, fitted to a certified optimum.
+
+    Minimises ``sum_i s_i loss(y_i, w'x_i + b) / sum_i s_i + alpha * sum_j omega(w_j)`` (Duchi & Singer 2009); see
+    ``BoostedClassifier`` for the parameters not described here.
+
+    Parameters
+    ----------
+    loss : {"squared", "epsilon_insensitive"} or loss object, default "squared"
+        ``"squared"`` is half the squared residual. ``"epsilon_insensitive"`` is the smooth tube of Duchi & Singer 2009;
+        ``dboost.losses.EpsilonInsensitive(epsilon=0.5)`` gives its width.
+    penalty : {"l1", "none", ...} or penalty object, default "l1"
+        There is one output, so that ``"l1/l2"`` and ``"l1/linf"`` are ``"l1"``.
+    hypotheses : Family, optional
+        As in ``BoostedClassifier``.
+    others
+        As in ``BoostedClassifier``. There are no classes, so neither `classes` nor `class_weight`.
+
+    Attributes
+    ----------
+    coef_ : float64 array, shape (1, n), or (1, number held) with `hypotheses`
+    intercept_ : float64 array, shape (1,)
+    others
+        As in ``BoostedClassifier``; there is no ``classes_``.
+
+    Notes
+    -----
+    Targets have shape (m,). Several targets per example are refused.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = BoostedRegressor(alpha=0.5).fit(X, y)
+    >>> bool(model.duality_gap_ <= 1e-4), model.coef_.shape, model.predict(X).shape
+    (True, (1, 10), (442,))
+    """
+
+    _losses = ("squared", "epsilon_insensitive")
+    _task = "regression"
+
+    def __init__(
+        self,
+        *,
+        loss: Any = "squared",
+        penalty: Any = "l1",
+        alpha: float | str = "auto",
+        update: str = "newton",
+        hypotheses: Any = None,
+        select: str = "greedy",
+        rows_per_round: int | None = None,
+        tol: float = 1e-4,
+        max_rounds: int = 1000,
+        max_active_rows: int | None = None,
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        warm_start: bool = False,
+        random_state: Any = 0,
+        checkpoint: PathLike | None = None,
+        callbacks: Any = None,
+        client: Any = None,
+    ) -> None:
+        # The classes that the base knows of stay None.
+        super().__init__(
+            loss=loss,
+            penalty=penalty,
+            alpha=alpha,
+            update=update,
+            hypotheses=hypotheses,
+            select=select,
+            rows_per_round=rows_per_round,
+            tol=tol,
+            max_rounds=max_rounds,
+            max_active_rows=max_active_rows,
+            fit_intercept=fit_intercept,
+            standardize=standardize,
+            warm_start=warm_start,
+            random_state=random_state,
+            checkpoint=checkpoint,
+            callbacks=callbacks,
+            client=client,
+        )
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """R^2 of the predictions, as ``sklearn.metrics.r2_score`` defines it.
+
+        Parameters
+        ----------
+        X : as for `fit`
+        y : targets, or the name of the target column of a table; None for ``ParquetData``
+        sample_weight : array-like, shape (m,), optional
+
+        Returns
+        -------
+        float
+            1 for perfect predictions, 0 for those of the weighted mean; below 0 for worse ones.
+        """
+        return r_squared(self, X, y, sample_weight)

@@ -1,0 +1,185 @@
+"""The raw columns as hypotheses: ``Columns`` for users, ``ColumnsPool`` on a data set, ``ColumnSet`` in a model.
+
+Covers: scoring sums of raw columns for any residuals, and which columns a model holds. A fit without `hypotheses`
+takes its own, faster way (``dboost.boosting.problem``); the pool is for unions with other families.
+Does not cover: unions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.errors import ModelFormatError
+from dboost.hypotheses import family_from_fields
+from dboost.hypotheses.base import Array, Block, Context, Key, taken
+from dboost.hypotheses.union import Joinable
+from dboost.modelfile import Document
+from dboost.partition import Partition, Sums
+
+
+@dataclass(frozen=True)
+class Columns(Joinable):
+    """The raw columns of the data: what a fit without `hypotheses` chooses from, and a part of unions."""
+
+    def prepare(self, context: Context) -> ColumnsPool:
+        """The pool of the data's columns."""
+        return ColumnsPool(context.n_features)
+
+    def to_json(self) -> dict[str, Any]:
+        """``{"family": "columns"}``."""
+        return {"family": "columns"}
+
+    @classmethod
+    def from_json(cls, spec: dict[str, Any]) -> Columns:
+        """Undo `to_json`."""
+        found: Columns = family_from_fields(cls, spec)
+        return found
+
+    @staticmethod
+    def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> ColumnSet:
+        """The columns of a saved model."""
+        indices = spec.integers("indices")
+        if len(indices) and (indices[0] < 0 or indices[-1] >= n_features or np.any(np.diff(indices) <= 0)):
+            raise ModelFormatError(
+                f"the active features are not ascending within 0..{n_features - 1}", file=spec.file
+            )
+        names = spec.strings("names")
+        if names is not None and len(names) != len(indices):
+            raise ModelFormatError(f"{len(names)} names for {len(indices)} active features", file=spec.file)
+        if arrays:
+            raise ModelFormatError(f"hypotheses of family 'columns' with an array {min(arrays)!r}", file=spec.file)
+        return ColumnSet(indices, names)
+
+
+@dataclass(frozen=True)
+class ColumnsPool:
+    """All raw columns of a data set; the key of column j is (j,), a shard is a range (start, stop).
+
+    Parameters
+    ----------
+    n_features : int
+    """
+
+    n_features: int
+
+    @property
+    def size(self) -> float:
+        """Number of columns."""
+        return self.n_features
+
+    @property
+    def searched(self) -> bool:
+        """No: every column is summed."""
+        return False
+
+    @property
+    def token(self) -> str:
+        """Names the pool."""
+        return f"columns-{self.n_features}"
+
+    def columns(self, raw: Block, keys: Sequence[Key]) -> Block:
+        """The columns `keys` of a block of all columns, in that order; values are those of the block."""
+        return taken(raw, np.array([j for (j,) in keys], dtype=np.int64))
+
+    def shards(self, active: Sequence[Key], row_bytes: int, shard_bytes: int) -> list[tuple[int, int]]:
+        """Ranges of columns that cover them all, whatever is active."""
+        width = max(1, shard_bytes // max(1, row_bytes))
+        return [(start, min(start + width, self.n_features)) for start in range(0, self.n_features, width)]
+
+    def keys(self, shard: tuple[int, int], places: NDArray[np.int64] | None = None) -> list[Key]:
+        """The columns at some places of a range, or all of them."""
+        start, stop = shard
+        return [(start + place,) for place in (range(stop - start) if places is None else places.tolist())]
+
+    def sums(
+        self, partition: Partition, memo: Any, shard: tuple[int, int], plus: Array, minus: Array | None
+    ) -> Sums:
+        """Sums of a range of columns over one partition, as ``base.Pool.sums`` says."""
+        # Not at the top: a model that predicts with raw columns needs no compiled kernel.
+        from dboost.compiled import columns as kernels
+
+        start, stop = shard
+        count, k = stop - start, plus.shape[1]
+        chosen = np.arange(start, stop)
+        block = (partition.indptr, partition.rows, partition.values)
+        total, absolute, square, peak = (np.zeros(count) for _ in range(4))
+        kernels.column_statistics(
+            partition.indptr[start : stop + 1], *block[1:], partition.weight, peak, total, absolute, square
+        )
+        sums = Sums(add={"square": square, "total": total}, peak={"peak": peak})
+        if minus is None:
+            sums.add["G"] = np.empty((count, k))
+            kernels.column_gradient(*block, plus, chosen, sums.add["G"])
+            return sums
+        sums.add["mu_plus"], sums.add["mu_minus"] = np.empty((count, k)), np.empty((count, k))
+        kernels.column_mu(*block, plus, minus, chosen, sums.add["mu_plus"], sums.add["mu_minus"])
+        return sums
+
+    def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
+        """The columns' own names, or x0, x1, ... by position."""
+        return [f"x{j}" if features is None else features[j] for (j,) in keys]
+
+    def chosen(self, keys: Sequence[Key], features: Sequence[str] | None) -> ColumnSet:
+        """The columns `keys`, which must ascend."""
+        indices = np.array([j for (j,) in keys], dtype=np.int64)
+        return ColumnSet(indices, None if features is None else tuple(self.names(keys, features)))
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnSet:
+    """The raw columns that a model holds.
+
+    Parameters
+    ----------
+    indices : int64 array, shape (a,)
+        Columns, ascending and distinct.
+    names : tuple of str, or None
+        Their names, when the data has names.
+    """
+
+    indices: NDArray[np.int64]
+    names: tuple[str, ...] | None = None
+
+    @property
+    def family(self) -> str:
+        """Name of the family."""
+        return "columns"
+
+    @property
+    def inputs(self) -> NDArray[np.int64]:
+        """The columns themselves."""
+        return self.indices
+
+    @property
+    def n_hypotheses(self) -> int:
+        """How many columns."""
+        return len(self.indices)
+
+    def words(self) -> list[str]:
+        """Names for a reader: the columns' own, or x0, x1, ... by position."""
+        return list(self.names) if self.names is not None else [f"x{j}" for j in self.indices.tolist()]
+
+    def evaluate(self, raw: Block) -> Block:
+        """The block itself."""
+        return raw
+
+    def to_json(self) -> dict[str, Any]:
+        """The columns as JSON."""
+        names = None if self.names is None else list(self.names)
+        return {"family": "columns", "indices": self.indices.tolist(), "names": names}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """None: the JSON says all."""
+        return {}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ColumnSet):
+            return NotImplemented
+        return self.names == other.names and np.array_equal(self.indices, other.indices)
+
+    __hash__ = None  # type: ignore[assignment]

@@ -1,0 +1,258 @@
+"""Smooth eps-insensitive loss: l(y, f) = softplus(f - y - eps) + softplus(y - f - eps) with a real label y.
+
+(Dekel, Shalev-Shwartz & Singer 2005; math notes, section 1 and sheet E.) It grows linearly far from the label and is
+flat within eps of it; eps = 0 is the symmetric logistic loss. With z = y - f it pulls up by sigma(z - eps) and down by
+sigma(-z - eps), and the exponential bound needs both pulls, not their difference alone (math notes, eq. 2).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from dboost.errors import UsageError
+from dboost.losses.base import (
+    TWO_BRANCHED,
+    Array,
+    Repair,
+    branch_row,
+    curvature_row,
+    dual_row,
+    loss_row,
+    residual_row,
+    theta_row,
+)
+from dboost.losses.squared import mean_label
+
+# Above this eps the conjugate is computed with cosh and sinh divided by e^eps, which would overflow.
+_LARGE = 20.0
+
+
+class EpsilonTarget(NamedTuple):
+    """Labels of one block: float64 (m,); and eps."""
+
+    label: Array
+    epsilon: float
+
+
+TWO_BRANCHED.add(EpsilonTarget)
+
+
+def _is_epsilon(target: Any) -> bool:
+    return getattr(target, "instance_class", None) is EpsilonTarget
+
+
+@njit(nogil=True, cache=True)
+def softplus(x: float) -> float:
+    """log(1 + e^x) for any x."""
+    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+
+
+@njit(nogil=True, cache=True)
+def sigmoid(x: float) -> float:
+    """1 / (1 + e^-x) without cancellation or overflow."""
+    e = math.exp(-abs(x))
+    return (1.0 if x > 0.0 else e) / (1.0 + e)
+
+
+@njit(nogil=True, cache=True)
+def _pull(z: float, epsilon: float) -> float:
+    """sigma(z - eps) - sigma(-z - eps), to full relative precision also next to z = 0."""
+    a = abs(z)
+    u = sigmoid(a - epsilon) * -math.expm1(-2.0 * a) / (1.0 + math.exp(-a - epsilon))
+    return float(math.copysign(u, z))
+
+
+@njit(nogil=True, cache=True)
+def _conjugate(theta: float, label: float, epsilon: float) -> float:
+    """inf_f l(label, f) + theta f for |theta| <= 1 (math notes, section 1)."""
+    t = abs(theta)
+    if t >= 1.0:
+        return theta * label - epsilon
+    # z = |label - f| at the minimiser: e^z = (sqrt(1 + (t sinh eps)^2) + t cosh eps) / (1 - t), without cancellation
+    if epsilon < _LARGE:
+        c = math.cosh(epsilon)
+        r = (t * math.sinh(epsilon)) ** 2
+        z = math.log1p((r / (1.0 + math.sqrt(1.0 + r)) + t * c + t) / (1.0 - t))
+    else:
+        e = math.exp(-2.0 * epsilon)
+        top = t * (1.0 + e) + math.sqrt(4.0 * e + (t * (1.0 - e)) ** 2)
+        z = max(epsilon + math.log(0.5 * max(top, 1e-300)) - math.log1p(-t), 0.0)
+    return float(theta * label + softplus(z - epsilon) + softplus(-z - epsilon) - t * z)
+
+
+@overload(residual_row, inline="never")
+def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
+    if not _is_epsilon(target):
+        return None
+
+    def epsilon_insensitive(target: Any, i: int, f: Array, s: float, u: Array) -> float:
+        z = target.label[i] - f[0]
+        u[0] = s * _pull(z, target.epsilon)
+        return float(s * (softplus(z - target.epsilon) + softplus(-z - target.epsilon)))
+
+    return epsilon_insensitive
+
+
+@overload(branch_row, inline="never")
+def _branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> Any:
+    if not _is_epsilon(target):
+        return None
+
+    def epsilon_insensitive(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> float:
+        z = target.label[i] - f[0]
+        plus[0] = s * sigmoid(z - target.epsilon)
+        minus[0] = s * sigmoid(-z - target.epsilon)
+        return float(s * (softplus(z - target.epsilon) + softplus(-z - target.epsilon)))
+
+    return epsilon_insensitive
+
+
+@overload(loss_row, inline="never")
+def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
+    if not _is_epsilon(target):
+        return None
+
+    def epsilon_insensitive(target: Any, i: int, f: Array, s: float) -> float:
+        z = target.label[i] - f[0]
+        return float(s * (softplus(z - target.epsilon) + softplus(-z - target.epsilon)))
+
+    return epsilon_insensitive
+
+
+@overload(curvature_row, inline="never")
+def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
+    if not _is_epsilon(target):
+        return None
+
+    def epsilon_insensitive(target: Any, i: int, f: Array, s: float, h: Array) -> float:
+        z = target.label[i] - f[0]
+        up = math.exp(-abs(z - target.epsilon))
+        down = math.exp(-abs(z + target.epsilon))
+        h[0] = s * (up / ((1.0 + up) * (1.0 + up)) + down / ((1.0 + down) * (1.0 + down)))
+        return 0.0
+
+    return epsilon_insensitive
+
+
+@overload(dual_row, inline="never")
+def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> Any:
+    if not _is_epsilon(target):
+        return None
+
+    def epsilon_insensitive(
+        target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array
+    ) -> float:
+        y = target.label[i]
+        theta = scale[0] * (_pull(y - f[0], target.epsilon) - shift[0])
+        return float(s * _conjugate(min(max(theta, -1.0), 1.0), y - prior[0], target.epsilon))
+
+    return epsilon_insensitive
+
+
+@overload(theta_row, inline="never")
+def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> Any:
+    if not _is_epsilon(target):
+        return None
+
+    def epsilon_insensitive(
+        target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array
+    ) -> None:
+        u[0] = keep[0] * (u[0] - s * shift[0])
+
+    return epsilon_insensitive
+
+
+@dataclass(frozen=True)
+class EpsilonInsensitive:
+    """The smooth eps-insensitive loss of one real label.
+
+    Parameters
+    ----------
+    epsilon : float
+        Half the width of the zone around a label in which an error costs little; finite, >= 0, in units of the labels.
+
+    Raises
+    ------
+    UsageError
+        If `epsilon` is not such a number.
+    """
+
+    epsilon: float = 0.1
+
+    def __post_init__(self) -> None:
+        given = self.epsilon
+        number = isinstance(given, (int, float, np.integer, np.floating)) and not isinstance(given, bool)
+        if not (number and 0.0 <= given < math.inf):
+            raise UsageError(f"epsilon must be a finite number >= 0, got {given!r}")
+        object.__setattr__(self, "epsilon", float(given))
+
+    @property
+    def name(self) -> str:
+        """Its public name."""
+        return "epsilon_insensitive"
+
+    @property
+    def kappa(self) -> float:
+        """1 / (1 + C) up to C = 2, then C^2 / (4 (C^2 - 1)), with C = cosh eps: from 1/2 down to 1/4."""
+        if self.epsilon <= math.acosh(2.0):
+            return 1.0 / (1.0 + math.cosh(self.epsilon))
+        return 0.25 / math.tanh(self.epsilon) ** 2
+
+    @property
+    def template_constant(self) -> float:
+        """1, as for every loss of one output."""
+        return 1.0
+
+    @property
+    def separable(self) -> bool:
+        """True: there is one output."""
+        return True
+
+    @property
+    def floor(self) -> float:
+        """2 softplus(-eps), the loss of f = y."""
+        return 2.0 * math.log1p(math.exp(-self.epsilon))
+
+    @property
+    def growing(self) -> bool:
+        """True: an example far from its label has almost no curvature."""
+        return True
+
+    @property
+    def shifted(self) -> bool:
+        """False: it grows linearly."""
+        return False
+
+    @property
+    def closed_null(self) -> bool:
+        """False: the best constant is a smooth kind of median."""
+        return False
+
+    def target(self, y: NDArray[Any]) -> EpsilonTarget:
+        """Wrap float64 labels of shape (m,)."""
+        return EpsilonTarget(y, self.epsilon)
+
+    def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
+        """(sum s y, sum s), each of shape (1,)."""
+        return np.array([(weight * y).sum()]), np.array([weight.sum()])
+
+    def null_intercept(self, mass: Array, total: Array) -> Array:
+        """The weighted mean of the labels, to start from."""
+        return mean_label(mass, total)
+
+    def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
+        """Residuals minus their weighted mean e, over 1 + |e|, which brings them back to |Theta_i| <= s_i.
+
+        The division changes a sum X_j'Theta by |e| / (1 + |e|) sum s |x_ij| at most, as does the shift.
+        """
+        shift = mean_label(bias, total)
+        keep = 1.0 / (1.0 + np.abs(shift))
+        zero = np.zeros(1)
+        return Repair(keep, zero, shift, mean_label(mass, total), 0.0, 2.0 * keep * np.abs(shift), zero)

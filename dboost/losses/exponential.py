@@ -1,0 +1,186 @@
+"""Exponential loss of AdaBoost: l(y, f) = e^(-y f) with y in {-1, +1}; a label of 0 is missing (math notes, section 1).
+
+Its curvature has no limit, so there is no quadratic bound and no gap-safe screening. Its values have none either: the
+row functions divide by e^shift, and sums are formed in those units (math notes, section 0.1).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from dboost.losses.base import (
+    Array,
+    Repair,
+    curvature_row,
+    dual_row,
+    loss_row,
+    peak_row,
+    residual_row,
+    theta_row,
+)
+
+# With one label only the optimal intercept is infinite; at this one an example costs 1e-13.
+_SATURATED = 30.0
+
+
+class ExponentialTarget(NamedTuple):
+    """Labels of one block: int8 (m, k) with -1, +1, or 0 where missing; and the shift c of the units e^c."""
+
+    sign: NDArray[np.int8]
+    shift: float
+
+
+def _is_exponential(target: Any) -> bool:
+    return getattr(target, "instance_class", None) is ExponentialTarget
+
+
+@overload(peak_row, inline="never")
+def _peak_row(target: Any, i: int, f: Array, s: float) -> Any:
+    if not _is_exponential(target):
+        return None
+
+    def exponential(target: Any, i: int, f: Array, s: float) -> float:
+        top = -np.inf
+        for r in range(f.shape[0]):
+            if target.sign[i, r] != 0:
+                top = max(top, -target.sign[i, r] * f[r])
+        return top + math.log(s)
+
+    return exponential
+
+
+@overload(residual_row, inline="never")
+def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
+    if not _is_exponential(target):
+        return None
+
+    def exponential(target: Any, i: int, f: Array, s: float, u: Array) -> float:
+        loss = 0.0
+        for r in range(f.shape[0]):
+            y = np.float64(target.sign[i, r])
+            q = s * abs(y) * math.exp(-y * f[r] - target.shift)
+            u[r] = y * q
+            loss += q
+        return loss
+
+    return exponential
+
+
+@overload(loss_row, inline="never")
+def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
+    if not _is_exponential(target):
+        return None
+
+    def exponential(target: Any, i: int, f: Array, s: float) -> float:
+        loss = 0.0
+        for r in range(f.shape[0]):
+            y = np.float64(target.sign[i, r])
+            loss += abs(y) * math.exp(-y * f[r] - target.shift)
+        return s * loss
+
+    return exponential
+
+
+@overload(curvature_row, inline="never")
+def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
+    if not _is_exponential(target):
+        return None
+
+    def exponential(target: Any, i: int, f: Array, s: float, h: Array) -> float:
+        for r in range(f.shape[0]):
+            y = np.float64(target.sign[i, r])
+            h[r] = s * abs(y) * math.exp(-y * f[r] - target.shift)
+        return 0.0
+
+    return exponential
+
+
+@overload(dual_row, inline="never")
+def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> Any:
+    if not _is_exponential(target):
+        return None
+
+    def exponential(
+        target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array
+    ) -> float:
+        value = 0.0
+        for r in range(f.shape[0]):
+            y = np.float64(target.sign[i, r])
+            if y == 0.0 or scale[r] == 0.0:
+                continue
+            al = scale[r] * (math.exp(-y * f[r]) + max(y * shift[r], 0.0))
+            if al == math.inf:
+                value = -math.inf
+            elif al > 0.0:
+                value += al - al * math.log(al)
+        return s * value
+
+    return exponential
+
+
+@overload(theta_row, inline="never")
+def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> Any:
+    if not _is_exponential(target):
+        return None
+
+    def exponential(
+        target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array
+    ) -> None:
+        for r in range(u.shape[0]):
+            y = np.float64(target.sign[i, r])
+            u[r] = keep[r] * (u[r] + s * y * max(y * shift[r], 0.0))
+
+    return exponential
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """The exponential loss of a binary label."""
+
+    name: str = "exp"
+    kappa: float = math.inf
+    template_constant: float = 1.0
+    separable: bool = True
+    floor: float = 0.0
+    growing: bool = True
+    shifted: bool = True
+    closed_null: bool = True
+
+    def target(self, y: NDArray[Any]) -> ExponentialTarget:
+        """Wrap int8 labels of shape (m, 1), in units of one."""
+        return ExponentialTarget(y, 0.0)
+
+    def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
+        """Weighted mass of label +1, and of all observed labels, per output."""
+        positive = (weight[:, None] * (y > 0)).sum(axis=0)
+        observed = (weight[:, None] * (y != 0)).sum(axis=0)
+        return positive, observed
+
+    def null_intercept(self, mass: Array, total: Array) -> Array:
+        """Half of log(p / (1 - p)) of the weighted share p of +1 labels."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logit = 0.5 * (np.log(mass) - np.log(total - mass))
+        return np.clip(np.where(total > 0.0, logit, 0.0), -_SATURATED, _SATURATED)
+
+    def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
+        """Add to the residuals of the label that pulls too little, the same to each example of it.
+
+        The domain al >= 0 is a cone, so that this is always allowed. An output that has one label only gets Theta = 0.
+        """
+        other = total - mass
+        keep = ((mass > 0.0) & (other > 0.0)).astype(float)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shift = np.where(keep > 0.0, np.where(bias > 0.0, -bias / other, -bias / mass), 0.0)
+        zero = np.zeros_like(shift)
+        return Repair(keep, zero, shift, zero, 0.0, zero, keep * np.abs(bias))
+
+    def probability(self, margins: Array) -> Array:
+        """sigma(2 f), whose half log-odds the loss fits; shape (m, k)."""
+        e = np.exp(-2.0 * np.abs(margins))
+        return np.where(margins > 0.0, 1.0, e) / (1.0 + e)

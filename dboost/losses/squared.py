@@ -1,0 +1,124 @@
+"""Squared loss: l(y, f) = (f - y)^2 / 2 with a real label y (math notes, section 1).
+
+It has no exponential bound, since it grows without limit in both directions from any point: ``template_constant`` is 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from dboost.losses.base import Array, Repair, curvature_row, dual_row, loss_row, residual_row, theta_row
+
+
+class SquaredTarget(NamedTuple):
+    """Labels of one block: float64 (m,)."""
+
+    label: Array
+
+
+def _is_squared(target: Any) -> bool:
+    return getattr(target, "instance_class", None) is SquaredTarget
+
+
+@overload(residual_row, inline="never")
+def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
+    if not _is_squared(target):
+        return None
+
+    def squared(target: Any, i: int, f: Array, s: float, u: Array) -> float:
+        z = target.label[i] - f[0]
+        u[0] = s * z
+        return float(0.5 * s * z * z)
+
+    return squared
+
+
+@overload(loss_row, inline="never")
+def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
+    if not _is_squared(target):
+        return None
+
+    def squared(target: Any, i: int, f: Array, s: float) -> float:
+        z = target.label[i] - f[0]
+        return float(0.5 * s * z * z)
+
+    return squared
+
+
+@overload(curvature_row, inline="never")
+def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
+    if not _is_squared(target):
+        return None
+
+    def squared(target: Any, i: int, f: Array, s: float, h: Array) -> float:
+        h[0] = s
+        return 0.0
+
+    return squared
+
+
+@overload(dual_row, inline="never")
+def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> Any:
+    if not _is_squared(target):
+        return None
+
+    def squared(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> float:
+        y = target.label[i]
+        theta = scale[0] * (y - f[0] - shift[0])
+        return float(s * theta * (y - prior[0] - 0.5 * theta))
+
+    return squared
+
+
+@overload(theta_row, inline="never")
+def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> Any:
+    if not _is_squared(target):
+        return None
+
+    def squared(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> None:
+        u[0] = keep[0] * (u[0] - s * shift[0])
+
+    return squared
+
+
+@dataclass(frozen=True)
+class Squared:
+    """The squared loss of one real label."""
+
+    name: str = "squared"
+    kappa: float = 1.0
+    template_constant: float = 0.0
+    separable: bool = True
+    floor: float = 0.0
+    growing: bool = False
+    shifted: bool = False
+    closed_null: bool = True
+
+    def target(self, y: NDArray[Any]) -> SquaredTarget:
+        """Wrap float64 labels of shape (m,)."""
+        return SquaredTarget(y)
+
+    def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
+        """(sum s y, sum s), each of shape (1,)."""
+        return np.array([(weight * y).sum()]), np.array([weight.sum()])
+
+    def null_intercept(self, mass: Array, total: Array) -> Array:
+        """The weighted mean of the labels."""
+        return mean_label(mass, total)
+
+    def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
+        """Residuals minus their weighted mean."""
+        shift = mean_label(bias, total)
+        one, zero = np.ones(1), np.zeros(1)
+        return Repair(one, zero, shift, mean_label(mass, total), 0.0, np.abs(shift), zero)
+
+
+def mean_label(mass: Array, total: Array) -> Array:
+    """mass / total, 0 where there is no weight."""
+    seen = total > 0.0
+    return np.where(seen, mass / np.where(seen, total, 1.0), 0.0)

@@ -1,0 +1,15 @@
+"""Plots of fits, paths and models, with matplotlib (the extra ``plots``).
+
+Every function takes fitted estimators or plain records, draws on `ax` or on a new figure, and returns the Axes. To
+save a plot: ``plot_progress(model).figure.savefig("gap.png")``.
+"""
+
+from __future__ import annotations
+
+from dboost.plots.coverage import plot_coverage
+from dboost.plots.path import plot_path
+from dboost.plots.progress import plot_progress
+from dboost.plots.sparsity_map import plot_sparsity_map
+from dboost.plots.staged import plot_staged
+
+__all__ = ["plot_coverage", "plot_path", "plot_progress", "plot_sparsity_map", "plot_staged"]

@@ -1,0 +1,31 @@
+"""Totally corrective boosting: however few rows enter in a round, the optimum is the same (math notes, section 7)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dboost.boosting.fit import UPDATES
+from tests.boosting import plain
+
+RUNS = [(update, 30) for update in UPDATES] + [("newton", 1)]
+
+
+@pytest.mark.parametrize("update,rows", RUNS)
+def test_thirty_rows_a_round(loss, update, rows):
+    """30 rows a round as in Duchi & Singer 2009, section 6, and one; among more columns than that."""
+    data = plain.make(loss, m=80, n=70, seed=60, weights=True)
+    alpha = 0.25 * plain.alpha_max(data, "l1/linf")
+    select = "greedy" if update == "newton" else "template"
+    tol = 1e-8 if update == "newton" else 1e-5
+    fitting = plain.fitting(data, penalty="l1/linf", update=update, select=select, tol=tol, rows_per_round=rows)
+    result = fitting.fit(alpha)
+    best = plain.optimum(data, "l1/linf", alpha * data.s.sum())
+    assert result.stop_reason == "tol" and result.gap <= tol
+    assert max(record["rows_in"] for record in result.history) <= rows
+    assert result.objective * data.s.sum() == pytest.approx(best.value, rel=2 * tol)
+    support = set(np.flatnonzero(np.abs(best.W).max(axis=1) > 1e-3 * np.abs(best.W).max()))
+    assert support <= set(result.active.tolist())
+    # rows that entered too early were pruned again
+    if rows == 30 and update == "newton":
+        assert sum(record["rows_out"] for record in result.history) > 0

@@ -1,0 +1,300 @@
+"""Penalties under which rows do not vanish one by one: ``l2``, ``l2_squared``, ``smooth_l1``.
+
+Every update against scipy on a dense problem; certificates; what the parameters mean for them; what is refused.
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from dboost.boosting import fit as fits
+from dboost.boosting.certificate import dual_bound, one_pass_gap, screened
+from dboost.boosting.rowwise import SELECTIONS, TEMPLATES
+from dboost.engine.local import LocalEngine
+from dboost.errors import UsageError
+from dboost.penalties import PENALTIES, SmoothL1, get_penalty
+from tests.boosting import plain
+from tests.boosting.test_resume import bits
+
+SMOOTH = [name for name in PENALTIES if name not in (*plain.PULLING, "none")]
+# strengths on the mean loss at which the penalty matters
+ALPHA = {"l2": 0.05, "l2_squared": 0.02, "smooth_l1": 0.05}
+
+
+@pytest.fixture(params=SMOOTH)
+def penalty(request):
+    return request.param
+
+
+def value(data, penalty, lam, W, b):
+    """P(W, b), sum form, with lam a number or one per row."""
+    return data.value(data.X @ W + b) + get_penalty(penalty).total(W, lam)
+
+
+def reference(data, penalty, lam, intercept=True):
+    """(P, W, b) of the optimum by scipy, from a start away from the kink of ``l2``."""
+    rule = get_penalty(penalty)
+    X = np.hstack([data.X, np.ones((len(data.s), 1))]) if intercept else data.X
+    n, shape = data.X.shape[1], (X.shape[1], data.k)
+    strength = np.broadcast_to(lam, (n,))
+
+    def function(v):
+        V = v.reshape(shape)
+        F, W = X @ V, V[:n]
+        slope = -(X.T @ data.residual(F))
+        slope[:n] += rule.face(W).gradient(strength).reshape(W.shape)
+        return data.value(F) + rule.total(W, strength), slope.ravel()
+
+    start = 0.1 * np.random.default_rng(0).normal(size=shape).ravel()
+    options = {"maxiter": 20_000, "maxfun": 100_000, "ftol": 1e-16, "gtol": 1e-10, "maxcor": 50}
+    V = minimize(function, start, jac=True, method="L-BFGS-B", options=options).x.reshape(shape)
+    b = V[n] if intercept else np.zeros(data.k)
+    return value(data, penalty, strength, V[:n], b), V[:n], b
+
+
+@cache
+def solved(loss, penalty, intercept=True, **shape):
+    data = plain.make(loss, weights=True, **shape)
+    return data, reference(data, penalty, ALPHA[penalty] * data.s.sum(), intercept)
+
+
+def check(data, penalty, result, best, intercept=True, rel=1e-9):
+    lam, n = result.alpha * data.s.sum(), data.X.shape[1]
+    W = plain.dense(result, n)
+    found = value(data, penalty, lam, W, result.intercept)
+    assert result.objective * data.s.sum() == pytest.approx(found, rel=1e-12)
+    assert best * (1 - 1e-11) <= found <= best * (1 + rel)
+    if get_penalty(penalty).certified:
+        assert result.stop_reason == "tol"
+        assert result.lower_bound * data.s.sum() <= best * (1 + 1e-12)
+        assert result.gap == pytest.approx(1 - result.lower_bound / result.objective, abs=1e-14)
+    else:
+        assert result.stop_reason == "gradient" and np.isnan(result.gap)
+    if not intercept:
+        assert not result.intercept.any()
+
+
+@pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
+def test_newton(loss, penalty, intercept):
+    data, (best, W, _) = solved(loss, penalty, intercept)
+    result = plain.fitting(data, penalty=penalty, tol=1e-10, fit_intercept=intercept).fit(ALPHA[penalty])
+    check(data, penalty, result, best, intercept)
+    if get_penalty(penalty).certified:
+        assert result.gap <= 1e-10
+    np.testing.assert_allclose(plain.dense(result, 25), W, atol=1e-4 * np.abs(W).max())
+    net = get_penalty(penalty).kkt(
+        plain.dense(result, 25),
+        data.X.T @ data.residual(data.X @ plain.dense(result, 25) + result.intercept),
+        np.full(25, result.alpha * data.s.sum()),
+    )
+    assert net.max() <= 1e-4 * data.s.sum()
+
+
+ROWWISE = [(u, s) for u in fits.UPDATES[1:] for s in SELECTIONS]
+
+
+@pytest.mark.parametrize("update,select", ROWWISE)
+def test_rowwise(loss, penalty, update, select):
+    if penalty == "l2" and select not in TEMPLATES:
+        with pytest.raises(UsageError, match="at W = 0 no single row can leave.*select='template'"):
+            plain.fitting(plain.make(loss), penalty=penalty, update=update, select=select)
+        return
+    data, (best, _, _) = solved(loss, penalty, m=60, n=6)
+    result = plain.fitting(data, cuts=2, penalty=penalty, tol=1e-7, update=update, select=select).fit(ALPHA[penalty])
+    check(data, penalty, result, best, rel=1e-6)
+    values = result.trace[:, 2]
+    assert (np.diff(values) <= 1e-13 * np.abs(values[1:])).all()
+
+
+@pytest.mark.parametrize("penalty", ["l2_squared", "smooth_l1"])
+def test_gram(loss, penalty):
+    data, (best, _, _) = solved(loss, penalty, m=60, n=6)
+    result = plain.fitting(data, cuts=2, penalty=penalty, tol=1e-8, curvature="gram").fit(ALPHA[penalty])
+    check(data, penalty, result, best, rel=1e-6)
+
+
+@pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
+@pytest.mark.parametrize("penalty", ["l2", "l2_squared"])
+def test_the_bound_holds_everywhere(loss, penalty, intercept):
+    """At models along a fit and far from any, and the value of the dual point is D by definition less its charge."""
+    data, (best, _, _) = solved(loss, penalty, intercept)
+    lam = ALPHA[penalty] * data.s.sum()
+    fitting = plain.fitting(data, penalty=penalty, tol=1e-10, fit_intercept=intercept)
+    problem, rng = fitting.problem, np.random.default_rng(2)
+    models = []
+    fitting.fit(ALPHA[penalty], callback=lambda r, s: models.append((s.active, s.W, s.intercept)))
+    for size in (1e-3, 0.3, 3.0):
+        active = np.flatnonzero(rng.random(25) < 0.6)
+        b = size * rng.normal(size=data.k) * intercept
+        models.append((active, size * rng.normal(size=(len(active), data.k)), b))
+    closed = []
+    for active, W, b in models:
+        at = replace(problem.null(), active=active, W=W, intercept=b)
+        score = problem.score(at, None, lam, 0)
+
+        bound = dual_bound(problem, score, fitting.null().norms, lam)
+        assert bound.value <= best * (1 + 1e-12)
+        closed.append(bound.value)
+        found = value(data, penalty, lam, W_of(active, W), b)
+        assert screened(problem, score, bound, found - bound.value, np.full(25, lam)).all()
+        if not intercept:
+            rule = get_penalty(penalty)
+            gap = one_pass_gap(problem, score.iterate, rule.dual_size(score.norms, np.ones(25)), lam)
+            assert gap >= found - best - 1e-12 * found
+            # Theta = s U: D(Theta) and the conjugate of the penalty from their definitions
+            U = data.residual(data.X @ W_of(active, W) + b)
+            scale, _ = rule.dual_point(rule.dual_size(score.norms, np.ones(25)), lam)
+            G = scale * data.X.T @ U
+            charge = (G**2).sum() / (2 * lam) if penalty == "l2_squared" else 0.0
+            assert penalty == "l2_squared" or np.linalg.norm(G) <= lam * (1 + 1e-12)
+            assert bound.value == pytest.approx(data.dual(scale * U) - charge, rel=1e-9, abs=1e-9)
+    assert closed[-4] == pytest.approx(best, rel=1e-9)
+
+
+def W_of(active, W):
+    full = np.zeros((25, W.shape[1]))
+    full[active] = W
+    return full
+
+
+def test_smooth_l1_closes_the_gap_of_its_dual(loss):
+    """It stops by its gradient; its conjugate, sum (1 + t) log(1 + t) + (1 - t) log(1 - t), t = G / lam, proves it."""
+    data, (best, _, _) = solved(loss, "smooth_l1", False)
+    result = plain.fitting(data, penalty="smooth_l1", tol=1e-12, fit_intercept=False).fit(ALPHA["smooth_l1"])
+    lam, W = ALPHA["smooth_l1"] * data.s.sum(), plain.dense(result, 25)
+    U = data.residual(data.X @ W)
+    t = data.X.T @ U / lam
+    assert np.abs(t).max() < 1.0
+    lower = data.dual(U) - lam * np.sum((1 + t) * np.log1p(t) + (1 - t) * np.log1p(-t))
+    assert lower <= best * (1 + 1e-12)
+    assert 1 - lower / value(data, "smooth_l1", lam, W, 0.0) <= 1e-10
+
+
+def test_nothing_is_exactly_zero_and_auto_is_one_over_the_weight(loss):
+    data = plain.make(loss, weights=True)
+    for penalty in ("l2_squared", "smooth_l1", SmoothL1(sharpness=3.0)):
+        result = plain.fitting(data, penalty=penalty, tol=1e-6).fit("auto")
+        assert np.isnan(result.alpha_max)
+        assert result.alpha == pytest.approx(1.0 / data.s.sum(), rel=1e-12)
+        assert (result.W != 0).all() and len(result.active) == 25
+
+
+@pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
+@pytest.mark.parametrize("update,select", [("newton", "greedy"), ("gradboost", "template"), ("adaboost", "template")])
+def test_l2_is_zero_as_a_whole_from_alpha_max_on(loss, update, select, intercept):
+    data = plain.make(loss, m=80, n=10, weights=True, seed=5)
+    fitting = plain.fitting(
+        data, penalty="l2", update=update, select=select, tol=1e-6, fit_intercept=intercept
+    )
+    b = plain.null_intercept(data) if intercept else np.zeros(data.k)
+    G = data.X.T @ data.residual(np.tile(b, (80, 1)))
+    largest = fitting.alpha_max()
+    assert largest == pytest.approx(np.linalg.norm(G) / data.s.sum(), rel=1e-9)
+    for factor in (1 + 1e-12, 2.0):
+        result = fitting.fit(factor * largest)
+        assert (result.stop_reason, result.n_iter, len(result.active)) == ("tol", 1, 0)
+    # no row could leave alone at this strength
+    below = fitting.fit(0.99 * largest)
+    assert below.stop_reason == "tol" and len(below.active) == 10 and (below.W != 0).all()
+    assert np.linalg.norm(G, axis=1).max() < 0.99 * largest * data.s.sum()
+    # and back to zero from there
+    again = fitting.fit(1.5 * largest, start=below)
+    assert (again.stop_reason, len(again.active)) == ("tol", 0)
+
+
+def test_standardize_is_scaling_the_columns_by_hand(loss):
+    data = plain.make(loss, m=100, n=10, weights=True, seed=9)
+    data = replace(data, X=data.X * 10.0 ** np.random.default_rng(0).uniform(-2, 2, 10))
+    mean = data.s @ data.X / data.s.sum()
+    deviation = np.sqrt(data.s @ (data.X - mean) ** 2 / data.s.sum())
+    constant = np.hstack([data.X, np.ones((100, 1))])
+    for penalty in ("l2", "l2_squared"):
+        for wide in (data, replace(data, X=constant)):
+            fitting = plain.fitting(wide, penalty=penalty, tol=1e-9, standardize=True)
+            result = fitting.fit(ALPHA[penalty])
+            by_hand = replace(data, X=data.X / deviation)
+            expected = plain.fitting(by_hand, penalty=penalty, tol=1e-9).fit(ALPHA[penalty])
+            assert result.stop_reason == expected.stop_reason == "tol"
+            assert result.objective == pytest.approx(expected.objective, rel=1e-8)
+            W = plain.dense(result, wide.X.shape[1])[:10] * deviation[:, None]
+            np.testing.assert_allclose(W, plain.dense(expected, 10), atol=1e-3 * np.abs(W).max())
+            assert 10 not in result.active
+    with pytest.raises(UsageError, match="standardize=True.*smooth_l1"):
+        plain.fitting(data, penalty="smooth_l1", standardize=True)
+
+
+def test_doubled_rows_are_weight_two(loss, penalty):
+    data = plain.make(loss, m=60, n=6, seed=10)
+    chosen = np.arange(0, 60, 3)
+    doubled = data.take(np.concatenate([np.arange(60), chosen]))
+    weighted = replace(data, s=np.where(np.isin(np.arange(60), chosen), 2.0, 1.0))
+    first, second = (plain.fitting(d, penalty=penalty, tol=1e-9).fit(ALPHA[penalty]) for d in (doubled, weighted))
+    assert first.objective == pytest.approx(second.objective, rel=1e-9)
+    np.testing.assert_allclose(first.W, second.W, rtol=0, atol=1e-6 * np.abs(first.W).max())
+
+
+TEMPLATE_RUNS = [{"update": update, "select": "template"} for update in ("gradboost", "adaboost")]
+
+
+@pytest.mark.parametrize("settings", [{"update": "newton"}, *TEMPLATE_RUNS], ids=lambda run: run["update"])
+def test_any_round_can_be_resumed_and_threads_change_nothing(loss, penalty, settings):
+    data = plain.make(loss, m=60, n=5, seed=20)
+    settings = {"penalty": penalty, "tol": 1e-4, **settings}
+    states = []
+    whole = plain.fitting(data, cuts=5, **settings).fit(
+        ALPHA[penalty], callback=lambda r, state: states.append(pickle.dumps(state))
+    )
+    for stopped in {0, len(states) // 2}:
+        if stopped < whole.n_iter - 1:
+            resumed = plain.fitting(data, cuts=5, **settings).fit(ALPHA[penalty], resume=pickle.loads(states[stopped]))
+            assert bits(resumed) == bits(whole)
+    threads = plain.fitting(data, cuts=5, threads=3, **settings).fit(ALPHA[penalty])
+    assert bits(threads) == bits(whole)
+
+
+def test_a_path_needs_strengths_where_there_is_no_largest(loss):
+    data = plain.make(loss, m=80, n=8, seed=31)
+    plan = plain.plan(data)
+    for penalty in ("l2_squared", "smooth_l1"):
+        settings = fits.FitSettings(loss, penalty, tol=1e-6)
+        with pytest.raises(UsageError, match="no strength at which every weight is zero.*alphas="):
+            fits.path(plan, LocalEngine(1), settings)
+        results = fits.path(plan, LocalEngine(1), settings, alphas=[0.01, 0.1, 0.03])
+        assert [result.alpha for result in results] == [0.1, 0.03, 0.01]
+        for result in results:
+            best, _, _ = reference(data, penalty, result.alpha * 80)
+            assert result.objective * 80 == pytest.approx(best, rel=1e-5)
+    results = fits.path(plan, LocalEngine(1), fits.FitSettings(loss, "l2", tol=1e-6), n_alphas=6, eps=0.05)
+    assert [len(result.active) for result in results] == [0, 8, 8, 8, 8, 8]
+    assert all(result.gap <= 1e-6 for result in results)
+
+
+def test_smooth_l1_as_a_booster_adds_one_feature_a_round(loss):
+    """Dekel et al.'s baseline: the best feature by score, then all held are re-optimised; nothing ever leaves."""
+    data, (best, _, _) = solved(loss, "smooth_l1", m=60, n=6)
+    settings = {"penalty": "smooth_l1", "tol": 1e-7, "rows_per_round": 1}
+    ends = []
+    for update, select in (("adaboost", "greedy"), ("newton", "greedy")):
+        result = plain.fitting(data, cuts=2, update=update, select=select, **settings).fit(ALPHA["smooth_l1"])
+        held = [record["active_rows"] for record in result.history]
+        assert held[:6] == [1, 2, 3, 4, 5, 6]
+        assert all(record["rows_out"] == 0 for record in result.history)
+        objectives = [record["objective"] for record in result.history]
+        # no jump of the penalty where a feature enters: the objective of every round is comparable
+        assert (np.diff(objectives) < 0).all()
+        check(data, "smooth_l1", result, best, rel=1e-6)
+        ends.append(result.objective)
+    budget = plain.fitting(data, cuts=2, max_rounds=3, **settings).fit(ALPHA["smooth_l1"])
+    assert (budget.stop_reason, len(budget.active)) == ("max_rounds", 3)
+
+
+@pytest.mark.parametrize("setting", [{"rows_per_round": 3}, {"max_active_rows": 3}, {"curvature": "gram"}])
+def test_l2_refuses_what_moves_some_rows_only(setting):
+    with pytest.raises(UsageError, match=f"{next(iter(setting))}.*'l2'"):
+        plain.fitting(plain.make("log"), penalty="l2", **setting)

@@ -1,0 +1,41 @@
+"""Every loss, penalty and bound of the registries: what ``pipelines.pairs_table`` measures, on fewer problems."""
+
+from __future__ import annotations
+
+import pytest
+
+from dboost.boosting.fit import FitSettings, check_settings
+from dboost.errors import UsageError
+from dboost.losses import LOSSES
+from pipelines import pairs_table
+
+PAIRS = list(pairs_table.pairs())
+
+
+@pytest.mark.parametrize("loss,penalty,bound", PAIRS)
+def test_bound_score_zero_test_and_gap(loss, penalty, bound):
+    got = pairs_table.measure(loss, penalty, bound, trials=4, seed=1)
+    assert got.steps >= 40
+    assert pairs_table.holds(loss, penalty, bound, got), got
+
+
+def test_every_loss_is_tried_and_a_wrong_constant_would_be_seen(monkeypatch):
+    assert {pair[0] for pair in PAIRS} == set(LOSSES)
+    original = pairs_table.quadratic.one_row
+    monkeypatch.setattr(pairs_table.quadratic, "one_row", lambda square, kappa: original(square, 0.5 * kappa))
+    got = pairs_table.measure("squared", "l1", "quadratic", trials=2)
+    assert got.below > pairs_table.ROUNDING
+    assert not pairs_table.holds("squared", "l1", "quadratic", got)
+
+
+@pytest.mark.parametrize(
+    "settings,message",
+    [
+        ({"loss": "squared", "update": "adaboost"}, "needs an exponential bound.*'newton' or 'gradboost'"),
+        ({"loss": "exp", "update": "gradboost"}, "needs a bounded curvature.*'newton' or 'adaboost'"),
+        ({"loss": "exp", "curvature": "gram"}, "needs a bounded curvature.*'newton'"),
+    ],
+)
+def test_combinations_without_a_bound_are_refused(settings, message):
+    with pytest.raises(UsageError, match=message):
+        check_settings(FitSettings(**settings))

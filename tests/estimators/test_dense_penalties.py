@@ -1,0 +1,57 @@
+"""Penalties that keep every feature, and classical boosting, through the estimators."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from dboost import BoostedClassifier, load_model, regularization_path
+from dboost.errors import UsageError
+from dboost.penalties import SmoothL1
+
+
+def test_the_ridge_is_scikit_learns_logistic_regression(multiclass):
+    """With alpha left alone it is its C = 1."""
+    X, y = multiclass
+    ours = BoostedClassifier(penalty="l2_squared", tol=1e-10).fit(X, y)
+    theirs = LogisticRegression(C=1.0, tol=1e-9, max_iter=10_000).fit(X, y)
+    assert ours.alpha_ == pytest.approx(1.0 / len(y))
+    assert ours.duality_gap_ <= 1e-10 and ours.stop_reason_ == "tol"
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
+    np.testing.assert_allclose(
+        ours.intercept_ - ours.intercept_.mean(), theirs.intercept_ - theirs.intercept_.mean(), atol=1e-4
+    )
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"penalty": "l2"},
+        {"penalty": "l2_squared"},
+        {"penalty": SmoothL1(sharpness=4.0), "alpha": 0.01},
+        {"penalty": "none", "update": "forward", "max_rounds": 7},
+    ],
+    ids=lambda params: str(params["penalty"]),
+)
+def test_saved_and_loaded(multiclass, tmp_path, params):
+    X, y = multiclass
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = BoostedClassifier(**params).fit(X, y)
+    model.save(tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert again.get_params()["penalty"] == params["penalty"]
+    assert again.stop_reason_ == model.stop_reason_
+    assert repr(again)
+
+
+def test_a_path_of_the_ridge_asks_for_strengths(multiclass):
+    X, y = multiclass
+    with pytest.raises(UsageError, match="alphas="):
+        regularization_path(X, y, penalty="l2_squared")
+    models = regularization_path(X, y, penalty="l2_squared", alphas=[0.1, 0.01]).models
+    assert [model.certificate.stop_reason for model in models] == ["tol", "tol"]

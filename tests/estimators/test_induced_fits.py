@@ -1,0 +1,256 @@
+"""Fits over induced hypotheses through the estimators: every task, input and engine, and what outlives the fit."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from distributed import Client, LocalCluster
+
+from dboost import (
+    BoostedClassifier,
+    BoostedRegressor,
+    Columns,
+    ConvergenceWarning,
+    Kernels,
+    ModelFormatError,
+    MultiTaskBoostedClassifier,
+    ParquetData,
+    Products,
+    UsageError,
+    load_model,
+    regularization_path,
+)
+from tests.estimators.test_callbacks import Hooks, needs_protocol
+from tests.estimators.test_persistence import Killed, killer
+
+PAIRS = Products(max_degree=2)
+JOINED = Columns() | Products(min_degree=2, max_degree=2)
+NAMES = ["lstat", "rm", "age", "tax", "dis"]
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None, memory_limit="1 GiB"
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def X():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(150, 5)) * (rng.random((150, 5)) < 0.8)
+
+
+def labels(X, task):
+    noise = np.random.default_rng(1).normal(size=(3, len(X)))
+    scores = np.stack([X[:, 0] * X[:, 1], X[:, 2] ** 2 - 1.0, X[:, 3]]) * 2.0 + 0.5 * noise
+    if task == "regression":
+        return scores.sum(axis=0) + 3.0
+    if task == "multitask":
+        return (scores.T > 0).astype(float)
+    return np.array(["a", "b", "c"])[scores.argmax(axis=0)] if task == "multiclass" else scores[0] + scores[1] > 0
+
+
+ESTIMATORS = {
+    "regression": BoostedRegressor,
+    "multitask": MultiTaskBoostedClassifier,
+    "multiclass": BoostedClassifier,
+    "binary": BoostedClassifier,
+}
+TASKS = list(ESTIMATORS)
+
+
+def explicit(X, family):
+    """All pairs as columns, scaled as the family scales them."""
+    scaled = X / np.abs(X).max(axis=0)
+    pairs = [scaled[:, i] * scaled[:, j] for i in range(5) for j in range(i, 5)]
+    singles = scaled if family is PAIRS else X
+    return np.column_stack([singles, *pairs])
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("family", [PAIRS, JOINED], ids=["products", "union"])
+def test_the_optimum_is_that_of_the_explicit_matrix(X, task, family):
+    y, kind = labels(X, task), ESTIMATORS[task]
+    model = kind(hypotheses=family, alpha=0.01, tol=1e-7).fit(X, y)
+    whole = kind(alpha=0.01, tol=1e-7).fit(explicit(X, family), y)
+    assert model.duality_gap_ <= 1e-7
+    assert model.objective_ == pytest.approx(whole.objective_, rel=3e-7)
+    assert model.alpha_max_ == pytest.approx(whole.alpha_max_, rel=1e-9)
+    held = len(model.active_features_)
+    assert model.coef_.shape == (whole.coef_.shape[0], held)
+    assert model.model_.n_candidates == 20.0
+    show = "predict" if task == "regression" else "decision_function"
+    found, expected = getattr(model, show)(X), getattr(whole, show)(explicit(X, family))
+    np.testing.assert_allclose(found, expected, atol=2e-2)
+
+
+def test_names_and_order_of_the_hypotheses_are_those_of_the_keys(X):
+    model = BoostedRegressor(hypotheses=PAIRS, alpha=0.02).fit(pd.DataFrame(X, columns=NAMES), labels(X, "regression"))
+    assert {"lstat * rm", "age^2", "tax"} <= set(model.active_features_)
+    keys = list(model.model_.origin.keys)
+    assert keys == sorted(keys)
+    assert dict(zip(model.active_features_, model.coef_[0], strict=True))["tax"] > 0
+    assert "lstat * rm" in repr(model)
+    assert "age^2" in model._repr_html_()
+    assert model.get_feature_names_out(NAMES).tolist() == model.active_features_
+    again = BoostedRegressor(hypotheses=PAIRS, alpha=0.02, update="gradboost", rows_per_round=1)
+    again.fit(pd.DataFrame(X, columns=NAMES), labels(X, "regression"))
+    assert [word for word in again.active_features_ if word in model.active_features_] == model.active_features_
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("cluster", [False, True], ids=["in-process", "cluster"])
+def test_every_input_on_both_engines(X, client, tmp_path, task, cluster):
+    y, kind = labels(X, task), ESTIMATORS[task]
+    show = "predict" if task == "regression" else "decision_function"
+    params = {"hypotheses": PAIRS, "alpha": 0.02, "tol": 1e-8}
+    expected = kind(**params).fit(X, y)
+
+    def check(fitted, inputs):
+        assert fitted.objective_ == pytest.approx(expected.objective_, rel=5e-8)
+        found = [np.asarray(getattr(fitted, show)(given)) for given in inputs]
+        assert all(other.tobytes() == found[0].tobytes() for other in found)
+        np.testing.assert_allclose(found[0], getattr(expected, show)(X), atol=1e-3)
+
+    lazy = da.from_array(X, chunks=(60, 5))
+    client_given = {"client": client} if cluster else {}
+    model = kind(**params, **client_given).fit(lazy, da.from_array(y, chunks=(60, *y.shape[1:])))
+    check(model, [X, lazy, sp.csr_array(X)])
+    assert getattr(model, show)(lazy).chunks[0] == (60, 60, 30)
+
+    targets = [f"y{r}" for r in range(y.shape[1])] if y.ndim == 2 else ["label"]
+    frame = pd.DataFrame(X, columns=NAMES)
+    whole = frame.assign(**dict(zip(targets, y.reshape(len(y), -1).T, strict=True)))
+    whole[:80].to_parquet(tmp_path / "a.parquet", index=False)
+    whole[80:].to_parquet(tmp_path / "b.parquet", index=False)
+    stored = ParquetData(tmp_path, features=NAMES, label=targets if len(targets) > 1 else targets[0])
+    lazy_frame = dd.from_pandas(whole, npartitions=3)
+    check(kind(**params, **client_given).fit(stored), [frame, stored, lazy_frame])
+
+
+@pytest.mark.parametrize(
+    "family",
+    [PAIRS, JOINED, Products(), Kernels(support=20), Columns() | Kernels()],
+    ids=["products", "union", "countable", "kernels", "columns and kernels"],
+)
+def test_save_and_load_keep_every_bit(X, tmp_path, family):
+    y = labels(X, "binary")
+    model = BoostedClassifier(hypotheses=family, alpha=0.03).fit(X, y)
+    model.save(tmp_path / "m")
+    back = load_model(tmp_path / "m")
+    assert back.hypotheses == family
+    assert repr(back) == repr(model)
+    for other in (back, pickle.loads(pickle.dumps(model)), model.to_local()):
+        assert other.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
+    assert back.model_.origin == model.model_.origin
+    back.fit(X, y)
+    assert back.coef_.tobytes() == model.coef_.tobytes()
+
+
+def test_changed_folders_are_refused(X, tmp_path):
+    BoostedClassifier(hypotheses=JOINED, alpha=0.02).fit(X, labels(X, "binary")).save(tmp_path / "m")
+    text = (tmp_path / "m" / "model.json").read_text()
+
+    def monomials(document):
+        return document["hypotheses"]["parts"][1]
+
+    changes = [
+        lambda d: d["hypotheses"].update(owner=[0]),
+        lambda d: d["hypotheses"].update(owner=[7] * len(d["hypotheses"]["owner"])),
+        lambda d: d["hypotheses"].update(owner=d["hypotheses"]["owner"][::-1] + [0]),
+        lambda d: d["hypotheses"].update(parts=[]),
+        lambda d: d["hypotheses"].update(parts=[dict(d["hypotheses"])]),
+        lambda d: d["hypotheses"].update(parts="products"),
+        lambda d: monomials(d).update(monomials=[[99, 99]] * len(monomials(d)["monomials"])),
+        lambda d: monomials(d).update(monomials=[[]] * len(monomials(d)["monomials"])),
+        lambda d: monomials(d).update(names=None),
+        lambda d: monomials(d)["monomials"].append([0, 1]),
+        lambda d: d["manifest"]["estimator"]["params"]["hypotheses"].update(members=[{"family": "union"}]),
+        lambda d: d["manifest"]["estimator"]["params"]["hypotheses"].update(members=[]),
+        lambda d: d["manifest"]["estimator"]["params"]["hypotheses"]["members"][1].update(max_degree=0),
+        lambda d: d["manifest"]["estimator"]["params"]["hypotheses"]["members"][1].update(depth=2),
+    ]
+    for change in changes:
+        document = json.loads(text)
+        change(document)
+        (tmp_path / "m" / "model.json").write_text(json.dumps(document))
+        with pytest.raises(ModelFormatError):
+            load_model(tmp_path / "m")
+
+
+@pytest.mark.parametrize("family", [PAIRS, JOINED, Products()], ids=["products", "union", "countable"])
+def test_a_killed_fit_goes_on_with_the_same_bits(X, tmp_path, family):
+    y, path = labels(X, "regression"), tmp_path / "state"
+    params = {"hypotheses": family, "alpha": 0.01, "tol": 1e-6}
+    whole = BoostedRegressor(**params).fit(X, y)
+    with pytest.raises(Killed):
+        BoostedRegressor(**params, checkpoint=path, callbacks=[killer(3)]).fit(X, y)
+    rounds = []
+    resumed = BoostedRegressor(**params, checkpoint=path, callbacks=[lambda r: rounds.append(r["round"])]).fit(X, y)
+    assert rounds[0] == 4
+    assert resumed.coef_.tobytes() == whole.coef_.tobytes()
+    assert resumed.active_features_ == whole.active_features_
+    assert resumed.duality_gap_ == whole.duality_gap_
+    for other in (None, Columns() | PAIRS):
+        with pytest.raises(UsageError, match="other settings of hypotheses"):
+            BoostedRegressor(**params | {"hypotheses": other}, checkpoint=path).fit(X, y)
+
+
+def test_warm_start_goes_on_from_the_hypotheses_held(X):
+    y = labels(X, "regression")
+    model = BoostedRegressor(hypotheses=PAIRS, alpha=0.02, tol=1e-7, warm_start=True).fit(X, y)
+    cold, held = model.model_.certificate.passes, model.active_features_
+    model.fit(X, y)
+    assert model.model_.certificate.passes < cold / 2
+    assert model.active_features_ == held
+    assert model.induction_stop_ == 0
+    with pytest.raises(UsageError, match="candidate hypotheses differ"):
+        model.fit(X * 3.0, y)
+    with pytest.raises(UsageError, match="hypotheses differ"):
+        model.set_params(hypotheses=None).fit(X, y)
+    with pytest.raises(UsageError, match="hypotheses differ"):
+        model.set_params(hypotheses=Products(max_degree=3)).fit(X, y)
+
+
+def test_columns_alone_are_the_default(X):
+    y = labels(X, "binary")
+    model = BoostedClassifier(hypotheses=Columns(), alpha=0.01).fit(X, y)
+    plain = BoostedClassifier(alpha=0.01).fit(X, y)
+    assert model.coef_.shape == (1, 5)
+    assert model.coef_.tobytes() == plain.coef_.tobytes()
+    assert model.model_.plain
+
+
+def test_a_path_over_products(X):
+    path = regularization_path(
+        X, labels(X, "regression"), n_alphas=4, eps=0.05, estimator=BoostedRegressor(hypotheses=PAIRS)
+    )
+    assert path.n_active_rows.tolist() == sorted(path.n_active_rows.tolist())
+    assert path.n_active_rows[0] == 0
+    with pytest.raises(UsageError, match="no columns"):
+        _ = path.coefs
+    assert path.estimator(3).predict(X).shape == (150,)
+    assert "lstat" not in path.entering
+
+
+@needs_protocol
+def test_callbacks_see_models_of_hypotheses(X):
+    hooks = Hooks()
+    with pytest.warns(ConvergenceWarning):
+        model = BoostedRegressor(hypotheses=PAIRS, alpha=0.01, max_rounds=2, tol=1e-12, callbacks=[hooks])
+        model.fit(X, labels(X, "regression"))
+    assert model.stop_reason_ == "max_rounds"
+    assert hooks.models[-1].active_features_ == model.active_features_
+    assert hooks.models[0].predict(X).shape == (150,)

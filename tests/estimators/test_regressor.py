@@ -1,0 +1,352 @@
+"""``BoostedRegressor``: optima against scikit-learn, every kind of input, what outlives a fit, refusals."""
+
+from __future__ import annotations
+
+import copy
+import doctest
+import json
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+from distributed import Client, LocalCluster
+from sklearn.linear_model import Lasso, LinearRegression
+from sklearn.metrics import r2_score
+from sklearn.model_selection import cross_val_score
+
+from dboost import (
+    BoostedRegressor,
+    DataError,
+    ModelFormatError,
+    ParquetData,
+    UsageError,
+    load_model,
+    regularization_path,
+)
+from dboost.estimators import regressor
+from dboost.losses import EpsilonInsensitive
+from tests.estimators.test_persistence import Killed, Unpicklable, killer
+
+NAMES = [f"c{j}" for j in range(8)]
+LOSSES = ["squared", "epsilon_insensitive", EpsilonInsensitive(epsilon=0.5)]
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None, memory_limit="1 GiB"
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 8)) * (rng.random((120, 8)) < 0.7)
+    y = 3.0 * X[:, 0] - 2.0 * X[:, 3] + 0.5 * X[:, 5] + 4.0 + rng.normal(size=120)
+    return X, y, rng.integers(0, 4, 120).astype(float)
+
+
+def objective(model, X, y, weight, epsilon):
+    """Penalised mean loss, from the definition."""
+    f = X @ model.coef_[0] + model.intercept_[0]
+    if epsilon is None:
+        loss = 0.5 * (f - y) ** 2
+    else:
+        loss = np.logaddexp(0, f - y - epsilon) + np.logaddexp(0, y - f - epsilon)
+    return weight @ loss / weight.sum() + model.alpha_ * np.abs(model.coef_).sum()
+
+
+# ---- optima --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_squared_loss_is_the_lasso(data, fit_intercept):
+    X, y, weight = data
+    model = BoostedRegressor(alpha=0.1, tol=1e-12, fit_intercept=fit_intercept).fit(X, y, weight)
+    lasso = Lasso(alpha=0.1, tol=1e-14, fit_intercept=fit_intercept).fit(X, y, weight)
+    np.testing.assert_allclose(model.coef_[0], lasso.coef_, atol=1e-6)
+    np.testing.assert_allclose(model.intercept_, lasso.intercept_, atol=1e-6)
+    assert model.score(X, y, weight) == pytest.approx(lasso.score(X, y, weight), rel=1e-6)
+    assert model.objective_ == pytest.approx(objective(model, X, y, weight, None), rel=1e-12)
+
+
+def test_without_penalty_it_is_least_squares(data):
+    X, y, weight = data
+    model = BoostedRegressor(penalty="none", tol=1e-10).fit(X, y, weight)
+    plain = LinearRegression().fit(X, y, weight)
+    np.testing.assert_allclose(model.coef_[0], plain.coef_, atol=1e-5)
+
+
+@pytest.mark.parametrize(("loss", "epsilon"), [("epsilon_insensitive", EpsilonInsensitive().epsilon), (LOSSES[2], 0.5)])
+def test_the_tube_is_certified_and_its_objective_that_of_the_definition(data, loss, epsilon):
+    X, y, weight = data
+    model = BoostedRegressor(loss=loss, alpha=0.05, tol=1e-9).fit(X, y, weight)
+    assert model.duality_gap_ <= 1e-9
+    assert model.objective_ == pytest.approx(objective(model, X, y, weight, epsilon), rel=1e-12)
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        moved = copy.copy(model)
+        moved.model_ = copy.copy(model.model_)
+        object.__setattr__(moved.model_, "W", model.model_.W + 0.01 * rng.normal(size=model.model_.W.shape))
+        assert objective(moved, X, y, weight, epsilon) > model.objective_
+
+
+@pytest.mark.parametrize("update", ["newton", "gradboost"])
+@pytest.mark.parametrize("penalty", ["l1", "l1/l2", "l1/linf"])
+def test_with_one_output_all_row_penalties_are_one(data, update, penalty):
+    X, y, _ = data
+    model = BoostedRegressor(alpha=0.1, tol=1e-8, update=update, penalty=penalty).fit(X, y)
+    assert model.objective_ == pytest.approx(BoostedRegressor(alpha=0.1, tol=1e-8).fit(X, y).objective_, rel=2e-8)
+
+
+def test_a_path_of_regressions(data):
+    X, y, _ = data
+    path = regularization_path(X, y, n_alphas=5, estimator=BoostedRegressor())
+    assert path.coefs.shape == (5, 1, 8)
+    assert np.all(np.diff(path.objectives) < 0)
+    assert path.estimator(2).predict(X).shape == (120,)
+
+
+# ---- every kind of input -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_every_input_in_memory_gives_the_same_fit_and_bits(data, loss):
+    X, y, weight = data
+    frame = pd.DataFrame(X, columns=NAMES)
+    expected = BoostedRegressor(loss=loss, alpha=0.1).fit(X, y, weight)
+    prediction = expected.predict(X)
+    assert (prediction.shape, prediction.dtype) == ((120,), np.float64)
+    np.testing.assert_allclose(prediction, X @ expected.coef_[0] + expected.intercept_[0], rtol=1e-12, atol=1e-12)
+    arrow = pa.Table.from_pandas(frame)
+    labelled = frame.assign(price=y)
+    cases = [
+        (sp.csr_array(X), y, sp.csr_array(X)),
+        (frame, pd.Series(y), frame),
+        (arrow, pa.array(y), arrow),
+        (labelled, "price", frame),
+        (X, y.astype(object), X),
+    ]
+    for fitted_on, target, predicted_on in cases:
+        model = BoostedRegressor(loss=loss, alpha=0.1).fit(fitted_on, target, weight)
+        assert model.predict(predicted_on).tobytes() == prediction.tobytes()
+        assert model.score(fitted_on, target, weight) == r2_score(y, prediction, sample_weight=weight)
+
+
+@pytest.mark.parametrize("loss", LOSSES[:2])
+@pytest.mark.parametrize("cluster", [False, True], ids=["in-process", "cluster"])
+def test_dask_and_parquet_on_both_engines(data, client, tmp_path, loss, cluster):
+    X, y, _ = data
+    expected = BoostedRegressor(loss=loss, alpha=0.1, tol=1e-10).fit(X, y)
+    score = expected.score(X, y)
+
+    def fit(*given):
+        model = BoostedRegressor(loss=loss, alpha=0.1, tol=1e-10, client=client if cluster else None).fit(*given)
+        np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-5)
+        return model
+
+    lazy, target = da.from_array(X, chunks=(50, 8)), da.from_array(y, chunks=50)
+    model = fit(lazy, target)
+    found = model.predict(lazy)
+    assert isinstance(found, da.Array)
+    assert (found.dtype, found.chunks) == (np.float64, ((50, 50, 20),))
+    assert found.compute(scheduler="sync").tobytes() == model.predict(X).tobytes()
+    assert model.score(lazy, target) == pytest.approx(score, abs=1e-6)
+
+    frame = pd.DataFrame(X, columns=NAMES, index=np.arange(120) + 5).assign(price=y)
+    model = fit(dd.from_pandas(frame, npartitions=3), "price")
+    series = model.predict(dd.from_pandas(frame, npartitions=3))
+    assert isinstance(series, dd.Series)
+    computed = series.compute(scheduler="sync")
+    assert computed.index.tolist() == frame.index.tolist()
+    assert computed.to_numpy().tobytes() == model.predict(frame[NAMES]).tobytes()
+    assert model.score(dd.from_pandas(frame, npartitions=2), "price") == pytest.approx(score, abs=1e-6)
+
+    frame[:70].to_parquet(tmp_path / "a.parquet", index=False)
+    frame[70:].to_parquet(tmp_path / "b.parquet", index=False)
+    stored = ParquetData(tmp_path, label="price")
+    model = fit(stored)
+    assert model.predict(stored).tobytes() == model.predict(frame[NAMES]).tobytes()
+    assert model.score(stored) == pytest.approx(score, abs=1e-6)
+
+
+def test_predictions_of_dask_are_lazy(data):
+    X, y, _ = data
+    model = BoostedRegressor(alpha=0.1).fit(X, y)
+
+    def explode(block):
+        raise AssertionError("computed")
+
+    lazy = da.map_blocks(explode, da.from_array(X, chunks=(50, 8)), dtype=float, meta=np.empty((0, 0)))
+    found = model.predict(lazy)
+    with pytest.raises(AssertionError, match="computed"):
+        found.compute(scheduler="sync")
+
+
+def test_it_is_a_regressor_to_scikit_learn(data):
+    X, y, _ = data
+    model = BoostedRegressor(alpha=0.1).fit(X, y)
+    for name in ("predict_proba", "decision_function", "classes_", "classes", "class_weight"):
+        assert name not in model.get_params()
+    for name in ("predict_proba", "decision_function", "classes_"):
+        assert not hasattr(model, name), name
+    assert cross_val_score(BoostedRegressor(alpha=0.1), X, y, cv=3).shape == (3,)
+
+
+# ---- what outlives a fit -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_save_and_load_keep_every_bit(data, tmp_path, loss):
+    X, y, _ = data
+    frame = pd.DataFrame(X, columns=NAMES)
+    model = BoostedRegressor(loss=loss, alpha=0.1).fit(frame, y)
+    model.save(tmp_path / "m")
+    back = load_model(tmp_path / "m")
+    assert type(back) is BoostedRegressor
+    assert back.get_params() == model.get_params()
+    assert back.predict(frame).tobytes() == model.predict(frame).tobytes()
+    assert repr(back) == repr(model)
+    assert back.induction_stop_ == model.induction_stop_
+    back.fit(frame, y)
+    assert back.coef_.tobytes() == model.coef_.tobytes()
+    local = model.set_params(client=Unpicklable()).to_local()
+    assert local.client is None
+    assert local.predict(frame).tobytes() == model.predict(frame).tobytes()
+
+
+def test_folders_that_claim_something_else_are_refused(data, tmp_path):
+    X, y, _ = data
+    BoostedRegressor(loss=LOSSES[2], alpha=0.1).fit(X, y).save(tmp_path / "m")
+    document = json.loads((tmp_path / "m" / "model.json").read_text())
+    estimator = document["manifest"]["estimator"]
+    changes = [
+        (document, "task", "binary"),
+        (document, "loss", "log"),
+        (document, "classes", {"dtype": "<i8", "values": [0, 1]}),
+        (estimator, "class", "BoostedClassifier"),
+        (estimator["params"], "loss", {"name": "epsilon_insensitive", "epsilon": -1.0}),
+        (estimator["params"], "loss", {"name": "epsilon_insensitive", "width": 1.0}),
+        (estimator["params"], "loss", {"name": "l2"}),
+        (estimator["params"], "hypotheses", {"family": "everything"}),
+        (estimator["params"], "hypotheses", "columns"),
+        (estimator["params"], "class_weight", None),
+    ]
+    for place, name, value in changes:
+        before = place.get(name)
+        place[name] = value
+        (tmp_path / "m" / "model.json").write_text(json.dumps(document))
+        with pytest.raises(ModelFormatError):
+            load_model(tmp_path / "m")
+        if name == "class_weight":
+            del place[name]
+        else:
+            place[name] = before
+    (tmp_path / "m" / "model.json").write_text(json.dumps(document))
+    assert load_model(tmp_path / "m").loss == LOSSES[2]
+
+
+@pytest.mark.parametrize("loss", LOSSES[:2])
+def test_a_killed_fit_goes_on_with_the_same_bits(data, tmp_path, loss):
+    X, y, _ = data
+    params = {"loss": loss, "alpha": 0.02, "tol": 1e-9}
+    whole = BoostedRegressor(**params).fit(X, y)
+    path = tmp_path / "state"
+    with pytest.raises(Killed):
+        BoostedRegressor(**params, checkpoint=path, callbacks=[killer(2)]).fit(X, y)
+    resumed = BoostedRegressor(**params, checkpoint=path).fit(X, y)
+    assert resumed.coef_.tobytes() == whole.coef_.tobytes()
+    assert resumed.n_iter_ == whole.n_iter_ > 2
+    with pytest.raises(UsageError, match="other settings of loss"):
+        BoostedRegressor(**params | {"loss": LOSSES[2]}, checkpoint=path).fit(X, y)
+    with pytest.raises(UsageError, match="other data"):
+        BoostedRegressor(**params, checkpoint=path).fit(X, y + 1.0)
+
+
+def test_warm_start_saves_passes(data):
+    X, y, _ = data
+    model = BoostedRegressor(alpha=0.1, tol=1e-8, warm_start=True).fit(X, y)
+    cold = model.model_.certificate.passes
+    model.fit(X, y)
+    assert model.model_.certificate.passes < cold
+    assert model.induction_stop_ == 0
+    with pytest.raises(UsageError, match="8 features, this one has 7"):
+        model.fit(X[:, :7], y)
+
+
+# ---- induction -----------------------------------------------------------------------------------------------------
+
+
+def test_induction_stop_follows_from_the_history(data):
+    X, y, _ = data
+    model = BoostedRegressor(alpha=0.02, tol=1e-10, update="gradboost", rows_per_round=1).fit(X, y)
+    entered = [record["round"] for record in model.history_ if record["rows_in"]]
+    assert model.induction_stop_ == entered[-1] < model.n_iter_
+    early = BoostedRegressor(alpha=0.02, update="gradboost", rows_per_round=1, callbacks=[lambda r: r["round"] == 2])
+    assert early.fit(X, y).induction_stop_ is None
+    assert BoostedRegressor(alpha=1e3).fit(X, y).induction_stop_ == 0
+
+
+# ---- refusals ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, pd.DataFrame, lambda y: y.tolist()], ids=["array", "frame", "list"])
+def test_several_targets_are_refused(data, wrap):
+    X, y, _ = data
+    with pytest.raises(DataError, match="one BoostedRegressor for each column"):
+        BoostedRegressor().fit(X, wrap(np.stack([y, y], axis=1)))
+
+
+def test_targets_that_are_no_numbers_are_refused(data):
+    X, y, _ = data
+    for target in (y.astype(str), y.astype(str).astype(object), np.arange(120).astype("M8[s]"), y + 1j):
+        with pytest.raises(ValueError, match=r"type|[Cc]omplex"):
+            BoostedRegressor().fit(X, target)
+    for bad in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="NaN|infinity"):
+            BoostedRegressor().fit(X, np.where(np.arange(120) == 7, bad, y))
+
+
+@pytest.mark.parametrize("loss", ["log", "huber", 3, EpsilonInsensitive, ["squared"]])
+def test_other_losses_are_refused(data, loss):
+    X, y, _ = data
+    with pytest.raises(UsageError, match="BoostedRegressor takes None or 'squared', 'epsilon_insensitive'"):
+        BoostedRegressor(loss=loss).fit(X, y)
+
+
+def test_loss_none_is_squared(data):
+    X, y, _ = data
+    model = BoostedRegressor(loss=None, alpha=0.1).fit(X, y)
+    assert model.model_.loss == "squared"
+    assert model.coef_.tobytes() == BoostedRegressor(alpha=0.1).fit(X, y).coef_.tobytes()
+
+
+def test_nothing_to_score(data):
+    X, y, _ = data
+    model = BoostedRegressor(alpha=0.1).fit(X, y)
+    with pytest.raises(DataError, match="nothing to score"):
+        model.score(X, y, np.zeros(120))
+
+
+def test_repr_shows_signed_weights(data):
+    X, y, _ = data
+    model = BoostedRegressor(alpha=0.1).fit(X, y)
+    lines = repr(model).splitlines()
+    assert "one target" in lines[1]
+    assert lines[4].split() == ["feature", "weight"]
+    assert lines[5].split() == ["x0", f"{model.coef_[0, 0]:+.4g}"]
+    assert "shared by" not in model._repr_html_()
+
+
+def test_examples_in_docstrings_run():
+    found = doctest.testmod(regressor)
+    assert found.attempted > 0
+    assert found.failed == 0

@@ -1,0 +1,117 @@
+"""Raw data and partitions for the families, and the explicit matrix that each family is compared with."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dboost.engine.local import LocalEngine
+from dboost.hypotheses.base import Block, Context
+from dboost.partition import Partition
+
+
+class Raw:
+    """Raw rows in blocks on an engine of their own, with one of the families prepared on them."""
+
+    def __init__(self, X, weight=None, cuts=3, seed=0):
+        self.X = np.asarray(X, float)
+        self.m, self.n = self.X.shape
+        rng = np.random.default_rng(seed)
+        self.weight = np.ones(self.m) if weight is None else weight
+        self.theta = rng.normal(size=(self.m, 3)) * (self.weight > 0)[:, None]
+        self.y = rng.integers(0, 3, self.m).astype(np.int32)
+        self.ends = np.linspace(0, self.m, cuts + 1).astype(int)
+        self.items = [self.partition(a, b, f"block-{a}") for a, b in itertools.pairwise(self.ends.tolist())]
+        self.engine = LocalEngine(2)
+        self.engine.set_plan(self.items, [item.n_rows for item in self.items], "raw")
+
+    def partition(self, start, stop, key):
+        part = sp.csc_array(self.X[start:stop])
+        arrays = part.indptr.astype(np.int64), part.indices.astype(np.int32), part.data
+        return Partition(*arrays, self.y[start:stop], self.weight[start:stop], key)
+
+    def block(self, columns=None):
+        part = sp.csc_array(self.X if columns is None else self.X[:, columns])
+        return Block(part.indptr.astype(np.int64), part.indices.astype(np.int32), part.data, self.m)
+
+    def prepare(self, family, seed=0):
+        live = self.X[self.weight > 0]
+        peak = np.abs(live).max(axis=0, initial=0.0)
+        return family.prepare(Context(self.engine, "multinomial", self.m, self.n, 3, peak, seed))
+
+    def sums(self, pool, shard, split=False):
+        """Sums of one shard over all blocks; with `split` from the positive and negative parts of theta."""
+        total = self.engine.map_reduce(_leaf, pool, shard, self.theta, self.ends, split, name="sums")
+        return {**total.add, **total.peak}
+
+
+def _leaf(partition, memo, pool, shard, theta, ends, split):
+    start = int(partition.key.split("-")[1])
+    mine = theta[start : start + partition.n_rows]
+    parts = (np.maximum(mine, 0), np.maximum(-mine, 0)) if split else (mine, None)
+    return pool.sums(partition, memo, shard, *parts)
+
+
+def dense(block):
+    """A block as an array (m, columns)."""
+    shape = (block.n_rows, len(block.indptr) - 1)
+    return sp.csc_array((block.values, block.rows, block.indptr), shape=shape).toarray()
+
+
+def check_sums(raw, pool, active=()):
+    """Every shard's sums are those of the explicit columns; returns the keys of all shards."""
+    found = []
+    for shard in pool.shards(list(active), 24, 500):
+        keys = pool.keys(shard)
+        H = dense(pool.columns(raw.block(), keys))
+        s = raw.weight
+        for split in (False, True):
+            sums = raw.sums(pool, shard, split)
+            plus, minus = np.maximum(raw.theta, 0), np.maximum(-raw.theta, 0)
+            up, down = np.maximum(H, 0), np.maximum(-H, 0)
+            expected = {"square": s @ H**2, "total": s @ H, "peak": np.abs(H[s > 0]).max(axis=0, initial=0.0)}
+            if split:
+                expected |= {"mu_plus": up.T @ plus + down.T @ minus, "mu_minus": up.T @ minus + down.T @ plus}
+            else:
+                expected["G"] = H.T @ raw.theta
+            assert sums.keys() == expected.keys()
+            for name, value in expected.items():
+                np.testing.assert_allclose(sums[name], value, rtol=1e-10, atol=1e-12, err_msg=name)
+        places = np.arange(len(keys))[::2]
+        assert pool.keys(shard, places) == keys[::2]
+        found.extend(keys)
+    return found
+
+
+@pytest.fixture
+def sparse_rows():
+    """Signed, half zeros, with weights of which some are 0."""
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(60, 6)) * (rng.random((60, 6)) < 0.6)
+    X[:, 4] = np.where(X[:, 4] != 0, 2.5, 0.0)
+    weight = rng.uniform(0.2, 2.0, 60)
+    weight[[0, 5, 59]] = 0.0
+    return Raw(X, weight)
+
+
+@pytest.fixture
+def dense_rows():
+    """Positive, no zeros, one column constant and one of two values."""
+    rng = np.random.default_rng(8)
+    X = rng.uniform(0.5, 3.0, size=(50, 5))
+    X[:, 1] = 2.0
+    X[:, 3] = np.where(rng.random(50) < 0.5, 1.0, 4.0)
+    return Raw(X)
+
+
+def count_monomials(letters, two_valued, low, high):
+    """Number of monomials of degree low..high by plain enumeration."""
+    keys = set()
+    for degree in range(low, high + 1):
+        for key in itertools.combinations_with_replacement(letters, degree):
+            if all(key.count(j) == 1 for j in set(key) & set(two_valued)):
+                keys.add(key)
+    return keys

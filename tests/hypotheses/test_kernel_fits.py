@@ -1,0 +1,108 @@
+"""Fits over kernels equal the fits on the explicit kernel matrix, on both engines."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+from scipy import sparse
+
+import dboost
+from dboost import metrics
+from dboost.boosting.fit import FitSettings, fit
+from dboost.data.plan import build_plan
+from dboost.engine.dask import DaskEngine
+from dboost.engine.local import LocalEngine
+from dboost.hypotheses.base import Block
+from dboost.hypotheses.kernels import Kernels
+
+LOSSES = {"binary": "log", "multiclass": "multinomial", "multitask": "multitask"}
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0", memory_limit=0
+        ) as cluster,
+        Client(cluster, set_as_default=False) as opened,
+    ):
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(160, 5)) * (rng.random((160, 5)) < 0.8)
+    code = ((X[:, 0] ** 2 > 0.5).astype(int) + (X[:, 1] * X[:, 2] > 0)).astype(int)
+    return X, {"binary": code > 0, "multiclass": code, "multitask": np.eye(3, dtype=int)[code]}
+
+
+def solved(engine, X, y, task, **settings):
+    plan = build_plan(X, y, task=task, engine=engine)
+    return fit(plan, engine, FitSettings(LOSSES[task], alpha=0.005, tol=1e-10, **settings))
+
+
+def explicit_matrix(pool, X):
+    stored = sparse.csc_array(X)
+    raw = Block(stored.indptr.astype(np.int64), stored.indices.astype(np.int32), stored.data, len(X))
+    h = pool.columns(raw, [(s,) for s in range(int(pool.size))])
+    return sparse.csc_array((h.values, h.rows, h.indptr), shape=(len(X), int(pool.size))).toarray()
+
+
+@pytest.mark.parametrize(
+    ("task", "penalty", "support", "input"),
+    [
+        ("binary", "l1", "perceptron", "raw"),
+        ("multiclass", "l1/linf", "perceptron", "raw"),
+        ("multiclass", "l1/l2", 60, "cosine"),
+        ("multitask", "l1/linf", "perceptron-union", "raw"),
+    ],
+)
+def test_the_fit_is_that_of_the_explicit_matrix(data, client, task, penalty, support, input):
+    X, labels = data
+    y = labels[task]
+    family = Kernels(support=support, input=input)
+    with LocalEngine(2) as engine:
+        lazy = solved(engine, X, y, task, penalty=penalty, hypotheses=family)
+    with LocalEngine(1) as engine:
+        whole = solved(engine, explicit_matrix(lazy.pool, X), y, task, penalty=penalty)
+    assert lazy.stop_reason == whole.stop_reason == "tol" and max(lazy.gap, whole.gap) <= 1e-10
+    assert lazy.alpha_max == pytest.approx(whole.alpha_max, rel=1e-12)
+    assert lazy.objective == pytest.approx(whole.objective, rel=1e-9)
+    assert 3 < len(lazy.active) < lazy.pool.size
+    held = [lazy.state.keys[i][0] for i in lazy.active.tolist()]
+    assert sorted(held) == whole.active.tolist()
+    np.testing.assert_allclose(lazy.W[np.argsort(held)], whole.W, atol=2e-4)
+    with DaskEngine(client) as engine:
+        there = solved(engine, X, y, task, penalty=penalty, hypotheses=family)
+    assert (there.pool.token, there.state.keys, there.objective) == (lazy.pool.token, lazy.state.keys, lazy.objective)
+    np.testing.assert_array_equal(there.W, lazy.W)
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass", "multitask", "regression"])
+def test_estimators_predict_from_raw_rows_and_survive_saving(data, task, tmp_path):
+    X, labels = data
+    if task == "regression":
+        family, y = dboost.Kernels(support=40, gamma=0.3), X[:, 0] ** 2
+        chosen = dboost.BoostedRegressor(loss="squared", hypotheses=family, alpha=0.005, tol=1e-6)
+    else:
+        kind = dboost.MultiTaskBoostedClassifier if task == "multitask" else dboost.BoostedClassifier
+        family, y = dboost.Kernels(), labels[task]
+        chosen = kind(hypotheses=family, alpha=0.005, tol=1e-6)
+    model = chosen.fit(X, y)
+    held = model.model_.hypotheses
+    assert held.family == "kernels" and 3 < held.n_hypotheses < 160
+    assert all(name.startswith("K(x; row ") for name in model.active_features_)
+    numbers = held.centres.numbers
+    square = ((X[:, None] - X[None, numbers]) ** 2).sum(axis=2)
+    H = np.exp(-held.gamma * square)
+    found = model.predict(X) if task == "regression" else model.decision_function(X)
+    expected = H @ model.coef_.T + model.intercept_
+    np.testing.assert_allclose(np.asarray(found).reshape(expected.shape), expected, rtol=1e-9, atol=1e-9)
+    model.save(tmp_path / "model")
+    again = dboost.load_model(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.hypotheses == family
+    computed = metrics.computed_features(model)
+    assert (computed.hypotheses, computed.features, computed.of_features) == (held.n_hypotheses, 5, 5)

@@ -1,0 +1,30 @@
+"""Every family on every engine: the same bits, and the sums of the explicit matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dboost.boosting.fit import FitSettings, Fitting
+from dboost.engine.dask import DaskEngine
+from dboost.engine.local import LocalEngine
+from dboost.hypotheses.products import Products
+from tests.boosting import plain
+from tests.boosting.test_resume import bits
+from tests.engine.conftest import one_worker, processes, two_processes  # noqa: F401
+
+FAMILIES = [Products(max_degree=2), Products(scale="range", decay=0.8)]
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: type(family).__name__ + str(family.max_degree))
+def test_a_fit_has_the_same_bits_on_threads_and_on_a_cluster(family, one_worker, two_processes):  # noqa: F811
+    data = plain.make("multinomial", m=120, n=5, weights=True, seed=60)
+    settings = FitSettings("multinomial", "l1/l2", tol=1e-6, hypotheses=family)
+    plan = plain.plan(data, [10, 40, 41, 41, 90, 120])
+    results = []
+    for engine in (LocalEngine(1), LocalEngine(3), DaskEngine(one_worker), DaskEngine(two_processes)):
+        with engine:
+            fitting = Fitting(plan, engine, settings)
+            results.append(bits(fitting.fit(0.2 * fitting.alpha_max())))
+    assert all(result == results[0] for result in results[1:])
+    assert np.isfinite(results[0][1][0])

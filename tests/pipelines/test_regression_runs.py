@@ -1,0 +1,164 @@
+"""Regression and induced hypotheses through the command line: train, inspect, evaluate, predict."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
+
+from dboost import BoostedRegressor, Columns, Products, load_model
+from dboost.losses import EpsilonInsensitive
+from pipelines import targets
+from pipelines.cli import main
+from tests.pipelines.test_cli import error_line
+
+NAMES = ["lstat", "rm", "age", "tax"]
+
+
+def houses(rows: int = 200, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(rng.normal(size=(rows, 4)), columns=NAMES)
+    noise = 0.2 * rng.normal(size=rows)
+    return frame.assign(price=1000.0 + 5.0 * frame.lstat * frame.rm - 2.0 * frame.age**2 + noise)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("houses")
+    frame = houses()
+    frame[:120].to_parquet(folder / "a.parquet", index=False)
+    frame[120:].to_parquet(folder / "b.parquet", index=False)
+    return folder
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    """The last JSON line of a command that ends well."""
+    assert main([*arguments, "--workers", "0", "--log-format", "json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
+    return found
+
+
+@pytest.fixture(scope="module")
+def model(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("model") / "m"
+    file = out.parent / "run.toml"
+    file.write_text(
+        f'data = "{data}"\nout = "{out}"\nlabel = "price"\nloss = "epsilon_insensitive"\nepsilon = 0.5\n'
+        'alpha = 0.01\nworkers = 0\n[hypotheses]\nfamily = "products"\nmax_degree = 2\n'
+    )
+    assert main(["train", "--config", str(file)]) == 0
+    return out
+
+
+def test_a_table_of_the_settings_names_the_hypotheses(model: Path) -> None:
+    estimator = load_model(model)
+    assert type(estimator) is BoostedRegressor
+    assert estimator.loss == EpsilonInsensitive(epsilon=0.5)
+    assert estimator.hypotheses == Products(max_degree=2)
+    settings = json.loads((model / "run.json").read_text())["settings"]
+    assert settings["hypotheses"] == [{"family": "products", "max_degree": 2}]
+
+
+def test_evaluate_prints_the_figures_of_scikit_learn(
+    model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = run(capsys, "evaluate", str(model), str(data), "--label", "price", "--features", ",".join(NAMES))
+    frame = houses()
+    predicted = load_model(model).predict(frame[NAMES])
+    assert found["rmse"] == pytest.approx(root_mean_squared_error(frame.price, predicted), rel=1e-9)
+    assert found["mae"] == pytest.approx(mean_absolute_error(frame.price, predicted), rel=1e-9)
+    assert found["r2"] == pytest.approx(r2_score(frame.price, predicted), rel=1e-9)
+    assert found["largest_error"] == pytest.approx(np.abs(frame.price - predicted).max(), rel=1e-9)
+    assert (found["examples"], found["n_hypotheses"], found["n_features"]) == (200, 14, 4)
+    out = tmp_path / "evaluation"
+    asked = ["evaluate", str(model), str(data), "--label", "price", "--out", str(out), "--workers", "0"]
+    assert main(asked) == 0
+    text = capsys.readouterr().out
+    assert "RMSE" in text and "MAE" in text and "R2" in text
+    assert json.loads((out / "evaluation.json").read_text())["r2"] == pytest.approx(found["r2"])
+
+
+def test_inspect_shows_the_hypotheses_in_words(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = run_inspect(capsys, model)
+    words = {feature["name"]: feature["weights"] for feature in found["features"]}
+    assert words["lstat * rm"]["target"] > 0 > words["age^2"]["target"]
+    assert "column" not in found["features"][0]
+    assert main(["inspect", str(model)]) == 0
+    text = capsys.readouterr().out
+    assert "lstat * rm" in text and "hypotheses used" in text and "features read" in text
+
+
+def run_inspect(capsys: pytest.CaptureFixture[str], model: Path) -> dict[str, Any]:
+    assert main(["inspect", str(model), "--log-format", "json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
+    return found
+
+
+def test_predictions_are_those_of_the_model(model: Path, data: Path, tmp_path: Path) -> None:
+    asked = ["predict", str(model), str(data), "--features", ",".join(NAMES), "--out", str(tmp_path / "p")]
+    assert main([*asked, "--workers", "0"]) == 0
+    table = pq.read_table(tmp_path / "p")
+    assert table.column_names == ["file", "row", "prediction"]
+    expected = load_model(model).predict(houses()[NAMES])
+    assert np.asarray(table["prediction"]).tobytes() == expected.tobytes()
+
+
+def test_flags_take_a_name_or_json_and_several_are_a_union(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    common = ["train", str(data), "--label", "price", "--loss", "squared", "--alpha", "0.5"]
+    run(capsys, *common, "--hypotheses", "columns", "--out", str(tmp_path / "a"))
+    assert load_model(tmp_path / "a").hypotheses == Columns()
+    union = '["columns", 3]'
+    assert main([*common, "--hypotheses", union, "--out", str(tmp_path / "b"), "--workers", "0"]) == 2
+    union = '[{"family": "columns"}, {"family": "products", "min_degree": 2, "max_degree": 2}]'
+    capsys.readouterr()
+    run(capsys, *common, "--hypotheses", union, "--out", str(tmp_path / "b"))
+    assert load_model(tmp_path / "b").hypotheses == Columns() | Products(min_degree=2, max_degree=2)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--hypotheses", "everything"], "known families"),
+        (["--hypotheses", '{"family": "products", "degree": 2}'], "no parameter 'degree'"),
+        (["--hypotheses", '{"family": "products", "max_degree": 0}'], "max_degree"),
+        (["--hypotheses", "{family: products}"], "as a flag a name, or JSON"),
+        (["--epsilon", "0.5"], "belongs to epsilon_insensitive"),
+        (["--loss", "squared", "--class-weight", "balanced"], "class_weight has no meaning for loss 'squared'"),
+        (["--loss", "huber"], "takes None or"),
+    ],
+)
+def test_usage_is_refused_before_any_data(
+    flags: list[str], message: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", str(data), *flags, "--out", str(tmp_path / "m"), "--workers", "0"]) == 2
+    assert message in error_line(capsys)
+
+
+def test_a_regression_has_no_probabilities(
+    model: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["predict", str(model), str(data), "--probabilities", "--out", str(tmp_path / "p"), "--workers", "0"]
+    assert main(asked) == 2
+    assert "no probabilities" in error_line(capsys)
+
+
+def test_figures_of_batches_add_up_and_weights_count() -> None:
+    rng = np.random.default_rng(0)
+    y, predicted = 1e6 + rng.normal(size=50), 1e6 + rng.normal(size=50)
+    weight = rng.integers(0, 3, 50).astype(float)
+    whole = targets.partial(predicted, y, weight, 1e6)
+    parts = targets.partial(predicted[:20], y[:20], weight[:20], 1e6)
+    found = targets.summarise(parts.merge(targets.partial(predicted[20:], y[20:], weight[20:], 1e6)))
+    np.testing.assert_allclose(list(vars(found).values()), list(vars(targets.summarise(whole)).values()), rtol=1e-9)
+    assert found.r2 == pytest.approx(r2_score(y, predicted, sample_weight=weight), rel=1e-6)
+    assert found.largest == np.abs(y - predicted)[weight > 0].max()
+    constant = targets.summarise(targets.partial(predicted, np.full(50, 2.0), np.ones(50), 0.0))
+    assert np.isnan(constant.r2)

@@ -1,0 +1,190 @@
+"""Plots show the numbers they are given, name their axes, and refuse what they cannot draw."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+
+from dboost.errors import UsageError
+
+matplotlib.use("Agg")
+
+from matplotlib import pyplot as plt  # noqa: E402
+
+from dboost import plots  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORDS = [
+    {"round": i + 1, "seconds": 0.5, "passes": 3 * i, "gap": g, "objective": 1.0 / (i + 1)}
+    for i, g in enumerate([float("nan"), 0.5, 0.1, 0.0])
+]
+STAGES = [
+    {"round": i, "seconds": 2.0 * i, "error": 0.5 / i, "sparsity": 0.9, "row_sparsity": 1 - i / 10, "coverage": 1 / i}
+    for i in (1, 2, 3)
+]
+
+
+@dataclass
+class Held:
+    names: list[str]
+
+    def words(self):
+        return self.names
+
+
+@dataclass
+class Certificate:
+    alpha: float
+
+
+@dataclass
+class Model:
+    W: np.ndarray
+    hypotheses: Held
+    certificate: Certificate = field(default_factory=lambda: Certificate(0.1))
+    task: str = "multiclass"
+    classes: np.ndarray | None = field(default_factory=lambda: np.array(["a", "b", "c"]))
+
+
+@dataclass
+class Fitted:
+    history_: list
+    model_: Model | None = None
+
+
+@dataclass
+class Path_:
+    models: tuple
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+def lines(ax):
+    return [(line.get_label(), *(list(map(float, d)) for d in line.get_data())) for line in ax.get_lines()]
+
+
+def drawn(ax, tmp_path):
+    """Draw it, so that what only fails then fails here."""
+    ax.figure.savefig(tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").stat().st_size > 2000
+    return ax
+
+
+def test_progress_leaves_out_rounds_without_a_gap(tmp_path):
+    ax = drawn(plots.plot_progress({"one": Fitted(RECORDS), "two": RECORDS}), tmp_path)
+    assert lines(ax) == [("one", [1.0, 1.5], [0.5, 0.1]), ("two", [1.0, 1.5], [0.5, 0.1])]
+    assert ax.get_yscale() == "log" and ax.get_xlabel() == "Time [s]"
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("against", "expected"), [("seconds", [0.5, 1.0, 1.5, 2.0]), ("rounds", [1, 2, 3, 4]), ("passes", [0, 3, 6, 9])]
+)
+def test_progress_against_time_rounds_and_passes(against, expected):
+    ax = plots.plot_progress(RECORDS, quantity="objective", against=against)
+    ((_, x, y),) = lines(ax)
+    assert x == expected and y == [1.0, 0.5, 1 / 3, 0.25] and ax.get_legend() is None
+
+
+def test_staged_measures(tmp_path):
+    ax = drawn(plots.plot_staged({"l1": STAGES}, log_time=True), tmp_path)
+    assert lines(ax) == [("l1", [2.0, 4.0, 6.0], [0.5, 0.25, 0.5 / 3])] and ax.get_xscale() == "log"
+    ax = plots.plot_staged(STAGES, quantity="row_sparsity", against="rounds")
+    assert lines(ax)[0][1] == [1, 2, 3] and ax.get_ylim()[1] > 0.9 and ax.get_xlabel() == "Round"
+
+
+def test_coverage_is_drawn_from_left_to_right(tmp_path):
+    ax = drawn(plots.plot_coverage({"l1": STAGES, "l1/linf": STAGES[:2]}), tmp_path)
+    assert lines(ax)[0] == ("l1", [0.7, 0.8, 0.9], [1 / 3, 0.5, 1.0])
+    assert "never computed" in ax.get_xlabel()
+
+
+def make_path():
+    rows = [np.zeros((0, 2)), np.array([[1.0, 0.0]]), np.array([[2.0, 0.0], [0.5, -3.0]])]
+    names = [[], ["x1"], ["x1", "x2"]]
+    return Path_(tuple(Model(W, Held(n), Certificate(0.1 / 2**i)) for i, (W, n) in enumerate(zip(rows, names))))
+
+
+@pytest.mark.parametrize(("quantity", "expected"), [("active_rows", [0, 1, 2]), ("entries", [0, 1, 3])])
+def test_a_path_counts_features_and_weights(quantity, expected, tmp_path):
+    ax = drawn(plots.plot_path(make_path(), quantity=quantity), tmp_path)
+    ((_, x, y),) = lines(ax)
+    assert (x, y) == ([0.1, 0.05, 0.025], expected)
+    left, right = ax.get_xlim()
+    assert left > right and ax.get_xscale() == "log"
+
+
+def test_a_path_names_its_largest_features(tmp_path):
+    ax = drawn(plots.plot_path(make_path(), quantity="weights", top=1), tmp_path)
+    found = {label: y for label, _, y in lines(ax)}
+    assert found.pop("x2") == [0.0, 0.0, 3.0] and list(found.values()) == [[0.0, 1.0, 2.0]]
+
+
+def test_the_map_shows_the_largest_features_and_leaves_zeros_blank(tmp_path):
+    W = np.array([[0.0, 0.1, 0.0], [2.0, 0.0, -1.0], [0.0, 0.0, 0.0]])
+    model = Model(W, Held(["small", "large", "zero"]))
+    ax = drawn(plots.plot_sparsity_map(Fitted([], model)), tmp_path)
+    shown = ax.collections[0].get_array()
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["large", "small"]
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["a", "b", "c"]
+    np.testing.assert_array_equal(shown.mask, [[False, True, False], [True, False, True]])
+    np.testing.assert_array_equal(shown.filled(0), W[[1, 0]])
+    assert plots.plot_sparsity_map(model, top=1).get_ylabel() == "Feature, the largest 1 of 2"
+    two = Model(W[:, :1], Held(["small", "large", "zero"]), task="binary", classes=np.array(["no", "yes"]))
+    assert [text.get_text() for text in plots.plot_sparsity_map(two).get_xticklabels()] == ["yes"]
+
+
+def test_plots_share_axes_that_are_given():
+    _, ax = plt.subplots()
+    assert plots.plot_progress(RECORDS, ax=ax) is ax and plots.plot_staged(STAGES, ax=ax) is ax
+    assert len(ax.get_lines()) == 2
+
+
+def test_lines_differ_by_more_than_colour():
+    ax = plots.plot_coverage({str(i): STAGES for i in range(7)})
+    looks = {(line.get_color(), str(line.get_linestyle()), line.get_marker()) for line in ax.get_lines()}
+    assert len({c for c, _, _ in looks}) == 7 == len({m for _, _, m in looks})
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: plots.plot_progress({}), "empty"),
+        (lambda: plots.plot_progress([]), "no records"),
+        (lambda: plots.plot_progress(3), "holds a int"),
+        (lambda: plots.plot_progress(RECORDS, quantity="gaps"), "no record has 'gaps'"),
+        (lambda: plots.plot_progress(RECORDS, against="days"), "against='days'"),
+        (lambda: plots.plot_staged(STAGES, quantity="loss"), "no record has 'loss'"),
+        (lambda: plots.plot_coverage(STAGES, against="zeros"), "against='zeros'"),
+        (lambda: plots.plot_path(STAGES), "without models"),
+        (lambda: plots.plot_path(make_path(), quantity="size"), "quantity='size'"),
+        (lambda: plots.plot_sparsity_map(STAGES), "a list has no model"),
+        (lambda: plots.plot_sparsity_map(Model(np.zeros((0, 3)), Held([]))), "no feature"),
+        (lambda: plots.plot_progress(RECORDS, ax=3), "ax is a int"),
+    ],
+)
+def test_nonsense_is_refused(call, message):
+    with pytest.raises(UsageError, match=message):
+        call()
+
+
+def test_without_matplotlib_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(UsageError, match=r"dboost\[plots\]"):
+        plots.plot_progress(RECORDS)
+
+
+def test_importing_the_plots_does_not_load_matplotlib():
+    code = "import dboost.plots, sys; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout.strip()) == (0, "False"), done.stderr
