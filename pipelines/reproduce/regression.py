@@ -1,7 +1,7 @@
 """The regressions of Fig. 5: products of raw features, eps-insensitive loss, five learners on several splits.
 
 Covers: the learners (``METHODS``), the choice of their strengths by cross-validation, ``study``, which measures them on
-random splits, and the certificate over all monomials. Does not cover: claims and figures (``regression_page``), data.
+random splits. Does not cover: claims and figures (``regression_page``), data.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ Array = NDArray[np.float64]
 Table = tuple[Array, Array, NDArray[np.str_]]
 
 FOLDS = 5
-BOOSTERS = ("l1 boosting", "classical AdaBoost", "smooth-l1 boosting")
+ALL_DEGREES = "classical AdaBoost, all degrees"
+BOOSTERS = ("l1 boosting", "classical AdaBoost", "smooth-l1 boosting", ALL_DEGREES)
 LINEAR = ("l1 least squares", "l2 hinge")
 METHODS = (*BOOSTERS, *LINEAR)
 
@@ -50,7 +51,9 @@ class Study:
     test_share : float
     splits : int
     family : Products
-        Hypotheses of all three boosters.
+        Hypotheses of the boosters.
+    bounded : Products
+        A finite class, for the many rounds of classical AdaBoost.
     ratios : tuple of float
         Strengths of l1 boosting, as shares of the smallest one that leaves every weight zero.
     smooth : tuple of float
@@ -59,8 +62,9 @@ class Study:
         Strengths of l1 least squares, as shares.
     margins : tuple of float
         Inverse strengths C of the l2 hinge, per example: C = value / m.
-    forward_rounds, smooth_rounds, trial_rounds : int
-        Rounds of classical AdaBoost, of smooth-l1 boosting, and of the latter while its strength is chosen.
+    forward_rounds, unbounded_rounds, smooth_rounds, trial_rounds : int
+        Rounds of classical AdaBoost on the finite and on the whole class, of smooth-l1 boosting, and of the latter
+        while its strength is chosen.
     folds : int
     """
 
@@ -72,11 +76,13 @@ class Study:
     test_share: float
     splits: int
     family: Any
+    bounded: Any
     ratios: tuple[float, ...]
     smooth: tuple[float, ...]
     linear: tuple[float, ...] = tuple(np.geomspace(0.3, 1e-3, 10).tolist())
     margins: tuple[float, ...] = (1.0, 10.0, 100.0, 1000.0)
     forward_rounds: int = 3000
+    unbounded_rounds: int = 300
     smooth_rounds: int = 300
     trial_rounds: int = 60
     folds: int = FOLDS
@@ -225,10 +231,19 @@ def degree(model: Any) -> int:
 
 def classical(study: Study, split: Split) -> Measured:
     """Forward-greedy AdaBoost: the best hypothesis of each round takes one step and is never looked at again."""
-    staged = Staged(split.judge, every=50, split=split.number, method="classical AdaBoost")
-    model = booster(study, update="forward", penalty="none", max_rounds=study.forward_rounds)
+    return _forward(study, split, "classical AdaBoost", study.forward_rounds, study.bounded)
+
+
+def classical_unbounded(study: Study, split: Split) -> Measured:
+    """The same over products of every degree, for fewer rounds."""
+    return _forward(study, split, ALL_DEGREES, study.unbounded_rounds, study.family)
+
+
+def _forward(study: Study, split: Split, name: str, rounds: int, family: Any) -> Measured:
+    staged = Staged(split.judge, every=50, split=split.number, method=name)
+    model = booster(study, update="forward", penalty="none", max_rounds=rounds).set_params(hypotheses=family)
     followed(model, staged, split.X, split.y)
-    line = result(study, split, "classical AdaBoost", model, staged.rows[-1]["seconds"], 0.0)
+    line = result(study, split, name, model, staged.rows[-1]["seconds"], 0.0) | {"degree": degree(model)}
     return Measured(staged.rows, (line,))
 
 
@@ -336,6 +351,7 @@ def result(study: Study, split: Split, name: str, model: Any, seconds: float, ch
 LEARNERS: dict[str, Callable[[Study, Split], Measured]] = {
     "l1 boosting": l1_boosting,
     "classical AdaBoost": classical,
+    ALL_DEGREES: classical_unbounded,
     "smooth-l1 boosting": smooth_boosting,
     "l1 least squares": least_squares,
     "l2 hinge": hinge,
@@ -348,9 +364,12 @@ def warm(study: Study) -> None:
     y = y / study.unit
     few = np.random.default_rng(0).permutation(len(y))[:120]
     small = Split(0, X[few], y[few], X[few[:20]], y[few[:20]])
-    short = replace(study, ratios=(0.5,), smooth=study.smooth[:1], forward_rounds=3, smooth_rounds=3, trial_rounds=3)
+    short = replace(
+        study, ratios=(0.5,), smooth=study.smooth[:1], margins=(1.0,), folds=2,
+        forward_rounds=3, unbounded_rounds=3, smooth_rounds=3, trial_rounds=3,
+    )  # fmt: skip
     for learner in LEARNERS.values():
-        learner(replace(short, margins=(1.0,), folds=2), small)
+        learner(short, small)
 
 
 def study_tables(study: Study, context: Context) -> dict[str, Rows]:
@@ -377,31 +396,3 @@ def study_tables(study: Study, context: Context) -> dict[str, Rows]:
                     f"{line['features']} features, {line['seconds']:.2f} s"
                 )
     return {"curves": curves, "results": results}
-
-
-def certificates(study: Study, shares: tuple[float, ...], tol: float) -> Rows:
-    """Fits to all rows, each certified against every monomial: the gap, and the subtrees opened for it."""
-    X, y, _ = study.table()
-    y = y / study.unit
-    found = []
-    for share in shares:
-        first = quietly(booster(study, penalty="l1", alpha=1e6, tol=tol).fit, X, y)
-        alpha = share * first.alpha_max_
-        began = time.perf_counter()
-        model = booster(study, penalty="l1", alpha=alpha, tol=tol, rows_per_round=30, max_rounds=100)
-        quietly(model.fit, X, y)
-        found.append(
-            {
-                "share_of_alpha_max": share,
-                "alpha": alpha,
-                "gap": float(model.duality_gap_),
-                "stop": str(model.stop_reason_),
-                "subtrees_last": max(int(record.get("subtrees") or 0) for record in model.history_),
-                "subtrees": sum(int(record.get("subtrees") or 0) for record in model.history_),
-                "features": len(model.active_features_),
-                "degree": degree(model),
-                "rounds": int(model.n_iter_),
-                "seconds": time.perf_counter() - began,
-            }
-        )
-    return Rows(found)

@@ -82,8 +82,8 @@ CLAIMS = (
         "induction stops by itself",
         "Fig. 4 and its text",
         f"The l1 booster ceases to add features around round {ROUND}, with about {FEATURES} nonzero ones.",
-        "All fits end certified after a round in which nothing enters; per corpus, the mean round of the last entry and "
-        f"the mean number of features are within a factor of {FACTOR:g} of the paper's.",
+        "All fits end certified after a round in which nothing enters; per corpus, the mean round of the last entry "
+        f"and the mean number of features are within a factor of {FACTOR:g} of the paper's.",
         judge_stop,
     ),
     Claim(
@@ -160,8 +160,8 @@ FIGURES = (
 def protocol(sizes: Any, corpora: Rows) -> tuple[str, ...]:
     """What was done."""
     sets = [
-        f"{r['corpus']}: {r['train']:,} training and {r['test']:,} test documents drawn at random, {r['terms']:,} terms "
-        f"that occur in {sizes.min_df} training documents or more; topics {r['topics']}."
+        f"{r['corpus']}: {r['train']:,} training and {r['test']:,} test documents drawn at random, {r['terms']:,} "
+        f"terms that occur in {sizes.min_df} training documents or more; topics {r['topics']}."
         for r in corpora
     ]
     return (
