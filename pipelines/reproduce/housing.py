@@ -35,7 +35,8 @@ FIGURES = page_figures(STUDY)
 
 def run(context: Context) -> Report:
     """Measure the five learners, and certify fits against every monomial."""
-    study, shares = STUDY, SHARES
+    study: Study = STUDY
+    shares: tuple[float, ...] = SHARES
     if context.quick:
         study = replace(
             STUDY, splits=2, ratios=STUDY.ratios[1:3], smooth=STUDY.smooth[1:2], forward_rounds=1000,

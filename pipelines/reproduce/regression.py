@@ -229,6 +229,11 @@ def degree(model: Any) -> int:
     return max((len(key) for key in model.model_.hypotheses.keys), default=0)
 
 
+def looks(rounds: int) -> int:
+    """Every how many rounds a long fit is measured; a divisor of the round numbers used here."""
+    return 50 if rounds >= 500 else 10 if rounds >= 100 else 1
+
+
 def classical(study: Study, split: Split) -> Measured:
     """Forward-greedy AdaBoost: the best hypothesis of each round takes one step and is never looked at again."""
     return _forward(study, split, "classical AdaBoost", study.forward_rounds, study.bounded)
@@ -240,7 +245,7 @@ def classical_unbounded(study: Study, split: Split) -> Measured:
 
 
 def _forward(study: Study, split: Split, name: str, rounds: int, family: Any) -> Measured:
-    staged = Staged(split.judge, every=50, split=split.number, method=name)
+    staged = Staged(split.judge, every=looks(rounds), split=split.number, method=name)
     model = booster(study, update="forward", penalty="none", max_rounds=rounds).set_params(hypotheses=family)
     followed(model, staged, split.X, split.y)
     line = result(study, split, name, model, staged.rows[-1]["seconds"], 0.0) | {"degree": degree(model)}
@@ -263,7 +268,7 @@ def smooth_boosting(study: Study, split: Split) -> Measured:
         lowest[strength] = float(np.min(trial.rows.column("rmse")))
     choosing = time.perf_counter() - began
     chosen = min(lowest, key=lambda strength: lowest[strength])
-    staged = Staged(split.judge, every=10, split=split.number, method="smooth-l1 boosting")
+    staged = Staged(split.judge, every=looks(study.smooth_rounds), split=split.number, method="smooth-l1 boosting")
     model = _smooth(study, chosen, study.smooth_rounds)
     followed(model, staged, split.X, split.y)
     line = result(study, split, "smooth-l1 boosting", model, staged.rows[-1]["seconds"], choosing)

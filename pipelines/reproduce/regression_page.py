@@ -320,9 +320,11 @@ def protocol(study: Study, n_rows: int, n_columns: int) -> tuple[str, ...]:
         "held with every column, from the constant on; the constant is the unpenalised intercept.",
         f"l1 boosting: at most 30 monomials a round, all weights again after each, to a certified gap of 1e-3 or 60 "
         f"rounds; strength by {study.folds}-fold cross-validation (mean squared error) among {len(study.ratios)} "
-        f"shares of alpha_max, {max(study.ratios):.3g} to {min(study.ratios):.3g}; beside it the one-standard-error rule.",
+        f"shares of alpha_max, {max(study.ratios):.3g} to {min(study.ratios):.3g}; beside it the one-standard-error "
+        "rule.",
         f"Classical AdaBoost: {study.forward_rounds:,} rounds of one monomial and one step of the exponential bound, "
-        f"on the monomials up to degree {study.bounded.max_degree}; beside it {study.unbounded_rounds:,} rounds on all.",
+        f"on the monomials up to degree {study.bounded.max_degree}; beside it {study.unbounded_rounds:,} rounds on all "
+        "of them.",
         f"Smooth-l1 boosting: {study.smooth_rounds:,} rounds of one monomial and all weights again; strength among "
         f"{', '.join(f'{s:g}' for s in study.smooth)} by the lowest error in {study.trial_rounds} rounds on a fifth of "
         "the training rows.",
@@ -346,8 +348,8 @@ def differences(study: Study) -> tuple[str, ...]:
     found.append(
         f"Classical AdaBoost has the monomials up to degree {study.bounded.max_degree} for its "
         f"{study.forward_rounds:,} rounds, which is in its favour: its choice does not depend on the scale of a "
-        "monomial, so on the whole class it takes high powers that are large in few rows, and its pool grows with every "
-        "round (see the curve on all degrees)."
+        "monomial, so on the whole class it takes high powers that are large in few rows, and its pool grows with "
+        "every round (see the curve on all degrees)."
     )
     if study.smooth_rounds < 3000:
         found.append(
