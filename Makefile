@@ -8,7 +8,7 @@ DEMO_OUT ?= runs/demo
 REPRODUCE_OUT ?= runs/reproduce
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint oracle passes-table pairs-table titles same-bits reproduce clean
+.PHONY: help demo test lint oracle passes-table pairs-table titles same-bits cv-cost reproduce clean
 
 help:
 	@echo "make demo          train and judge three models on the source code this machine has"
@@ -20,6 +20,7 @@ help:
 	@echo "make titles        573,800 arXiv titles, 172 categories (needs DBOOST_DATA_HOME)"
 	@echo "make same-bits     one fit on threads and on 1, 2 and 4 workers: the same bits"
 	@echo "make reproduce     the paper's experiments, figures and verdicts (needs DBOOST_DATA_HOME; up to an hour)"
+	@echo "make cv-cost       10 folds x 50 strengths on the arXiv abstracts, in cold fits (needs DBOOST_DATA_HOME)"
 	@echo "make clean         remove the environment, caches and builds (not runs/)"
 
 $(READY): pyproject.toml constraints.txt
@@ -68,6 +69,9 @@ same-bits: $(READY)
 
 reproduce: $(READY)
 	$(BIN)/dboost reproduce all --out $(REPRODUCE_OUT) --force
+
+cv-cost: $(READY)
+	$(BIN)/python -m pipelines.cv_cost
 
 clean:
 	rm -rf $(VENV) $(PEERS) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from dboost.estimators.classifier import BoostedClassifier
+    from dboost.estimators.cv import BoostedClassifierCV
     from dboost.estimators.load import load_model
     from dboost.estimators.multitask import MultiTaskBoostedClassifier
     from dboost.estimators.path import regularization_path
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "BoostedClassifier": "dboost.estimators.classifier",
+    "BoostedClassifierCV": "dboost.estimators.cv",
     "BoostedRegressor": "dboost.estimators.regressor",
     "Columns": "dboost.hypotheses.columns",
     "MultiTaskBoostedClassifier": "dboost.estimators.multitask",
@@ -53,6 +55,7 @@ _HOMES = {
 
 __all__ = [
     "BoostedClassifier",
+    "BoostedClassifierCV",
     "BoostedRegressor",
     "ClusterError",
     "Columns",

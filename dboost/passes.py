@@ -206,6 +206,14 @@ def active_gradient(partition: Partition, memo: Any, point: Point) -> Sums:
     return Sums(add={"G": G, "bias": total, "loss": loss}, shift=shift)
 
 
+def intercept_sums(partition: Partition, memo: Any, point: Point) -> Sums:
+    """L, the bias sums and the Hessian of the intercept at `point`."""
+    k = point.intercept.shape[0]
+    total, H = np.zeros(k), np.zeros((k, k))
+    loss = fused.intercept_sums(*_at(partition, memo, point), total, H)
+    return Sums(add={"loss": loss, "bias": total, "H": H})
+
+
 def losses_along(partition: Partition, memo: Any, point: Point, D: Array, d: Array, steps: Array) -> Sums:
     """GRID pass: L(F + t (X D + d)) for every step t."""
     pointer, slots, values, W, b, target, weight = _at(partition, memo, point)

@@ -15,9 +15,12 @@ from dataclasses import replace
 import numpy as np
 
 from dboost.boosting.fit import FitSettings, check_settings, fit
+from dboost.boosting.folds import cross_validate
 from dboost.data.plan import build_plan
 from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning, UsageError
+from dboost.folding import Folds
+from dboost.hypotheses.kernels import Kernels
 
 _TASKS = {
     "log": "binary", "multinomial": "multiclass", "multitask": "multitask", "exp": "binary",
@@ -60,6 +63,13 @@ def warm() -> float:
                 with LocalEngine(1) as engine:
                     plan = build_plan(X.astype(dtype), labels[loss], task=task, engine=engine)
                     fit(plan, engine, replace(settings, loss=loss, alpha=0.02, max_rounds=6))
+            with LocalEngine(1) as engine:
+                plan = build_plan(X.astype(dtype), labels[loss], task=task, engine=engine)
+                cross_validate(plan, engine, replace(variants[0], loss=loss), Folds(2), [0.05, 0.02], 2, 0.1)
+            support = 20 if task == "regression" else "perceptron"
+            with LocalEngine(1) as engine:
+                plan = build_plan(X.astype(dtype), labels[loss], task=task, engine=engine)
+                fit(plan, engine, FitSettings(loss, "l1/linf", 0.02, max_rounds=3, hypotheses=Kernels(support)))
     return time.perf_counter() - started
 
 

@@ -29,9 +29,12 @@ ALLOWED: dict[str, set[str]] = {
     # The loops over a block call the loops of one row, which lie beside their mathematics.
     "compiled.fused": {"compiled", "losses"},
     "compiled.descent": {"compiled", "penalties"},
-    "warm": KERNELS | {"errors", "losses", "penalties", "data", "passes", "boosting", "partition", "engine"},
+    "warm": KERNELS | {
+        "errors", "losses", "penalties", "data", "passes", "boosting", "partition", "engine", "hypotheses", "folding",
+    },
     "metrics": {"errors", "partition", "compiled"},
     "passes": KERNELS | {"errors", "partition", "losses", "bounds", "hypotheses"},
+    "folding": KERNELS | {"errors", "partition", "losses", "passes", "hypotheses"},
     "engine": {"errors", "partition"},
     "hypotheses": {"errors", "partition", "compiled", "modelfile"},
     "data": {"errors", "partition", "compiled"},
@@ -40,11 +43,11 @@ ALLOWED: dict[str, set[str]] = {
     "modelfile": {"errors", "storage"},
     "model": {"errors", "partition", "compiled", "losses", "storage", "modelfile", "metrics", "hypotheses"},
     "boosting": KERNELS | {
-        "errors", "partition", "losses", "bounds", "penalties", "passes", "model", "hypotheses",
+        "errors", "partition", "losses", "bounds", "penalties", "passes", "model", "hypotheses", "folding",
     },
     "estimators": KERNELS | {
         "errors", "partition", "losses", "bounds", "penalties", "passes", "engine", "data", "storage", "modelfile",
-        "model", "metrics", "boosting", "hypotheses",
+        "model", "metrics", "boosting", "hypotheses", "folding",
     },
 }  # fmt: skip
 # The lazy front (PEP 562) names everything and is named by nothing.

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.certificate import dual_bound, one_pass_gap, screened
+from dboost.boosting.free_intercept import solve_intercept
 from dboost.boosting.gram import AcceleratedGram
 from dboost.boosting.newton import NewtonSteps, Step, pruned
 from dboost.boosting.problem import Iterate, Problem, Score
@@ -43,6 +44,11 @@ _MAX_SWEEPS = 100_000
 _RETURN_SWEEPS = 20
 _RETURN_STEPS = np.array([0.5, 0.75, 0.9, 0.97, 0.99, 1.0])
 _IDLE_SWEEPS = 50
+# Losses whose dual points are repaired at a price in the mass of the rarest class.
+_COUNTED = ("log", "multinomial", "multitask")
+# The intercept is solved until its residual sums are this share of `tol` of the mass of their outputs.
+_INTERCEPT_SHARE = 0.01
+_INTERCEPT_ROUNDING = 1e-14
 _STALLED_ROUNDS = 6
 _STALLED_GAIN = 1e-13
 
@@ -74,6 +80,8 @@ class Loop:
         self.certified = problem.penalty.certified
         # rows vanish one by one: only then are there rows to keep out
         self.sparse = problem.penalty.threshold and problem.penalty.separable
+        counted = problem.fit_intercept and problem.loss.name in _COUNTED
+        self._solves_intercept = self.certified and counted and settings.update == "newton"
         # last known ||G_j||_* of every column, for the strong rule at the next strength
         self.norms = null.norms.copy()
         self.trace: list[tuple[float, float, float]] = []
@@ -170,14 +178,22 @@ class Loop:
     def _score(self, state: FitState) -> Score:
         """Full scoring pass at the state's model."""
         at = self.problem.null()
-        at = replace(at, active=state.active, W=state.W, intercept=state.intercept)
+        at = replace(at, active=state.active, W=state.W, intercept=self._intercept(state))
         lam = max(self.lam, state.lam * _CONTINUATION)
         return self.problem.score(at, state.candidates, lam, self._take(state.active.shape[0]), not state.provisional)
+
+    def _intercept(self, state: FitState) -> Array:
+        """The state's intercept; solved for the final strength, so that the certificate need not pay for its rest."""
+        if not self._solves_intercept or state.lam * _CONTINUATION > self.lam:
+            return state.intercept
+        small = max(_INTERCEPT_SHARE * self.settings.tol, _INTERCEPT_ROUNDING)
+        return solve_intercept(self.problem, state.active, state.W, state.intercept, small)
 
     def _certify(self, state: FitState, score: Score) -> FitState:
         """Gap at the final strength, the better of all lower bounds so far, and the candidates that remain."""
         problem = self.problem
         at = score.iterate
+        state = replace(state, intercept=at.intercept)
         value = problem.objective(at, self.lam)
         self._mark(at)
         if at.shift > 0.0:
@@ -347,6 +363,9 @@ class Loop:
         # gap counts as gained through a large intercept
         share = np.abs(at.bias) * (1.0 + np.abs(at.intercept))
         slack = float(np.sum(share)) if self.problem.fit_intercept else 0.0
+        if self._solves_intercept:
+            # before the certificate it will be zero
+            at, slack = replace(at, bias=np.zeros_like(at.bias)), 0.0
         size = self.problem.penalty.dual_size(self.problem.penalty.dual_norm(at.G), self.problem.lam_weight[at.active])
         return one_pass_gap(self.problem, at, size, lam) + slack
 

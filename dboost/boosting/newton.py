@@ -31,6 +31,8 @@ Array = NDArray[np.float64]
 _ARMIJO = 1e-4
 _GRID = np.array([0.5, 0.25, 0.1, 0.03, 0.01])
 _MAX_SWEEPS = 50
+# Where conjugate gradients can follow, a long descent is better broken off; with one output a sweep is cheap.
+_FEW_SWEEPS = 15
 _MANY_SWEEPS = 10
 _SETTLED_SHARE = 0.1
 # The sample is everything while the margins are at most this many numbers, or the examples few for each row.
@@ -172,7 +174,8 @@ class NewtonSteps:
             moved = self._conjugate(at, lam, h, rank_one, diagonal, value)
             if moved is not None:
                 return moved
-        D, d, sweeps = self._descend(at, lam, h, rank_one, diagonal)
+        most = _FEW_SWEEPS if final and self.problem.k > 1 else _MAX_SWEEPS
+        D, d, sweeps = self._descend(at, lam, h, rank_one, diagonal, most)
         result, step = self._accept(at, lam, D, d, value)
         after = _support(result.W)
         changed = np.count_nonzero(_support(at.W) != after)
@@ -209,7 +212,7 @@ class NewtonSteps:
         return _growth(self.problem, at, lam, full) + np.maximum(full - diagonal, 0.0) + 1e-3 * full
 
     def _descend(
-        self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array
+        self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array, most: int
     ) -> tuple[Array, Array, int]:
         G, W, strength = self.problem.with_intercept(at, lam)
         D = np.zeros_like(W)
@@ -223,7 +226,7 @@ class NewtonSteps:
             diagonal,
             self._damping(at, lam, diagonal),
             *self.problem.penalty.compiled,
-            _MAX_SWEEPS,
+            most,
             self._seed(),
             D,
         )

@@ -317,6 +317,11 @@ class Problem:
         sums = self._pass(passes.active_gradient, self.point(active, W, intercept), name="gradient")
         return Iterate(active, W, intercept, sums.add["loss"], sums.add["G"], sums.add["bias"], sums.shift)
 
+    def intercept_sums(self, active: Rows, W: Array, intercept: Array) -> tuple[float, Array, Array]:
+        """L, the bias sums (k,) and the Hessian of the intercept (k, k) at a model; one pass."""
+        sums = self._pass(passes.intercept_sums, self.point(active, W, intercept), name="intercept")
+        return sums.add["loss"], sums.add["bias"], sums.add["H"]
+
     def rows_sums(self, at: Iterate, rows: Rows) -> Sums:
         """G (or mu+ and mu-) of the columns `rows` and of the intercept at a model, and the loss."""
         point = self.point(at.active, at.W, at.intercept)

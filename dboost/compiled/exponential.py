@@ -23,7 +23,7 @@ _SMALLEST = -708.0
 
 
 @intrinsic
-def _float_bits(typingctx: Any, x: Any) -> Any:
+def float_bits(typingctx: Any, x: Any) -> Any:
     """Bits of a float64 as int64."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -62,4 +62,4 @@ def exp_nonpositive(x: float) -> float:
     p = p * r + 0.5
     p = p * r + 1.0
     p = p * r + 1.0
-    return p * _bits_float((_float_bits(shifted) + 1023) << 52)
+    return p * _bits_float((float_bits(shifted) + 1023) << 52)

@@ -38,6 +38,16 @@ def margins(pointer, slots, values, W, b):
 
 
 @njit(nogil=True, cache=True)
+def loss_of_margins(F, target, weight):
+    """L at given margins (m, k), which may be overwritten."""
+    loss = 0.0
+    for i in range(F.shape[0]):
+        if weight[i] > 0.0:
+            loss += loss_row(target, i, F[i], weight[i])
+    return loss
+
+
+@njit(nogil=True, cache=True)
 def largest(pointer, slots, values, W, b, target, weight):
     """max_i log |U_i|, -inf without examples of positive weight; for losses that are ``shifted``."""
     f = np.empty(b.shape[0])
@@ -122,6 +132,35 @@ def active_gradient(pointer, slots, values, W, b, target, weight, G, total):
             g = G[slots[p]]
             for r in range(k):
                 g[r] += v * u[r]
+    return loss
+
+
+@njit(nogil=True, cache=True)
+def intercept_sums(pointer, slots, values, W, b, target, weight, total, H):
+    """Add the column sums of U to `total` and the intercept's Hessian, sum_i H_i, to `H` (k, k); return L."""
+    k = b.shape[0]
+    f = np.empty(k)
+    held = np.empty(k)
+    u = np.empty(k)
+    h = np.empty(k)
+    loss = 0.0
+    for i in range(weight.shape[0]):
+        if weight[i] <= 0.0:
+            continue
+        _margin_row(pointer, slots, values, i, W, b, f)
+        for r in range(k):
+            held[r] = f[r]
+        loss += residual_row(target, i, f, weight[i], u)
+        rank_one = curvature_row(target, i, held, weight[i], h)
+        for r in range(k):
+            total[r] += u[r]
+            H[r, r] += h[r]
+        if rank_one != 0.0:
+            for r in range(k):
+                t = rank_one * h[r]
+                row = H[r]
+                for q in range(k):
+                    row[q] -= t * h[q]
     return loss
 
 

@@ -19,7 +19,7 @@ from dboost.boosting.fit import FitResult, FitState, Fitting, warn_if_open
 from dboost.errors import UsageError
 from dboost.estimators import predicting, repr
 from dboost.estimators.callbacks import CallbackSupportMixin, Rounds, registered, split, with_callbacks
-from dboost.estimators.fitting import Prepared, check_pool, model_of, prepared, run, start_from
+from dboost.estimators.fitting import PROCESS, Prepared, check_pool, model_of, prepared, run, start_from
 from dboost.estimators.history import Table, induction_stop
 from dboost.model import Model
 from dboost.storage import PathLike
@@ -245,7 +245,7 @@ class BoostedEstimator(CallbackSupportMixin, BaseEstimator):
         """A copy without client, callbacks and checkpoint: it predicts without Dask and pickles small."""
         check_is_fitted(self, "model_")
         local = copy.copy(self)
-        local.set_params(client=None, callbacks=None, checkpoint=None)
+        local.set_params(**{name: None for name in PROCESS if name in local.get_params(deep=False)})
         local.__dict__.pop("_skl_callbacks", None)
         return local
 

@@ -35,8 +35,9 @@ Float = NDArray[np.float64]
 
 # What a plan is asked for, by loss.
 _PLANNED = {loss: task for task, losses in TASKS.items() for loss in losses}
-# Parameters that are no part of a saved model: they belong to a process.
-UNSAVED = ("client", "callbacks", "checkpoint")
+# Parameters that belong to a process, and those that are no part of a saved model: these, and the folds of given rows.
+PROCESS = ("client", "callbacks", "checkpoint")
+UNSAVED = (*PROCESS, "folds")
 
 
 # Score of a declared class without examples below the lowest intercept: its probability vanishes, its log is finite.

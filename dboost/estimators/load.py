@@ -8,6 +8,7 @@ from typing import Any
 from dboost.errors import ModelFormatError
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.classifier import BoostedClassifier
+from dboost.estimators.cv import BoostedClassifierCV
 from dboost.estimators.fitting import UNSAVED
 from dboost.estimators.multitask import MultiTaskBoostedClassifier
 from dboost.estimators.params import loss_from_spec, penalty_from_spec
@@ -20,6 +21,7 @@ from dboost.storage import PathLike
 # Only these can come out of a folder: the file names one, it never brings code.
 ESTIMATORS: dict[str, type[BoostedEstimator]] = {
     "BoostedClassifier": BoostedClassifier,
+    "BoostedClassifierCV": BoostedClassifierCV,
     "BoostedRegressor": BoostedRegressor,
     "MultiTaskBoostedClassifier": MultiTaskBoostedClassifier,
 }

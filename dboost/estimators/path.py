@@ -161,7 +161,7 @@ def regularization_path(
             hint="give alphas= for the strengths",
         )
     if alphas is None:
-        _check_grid(n_alphas, eps)
+        check_grid(n_alphas, eps)
     elif len(alphas) == 0:
         raise UsageError("alphas is empty", hint="give at least one strength, or leave alphas out")
     with prepared(chosen, X, y, sample_weight) as parts:
@@ -172,7 +172,8 @@ def regularization_path(
     return RegularizationPath(models, clone(chosen))
 
 
-def _check_grid(n_alphas: Any, eps: Any) -> None:
+def check_grid(n_alphas: Any, eps: Any) -> None:
+    """Refuse a grid of strengths that has no meaning."""
     if isinstance(n_alphas, bool) or not isinstance(n_alphas, int | np.integer) or n_alphas < 1:
         raise UsageError(f"n_alphas={n_alphas!r}", hint="expected an integer >= 1")
     if not isinstance(eps, int | float | np.number) or not 0 < eps < 1:

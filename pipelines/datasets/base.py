@@ -144,7 +144,8 @@ def tfidf(
 
     vectorizer = TfidfVectorizer(sublinear_tf=True, min_df=min_df, max_features=max_features, dtype=np.float64)
     X = vectorizer.fit_transform(train).tocsr()
-    X_test = vectorizer.transform(test).tocsr()
+    # no test documents are a set of none, which the vectoriser refuses
+    X_test = vectorizer.transform(test).tocsr() if len(test) else X[:0]
     return X, X_test, np.asarray(vectorizer.get_feature_names_out(), dtype=np.str_)
 
 

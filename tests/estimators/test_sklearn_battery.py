@@ -13,6 +13,8 @@ from sklearn.utils.fixes import parse_version
 import dboost
 
 CLASSIFIER = dboost.BoostedClassifier()
+# Few folds and strengths: the checks fit some hundred times.
+CV = dboost.BoostedClassifierCV(cv=3, n_alphas=4, eps=0.05)
 TASKS = dboost.MultiTaskBoostedClassifier()
 # Weights and repeated rows are compared to seven digits of the predictions, which a gap of 1e-4 does not promise.
 REGRESSORS = [dboost.BoostedRegressor(tol=1e-12, loss=loss) for loss in ("squared", "epsilon_insensitive")]
@@ -20,9 +22,17 @@ REGRESSORS = [dboost.BoostedRegressor(tol=1e-12, loss=loss) for loss in ("square
 _LABELS = "the check's labels are two integers such as 1 and 2; labels of a task are 0/1, -1/+1 or booleans"
 _ONE_COLUMN = "the check passes one column as shape (m,); labels of tasks have shape (m, k), even for one task"
 _SHAPE = "predictions of one task have shape (m, 1), as its labels have; the check expects (m,)"
+_COPIES = "the check has four different rows; equal rows share a fold, and one fold has all rows of a class"
+_SPLITS = "the check gives cv as a list of splits; cv is a number, and folds= takes the fold of each row"
 
 EXPECTED = {
     "BoostedClassifier": {},
+    "BoostedClassifierCV": {
+        "check_sample_weights_shape": _COPIES,
+        "check_sample_weights_not_overwritten": _COPIES,
+        "check_sample_weight_equivalence_on_dense_data": _SPLITS,
+        "check_sample_weight_equivalence_on_sparse_data": _SPLITS,
+    },
     "BoostedRegressor": {},
     "MultiTaskBoostedClassifier": {
         "check_estimators_dtypes": _LABELS,
@@ -44,10 +54,17 @@ EXPECTED = {
 }
 # Checks of scikit-learn 1.9, `check_classifiers_train` counting three times. A tag that switches checks off, or a
 # mixin in the wrong order, would shrink the battery and stay green: so the number is part of the test.
-COUNTS = {"1.9": {"BoostedClassifier": 64, "MultiTaskBoostedClassifier": 69, "BoostedRegressor": 60}}
+COUNTS = {
+    "1.9": {
+        "BoostedClassifier": 64,
+        "BoostedClassifierCV": 64,
+        "MultiTaskBoostedClassifier": 69,
+        "BoostedRegressor": 60,
+    }
+}
 VERSION = ".".join(str(part) for part in parse_version(sklearn.__version__).release[:2])
 # Other versions draw other labels for the same checks, so the list of failures for tasks does not fit them.
-ESTIMATORS = [CLASSIFIER, *REGRESSORS, *([TASKS] if VERSION in COUNTS else [])]
+ESTIMATORS = [CLASSIFIER, CV, *REGRESSORS, *([TASKS] if VERSION in COUNTS else [])]
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda estimator: EXPECTED[type(estimator).__name__])
@@ -57,7 +74,7 @@ def test_scikit_learn_check(estimator, check):
         check(estimator)
 
 
-@pytest.mark.parametrize("estimator", [CLASSIFIER, TASKS, REGRESSORS[0]], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("estimator", [CLASSIFIER, CV, TASKS, REGRESSORS[0]], ids=lambda one: type(one).__name__)
 def test_number_of_checks(estimator):
     name = type(estimator).__name__
     checks = [getattr(check, "func", check).__name__ for _, check in estimator_checks_generator(estimator)]

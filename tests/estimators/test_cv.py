@@ -1,0 +1,241 @@
+"""Cross-validation: equal to a plain loop over subsets, for every engine and cut of the rows; the rules of choice."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+from distributed import Client, LocalCluster
+
+import dboost
+from dboost import BoostedClassifier, BoostedClassifierCV, ConvergenceWarning, DataError, UsageError, load_model
+
+ALPHAS = [0.2, 0.08, 0.03]
+
+
+def folds_of(m, count=4, seed=0):
+    return np.random.default_rng(seed).integers(0, count, m)
+
+
+def plain_loop(X, y, folds, alphas, weight=None, **params):
+    """Losses and errors (folds, alphas): each fold fitted by itself on the rows of the others."""
+    weight = np.ones(len(y)) if weight is None else weight
+    losses, errors = [], []
+    for fold in np.unique(folds):
+        train, test = folds != fold, folds == fold
+        for alpha in alphas:
+            model = BoostedClassifier(alpha=alpha, **params).fit(X[train], y[train], weight[train])
+            proba = model.predict_proba(X[test])
+            place = np.searchsorted(model.classes_, y[test])
+            losses.append(np.average(-np.log(proba[np.arange(test.sum()), place]), weights=weight[test]))
+            errors.append(np.average(model.predict(X[test]) != y[test], weights=weight[test]))
+    shape = (len(np.unique(folds)), len(alphas))
+    return np.reshape(losses, shape), np.reshape(errors, shape)
+
+
+@pytest.mark.parametrize("params", [{"penalty": "l1/l2"}, {"penalty": "l1/linf", "standardize": True}])
+def test_equal_to_a_plain_loop(multiclass, params):
+    X, y = multiclass
+    folds = folds_of(len(y))
+    weight = np.random.default_rng(9).integers(1, 4, len(y)).astype(float)
+    found = BoostedClassifierCV(folds=folds, alphas=ALPHAS, tol=1e-9, **params).fit(X, y, weight)
+    losses, errors = plain_loop(X, y, folds, ALPHAS, weight, tol=1e-9, **params)
+    np.testing.assert_allclose(found.fold_losses_, losses, rtol=1e-6)
+    np.testing.assert_allclose(found.fold_errors_, errors, atol=1e-12)
+    np.testing.assert_allclose(found.fold_weights_, [weight[folds == f].sum() for f in range(4)])
+    assert np.all(found.fold_gaps_ <= 1e-9)
+
+
+def test_equal_to_a_plain_loop_for_two_classes(binary):
+    X, y = binary
+    folds = folds_of(len(y), 3)
+    found = BoostedClassifierCV(penalty="l1", folds=folds, alphas=ALPHAS, tol=1e-9).fit(X, y)
+    losses, errors = plain_loop(X, y, folds, ALPHAS, tol=1e-9, penalty="l1")
+    np.testing.assert_allclose(found.fold_losses_, losses, rtol=1e-6)
+    np.testing.assert_allclose(found.fold_errors_, errors, atol=1e-12)
+
+
+def test_the_model_is_the_single_fit_at_the_chosen_strength(multiclass):
+    X, y = multiclass
+    found = BoostedClassifierCV(penalty="l1/l2", cv=4, n_alphas=12, tol=1e-8).fit(X, y)
+    alone = BoostedClassifier(penalty="l1/l2", alpha=found.alpha_, tol=1e-8).fit(X, y)
+    assert found.objective_ == pytest.approx(alone.objective_, rel=2e-8)
+    assert found.duality_gap_ <= 1e-8
+    assert found.predict(X).tolist() == alone.predict(X).tolist()
+    assert len(found.path_) == len(found.cv_results_) == len(found.alphas_) == 12
+    assert found.path_.alphas.tolist() == found.alphas_.tolist() == found.cv_results_.column("alpha").tolist()
+    assert found.cv_results_.column("active_rows").tolist() == found.path_.n_active_rows.tolist()
+    assert isinstance(found.path_.estimator(3), BoostedClassifier)
+    assert found.fold_active_rows_.shape == found.fold_gaps_.shape == found.fold_losses_.shape == (4, 12)
+
+
+@pytest.mark.parametrize("scoring", ["loss", "error"])
+def test_the_rules(multiclass, scoring):
+    X, y = multiclass
+    found = {
+        rule: BoostedClassifierCV(penalty="l1/l2", cv=4, n_alphas=12, scoring=scoring, rule=rule).fit(X, y)
+        for rule in ("best", "1se")
+    }
+    one = found["1se"]
+    values = one.fold_losses_ if scoring == "loss" else one.fold_errors_
+    mean = np.average(values, axis=0, weights=one.fold_weights_)
+    error = np.sqrt(np.average((values - mean) ** 2, axis=0, weights=one.fold_weights_) / (len(values) - 1))
+    np.testing.assert_allclose(one.cv_results_.column(f"mean_{scoring}"), mean, rtol=1e-12)
+    np.testing.assert_allclose(one.cv_results_.column(f"se_{scoring}"), error, rtol=1e-9, atol=1e-15)
+    best = int(np.argmin(mean))
+    assert one.alpha_best_ == found["best"].alpha_ == one.alphas_[best]
+    good = one.alphas_[mean <= mean[best] + error[best]]
+    assert one.alpha_ == one.alpha_1se_ == good.max()
+    assert one.alpha_1se_ > one.alpha_best_
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None, memory_limit="1 GiB"
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+def bits(model):
+    parts = (model.fold_losses_, model.fold_errors_, model.fold_gaps_, model.coef_, model.intercept_)
+    return [part.tobytes() for part in parts] + [model.alpha_]
+
+
+def test_threads_and_dask_give_the_same_bits(multiclass, client):
+    X, y = multiclass
+    template = BoostedClassifierCV(penalty="l1/l2", cv=3, n_alphas=5)
+    lazy = da.from_array(X, chunks=(60, 12)), da.from_array(y, chunks=60)
+    on_dask = template.set_params(client=client).fit(*lazy)
+    here = BoostedClassifierCV(penalty="l1/l2", cv=3, n_alphas=5).fit(*lazy)
+    assert bits(here) == bits(on_dask)
+
+
+def test_the_cut_and_the_order_of_the_rows_do_not_change_the_folds(multiclass):
+    X, y = multiclass
+    params = {"penalty": "l1/l2", "cv": 3, "alphas": ALPHAS, "tol": 1e-9}
+    whole = BoostedClassifierCV(**params).fit(X, y)
+    lazy = BoostedClassifierCV(**params).fit(da.from_array(X, chunks=(41, 12)), da.from_array(y, chunks=41))
+    order = np.random.default_rng(4).permutation(len(y))
+    mixed = BoostedClassifierCV(**params).fit(X[order], y[order])
+    for other in (lazy, mixed):
+        np.testing.assert_allclose(other.fold_weights_, whole.fold_weights_)
+        np.testing.assert_allclose(other.fold_losses_, whole.fold_losses_, rtol=1e-6)
+    reseeded = BoostedClassifierCV(random_state=1, **params).fit(X, y)
+    assert not np.allclose(reseeded.fold_losses_, whole.fold_losses_, rtol=1e-3)
+
+
+def test_folds_may_be_a_column(multiclass):
+    X, y = multiclass
+    folds = np.array(["a", "b", "c", "d"])[folds_of(len(y))]
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(12)]).assign(fold=folds)
+    params = {"penalty": "l1/l2", "alphas": ALPHAS}
+    named = BoostedClassifierCV(folds="fold", **params).fit(frame, y)
+    given = BoostedClassifierCV(folds=folds, **params).fit(X, y)
+    assert named.fold_losses_.tolist() == given.fold_losses_.tolist()
+    assert "fold" not in named.feature_names_in_
+    with pytest.raises(UsageError, match="names no column"):
+        BoostedClassifierCV(folds="part", **params).fit(frame, y)
+
+
+def test_rows_of_weight_zero_do_not_count(multiclass):
+    X, y = multiclass
+    folds = folds_of(len(y))
+    weight = (np.random.default_rng(3).random(len(y)) < 0.7).astype(float)
+    params = {"penalty": "l1/l2", "alphas": ALPHAS, "tol": 1e-9}
+    weighted = BoostedClassifierCV(folds=folds, **params).fit(X, y, weight)
+    keep = weight > 0
+    without = BoostedClassifierCV(folds=folds[keep], **params).fit(X[keep], y[keep])
+    np.testing.assert_allclose(weighted.fold_losses_, without.fold_losses_, rtol=1e-6)
+
+
+def test_a_class_in_one_fold_only(multiclass):
+    X, y = multiclass
+    folds = folds_of(len(y))
+    y = y.astype(object)
+    rare = np.flatnonzero(folds == 1)[:3]
+    y[rare] = "rare"
+    params = {"penalty": "l1/l2", "tol": 1e-9}
+    found = BoostedClassifierCV(folds=folds, alphas=ALPHAS, **params).fit(X, y.astype(str))
+    # the fit without fold 1 is that of the other classes
+    train, test = folds != 1, (folds == 1) & (y != "rare")
+    rows_left, rows = int(train.sum()), int(np.sum(folds == 1))
+    share = 0.5 / (rows_left + 0.5)
+    for t, alpha in enumerate(ALPHAS):
+        model = BoostedClassifier(alpha=alpha, **params).fit(X[train], y[train].astype(str))
+        proba = model.predict_proba(X[test])
+        place = np.searchsorted(model.classes_, y[test].astype(str))
+        known = -np.log(proba[np.arange(len(place)), place] * (1.0 - share)).sum()
+        assert found.fold_losses_[1, t] == pytest.approx((known - 3 * np.log(share)) / rows, rel=1e-6)
+        wrong = np.sum(model.predict(X[test]) != y[test]) + 3
+        assert found.fold_errors_[1, t] == pytest.approx(wrong / rows)
+    assert np.all(np.isfinite(found.fold_losses_))
+    assert found.predict_proba(X).shape == (len(y), 4)
+
+
+def test_saved_and_loaded(multiclass, tmp_path):
+    X, y = multiclass
+    found = BoostedClassifierCV(penalty="l1/l2", folds=folds_of(len(y)), n_alphas=6, cv=4, rule="best").fit(X, y)
+    found.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert isinstance(loaded, BoostedClassifierCV)
+    assert bits(loaded) == bits(found)
+    assert loaded.cv_results_ == found.cv_results_
+    assert (loaded.alpha_best_, loaded.alpha_1se_) == (found.alpha_best_, found.alpha_1se_)
+    assert loaded.get_params() == {**found.get_params(), "folds": None}
+    assert loaded.predict(X).tolist() == found.predict(X).tolist()
+    again = pickle.loads(pickle.dumps(found.to_local()))
+    assert bits(again) == bits(found)
+    assert dboost.BoostedClassifierCV is BoostedClassifierCV
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"cv": 1},
+        {"cv": 2.5},
+        {"cv": True},
+        {"rule": "2se"},
+        {"scoring": "auc"},
+        {"alphas": []},
+        {"alphas": [0.0]},
+        {"n_alphas": 0},
+        {"eps": 1.0},
+        {"penalty": "none"},
+        {"folds": "name"},
+        {"folds": np.zeros((150, 2))},
+    ],
+)
+def test_parameters_without_meaning_are_refused(multiclass, params):
+    with pytest.raises(UsageError):
+        BoostedClassifierCV(**params).fit(*multiclass)
+
+
+def test_folds_that_cannot_be(multiclass, client):
+    X, y = multiclass
+    with pytest.raises(DataError, match="1 of 1 folds"):
+        BoostedClassifierCV(folds=np.zeros(len(y))).fit(X, y)
+    with pytest.raises(DataError, match="one fold per row"):
+        BoostedClassifierCV(folds=np.zeros(7)).fit(X, y)
+    with pytest.raises(DataError, match="missing"):
+        BoostedClassifierCV(folds=np.full(len(y), np.nan)).fit(X, y)
+    with pytest.raises(DataError, match="every label is the same"):
+        BoostedClassifierCV(folds=y[y != "cat"]).fit(X[y != "cat"], y[y != "cat"])
+    with pytest.raises(UsageError, match="in memory"):
+        BoostedClassifierCV(folds=np.zeros(len(y))).fit(da.from_array(X), da.from_array(y))
+
+
+def test_fits_above_tol_are_told(multiclass):
+    X, y = multiclass
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        BoostedClassifierCV(penalty="l1/l2", cv=3, alphas=[0.01], tol=1e-12, max_rounds=1).fit(X, y)
+    told = [str(w.message) for w in seen if issubclass(w.category, ConvergenceWarning)]
+    assert any("3 of 3 fits without a fold" in text for text in told)

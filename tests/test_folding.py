@@ -1,0 +1,149 @@
+"""Folds by row hash: the same for every cut of the rows, order of the rows and storage, even, and different by seed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dboost.data.csc import CsrPiece, to_csc
+from dboost.engine.memo import Memo, MemoStore
+from dboost.folding import Folds, Left, fold_masses, judge, training, training_shard, wrong_share
+from dboost.partition import Partition, Sums
+
+
+def partition(X, y, weight=None, key="p", dtype=np.float64):
+    csr = sparse.csr_array(X)
+    piece = CsrPiece(csr.indptr.astype(np.int64), csr.indices, csr.data.astype(dtype))
+    weight = np.ones(len(y)) if weight is None else weight
+    return Partition(*to_csc([piece], X.shape[1], dtype=np.dtype(dtype)), y, weight, key)
+
+
+def memo(key="p"):
+    return Memo(MemoStore(10**8), "run", key)
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.integers(-2, 3, (400, 15)) * (rng.random((400, 15)) < 0.4) * 0.5
+    return X, rng.integers(0, 3, 400).astype(np.int32)
+
+
+def test_folds_depend_on_the_rows_alone(rows):
+    X, y = rows
+    folds = Folds(7, seed=3)
+    whole = folds.ids(partition(X, y), memo())
+    assert set(whole.tolist()) == set(range(7))
+    cut = [folds.ids(partition(X[a:b], y[a:b]), memo()) for a, b in ((0, 1), (1, 130), (130, 400))]
+    assert np.concatenate(cut).tolist() == whole.tolist()
+    order = np.random.default_rng(1).permutation(400)
+    assert folds.ids(partition(X[order], y[order]), memo()).tolist() == whole[order].tolist()
+    # these values are the same numbers in both precisions
+    assert folds.ids(partition(X, y, dtype=np.float32), memo()).tolist() == whole.tolist()
+    # weights are no content: a weight of 2 is the row twice
+    assert folds.ids(partition(X, y, np.full(400, 2.0)), memo()).tolist() == whole.tolist()
+
+
+def test_equal_rows_share_a_fold_and_others_spread_evenly(rows):
+    X, y = rows
+    twice = Folds(5).ids(partition(np.vstack([X, X]), np.tile(y, 2)), memo())
+    assert twice[:400].tolist() == twice[400:].tolist()
+    rng = np.random.default_rng(2)
+    many = rng.normal(size=(20_000, 3))
+    count = np.bincount(Folds(10).ids(partition(many, np.zeros(20_000, np.int32)), memo()))
+    # binomial, 2000 +- 42: five standard deviations
+    assert np.abs(count - 2000).max() < 215
+
+
+def test_everything_that_is_content_counts(rows):
+    X, y = rows
+    base = Folds(1000).ids(partition(X, y), memo())
+    moved = X[:, ::-1].copy()
+    changed = X.copy()
+    changed[:, 0] += 1.0
+    for other in (partition(moved, y), partition(changed, y), partition(X, (y + 1).astype(np.int32))):
+        assert np.mean(Folds(1000).ids(other, memo()) == base) < 0.2
+    assert np.mean(Folds(1000, seed=1).ids(partition(X, y), memo()) == base) < 0.02
+
+
+def _sums(part, memo, *extra):
+    return Sums(add={"weight": part.weight.copy(), "y": part.y.copy(), "features": part.values is VALUES[0]})
+
+
+VALUES = [None]
+
+
+def test_what_is_left_shares_the_features(rows):
+    X, y = rows
+    part = partition(X, y, np.linspace(1.0, 2.0, 400))
+    VALUES[0] = part.values
+    folds = Folds(4)
+    ids = folds.ids(part, memo())
+    seen = training(part, memo(), Left(folds, 2), _sums).add
+    assert seen["features"]
+    assert seen["weight"].tolist() == np.where(ids == 2, 0.0, part.weight).tolist()
+    assert seen["y"].tolist() == y.tolist()
+    renamed = training_shard(part, memo(), (0, 5), Left(folds, 2, present=(0, 2)), _sums).add
+    assert renamed["y"][y == 2].tolist() == [1] * int(np.sum(y == 2))
+    assert renamed["weight"].tolist() == seen["weight"].tolist()
+
+
+def test_lanes_remember_apart(rows):
+    part = partition(*rows)
+    store = MemoStore(10**8)
+    for number in range(4):
+        Left(Folds(4), number, lane=number).training(part, Memo(store, "run", "p"))
+    kept = len(store)
+    for number in range(4):
+        Left(Folds(4), number, lane=number).training(part, Memo(store, "run", "p"))
+    assert len(store) == kept == 5
+
+
+def test_masses_of_folds(rows):
+    X, y = rows
+    weight = np.random.default_rng(5).random(400)
+    part = partition(X, y, weight)
+    ids = Folds(4).ids(part, memo())
+    add = fold_masses(part, memo(), Folds(4), 3).add
+    for f in range(4):
+        assert add["rows"][f] == np.sum(ids == f)
+        np.testing.assert_allclose(add["weight"][f], weight[ids == f].sum())
+        np.testing.assert_allclose(add["mass"][f], [weight[(ids == f) & (y == c)].sum() for c in range(3)])
+
+
+def test_judging_counts_held_out_rows_only(rows):
+    from dboost.hypotheses.held import Held
+    from dboost.passes import Point
+
+    X, y = rows
+    rng = np.random.default_rng(6)
+    weight = rng.random(400)
+    part = partition(X, y, weight)
+    folds = Folds(4)
+    ids = folds.ids(part, memo())
+    models = [(np.array([1, 4, 9]), rng.normal(size=(3, 3))), (np.zeros(0, np.int64), np.zeros((0, 3)))]
+    points = tuple(Point("multinomial", Held(a, f"t{i}"), W, np.array([0.1, 0.0, -0.2]), f"p{i}")
+                   for i, (a, W) in enumerate(models))  # fmt: skip
+    found = judge(part, memo(), Left(folds, 1), points).add
+    mine = ids == 1
+    for i, (a, W) in enumerate(models):
+        F = X[mine][:, a] @ W + points[i].intercept
+        log_q = F - np.log(np.exp(F).sum(axis=1, keepdims=True))
+        loss = -weight[mine] @ log_q[np.arange(mine.sum()), y[mine]]
+        np.testing.assert_allclose(found["loss"][i], loss, rtol=1e-12)
+        np.testing.assert_allclose(found["wrong"][i], weight[mine] @ (F.argmax(axis=1) != y[mine]), rtol=1e-12)
+    assert found["absent"] == 0.0
+    two = tuple(Point("multinomial", p.held, p.W[:, :2], p.intercept[:2], p.token + "x") for p in points)
+    np.testing.assert_allclose(
+        judge(part, memo(), Left(folds, 1, present=(0, 1)), two).add["absent"], weight[mine & (y == 2)].sum()
+    )
+
+
+def test_wrong_labels_of_each_kind():
+    F = np.array([[1.0, -1.0], [0.5, 2.0]])
+    assert wrong_share(np.array([0, 0], np.int32), F).tolist() == [0.0, 1.0]
+    assert wrong_share(np.array([[1], [-1]], np.int8), F[:, :1]).tolist() == [0.0, 1.0]
+    # missing labels do not count
+    assert wrong_share(np.array([[1, 0], [-1, 1]], np.int8), F).tolist() == [0.0, 0.5]
+    assert np.isnan(wrong_share(np.array([0.3, 1.0]), F[:, :1])).all()
