@@ -20,13 +20,14 @@ STUDY = Study(
     unit_name="1,000 dollars",
     epsilon=1.0,
     test_share=0.2,
-    splits=5,
+    splits=4,
     # half of the unit interval: the powers of the columns that are 1 in many rows fade, so that the search ends
     family=dboost.Products(scale="range", decay=0.5, max_opened=50_000),
     bounded=dboost.Products(scale="range", max_degree=3),
     ratios=(0.1, 0.05, 0.025, 0.0125, 0.006, 0.003, 0.0015),
     smooth=(1e-4, 1e-3, 1e-2),
     smooth_rounds=200,
+    folds=3,
 )
 SHARES = (0.1, 0.03, 0.01)
 CLAIMS = claims()
@@ -40,7 +41,7 @@ def run(context: Context) -> Report:
     if context.quick:
         study = replace(
             STUDY, splits=2, ratios=STUDY.ratios[1:3], smooth=STUDY.smooth[1:2], forward_rounds=1000,
-            unbounded_rounds=60, smooth_rounds=40, trial_rounds=20, folds=3,
+            unbounded_rounds=60, smooth_rounds=40, trial_rounds=20,
         )  # fmt: skip
         shares = SHARES[:2]
     tables = study_tables(study, context)
