@@ -170,7 +170,7 @@ def protocol(sizes: Any, corpora: Rows) -> tuple[str, ...]:
         "rest; a document may belong to several.",
         f"l1 boosting: up to 30 features a round, then all weights again, to a certified gap of 1e-3; strength by "
         f"{sizes.folds}-fold cross-validation of the logistic loss among {sizes.n_alphas} from alpha_max to "
-        f"{sizes.eps:g} of it.",
+        f"{' or '.join(str(r['weakest']) + ' of it (' + r['corpus'] + ')' for r in corpora)}.",
         f"Smooth-l1 boosting: {sizes.smooth_rounds:,} rounds of one feature, all weights again after each; strength "
         f"among {', '.join(f'{s:g}' for s in sizes.smooth)} by the lowest loss in {sizes.trial_rounds} rounds on one "
         "held-out fold.",
