@@ -69,8 +69,8 @@ def better(mine: Mapping[int, float], other: Mapping[int, float], what: str, *, 
     """Whether `mine` is smaller than `other`, split by split.
 
     Errors may have heavy tails over the splits (a high power of a column leaves its range), so the splits are counted.
-    Strictly: smaller in at least three quarters of the splits, not so in at most one quarter, undecided between. Otherwise
-    `other` must not be smaller in three quarters.
+    Strictly: smaller in at least three quarters of the splits, not so in at most one quarter, undecided between.
+    Otherwise `other` must not be smaller in three quarters.
     """
     splits = sorted(set(mine) & set(other))
     wins = sum(mine[s] < other[s] for s in splits) / len(splits)
