@@ -65,7 +65,7 @@ def warm() -> float:
                     fit(plan, engine, replace(settings, loss=loss, alpha=0.02, max_rounds=6))
             with LocalEngine(1) as engine:
                 plan = build_plan(X.astype(dtype), labels[loss], task=task, engine=engine)
-                cross_validate(plan, engine, replace(variants[0], loss=loss), Folds(2), [0.05, 0.02], 2, 0.1)
+                cross_validate(plan, engine, replace(variants[0], loss=loss), Folds(2), 1e-3, [0.05, 0.02], 2, 0.1)
             support = 20 if task == "regression" else "perceptron"
             with LocalEngine(1) as engine:
                 plan = build_plan(X.astype(dtype), labels[loss], task=task, engine=engine)

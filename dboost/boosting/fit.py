@@ -66,11 +66,6 @@ def check_settings(settings: FitSettings) -> None:
             f"select={settings.select!r} chooses rows for the one-row updates; update 'newton' takes the best by score",
             hint="use update='gradboost' or 'adaboost', or leave select at 'greedy'",
         )
-    if settings.update == "adaboost" and loss.template_constant == 0.0:
-        raise UsageError(
-            f"update='adaboost' needs an exponential bound, which loss {loss.name!r} does not have",
-            hint="use update='newton' or 'gradboost'",
-        )
     if settings.update == "gradboost" and not math.isfinite(loss.kappa):
         raise UsageError(
             f"update='gradboost' needs a bounded curvature, which loss {loss.name!r} does not have",

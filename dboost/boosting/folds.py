@@ -100,6 +100,7 @@ def cross_validate(
     engine: Any,
     settings: FitSettings,
     folds: Folds,
+    fold_tol: float,
     alphas: Sequence[float] | None,
     n_alphas: int,
     eps: float,
@@ -112,6 +113,8 @@ def cross_validate(
     engine : Engine
     settings : FitSettings
     folds : Folds
+    fold_tol : float
+        Certified gap of the fits without a fold; those of all rows go to ``settings.tol``.
     alphas, n_alphas, eps
         Strengths, or how to choose them from the smallest one that leaves W = 0; see ``fit.path``.
 
@@ -151,7 +154,8 @@ def cross_validate(
             lane = free.pop()
         try:
             some = present.get(number) if plan.task == "multiclass" else None
-            return _fold_scores(plan, engine, settings, Left(folds, number, some, lane), grid.tolist(), masses, stop)
+            left = Left(folds, number, some, lane)
+            return _fold_scores(plan, engine, replace(settings, tol=fold_tol), left, grid.tolist(), masses, stop)
         finally:
             with lock:
                 free.append(lane)

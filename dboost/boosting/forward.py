@@ -9,6 +9,7 @@ or once no step gains anything; there is no certificate.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.problem import Iterate, Problem, Score
+from dboost.boosting.records import recorded
 from dboost.boosting.state import FitSettings, FitState
 from dboost.bounds import exponential
 
@@ -121,28 +123,18 @@ class Forward:
 
     def _recorded(self, state: FitState, entering: int, gain: float, started: float, passes: int) -> FitState:
         """The state with its record: the objective is that before the round's step, as in the other loops."""
-        done = self.problem.passes - passes
-        record = {
-            "round": state.round + 1,
-            "objective": state.objective / self.problem.statistics.weight,
-            "gap": float("nan"),
-            "lower_bound": float("nan"),
-            "alpha": 0.0,
-            "rows_in": max(entering, 0),
-            "rows_out": max(-entering, 0),
-            "active_rows": int(state.active.shape[0]),
-            "entries": int(np.count_nonzero(state.W)),
-            "candidates": self.problem.n_candidates,
-            "step": "forward",
-            "length": 1.0 if gain > 0.0 else 0.0,
-            "passes": state.passes + done,
-            "seconds": time.perf_counter() - started,
-            "bytes_moved": int(self.problem.engine.bytes_moved),
-        }
-        return replace(
+        return recorded(
+            self.problem,
             state,
-            round=state.round + 1,
-            passes=state.passes + done,
-            history=(*state.history, record),
-            keys=tuple(self.problem.keys),
+            gap=math.nan,
+            lower_bound=math.nan,
+            alpha=0.0,
+            rows_in=max(entering, 0),
+            rows_out=max(-entering, 0),
+            held=state,
+            candidates=self.problem.n_candidates,
+            step="forward",
+            length=1.0 if gain > 0.0 else 0.0,
+            started=started,
+            passes=passes,
         )

@@ -7,6 +7,7 @@ once; a class too large for that is searched (``search``) when the rest of the f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from dboost import passes
-from dboost.boosting.problem import Array, Iterate, Problem, Rows, Score, Statistics, row_weights
+from dboost.boosting.problem import Array, Iterate, Problem, Rows, Score
 from dboost.boosting.search import search
+from dboost.boosting.statistics import Statistics, row_weights
 from dboost.bounds import exponential, quadratic
 from dboost.errors import UsageError
 from dboost.hypotheses.base import Context, Family, Key
@@ -199,6 +201,9 @@ class InducedProblem(Problem):
         `candidates` has no meaning here: nothing is ruled out between rounds.
         """
         at = self.evaluate(at.active, at.W, at.intercept)
+        if at.shift > 0.0:
+            # residuals beyond all numbers: nothing is induced before the model held has come back from there
+            return self._scored(at, [], math.inf)
         repair = self.repair(at)
         point = self.point(at.active, at.W, at.intercept)
         held = frozenset(self.held(at.active).keys)

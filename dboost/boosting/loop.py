@@ -27,6 +27,7 @@ from dboost.boosting.free_intercept import solve_intercept
 from dboost.boosting.gram import AcceleratedGram
 from dboost.boosting.newton import NewtonSteps, Step, pruned
 from dboost.boosting.problem import Iterate, Problem, Score
+from dboost.boosting.records import recorded
 from dboost.boosting.rowwise import RowwiseSteps
 from dboost.boosting.smooth import SmoothSteps
 from dboost.boosting.state import FitSettings, FitState
@@ -387,35 +388,23 @@ class Loop:
         opened: int,
     ) -> FitState:
         weight = self.weight
-        done = self.problem.passes - passes
-        record = {
-            "round": state.round + 1,
-            "objective": state.objective / weight,
-            # while the strong rule holds columns back, the bound is not one of the whole problem
-            "gap": state.gap if np.isfinite(state.gap) and not state.provisional else float("nan"),
-            "lower_bound": state.lower_bound / weight
-            if np.isfinite(state.lower_bound) and not state.provisional
-            else float("nan"),
-            "alpha": (state.lam if step is not None else self.lam) / weight,
-            "rows_in": added,
-            "rows_out": dropped,
-            "active_rows": int(at.active.shape[0]),
-            "entries": int(np.count_nonzero(at.W)),
-            "candidates": self._candidates(state),
-            "step": step.kind if step is not None else "certificate",
-            "length": step.length if step is not None else 0.0,
-            "passes": state.passes + done,
-            "seconds": time.perf_counter() - started,
-            "bytes_moved": int(self.problem.engine.bytes_moved),
-        }
-        if self.problem.searched:
-            record["subtrees"] = opened
-        return replace(
+        # while the strong rule holds columns back, the bound is not one of the whole problem
+        whole = not state.provisional
+        return recorded(
+            self.problem,
             state,
-            round=state.round + 1,
-            passes=state.passes + done,
-            history=(*state.history, record),
-            keys=tuple(self.problem.keys),
+            gap=state.gap if np.isfinite(state.gap) and whole else math.nan,
+            lower_bound=state.lower_bound / weight if np.isfinite(state.lower_bound) and whole else math.nan,
+            alpha=(state.lam if step is not None else self.lam) / weight,
+            rows_in=added,
+            rows_out=dropped,
+            held=at,
+            candidates=self._candidates(state),
+            step=step.kind if step is not None else "certificate",
+            length=step.length if step is not None else 0.0,
+            started=started,
+            passes=passes,
+            subtrees=opened,
         )
 
     def _candidates(self, state: FitState) -> float:

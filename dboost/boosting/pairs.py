@@ -1,17 +1,18 @@
-"""Combinations of update, penalty and selection that have no meaning, refused with the alternatives named."""
+"""Combinations of loss, update, penalty and selection that have no meaning, refused with the alternatives named."""
 
 from __future__ import annotations
 
 from dboost.boosting.rowwise import TEMPLATES
 from dboost.boosting.state import FitSettings
 from dboost.errors import UsageError
+from dboost.losses import get_loss
 from dboost.penalties import Penalty
 
 FORWARD = "forward"
 
 
 def check_pairs(settings: FitSettings, penalty: Penalty) -> None:
-    """Refuse what the penalty or the update cannot be combined with.
+    """Refuse what the loss, the penalty or the update cannot be combined with.
 
     Raises
     ------
@@ -20,6 +21,12 @@ def check_pairs(settings: FitSettings, penalty: Penalty) -> None:
     """
     if settings.update == FORWARD:
         _check_forward(settings, penalty)
+    if settings.update in (FORWARD, "adaboost") and get_loss(settings.loss).template_constant == 0.0:
+        raise UsageError(
+            f"update={settings.update!r} needs an exponential bound, which loss {get_loss(settings.loss).name!r} does "
+            "not have",
+            hint="use update='newton' or 'gradboost'",
+        )
     if not penalty.separable:
         _check_joint(settings, penalty)
     if settings.standardize and penalty.degree == 0:

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.data.factorise import factorise, is_arrow, mixed_kinds
+from dboost.data.targets import regression_targets, task_labels, task_values
 from dboost.errors import DataError, UsageError
 
 TASKS = ("binary", "multiclass", "multitask", "regression")
@@ -178,62 +179,6 @@ def check_weight(weight: Any, n_rows: int, **where: Any) -> NDArray[np.float64]:
     return found
 
 
-def task_labels(labels: Any) -> NDArray[np.int8]:
-    """Labels of k binary tasks as int8 (m, k): -1, +1, and 0 where the label is missing."""
-    values = _task_values(labels)
-    missing = np.isnan(values)
-    return np.where(missing, 0, np.where(values > 0, 1, -1)).astype(np.int8)
-
-
-def regression_targets(labels: Any) -> NDArray[np.float64]:
-    """Targets as float64 (m,), finite; text that looks like numbers is none."""
-    if is_arrow(labels) and labels.null_count:
-        raise DataError(f"{labels.null_count} targets are missing", hint="drop these rows")
-    found = np.asarray(labels)
-    text = found.dtype.kind == "O" and any(isinstance(item, str | bytes) for item in found.ravel().tolist())
-    if text or found.dtype.kind not in "biufO":
-        kind = "text" if text else str(found.dtype)
-        raise DataError(f"targets of a regression are not numbers but of type {kind}")
-    try:
-        target = found.astype(np.float64)
-    except (TypeError, ValueError) as fault:
-        raise DataError("targets of a regression are not numbers") from fault
-    if target.ndim == 2 and target.shape[1] == 1:
-        target = target[:, 0]
-    if target.ndim != 1:
-        raise DataError(f"targets have shape {target.shape}, expected (m,)")
-    if not np.all(np.isfinite(target)):
-        raise DataError(f"target in row {int(np.argmin(np.isfinite(target)))} is not finite", hint="drop these rows")
-    return target
-
-
-def _task_values(labels: Any) -> NDArray[np.float64]:
-    """Task labels as float64 (m, k) of -1, 0, 1 and NaN; anything else is refused."""
-    if hasattr(labels, "toarray"):
-        labels = labels.toarray()
-    array = np.asarray(labels)
-    if array.ndim != 2:
-        raise DataError(
-            f"labels of several tasks have shape {array.shape}, expected (m, k): one column per task",
-            hint="use BoostedClassifier for one column of labels",
-        )
-    if array.dtype.kind == "O":
-        try:
-            array = np.where(np.equal(array, None), np.nan, array).astype(np.float64)  # type: ignore[call-overload]
-        except (TypeError, ValueError) as fault:
-            raise DataError("labels of several tasks are not numbers", hint="use 0/1, -1/+1 or booleans") from fault
-    if array.dtype.kind not in "biuf":
-        raise DataError(f"labels of several tasks have type {array.dtype}", hint="use 0/1, -1/+1 or booleans")
-    values = array.astype(np.float64)
-    bad = ~(np.isnan(values) | (values == 0) | (np.abs(values) == 1))
-    if np.any(bad):
-        row, task = (int(v) for v in np.argwhere(bad)[0])
-        raise DataError(
-            f"label {array[row, task]} in row {row}, task {task}, expected 0/1, -1/+1 or booleans; NaN where missing"
-        )
-    return values
-
-
 def scan(task: str, labels: Any, weight: NDArray[np.float64]) -> LabelStats:
     """Report on the labels and weights of one block (all rows; those of weight 0 are only counted)."""
     keep = weight > 0
@@ -244,7 +189,7 @@ def scan(task: str, labels: Any, weight: NDArray[np.float64]) -> LabelStats:
             stats.kind, stats.dtype = "float", "<f8"
         return stats
     if task == "multitask":
-        values = _task_values(labels)[keep]
+        values = task_values(labels)[keep]
         columns = [np.count_nonzero(values == v, axis=0) for v in (-1, 0, 1)]
         columns.append(np.count_nonzero(np.isnan(values), axis=0))
         stats.tasks = np.stack(columns, axis=1).astype(np.int64)

@@ -23,6 +23,7 @@ from dboost.errors import ConvergenceWarning, DataError, UsageError
 from dboost.estimators.classifier import BoostedClassifier
 from dboost.estimators.fitting import model_of, prepared
 from dboost.estimators.history import Table
+from dboost.estimators.params import number
 from dboost.estimators.path import RegularizationPath, check_grid
 from dboost.estimators.predicting import kind_of
 from dboost.folding import Folds
@@ -30,17 +31,18 @@ from dboost.model import Model
 
 RULES = ("1se", "best")
 SCORINGS = ("loss", "error")
+FOLD_TOL = 1e-3
 _SAVED = "cross_validation"
 
 
 class BoostedClassifierCV(BoostedClassifier):
     """``BoostedClassifier`` whose strength is chosen by k-fold cross-validation along the regularisation path.
 
-    One path is fitted to all rows and one without each fold, each fit to the certified gap `tol`; the model is the
-    point of the first path at the chosen strength. All fits read the same partitions, the held-out rows with weight
-    zero, so the data is held once. The fold of a row is a hash of its features and its label: it depends neither on
-    partitions, engine nor order of the rows, and copies of a row share a fold, so that none is judged by a model that
-    was trained on another (folds of data with few different rows are uneven for that reason).
+    One path is fitted to all rows, each fit to the certified gap `tol`, and one without each fold, to the gap
+    `fold_tol`; the model is the point of the first path at the chosen strength. All fits read the same partitions, the
+    held-out rows with weight zero, so the data is held once. The fold of a row is a hash of its features and its label:
+    it depends neither on partitions, engine nor order of the rows, and copies of a row share a fold, so that none is
+    judged by a model that was trained on another (folds of data with few different rows are uneven for that reason).
 
     Parameters
     ----------
@@ -57,6 +59,9 @@ standardize, class_weight, classes, random_state, client
         it, the same for every fold.
     n_alphas : int, default 50
     eps : float, default 1e-2
+    fold_tol : float, optional
+        Certified gap of the fits without a fold. By default 1e-3, or `tol` where that is larger: what a fold tells of a
+        strength is uncertain by the standard error over folds, which is well above it.
     scoring : {"loss", "error"}, default "loss"
         What is least: the mean loss of the held-out rows, or the share of them that is labelled wrongly.
     rule : {"1se", "best"}, default "1se"
@@ -117,6 +122,7 @@ standardize, class_weight, classes, random_state, client
         alphas: Sequence[float] | None = None,
         n_alphas: int = 50,
         eps: float = 1e-2,
+        fold_tol: float | None = None,
         scoring: str = "loss",
         rule: str = "1se",
         update: str = "newton",
@@ -140,6 +146,7 @@ standardize, class_weight, classes, random_state, client
         self.alphas = alphas
         self.n_alphas = n_alphas
         self.eps = eps
+        self.fold_tol = fold_tol
         self.scoring = scoring
         self.rule = rule
         self.update = update
@@ -198,9 +205,9 @@ standardize, class_weight, classes, random_state, client
                 folds = Folds(int(self.cv), settings.random_state)
             else:
                 folds = _given(given, parts.plan, sample_weight)
-            results, scores = cross_validate(
-                parts.plan, parts.engine, settings, folds, self.alphas, self.n_alphas, self.eps
-            )
+            fold_tol = max(FOLD_TOL, settings.tol) if self.fold_tol is None else float(self.fold_tol)
+            grid = (self.alphas, self.n_alphas, self.eps)
+            results, scores = cross_validate(parts.plan, parts.engine, settings, folds, fold_tol, *grid)
             models = tuple(model_of(self, parts, result) for result in results)
         record = _record(models, scores)
         chosen = _choose(record, self.scoring)[self.rule]
@@ -209,10 +216,10 @@ standardize, class_weight, classes, random_state, client
         self._adopt(model)
         self.path_ = RegularizationPath(models, _template(self))
         warn_if_open(results[chosen], settings)
-        late = int(np.count_nonzero(scores.gap > settings.tol))
+        late = int(np.count_nonzero(scores.gap > fold_tol))
         if late:
             warnings.warn(
-                f"{late} of {scores.gap.size} fits without a fold stopped above tol={settings.tol:g}, "
+                f"{late} of {scores.gap.size} fits without a fold stopped above fold_tol={fold_tol:g}, "
                 f"at a certified relative gap of {scores.gap.max():.2g} at worst",
                 ConvergenceWarning,
                 stacklevel=2,
@@ -229,6 +236,8 @@ standardize, class_weight, classes, random_state, client
             check_grid(self.n_alphas, self.eps)
         elif len(self.alphas) == 0:
             raise UsageError("alphas is empty", hint="give at least one strength, or leave alphas out")
+        if self.fold_tol is not None:
+            number("fold_tol", self.fold_tol)
         for name, value, known in (("scoring", self.scoring, SCORINGS), ("rule", self.rule, RULES)):
             if value not in known:
                 raise UsageError(f"{name}={value!r}", hint=f"expected one of {', '.join(known)}")
@@ -275,7 +284,7 @@ def _record(models: Sequence[Model], scores: FoldScores) -> dict[str, Any]:
             "se_loss": float(se_loss[t]),
             "mean_error": float(error[t]),
             "se_error": float(se_error[t]),
-            "active_rows": len(model.active),
+            "active_rows": int(model.W.shape[0]),
         }
         for t, model in enumerate(models)
     ]

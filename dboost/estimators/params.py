@@ -58,7 +58,7 @@ def fit_settings(estimator: Any, losses: tuple[str, ...]) -> FitSettings:
         update=estimator.update,
         select=estimator.select,
         rows_per_round=estimator.rows_per_round,
-        tol=_number("tol", estimator.tol),
+        tol=number("tol", estimator.tol),
         max_rounds=estimator.max_rounds,
         max_active_rows=estimator.max_active_rows,
         fit_intercept=_flag("fit_intercept", estimator.fit_intercept),
@@ -146,7 +146,8 @@ def _alpha(value: Any) -> float | str:
     return float(value)
 
 
-def _number(name: str, value: Any) -> float:
+def number(name: str, value: Any) -> float:
+    """A finite number >= 0, or UsageError."""
     if not _is_real(value) or not math.isfinite(value) or value < 0:
         raise UsageError(f"{name}={value!r}", hint="expected a finite number >= 0")
     return float(value)

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.data.labels import check_weight, regression_targets
+from dboost.data.labels import check_weight
 from dboost.data.plan import count_rows, split_label
+from dboost.data.targets import regression_targets
 from dboost.errors import DataError, UsageError
 from dboost.estimators.predicting import kind_of
 

@@ -42,7 +42,7 @@ def test_equal_to_a_plain_loop(multiclass, params):
     X, y = multiclass
     folds = folds_of(len(y))
     weight = np.random.default_rng(9).integers(1, 4, len(y)).astype(float)
-    found = BoostedClassifierCV(folds=folds, alphas=ALPHAS, tol=1e-9, **params).fit(X, y, weight)
+    found = BoostedClassifierCV(folds=folds, alphas=ALPHAS, tol=1e-9, fold_tol=1e-9, **params).fit(X, y, weight)
     losses, errors = plain_loop(X, y, folds, ALPHAS, weight, tol=1e-9, **params)
     np.testing.assert_allclose(found.fold_losses_, losses, rtol=1e-6)
     np.testing.assert_allclose(found.fold_errors_, errors, atol=1e-12)
@@ -53,7 +53,7 @@ def test_equal_to_a_plain_loop(multiclass, params):
 def test_equal_to_a_plain_loop_for_two_classes(binary):
     X, y = binary
     folds = folds_of(len(y), 3)
-    found = BoostedClassifierCV(penalty="l1", folds=folds, alphas=ALPHAS, tol=1e-9).fit(X, y)
+    found = BoostedClassifierCV(penalty="l1", folds=folds, alphas=ALPHAS, tol=1e-9, fold_tol=1e-9).fit(X, y)
     losses, errors = plain_loop(X, y, folds, ALPHAS, tol=1e-9, penalty="l1")
     np.testing.assert_allclose(found.fold_losses_, losses, rtol=1e-6)
     np.testing.assert_allclose(found.fold_errors_, errors, atol=1e-12)
@@ -120,7 +120,7 @@ def test_threads_and_dask_give_the_same_bits(multiclass, client):
 
 def test_the_cut_and_the_order_of_the_rows_do_not_change_the_folds(multiclass):
     X, y = multiclass
-    params = {"penalty": "l1/l2", "cv": 3, "alphas": ALPHAS, "tol": 1e-9}
+    params = {"penalty": "l1/l2", "cv": 3, "alphas": ALPHAS, "tol": 1e-9, "fold_tol": 1e-9}
     whole = BoostedClassifierCV(**params).fit(X, y)
     lazy = BoostedClassifierCV(**params).fit(da.from_array(X, chunks=(41, 12)), da.from_array(y, chunks=41))
     order = np.random.default_rng(4).permutation(len(y))
@@ -149,7 +149,7 @@ def test_rows_of_weight_zero_do_not_count(multiclass):
     X, y = multiclass
     folds = folds_of(len(y))
     weight = (np.random.default_rng(3).random(len(y)) < 0.7).astype(float)
-    params = {"penalty": "l1/l2", "alphas": ALPHAS, "tol": 1e-9}
+    params = {"penalty": "l1/l2", "alphas": ALPHAS, "tol": 1e-9, "fold_tol": 1e-9}
     weighted = BoostedClassifierCV(folds=folds, **params).fit(X, y, weight)
     keep = weight > 0
     without = BoostedClassifierCV(folds=folds[keep], **params).fit(X[keep], y[keep])
@@ -163,7 +163,7 @@ def test_a_class_in_one_fold_only(multiclass):
     rare = np.flatnonzero(folds == 1)[:3]
     y[rare] = "rare"
     params = {"penalty": "l1/l2", "tol": 1e-9}
-    found = BoostedClassifierCV(folds=folds, alphas=ALPHAS, **params).fit(X, y.astype(str))
+    found = BoostedClassifierCV(folds=folds, alphas=ALPHAS, fold_tol=1e-9, **params).fit(X, y.astype(str))
     # the fit without fold 1 is that of the other classes
     train, test = folds != 1, (folds == 1) & (y != "rare")
     rows_left, rows = int(train.sum()), int(np.sum(folds == 1))
@@ -239,3 +239,14 @@ def test_fits_above_tol_are_told(multiclass):
         BoostedClassifierCV(penalty="l1/l2", cv=3, alphas=[0.01], tol=1e-12, max_rounds=1).fit(X, y)
     told = [str(w.message) for w in seen if issubclass(w.category, ConvergenceWarning)]
     assert any("3 of 3 fits without a fold" in text for text in told)
+
+
+def test_induced_hypotheses_equal_a_plain_loop(binary):
+    X, y = binary
+    X = X[:, :6]
+    folds = folds_of(len(y), 3)
+    params = {"penalty": "l1", "hypotheses": dboost.Products(max_degree=2), "tol": 1e-8}
+    found = BoostedClassifierCV(folds=folds, alphas=[0.1, 0.05], **params).fit(X, y)
+    losses, _ = plain_loop(X, y, folds, [0.1, 0.05], **params)
+    np.testing.assert_allclose(found.fold_losses_, losses, rtol=1e-6)
+    assert found.path_.n_active_rows.tolist() == found.cv_results_.column("active_rows").tolist()

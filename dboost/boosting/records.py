@@ -1,0 +1,75 @@
+"""One record per round of a fit: the rows of ``history_``."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dboost.boosting.problem import Iterate, Problem
+from dboost.boosting.state import FitState
+
+
+def recorded(
+    problem: Problem,
+    state: FitState,
+    *,
+    gap: float,
+    lower_bound: float,
+    alpha: float,
+    rows_in: int,
+    rows_out: int,
+    held: Iterate | FitState,
+    candidates: float,
+    step: str,
+    length: float,
+    started: float,
+    passes: int,
+    subtrees: int = 0,
+) -> FitState:
+    """The state after a round, with the round's record.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its counters of passes and bytes are read.
+    state : FitState
+        Before the round is counted; its objective is in the sum form.
+    held : Iterate or FitState
+        The model after the round.
+    started : float
+        ``time.perf_counter()`` when the round began.
+    passes : int
+        ``problem.passes`` when the round began.
+    subtrees : int
+        Subtrees opened in the round; recorded where the class is searched.
+    """
+    done = problem.passes - passes
+    record: dict[str, Any] = {
+        "round": state.round + 1,
+        "objective": state.objective / problem.statistics.weight,
+        "gap": gap,
+        "lower_bound": lower_bound,
+        "alpha": alpha,
+        "rows_in": rows_in,
+        "rows_out": rows_out,
+        "active_rows": int(held.active.shape[0]),
+        "entries": int(np.count_nonzero(held.W)),
+        "candidates": candidates,
+        "step": step,
+        "length": length,
+        "passes": state.passes + done,
+        "seconds": time.perf_counter() - started,
+        "bytes_moved": int(problem.engine.bytes_moved),
+    }
+    if problem.searched:
+        record["subtrees"] = subtrees
+    return replace(
+        state,
+        round=state.round + 1,
+        passes=state.passes + done,
+        history=(*state.history, record),
+        keys=tuple(problem.keys),
+    )
