@@ -6,7 +6,7 @@ Does not cover: measuring.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .rows import Tables
@@ -79,3 +79,27 @@ def judged(*checks: Check) -> Verdict:
     else:
         outcome = PART if any(decided) else FAILS
     return Verdict(outcome, tuple(checks))
+
+
+def grouped(met: Sequence[bool], told: Sequence[str], before: str) -> list[Check]:
+    """One check for all measurements that agree and one for those that do not.
+
+    Parameters
+    ----------
+    met : sequence of bool
+    told : sequence of str
+        What was measured, the same length.
+    before : str
+        What all of them are about.
+    """
+    checks = []
+    for wanted in (True, False):
+        parts = [text for text, is_met in zip(told, met, strict=True) if is_met is wanted]
+        if parts:
+            checks.append(Check(f"{before} {'; '.join(parts)}", wanted))
+    return checks or [Check(f"{before} nothing could be compared", None)]
+
+
+def plus_minus(error: float | None, digits: int) -> str:
+    """The standard error as a text to follow a mean; nothing where there is none."""
+    return "" if error is None else f" ± {error:.{digits}f}"
