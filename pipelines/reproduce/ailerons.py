@@ -9,8 +9,9 @@ import dboost
 from ..datasets import ailerons
 from .base import Context, Report
 from .housing import edge_sentence
-from .regression import Study, study_tables
+from .regression import study_tables
 from .regression_page import claims, differences, page_figures, protocol
+from .regression_parts import Study
 
 STUDY = Study(
     name="ailerons",

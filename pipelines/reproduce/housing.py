@@ -9,8 +9,9 @@ import dboost
 
 from ..datasets import boston
 from .base import Context, Report
-from .regression import Study, booster, degree, quietly, study_tables
+from .regression import degree, study_tables
 from .regression_page import claims, differences, page_figures, protocol
+from .regression_parts import Study, booster, quietly
 from .rows import Rows
 
 STUDY = Study(

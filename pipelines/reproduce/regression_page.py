@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from . import figures
 from .base import Figure
 from .claims import Check, Claim, Verdict, judged
-from .regression import ALL_DEGREES, BOOSTERS, LINEAR, Study
+from .regression import ALL_DEGREES, BOOSTERS, LINEAR
+from .regression_parts import Study
 from .rows import Rows, Tables, mean_and_error
 
 L1, ONE_SE, CLASSICAL, SMOOTH = "l1 boosting", "l1 boosting (one-se)", "classical AdaBoost", "smooth-l1 boosting"

@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ import dboost
 from ..datasets import arxiv, reuters
 from ..datasets.base import random_split, text_rows
 from .base import Context, Report
-from .measure import Staged, followed
+from .measure import Staged, followed, in_parallel
 from .rows import Rows
 from .topics_page import CLAIMS, FIGURES, L1, L2, SMOOTH, differences, findings, protocol
 
@@ -242,7 +243,7 @@ def mutual_information(X: Any, y: NDArray[np.int8]) -> Array:
     return found
 
 
-def l2_logistic(task: Task, sizes: Sizes) -> dict[str, Any]:
+def l2_logistic(task: Task, sizes: Sizes) -> tuple[Rows, dict[str, Any]]:
     """scikit-learn's l2-penalised logistic regression on the terms of largest mutual information with the label.
 
     Number of terms and strength by cross-validation; within it the terms are chosen on the kept rows.
@@ -271,7 +272,7 @@ def l2_logistic(task: Task, sizes: Sizes) -> dict[str, Any]:
     seconds = time.perf_counter() - began
     train = np.logaddexp(0.0, -task.y * model.decision_function(task.X[:, terms]))
     scores = model.decision_function(task.X_test[:, terms])
-    return {
+    return Rows(), {
         "corpus": task.corpus,
         "topic": task.topic,
         "method": L2,
@@ -283,6 +284,9 @@ def l2_logistic(task: Task, sizes: Sizes) -> dict[str, Any]:
         "seconds": seconds,
         "choosing": choosing,
     }
+
+
+LEARNERS = (l1_boosting, smooth_boosting, l2_logistic)
 
 
 # ---- the run -------------------------------------------------------------------------------------------------------
@@ -308,17 +312,14 @@ def run(context: Context) -> Report:
                 ),
             }
         )
-        for task in tasks(corpus):
-            for name, learner in ((L1, l1_boosting), (SMOOTH, smooth_boosting)):
-                with context.stage(name):
-                    followed_rows, found = learner(task, sizes)
-                curves += followed_rows
+        jobs = [partial(learner, task, sizes) for task in tasks(corpus) for learner in LEARNERS]
+        with context.stage(corpus.name), warnings.catch_warnings():
+            # filters of warnings are not a thread's own: this one holds for all of them
+            warnings.simplefilter("ignore", dboost.ConvergenceWarning)
+            for rounds, found in in_parallel(jobs):
+                curves += rounds
                 results += Rows([found])
                 context.say(_sentence(found))
-            with context.stage(L2):
-                found = l2_logistic(task, sizes)
-            results += Rows([found])
-            context.say(_sentence(found))
     tables = {"curves": curves, "results": results, "corpora": Rows(corpora)}
     return Report(
         "Topics: when induction stops, and overfitting",

@@ -18,31 +18,32 @@ from pipelines.datasets import boston
 from pipelines.reproduce import REGISTRY, housing, regression, regression_page, topics, topics_page
 from pipelines.reproduce.base import Context
 from pipelines.reproduce.claims import FAILS, HOLDS, OPEN, PART
-from pipelines.reproduce.regression import METHODS, Choice, Split, Study
+from pipelines.reproduce.regression import METHODS
+from pipelines.reproduce.regression_parts import Choice, Split, Study, errors, fold_rows, split_of
 from pipelines.reproduce.rows import Rows
 
 # ---- numerical cores -----------------------------------------------------------------------------------------------
 
 
 def test_choice_takes_the_lowest_error_and_the_sparsest_within_one_error() -> None:
-    errors = np.array([[9.0, 4.0, 3.0, 3.5], [11.0, 5.0, 4.4, 4.5], [10.0, 4.2, 4.0, 4.0]])
-    choice = Choice(np.array([4.0, 3.0, 2.0, 1.0]), errors)
-    slack = errors[:, 2].std(ddof=1) / np.sqrt(3)
+    found = np.array([[9.0, 4.0, 3.0, 3.5], [11.0, 5.0, 4.4, 4.5], [10.0, 4.2, 4.0, 4.0]])
+    choice = Choice(np.array([4.0, 3.0, 2.0, 1.0]), found)
+    slack = found[:, 2].std(ddof=1) / np.sqrt(3)
     assert choice.best == 2 and not choice.at_edge
-    assert choice.sparse == (1 if errors[:, 1].mean() <= errors[:, 2].mean() + slack else 2)
+    assert choice.sparse == (1 if found[:, 1].mean() <= found[:, 2].mean() + slack else 2)
     assert Choice(np.array([2.0, 1.0]), np.array([[2.0, 1.0], [2.0, 1.0]])).at_edge
     # of equal errors the strongest penalty
     assert Choice(np.array([2.0, 1.0]), np.array([[1.0, 1.0], [3.0, 3.0]])).best == 0
 
 
 def test_folds_part_the_rows() -> None:
-    folds = regression.fold_rows(11, 3, seed=4)
+    folds = fold_rows(11, 3, seed=4)
     assert sorted(np.concatenate(folds).tolist()) == list(range(11))
     assert {len(fold) for fold in folds} == {3, 4}
 
 
 def test_errors_are_those_of_the_definition() -> None:
-    found = regression.errors(np.array([1.0, 2.0, 5.0]), np.array([1.0, 4.0, 4.0]))
+    found = errors(np.array([1.0, 2.0, 5.0]), np.array([1.0, 4.0, 4.0]))
     assert found["rmse"] == pytest.approx(np.sqrt(5 / 3)) and found["mae"] == pytest.approx(1.0)
 
 
@@ -72,9 +73,9 @@ def small_study() -> Study:
 
 def test_learners_measure_a_small_regression() -> None:
     study = small_study()
-    split = regression.split_of(study, 0)
+    split = split_of(study, 0)
     assert split.X.shape == (96, 13) and split.X_test.shape == (24, 13)
-    constant = regression.errors(np.full(24, split.y.mean()), split.y_test)["rmse"]
+    constant = errors(np.full(24, split.y.mean()), split.y_test)["rmse"]
     for name, learner in regression.LEARNERS.items():
         found = learner(study, split)
         assert found.results[0]["method"] == name and name in METHODS
