@@ -21,7 +21,7 @@ STUDY = Study(
     unit_name="1,000 dollars",
     epsilon=1.0,
     test_share=0.2,
-    splits=4,
+    splits=3,
     # half of the unit interval: the powers of the columns that are 1 in many rows fade, so that the search ends
     family=dboost.Products(scale="range", decay=0.5, max_opened=50_000),
     bounded=dboost.Products(scale="range", max_degree=3),
