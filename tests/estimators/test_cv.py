@@ -246,7 +246,7 @@ def test_induced_hypotheses_equal_a_plain_loop(binary):
     X = X[:, :6]
     folds = folds_of(len(y), 3)
     params = {"penalty": "l1", "hypotheses": dboost.Products(max_degree=2), "tol": 1e-8}
-    found = BoostedClassifierCV(folds=folds, alphas=[0.1, 0.05], **params).fit(X, y)
+    found = BoostedClassifierCV(folds=folds, alphas=[0.1, 0.05], fold_tol=1e-8, **params).fit(X, y)
     losses, _ = plain_loop(X, y, folds, [0.1, 0.05], **params)
     np.testing.assert_allclose(found.fold_losses_, losses, rtol=1e-6)
     assert found.path_.n_active_rows.tolist() == found.cv_results_.column("active_rows").tolist()
