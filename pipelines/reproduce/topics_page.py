@@ -185,7 +185,7 @@ def differences(sizes: Any) -> tuple[str, ...]:
     return (
         "RCV1 cannot be redistributed; Reuters-21578 and arXiv abstracts stand in. Their topics are single subjects, "
         "not the four roots of a tree of subjects.",
-        "Reuters has 12,902 documents with known topics, fewer than 30,000; all are used.",
+        "Reuters has 12,902 documents with known topics, fewer than 30,000.",
         "The paper's weighting of terms and its number of repeats are not told; ours are tf-idf and one split.",
         "l1 boosting solves with second-order steps and begins at a larger strength that falls by half each round to "
         "the final one; rounds on the way may add fewer than 30 features. Its optimum is that of the paper's updates.",
