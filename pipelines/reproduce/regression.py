@@ -128,7 +128,7 @@ def least_squares(study: Study, split: Split) -> Measured:
     """l1-penalised least squares on the raw columns, brought to unit deviation."""
     began = time.perf_counter()
     X, X_test = standardised(split.X, split.X_test)
-    model = dboost.BoostedRegressor(loss="squared", penalty="l1", tol=1e-4)
+    model = dboost.BoostedRegressor(loss="squared", penalty="l1", tol=1e-3)
     choice = choose_on_path(model, X, split.y, study.linear, study.folds, seed=split.number)
     choosing = time.perf_counter() - began
     began = time.perf_counter()
