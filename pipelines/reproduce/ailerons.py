@@ -23,7 +23,7 @@ STUDY = Study(
     splits=3,
     family=dboost.Products(scale="range", decay=0.5, max_opened=2000),
     bounded=dboost.Products(scale="range", max_degree=2),
-    ratios=(0.1, 0.05, 0.02, 0.01),
+    ratios=(0.1, 0.05, 0.02, 0.01, 0.005),
     smooth=(1e-4, 1e-3, 1e-2),
     forward_rounds=1000,
     unbounded_rounds=40,

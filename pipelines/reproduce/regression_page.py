@@ -34,6 +34,7 @@ COLOURS = {
     "l2 hinge": figures.PURPLE,
 }
 DASHES = {
+    ONE_SE: (0, (2, 1)),
     CLASSICAL: "--",
     ALL_DEGREES: (0, (5, 1, 1, 1, 1, 1)),
     SMOOTH: "-.",
@@ -116,8 +117,8 @@ def judge_stop(tables: Tables) -> Verdict:
 def judge_classical(tables: Tables) -> Verdict:
     """Classical AdaBoost does not come down to the l1 booster's error."""
     mine = by_split(tables["results"], L1, "rmse")
-    said = f"test RMSE of l1 boosting against classical AdaBoost after {ROUNDS:,} rounds"
     final = int(np.max(tables["curves"].where(method=CLASSICAL).column("round")))
+    said = f"test RMSE of l1 boosting against classical AdaBoost after {min(ROUNDS, final):,} rounds"
     return judged(
         better(mine, at_round(tables["curves"], CLASSICAL, "rmse", ROUNDS), said),
         Check(
@@ -146,7 +147,8 @@ def judge_time(tables: Tables) -> Verdict:
     mine = by_split(tables["results"], L1, "seconds")
     choosing = mean_and_error(list(by_split(tables["results"], L1, "choosing").values()))[0]
     checks = []
-    for rounds in (ROUNDS, int(np.max(tables["curves"].where(method=CLASSICAL).column("round")))):
+    final = int(np.max(tables["curves"].where(method=CLASSICAL).column("round")))
+    for rounds in dict.fromkeys((min(ROUNDS, final), final)):
         theirs = at_round(tables["curves"], CLASSICAL, "seconds", rounds)
         ratio = float(np.mean(list(theirs.values())) / np.mean(list(mine.values())))
         checks.append(
@@ -242,7 +244,8 @@ def draw(unit: str) -> Callable[[Tables], Any]:
             figures.label(axis, "boosting round", f"test {word} ({unit})")
         _times(axes[2], tables)
         figures.label(axes[2], "seconds of training", f"test RMSE ({unit})")
-        figures.legend(axes[0])
+        known = dict(zip(*reversed(axes[0].get_legend_handles_labels()), strict=True))
+        figure.legend(known.values(), known.keys(), loc="outside lower center", ncols=7, fontsize=8.5, frameon=False)
         return figure
 
     return drawn
@@ -251,7 +254,7 @@ def draw(unit: str) -> Callable[[Tables], Any]:
 def _errors(axis: Any, tables: Tables, column: str) -> None:
     curves, results = tables["curves"], tables["results"]
     last = float(np.max(curves.column("round")))
-    for method in (*BOOSTERS, ONE_SE):
+    for method in (ONE_SE, *BOOSTERS):
         mine = curves.where(method=method)
         grid = np.unique(mine.column("round"))
         ends = float(results.where(method=method).column("rounds").mean())
