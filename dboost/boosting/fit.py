@@ -20,6 +20,7 @@ from dboost.boosting.forward import Forward
 from dboost.boosting.induced import InducedProblem
 from dboost.boosting.loop import Loop
 from dboost.boosting.pairs import FORWARD, check_pairs
+from dboost.boosting.predictor import predicted
 from dboost.boosting.problem import Problem, Score
 from dboost.boosting.rowwise import SELECTIONS
 from dboost.boosting.state import FitResult, FitSettings, FitState
@@ -345,7 +346,7 @@ def path(
     results: list[FitResult] = []
     for alpha in sorted(chosen.tolist(), reverse=True):
         check_settings(replace(settings, alpha=alpha))
-        result = fitting.fit(alpha, results[-1] if results else None, callback)
+        result = fitting.fit(alpha, predicted(results, alpha), callback)
         warn_if_open(result, replace(settings, alpha=alpha))
         results.append(result)
     return results

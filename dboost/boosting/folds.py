@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from dboost import folding
 from dboost.boosting.fit import Fitting
+from dboost.boosting.predictor import predicted
 from dboost.boosting.state import FitResult, FitSettings
 from dboost.errors import DataError, UsageError
 from dboost.folding import Folds, Left
@@ -179,7 +180,7 @@ def _path(fitting: Fitting, alphas: Sequence[float], stop: threading.Event) -> l
     for alpha in alphas:
         if stop.is_set():
             break
-        results.append(fitting.fit(alpha, results[-1] if results else None, lambda record, state: stop.is_set()))
+        results.append(fitting.fit(alpha, predicted(results, alpha), lambda record, state: stop.is_set()))
     return results
 
 
