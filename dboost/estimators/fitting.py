@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -310,7 +311,7 @@ def model_of(estimator: Any, parts: Prepared, result: FitResult) -> Model:
         manifest={
             "estimator": {"class": type(estimator).__name__, "params": saved_params(estimator, settings, classes)},
             "data": {"fingerprint": plan.fingerprint, "rows": plan.n_rows, "notes": list(plan.notes)},
-            "versions": _versions(),
+            "versions": dict(_installed()),
         },
         history=tuple(dict(record) for record in result.history),
         origin=origin,
@@ -358,6 +359,8 @@ def saved_params(estimator: Any, settings: FitSettings, classes: Any) -> dict[st
     return {name: plain(value) for name, value in params.items()}
 
 
-def _versions() -> dict[str, str]:
+@cache
+def _installed() -> dict[str, str]:
+    # read from the packages' metadata files, which takes longer than a round of a small fit
     packages = ("numpy", "scipy", "numba", "scikit-learn")
     return {"python": platform.python_version(), "dboost": dboost.__version__} | {p: version(p) for p in packages}

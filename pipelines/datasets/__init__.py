@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import arxiv, bibtex, imdb, landsat, libsvm, mnist, stackoverflow
+from . import ailerons, arxiv, bibtex, boston, imdb, landsat, libsvm, mnist, reuters, stackoverflow
 from .base import HOME_VARIABLE, Dataset, data_file, data_home
 
 SYNTHETIC: dict[str, Callable[[int], Dataset]] = {
+    "ailerons": ailerons.synthetic,
     "arxiv": arxiv.synthetic,
     "bibtex": bibtex.synthetic,
+    "boston": boston.synthetic,
     "imdb": imdb.synthetic,
     "landsat": landsat.synthetic,
     "libsvm": libsvm.synthetic,
     "mnist": mnist.synthetic,
+    "reuters": reuters.synthetic,
     "stackoverflow": stackoverflow.synthetic,
 }
 
@@ -24,13 +27,16 @@ __all__ = [
     "HOME_VARIABLE",
     "SYNTHETIC",
     "Dataset",
+    "ailerons",
     "arxiv",
     "bibtex",
+    "boston",
     "data_file",
     "data_home",
     "imdb",
     "landsat",
     "libsvm",
     "mnist",
+    "reuters",
     "stackoverflow",
 ]

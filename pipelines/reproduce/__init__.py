@@ -67,4 +67,7 @@ REGISTRY: dict[str, Entry] = {
     "mnist-kernel": Entry(
         "mnist_kernel", "Figs. 7, 8", "kernels of digits: which penalty learns most from few examples"
     ),
+    "housing": Entry("housing", "Fig. 5", "products of columns: l1 boosting against classical and smooth-l1 boosting"),
+    "ailerons": Entry("ailerons", "Fig. 5", "the same on a larger regression"),
+    "topics": Entry("topics", "Fig. 4", "documents: when induction stops, and when boosting overfits"),
 }

@@ -7,9 +7,12 @@ files where ``DBOOST_DATA_HOME`` is set. Does not cover: fitting on them.
 from __future__ import annotations
 
 import gzip
+import io
 import lzma
 import os
 import struct
+import tarfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +23,20 @@ from dboost.errors import DataError, UsageError
 from pipelines.datasets import (
     HOME_VARIABLE,
     SYNTHETIC,
+    ailerons,
     arxiv,
     bibtex,
+    boston,
     data_file,
     data_home,
     imdb,
     landsat,
     libsvm,
+    reuters,
     stackoverflow,
 )
 from pipelines.datasets import mnist as digits
-from pipelines.datasets.base import open_text, read_bytes
+from pipelines.datasets.base import open_text, random_split, read_bytes, text_rows, tfidf
 
 real = pytest.mark.skipif(
     not os.environ.get(HOME_VARIABLE), reason=f"{HOME_VARIABLE} is not set: the public data sets are not here"
@@ -51,6 +57,8 @@ def check(dataset: Any) -> None:
     assert stored.dtype == np.float64 and np.isfinite(stored).all()
     if dataset.task == "multiclass":
         assert dataset.y.ndim == 1 and set(np.unique(dataset.y_test)) <= set(np.unique(dataset.y))
+    elif dataset.task == "regression":
+        assert dataset.y.ndim == 1 and dataset.y.dtype == np.float64 and np.isfinite(dataset.y).all()
     else:
         assert set(np.unique(dataset.y)) == {-1, 1}
         assert dataset.y.ndim == (2 if dataset.task == "multitask" else 1)
@@ -186,6 +194,96 @@ def test_draw_loses_no_archive() -> None:
     assert [int((labels[chosen] == name).sum()) for name in "abc"] == [1, 2, 17]
 
 
+SGML = b"""<!DOCTYPE lewis SYSTEM "lewis.dtd">
+<REUTERS TOPICS="YES" LEWISSPLIT="TRAIN" CGISPLIT="TRAINING-SET" OLDID="1" NEWID="12">
+<TOPICS><D>grain</D><D>corn</D></TOPICS><PLACES><D>usa</D></PLACES>
+<UNKNOWN>&#5;&#22;f0704</UNKNOWN>
+<TEXT>&#2;
+<TITLE>Corn &lt;CRN> up</TITLE>
+<DATELINE>CHICAGO</DATELINE><BODY>Prices at caf\xe9s &amp; mills \x1frose.
+ Reuter
+&#3;</BODY></TEXT>
+</REUTERS>
+<REUTERS TOPICS="NO" LEWISSPLIT="TEST" CGISPLIT="TRAINING-SET" OLDID="2" NEWID="13">
+<TOPICS></TOPICS>
+<TEXT TYPE="UNPROC">&#2;
+bare text</TEXT>
+</REUTERS>
+<REUTERS TOPICS="YES" LEWISSPLIT="TEST" CGISPLIT="TRAINING-SET" OLDID="3" NEWID="14">
+<TOPICS><D>grain</D></TOPICS>
+<TEXT TYPE="BRIEF">&#2;<TITLE>A HEAD</TITLE>******</TEXT>
+</REUTERS>
+"""
+
+
+def test_newswire_is_read() -> None:
+    found = reuters.parse(SGML, "file")
+    assert [d.number for d in found] == [12, 13, 14]
+    assert [d.split for d in found] == ["train", "unused", "test"]
+    assert [d.topics for d in found] == [("grain", "corn"), (), ("grain",)]
+    assert found[0].text == "Corn <CRN> up\nPrices at caf\xe9s & mills  rose.\n Reuter"
+    assert found[1].text == "bare text" and found[2].text == "A HEAD\n******"
+    assert reuters.largest_topics(found) == ["grain", "corn"] and reuters.largest_topics(found, 1) == ["grain"]
+    np.testing.assert_array_equal(reuters.indicator(found, ["corn", "grain"]), [[1, 1], [-1, -1], [-1, 1]])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"no documents", "0 documents begin and 0 end"),
+        (SGML[: SGML.rindex(b"</REUTERS>")], "3 documents begin and 2 end"),
+        (SGML.replace(b'NEWID="13"', b""), "document 2 has no number NEWID"),
+    ],
+)
+def test_bad_newswire_is_refused(content: bytes, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        reuters.parse(content, "file")
+
+
+def test_newswire_archive_must_be_whole(tmp_path: Path) -> None:
+    (tmp_path / "reuters21578").mkdir()
+    path = tmp_path / "reuters21578" / "reuters21578_sgm.tar"
+    path.write_bytes(b"no tar at all")
+    with pytest.raises(DataError, match="not a tar archive"):
+        reuters.documents(tmp_path)
+    with tarfile.open(path, "w") as archive:
+        member = tarfile.TarInfo("reut2-000.sgm")
+        member.size = len(SGML)
+        archive.addfile(member, io.BytesIO(SGML))
+    with pytest.raises(DataError, match="1 files of SGML, expected 22"):
+        reuters.documents(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message", "load"),
+    [
+        ("boston/housing.data", "1 2 3\n", "3 columns, expected 13 and the value", boston.load),
+        ("boston/housing.data", "1 two\n", "not a table of numbers", boston.load),
+        ("ailerons/ailerons.arff", "@attribute a real\n@data\n1\n", "1 columns, the last .'a'., ex", ailerons.load),
+    ],
+)
+def test_bad_regression_tables_are_refused(tmp_path: Path, name: str, content: str, message: str, load: Any) -> None:
+    path = tmp_path / name
+    path.parent.mkdir()
+    path.write_text(content)
+    with pytest.raises(DataError, match=message):
+        load(tmp_path)
+
+
+def test_random_splits_part_the_rows() -> None:
+    train, test = random_split(10, 0.3, seed=1)
+    assert test.size == 3 and sorted([*train, *test]) == list(range(10))
+    assert not np.array_equal(test, random_split(10, 0.3, seed=2)[1])
+
+
+def test_rows_of_prepare_equal_those_of_scikit_learn() -> None:
+    train, test = ["a cat sat", "the cat, the dog", "dogs sat; sat"], ["The cat sat", "birds"]
+    ours, theirs = text_rows(train, test, min_df=1), tfidf(train, test, min_df=1)
+    assert ours[2].tolist() == theirs[2].tolist()
+    for a, b in zip(ours[:2], theirs[:2], strict=True):
+        np.testing.assert_allclose(a.toarray(), b.toarray(), rtol=1e-14)
+
+
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(UsageError, match="unknown set 'news'; expected one of a9a"):
         libsvm.load(None, "news")
@@ -244,6 +342,50 @@ def test_real_abstracts_have_37_archives() -> None:
     dataset = arxiv.load(n_documents=4000, n_test=500)
     check(dataset)
     assert dataset.X.shape[0] == 4000 and len(np.unique(dataset.y)) == 37
+
+
+@real
+def test_real_abstracts_list_four_large_archives() -> None:
+    texts, Y, names = arxiv.abstracts()
+    assert len(texts) == Y.shape[0] == 60_000
+    assert names.tolist() == ["math", "cs", "physics", "cond-mat"]
+    assert (Y > 0).sum(axis=0).tolist() == [24_406, 17_911, 14_502, 6283]
+    assert arxiv.abstracts(n_archives=1)[2].tolist() == ["math"]
+
+
+@real
+def test_real_newswire_has_the_split_of_modapte() -> None:
+    found = reuters.documents()
+    assert len(found) == 21_578 and [d.number for d in found] == list(range(1, 21_579))
+    assert Counter(d.split for d in found) == {"train": 9603, "test": 3299, "unused": 8676}
+    assert not any("&#" in d.text or "</BODY>" in d.text for d in found)
+    assert [d.number for d in found if not d.text] == [12_793]
+    used = [d for d in found if d.split != "unused"]
+    assert reuters.largest_topics(used, 5) == ["earn", "acq", "money-fx", "grain", "crude"]
+    assert len(reuters.largest_topics([d for d in found if d.split == "train"])) == 115
+    dataset = reuters.load()
+    check(dataset)
+    assert shape(dataset.X)[0] == 9603 and shape(dataset.X_test)[0] == 3299 and dataset.y.shape[1] == 90
+    assert (dataset.y > 0).sum(axis=0).tolist()[:4] == [2877, 1650, 538, 433]
+    assert (dataset.y_test > 0).sum(axis=0).tolist()[:4] == [1087, 719, 179, 149]
+
+
+@real
+def test_real_regression_sets() -> None:
+    X, y, names = boston.table()
+    assert X.shape == (506, 13) and names.tolist()[-1] == "lstat"
+    assert y.mean() == pytest.approx(22.5328, abs=1e-4) and X[:, 0].mean() == pytest.approx(3.6135, abs=1e-4)
+    assert int((y == 50.0).sum()) == 16
+    dataset = boston.load(seed=3)
+    check(dataset)
+    assert dataset.y.shape == (405,) and dataset.y_test.shape == (101,)
+    X, y, names = ailerons.table()
+    assert X.shape == (13_750, 40) and (names[0], names[-1]) == ("climbRate", "Se")
+    assert (y.min(), y.max()) == (-0.0036, 0.0) and y.mean() == pytest.approx(-0.000871869, abs=1e-9)
+    assert min(np.unique(X[:, j]).size for j in range(40)) == 3
+    dataset = ailerons.load()
+    check(dataset)
+    assert dataset.y.shape == (7154,) and dataset.y_test.shape == (6596,)
 
 
 @real
