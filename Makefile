@@ -5,9 +5,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PEERS := .peers
 DEMO_OUT ?= runs/demo
+REPRODUCE_OUT ?= runs/reproduce
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint oracle passes-table pairs-table titles many-products same-bits cv-cost clean
+.PHONY: help demo test lint oracle passes-table pairs-table titles many-products same-bits cv-cost reproduce clean
 
 help:
 	@echo "make demo          train and judge three models on the source code this machine has"
@@ -20,6 +21,7 @@ help:
 	@echo "make many-products all products of 2,000 words over 100,000 documents (needs DBOOST_DATA_HOME)"
 	@echo "make same-bits     one fit on threads and on 1, 2 and 4 workers: the same bits"
 	@echo "make cv-cost       10 folds x 50 strengths on the arXiv abstracts, in cold fits (needs DBOOST_DATA_HOME)"
+	@echo "make reproduce     the paper's experiments, figures and verdicts (needs DBOOST_DATA_HOME; up to an hour)"
 	@echo "make clean         remove the environment, caches and builds (not runs/)"
 
 $(READY): pyproject.toml constraints.txt
@@ -28,7 +30,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import ensurepip, venv' || { echo "$(PYTHON) cannot create environments: install its venv package \
 	(on Debian and Ubuntu: apt-get install python3-venv)" >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,plots]"
 	$(BIN)/python -m dboost.warm
 	@touch $(READY)
 
@@ -71,6 +73,9 @@ same-bits: $(READY)
 
 cv-cost: $(READY)
 	$(BIN)/python -m pipelines.cv_cost
+
+reproduce: $(READY)
+	$(BIN)/dboost reproduce all --out $(REPRODUCE_OUT) --force
 
 clean:
 	rm -rf $(VENV) $(PEERS) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -32,6 +32,7 @@ COMMANDS = {
     "evaluate": "judge a model on data with labels",
     "predict": "label data with a model",
     "inspect": "show which features a model uses, and which classes share them",
+    "reproduce": "the paper's experiments: figures, numbers, and whether each claim holds",
 }
 
 DONE, DEFECT, NOT_CONVERGED = 0, 1, 6

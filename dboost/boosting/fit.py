@@ -83,6 +83,7 @@ def check_settings(settings: FitSettings) -> None:
     _check_integer("max_rounds", settings.max_rounds, 1)
     _check_integer("max_active_rows", settings.max_active_rows, 0, optional=True)
     _check_integer("random_state", settings.random_state, 0)
+    _check_integer("sweeps", settings.sweeps, 1, optional=True)
     if not (_is_number(settings.tol) and 0.0 <= settings.tol < math.inf):
         raise UsageError(f"tol must be a finite number >= 0, got {settings.tol!r}")
     sample = settings.sample

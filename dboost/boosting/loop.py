@@ -299,7 +299,7 @@ class Loop:
         steps = RowwiseSteps(problem, at.active, self.settings.select, rng)
         step = Step(self.settings.select, 0.0, 0.0)
         idle = 0
-        for _ in range(_MAX_SWEEPS):
+        for _ in range(self.settings.sweeps or _MAX_SWEEPS):
             before = at
             at = steps.sweep(at, lam)
             self._mark(at)

@@ -80,6 +80,9 @@ class FitSettings:
         What an ``update="newton"`` step minimises; "gram" is the accelerated Gram bound, kept for comparison.
     sample : "auto" or float
         Share of the examples that give the Newton step its curvature.
+    sweeps : int or None
+        At most so many sweeps of the one-row updates between two scorings of all columns; 1 is the paper's loop, which
+        scores before every update. None solves the chosen rows to a tenth of the gap first.
     hypotheses : Family or None
         What the rows of W belong to; None is the stored columns.
     """
@@ -98,6 +101,7 @@ class FitSettings:
     random_state: int = 0
     curvature: str = "newton"
     sample: str | float = "auto"
+    sweeps: int | None = None
     hypotheses: Family | None = None
 
 

@@ -1,0 +1,96 @@
+"""``dboost reproduce``: the paper's experiments, each with figures, numbers and a verdict per claim."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dboost.errors import DboostError, UsageError
+
+from ..config import LogSettings, OutputSettings, boolean, key, near, string
+from ..console import Console
+from ..inputs import refuse_existing
+from ..report import Grid
+from ..reproduce import REGISTRY
+from ..reproduce.base import Context
+from ..reproduce.output import MARKER, Done, reproduce, write_index
+
+DEFAULT_OUT = "runs/reproduce"
+ALL = "all"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReproduceSettings(OutputSettings, LogSettings):
+    """What `dboost reproduce` takes; without ``out`` the folder is ``runs/reproduce/NAME``."""
+
+    name: str | None = key(string, None, "which experiment, or all; --list names them", positional=1)
+    list: bool = key(boolean, False, "list the experiments")
+    quick: bool = key(boolean, False, "a version of about a minute, to see that it runs; its verdicts say nothing")
+
+
+SETTINGS = ReproduceSettings
+
+
+def run(settings: ReproduceSettings, console: Console) -> int:
+    """Run one experiment, or all of them with an index page."""
+    if settings.list:
+        rows = [(name, entry.figures, entry.summary) for name, entry in REGISTRY.items()]
+        values = {name: {"figures": entry.figures, "summary": entry.summary} for name, entry in REGISTRY.items()}
+        console.page(
+            "experiments", [Grid(("name", "paper", "question"), rows, left=frozenset({0, 1, 2})).renderable()], values
+        )
+        return 0
+    known = [*REGISTRY, ALL]
+    if settings.name is None:
+        raise UsageError("which experiment?", hint=f"one of {', '.join(known)}; see `dboost reproduce --list`")
+    if settings.name not in known:
+        raise UsageError(
+            f"unknown experiment {settings.name!r}{near(settings.name, known)}", hint=f"known: {', '.join(known)}"
+        )
+    context = Context(console, settings.quick)
+    if settings.name == ALL:
+        return run_all(Path(settings.out or DEFAULT_OUT), settings.force, context)
+    out = settings.out or f"{DEFAULT_OUT}/{settings.name}"
+    refuse_existing(out, MARKER, settings.force)
+    show(reproduce(settings.name, out, context, force=settings.force), out, console)
+    return 0
+
+
+def run_all(out: Path, force: bool, context: Context) -> int:
+    """Run every experiment into a folder of its own below `out`; one that fails does not keep the others from running.
+
+    Raises
+    ------
+    DboostError
+        The first error, after all have run and the index is written.
+    """
+    for name in REGISTRY:
+        refuse_existing(str(out / name), MARKER, force)
+    failed: dict[str, str] = {}
+    first: DboostError | None = None
+    for name in REGISTRY:
+        context.console.say(f"{name}: {REGISTRY[name].summary}")
+        try:
+            show(reproduce(name, out / name, context, force=force), str(out / name), context.console)
+        except DboostError as error:
+            failed[name] = str(error)
+            first = first or error
+            context.console.warning(f"{name} did not run: {error}")
+    context.console.say(f"all experiments: {write_index(out, failed)}")
+    if first is not None:
+        raise first
+    return 0
+
+
+def show(done: Done, out: str, console: Console) -> None:
+    """Print the verdicts."""
+    rows = [(c.name, c.where, v.outcome) for c, v in zip(done.report.claims, done.verdicts, strict=True)]
+    grid = Grid(("claim", "paper", "verdict"), rows, left=frozenset({0, 1, 2}))
+    values = {
+        "experiment": done.name,
+        "out": out,
+        "seconds": done.seconds,
+        "verdicts": {c.name: v.outcome for c, v in zip(done.report.claims, done.verdicts, strict=True)},
+    }
+    console.page("reproduction", [grid.renderable()], values)
+    console.say(f"page: {out}/{done.name}.md   {done.seconds:.0f} s")

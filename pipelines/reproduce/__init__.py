@@ -1,0 +1,70 @@
+"""The experiments of Duchi & Singer, "Boosting with Structural Sparsity" (2009), section 6, one command each.
+
+How a reproduction is written
+-----------------------------
+One module here, named in ``REGISTRY``. It has
+
+- ``CLAIMS``: a tuple of ``claims.Claim``. A claim carries a judge, a function ``judge(tables) -> Verdict`` that reads
+  nothing but the numbers and ends with ``return judged(Check("... measured figures ...", met), ...)``. The word of the
+  verdict ("holds", "holds in part", "does not hold", "cannot be judged") is computed there, never typed. What counts
+  as agreement is written in ``Claim.test``, before the numbers are seen.
+- ``FIGURES``: a tuple of ``base.Figure``; ``draw(tables)`` returns a matplotlib figure made with ``figures``
+  (``figures.panels``, ``figures.STYLES``), from the tables alone.
+- ``run(context) -> base.Report``: measures. Data comes from ``pipelines.datasets`` (``DBOOST_DATA_HOME``; what is
+  missing is a ``DataError``). Every part runs in ``with context.stage("name"):``; ``context.say`` prints a line;
+  ``context.quick`` asks for the version of a minute. It returns tables (``rows.Rows``, one per CSV file), the protocol
+  with the sizes used, and every difference from the paper.
+
+Common steps are in ``measure``: ``Staged`` follows a fit round by round on held-out data (time without the
+evaluation), ``along_path`` evaluates a regularisation path, ``draw_per_class`` and ``best_by_validation`` serve
+repeats. Files (page, CSV, PNG, the marker ``reproduction.json``), atomicity, the machine's description and the index
+page are ``output``'s; a module writes nothing itself.
+
+A claim that fails is a finding. Nothing is tuned until it holds: settings are fixed by the protocol or chosen by
+validation on training data, and the same rule serves every method that is compared.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .base import Context, Report
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A reproduction that can be asked for.
+
+    Parameters
+    ----------
+    module : str
+        Its module in this package; loaded only when it runs.
+    figures : str
+        The paper's figures.
+    summary : str
+        One line for ``--list``.
+    """
+
+    module: str
+    figures: str
+    summary: str
+
+    def load(self) -> Any:
+        """The module, with ``CLAIMS``, ``FIGURES`` and ``run``."""
+        return importlib.import_module(f".{self.module}", __package__)
+
+    def run(self, context: Context) -> Report:
+        """Measure."""
+        report: Report = self.load().run(context)
+        return report
+
+
+REGISTRY: dict[str, Entry] = {
+    "landsat": Entry("landsat", "Figs. 6, 7, 8", "products of spectral values: entries or rows that are zero"),
+    "mnist-kernel": Entry(
+        "mnist_kernel", "Figs. 7, 8", "kernels of digits: which penalty learns most from few examples"
+    ),
+}
