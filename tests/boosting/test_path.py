@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,8 @@ from dboost.losses import LOSSES
 from tests.boosting import plain
 
 
+# a path and its cold fits are two dozen fits: every loss and every penalty once or twice
+@pytest.mark.parametrize("loss,penalty", list(zip(LOSSES, itertools.cycle(plain.PULLING), strict=False)))
 def test_a_path_is_certified_and_cheaper_than_cold_fits(loss, penalty):
     data = plain.make(loss, seed=30, weights=True)
     settings = fits.FitSettings(loss, penalty, tol=1e-6)
