@@ -37,3 +37,9 @@ def tasks():
     Y = np.stack([y == 0, X[:, 1] > 0, X[:, 4] + 0.3 * rng.normal(size=len(y)) > 0], axis=1).astype(float)
     Y[rng.random(Y.shape) < 0.2] = np.nan
     return X, Y
+
+
+@pytest.fixture(scope="session")
+def client(one_worker):
+    """A client of one worker inside this process."""
+    return one_worker

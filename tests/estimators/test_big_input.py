@@ -12,7 +12,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from distributed import Client, LocalCluster
 
 from dboost import BoostedClassifier, DataError, MultiTaskBoostedClassifier, ParquetData, UsageError
 from dboost.data.plan import build_plan
@@ -21,17 +20,6 @@ from dboost.engine.memo import MemoStore
 from dboost.errors import DboostWarning
 
 NAMES = [f"c{j}" for j in range(12)]
-
-
-@pytest.fixture(scope="module")
-def client():
-    with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None, memory_limit="1 GiB"
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
 
 
 @pytest.fixture

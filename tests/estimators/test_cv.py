@@ -9,7 +9,6 @@ import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
-from distributed import Client, LocalCluster
 
 import dboost
 from dboost import BoostedClassifier, BoostedClassifierCV, ConvergenceWarning, DataError, UsageError, load_model
@@ -91,17 +90,6 @@ def test_the_rules(multiclass, scoring):
     good = one.alphas_[mean <= mean[best] + error[best]]
     assert one.alpha_ == one.alpha_1se_ == good.max()
     assert one.alpha_1se_ > one.alpha_best_
-
-
-@pytest.fixture(scope="module")
-def client():
-    with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None, memory_limit="1 GiB"
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
 
 
 def bits(model):

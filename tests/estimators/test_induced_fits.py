@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from distributed import Client, LocalCluster
 
 from dboost import (
     BoostedClassifier,
@@ -33,17 +32,6 @@ from tests.estimators.test_persistence import Killed, killer
 PAIRS = Products(max_degree=2)
 JOINED = Columns() | Products(min_degree=2, max_degree=2)
 NAMES = ["lstat", "rm", "age", "tax", "dis"]
-
-
-@pytest.fixture(scope="module")
-def client():
-    with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None, memory_limit="1 GiB"
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,6 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
-from distributed import Client, LocalCluster
 from sklearn.linear_model import Lasso, LinearRegression
 from sklearn.metrics import r2_score
 from sklearn.model_selection import cross_val_score
@@ -33,17 +32,6 @@ from tests.estimators.test_persistence import Killed, Unpicklable, killer
 
 NAMES = [f"c{j}" for j in range(8)]
 LOSSES = ["squared", "epsilon_insensitive", EpsilonInsensitive(epsilon=0.5)]
-
-
-@pytest.fixture(scope="module")
-def client():
-    with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None, memory_limit="1 GiB"
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
 
 
 @pytest.fixture(scope="module")
