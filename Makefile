@@ -41,8 +41,9 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+# Two processes: most tests keep one core busy. A file stays in one process, with what its tests share.
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 # Independent solvers live in an environment of their own; one that does not build here is named in the table.
 $(PEERS)/.ready: Makefile
