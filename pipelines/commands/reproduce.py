@@ -37,7 +37,7 @@ def run(settings: ReproduceSettings, console: Console) -> int:
         rows = [(name, entry.figures, entry.summary) for name, entry in REGISTRY.items()]
         values = {name: {"figures": entry.figures, "summary": entry.summary} for name, entry in REGISTRY.items()}
         console.page(
-            "experiments", [Grid(("name", "paper", "question"), rows, left=frozenset({0, 1, 2})).renderable()], values
+            "experiments", [Grid(("name", "paper", "question"), rows, left=frozenset({0, 1, 2}), widest={2: 50}).renderable()], values
         )
         return 0
     known = [*REGISTRY, ALL]

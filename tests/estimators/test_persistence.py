@@ -151,7 +151,8 @@ def test_warm_start_saves_work(multiclass):
     warm = BoostedClassifier(alpha=0.02, tol=1e-6, warm_start=True).fit(X, y)
     assert warm.model_.certificate.passes == cold.model_.certificate.passes
     warm.fit(X, y)
-    assert warm.model_.certificate.passes <= 4 < cold.model_.certificate.passes
+    # statistics, null model, intercept, scores, dual value
+    assert warm.model_.certificate.passes <= 5 < cold.model_.certificate.passes
     assert warm.duality_gap_ <= 1e-6
     warm.set_params(alpha=0.015).fit(X, y)
     fresh = BoostedClassifier(alpha=0.015, tol=1e-6).fit(X, y)
