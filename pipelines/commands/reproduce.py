@@ -36,9 +36,10 @@ def run(settings: ReproduceSettings, console: Console) -> int:
     if settings.list:
         rows = [(name, entry.figures, entry.summary) for name, entry in REGISTRY.items()]
         values = {name: {"figures": entry.figures, "summary": entry.summary} for name, entry in REGISTRY.items()}
-        console.page(
-            "experiments", [Grid(("name", "paper", "question"), rows, left=frozenset({0, 1, 2}), widest={2: 50}).renderable()], values
-        )
+        headings = ("name", "paper", "question")
+        # the question may be cut on a narrow terminal, the name that the command wants may not
+        grid = Grid(headings, rows, left=frozenset({0, 1, 2}), widest={2: 50})
+        console.page("experiments", [grid.renderable()], values)
         return 0
     known = [*REGISTRY, ALL]
     if settings.name is None:
