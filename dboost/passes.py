@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled import columns, descent, fused
+from dboost.compiled.vector import width
 from dboost.hypotheses.base import Pool
 from dboost.hypotheses.held import Held
 from dboost.losses import Loss, get_loss
@@ -164,8 +165,8 @@ def price(
     at = _at(partition, memo, point)
 
     def residuals() -> Array:
-        U: Array = fused.residuals(*at, np.zeros(point.intercept.shape[0]))[0]
-        return U
+        k = point.intercept.shape[0]
+        return np.ascontiguousarray(fused.residuals(*at, np.zeros(k))[0][:, :k])
 
     def pulls() -> tuple[Array, Array]:
         plus, minus, _ = fused.branches(*at, np.zeros(point.intercept.shape[0]))
@@ -191,9 +192,10 @@ def repaired_gradient(
     partition: Partition, memo: Any, candidates: NDArray[np.int64], point: Point, repair: tuple[Array, ...]
 ) -> Sums:
     """G = X'Theta of stored columns, Theta the dual point that the loss repairs U to (keep, mix, shift, prior)."""
-    theta, _ = fused.residuals(*_at(partition, memo, point), np.zeros(point.intercept.shape[0]))
+    k = point.intercept.shape[0]
+    theta, _ = fused.residuals(*_at(partition, memo, point), np.zeros(k))
     fused.repair(theta, get_loss(point.loss).target(partition.y), partition.weight, *repair)
-    G = np.empty((candidates.shape[0], theta.shape[1]))
+    G = np.empty((candidates.shape[0], k))
     columns.column_gradient(partition.indptr, partition.rows, partition.values, theta, candidates, G)
     return Sums(add={"G": G})
 
@@ -226,7 +228,7 @@ def _curvature(partition: Partition, memo: Any, point: Point) -> tuple[NDArray[n
     """Hessian of every example at `point`, in float32: products and diagonals of it steer steps, nothing more."""
 
     def build() -> tuple[NDArray[np.float32], Array]:
-        h = np.empty((partition.n_rows, point.intercept.shape[0]), np.float32)
+        h = np.empty((partition.n_rows, width(point.intercept.shape[0])), np.float32)
         rank_one = np.empty(partition.n_rows)
         fused.curvature(*_at(partition, memo, point), h, rank_one)
         return h, rank_one
@@ -238,7 +240,7 @@ def curvature_diagonal(partition: Partition, memo: Any, point: Point, intercept:
     """Diagonal of the curvature of every active row, bounded as in ``descent.curvature_diagonal``; intercept last."""
     h, rank_one = _curvature(partition, memo, point)
     block, places = point.held.block(partition, memo)
-    out = np.zeros((places.shape[0] + (1 if intercept else 0), h.shape[1]))
+    out = np.zeros((places.shape[0] + (1 if intercept else 0), point.intercept.shape[0]))
     arrays = (block.indptr, block.rows, block.values, places)
     descent.curvature_diagonal(*arrays, h, rank_one, partition.weight, intercept, out)
     return Sums(add={"diagonal": out})
