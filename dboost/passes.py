@@ -92,9 +92,7 @@ def feature_statistics(partition: Partition, memo: Any, held: Held | None = None
     """STAT pass, features: max |x|, sum s x, sum s |x|, sum s x**2 per stored column, or per hypothesis held."""
     block = partition if held is None else held.block(partition, memo)[0]
     peak, total, absolute, square = (np.zeros(block.indptr.shape[0] - 1) for _ in range(4))
-    columns.column_statistics(
-        block.indptr, block.rows, block.values, partition.weight, peak, total, absolute, square
-    )
+    columns.column_statistics(block.indptr, block.rows, block.values, partition.weight, peak, total, absolute, square)
     return Sums(add={"total": total, "absolute": absolute, "square": square}, peak={"peak": peak})
 
 

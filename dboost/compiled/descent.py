@@ -157,9 +157,7 @@ def newton_descent(
 
 
 @njit(nogil=True, cache=True)
-def _newton_descent(
-    columns, rows, values, h, rank_one, G, W, lam, diagonal, damping, code, a, b, max_sweeps, seed, D
-):
+def _newton_descent(columns, rows, values, h, rank_one, G, W, lam, diagonal, damping, code, a, b, max_sweeps, seed, D):
     n_columns = columns.shape[0] - 1
     n_rows, k = W.shape
     V = np.zeros(h.shape, np.float32)

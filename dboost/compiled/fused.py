@@ -183,9 +183,7 @@ def hessian_product(
     h = padded(h)
     sums = np.zeros((V.shape[0], h.shape[1]), h.dtype)
     bias = np.zeros(h.shape[1])
-    _hessian_product(
-        pointer, slots, values, h, rank_one, padded(V, h.dtype), padded(v[None], h.dtype)[0], sums, bias
-    )
+    _hessian_product(pointer, slots, values, h, rank_one, padded(V, h.dtype), padded(v[None], h.dtype)[0], sums, bias)
     out += sums[:, : v.shape[0]]
     total += bias[: v.shape[0]]
 

@@ -132,6 +132,18 @@ def _sum_pairwise(builder: Any, terms: list[Any]) -> Any:
     return terms[0]
 
 
+def _sum_lanes(builder: Any, v: Any) -> Any:
+    """Sum of the elements of a vector, halves first."""
+    n = v.type.count
+    while n > 1:
+        half = n // 2
+        empty = ir.Constant(ir.VectorType(v.type.element, n), ir.Undefined)
+        low, high = (ir.Constant(ir.VectorType(_I32, half), list(range(at, at + half))) for at in (0, half))
+        v = builder.fadd(builder.shuffle_vector(v, empty, low), builder.shuffle_vector(v, empty, high))
+        n = half
+    return builder.extract_element(v, ir.Constant(_I32, 0))
+
+
 def _each(builder: Any, start: Any, stop: Any, step: int = 1) -> Any:
     return cgutils.for_range_slice(builder, start, stop, _int(step), _I64)
 
@@ -257,9 +269,8 @@ def _push(
                 a = H.load(builder.add(row, _int(c)), n)
                 b = step.load(builder.add(column, _int(c)), n)
                 by_length[n] = _add_product(builder, a, b, by_length[n]) if n in by_length else builder.fmul(a, b)
-            for n, v in by_length.items():
-                lanes = [builder.extract_element(v, ir.Constant(_I32, q)) for q in range(n)]
-                total = builder.fadd(total, _sum_pairwise(builder, lanes))
+            for v in by_length.values():
+                total = builder.fadd(total, _sum_lanes(builder, v))
             return total
 
         def move(row: Any, column: Any, quads: int, x: Any, t: Any) -> None:
@@ -269,18 +280,28 @@ def _push(
                 xh = builder.fmul(_splat(builder, x, n), H.load(at, n))
                 T.store(_add_product(builder, xh, b, T.load(at, n)), at, n)
 
+        def ahead(p: Any) -> Any:
+            soon = builder.add(p, _int(_AHEAD))
+            return builder.select(builder.icmp_signed("<", soon, last), soon, last)
+
+        last = builder.sub(end, _int(1))
         count, rest = _groups(builder, T.length)
         after = builder.mul(count, _int(_QUAD * _GROUP))
 
         def emit(quads: int) -> None:
             with _each(builder, first, end) as (p, _):
+                soon = T.row(rows(ahead(p)), after)
+                H.prefetch(soon, quads)
+                T.prefetch(soon, quads)
                 i = rows(p)
                 x, row = _cast(builder, values(p), T.real), T.row(i, _int(0))
                 total = cgutils.alloca_once(builder, T.real)
                 builder.store(dot(builder.add(row, after), after, quads), total)
                 with _each(builder, _int(0), count) as (g, _):
                     column = builder.mul(g, _int(_QUAD * _GROUP))
-                    builder.store(builder.fadd(builder.load(total), dot(builder.add(row, column), column, _GROUP)), total)
+                    builder.store(
+                        builder.fadd(builder.load(total), dot(builder.add(row, column), column, _GROUP)), total
+                    )
                 t = builder.fmul(_cast(builder, tied(i), T.real), builder.load(total))
                 move(builder.add(row, after), after, quads, x, t)
                 with _each(builder, _int(0), count) as (g, _):
