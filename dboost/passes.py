@@ -25,6 +25,10 @@ from dboost.losses import Loss, get_loss
 from dboost.partition import Partition, Sums
 
 Array = NDArray[np.float64]
+# Columns cut out of a block, by row: (row pointer, slot of each value, values).
+Cut = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+# What the passes over examples take: the cut, W, b, the target and the weights.
+Examples = tuple[NDArray[Any], NDArray[Any], NDArray[Any], Array, Array, Any, Array]
 
 
 @dataclass(frozen=True)
@@ -52,28 +56,29 @@ class Point:
     token: str
 
 
-def _cut(partition: Partition, memo: Any, held: Held) -> tuple[NDArray[Any], ...]:
-    def build() -> tuple[NDArray[Any], ...]:
+def _cut(partition: Partition, memo: Any, held: Held) -> Cut:
+    def build() -> Cut:
         block, places = held.block(partition, memo)
-        return tuple(columns.cut_rows(block.indptr, block.rows, block.values, places, block.n_rows))
+        cut: Cut = columns.cut_rows(block.indptr, block.rows, block.values, places, block.n_rows)
+        return cut
 
     return memo.get("cut", held.token, build)
 
 
-def _at(partition: Partition, memo: Any, point: Point) -> tuple[Any, ...]:
+def _at(partition: Partition, memo: Any, point: Point) -> Examples:
     """Arguments shared by the fused kernels: the cut, W, b, the target and the weights."""
     cut = _cut(partition, memo, point.held)
     return (*cut, point.W, point.intercept, get_loss(point.loss).target(partition.y), partition.weight)
 
 
-def _shifted(partition: Partition, memo: Any, point: Point) -> tuple[tuple[Any, ...], float]:
+def _shifted(partition: Partition, memo: Any, point: Point) -> tuple[Examples, float]:
     """Those arguments, with the target in units of e^c, and c, the largest logarithm of the partition; else 0."""
     at = _at(partition, memo, point)
     if not get_loss(point.loss).shifted:
         return at, 0.0
     shift: float = memo.get("shift", point.token, lambda: fused.largest(*at))
-    *rest, target, weight = at
-    return (*rest, target._replace(shift=shift if shift > -np.inf else 0.0), weight), shift
+    *cut, target, weight = at
+    return (*cut, target._replace(shift=shift if shift > -np.inf else 0.0), weight), shift
 
 
 def label_counts(partition: Partition, memo: Any, loss: str | Loss, k: int) -> Sums:

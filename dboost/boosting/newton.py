@@ -26,6 +26,7 @@ from dboost.boosting.problem import Iterate, Problem
 from dboost.boosting.rowwise import RowwiseSteps
 from dboost.compiled import columns, descent, fused
 from dboost.compiled.vector import width
+from dboost.passes import Cut
 
 Array = NDArray[np.float64]
 
@@ -88,8 +89,8 @@ class Step:
 class _Sample:
     """Rows of X_A on the driver, by row and by column, with labels and weights that sum to the whole."""
 
-    by_row: tuple[NDArray[Any], ...]
-    by_column: tuple[NDArray[Any], ...]
+    by_row: Cut
+    by_column: Cut
     target: Any
     weight: Array
     whole: bool

@@ -178,7 +178,7 @@ def _by_columns(builder: Any, length: Any, emit: Callable[[Any, int], None]) -> 
     _by_quads(builder, rest, lambda quads: emit(first, quads))
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _gather(typingctx: Any, index: Any, value: Any, start: Any, stop: Any, table: Any, out: Any) -> Any:
     signature = types.void(index, value, types.intp, types.intp, table, out)
 
@@ -193,8 +193,8 @@ def _gather(typingctx: Any, index: Any, value: Any, start: Any, stop: Any, table
             places = T.vectors(quads)
             lanes = 4 if len(places) <= 2 else 2 if len(places) <= 4 else 1
             sums = [[cgutils.alloca_once(builder, T.type(n)) for _, n in places] for _ in range(lanes)]
-            for lane in sums:
-                for total, (_, n) in zip(lane, places, strict=True):
+            for held in sums:
+                for total, (_, n) in zip(held, places, strict=True):
                     builder.store(ir.Constant(T.type(n), None), total)
 
             def term(p: Any, lane: int) -> None:
@@ -223,7 +223,7 @@ def _gather(typingctx: Any, index: Any, value: Any, start: Any, stop: Any, table
     return signature, codegen
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _scatter(typingctx: Any, index: Any, value: Any, start: Any, stop: Any, z: Any, table: Any) -> Any:
     signature = types.void(index, value, types.intp, types.intp, z, table)
 
@@ -247,7 +247,7 @@ def _scatter(typingctx: Any, index: Any, value: Any, start: Any, stop: Any, z: A
     return signature, codegen
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _push(
     typingctx: Any, index: Any, value: Any, start: Any, stop: Any, h: Any, rank_one: Any, delta: Any, table: Any
 ) -> Any:
