@@ -34,8 +34,10 @@ def copy_sums(sums: Sums) -> Sums:
     )
 
 
-def combine_sums(rows: Sequence[int], nodes: Sequence[Node], values: Sequence[Sums]) -> Sums:
-    """Merge the sums of nodes that cover the tree; `values` stay as they are.
+def combine_sums(
+    rows: Sequence[int], nodes: Sequence[Node], values: Sequence[Sums], root: Node | None = None
+) -> Sums:
+    """Merge the sums of nodes that cover the tree, or the node `root` of it; `values` stay as they are.
 
     They are results of other tasks: a task that is run again must find them unchanged.
     """
@@ -44,7 +46,7 @@ def combine_sums(rows: Sequence[int], nodes: Sequence[Node], values: Sequence[Su
     def merge(left: Sums, right: Sums) -> Sums:
         return (copy_sums(left) if id(left) in given else left).merge(right)
 
-    total = combine(rows, nodes, values, merge)
+    total = combine(rows, nodes, values, merge, root)
     return copy_sums(total) if id(total) in given else total
 
 

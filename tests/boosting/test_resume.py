@@ -17,7 +17,14 @@ ROWWISE = [pair for pair in plain.DEFINED if pair[1] != "newton"]
 ONE_BOUND = plain.covering(LOSSES, UPDATES[1:], SELECTIONS, allowed=lambda loss, update, _: (loss, update) in ROWWISE)
 CASES = [(loss, run) for loss in LOSSES for run in RUNS if loss != "exp" or "curvature" not in run]
 CASES += [(loss, {"update": update, "select": select, "tol": 1e-5}) for loss, update, select in ONE_BOUND]
-VOLATILE = ("seconds", "bytes_moved")
+VOLATILE = (
+    "seconds",
+    "seconds_driver",
+    "seconds_scheduler",
+    "seconds_network",
+    "seconds_kernels",
+    "bytes_moved",
+)
 
 
 def bits(result):
