@@ -33,7 +33,7 @@ class Blob:
     __slots__ = ("data",)
 
     def __init__(self, data: Any) -> None:
-        self.data = data
+        self.data = data if isinstance(data, bytes) else memoryview(data)
 
     @property
     def nbytes(self) -> int:
@@ -49,7 +49,7 @@ class Blob:
         return Blob, (pickle.PickleBuffer(self.data) if protocol >= _PROTOCOL else bytes(self.data),)
 
 
-class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+class _Pickler(cloudpickle.Pickler):
     def __init__(self, stream: io.BytesIO) -> None:
         super().__init__(stream, protocol=_PROTOCOL)
         self.constants: list[Any] = []
