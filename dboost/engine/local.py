@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from dboost.engine.base import EnginePlan, Finish, FinishArgs, Leaf, Step, finishing_args
-from dboost.engine.bundle import open_partition, run_bundle
+from dboost.engine.bundle import open_partition, run_bundle, staying
 from dboost.engine.machine import available_cores, available_memory
 from dboost.engine.memo import SHARE_OF_MEMORY, MemoStore, process_store
 from dboost.engine.seconds import Seconds
@@ -128,8 +128,9 @@ class LocalEngine:
             raise UsageError("the engine is closed; open a new one")
         if self._plan is None:
             raise UsageError(f"pass {name!r} was started before set_plan named the partitions")
-        for item in self._plan.items:
-            state = step(open_partition(item, self._store, self._plan.run_id), state, *args)
+        items = self._plan.items
+        for item, stays in zip(items, staying(items, self._store), strict=True):
+            state = step(open_partition(item, self._store, self._plan.run_id, stays), state, *args)
         self.seconds.kernels += time.perf_counter() - start
         return state
 

@@ -58,14 +58,18 @@ class MemoStore:
         self._values: OrderedDict[Key, tuple[Any, int]] = OrderedDict()
         self._tokens: dict[tuple[str, str, str], list[Hashable]] = {}
         self._building: dict[Key, Lock] = {}
+        self._staying: set[Key] = set()
 
     def __len__(self) -> int:
         return len(self._values)
 
-    def get(self, run: str, key: str, kind: str, token: Hashable, build: Callable[[], Any]) -> Any:
+    def get(
+        self, run: str, key: str, kind: str, token: Hashable, build: Callable[[], Any], stays: bool = False
+    ) -> Any:
         """Return the remembered value, or build and remember it.
 
-        Two threads that want the same value build it once; the second waits for the first.
+        Two threads that want the same value build it once; the second waits for the first. A value that stays is
+        dropped only when there is nothing else to drop.
         """
         full = (run, key, kind, token)
         with self._lock:
@@ -79,7 +83,7 @@ class MemoStore:
                     return self._values[full][0]
             try:
                 value = build()
-                self._put(full, value)
+                self._put(full, value, stays)
             finally:
                 with self._lock:
                     self._building.pop(full, None)
@@ -98,7 +102,7 @@ class MemoStore:
         with self._lock:
             return {full[0] for full in self._values}
 
-    def _put(self, full: Key, value: Any) -> None:
+    def _put(self, full: Key, value: Any, stays: bool) -> None:
         size = nbytes_of(value)
         run, key, kind, token = full
         with self._lock:
@@ -108,13 +112,16 @@ class MemoStore:
             if size > self.budget:
                 return
             while self.nbytes + size > self.budget:
-                self._remove(next(iter(self._values)))
+                self._remove(next((old for old in self._values if old not in self._staying), next(iter(self._values))))
             self._values[full] = (value, size)
+            if stays:
+                self._staying.add(full)
             self._tokens.setdefault((run, key, kind), []).append(token)
             self.nbytes += size
 
     def _remove(self, full: Key) -> None:
         _, size = self._values.pop(full)
+        self._staying.discard(full)
         self.nbytes -= size
         group = full[:3]
         self._tokens[group].remove(full[3])

@@ -18,7 +18,7 @@ from typing import Any
 
 from distributed import get_worker
 
-from dboost.engine.bundle import combine_sums, open_partition, run_bundle
+from dboost.engine.bundle import combine_sums, open_partition, run_bundle, staying
 from dboost.engine.machine import available_cores, available_memory
 from dboost.engine.memo import SHARE_OF_MEMORY, MemoStore, nbytes_of, process_store
 from dboost.engine.tree import Abandoned
@@ -287,10 +287,11 @@ def scan_task(
     cancelled, report = _still_wanted(worker), _report(worker)
     store: MemoStore = process_store(lambda: memo_budget(worker, budget))
     try:
-        for i, item in enumerate(items if partitions is None else partitions):
+        given = items if partitions is None else partitions
+        for i, (item, stays) in enumerate(zip(given, staying(given, store), strict=True)):
             if cancelled():
                 raise Abandoned("the scan was told to stop")
-            state = step(open_partition(item, store, run), state, *args)
+            state = step(open_partition(item, store, run, stays), state, *args)
             report(i)
     except DboostError as error:
         return Refused(error)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from dboost.engine.local import LocalEngine
 from dboost.engine.memo import Memo, MemoStore, nbytes_of
+from tests.engine import leaves
 from tests.engine.leaves import make_partition
 
 
@@ -129,3 +131,37 @@ def test_many_threads_stay_within_the_budget():
         thread.join(30)
     assert store.nbytes <= 800
     assert store.nbytes == 160 * len(store)
+
+
+def test_what_stays_is_dropped_last():
+    store = MemoStore(100)
+    made = []
+
+    def value(name, size, stays=False):
+        def build():
+            made.append(name)
+            return np.zeros(size, np.int8)
+
+        return store.get("run", name, "kind", None, build, stays)
+
+    value("a", 40, stays=True)
+    for i in range(5):
+        value(f"b{i}", 40)
+        value("a", 40, stays=True)
+    assert made.count("a") == 1 and store.nbytes == 80
+    value("c", 90)
+    assert store.nbytes == 90, "it makes room when there is nothing else to drop"
+    value("a", 40, stays=True)
+    assert made.count("a") == 2
+
+
+@pytest.mark.parametrize(("budget", "per_pass"), [(10_000, 0), (2_000, 6), (0, 8)])
+def test_some_partitions_stay_where_not_all_fit(budget, per_pass, tmp_path):
+    log = tmp_path / "reads"
+    specs, rows = leaves.make_specs([5] * 8, str(log))
+    specs = [replace(spec, nbytes_estimate=500) for spec in specs]
+    with LocalEngine(2, memo=MemoStore(budget)) as engine:
+        engine.set_plan(specs, rows, "run")
+        for _ in range(3):
+            engine.map_reduce(leaves.plain, 1.0, name="plain")
+    assert len(log.read_text().splitlines()) == 8 + 2 * per_pass
