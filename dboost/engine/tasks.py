@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+import psutil
 from distributed import get_worker
 
 from dboost.engine.bundle import combine_sums, open_partition, run_bundle, staying
@@ -28,6 +29,12 @@ from dboost.partition import Sums
 
 PROGRESS_TOPIC = "dboost-progress"
 PROGRESS_SECONDS = 2.0
+
+SHARE_IN_USE = 0.55
+"""Share of a worker's limit for its libraries and what it remembers; the rest is for the partition in work."""
+
+COMPILED_BYTES = 128 * 2**20
+"""What kernels that are not loaded yet will take."""
 
 
 @dataclass(frozen=True)
@@ -117,8 +124,11 @@ def memo_budget(worker: Any, asked: int | None) -> int:
     limit = worker.memory_manager.memory_limit
     if not limit:
         neighbours = max(1, available_cores() // worker.state.nthreads)
-        limit = available_memory() // neighbours
-    return int(SHARE_OF_MEMORY * limit)
+        return int(SHARE_OF_MEMORY * (available_memory() // neighbours))
+    # Under a tight limit the libraries alone take half of it: a worker at 0.8 of its limit is paused, and if what it
+    # remembers keeps it there, for good.
+    room = SHARE_IN_USE * limit - psutil.Process().memory_info().rss - COMPILED_BYTES
+    return int(max(0.0, min(SHARE_OF_MEMORY * limit, room)))
 
 
 def _still_wanted(worker: Any) -> Callable[[], bool]:

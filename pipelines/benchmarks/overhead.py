@@ -40,7 +40,8 @@ from dboost.penalties import get_penalty
 from .. import tables
 
 GOALS = {2: 0.020, 64: 0.150}
-COLUMNS = ("workers", "pass", "sums", "passes", "wall", "kernels", "network", "scheduler", "driver", "overhead", "goal")
+SHARES = ("wall", "kernels", "network", "scheduler", "driver")
+COLUMNS = ("workers", "pass", "sums", "passes", *SHARES, "overhead", "goal")
 HOUSEKEEPING = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.interval": "1 hour",
@@ -96,25 +97,25 @@ class Stopwatch:
     Attributes
     ----------
     passes : list of dict
-        Seconds of each ``map_reduce``: wall, kernels, network, scheduler, driver.
+        Name of each ``map_reduce`` and its seconds: wall, kernels, network, scheduler, driver.
     """
 
     def __init__(self, engine: Any) -> None:
-        self.passes: list[dict[str, float]] = []
+        self.passes: list[dict[str, Any]] = []
         self._engine = engine
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
-    def map_reduce(self, *args: Any, **kwargs: Any) -> Any:
+    def map_reduce(self, *args: Any, name: str, **kwargs: Any) -> Any:
         """As ``Engine.map_reduce``."""
         before = replace(self._engine.seconds)
         start = time.perf_counter()
-        total = self._engine.map_reduce(*args, **kwargs)
+        total = self._engine.map_reduce(*args, name=name, **kwargs)
         wall = time.perf_counter() - start
         spent = {name: getattr(self._engine.seconds, name) - getattr(before, name) for name in vars(before)}
         spent["driver"] = wall - spent["kernels"] - spent["network"] - spent["scheduler"]
-        self.passes.append({"wall": wall, **spent})
+        self.passes.append({"name": name, "wall": wall, **spent})
         return total
 
 
@@ -142,7 +143,7 @@ def measure(client: Any, parts: Sequence[Drawn], repeats: int, rows: int = 200) 
         engine.set_plan(parts, [part.n_rows for part in parts], "overhead")
         problem = Problem(watched, "multinomial", get_penalty("l1/l2"), n, k, True, "overhead")
         passes = kinds(problem, rows)
-        found: dict[str, list[dict[str, float]]] = {name: [] for name in passes}
+        found: dict[str, list[dict[str, Any]]] = {name: [] for name in passes}
         # In turn, as in a fit: each pass finds the scheduler as another one left it.
         for turn in range(repeats + 2):
             for name, run in passes.items():
@@ -153,7 +154,7 @@ def measure(client: Any, parts: Sequence[Drawn], repeats: int, rows: int = 200) 
         workers = engine.n_workers
     lines = []
     for name, given in found.items():
-        middle = {share: statistics.median(one[share] for one in given) for share in given[0]}
+        middle = {share: statistics.median(one[share] for one in given) for share in SHARES}
         overhead = statistics.median(one["wall"] - one["kernels"] for one in given)
         line = {"workers": workers, "pass": name, "sums": f"{n:,} x {k}", "passes": len(given)}
         lines.append({**line, **middle, "overhead": overhead})
