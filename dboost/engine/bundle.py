@@ -35,9 +35,7 @@ def copy_sums(sums: Sums) -> Sums:
     )
 
 
-def combine_sums(
-    rows: Sequence[int], nodes: Sequence[Node], values: Sequence[Sums], root: Node | None = None
-) -> Sums:
+def combine_sums(rows: Sequence[int], nodes: Sequence[Node], values: Sequence[Sums], root: Node | None = None) -> Sums:
     """Merge the sums of nodes that cover the tree, or the node `root` of it; `values` stay as they are.
 
     They are results of other tasks: a task that is run again must find them unchanged.

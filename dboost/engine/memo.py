@@ -63,9 +63,7 @@ class MemoStore:
     def __len__(self) -> int:
         return len(self._values)
 
-    def get(
-        self, run: str, key: str, kind: str, token: Hashable, build: Callable[[], Any], stays: bool = False
-    ) -> Any:
+    def get(self, run: str, key: str, kind: str, token: Hashable, build: Callable[[], Any], stays: bool = False) -> Any:
         """Return the remembered value, or build and remember it.
 
         Two threads that want the same value build it once; the second waits for the first. A value that stays is

@@ -99,9 +99,7 @@ class PassTasks:
         for bundle in bundles:
             part, partitions = self._held.of_bundle(plan, bundle)
             at_hand = self._held.constants(constants, bundle.address)
-            key = self.graph.add(
-                self._key(""), bundle.address, tasks.bundle_task, common, part, at_hand, partitions
-            )
+            key = self.graph.add(self._key(""), bundle.address, tasks.bundle_task, common, part, at_hand, partitions)
             self.described[key] = names(plan.items[bundle.lo : bundle.hi])
             branches.append(Branch(key, bundle.nodes, bundle.address))
         return branches

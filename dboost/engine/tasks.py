@@ -267,9 +267,7 @@ def reduce_task(bundles: Sequence[Any], blob: Blob, constants: Sequence[Any]) ->
         return Refused(error)
 
 
-def scan_task(
-    common: Blob, part: Blob, constants: Sequence[Any], partitions: Sequence[Any] | None, before: Any
-) -> Any:
+def scan_task(common: Blob, part: Blob, constants: Sequence[Any], partitions: Sequence[Any] | None, before: Any) -> Any:
     """Carry a state through a bundle of partitions.
 
     Parameters

@@ -114,32 +114,39 @@ def load(what: str, limit: int | None = None) -> Corpus:
 
 
 def write(corpus: Corpus, folder: Path, rows: int, seed: int = 0) -> int:
-    """Write that many documents, drawn with replacement, as Parquet files; return their stored values.
+    """Write that many documents, drawn with replacement, as Parquet files; return their stored values."""
+    stored = 0
+    for number, start in enumerate(range(0, rows, FILE_ROWS)):
+        part = corpus.again(min(FILE_ROWS, rows - start), seed + number)
+        stored += int(part.X.nnz)
+        _write_file(part, folder, number)
+    return stored
 
-    The files look like those of ``dboost prepare``: two list columns and the label, page checksums, zstd.
-    """
+
+def write_all(corpus: Corpus, folder: Path) -> None:
+    """Write the documents as they are, as Parquet files."""
+    for number, start in enumerate(range(0, corpus.X.shape[0], FILE_ROWS)):
+        rows = slice(start, start + FILE_ROWS)
+        _write_file(Corpus(corpus.X[rows], corpus.y[rows]), folder, number)
+
+
+def _write_file(part: Corpus, folder: Path, number: int) -> None:
+    """One file as ``dboost prepare`` writes it: two list columns and the label, page checksums, zstd."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     folder.mkdir(parents=True, exist_ok=True)
-    stored = 0
-    for number, start in enumerate(range(0, rows, FILE_ROWS)):
-        part = corpus.again(min(FILE_ROWS, rows - start), seed + number)
-        offsets = pa.array(part.X.indptr.astype(np.int32))
-        table = pa.table(
-            {
-                "indices": pa.ListArray.from_arrays(offsets, pa.array(part.X.indices)),
-                "values": pa.ListArray.from_arrays(offsets, pa.array(part.X.data)),
-                "label": pa.array(part.y),
-            }
-        )
-        stored += part.X.nnz
-        pq.write_table(
-            table,
-            folder / f"part-{number:05d}.parquet",
-            row_group_size=GROUP_ROWS,
-            compression="zstd",
-            use_dictionary=["label"],
-            write_page_checksum=True,
-        )
-    return stored
+    offsets = pa.array(part.X.indptr.astype(np.int32))
+    columns = {
+        "indices": pa.ListArray.from_arrays(offsets, pa.array(part.X.indices)),
+        "values": pa.ListArray.from_arrays(offsets, pa.array(part.X.data)),
+        "label": pa.array(part.y),
+    }
+    pq.write_table(
+        pa.table(columns),
+        folder / f"part-{number:05d}.parquet",
+        row_group_size=GROUP_ROWS,
+        compression="zstd",
+        use_dictionary=["label"],
+        write_page_checksum=True,
+    )
