@@ -16,8 +16,9 @@ from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import Any
 
-TOKENS_PER_KIND = 2
-"""Values kept per (partition, kind): that of the current state and that of the last, for a step taken back."""
+TOKENS_PER_KIND = 1
+"""Values kept per (partition, kind). A fit names a new state whenever it moves, also when it takes a step back: the
+value of an older state is never asked for again, and would hold as much memory as the margins of all examples."""
 
 SHARE_OF_MEMORY = 0.4
 """Below the share of its limit (0.6) at which a Dask worker begins to move results to disk, with room for sums."""

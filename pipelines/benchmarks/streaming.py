@@ -93,7 +93,7 @@ def fitted(
     return result, watched.passes, [dict(record) for record in result.history]
 
 
-def run(out: Path, quick: bool, tol: float = 1e-3, seconds: float = 150.0) -> int:
+def run(out: Path, quick: bool, tol: float = 1e-3, seconds: float = 150.0, rows: int = ROWS) -> int:
     """Write the documents, measure, write the page; 0 always.
 
     Parameters
@@ -106,8 +106,10 @@ def run(out: Path, quick: bool, tol: float = 1e-3, seconds: float = 150.0) -> in
         Certified relative gap of the fit.
     seconds : float
         The fit ends with the first round after this time.
+    rows : int
+        Documents; of less than five million, a quarter holds no worker, and the limit is the least that does.
     """
-    rows = 200_000 if quick else ROWS
+    rows = 200_000 if quick else rows
     corpus = resampled.load("abstracts", 5_000 if quick else None)
     n, k = corpus.X.shape[1], int(corpus.y.max()) + 1
     folder = out / "documents"
@@ -201,11 +203,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="200,000 documents")
     parser.add_argument("--tol", type=float, default=1e-3)
     parser.add_argument("--seconds", type=float, default=150.0, help="the fit ends with the first round after this")
+    parser.add_argument("--rows", type=int, default=ROWS, help="documents")
     parser.add_argument("--finish", action="store_true", help="fit until the certified gap is at most tol")
     parser.add_argument("--out", type=Path, default=Path("runs/bench/streaming"))
     asked = parser.parse_args(argv)
     asked.out.mkdir(parents=True, exist_ok=True)
-    return run(asked.out, asked.quick, asked.tol, float("inf") if asked.finish else asked.seconds)
+    return run(asked.out, asked.quick, asked.tol, float("inf") if asked.finish else asked.seconds, asked.rows)
 
 
 if __name__ == "__main__":
