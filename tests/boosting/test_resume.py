@@ -88,3 +88,13 @@ def test_a_state_is_not_changed_by_the_rounds_after_it(loss):
         np.testing.assert_array_equal(state.W, after.W)
         np.testing.assert_array_equal(state.active, after.active)
         assert repr(state.history) == repr(after.history)
+
+
+def test_the_seconds_of_a_round_add_up():
+    data = plain.make("multinomial", m=60, n=5, seed=20)
+    history = plain.fitting(data, penalty="l1/linf", tol=1e-7).fit("auto").history
+    for record in history:
+        shares = [record[f"seconds_{share}"] for share in ("driver", "scheduler", "network", "kernels")]
+        assert min(shares) >= 0.0 and sum(shares) == pytest.approx(record["seconds"])
+        assert record["seconds_kernels"] > 0.0
+        assert record["seconds_scheduler"] == record["seconds_network"] == 0.0, "nothing waits in one process"
