@@ -40,8 +40,12 @@ _CONTINUATION = 0.5
 _FIRST_ROWS = 200
 # Hypotheses a round may induce at first; Duchi & Singer (2009, section 6) take 30 in every round.
 _INDUCED_ROWS = 30
-_INNER_SHARE = 0.1
+_INNER_SHARE = 0.02
+# Rows so close to the threshold enter too: one that passes it while the others are solved costs another round.
+_MARGIN = 0.03
 _INNER_TOL = 0.3
+# The rest of the gap in the rows held at which the model is likely to be good enough over all columns.
+_NEARLY = 0.5
 # Without a certificate a fit ends once its next step promises less than this share of `tol`.
 _PROMISED = 0.1
 _MAX_NEWTON_STEPS = 12
@@ -149,6 +153,9 @@ class Loop:
             memory=self._memory,
         )
         state = self._recorded(state, after, added, dropped, step, started, entering_passes, score.opened)
+        if state.provisional and self._finished and not problem.searched:
+            # the next certificate is likely to be the last: it is taken over all columns at once
+            state = replace(state, candidates=None, provisional=False, lower_bound=-np.inf)
         # a class that is searched is searched again only when the rest of the fit is done
         state = replace(state, provisional=state.provisional or (judged and problem.searched))
         return state, self._reason(state, step, at, widened, after)
@@ -183,6 +190,8 @@ class Loop:
         at = self.problem.null()
         at = replace(at, active=state.active, W=state.W, intercept=self._intercept(state))
         lam = max(self.lam, state.lam * _CONTINUATION)
+        if self.settings.update == "newton" and self.settings.rows_per_round is None and self.problem.screens:
+            lam *= 1.0 - _MARGIN
         return self.problem.score(at, state.candidates, lam, self._take(state.active.shape[0]), not state.provisional)
 
     def _intercept(self, state: FitState) -> Array:
@@ -262,7 +271,7 @@ class Loop:
 
     def _solve(self, at: Iterate, lam: float, state: FitState) -> tuple[Iterate, Step]:
         settings, problem = self.settings, self.problem
-        self._memory = state.memory
+        self._memory, self._finished = state.memory, False
         if at.shift > 0.0:
             at = brought_back(problem, at, lam, settings.random_state)
         value = max(problem.objective(at, lam), problem.resolution)
@@ -280,17 +289,23 @@ class Loop:
             return self._gram_steps(accelerated, at, lam, target)
         steps: NewtonSteps | SmoothSteps
         if self.sparse:
-            steps = NewtonSteps(problem, at.active, self.n_rows, settings.sample, settings.random_state, state.memory)
+            fresh = bool(np.any(~at.W.any(axis=1)))
+            # rows that have just entered move first by descent, which alone takes them from zero
+            memory = replace(state.memory, settled=state.memory.settled and not fresh)
+            steps = NewtonSteps(problem, at.active, self.n_rows, settings.sample, settings.random_state, memory)
         else:
             steps = SmoothSteps(problem, state.memory)
         limit = 1 if lam > self.lam else _MAX_NEWTON_STEPS
         step = Step("descent", 0.0, 0.0)
+        rest = math.inf
         for _ in range(limit):
             at, step = steps.step(at, lam, lam <= self.lam)
             self._mark(at)
-            if step.length == 0.0 or self._restricted_gap(at, lam, step) <= target:
+            rest = self._restricted_gap(at, lam, step)
+            if step.length == 0.0 or rest <= target:
                 break
         self._memory = steps.memory
+        self._finished = lam <= self.lam and rest <= _NEARLY * settings.tol * value
         return at, step
 
     def _sweeps(self, at: Iterate, lam: float, target: float, round_: int) -> tuple[Iterate, Step]:
