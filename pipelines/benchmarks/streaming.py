@@ -185,7 +185,7 @@ def _page(found: dict[str, Any]) -> list[str]:
         f"The fit {'finished' if finished else 'was ended by its time limit'}: {found['rounds']} rounds, "
         f"{len(walls)} passes, {found['seconds']:.0f} s, certified gap {found['gap']:.1e} (asked {found['tol']:g}).\n\n"
         f"Passes run at {share:.2f} times the speed of reading with pyarrow alone; goal {GOAL}: "
-        f"{'met' if share >= GOAL else 'MISSED'}. In processor seconds, which other programs on the machine change less: "
+        f"{'met' if share >= GOAL else 'MISSED'}. In processor seconds, which other programs change less: "
         f"{found['reading processor'] / (found['processor'] / len(walls)):.2f} times."
     )
     return [said, tables.markdown(lines, COLUMNS), " ".join((__doc__ or "").split("\n\n")[2].split())]
