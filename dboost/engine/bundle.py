@@ -134,4 +134,7 @@ def run_bundle(
             done(s, job % len(nodes), sums)
 
     jobs = [node for _ in groups for node in nodes]
-    fold_many(rows, jobs, evaluate, merge_lists, hand_over, threads, helpers, stop)
+    try:
+        fold_many(rows, jobs, evaluate, merge_lists, hand_over, threads, helpers, stop)
+    finally:
+        store.end_pass(run)

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from dboost.engine.local import LocalEngine
 from dboost.engine.memo import Memo, MemoStore, nbytes_of
+from dboost.partition import Sums
 from tests.engine import leaves
 from tests.engine.leaves import make_partition
 
@@ -164,3 +165,28 @@ def test_some_partitions_stay_where_not_all_fit(budget, per_pass, tmp_path):
         for _ in range(3):
             engine.map_reduce(leaves.plain, 1.0, name="plain")
     assert len(log.read_text().splitlines()) == 8 + 2 * per_pass
+
+
+def with_passing(partition, memo, shard, log):
+    """A leaf whose shards share a value of the pass."""
+
+    def build():
+        with open(log, "a") as stream:
+            stream.write(f"{partition.key}\n")
+        return partition.weight * 2.0
+
+    shared = memo.get("shared", "state", build, passing=True)
+    lasting = memo.get("lasting", "state", lambda: partition.weight)
+    return Sums(add={"sum": float((shared * lasting).sum())})
+
+
+def test_what_the_shards_of_a_pass_share_goes_with_the_pass(tmp_path):
+    log = tmp_path / "built"
+    store = MemoStore(10**6)
+    with LocalEngine(2, memo=store) as engine:
+        engine.set_plan(*leaves.make_specs([5] * 4), "run")
+        for passes in (1, 2):
+            one, two, three = engine.map_reduce(with_passing, str(log), name="shared", shards=[0, 1, 2])
+            assert one.add == two.add == three.add
+            assert len(log.read_text().splitlines()) == 4 * passes
+            assert len(store) == 8, "partitions and lasting values"
