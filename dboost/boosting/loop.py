@@ -43,9 +43,9 @@ _INDUCED_ROWS = 30
 _INNER_SHARE = 0.02
 # Rows so close to the threshold enter too: one that passes it while the others are solved costs another round.
 _MARGIN = 0.03
-_INNER_TOL = 0.3
+_INNER_TOL = 0.7
 # The rest of the gap in the rows held at which the model is likely to be good enough over all columns.
-_NEARLY = 0.5
+_NEARLY = 1.0
 # Without a certificate a fit ends once its next step promises less than this share of `tol`.
 _PROMISED = 0.1
 _MAX_NEWTON_STEPS = 12
@@ -196,10 +196,14 @@ class Loop:
 
     def _intercept(self, state: FitState) -> Array:
         """The state's intercept; solved for the final strength, so that the certificate need not pay for its rest."""
-        if not self._solves_intercept or state.lam * _CONTINUATION > self.lam:
+        if not self._solves_intercept or state.lam * _CONTINUATION > self.lam or self._only_starts(state):
             return state.intercept
         small = max(_INTERCEPT_SHARE * self.settings.tol, _INTERCEPT_ROUNDING)
         return solve_intercept(self.problem, state.active, state.W, state.intercept, small)
+
+    def _only_starts(self, state: FitState) -> bool:
+        """Whether a model is the guess that a path starts a strength from: it will move before it is judged."""
+        return state.provisional and state.round == 0 and self.problem.screens
 
     def _certify(self, state: FitState, score: Score) -> FitState:
         """Gap at the final strength, the better of all lower bounds so far, and the candidates that remain."""
@@ -217,6 +221,11 @@ class Loop:
             return replace(state, objective=value, gap=np.inf)
         if state.lam * _CONTINUATION > self.lam:
             return replace(state, objective=value)
+        if self._only_starts(state):
+            # not a certificate: it says how far to solve, and is looked at again over all columns
+            size = problem.penalty.dual_size(score.norms, problem.lam_weight[score.candidates])
+            rest = max(0.0, one_pass_gap(problem, at, size, self.lam)) / max(abs(value), problem.resolution)
+            return replace(state, objective=value, gap=rest)
         lam_row = self.lam * problem.lam_weight[score.candidates]
         bound = dual_bound(problem, score, self.null.norms, self.lam)
         lower = max(state.lower_bound, bound.value)
@@ -289,10 +298,7 @@ class Loop:
             return self._gram_steps(accelerated, at, lam, target)
         steps: NewtonSteps | SmoothSteps
         if self.sparse:
-            fresh = bool(np.any(~at.W.any(axis=1)))
-            # rows that have just entered move first by descent, which alone takes them from zero
-            memory = replace(state.memory, settled=state.memory.settled and not fresh)
-            steps = NewtonSteps(problem, at.active, self.n_rows, settings.sample, settings.random_state, memory)
+            steps = NewtonSteps(problem, at.active, self.n_rows, settings.sample, settings.random_state, state.memory)
         else:
             steps = SmoothSteps(problem, state.memory)
         limit = 1 if lam > self.lam else _MAX_NEWTON_STEPS
