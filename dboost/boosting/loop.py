@@ -4,7 +4,7 @@
       full scoring pass -> L, ||G_j||_*, scores, certificate
       if the certified gap is at most tol: stop
       A = support + the best rows that violate optimality
-      inner solve on A until its restricted gap is a tenth of the full one
+      inner solve on A until its restricted gap is a fiftieth of the full one, or within tol
       A = {j : W_j != 0}                                     (back-pruning, exact zeros only)
 
 The Newton update approaches the final strength through a geometric sequence of strengths from alpha_max, one step at

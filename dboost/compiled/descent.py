@@ -201,7 +201,8 @@ def _newton_descent(columns, rows, values, h, rank_one, G, W, lam, diagonal, dam
     work = np.empty(4 * k + 8)
     metric = np.empty(k)
     delta = np.zeros(h.shape[1], np.float32)
-    everyone = np.arange(h.shape[0] if n_rows > n_columns else 0), np.ones(h.shape[0] if n_rows > n_columns else 0)
+    n_everyone = h.shape[0] if n_rows > n_columns else 0
+    everyone = np.arange(n_everyone).astype(rows.dtype), np.ones(n_everyone, values.dtype)
     first = 0.0
     last_round = False
     sweeps = 0
