@@ -1,0 +1,16 @@
+"""The programs that dboost is compared with, one file each; ``PEERS`` names them, the fastest expected first.
+
+Two more are distributed and run by ``dboost bench distributed`` only.
+"""
+
+from __future__ import annotations
+
+from . import celer, cyanure, gblinear, glmnet, liblinear, lightning, ours, saga, skglm
+from .base import Answer, Peer, Rung, Task
+
+OURS = ours.PEER
+PEERS: dict[str, Peer] = {
+    module.PEER.name: module.PEER for module in (liblinear, skglm, cyanure, glmnet, celer, saga, lightning, gblinear)
+}
+
+__all__ = ["OURS", "PEERS", "Answer", "Peer", "Rung", "Task"]
