@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,9 +21,10 @@ from ..oracle import plain
 from ..oracle.peers import store
 from ..oracle.problems import Encoded
 from .curve import TARGETS, Time, named
-from .measure import BEST, CURVE, OURS, Case, Found, Limits, again, climb
-from .peers import PEERS, Peer
+from .measure import Case, Found, Limits, again, climb
+from .peers import OURS, PEERS, Peer
 from .peers.base import Task
+from .peers.ours import BEST, CURVE
 from .problems import Problem
 from .process import Failed, Missing, PeerProcess, TimeUp
 from .sets import SETS
@@ -42,6 +44,8 @@ class Options:
         Rounds of A B A B.
     seconds : float
         For all problems together; each gets an equal share of what is left when its turn comes.
+    least : float
+        What the peers of a problem get together in each round, however little is left.
     threads : int
     twins : bool
         The tiny synthetic twin of each data set in its place.
@@ -51,35 +55,24 @@ class Options:
     peers: tuple[str, ...]
     repeats: int = 2
     seconds: float = 2400.0
+    least: float = 10.0
     threads: int = 2
     twins: bool = False
     limits: Limits = Limits()
 
 
 class Budget:
-    """Seconds for what is left to do.
+    """Seconds for what is left to do."""
 
-    Parameters
-    ----------
-    seconds : float
-        For all items, from now.
-    items : int
-    least : float
-        What an item gets however little is left.
-    """
-
-    def __init__(
-        self, seconds: float, items: int, least: float = 3.0, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, seconds: float, items: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._end = clock() + seconds
         self._items = items
-        self._least = least
 
     def next(self) -> float:
         """The deadline of the next item: an equal share of what is left."""
         now = self._clock()
-        share = max(self._least, (self._end - now) / max(1, self._items))
+        share = max(0.0, self._end - now) / max(1, self._items)
         self._items -= 1
         return now + share
 
@@ -90,6 +83,9 @@ def measure_all(problems: Sequence[Problem], options: Options, say: Callable[[st
     with tempfile.TemporaryDirectory(prefix="dboost-bench-") as scratch:
         for name, of_set in groupby(problems, key=lambda problem: problem.data):
             data = SETS[name].twin() if options.twins else SETS[name].load()
+            if hasattr(data.X, "sort_indices"):
+                # canonical form for everyone; a vectoriser leaves the columns of a row in any order
+                data.X.sort_indices()
             folder = Path(scratch, name)
             store(folder, data.X, data.y)
             for (_, penalty), group in groupby(of_set, key=lambda problem: problem.group):
@@ -158,17 +154,18 @@ class _Problem:
 
     def run(self, own: PeerProcess, peers: dict[str, tuple[Peer, PeerProcess]], deadline: float) -> dict[str, Any]:
         """All rounds; returns the record."""
-        biased = any(peer.intercept for peer, _ in peers.values())
+        biased = any(self.data.loss in peer.intercept for peer, _ in peers.values())
         cases = [self.case, self.biased] if biased else [self.case]
-        for case in cases:
-            # finds the optimum, and leaves this process as warm as any later run
-            case.ours(own, BEST, keep=False)
+        # finds the optimum, and leaves this process as warm as any later run
+        self.case.ours(own, BEST, keep=False)
         for turn in range(self.options.repeats):
             for case in cases:
                 case.ours(own, CURVE)
             self.case.certificate(own)
+            # what our own runs took is not the peers' loss
+            deadline = max(deadline, time.monotonic() + self.options.least)
             for number, (peer, process) in enumerate(peers.values()):
-                case = self.biased if peer.intercept else self.case
+                case = self.biased if self.data.loss in peer.intercept else self.case
                 if turn == 0:
                     left = deadline - time.monotonic()
                     # the repeats cost about half as much again; those expected to be fast come first, and who is
@@ -197,7 +194,8 @@ class _Problem:
         if biased:
             solvers[WITH_INTERCEPT] = _ours(self.biased, "")
         for name, found in self.found.items():
-            solvers[name] = _theirs(found, (self.biased if PEERS[name].intercept else case).best, PEERS[name])
+            own_problem = self.data.loss not in PEERS[name].intercept
+            solvers[name] = _theirs(found, (case if own_problem else self.biased).best, not own_problem)
         m, n = self.data.X.shape
         return {
             "problem": self.problem.name,
@@ -224,6 +222,7 @@ def _ours(case: Case, version: str) -> dict[str, Any]:
         "passes": {named(target): case.our_passes(target) for target in TARGETS},
         "curves": [[[s, v, p] for p, s, v in trace] for trace in case.traces],
         "best": case.best,
+        "planning": statistics.median(case.planning) if case.planning else math.nan,
         "peak": max(case.peaks, default=math.nan),
         "certified": max(0.0, (case.best - case.lower) / case.best),
         "tol": CURVE,
@@ -232,14 +231,14 @@ def _ours(case: Case, version: str) -> dict[str, Any]:
     }
 
 
-def _theirs(found: Found, best: float, peer: Peer) -> dict[str, Any]:
+def _theirs(found: Found, best: float, intercept: bool) -> dict[str, Any]:
     return {
         "times": {named(target): _plain(found.time(best, target)) for target in TARGETS},
         "runs": [{"rung": run.rung, "seconds": run.seconds, "objective": run.objective} for run in found.runs],
         "best": best,
         "peak": found.peak,
         "limit": found.limit,
-        "intercept": peer.intercept,
+        "intercept": intercept,
         "version": found.version,
         "note": found.note,
     }

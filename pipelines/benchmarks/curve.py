@@ -38,11 +38,12 @@ def named(target: float) -> str:
 
 
 def short(value: float) -> str:
-    """A number with about three figures and no exponent."""
+    """A number with two or three figures and no exponent."""
     if not math.isfinite(value):
         return "-"
     size = abs(value)
-    return f"{value:.0f}" if size >= 100 else f"{value:.1f}" if size >= 10 else f"{value:.2f}"
+    decimals = 0 if size >= 100.0 else 1 if size >= 10.0 else 2 if size >= 0.1 else 3
+    return f"{value:.{decimals}f}"
 
 
 def suboptimality(objective: float, best: float) -> float:

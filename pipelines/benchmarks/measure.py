@@ -22,8 +22,8 @@ import numpy as np
 from ..oracle import plain
 from ..oracle.problems import Encoded
 from .curve import TARGETS, Time, median, read, suboptimality
-from .peers import OURS, Peer, Rung
-from .peers.ours import BEST, CERTIFICATE, CURVE
+from .peers import Peer, Rung
+from .peers.ours import CERTIFICATE
 from .process import Failed, Missing, PeerProcess, TimeUp
 
 OWN_LIMIT = 600.0
@@ -133,6 +133,7 @@ class Case:
         self.traces: list[list[tuple[float, float, float]]] = []
         self.certified: list[dict[str, float]] = []
         self.peaks: list[float] = []
+        self.planning: list[float] = []
 
     def objective(self) -> float:
         """P of the answer that was written last, by our code in float64."""
@@ -153,6 +154,7 @@ class Case:
         if keep:
             self.traces.append([(float(p), float(s), float(v)) for p, s, v in facts["trace"]])
             self.peaks.append(float(reply["peak"]))
+            self.planning.append(float(facts["planning"]))
         return reply
 
     def certificate(self, process: PeerProcess) -> None:
@@ -186,9 +188,10 @@ def climb(
     ladder: list[Rung],
     limit: float,
     deadline: float,
+    target: float = TARGETS[-1],
     clock: Callable[[], float] = time.monotonic,
 ) -> Found:
-    """Run a peer's settings from coarse to fine until 1e-6, its limit, or the deadline of the problem."""
+    """Run a peer's settings from coarse to fine until the target, its limit, or the deadline of the problem."""
     found = Found(peer.name)
     for rung in ladder:
         left = deadline - clock()
@@ -212,7 +215,7 @@ def climb(
             break
         value = problem.objective()
         found.runs.append(Run(rung, value, [reply["seconds"]], [reply["peak"]]))
-        if suboptimality(value, problem.best) <= TARGETS[-1]:
+        if suboptimality(value, problem.best) <= target:
             found.limit = reply["seconds"]
             break
     else:
@@ -247,6 +250,3 @@ def again(found: Found, process: PeerProcess, problem: Case, deadline: float) ->
             return
         run.seconds.append(reply["seconds"])
         run.peaks.append(reply["peak"])
-
-
-__all__ = ["BEST", "CURVE", "OURS", "Found", "Limits", "Case", "Run", "again", "climb", "crossings"]

@@ -62,7 +62,7 @@ def draw(record: dict[str, Any], folder: Path) -> str:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(figsize=(6.4, 4.4), constrained_layout=True)
+    figure, axes = pyplot.subplots(figsize=(7.2, 4.4), constrained_layout=True)
     for name, solver in record["solvers"].items():
         seconds, levels = series(solver)
         look = LOOK[name]
@@ -78,7 +78,7 @@ def draw(record: dict[str, Any], folder: Path) -> str:
     axes.set(xscale="log", yscale="log", xlabel="seconds", ylabel="(P - P*) / P*", title=record["problem"])
     axes.set_ylim(FLOOR, 3.0)
     axes.grid(True, which="major", alpha=0.25)
-    axes.legend(fontsize=8, loc="lower left")
+    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     name = file_name(record["problem"])
     figure.savefig(folder / name, dpi=110)
     pyplot.close(figure)

@@ -25,8 +25,8 @@ from .peers import Peer
 from .worker import NOT_INSTALLED
 
 LIGHTNING_VARIABLE = "DBOOST_LIGHTNING_PYTHON"
-START = 120.0
-"""Seconds that a process has to read the data and compile."""
+START = 60.0
+"""Seconds that a process has to read the data and compile, unless it is given others."""
 _POOLS = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
     "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS",
@@ -111,7 +111,7 @@ class PeerProcess:
         if self._child is None:
             self._start()
 
-    def ready(self) -> None:
+    def ready(self, seconds: float = START) -> None:
         """Wait until the process has its data loaded and is compiled; starts it unless it runs.
 
         Raises
@@ -120,7 +120,7 @@ class PeerProcess:
         """
         self.launch()
         if not self._opened:
-            self.about = self._receive(START)
+            self.about = self._receive(seconds)
             self._opened = True
 
     def _start(self) -> None:

@@ -33,8 +33,15 @@ def options_of(settings: Any, quick: bool, peers: tuple[str, ...] | None = None)
     seconds = settings.time_limit or (QUICK_SECONDS if quick else SECONDS)
     limits = Limits(factor=10.0, floor=0.5, ceiling=3.0) if quick else Limits()
     names = tuple(PEERS) if not asked else tuple(name for name in PEERS if name in asked)
-    return Options(names, 1 if quick and not settings.repeats else settings.repeats or 2, seconds,
-                   settings.threads, quick, limits)  # fmt: skip
+    return Options(
+        names,
+        repeats=settings.repeats or (1 if quick else 2),
+        seconds=seconds,
+        least=5.0 if quick else 10.0,
+        threads=settings.threads,
+        twins=quick,
+        limits=limits,
+    )
 
 
 def problems_of(settings: Any) -> list[Problem]:

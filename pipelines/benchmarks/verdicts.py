@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .against import WITH_INTERCEPT, time_of
+from .against import time_of
 from .curve import Ratio, Time, fastest, geometric_mean, ratio
 from .peers import OURS, PEERS
 from .problems import KINDS
@@ -45,11 +45,6 @@ class Versus:
     ratio: Ratio | None
 
 
-def our_line(peer: str) -> str:
-    """Which of our own lines a peer is compared with."""
-    return WITH_INTERCEPT if PEERS[peer].intercept else OURS.name
-
-
 def times(record: Record, target: float) -> dict[str, Time]:
     """Seconds of every peer that was measured on a problem."""
     found = {name: time_of(solver, target) for name, solver in record["solvers"].items() if name in PEERS}
@@ -59,7 +54,7 @@ def times(record: Record, target: float) -> dict[str, Time]:
 def versus(record: Record, target: float) -> Versus:
     """Our solver against the fastest of the peers that solve the same problem, without an intercept."""
     ours = time_of(record["solvers"][OURS.name], target)
-    same = {name: time for name, time in times(record, target).items() if our_line(name) == OURS.name}
+    same = {n: time for n, time in times(record, target).items() if not record["solvers"][n]["intercept"]}
     best = fastest(same.items())
     if best is None:
         return Versus(record["problem"], target, ours, None, None, None)

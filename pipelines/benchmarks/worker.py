@@ -119,7 +119,7 @@ class Worker:
         self.task = self.base.Task(X, y, order["loss"], order["penalty"], high, high, int(order["threads"]))
         small = self.base.small(self.task)
         # several rungs: what only a later iteration reaches is compiled too
-        for rung in self.peer.ladder(small)[:4]:
+        for rung in self.peer.ladder(small)[: self.peer.warm]:
             self.peer.solve(self.peer.prepare(small), small, rung)
         self.prepared = self.peer.prepare(self.task)
         gc.collect()

@@ -5,12 +5,13 @@ Two more are distributed and run by ``dboost bench distributed`` only.
 
 from __future__ import annotations
 
-from . import celer, cyanure, gblinear, glmnet, liblinear, lightning, ours, saga, skglm
+from . import celer, cyanure, dask_ml, gblinear, glmnet, liblinear, lightning, ours, saga, skglm, spark
 from .base import Answer, Peer, Rung, Task
 
 OURS = ours.PEER
 PEERS: dict[str, Peer] = {
     module.PEER.name: module.PEER for module in (liblinear, skglm, cyanure, glmnet, celer, saga, lightning, gblinear)
 }
+DISTRIBUTED: dict[str, Peer] = {module.PEER.name: module.PEER for module in (spark, dask_ml)}
 
-__all__ = ["OURS", "PEERS", "Answer", "Peer", "Rung", "Task"]
+__all__ = ["DISTRIBUTED", "OURS", "PEERS", "Answer", "Peer", "Rung", "Task"]

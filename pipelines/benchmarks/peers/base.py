@@ -100,8 +100,10 @@ class Peer:
         Solve a falling sequence of strengths with what the peer offers for it; returns a list of `Answer`.
     environment : {"own", "peers", "lightning"}
         Which interpreter has it.
-    intercept : bool
-        Whether it cannot do without an intercept; it is then compared with the optimum that has one.
+    intercept : tuple of str
+        Losses with which it cannot do without an intercept; it is then compared with the optimum that has one.
+    warm : int
+        How many rungs of the ladder are run on a small problem before any run is timed.
     note : str
         What a reader of its line must know.
     """
@@ -116,7 +118,8 @@ class Peer:
     solve: Callable[[Any, Task, Rung], Answer]
     path: Callable[[Any, Task, Sequence[float], Rung], list[Answer]] | None = None
     environment: str = "peers"
-    intercept: bool = False
+    intercept: tuple[str, ...] = ()
+    warm: int = 3
     note: str = ""
 
 

@@ -57,6 +57,6 @@ PEER = Peer(
     ladder=lambda task: doubling("rounds", 1, 1 << 12),
     prepare=prepare,
     solve=solve,
-    intercept=True,
+    intercept=("log", "multinomial"),
     note="its bias cannot be switched off: compared with the problem that has a free intercept; single precision",
 )

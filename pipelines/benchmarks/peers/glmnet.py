@@ -1,6 +1,7 @@
 """glmnet (its Fortran through python-glmnet): coordinate descent along a path, l1, binary and multinomial.
 
-The grouped multinomial (l1/l2) of the R package is not offered by the Python one.
+Without an intercept its multinomial cycles and never ends, so there it keeps the intercept and is compared with the
+problem that has one. The grouped multinomial (l1/l2) of the R package is not offered by the Python one.
 """
 
 from __future__ import annotations
@@ -10,17 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from .base import Answer, Peer, Rung, Task, by_column, tightening, without_intercept
+from .base import Answer, Peer, Rung, Task, by_column, tightening
 
 
 def _along(prepared: Any, task: Task, strengths: Sequence[float], rung: Rung) -> list[Answer]:
     from glmnet import LogitNet
 
+    biased = task.loss == "multinomial"
     model = LogitNet(
         alpha=1,
         lambda_path=np.asarray(strengths),
         standardize=False,
-        fit_intercept=False,
+        fit_intercept=biased,
         n_splits=0,
         tol=rung["tol"],
         max_iter=10_000_000,
@@ -29,8 +31,12 @@ def _along(prepared: Any, task: Task, strengths: Sequence[float], rung: Rung) ->
     coefficients = np.asarray(model.coef_path_)
     if coefficients.shape[-1] != len(strengths):
         raise RuntimeError(f"glmnet solved {coefficients.shape[-1]} of {len(strengths)} strengths")
-    n = task.X.shape[1]
-    return [without_intercept(coefficients[..., i].reshape(-1, n).T) for i in range(len(strengths))]
+    n, k = task.X.shape[1], task.n_outputs
+    intercept = np.asarray(model.intercept_path_).reshape(k, -1) if biased else np.zeros((k, len(strengths)))
+    return [
+        Answer(np.asarray(coefficients[..., i].reshape(k, n).T, dtype=np.float64), intercept[:, i])
+        for i in range(len(strengths))
+    ]
 
 
 def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
@@ -53,5 +59,6 @@ PEER = Peer(
     prepare=by_column,
     solve=solve,
     path=path,
-    note="one thread: it has no other",
+    intercept=("multinomial",),
+    note="one thread: it has no other; its multinomial does not end without an intercept, so it has one",
 )

@@ -57,6 +57,7 @@ def _by_core(X: Any, task: Task, tol: float, intercept: bool) -> Answer:
     began = time.perf_counter()
     with LocalEngine(task.threads) as engine:
         plan = build_plan(X, task.y, task=KIND[task.loss], engine=engine)
+        planning = time.perf_counter() - began
         fitting = Fitting(plan, engine, settings)
         # the fit's own clock starts after this pass, which it would do first
         fitting.null()
@@ -67,6 +68,7 @@ def _by_core(X: Any, task: Task, tol: float, intercept: bool) -> Answer:
     trace = [[float(passes), before + float(at), float(value)] for passes, at, value in found.trace]
     facts = {
         "trace": trace,
+        "planning": planning,
         "gap": float(found.gap),
         "lower": float(found.lower_bound),
         "objective": float(found.objective),
