@@ -79,7 +79,7 @@ def read(curve: Curve, best: float, target: float, limit: float, whole_runs: boo
             share = (math.log(high) - math.log(target)) / (math.log(high) - math.log(floor))
             return Time(low + (seconds - low) * share)
         # a longer run that is worse than a shorter one is not what a user would choose
-        if before is None or reached < before[1]:
+        if math.isfinite(reached) and (before is None or reached < before[1]):
             before = (seconds, reached)
     return Time(limit, bound=True)
 
