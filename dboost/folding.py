@@ -177,7 +177,8 @@ def judge(partition: Partition, memo: Any, left: Left, points: tuple[Point, ...]
     for p, point in enumerate(points):
         block, places = point.held.block(partition, mine)
         cut = columns.cut_rows(block.indptr, block.rows, block.values, places, block.n_rows)
-        F = fused.margins(*columns.take_rows(*cut, rows), point.W, point.intercept)
+        pointer, slots, values = columns.take_rows(*cut, rows)
+        F = fused.margins(pointer, slots, values, point.W, point.intercept)
         wrong[p] = weight @ wrong_share(y, F)
         loss[p] = fused.loss_of_margins(F, target, weight)
     return Sums(add={"loss": loss, "wrong": wrong, "absent": absent})

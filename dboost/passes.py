@@ -18,12 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled import columns, descent, fused
+from dboost.compiled.vector import width
 from dboost.hypotheses.base import Pool
 from dboost.hypotheses.held import Held
 from dboost.losses import Loss, get_loss
 from dboost.partition import Partition, Sums
 
 Array = NDArray[np.float64]
+# Columns cut out of a block, by row: (row pointer, slot of each value, values).
+Cut = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+# What the passes over examples take: the cut, W, b, the target and the weights.
+Examples = tuple[NDArray[Any], NDArray[Any], NDArray[Any], Array, Array, Any, Array]
 
 
 @dataclass(frozen=True)
@@ -51,28 +56,29 @@ class Point:
     token: str
 
 
-def _cut(partition: Partition, memo: Any, held: Held) -> tuple[NDArray[Any], ...]:
-    def build() -> tuple[NDArray[Any], ...]:
+def _cut(partition: Partition, memo: Any, held: Held) -> Cut:
+    def build() -> Cut:
         block, places = held.block(partition, memo)
-        return tuple(columns.cut_rows(block.indptr, block.rows, block.values, places, block.n_rows))
+        cut: Cut = columns.cut_rows(block.indptr, block.rows, block.values, places, block.n_rows)
+        return cut
 
     return memo.get("cut", held.token, build)
 
 
-def _at(partition: Partition, memo: Any, point: Point) -> tuple[Any, ...]:
+def _at(partition: Partition, memo: Any, point: Point) -> Examples:
     """Arguments shared by the fused kernels: the cut, W, b, the target and the weights."""
     cut = _cut(partition, memo, point.held)
     return (*cut, point.W, point.intercept, get_loss(point.loss).target(partition.y), partition.weight)
 
 
-def _shifted(partition: Partition, memo: Any, point: Point) -> tuple[tuple[Any, ...], float]:
+def _shifted(partition: Partition, memo: Any, point: Point) -> tuple[Examples, float]:
     """Those arguments, with the target in units of e^c, and c, the largest logarithm of the partition; else 0."""
     at = _at(partition, memo, point)
     if not get_loss(point.loss).shifted:
         return at, 0.0
     shift: float = memo.get("shift", point.token, lambda: fused.largest(*at))
-    *rest, target, weight = at
-    return (*rest, target._replace(shift=shift if shift > -np.inf else 0.0), weight), shift
+    *cut, target, weight = at
+    return (*cut, target._replace(shift=shift if shift > -np.inf else 0.0), weight), shift
 
 
 def label_counts(partition: Partition, memo: Any, loss: str | Loss, k: int) -> Sums:
@@ -91,9 +97,7 @@ def feature_statistics(partition: Partition, memo: Any, held: Held | None = None
     """STAT pass, features: max |x|, sum s x, sum s |x|, sum s x**2 per stored column, or per hypothesis held."""
     block = partition if held is None else held.block(partition, memo)[0]
     peak, total, absolute, square = (np.zeros(block.indptr.shape[0] - 1) for _ in range(4))
-    columns.column_statistics(
-        block.indptr, block.rows, block.values, partition.weight, peak, total, absolute, square
-    )
+    columns.column_statistics(block.indptr, block.rows, block.values, partition.weight, peak, total, absolute, square)
     return Sums(add={"total": total, "absolute": absolute, "square": square}, peak={"peak": peak})
 
 
@@ -164,8 +168,8 @@ def price(
     at = _at(partition, memo, point)
 
     def residuals() -> Array:
-        U: Array = fused.residuals(*at, np.zeros(point.intercept.shape[0]))[0]
-        return U
+        k = point.intercept.shape[0]
+        return np.ascontiguousarray(fused.residuals(*at, np.zeros(k))[0][:, :k])
 
     def pulls() -> tuple[Array, Array]:
         plus, minus, _ = fused.branches(*at, np.zeros(point.intercept.shape[0]))
@@ -191,9 +195,10 @@ def repaired_gradient(
     partition: Partition, memo: Any, candidates: NDArray[np.int64], point: Point, repair: tuple[Array, ...]
 ) -> Sums:
     """G = X'Theta of stored columns, Theta the dual point that the loss repairs U to (keep, mix, shift, prior)."""
-    theta, _ = fused.residuals(*_at(partition, memo, point), np.zeros(point.intercept.shape[0]))
+    k = point.intercept.shape[0]
+    theta, _ = fused.residuals(*_at(partition, memo, point), np.zeros(k))
     fused.repair(theta, get_loss(point.loss).target(partition.y), partition.weight, *repair)
-    G = np.empty((candidates.shape[0], theta.shape[1]))
+    G = np.empty((candidates.shape[0], k))
     columns.column_gradient(partition.indptr, partition.rows, partition.values, theta, candidates, G)
     return Sums(add={"G": G})
 
@@ -226,7 +231,7 @@ def _curvature(partition: Partition, memo: Any, point: Point) -> tuple[NDArray[n
     """Hessian of every example at `point`, in float32: products and diagonals of it steer steps, nothing more."""
 
     def build() -> tuple[NDArray[np.float32], Array]:
-        h = np.empty((partition.n_rows, point.intercept.shape[0]), np.float32)
+        h = np.empty((partition.n_rows, width(point.intercept.shape[0])), np.float32)
         rank_one = np.empty(partition.n_rows)
         fused.curvature(*_at(partition, memo, point), h, rank_one)
         return h, rank_one
@@ -238,7 +243,7 @@ def curvature_diagonal(partition: Partition, memo: Any, point: Point, intercept:
     """Diagonal of the curvature of every active row, bounded as in ``descent.curvature_diagonal``; intercept last."""
     h, rank_one = _curvature(partition, memo, point)
     block, places = point.held.block(partition, memo)
-    out = np.zeros((places.shape[0] + (1 if intercept else 0), h.shape[1]))
+    out = np.zeros((places.shape[0] + (1 if intercept else 0), point.intercept.shape[0]))
     arrays = (block.indptr, block.rows, block.values, places)
     descent.curvature_diagonal(*arrays, h, rank_one, partition.weight, intercept, out)
     return Sums(add={"diagonal": out})

@@ -25,6 +25,8 @@ from dboost.boosting.gram import GramSteps
 from dboost.boosting.problem import Iterate, Problem
 from dboost.boosting.rowwise import RowwiseSteps
 from dboost.compiled import columns, descent, fused
+from dboost.compiled.vector import width
+from dboost.passes import Cut
 
 Array = NDArray[np.float64]
 
@@ -87,8 +89,8 @@ class Step:
 class _Sample:
     """Rows of X_A on the driver, by row and by column, with labels and weights that sum to the whole."""
 
-    by_row: tuple[NDArray[Any], ...]
-    by_column: tuple[NDArray[Any], ...]
+    by_row: Cut
+    by_column: Cut
     target: Any
     weight: Array
     whole: bool
@@ -190,7 +192,7 @@ class NewtonSteps:
         """Hessian of every sampled example at the model, and the diagonal of the row models."""
         sample, k = self._sample, self.problem.k
         m = sample.weight.shape[0]
-        h, rank_one = np.empty((m, k), np.float32), np.empty(m)
+        h, rank_one = np.empty((m, width(k)), np.float32), np.empty(m)
         fused.curvature(*sample.by_row, at.W, at.intercept, sample.target, sample.weight, h, rank_one)
         intercept = self.problem.fit_intercept
         diagonal = np.zeros((at.active.shape[0] + (1 if intercept else 0), k))

@@ -6,24 +6,32 @@ of the stored rows, so a range of columns gives the same bits as the whole.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
+
+from dboost.compiled.vector import gather, padded
+
+
+def column_gradient(
+    indptr: Any, rows: Any, values: Any, residual: NDArray[Any], candidates: NDArray[np.int64], out: NDArray[Any]
+) -> None:
+    """Rows of G = X'U for the columns in `candidates`; `out` has shape (len(candidates), k), U k columns or more."""
+    _column_gradient(indptr, rows, values, padded(residual), candidates, out)
 
 
 @njit(nogil=True, cache=True)
-def column_gradient(indptr, rows, values, residual, candidates, out):
-    """Rows of G = X'U for the columns in `candidates`; `out` has shape (len(candidates), k)."""
-    k = residual.shape[1]
+def _column_gradient(indptr, rows, values, residual, candidates, out):
+    k = out.shape[1]
+    g = np.empty(residual.shape[1], residual.dtype)
     for c in range(candidates.shape[0]):
         j = candidates[c]
-        g = out[c]
+        g[:] = 0.0
+        gather(rows, values, indptr[j], indptr[j + 1], residual, g)
         for r in range(k):
-            g[r] = 0.0
-        for p in range(indptr[j], indptr[j + 1]):
-            v = np.float64(values[p])
-            u = residual[rows[p]]
-            for r in range(k):
-                g[r] += v * u[r]
+            out[c, r] = g[r]
 
 
 @njit(nogil=True, cache=True)

@@ -7,54 +7,78 @@ V = H z per example, and the Gram bound, kept as K D.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
+from dboost.compiled.vector import gather, padded, push
 from dboost.penalties.diagonal import diagonal_prox
+
+Array = NDArray[np.float64]
 
 _SWEEPS_AFTER_FIRST = 0.1
 
 
-@njit(nogil=True, cache=True)
-def curvature_diagonal(columns, rows, values, selected, h, rank_one, weight, intercept, out):
+def curvature_diagonal(
+    columns: Any,
+    rows: Any,
+    values: NDArray[Any],
+    selected: NDArray[np.int64],
+    h: NDArray[Any],
+    rank_one: Array,
+    weight: Array,
+    intercept: bool,
+    out: Array,
+) -> None:
     """Diagonal of a bound on each row's model: sum_i x_ij**2 bound_i for the columns `selected`, the intercept last.
 
     For a softmax example diag(q) - q q' is bounded by diag(q) when no class holds more than half, else by
     2 diag(q (1 - q)) (math notes, section 8, class-separable Newton); a diagonal Hessian is its own bound.
     """
-    m, k = h.shape
-    bound = np.empty((m, k), np.float32)
-    for i in range(m):
-        row = h[i]
-        out_row = bound[i]
-        if rank_one[i] == 0.0:
-            for r in range(k):
-                out_row[r] = row[r]
-            continue
-        s = weight[i]
-        top = np.float32(0.0)
-        for r in range(k):
-            top = max(top, row[r])
-        if top <= 0.5 * s:
-            for r in range(k):
-                out_row[r] = row[r]
-        else:
-            for r in range(k):
-                out_row[r] = np.float32(2.0) * row[r] * (np.float32(1.0) - row[r] / np.float32(s))
-    for c in range(selected.shape[0]):
-        d = out[c]
-        j = selected[c]
-        for p in range(columns[j], columns[j + 1]):
-            x = np.float64(values[p])
-            x *= x
-            u = bound[rows[p]]
-            for r in range(k):
-                d[r] += x * u[r]
+    bound = np.empty_like(h)
+    _bound_curvature(h, rank_one, weight, bound)
+    _add_squares(columns, rows, values, selected, padded(bound, np.float64), out)
     if intercept:
-        d = out[selected.shape[0]]
-        for i in range(m):
+        out[selected.shape[0]] += bound[:, : out.shape[1]].sum(axis=0, dtype=np.float64)
+
+
+@njit(nogil=True, cache=True)
+def _bound_curvature(h, rank_one, weight, bound):
+    k = h.shape[1]
+    for i in range(h.shape[0]):
+        row = h[i]
+        out = bound[i]
+        s = weight[i]
+        top = row.max()
+        if rank_one[i] == 0.0 or top <= 0.5 * s:
             for r in range(k):
-                d[r] += bound[i, r]
+                out[r] = row[r]
+        else:
+            whole = h.dtype.type(1.0)
+            share = h.dtype.type(1.0 / s)
+            for r in range(k):
+                out[r] = (whole + whole) * row[r] * (whole - row[r] * share)
+
+
+@njit(nogil=True, cache=True)
+def _add_squares(columns, rows, values, selected, bound, out):
+    k = out.shape[1]
+    d = np.empty(bound.shape[1])
+    squares = np.empty(0)
+    for c in range(selected.shape[0]):
+        j = selected[c]
+        size = columns[j + 1] - columns[j]
+        if squares.shape[0] < size:
+            squares = np.empty(2 * size)
+        for p in range(size):
+            x = np.float64(values[columns[j] + p])
+            squares[p] = x * x
+        d[:] = 0.0
+        gather(rows[columns[j] : columns[j + 1]], squares, 0, size, bound, d)
+        for r in range(k):
+            out[c, r] += d[r]
 
 
 @njit(nogil=True, cache=True)
@@ -82,60 +106,42 @@ def _nonzero(row):
 @njit(nogil=True, cache=True)
 def _pull(columns, rows, values, V, j, n_columns, g):
     """Add sum_i x_ij V_i to g."""
-    k = g.shape[0]
     if j < n_columns:
-        for p in range(columns[j], columns[j + 1]):
-            x = np.float32(values[p])
-            v = V[rows[p]]
-            for r in range(k):
-                g[r] += x * v[r]
+        gather(rows, values, columns[j], columns[j + 1], V, g)
     else:
         for i in range(V.shape[0]):
             v = V[i]
-            for r in range(k):
+            for r in range(g.shape[0]):
                 g[r] += v[r]
 
 
 @njit(nogil=True, cache=True)
-def _push_example(x, h, rank_one, delta, v):
-    k = delta.shape[0]
-    if rank_one == 0.0:
-        for r in range(k):
-            v[r] += x * h[r] * delta[r]
-        return
-    t0 = np.float32(0.0)
-    t1 = np.float32(0.0)
-    t2 = np.float32(0.0)
-    t3 = np.float32(0.0)
-    stop = k - k % 4
-    for r in range(0, stop, 4):
-        t0 += h[r] * delta[r]
-        t1 += h[r + 1] * delta[r + 1]
-        t2 += h[r + 2] * delta[r + 2]
-        t3 += h[r + 3] * delta[r + 3]
-    for r in range(stop, k):
-        t0 += h[r] * delta[r]
-    t = np.float32(rank_one) * ((t0 + t1) + (t2 + t3))
-    for r in range(k):
-        v[r] += x * h[r] * (delta[r] - t)
-
-
-@njit(nogil=True, cache=True)
-def _push(columns, rows, values, h, rank_one, V, j, n_columns, delta):
-    """Move V = H z along with z += x_j delta."""
+def _push(columns, rows, values, h, rank_one, V, j, everyone, n_columns, delta):
+    """Move V = H z along with z += x_j delta; `everyone` is (0..m - 1, ones), the intercept's column."""
     if j < n_columns:
-        for p in range(columns[j], columns[j + 1]):
-            i = rows[p]
-            _push_example(np.float32(values[p]), h[i], rank_one[i], delta, V[i])
+        push(rows, values, columns[j], columns[j + 1], h, rank_one, delta, V)
     else:
-        for i in range(V.shape[0]):
-            _push_example(np.float32(1.0), h[i], rank_one[i], delta, V[i])
+        push(everyone[0], everyone[1], 0, V.shape[0], h, rank_one, delta, V)
 
 
-@njit(nogil=True, cache=True)
 def newton_descent(
-    columns, rows, values, h, rank_one, G, W, lam, diagonal, damping, code, a, b, max_sweeps, seed, D
-):
+    columns: Any,
+    rows: Any,
+    values: NDArray[Any],
+    h: NDArray[np.float32],
+    rank_one: Array,
+    G: Array,
+    W: Array,
+    lam: Array,
+    diagonal: Array,
+    damping: Array,
+    code: int,
+    a: float,
+    b: float,
+    max_sweeps: int,
+    seed: int,
+    D: Array,
+) -> int:
     """Minimise the sampled Newton model over the step D, by sweeps of exact row solves.
 
     Model: -<G, D> + 1/2 sum_i z_i' H_i z_i + 1/2 sum damping D**2 + sum_j lam_j omega(W_j + D_j), z = X D; `diagonal`
@@ -145,17 +151,25 @@ def newton_descent(
     Returns the number of sweeps. The first and the last sweep visit every row, the others the nonzero rows; sweeping
     ends when one gains less than a tenth of what the first did (tighter inner solves only cost time).
     """
+    single = padded(h, np.float32)
+    model = (columns, rows, values, single, rank_one, G, W, lam, diagonal, damping)
+    return int(_newton_descent(*model, code, a, b, max_sweeps, seed, D))
+
+
+@njit(nogil=True, cache=True)
+def _newton_descent(columns, rows, values, h, rank_one, G, W, lam, diagonal, damping, code, a, b, max_sweeps, seed, D):
     n_columns = columns.shape[0] - 1
     n_rows, k = W.shape
     V = np.zeros(h.shape, np.float32)
     order = np.arange(n_rows)
     state = np.uint64(seed * 2 + 1)
-    g = np.empty(k, np.float32)
+    g = np.empty(h.shape[1], np.float32)
     z = np.empty(k)
     out = np.empty(k)
     work = np.empty(4 * k + 8)
     metric = np.empty(k)
-    delta = np.empty(k, np.float32)
+    delta = np.zeros(h.shape[1], np.float32)
+    everyone = np.arange(h.shape[0] if n_rows > n_columns else 0), np.ones(h.shape[0] if n_rows > n_columns else 0)
     first = 0.0
     last_round = False
     sweeps = 0
@@ -168,8 +182,7 @@ def newton_descent(
             nonzero = _nonzero(D[j]) or _nonzero(W[j])
             if not full and not nonzero:
                 continue
-            for r in range(k):
-                g[r] = np.float32(0.0)
+            g[:] = np.float32(0.0)
             _pull(columns, rows, values, V, j, n_columns, g)
             usable = False
             for r in range(k):
@@ -196,7 +209,7 @@ def newton_descent(
                 # exact zeros must stay exact: D is set so that W + D reproduces `out`
                 D[j, r] = out[r] - W[j, r]
             if moved:
-                _push(columns, rows, values, h, rank_one, V, j, n_columns, delta)
+                _push(columns, rows, values, h, rank_one, V, j, everyone, n_columns, delta)
         sweeps += 1
         if last_round:
             break

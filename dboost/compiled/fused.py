@@ -1,239 +1,248 @@
-"""Passes over examples that fuse margins, loss and sums: no m x k array is stored unless it is the result.
+"""Passes over examples: margins, loss and sums, block of rows by block of rows.
 
-A block enters as the cut of its active columns, stored by row (``columns.cut_rows``), with the active rows of W and
-the intercept b. The loss enters through its target, whose type selects the row functions (``dboost.losses.base``).
+A partition enters as the cut of its active columns, stored by row (``columns.cut_rows``), with the active rows of W and
+the intercept b. Margins of a few thousand rows at a time are formed in the processor's cache and used there; the loops
+over stored values know nothing of the loss (``vector``), those over margins nothing of the data (``rows``), so that a
+loss costs the compilation of its own loops only. No m x k array is stored unless it is the result.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
-from dboost.losses.base import branch_row, curvature_row, dual_row, loss_row, peak_row, residual_row, theta_row
+from dboost.compiled import rows
+from dboost.compiled.rows import repair
+from dboost.compiled.vector import gather, padded, scatter, width
 
-# Curvature below this share of an example's weight is dropped: in float32 it would become subnormal numbers, on which
-# arithmetic is several times slower.
-_NEGLIGIBLE = 1e-20
+Array = NDArray[np.float64]
 
-
-@njit(nogil=True, cache=True)
-def _margin_row(pointer, slots, values, i, W, b, f):
-    k = f.shape[0]
-    for r in range(k):
-        f[r] = b[r]
-    for p in range(pointer[i], pointer[i + 1]):
-        v = np.float64(values[p])
-        w = W[slots[p]]
-        for r in range(k):
-            f[r] += v * w[r]
+# Numbers of a block of margins: 512 KB of them, small beside the processor's cache and large beside a call.
+_BLOCK = 65536
 
 
 @njit(nogil=True, cache=True)
-def margins(pointer, slots, values, W, b):
+def _margins(pointer, slots, values, W, b, first, F):
+    """Margins of the examples from `first` on into the rows of F; W, b and F have the same width."""
+    for t in range(F.shape[0]):
+        i = first + t
+        f = F[t]
+        for r in range(b.shape[0]):
+            f[r] = b[r]
+        gather(slots, values, pointer[i], pointer[i + 1], W, f)
+
+
+@njit(nogil=True, cache=True)
+def _add_rows(pointer, slots, values, first, U, G):
+    """G += X'U over the examples from `first` on; U and G have the same width."""
+    for t in range(U.shape[0]):
+        i = first + t
+        scatter(slots, values, pointer[i], pointer[i + 1], U[t], G)
+
+
+def _blocks(pointer: Any, slots: Any, values: Any, W: Array, b: Array) -> Iterator[tuple[int, Array]]:
+    """Margins block by block, as (first example, F); F is overwritten by the next."""
+    W, start = padded(W), padded(b[None])[0]
+    m = pointer.shape[0] - 1
+    most = max(1, min(m, _BLOCK // start.shape[0]))
+    room = np.empty((most, start.shape[0]))
+    for first in range(0, m, most):
+        F = room[: min(most, m - first)]
+        _margins(pointer, slots, values, W, start, first, F)
+        yield first, F
+
+
+def margins(pointer: Any, slots: Any, values: Any, W: Array, b: Array) -> Array:
     """F = X_A W + b, shape (m, k)."""
-    F = np.empty((pointer.shape[0] - 1, b.shape[0]))
-    for i in range(F.shape[0]):
-        _margin_row(pointer, slots, values, i, W, b, F[i])
-    return F
+    W, start = padded(W), padded(b[None])[0]
+    F = np.empty((pointer.shape[0] - 1, start.shape[0]))
+    _margins(pointer, slots, values, W, start, 0, F)
+    return np.ascontiguousarray(F[:, : b.shape[0]])
 
 
-@njit(nogil=True, cache=True)
-def loss_of_margins(F, target, weight):
+def loss_of_margins(F: Array, target: Any, weight: Array) -> float:
     """L at given margins (m, k), which may be overwritten."""
-    loss = 0.0
-    for i in range(F.shape[0]):
-        if weight[i] > 0.0:
-            loss += loss_row(target, i, F[i], weight[i])
-    return loss
+    return float(rows.losses(F, 0, F.shape[1], target, weight))
 
 
-@njit(nogil=True, cache=True)
-def largest(pointer, slots, values, W, b, target, weight):
+def largest(pointer: Any, slots: Any, values: Any, W: Array, b: Array, target: Any, weight: Array) -> float:
     """max_i log |U_i|, -inf without examples of positive weight; for losses that are ``shifted``."""
-    f = np.empty(b.shape[0])
     top = -np.inf
-    for i in range(weight.shape[0]):
-        if weight[i] > 0.0:
-            _margin_row(pointer, slots, values, i, W, b, f)
-            top = max(top, peak_row(target, i, f, weight[i]))
-    return top
+    for first, F in _blocks(pointer, slots, values, W, b):
+        top = max(top, rows.largest(F, first, b.shape[0], target, weight))
+    return float(top)
 
 
-@njit(nogil=True, cache=True)
-def residuals(pointer, slots, values, W, b, target, weight, total):
-    """U of shape (m, k); adds the column sums of U to `total`. Returns (U, L)."""
-    k = b.shape[0]
-    U = np.empty((weight.shape[0], k))
-    f = np.empty(k)
+def residuals(
+    pointer: Any, slots: Any, values: Any, W: Array, b: Array, target: Any, weight: Array, total: Array
+) -> tuple[Array, float]:
+    """U, shape (m, ``width(k)``) with zeros beyond k, and L; adds the column sums of U to `total`."""
+    U = np.zeros((weight.shape[0], width(b.shape[0])))
     loss = 0.0
-    for i in range(U.shape[0]):
-        u = U[i]
-        if weight[i] <= 0.0:
-            for r in range(k):
-                u[r] = 0.0
-            continue
-        _margin_row(pointer, slots, values, i, W, b, f)
-        loss += residual_row(target, i, f, weight[i], u)
-        for r in range(k):
-            total[r] += u[r]
+    for first, F in _blocks(pointer, slots, values, W, b):
+        loss += rows.residuals(F, first, b.shape[0], target, weight, U[first : first + F.shape[0]], total)
     return U, loss
 
 
-@njit(nogil=True, cache=True)
-def branches(pointer, slots, values, W, b, target, weight, total):
-    """The pulls of the examples up and down, each (m, k), whose difference is U (``losses.base.branch_row``).
+def branches(
+    pointer: Any, slots: Any, values: Any, W: Array, b: Array, target: Any, weight: Array, total: Array
+) -> tuple[Array, Array, float]:
+    """The pulls of the examples up and down, each (m, k), whose difference is U (``losses.base.branch_row``), and L.
 
-    Adds the column sums of U to `total`. Returns (plus, minus, L).
+    Adds the column sums of U to `total`.
     """
     k = b.shape[0]
-    plus = np.empty((weight.shape[0], k))
-    minus = np.empty((weight.shape[0], k))
-    f = np.empty(k)
+    plus, minus = np.empty((weight.shape[0], k)), np.empty((weight.shape[0], k))
     loss = 0.0
-    for i in range(plus.shape[0]):
-        up = plus[i]
-        down = minus[i]
-        if weight[i] <= 0.0:
-            for r in range(k):
-                up[r] = 0.0
-                down[r] = 0.0
-            continue
-        _margin_row(pointer, slots, values, i, W, b, f)
-        loss += branch_row(target, i, f, weight[i], up, down)
-        for r in range(k):
-            total[r] += up[r] - down[r]
+    for first, F in _blocks(pointer, slots, values, W, b):
+        some = slice(first, first + F.shape[0])
+        loss += rows.branches(F, first, k, target, weight, plus[some], minus[some], total)
     return plus, minus, loss
 
 
-@njit(nogil=True, cache=True)
-def repair(U, target, weight, keep, mix, shift, prior):
-    """Overwrite the residuals of a block by the dual point that they are repaired to (``losses.base.theta_row``)."""
-    for i in range(weight.shape[0]):
-        if weight[i] > 0.0:
-            theta_row(target, i, U[i], weight[i], keep, mix, shift, prior)
-
-
-@njit(nogil=True, cache=True)
-def active_gradient(pointer, slots, values, W, b, target, weight, G, total):
+def active_gradient(
+    pointer: Any, slots: Any, values: Any, W: Array, b: Array, target: Any, weight: Array, G: Array, total: Array
+) -> float:
     """Add G_A = X_A'U to `G` and the column sums of U to `total`; return L."""
     k = b.shape[0]
-    f = np.empty(k)
-    u = np.empty(k)
+    sums = np.zeros((G.shape[0], width(k)))
+    U: Array | None = None
     loss = 0.0
-    for i in range(weight.shape[0]):
-        if weight[i] <= 0.0:
-            continue
-        _margin_row(pointer, slots, values, i, W, b, f)
-        loss += residual_row(target, i, f, weight[i], u)
-        for r in range(k):
-            total[r] += u[r]
-        for p in range(pointer[i], pointer[i + 1]):
-            v = np.float64(values[p])
-            g = G[slots[p]]
-            for r in range(k):
-                g[r] += v * u[r]
+    for first, F in _blocks(pointer, slots, values, W, b):
+        if U is None:
+            U = np.zeros_like(F)
+        some = U[: F.shape[0]]
+        loss += rows.residuals(F, first, k, target, weight, some, total)
+        _add_rows(pointer, slots, values, first, some, sums)
+    G += sums[:, :k]
     return loss
 
 
-@njit(nogil=True, cache=True)
-def intercept_sums(pointer, slots, values, W, b, target, weight, total, H):
+def intercept_sums(
+    pointer: Any, slots: Any, values: Any, W: Array, b: Array, target: Any, weight: Array, total: Array, H: Array
+) -> float:
     """Add the column sums of U to `total` and the intercept's Hessian, sum_i H_i, to `H` (k, k); return L."""
-    k = b.shape[0]
-    f = np.empty(k)
-    held = np.empty(k)
-    u = np.empty(k)
-    h = np.empty(k)
     loss = 0.0
-    for i in range(weight.shape[0]):
-        if weight[i] <= 0.0:
-            continue
-        _margin_row(pointer, slots, values, i, W, b, f)
-        for r in range(k):
-            held[r] = f[r]
-        loss += residual_row(target, i, f, weight[i], u)
-        rank_one = curvature_row(target, i, held, weight[i], h)
-        for r in range(k):
-            total[r] += u[r]
-            H[r, r] += h[r]
-        if rank_one != 0.0:
-            for r in range(k):
-                t = rank_one * h[r]
-                row = H[r]
-                for q in range(k):
-                    row[q] -= t * h[q]
+    for first, F in _blocks(pointer, slots, values, W, b):
+        loss += rows.intercept_sums(F, first, b.shape[0], target, weight, total, H)
     return loss
 
 
-@njit(nogil=True, cache=True)
-def losses_along(pointer, slots, values, W, b, D, d, steps, target, weight, out):
+def losses_along(
+    pointer: Any,
+    slots: Any,
+    values: Any,
+    W: Array,
+    b: Array,
+    D: Array,
+    d: Array,
+    steps: Array,
+    target: Any,
+    weight: Array,
+    out: Array,
+) -> None:
     """Add L(F + t (X_A D + d)) to `out[q]` for every t = steps[q] (the GRID pass of the math notes, section 0)."""
-    k = b.shape[0]
-    f = np.empty(k)
-    z = np.empty(k)
-    trial = np.empty(k)
-    for i in range(weight.shape[0]):
-        if weight[i] <= 0.0:
-            continue
-        _margin_row(pointer, slots, values, i, W, b, f)
-        _margin_row(pointer, slots, values, i, D, d, z)
-        for q in range(steps.shape[0]):
-            for r in range(k):
-                trial[r] = f[r] + steps[q] * z[r]
-            out[q] += loss_row(target, i, trial, weight[i])
+    cut = (pointer, slots, values)
+    for (first, F), (_, Z) in zip(_blocks(*cut, W, b), _blocks(*cut, D, d), strict=True):
+        rows.losses_along(F, Z, first, b.shape[0], steps, target, weight, out)
+
+
+def curvature(
+    pointer: Any,
+    slots: Any,
+    values: Any,
+    W: Array,
+    b: Array,
+    target: Any,
+    weight: Array,
+    h: NDArray[Any],
+    rank_one: Array,
+) -> None:
+    """Hessian of every example as diag(h_i) - r_i h_i h_i': fill `h`, (m, k) or wider, and `rank_one` (m,)."""
+    for first, F in _blocks(pointer, slots, values, W, b):
+        some = slice(first, first + F.shape[0])
+        rows.curvature(F, first, b.shape[0], target, weight, h[some], rank_one[some])
+
+
+def hessian_product(
+    pointer: Any,
+    slots: Any,
+    values: Any,
+    h: NDArray[Any],
+    rank_one: Array,
+    V: Array,
+    v: Array,
+    out: Array,
+    total: Array,
+) -> None:
+    """Add X_A' H (X_A V + 1 v') to `out` and the intercept's part to `total`; computed in the precision of `h`."""
+    h = padded(h)
+    sums = np.zeros((V.shape[0], h.shape[1]), h.dtype)
+    bias = np.zeros(h.shape[1])
+    _hessian_product(pointer, slots, values, h, rank_one, padded(V, h.dtype), padded(v[None], h.dtype)[0], sums, bias)
+    out += sums[:, : v.shape[0]]
+    total += bias[: v.shape[0]]
 
 
 @njit(nogil=True, cache=True)
-def curvature(pointer, slots, values, W, b, target, weight, h, rank_one):
-    """Hessian of every example as diag(h_i) - r_i h_i h_i': fill `h` (m, k) and `rank_one` (m,)."""
-    k = b.shape[0]
-    f = np.empty(k)
-    row = np.empty(k)
-    for i in range(weight.shape[0]):
-        if weight[i] <= 0.0:
-            rank_one[i] = 0.0
-            for r in range(k):
-                h[i, r] = 0.0
-            continue
-        _margin_row(pointer, slots, values, i, W, b, f)
-        rank_one[i] = curvature_row(target, i, f, weight[i], row)
-        smallest = _NEGLIGIBLE * weight[i]
-        for r in range(k):
-            h[i, r] = row[r] if row[r] > smallest else 0.0
-
-
-@njit(nogil=True, cache=True)
-def hessian_product(pointer, slots, values, h, rank_one, V, v, out, total):
-    """Add X_A' H (X_A V + 1 v') to `out` and the intercept's part to `total`."""
+def _hessian_product(pointer, slots, values, h, rank_one, V, v, out, total):
+    """As ``hessian_product``, on tables of one width and dtype; `total` is float64."""
     k = v.shape[0]
-    z = np.empty(k)
+    z = np.empty_like(v)
     for i in range(rank_one.shape[0]):
-        _margin_row(pointer, slots, values, i, V, v, z)
         row = h[i]
+        for r in range(k):
+            z[r] = v[r]
+        gather(slots, values, pointer[i], pointer[i + 1], V, z)
         for r in range(k):
             z[r] *= row[r]
         if rank_one[i] != 0.0:
-            t = 0.0
-            for r in range(k):
+            t = z[0]
+            for r in range(1, k):
                 t += z[r]
-            t *= rank_one[i]
+            t *= z.dtype.type(rank_one[i])
             for r in range(k):
                 z[r] -= t * row[r]
         for r in range(k):
             total[r] += z[r]
-        for p in range(pointer[i], pointer[i + 1]):
-            x = np.float64(values[p])
-            g = out[slots[p]]
-            for r in range(k):
-                g[r] += x * z[r]
+        scatter(slots, values, pointer[i], pointer[i + 1], z, out)
 
 
-@njit(nogil=True, cache=True)
-def dual_value(pointer, slots, values, W, b, target, weight, scale, mix, shift, prior):
+def dual_value(
+    pointer: Any,
+    slots: Any,
+    values: Any,
+    W: Array,
+    b: Array,
+    target: Any,
+    weight: Array,
+    scale: Array,
+    mix: Array,
+    shift: Array,
+    prior: Array,
+) -> float:
     """sum_i s_i D_i at the repaired and scaled dual point (``losses.base.dual_row``)."""
-    f = np.empty(b.shape[0])
     value = 0.0
-    for i in range(weight.shape[0]):
-        if weight[i] > 0.0:
-            _margin_row(pointer, slots, values, i, W, b, f)
-            value += dual_row(target, i, f, weight[i], scale, mix, shift, prior)
+    for first, F in _blocks(pointer, slots, values, W, b):
+        value += rows.dual_values(F, first, target, weight, scale, mix, shift, prior)
     return value
+
+
+__all__ = [
+    "active_gradient",
+    "branches",
+    "curvature",
+    "dual_value",
+    "hessian_product",
+    "intercept_sums",
+    "largest",
+    "loss_of_margins",
+    "losses_along",
+    "margins",
+    "repair",
+    "residuals",
+]

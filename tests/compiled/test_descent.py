@@ -82,7 +82,7 @@ def model(block, rng, loss_name, intercept):
         X = np.hstack([X, np.ones((40, 1))])
     H = h[:, :, None] * np.eye(reference.k) - rank_one[:, None, None] * h[:, :, None] * h[:, None, :].astype(float)
     # the gradient of the loss itself: any other may have a part along which the model has no minimum
-    G = X.T @ fused.residuals(*args, np.zeros(reference.k))[0]
+    G = X.T @ fused.residuals(*args, np.zeros(reference.k))[0][:, : reference.k]
     return Model(cut, h, rank_one, block.weight, G, W, X, np.einsum("ia,irs,ib->arbs", X, H, X))
 
 

@@ -35,6 +35,8 @@ def test_residuals_and_active_gradient(case, block):
     F = X @ W + b
     total = np.ones(reference.k)
     U, loss = fused.residuals(*args, total)
+    assert not U[:, reference.k :].any()
+    U = U[:, : reference.k]
     wanted = (s[:, None] * reference.residual(y, F)).astype(float)
     np.testing.assert_allclose(U, wanted, rtol=1e-12, atol=1e-14)
     assert not U[s == 0].any()
@@ -91,5 +93,5 @@ def test_an_empty_block_is_the_zero(name, empty_block):
     assert fused.active_gradient(*args, G, bias) == 0.0
     fused.losses_along(*args[:5], W, b, np.ones(2), *args[5:], out)
     U, loss = fused.residuals(*args, bias)
-    assert U.shape == (0, reference.k) and loss == 0.0
+    assert U.shape[0] == 0 and loss == 0.0
     assert not G.any() and not bias.any() and not out.any()

@@ -283,7 +283,7 @@ class Rows:
 
     def residual(self, y, F, s):
         """U (m, k)."""
-        return fused.residuals(*self._at(y, F), s, np.zeros(F.shape[1]))[0]
+        return fused.residuals(*self._at(y, F), s, np.zeros(F.shape[1]))[0][:, : F.shape[1]]
 
     def branches(self, y, F, s):
         """The pulls up and down (m, k), and the loss."""
