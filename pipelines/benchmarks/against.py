@@ -26,7 +26,7 @@ from .peers import OURS, PEERS, Peer
 from .peers.base import Task
 from .peers.ours import BEST, CURVE
 from .problems import Problem
-from .process import Failed, Missing, PeerProcess, TimeUp
+from .process import COMPILE, Failed, Missing, PeerProcess, TimeUp
 from .sets import SETS
 
 WITH_INTERCEPT = "dboost, intercept"
@@ -115,7 +115,7 @@ def _group(
         for problem in group:
             own.launch()
             absent = _started(processes)
-            own.ready()
+            own.ready(COMPILE)
             deadline = budget.next()
             alpha = problem.ratio * high
             task = Task(data.X, data.y, data.loss, penalty, alpha, high, options.threads)
@@ -160,7 +160,9 @@ class _Problem:
         self.case.ours(own, BEST, keep=False)
         for turn in range(self.options.repeats):
             for case in cases:
-                case.ours(own, CURVE)
+                # the line with an intercept serves two peers only: one run
+                if len(case.traces) <= turn and (case is self.case or turn == 0):
+                    case.ours(own, CURVE)
             self.case.certificate(own)
             # what our own runs took is not the peers' loss
             deadline = max(deadline, time.monotonic() + self.options.least)

@@ -33,7 +33,7 @@ from .peers import DISTRIBUTED, OURS
 from .peers.base import Task
 from .peers.ours import BEST, CURVE
 from .plots import draw
-from .process import Failed, Missing, PeerProcess, TimeUp
+from .process import COMPILE, Failed, Missing, PeerProcess, TimeUp
 from .sets import SETS
 
 TARGET = 1e-4
@@ -121,6 +121,7 @@ def measure(question: Question, data: Encoded, folder: Path, threads: int, repea
     opening = {"loss": data.loss, "penalty": question.penalty, "alpha_max": high, "threads": threads}
     case = Case(data, question.penalty, alpha, False, folder / "answer.npz")
     with PeerProcess(OURS, folder, opening, folder / "dboost.log") as own:
+        own.ready(COMPILE)
         case.ours(own, BEST, keep=False)
         for _ in range(repeats):
             case.ours(own, CURVE)

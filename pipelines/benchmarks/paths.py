@@ -24,7 +24,7 @@ from ..reproduce import machine
 from .curve import Ratio, Time, ratio, suboptimality
 from .peers import OURS, PEERS, Peer, Rung
 from .peers.base import Task
-from .process import Failed, Missing, PeerProcess, TimeUp
+from .process import COMPILE, START, Failed, Missing, PeerProcess, TimeUp
 from .sets import SETS
 
 PROBLEMS = (("imdb", "l1"), ("stackoverflow20k", "l1"), ("stackoverflow20k", "l1/l2"))
@@ -81,7 +81,7 @@ class Along:
 
     def run(self, process: PeerProcess, rung: Rung, seconds: float) -> dict[str, Any]:
         """One whole path; adds the objectives of its models to the reply."""
-        process.ready()
+        process.ready(COMPILE if process.peer is OURS else START)
         reply = process.order(seconds, do="path", alphas=self.alphas.tolist(), rung=rung, answer=str(self.answer))
         with np.load(self.answer) as found:
             reply["objectives"] = np.array([self._objective(found[f"W{i}"], a) for i, a in enumerate(self.alphas)])

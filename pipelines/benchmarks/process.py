@@ -27,6 +27,8 @@ from .worker import NOT_INSTALLED
 LIGHTNING_VARIABLE = "DBOOST_LIGHTNING_PYTHON"
 START = 60.0
 """Seconds that a process has to read the data and compile, unless it is given others."""
+COMPILE = 300.0
+"""Seconds for our own process, which compiles every kernel where none is cached yet."""
 _POOLS = (
     "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
     "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS",
