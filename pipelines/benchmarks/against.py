@@ -112,9 +112,10 @@ def _group(
 
         own = opened(OURS)
         processes = {peer.name: (peer, opened(peer)) for peer in taking}
+        absent: dict[str, str] = {}
         for problem in group:
             own.launch()
-            absent = _started(processes)
+            absent |= _started({name: both for name, both in processes.items() if name not in absent})
             own.ready(COMPILE)
             deadline = budget.next()
             alpha = problem.ratio * high
@@ -128,7 +129,7 @@ def _group(
 
 
 def _started(processes: dict[str, tuple[Peer, PeerProcess]]) -> dict[str, str]:
-    """Start those that do not run, before the clock of a problem does; why the others cannot be."""
+    """Start those that do not run, before the clock of a problem does; why the others cannot be started."""
     absent = {}
     for _, process in processes.values():
         process.launch()

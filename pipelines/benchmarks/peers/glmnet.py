@@ -6,12 +6,20 @@ problem that has one. The grouped multinomial (l1/l2) of the R package is not of
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .base import Answer, Peer, Rung, Task, by_column, tightening
+
+
+def prepare(task: Task) -> Any:
+    """Columns; its modules are loaded here, because nothing is compiled and no small problem is solved first."""
+    importlib.import_module("glmnet")
+
+    return by_column(task)
 
 
 def _along(prepared: Any, task: Task, strengths: Sequence[float], rung: Rung) -> list[Answer]:
@@ -56,9 +64,10 @@ PEER = Peer(
     solves=(("log", "l1"), ("multinomial", "l1")),
     layout="CSC or Fortran-contiguous array; the wrapper's checks and its copy of the rows are timed",
     ladder=lambda task: tightening("tol", -2, -14, per_decade=1),
-    prepare=by_column,
+    prepare=prepare,
     solve=solve,
     path=path,
     intercept=("multinomial",),
+    warm=0,
     note="one thread: it has no other; its multinomial does not end without an intercept, so it has one",
 )
