@@ -90,8 +90,8 @@ def test_peers_import_nothing_of_the_project_but_their_base() -> None:
             elif isinstance(node, ast.Import | ast.ImportFrom):
                 top = (node.module if isinstance(node, ast.ImportFrom) else node.names[0].name) or ""
                 assert top.split(".")[0] in {
-                    "__future__", "collections", "dataclasses", "importlib", "json", "math", "numpy", "os", "time", "typing",
-                    "warnings",
+                    "__future__", "collections", "dataclasses", "importlib", "json", "math", "numpy", "os",
+                    "time", "typing", "warnings",
                 }, f"{path.name} imports {top} when it is read"  # fmt: skip
 
 
