@@ -77,8 +77,13 @@ class Budget:
         return now + share
 
 
-def measure_all(problems: Sequence[Problem], options: Options, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
-    """Measure the problems in their order; yields a record as soon as a problem is done."""
+def measure_all(
+    problems: Sequence[Problem], options: Options, say: Callable[[str], None], failed: dict[str, str]
+) -> Iterator[dict[str, Any]]:
+    """Measure the problems in their order; yields a record as soon as a problem is done.
+
+    Where our own solver fails, the other problems are measured all the same; `failed` gets the problem and why.
+    """
     budget = Budget(options.seconds, len(problems))
     with tempfile.TemporaryDirectory(prefix="dboost-bench-") as scratch:
         for name, of_set in groupby(problems, key=lambda problem: problem.data):
@@ -89,7 +94,15 @@ def measure_all(problems: Sequence[Problem], options: Options, say: Callable[[st
             folder = Path(scratch, name)
             store(folder, data.X, data.y)
             for (_, penalty), group in groupby(of_set, key=lambda problem: problem.group):
-                yield from _group(list(group), data, penalty, folder, options, budget, say)
+                waiting = list(group)
+                try:
+                    for record in _group(list(waiting), data, penalty, folder, options, budget):
+                        waiting.pop(0)
+                        say(line_of(record))
+                        yield record
+                except (Missing, Failed, TimeUp) as error:
+                    failed |= {problem.name: str(error) for problem in waiting}
+                    say(f"{data.name} {penalty}: dboost failed: {error}")
 
 
 def _group(
@@ -99,7 +112,6 @@ def _group(
     folder: Path,
     options: Options,
     budget: Budget,
-    say: Callable[[str], None],
 ) -> Iterator[dict[str, Any]]:
     """All strengths of one data set and penalty, in processes that stay open between them."""
     high = plain.alpha_max(data.X, data.y, penalty, data.loss, False)
@@ -123,9 +135,7 @@ def _group(
             measured = _Problem(problem, data, task, folder / "answer.npz", options)
             measured.found |= {name: Found(name, note=why) for name, why in absent.items()}
             there = {name: both for name, both in processes.items() if name not in absent}
-            record = measured.run(own, there, deadline)
-            say(line_of(record))
-            yield record
+            yield measured.run(own, there, deadline)
 
 
 def _started(processes: dict[str, tuple[Peer, PeerProcess]]) -> dict[str, str]:

@@ -81,7 +81,8 @@ def read(curve: Curve, best: float, target: float, limit: float, whole_runs: boo
         # a longer run that is worse than a shorter one is not what a user would choose
         if math.isfinite(reached) and (before is None or reached < before[1]):
             before = (seconds, reached)
-    return Time(limit, bound=True)
+    # later rounds may have been slower than the one whose time is the limit
+    return Time(max([limit, *(seconds for seconds, _ in curve)]), bound=True)
 
 
 def median(times: Sequence[Time]) -> Time:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ def run(out: Path, quick: bool, settings: Any) -> int:
     """Measure every problem that is asked for, without peers."""
     options = options_of(settings, quick, peers=("none",))
     began = time.perf_counter()
-    records = list(measure_all(problems_of(settings), options, lambda line: print(f"  {line}", flush=True)))
-    output.write(out, records, options, time.perf_counter() - began, ())
+    failed: dict[str, str] = {}
+    say = partial(print, " ", flush=True)
+    records = list(measure_all(problems_of(settings), options, say, failed))
+    output.write(out, records, options, time.perf_counter() - began, (), failed)
     text = output.certificate(records)
     print(text)
     tables.write(out / "certificate.md", "The certificate", [text])
-    return 0
+    return 1 if failed else 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,13 @@ PAGE = "peers.md"
 MIB = float(2**20)
 
 
-def page(records: Sequence[Record], options: Options, seconds: float, plots: Sequence[str] = ()) -> str:
+def page(
+    records: Sequence[Record],
+    options: Options,
+    seconds: float,
+    plots: Sequence[str] = (),
+    failed: Mapping[str, str] | None = None,
+) -> str:
     """The page in Markdown."""
     parts = ["# dboost against its peers"]
     if options.twins:
@@ -38,6 +44,7 @@ def page(records: Sequence[Record], options: Options, seconds: float, plots: Seq
         'solve the same problem only. ">" marks a lower bound: a peer was cut off, or its finest setting was not '
         "good enough, and would have taken longer.",
         *slower(records),
+        *[f"**Not measured, because our solver failed:** {name}: {why}" for name, why in (failed or {}).items()],
         "## Every problem",
         per_problem(records),
         *[part for target in JUDGED for part in seconds_table(records, target)],
@@ -238,13 +245,21 @@ def method(options: Options, seconds: float) -> str:
     )
 
 
-def write(folder: Path, records: Sequence[Record], options: Options, seconds: float, plots: Sequence[str]) -> str:
+def write(
+    folder: Path,
+    records: Sequence[Record],
+    options: Options,
+    seconds: float,
+    plots: Sequence[str],
+    failed: Mapping[str, str],
+) -> str:
     """Write page and JSON; returns the page."""
-    text = page(records, options, seconds, plots)
+    text = page(records, options, seconds, plots, failed)
     (folder / PAGE).write_text(text, encoding="utf-8")
     whole = {
         "records": list(records),
         "means": [_mean(mean) for mean in means(records)],
+        "failed": dict(failed),
         "seconds": seconds,
         "repeats": options.repeats,
         "threads": options.threads,

@@ -64,17 +64,14 @@ def run(out: Path, quick: bool, settings: Any) -> int:
     """Measure every problem that is asked for; `quick` takes the tiny synthetic twins."""
     options = options_of(settings, quick)
     began = time.perf_counter()
-    records: list[dict[str, Any]] = []
-    for record in measure_all(problems_of(settings), options, _say):
-        records.append(record)
-        # what is done so far outlives a run that is stopped
-        output.write(out, records, options, time.perf_counter() - began, ())
+    failed: dict[str, str] = {}
+    records = list(measure_all(problems_of(settings), options, _say, failed))
     folder = out / "plots"
     folder.mkdir()
     drawn = [plots.draw(record, folder) for record in records]
-    text = output.write(out, records, options, time.perf_counter() - began, drawn)
+    text = output.write(out, records, options, time.perf_counter() - began, drawn, failed)
     print(text.split("## Peers")[0])
-    return 0
+    return 1 if failed else 0
 
 
 def _say(line: str) -> None:

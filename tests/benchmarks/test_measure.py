@@ -233,3 +233,23 @@ def test_time_that_is_not_used_goes_to_the_later_problems() -> None:
     assert budget.next() == 2.0 + 14.0
     now[0] = 40.0
     assert budget.next() == 40.0
+
+
+def test_a_failure_of_our_own_leaves_the_other_problems(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pipelines.benchmarks import against
+    from pipelines.benchmarks.problems import chosen
+
+    def group(problems: Any, data: Any, penalty: str, *_: Any) -> Iterator[dict[str, Any]]:
+        yield {"problem": problems[0].name, "solvers": {}}
+        if penalty == "l1/l2":
+            raise Failed("DataError: no")
+        yield from ({"problem": problem.name, "solvers": {}} for problem in problems[1:])
+
+    monkeypatch.setattr(against, "_group", group)
+    failed: dict[str, str] = {}
+    said: list[str] = []
+    options = against.Options((), twins=True)
+    records = list(against.measure_all(chosen(("bibtex",)), options, said.append, failed))
+    assert [r["problem"] for r in records] == ["bibtex l1/l2 0.3", *[f"bibtex l1/linf {r}" for r in (0.3, 0.1, 0.02)]]
+    assert failed == {f"bibtex l1/l2 {ratio}": "DataError: no" for ratio in (0.1, 0.02)}
+    assert any("dboost failed" in line for line in said)

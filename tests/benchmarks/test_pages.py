@@ -81,10 +81,11 @@ def test_the_lag_of_the_certificate() -> None:
 
 def test_the_page_has_every_table(tmp_path: Path) -> None:
     options = Options(("liblinear", "skglm", "cyanure"), repeats=2)
-    text = output.write(tmp_path, RECORDS, options, 90.0, ["imdb-l1-0.1.png"])
+    text = output.write(tmp_path, RECORDS, options, 90.0, ["imdb-l1-0.1.png"], {"w8a l1 0.3": "DataError: none"})
     for part in (
         "imdb l1 0.1 to 1e-4: liblinear 0.50 s, dboost 1.00 s (0.50)", "> 20.0", "none takes it", "cannot be judged",
-        "2 threads", "## Machine", "(plots/imdb-l1-0.1.png)", "The whole run took 1.5 minutes",
+        "2 threads", "## Machine", "w8a l1 0.3: DataError: none", "(plots/imdb-l1-0.1.png)",
+        "The whole run took 1.5 minutes",
     ):  # fmt: skip
         assert part in text, part
     stored = json.loads((tmp_path / output.MARKER).read_text(encoding="utf-8"))

@@ -152,10 +152,9 @@ def without_intercept(W: Any, **facts: Any) -> Answer:
 
 
 def small(task: Task, rows: int = 200) -> Task:
-    """A small problem of the same kind, for compilation: a few rows of each class, all columns and outputs."""
+    """A small problem of the same kind, for compilation: some rows, all columns and outputs, every label of each."""
     order = np.random.default_rng(0).permutation(task.X.shape[0])
-    chosen = order[:rows]
-    if task.loss != "multitask":
-        _, first = np.unique(task.y[order], return_index=True)
-        chosen = np.unique(np.concatenate([chosen, order[first]]))
+    labels = task.y[order].reshape(order.shape[0], -1)
+    first = [np.unique(column, return_index=True)[1] for column in labels.T]
+    chosen = np.unique(np.concatenate([order[:rows], *(order[places] for places in first)]))
     return replace(task, X=task.X[chosen], y=task.y[chosen], alpha=0.5 * task.alpha_max)

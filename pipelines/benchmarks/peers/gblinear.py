@@ -58,5 +58,6 @@ PEER = Peer(
     prepare=prepare,
     solve=solve,
     intercept=("log", "multinomial"),
+    warm=1,
     note="its bias cannot be switched off: compared with the problem that has a free intercept; single precision",
 )
