@@ -90,9 +90,9 @@ def on_dask(data: Encoded, penalty: str, alpha: float, threads: int, repeats: in
     rows = -(-m // (2 * threads))
     found = []
     with embedded_cluster(n_workers=threads) as cluster, cluster.get_client() as client:
-        # block by block: slices of a sparse matrix, never the whole of it in the graph
+        # block by block and straight to the workers: the graph holds no data
         parts = [
-            da.from_delayed(_delayed(data.X[i : i + rows]), (min(rows, m - i), data.X.shape[1]), data.X.dtype)
+            da.from_delayed(_held(client, data.X[i : i + rows]), (min(rows, m - i), data.X.shape[1]), data.X.dtype)
             for i in range(0, m, rows)
         ]
         X = client.persist(da.concatenate(parts))
@@ -108,10 +108,10 @@ def on_dask(data: Encoded, penalty: str, alpha: float, threads: int, repeats: in
     return found
 
 
-def _delayed(block: Any) -> Any:
+def _held(client: Any, block: Any) -> Any:
     import dask
 
-    return dask.delayed(block)
+    return dask.delayed(client.scatter(block))
 
 
 def measure(question: Question, data: Encoded, folder: Path, threads: int, repeats: int, quick: bool) -> dict[str, Any]:
