@@ -12,16 +12,19 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.boosting.precondition import HeavyRows
 from dboost.boosting.problem import Iterate, Problem
 
 Array = NDArray[np.float64]
 # (V, v) -> (X_A'H(X_A V + 1 v'), 1'H(X_A V + 1 v'))
 Product = Callable[[Array, Array], tuple[Array, Array]]
 
-_MAX_PRODUCTS = 30
 _RESIDUAL = 0.05
 _LOOSE = 0.1
 _CENTRED = 0.01
+# Energy of what is pulled back to the face, as a share of the step's, that is worth a second solve.
+_PULLED = 0.01
+_MOVED = 1e-9
 
 
 def conjugate_step(
@@ -30,8 +33,9 @@ def conjugate_step(
     strength: Array,
     diagonal: Array,
     product: Product,
-    limit: int = _MAX_PRODUCTS,
+    limit: int,
     value: float | None = None,
+    heavy: HeavyRows | None = None,
 ) -> tuple[Array, Array, float]:
     """One inexact Newton step on the support.
 
@@ -48,6 +52,9 @@ def conjugate_step(
     value : float, optional
         The objective. With it the residual asked for falls with the gradient (superlinear convergence), which pays
         where the support does not change; without it, it is a twentieth of the first.
+
+    heavy : HeavyRows, optional
+        Blocks of the curvature that precondition together with the diagonal.
 
     Returns
     -------
@@ -88,7 +95,11 @@ def conjugate_step(
         centred = diagonal[:a] - (mean**2)[:, None] * diagonal[a]
         scale[:size] += face.restrict(np.maximum(centred, _CENTRED * diagonal[:a]) - diagonal[:a])
 
+    blocks = None if heavy is None else heavy.solver(face, scale, face.diagonal(strength))
+
     def preconditioned(r: Array) -> Array:
+        if blocks is not None:
+            return blocks(r)
         if not mean.size:
             return r / scale
         bias = r[size:] / scale[size:]
@@ -96,8 +107,40 @@ def conjugate_step(
         bias = bias - np.sum(mean[:, None] * rows_of(rows), axis=0)
         return np.concatenate([rows, bias])
 
-    x = np.zeros_like(gradient)
-    residual = -gradient
+    def times(x: Array) -> Array:
+        rows, bias = product(rows_of(x), bias_of(x))
+        q = join(rows, bias)
+        q[:size] += face.hessian(x[:size], strength)
+        return q
+
+    x = _solve(times, preconditioned, -gradient, limit, value)
+    wanted = np.append(face.coordinates(face.retract(at.W, x[:size]) - at.W), x[size:])
+    held = np.abs(wanted - x) > _MOVED * np.abs(x)
+    if np.sum(scale * (wanted - x) ** 2) > _PULLED * -_dot(gradient, x):
+        # Rows that end at zero, where the solve went beyond it: what is left of the step is solved with them there.
+        # Otherwise of two columns that are almost copies one would never drive the other out.
+        fixed = np.where(held, wanted, x)
+        residual = np.where(held, 0.0, -gradient - times(fixed))
+        x = fixed + _solve(
+            lambda v: np.where(held, 0.0, times(v)),
+            lambda r: np.where(held, 0.0, preconditioned(r)),
+            residual,
+            limit,
+            value,
+        )
+    return np.asarray(face.retract(at.W, x[:size])), bias_of(x), -_dot(gradient, x)
+
+
+def _solve(
+    times: Callable[[Array], Array],
+    preconditioned: Callable[[Array], Array],
+    right: Array,
+    limit: int,
+    value: float | None,
+) -> Array:
+    """Conjugate gradients from zero on times(x) = right."""
+    x = np.zeros_like(right)
+    residual = right
     z = preconditioned(residual)
     p = z.copy()
     rz = _dot(residual, z)
@@ -107,22 +150,20 @@ def conjugate_step(
     for _ in range(limit):
         if not rz > 0.0:
             break
-        rows, bias = product(rows_of(p), bias_of(p))
-        q = join(rows, bias)
-        q[:size] += face.hessian(p[:size], strength)
+        q = times(p)
         curvature = _dot(p, q)
         if not curvature > 0.0:
             break
         step = rz / curvature
         x += step * p
-        residual -= step * q
+        residual = residual - step * q
         z = preconditioned(residual)
         new = _dot(residual, z)
         if new <= accuracy * accuracy * start:
             break
         p = z + (new / rz) * p
         rz = new
-    return np.asarray(face.retract(at.W, x[:size])), bias_of(x), -_dot(gradient, x)
+    return x
 
 
 def _dot(u: Array, v: Array) -> float:

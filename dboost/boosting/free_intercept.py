@@ -16,6 +16,7 @@ from dboost.boosting.problem import Problem
 Array = NDArray[np.float64]
 
 _MAX_STEPS = 4
+_SQUARED = 100.0
 _FLAT = 1e-12
 _ENOUGH = 1e-20
 # Sums of the loss carry about this relative error.
@@ -43,6 +44,9 @@ def solve_intercept(problem: Problem, active: NDArray[np.int64], W: Array, inter
         if miss <= small:
             break
         trial = trial + _newton(H, bias)
+        if _SQUARED * miss * miss <= small:
+            # the step squares the miss: another pass would only confirm it
+            return trial
     return best
 
 

@@ -135,9 +135,7 @@ class InducedProblem(Problem):
         super().__init__(engine, loss, penalty, n_features, n_outputs, fit_intercept, run_id, exponential, standardize)
         self.raw_features = n_features
         raw = self.statistics
-        self.pool: Any = family.prepare(
-            Context(engine, self.loss.name, n_rows, n_features, n_outputs, raw.peak, seed)
-        )
+        self.pool: Any = family.prepare(Context(engine, self.loss.name, n_rows, n_features, n_outputs, raw.peak, seed))
         self.searched = bool(self.pool.searched)
         self.n_candidates = self.pool.size
         self.n = int(min(self.pool.size, _MANY))

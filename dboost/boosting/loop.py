@@ -40,8 +40,12 @@ _CONTINUATION = 0.5
 _FIRST_ROWS = 200
 # Hypotheses a round may induce at first; Duchi & Singer (2009, section 6) take 30 in every round.
 _INDUCED_ROWS = 30
-_INNER_SHARE = 0.1
-_INNER_TOL = 0.3
+_INNER_SHARE = 0.02
+# Rows so close to the threshold enter too: one that passes it while the others are solved costs another round.
+_MARGIN = 0.03
+_INNER_TOL = 0.7
+# The rest of the gap in the rows held at which the model is likely to be good enough over all columns.
+_NEARLY = 1.0
 # Without a certificate a fit ends once its next step promises less than this share of `tol`.
 _PROMISED = 0.1
 _MAX_NEWTON_STEPS = 12
@@ -149,6 +153,9 @@ class Loop:
             memory=self._memory,
         )
         state = self._recorded(state, after, added, dropped, step, started, entering_passes, score.opened)
+        if state.provisional and self._finished and not problem.searched:
+            # the next certificate is likely to be the last: it is taken over all columns at once
+            state = replace(state, candidates=None, provisional=False, lower_bound=-np.inf)
         # a class that is searched is searched again only when the rest of the fit is done
         state = replace(state, provisional=state.provisional or (judged and problem.searched))
         return state, self._reason(state, step, at, widened, after)
@@ -183,14 +190,20 @@ class Loop:
         at = self.problem.null()
         at = replace(at, active=state.active, W=state.W, intercept=self._intercept(state))
         lam = max(self.lam, state.lam * _CONTINUATION)
+        if self.settings.update == "newton" and self.settings.rows_per_round is None and self.problem.screens:
+            lam *= 1.0 - _MARGIN
         return self.problem.score(at, state.candidates, lam, self._take(state.active.shape[0]), not state.provisional)
 
     def _intercept(self, state: FitState) -> Array:
         """The state's intercept; solved for the final strength, so that the certificate need not pay for its rest."""
-        if not self._solves_intercept or state.lam * _CONTINUATION > self.lam:
+        if not self._solves_intercept or state.lam * _CONTINUATION > self.lam or self._only_starts(state):
             return state.intercept
         small = max(_INTERCEPT_SHARE * self.settings.tol, _INTERCEPT_ROUNDING)
         return solve_intercept(self.problem, state.active, state.W, state.intercept, small)
+
+    def _only_starts(self, state: FitState) -> bool:
+        """Whether a model is the guess that a path starts a strength from: it will move before it is judged."""
+        return state.provisional and state.round == 0 and self.problem.screens
 
     def _certify(self, state: FitState, score: Score) -> FitState:
         """Gap at the final strength, the better of all lower bounds so far, and the candidates that remain."""
@@ -208,6 +221,11 @@ class Loop:
             return replace(state, objective=value, gap=np.inf)
         if state.lam * _CONTINUATION > self.lam:
             return replace(state, objective=value)
+        if self._only_starts(state):
+            # not a certificate: it says how far to solve, and is looked at again over all columns
+            size = problem.penalty.dual_size(score.norms, problem.lam_weight[score.candidates])
+            rest = max(0.0, one_pass_gap(problem, at, size, self.lam)) / max(abs(value), problem.resolution)
+            return replace(state, objective=value, gap=rest)
         lam_row = self.lam * problem.lam_weight[score.candidates]
         bound = dual_bound(problem, score, self.null.norms, self.lam)
         lower = max(state.lower_bound, bound.value)
@@ -262,7 +280,7 @@ class Loop:
 
     def _solve(self, at: Iterate, lam: float, state: FitState) -> tuple[Iterate, Step]:
         settings, problem = self.settings, self.problem
-        self._memory = state.memory
+        self._memory, self._finished = state.memory, False
         if at.shift > 0.0:
             at = brought_back(problem, at, lam, settings.random_state)
         value = max(problem.objective(at, lam), problem.resolution)
@@ -285,12 +303,15 @@ class Loop:
             steps = SmoothSteps(problem, state.memory)
         limit = 1 if lam > self.lam else _MAX_NEWTON_STEPS
         step = Step("descent", 0.0, 0.0)
+        rest = math.inf
         for _ in range(limit):
             at, step = steps.step(at, lam, lam <= self.lam)
             self._mark(at)
-            if step.length == 0.0 or self._restricted_gap(at, lam, step) <= target:
+            rest = self._restricted_gap(at, lam, step)
+            if step.length == 0.0 or rest <= target:
                 break
         self._memory = steps.memory
+        self._finished = lam <= self.lam and rest <= _NEARLY * settings.tol * value
         return at, step
 
     def _sweeps(self, at: Iterate, lam: float, target: float, round_: int) -> tuple[Iterate, Step]:

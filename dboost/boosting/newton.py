@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from dboost.boosting.conjugate import Product, conjugate_step
 from dboost.boosting.gram import GramSteps
+from dboost.boosting.precondition import HeavyRows
 from dboost.boosting.problem import Iterate, Problem
 from dboost.boosting.rowwise import RowwiseSteps
 from dboost.compiled import columns, descent, fused
@@ -34,8 +35,11 @@ _ARMIJO = 1e-4
 _GRID = np.array([0.5, 0.25, 0.1, 0.03, 0.01])
 _MAX_SWEEPS = 50
 # Where conjugate gradients can follow, a long descent is better broken off; with one output a sweep is cheap.
-_FEW_SWEEPS = 15
-_MANY_SWEEPS = 10
+_FEW_SWEEPS = 8
+# A solve by conjugate gradients gains slowly if it promises more than this share of what the last one did.
+_FALL = 0.25
+_MOST_PRODUCTS = 60
+_LONGEST_WAIT = 8
 _SETTLED_SHARE = 0.1
 # The sample is everything while the margins are at most this many numbers, or the examples few for each row.
 _SMALL = 1_000_000
@@ -54,16 +58,25 @@ class Memory:
     ----------
     draws : int
         Random draws so far: they seed the samples and the order of the blocks.
-    slow : int
-        Steps in a row whose descent took more than ten sweeps, the sign of bad conditioning.
     settled : bool
         Whether the last step was a full step of descent and hardly changed the support. Steps of the two kinds
         alternate: descent sends to zero the rows that conjugate gradients only shrink.
+    products : int
+        Products with the Hessian that the next solve by conjugate gradients may take: more where solves gain slowly.
+    promised : float
+        What the last of these solves promised; 0 before the first.
+    refused : int
+        Such solves in a row whose step was refused.
+    wait : int
+        Steps of descent before the next of them.
     """
 
     draws: int = 0
-    slow: int = 0
     settled: bool = False
+    products: int = 10
+    promised: float = 0.0
+    refused: int = 0
+    wait: int = 0
 
 
 @dataclass(frozen=True)
@@ -123,6 +136,7 @@ class NewtonSteps:
         self.memory = memory
         self.gram = GramSteps(problem)
         self._full_diagonal: Array | None = None
+        self._heavy: HeavyRows | None = None
         share = self._share(n_rows, active.shape[0]) if sample == "auto" else float(sample)
         self._sample = self._draw(active, share)
 
@@ -170,22 +184,24 @@ class NewtonSteps:
         """
         h, rank_one, diagonal = self._curvature(at)
         value = self.problem.objective(at, lam)
-        ill = self.memory.slow >= 2 or not self._sample.whole
-        if final and self.memory.settled and ill:
-            self.memory = replace(self.memory, settled=False)
+        memory = self.memory
+        if final and memory.settled and memory.wait == 0:
             moved = self._conjugate(at, lam, h, rank_one, diagonal, value)
             if moved is not None:
+                promised = moved[1].promised
+                stalls = promised > _FALL * memory.promised > 0.0
+                products = min(2 * memory.products, _MOST_PRODUCTS) if stalls else memory.products
+                self.memory = replace(self.memory, settled=False, products=products, promised=promised, refused=0)
                 return moved
+            refused = memory.refused + 1
+            self.memory = replace(self.memory, settled=False, refused=refused, wait=min(2**refused, _LONGEST_WAIT))
         most = _FEW_SWEEPS if final and self.problem.k > 1 else _MAX_SWEEPS
-        D, d, sweeps = self._descend(at, lam, h, rank_one, diagonal, most)
+        D, d = self._descend(at, lam, h, rank_one, diagonal, most)
         result, step = self._accept(at, lam, D, d, value)
         after = _support(result.W)
         changed = np.count_nonzero(_support(at.W) != after)
-        self.memory = replace(
-            self.memory,
-            slow=self.memory.slow + 1 if sweeps > _MANY_SWEEPS else 0,
-            settled=bool(step.length == 1.0 and changed <= _SETTLED_SHARE * max(1, int(np.count_nonzero(after)))),
-        )
+        settled = bool(step.length == 1.0 and changed <= _SETTLED_SHARE * max(1, int(np.count_nonzero(after))))
+        self.memory = replace(self.memory, settled=settled, wait=max(0, self.memory.wait - 1))
         return result, step
 
     def _curvature(self, at: Iterate) -> tuple[NDArray[np.float32], Array, Array]:
@@ -215,10 +231,10 @@ class NewtonSteps:
 
     def _descend(
         self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array, most: int
-    ) -> tuple[Array, Array, int]:
+    ) -> tuple[Array, Array]:
         G, W, strength = self.problem.with_intercept(at, lam)
         D = np.zeros_like(W)
-        sweeps = descent.newton_descent(
+        descent.newton_descent(
             *self._sample.by_column,
             h,
             rank_one,
@@ -232,7 +248,7 @@ class NewtonSteps:
             self._seed(),
             D,
         )
-        return (*self.problem.split_intercept(D), int(sweeps))
+        return self.problem.split_intercept(D)
 
     def _accept(self, at: Iterate, lam: float, D: Array, d: Array, value: float) -> tuple[Iterate, Step]:
         problem = self.problem
@@ -242,10 +258,22 @@ class NewtonSteps:
         omega = problem.penalty.value(at.W) - problem.penalty.value(at.W + D)
         rows = np.sum(at.G * D, axis=1) + lam * problem.lam_weight[at.active] * omega
         promised = max(0.0, float(np.sum(rows) + at.bias @ d))
-        rounding = _ROUNDING * abs(value)
+        found = self._search(at, lam, D, d, value, promised)
+        if found is not None:
+            return found[0], Step("descent", found[1], promised)
+        moved, kind = self._bounded(at, lam)
+        if problem.objective(moved, lam) < value:
+            return moved, Step(kind, 1.0, promised)
+        return at, Step(kind, 0.0, promised)
+
+    def _search(
+        self, at: Iterate, lam: float, D: Array, d: Array, value: float, promised: float
+    ) -> tuple[Iterate, float] | None:
+        """The full step if the objective falls by a share of the promise, else the best of a grid of shorter ones."""
+        problem = self.problem
         full = problem.evaluate(at.active, at.W + D, at.intercept + d)
-        if full.shift == 0.0 and problem.objective(full, lam) <= value - _ARMIJO * promised + rounding:
-            return full, Step("descent", 1.0, promised)
+        if full.shift == 0.0 and problem.objective(full, lam) <= value - _ARMIJO * promised + _ROUNDING * abs(value):
+            return full, 1.0
         values = problem.losses_along(at, D, d, _GRID)
         values += [problem.penalty_value(at.active, at.W + t * D, lam) for t in _GRID]
         best = int(np.argmin(values))
@@ -253,11 +281,8 @@ class NewtonSteps:
         if values[best] <= value - _ARMIJO * t * promised:
             shorter = problem.evaluate(at.active, at.W + t * D, at.intercept + t * d)
             if problem.objective(shorter, lam) < value:
-                return shorter, Step("descent", t, promised)
-        moved, kind = self._bounded(at, lam)
-        if problem.objective(moved, lam) < value:
-            return moved, Step(kind, 1.0, promised)
-        return at, Step(kind, 0.0, promised)
+                return shorter, t
+        return None
 
     def _bounded(self, at: Iterate, lam: float) -> tuple[Iterate, str]:
         """A step on an upper bound of the loss, which cannot raise the objective."""
@@ -272,11 +297,15 @@ class NewtonSteps:
         problem = self.problem
         strength = lam * problem.lam_weight[at.active]
         product = self._sampled_product(h, rank_one) if self._sample.whole else problem.curvature_at(at)
-        W, d, promised = conjugate_step(problem, at, strength, diagonal, product)
+        if self._heavy is None:
+            # once for a set of rows, like the diagonal: it preconditions, nothing more
+            self._heavy = HeavyRows.of(self._sample.by_row, h, rank_one, diagonal, problem.fit_intercept)
+        limit = self.memory.products
+        W, d, promised = conjugate_step(problem, at, strength, diagonal, product, limit, heavy=self._heavy)
         if promised > 0.0:
-            full = problem.evaluate(at.active, W, at.intercept + d)
-            if problem.objective(full, lam) <= value - _ARMIJO * promised + _ROUNDING * abs(value):
-                return full, Step("conjugate", 1.0, promised)
+            found = self._search(at, lam, W - at.W, d, value, promised)
+            if found is not None:
+                return found[0], Step("conjugate", found[1], promised)
         return None
 
     def _sampled_product(self, h: NDArray[np.float32], rank_one: Array) -> Product:

@@ -279,9 +279,7 @@ class Problem:
     def rows_sums(self, at: Iterate, rows: Rows) -> Sums:
         """G (or mu+ and mu-) of the columns `rows` and of the intercept at a model, and the loss."""
         point = self.point(at.active, at.W, at.intercept)
-        return self._pass(
-            passes.score, rows, point, self.exponential, True, name="rows"
-        )
+        return self._pass(passes.score, rows, point, self.exponential, True, name="rows")
 
     def repair(self, at: Iterate) -> Repair:
         """What makes the residuals at a model feasible for the intercept; nothing where there is none."""

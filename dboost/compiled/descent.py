@@ -82,6 +82,38 @@ def _add_squares(columns, rows, values, selected, bound, out):
 
 
 @njit(nogil=True, cache=True)
+def curvature_blocks(pointer, slots, values, h, rank_one, place, every, intercept, out):
+    """Add sum_i x_ij x_il (h_ir - r_i h_ir**2) to out[j, l, r] for the slots with a place, the intercept's last.
+
+    Over the examples 0, `every`, 2 `every`, ... of a block stored by row; `out` has shape (t, t, columns of h).
+    """
+    t = out.shape[0]
+    k = h.shape[1]
+    where = np.empty(t, np.int64)
+    x = np.empty(t)
+    d = np.empty(k)
+    for i in range(0, h.shape[0], every):
+        count = 0
+        for p in range(pointer[i], pointer[i + 1]):
+            if place[slots[p]] >= 0:
+                where[count] = place[slots[p]]
+                x[count] = np.float64(values[p])
+                count += 1
+        if intercept:
+            where[count] = t - 1
+            x[count] = 1.0
+            count += 1
+        for r in range(k):
+            d[r] = h[i, r] - rank_one[i] * h[i, r] * h[i, r]
+        for p in range(count):
+            for q in range(count):
+                c = x[p] * x[q]
+                sums = out[where[p], where[q]]
+                for r in range(k):
+                    sums[r] += c * d[r]
+
+
+@njit(nogil=True, cache=True)
 def _shuffle(order, state):
     # xorshift: the order of the blocks is a function of the seed alone
     for i in range(order.shape[0] - 1, 0, -1):

@@ -22,7 +22,7 @@ from dboost.modelfile import Document, parse_json, plain
 from dboost.storage import PathLike, pack_arrays, sha256_bytes, sha256_json, unpack_arrays, write_file
 
 FORMAT = "dboost-checkpoint"
-VERSION = 1
+VERSION = 2
 # The header holds the history, one record per round.
 MAX_HEADER_BYTES = 256 << 20
 
@@ -138,7 +138,11 @@ def read_checkpoint(path: PathLike, fit: Identity, n_features: int, n_outputs: i
         W=arrays["W"],
         intercept=arrays["intercept"],
         candidates=arrays.get("candidates"),
-        memory=Memory(memory.count("draws"), memory.count("slow"), bool(memory.fields.get("settled"))),
+        memory=Memory(
+            settled=bool(memory.fields.get("settled")),
+            promised=memory.number("promised"),
+            **{name: memory.count(name) for name in ("draws", "products", "refused", "wait")},
+        ),
         history=document.records("history"),
         keys=keys,
         provisional=bool(fields.get("provisional")),

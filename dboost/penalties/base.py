@@ -36,12 +36,24 @@ class Face(Protocol):
         """Number of coordinates."""
         ...
 
+    def places(self) -> npt.NDArray[np.int64]:
+        """Coordinate of each entry (rows, k) that is one by itself, -1 for the others."""
+        ...
+
+    def ties(self) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+        """Signs (rows, k) of the entries of a row that share a coordinate, else 0, and it (rows,), -1 for none."""
+        ...
+
     def restrict(self, G: FloatArray) -> FloatArray:
         """Gradient in coordinates (dim,) of a function whose gradient in W is G (rows, k): adjoint of ``expand``."""
         ...
 
     def expand(self, v: FloatArray) -> FloatArray:
         """Direction (rows, k) in W of a direction v (dim,) in coordinates."""
+        ...
+
+    def coordinates(self, D: FloatArray) -> FloatArray:
+        """Coordinates (dim,) of a direction D (rows, k) along the face: inverse of ``expand``."""
         ...
 
     def gradient(self, lam: npt.ArrayLike) -> FloatArray:
@@ -87,9 +99,7 @@ class Penalty(Protocol):
     def join_sizes(self, sizes: Sequence[float]) -> float: ...
     def dual_point(self, size: float, lam: float) -> tuple[float, float]: ...
     def leaves_zero(self, G: FloatArray, lam: npt.ArrayLike) -> BoolArray: ...
-    def solve_quadratic(
-        self, W: FloatArray, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike
-    ) -> FloatArray: ...
+    def solve_quadratic(self, W: FloatArray, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray: ...
     def solve_exponential(
         self,
         W: FloatArray,
@@ -218,9 +228,7 @@ class RowPenalty(ABC):
         result: BoolArray = self.dual_norm(G) > per_row(lam, len(G))
         return result
 
-    def solve_quadratic(
-        self, W: FloatArray, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike
-    ) -> FloatArray:
+    def solve_quadratic(self, W: FloatArray, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
         """Minimiser of the quadratic bound plus penalty, row by row (Duchi & Singer 2009, eq. 11 and 14).
 
         Parameters
@@ -276,9 +284,7 @@ class RowPenalty(ABC):
         """
         rows = len(W)
         lam, caps = self._weight(lam, rows), per_row(caps, rows)
-        return exponential.solve_rows(
-            self.solve_tilted, W, mu_plus, mu_minus, per_row(a, rows), lam, caps, shift
-        )
+        return exponential.solve_rows(self.solve_tilted, W, mu_plus, mu_minus, per_row(a, rows), lam, caps, shift)
 
     def score_quadratic(self, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
         """Decrease of quadratic bound plus penalty when a zero row leaves zero, shape (rows,).

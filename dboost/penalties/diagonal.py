@@ -25,9 +25,7 @@ Vector = npt.NDArray[np.float64]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def diagonal_prox(
-    code: int, a: float, b: float, z: Vector, D: Vector, lam: float, out: Vector, work: Vector
-) -> None:
+def diagonal_prox(code: int, a: float, b: float, z: Vector, D: Vector, lam: float, out: Vector, work: Vector) -> None:
     """Write the minimiser for one row into ``out``.
 
     Parameters

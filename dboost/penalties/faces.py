@@ -22,6 +22,13 @@ def _unpenalised_rows(lam: npt.ArrayLike | None, rows: int) -> BoolArray:
     return per_row(lam, rows) <= 0.0
 
 
+def _numbered(free: BoolArray) -> npt.NDArray[np.int64]:
+    """Number of each free entry in row-major order, -1 for the others."""
+    numbers = np.full(free.shape, -1, np.int64)
+    numbers[free] = np.arange(np.count_nonzero(free))
+    return numbers
+
+
 @dataclass(frozen=True, eq=False)
 class EntryFace:
     """Free entries of W as coordinates, penalty lam_j (group ||w||_2 + entry ||w||_1).
@@ -62,6 +69,14 @@ class EntryFace:
         """Number of free entries."""
         return int(np.count_nonzero(self.mask))
 
+    def places(self) -> npt.NDArray[np.int64]:
+        """Coordinate of each entry (rows, k), -1 for those that are not free."""
+        return _numbered(self.mask)
+
+    def ties(self) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+        """No entries move together: zeros (rows, k), and -1 for each row."""
+        return np.zeros(self.mask.shape), np.full(self.mask.shape[0], -1, np.int64)
+
     def restrict(self, G: FloatArray) -> FloatArray:
         """The free entries of G."""
         return G[self.mask]
@@ -71,6 +86,10 @@ class EntryFace:
         full = np.zeros(self.mask.shape)
         full[self.mask] = v
         return full
+
+    def coordinates(self, D: FloatArray) -> FloatArray:
+        """The free entries of D."""
+        return self.restrict(D)
 
     def gradient(self, lam: npt.ArrayLike) -> FloatArray:
         """lam (group w / ||w||_2 + entry sign w)."""
@@ -151,6 +170,16 @@ class BoundFace:
         """Number of loose entries plus number of sizes."""
         return int(np.count_nonzero(self.loose)) + self.sized.size
 
+    def places(self) -> npt.NDArray[np.int64]:
+        """Coordinate of each loose entry (rows, k), -1 for the others."""
+        return _numbered(self.loose)
+
+    def ties(self) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+        """Signs of the tied entries (rows, k), zero elsewhere, and the coordinate of each row's size, -1 for none."""
+        sizes = np.full(self.loose.shape[0], -1, np.int64)
+        sizes[self.sized] = np.count_nonzero(self.loose) + np.arange(self.sized.size)
+        return self.tied, sizes
+
     def restrict(self, G: FloatArray) -> FloatArray:
         """Loose entries of G, then for each size the sum of G over its tied entries, with their signs."""
         return np.concatenate([G[self.loose], np.einsum("ij,ij->i", G[self.sized], self.tied[self.sized])])
@@ -162,6 +191,13 @@ class BoundFace:
         full[self.loose] = v[:cut]
         full[self.sized] += self.tied[self.sized] * v[cut:, None]
         return full
+
+    def coordinates(self, D: FloatArray) -> FloatArray:
+        """Loose entries of D, then for each size the mean over its tied entries, with their signs."""
+        v = self.restrict(D)
+        cut = v.size - self.sized.size
+        v[cut:] /= np.maximum(np.count_nonzero(self.tied[self.sized], axis=1), 1)
+        return v
 
     def gradient(self, lam: npt.ArrayLike) -> FloatArray:
         """Zero for loose entries, lam for sizes."""

@@ -78,9 +78,7 @@ class Frobenius:
         centred: FloatArray = W - W.mean(axis=1, keepdims=True)
         return centred
 
-    def solve_quadratic(
-        self, W: FloatArray, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike
-    ) -> FloatArray:
+    def solve_quadratic(self, W: FloatArray, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
         """Minimiser of the quadratic bound plus penalty over all rows at once (math notes, section 3).
 
         In V_j = lam_j W_j the penalty is ||V||_F, so all penalised entries are one group of the secular equation of

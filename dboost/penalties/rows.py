@@ -42,4 +42,3 @@ def soft_threshold(Z: FloatArray, t: FloatArray) -> FloatArray:
     shrunk: FloatArray = np.copysign(np.maximum(np.abs(Z) - t[:, None], 0.0), Z)
     # copysign would leave -0.0, which counts as zero everywhere but prints as a negative weight.
     return shrunk + 0.0
-

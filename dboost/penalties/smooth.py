@@ -88,9 +88,7 @@ class SmoothL1(RowPenalty):
         """W unchanged: the best constant has no closed form, and any other could raise omega."""
         return W
 
-    def solve_quadratic(
-        self, W: FloatArray, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike
-    ) -> FloatArray:
+    def solve_quadratic(self, W: FloatArray, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
         """Root of D w - (D W + G) + lam tanh(b w / 2) per entry."""
         rows = len(W)
         D, lam = np.ascontiguousarray(per_row(D, rows)), np.ascontiguousarray(per_row(lam, rows))

@@ -31,6 +31,14 @@ class WholeFace:
         """Number of entries."""
         return self.at.size
 
+    def places(self) -> npt.NDArray[np.int64]:
+        """The number of each entry."""
+        return np.arange(self.at.size).reshape(self.at.shape)
+
+    def ties(self) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+        """No entries move together: zeros (rows, k), and -1 for each row."""
+        return np.zeros(self.at.shape), np.full(self.at.shape[0], -1, np.int64)
+
     def restrict(self, G: FloatArray) -> FloatArray:
         """The entries of G."""
         return G.ravel()
@@ -38,6 +46,10 @@ class WholeFace:
     def expand(self, v: FloatArray) -> FloatArray:
         """v in the shape of W."""
         return v.reshape(self.at.shape)
+
+    def coordinates(self, D: FloatArray) -> FloatArray:
+        """The entries of D."""
+        return D.ravel()
 
     def retract(self, W: FloatArray, v: FloatArray) -> FloatArray:
         """W + expand(v): there is no boundary."""

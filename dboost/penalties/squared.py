@@ -67,9 +67,7 @@ class L2Squared(RowPenalty):
         centred: FloatArray = W - W.mean(axis=1, keepdims=True)
         return centred
 
-    def solve_quadratic(
-        self, W: FloatArray, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike
-    ) -> FloatArray:
+    def solve_quadratic(self, W: FloatArray, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
         """(D W + G) / (D + lam) (math notes, section 4.6)."""
         rows = len(W)
         D, lam = per_row(D, rows), per_row(lam, rows)
