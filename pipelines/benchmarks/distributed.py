@@ -40,7 +40,7 @@ TARGET = 1e-4
 GOAL = 20.0
 """Show 2: how many times faster than Spark MLlib."""
 ON_DASK = "dboost on Dask"
-FLOOR, FACTOR, CEILING = 20.0, 25.0, 240.0
+FLOOR, FACTOR, CEILING = 20.0, 25.0, 120.0
 START = 300.0
 """Seconds for a JVM to start and for the data to get into its frame."""
 
@@ -171,7 +171,7 @@ def _peer(name: str, case: Case, task: Task, folder: Path, opening: dict[str, An
     with PeerProcess(peer, folder, opening, folder / f"{name}.log") as process:
         try:
             process.ready(START)
-            deadline = time.monotonic() + 2.2 * limit
+            deadline = time.monotonic() + 1.8 * limit
             ladder = [dict(rung) for rung in peer.ladder(task)]
             return climb(peer, process, case, ladder, limit, deadline, target=TARGET)
         except (Missing, Failed, TimeUp) as error:

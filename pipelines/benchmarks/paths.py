@@ -33,7 +33,7 @@ LAST = 1e-2
 TARGET = 1e-4
 BEST = 1e-8
 OWN_LIMIT = 600.0
-FACTOR, CEILING = 20.0, 120.0
+FACTOR, CEILING = 20.0, 60.0
 
 
 @dataclass

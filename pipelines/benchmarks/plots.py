@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import statistics
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ LOOK: dict[str, dict[str, Any]] = {
     "gblinear": {"color": "#7F7F7F", "marker": "*", "linestyle": ":"},
     "spark": {"color": VERMILION, "marker": "o", "linestyle": "-"},
     "dask-ml": {"color": BLUE, "marker": "s", "linestyle": "--"},
-    "dboost on Dask": {"color": BLACK, "marker": "", "linestyle": "--", "linewidth": 2.0},
+    "dboost on Dask": {"color": BLACK, "marker": "h", "linestyle": "--"},
 }
 FLOOR = 1e-9
 """Where curves are cut: below it the optimum itself is not certain."""
@@ -68,6 +69,9 @@ def draw(record: dict[str, Any], folder: Path) -> str:
         look = LOOK[name]
         if seconds:
             axes.plot(seconds, levels, label=name, markersize=4.5, **look)
+        elif solver["note"]:
+            # not one run was done: the legend says why
+            axes.plot([], [], label=f"{name}:\n{textwrap.fill(solver['note'], 24)}", **look)
         limit = solver.get("limit")
         if solver["note"] and limit is not None and limit == limit and levels and limit > seconds[-1]:
             # until here it was given time, and it was not there yet
