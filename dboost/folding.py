@@ -128,8 +128,8 @@ class _LaneMemo:
         self._memo = memo
         self._lane = lane
 
-    def get(self, kind: str, token: Hashable, build: Callable[[], Any]) -> Any:
-        return self._memo.get(f"{kind}-{self._lane}", token, build)
+    def get(self, kind: str, token: Hashable, build: Callable[[], Any], passing: bool = False) -> Any:
+        return self._memo.get(f"{kind}-{self._lane}", token, build, passing=passing)
 
 
 def training(partition: Partition, memo: Any, left: Left, leaf: Any, *args: Any) -> Sums:

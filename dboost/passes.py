@@ -110,7 +110,7 @@ def _residuals(partition: Partition, memo: Any, point: Point) -> tuple[Array, Ar
         U, loss = fused.residuals(*at, total)
         return U, total, loss, shift
 
-    return memo.get("residual", point.token, build)
+    return memo.get("residual", point.token, build, passing=True)
 
 
 def _branches(partition: Partition, memo: Any, point: Point) -> tuple[Array, Array, Array, float, float]:
@@ -122,7 +122,7 @@ def _branches(partition: Partition, memo: Any, point: Point) -> tuple[Array, Arr
         plus, minus, loss = fused.branches(*at, total)
         return plus, minus, total, loss, shift
 
-    return memo.get("branches", point.token, build)
+    return memo.get("branches", point.token, build, passing=True)
 
 
 def score(partition: Partition, memo: Any, candidates: NDArray[np.int64], point: Point, mu: bool, first: bool) -> Sums:
@@ -176,16 +176,16 @@ def price(
         return plus, minus
 
     def repaired() -> Array:
-        theta = memo.get("unshifted", point.token, residuals).copy()
+        theta = memo.get("unshifted", point.token, residuals, passing=True).copy()
         fused.repair(theta, get_loss(point.loss).target(partition.y), partition.weight, *repair)
         return theta
 
-    theta = memo.get("theta", point.token, repaired)
+    theta = memo.get("theta", point.token, repaired, passing=True)
     if parts == "theta":
         return pool.sums(partition, memo, shard, theta, None)
     if parts == "signs":
         return pool.sums(partition, memo, shard, np.maximum(theta, 0.0), np.maximum(-theta, 0.0))
-    plus, minus = memo.get("pulls", point.token, pulls)
+    plus, minus = memo.get("pulls", point.token, pulls, passing=True)
     sums = pool.sums(partition, memo, shard, plus, minus)
     sums.add["G"] = pool.sums(partition, memo, shard, theta, None).add["G"]
     return sums

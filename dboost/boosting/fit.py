@@ -219,6 +219,8 @@ class Fitting:
             problem.register(resume.keys)
         # the first fit is charged with the statistics and the null model, whoever asked for them first
         state = resume if resume is not None else self._start(start, lam, lam_max, problem.passes - self._charged)
+        # what was done before the rounds is not part of the first
+        problem.seconds_of_passes()
         done, reason = loop.run(state, callback_or_go_on(callback))
         self._last = (lam, loop.norms)
         self._charged = problem.passes

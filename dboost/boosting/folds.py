@@ -82,6 +82,11 @@ class LeftEngine:
         """As of the other engine."""
         return int(self._engine.bytes_moved)
 
+    @property
+    def seconds(self) -> Any:
+        """As of the other engine."""
+        return self._engine.seconds
+
     def set_plan(self, items: Sequence[Any], rows: Sequence[int], run_id: str) -> None:
         """Keep the plan of the other engine: all folds share its partitions."""
 

@@ -154,6 +154,7 @@ class Problem:
         self._counter = 0
         self._held: Held | None = None
         self._null_intercept: Array | None = None
+        self._seconds_marked = replace(engine.seconds)
         self.statistics = self._statistics()
         self.standardize = standardize
         self.lam_weight = row_weights(self.statistics, standardize, penalty.degree)
@@ -175,6 +176,16 @@ class Problem:
         return Point(self.loss, self.held(active), W, intercept, self._token())
 
     # ---- passes ----------------------------------------------------------------------------------------------------
+
+    def seconds_of_passes(self) -> tuple[float, float, float]:
+        """Seconds of scheduler, network and kernels in the passes since the last call."""
+        now, before = self.engine.seconds, self._seconds_marked
+        self._seconds_marked = replace(now)
+        return (
+            now.scheduler - before.scheduler,
+            now.network - before.network,
+            now.kernels - before.kernels,
+        )
 
     def _pass(self, leaf: Any, *args: Any, name: str, **kwargs: Any) -> Any:
         self.passes += 1

@@ -47,6 +47,8 @@ def recorded(
         Subtrees opened in the round; recorded where the class is searched.
     """
     done = problem.passes - passes
+    seconds = time.perf_counter() - started
+    scheduler, network, kernels = problem.seconds_of_passes()
     record: dict[str, Any] = {
         "round": state.round + 1,
         "objective": state.objective / problem.statistics.weight,
@@ -61,7 +63,11 @@ def recorded(
         "step": step,
         "length": length,
         "passes": state.passes + done,
-        "seconds": time.perf_counter() - started,
+        "seconds": seconds,
+        "seconds_driver": max(0.0, seconds - scheduler - network - kernels),
+        "seconds_scheduler": scheduler,
+        "seconds_network": network,
+        "seconds_kernels": kernels,
         "bytes_moved": int(problem.engine.bytes_moved),
     }
     if problem.searched:

@@ -5,6 +5,10 @@ Does not cover: where the rows come from, or labels and weights.
 
 One read of the input counts and checks, a second places the values. Rows are visited in order, so the rows of a
 column come out sorted without a sort, and a duplicate entry lands beside its twin.
+
+Blocks of float32 without explicit zeros, which is what ``dboost prepare`` writes, take a faster way to the same arrays:
+plain loops check and count, and row and value are placed as one number of 64 bits. Placing jumps from column to column
+at each value, and then misses the cache once instead of twice.
 """
 
 from __future__ import annotations
@@ -120,6 +124,54 @@ def _sum_duplicates(indptr, rows, values):
 
 
 @njit(nogil=True, cache=True)
+def _usual(indices, values, n_features):
+    """Whether all indices are in range and all values finite and not zero."""
+    end = np.uint64(n_features)
+    odd = False
+    for p in range(indices.shape[0]):
+        size = abs(values[p])
+        # of unsigned numbers, a negative index is a large one; NaN is not below anything
+        odd |= (np.uint64(indices[p]) >= end) | (not size < np.inf) | (size == 0)
+    return not odd
+
+
+@njit(nogil=True, cache=True)
+def _count_usual(indices, counts):
+    """Count the values of each column in counts[column + 1]."""
+    for p in range(indices.shape[0]):
+        counts[np.uint64(indices[p]) + np.uint64(1)] += 1
+
+
+@njit(nogil=True, cache=True)
+def _place_usual(indptr, indices, bits, first_row, cursor, packed):
+    """Write value and row of one piece, as one number, at the cursors of their columns."""
+    base = indptr[0]
+    for i in range(indptr.shape[0] - 1):
+        row = np.int64(first_row + i)
+        for p in range(np.uint64(indptr[i] - base), np.uint64(indptr[i + 1] - base)):
+            column = np.uint64(indices[p])
+            q = cursor[column]
+            cursor[column] = q + 1
+            packed[np.uint64(q)] = (np.int64(bits[p]) << 32) | row
+
+
+@njit(nogil=True, cache=True)
+def _unpack(indptr, packed, rows, bits):
+    """Take rows and values apart again; return the number of duplicates."""
+    duplicates = 0
+    for j in range(indptr.shape[0] - 1):
+        last = np.int32(-1)
+        for q in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
+            both = packed[q]
+            row = np.int32(both & 0x7FFFFFFF)
+            duplicates += row == last
+            last = row
+            rows[q] = row
+            bits[q] = np.int32(both >> 32)
+    return duplicates
+
+
+@njit(nogil=True, cache=True)
 def dense_to_csr(dense, indptr, indices, values):
     """Store the nonzeros (NaN included, so that the check sees them) of `dense` by row; arrays are preallocated."""
     p = 0
@@ -171,6 +223,10 @@ def to_csc(
     n_rows = sum(piece.n_rows for piece in pieces)
     if n_rows >= np.iinfo(np.int32).max:
         raise DataError(f"a block of {n_rows} rows is too large; cut the data into row groups of fewer than 2^31 rows")
+    if keep is None and dtype == np.float32:
+        found = _from_usual(pieces, n_features)
+        if found is not None:
+            return found
     target = np.arange(n_rows, dtype=np.int32)
     if keep is not None:
         target = np.where(keep, np.cumsum(keep, dtype=np.int32) - np.int32(1), np.int32(-1)).astype(np.int32)
@@ -189,10 +245,41 @@ def to_csc(
     for number, piece in enumerate(pieces):
         mine = target[bounds[number] : bounds[number + 1]]
         duplicates += _place(piece.indptr, piece.indices, piece.values, mine, indptr, cursor, rows, values)
-    if duplicates:
-        indptr = _sum_duplicates(indptr, rows, values)
-        rows, values = rows[: indptr[-1]].copy(), values[: indptr[-1]].copy()
-    return indptr, rows, values
+    return _without_duplicates(indptr, rows, values) if duplicates else (indptr, rows, values)
+
+
+def _without_duplicates(indptr: Any, rows: Any, values: Any) -> tuple[Any, Any, Any]:
+    indptr = _sum_duplicates(indptr, rows, values)
+    return indptr, rows[: indptr[-1]].copy(), values[: indptr[-1]].copy()
+
+
+def _from_usual(pieces: Sequence[CsrPiece], n_features: int) -> tuple[Any, Any, Any] | None:
+    """The block by the faster way; None where a piece has zeros, faults, or values that are not float32."""
+    indptr = np.zeros(n_features + 1, dtype=np.int64)
+    inside = []
+    for piece in pieces:
+        first, stop = int(piece.indptr[0]), int(piece.indptr[-1])
+        if piece.values.dtype != np.float32 or first < 0 or stop > piece.indices.shape[0]:
+            return None
+        if piece.n_rows and int(np.diff(piece.indptr).min()) < 0:
+            return None
+        indices, values = piece.indices[first:stop], piece.values[first:stop]
+        if not _usual(indices, values, n_features):
+            return None
+        _count_usual(indices, indptr)
+        inside.append((piece.indptr, indices, values))
+    np.cumsum(indptr, out=indptr)
+    packed = np.empty(int(indptr[-1]), dtype=np.int64)
+    cursor = indptr[:-1].copy()
+    row = 0
+    for offsets, indices, values in inside:
+        _place_usual(offsets, indices, values.view(np.int32), row, cursor, packed)
+        row += offsets.shape[0] - 1
+    rows = np.empty(packed.shape[0], dtype=np.int32)
+    out = np.empty(packed.shape[0], dtype=np.float32)
+    if _unpack(indptr, packed, rows, out.view(np.int32)):
+        return _without_duplicates(indptr, rows, out)
+    return indptr, rows, out
 
 
 def _refusal(

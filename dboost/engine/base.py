@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from dboost.engine.seconds import Seconds
 from dboost.errors import UsageError
 from dboost.partition import Partition, Sums
 
@@ -71,11 +72,11 @@ class Engine(Protocol):
         Processes that share the work (1 in-process).
     bytes_moved : int
         Bytes sent to and received from workers since the engine was opened; 0 in-process.
-    seconds : dict
-        ``"driver"`` and ``"wait"``: time spent by the driver itself and waiting for workers.
+    seconds : Seconds
+        Where the time of the passes so far went: driver, scheduler, network, kernels.
     """
 
-    seconds: dict[str, float]
+    seconds: Seconds
 
     @property
     def n_workers(self) -> int: ...

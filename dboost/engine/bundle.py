@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,8 @@ def copy_sums(sums: Sums) -> Sums:
     )
 
 
-def combine_sums(rows: Sequence[int], nodes: Sequence[Node], values: Sequence[Sums]) -> Sums:
-    """Merge the sums of nodes that cover the tree; `values` stay as they are.
+def combine_sums(rows: Sequence[int], nodes: Sequence[Node], values: Sequence[Sums], root: Node | None = None) -> Sums:
+    """Merge the sums of nodes that cover the tree, or the node `root` of it; `values` stay as they are.
 
     They are results of other tasks: a task that is run again must find them unchanged.
     """
@@ -44,21 +45,32 @@ def combine_sums(rows: Sequence[int], nodes: Sequence[Node], values: Sequence[Su
     def merge(left: Sums, right: Sums) -> Sums:
         return (copy_sums(left) if id(left) in given else left).merge(right)
 
-    total = combine(rows, nodes, values, merge)
+    total = combine(rows, nodes, values, merge, root)
     return copy_sums(total) if id(total) in given else total
 
 
-def open_partition(item: Any, store: MemoStore, run: str) -> Partition:
-    """Return the decoded partition: the item itself, or read through the memo."""
+SHARE_STAYING = 0.5
+"""Share of the memo for decoded partitions where not all of them fit; the rest is for what is derived from them."""
+
+
+def open_partition(item: Any, store: MemoStore, run: str, stays: bool = True) -> Partition:
+    """Return the decoded partition: the item itself, or read, through the memo where it `stays` there."""
     if isinstance(item, Partition):
         return item
-    partition: Partition = store.get(run, item.key, "partition", None, item.load)
+    partition: Partition = store.get(run, item.key, "partition", None, item.load, True) if stays else item.load()
     return partition
 
 
-def _fits(items: Sequence[Any], store: MemoStore) -> bool:
-    """True when all partitions that have to be read can stay decoded in the memo."""
-    return sum(int(i.nbytes_estimate) for i in items if not isinstance(i, Partition)) <= store.budget
+def staying(items: Sequence[Any], store: MemoStore) -> list[bool]:
+    """Tell which decoded partitions stay in the memo: all, or the first ones up to a share of it.
+
+    Passes visit partitions in turn. A cache that drops what was used least recently would then drop each one just
+    before it is needed again, and never save a single reading.
+    """
+    sizes = [0 if isinstance(item, Partition) else int(item.nbytes_estimate) for item in items]
+    if sum(sizes) <= store.budget:
+        return [True] * len(sizes)
+    return [total <= SHARE_STAYING * store.budget for total in accumulate(sizes)]
 
 
 def run_bundle(
@@ -98,15 +110,16 @@ def run_bundle(
     one shard's partial sums are alive per level of the tree. Partitions that have to be read again each time are
     visited once, for all shards together. The sums are the same in both.
     """
+    stays = staying(items, store)
     if shards is None:
         groups: list[list[int]] = [[0]]
-    elif _fits(items, store):
+    elif all(stays):
         groups = [[s] for s in range(len(shards))]
     else:
         groups = [list(range(len(shards)))]
 
     def evaluate(job: int, i: int) -> list[Sums]:
-        partition = open_partition(items[i], store, run)
+        partition = open_partition(items[i], store, run, stays[i])
         memo = Memo(store, run, partition.key)
         if shards is None:
             sums = [leaf(partition, memo, *args)]
@@ -121,4 +134,7 @@ def run_bundle(
             done(s, job % len(nodes), sums)
 
     jobs = [node for _ in groups for node in nodes]
-    fold_many(rows, jobs, evaluate, merge_lists, hand_over, threads, helpers, stop)
+    try:
+        fold_many(rows, jobs, evaluate, merge_lists, hand_over, threads, helpers, stop)
+    finally:
+        store.end_pass(run)

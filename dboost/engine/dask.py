@@ -3,9 +3,10 @@
 Covers: ``DaskEngine``: which tasks a pass consists of, and that nothing of it is left behind.
 Does not cover: what a task does (``tasks``), how it is submitted (``submission``) and waited for (``watchdog``).
 
-A pass is one task per worker over a bundle of neighbouring partitions, and nothing else when the sum is not sharded.
-The driver merges what comes back along the tree. With shards the bundles' sums stay where they are; a small task picks
-each shard out of each bundle, and one task per shard merges, finishes, and returns the small value.
+A pass is one graph, sent in one message: one task per worker over a bundle of neighbouring partitions, and nothing else
+when the sum is not sharded. The driver merges what comes back along the tree; where that is much, a tree of tasks
+merges first. With shards the bundles' sums stay where they are, and one task per shard merges, finishes, and returns
+the small value; where there are several shards, small tasks pick each out of each bundle.
 
 All tasks are plain: no actors, no scattered data, no worker attributes. A worker that dies costs its bundle, which the
 scheduler computes again elsewhere; ``allow_other_workers`` is always set, because a task that is bound to a worker
@@ -23,18 +24,25 @@ from typing import Any
 
 from distributed import Client, Future
 
-from dboost.engine import submission, tasks, versions
+from dboost.engine import tasks, versions
 from dboost.engine.assignment import Bundle, assign, keep_order
 from dboost.engine.base import EnginePlan, Finish, FinishArgs, Leaf, Step, finishing_args
 from dboost.engine.bundle import combine_sums
+from dboost.engine.holdings import Holdings
 from dboost.engine.memo import nbytes_of
-from dboost.engine.submission import NAMES_SHOWN, Submission, names, release
-from dboost.engine.tree import Node
-from dboost.engine.watchdog import Limits, Watchdog
+from dboost.engine.pass_tasks import PassTasks
+from dboost.engine.seconds import Seconds
+from dboost.engine.submission import NAMES_SHOWN, Submission, release
+from dboost.engine.watchdog import Arrivals, Limits, Watchdog
 from dboost.errors import ClusterError, UsageError
-from dboost.partition import Partition, Sums
 
 WORKERS_MAX_AGE = 1.0
+
+TREE_BYTES = 8 * 2**20
+"""Sums that took more than this to reach the driver are merged by a tree of tasks the next time."""
+
+SPENT_BYTES = 2**20
+"""Results that are larger than this are let go of at once, smaller ones when the next pass is on its way."""
 
 
 class DaskEngine:
@@ -90,12 +98,13 @@ class DaskEngine:
             )
         self.client: Any = client
         self._bytes_received = 0
-        self.seconds = {"driver": 0.0, "wait": 0.0}
+        self.seconds = Seconds()
         self._version_timeout = version_timeout
         self._memo_bytes = memo_bytes
         self._watchdog = Watchdog(client, Limits(no_worker_timeout, silent_timeout, stall_timeout))
         self._token = uuid.uuid4().hex[:8]
         self._tasks = Submission(client, self._token, retries)
+        self._held = Holdings(self._tasks)
         self._passes = 0
         self._runs: set[str] = set()
         self._plan: EnginePlan | None = None
@@ -104,8 +113,9 @@ class DaskEngine:
         self._bundles: list[Bundle] = []
         self._looked = float("-inf")
         self._checked: set[str] = set()
-        self._kept: dict[Any, tuple[str, Any]] = {}
-        self._homes: dict[str, str] = {}
+        self._spent: list[Any] = []
+        self._received: dict[str, int] = {}
+        self._started = 0.0
         self._closed = False
         self._refresh(strict=True)
 
@@ -126,7 +136,7 @@ class DaskEngine:
         Blocks that are in this process are sent to the workers once, as results of tasks; the scheduler keeps them
         too, to give them to another worker when one is lost.
         """
-        self._forget_kept()
+        self._let_go()
         self._plan = EnginePlan(tuple(items), tuple(int(r) for r in rows), f"{run_id}-{self._token}")
         self._runs.add(self._plan.run_id)
         self._bundles = []
@@ -157,65 +167,26 @@ class DaskEngine:
             raise UsageError(f"pass {name!r} was started before set_plan named the partitions")
         if not self._bundles:
             self._bundles = assign(self._plan.rows, [(a, self._threads[a]) for a in self._order])
-            places = {(bundle.lo, bundle.hi) for bundle in self._bundles}
-            for place in [p for p in self._kept if isinstance(p, tuple) and p not in places]:
-                release([self._kept.pop(place)[1]])
+            self._held.keep_only(self._bundles)
         return self._plan, self._bundles
-
-    def _items(self, plan: EnginePlan, bundle: Bundle) -> Any:
-        """Return the items of a bundle as an argument of its task."""
-        items = plan.items[bundle.lo : bundle.hi]
-        if any(isinstance(item, Future | Partition) for item in items):
-            return [self._home(i, items[i - bundle.lo], bundle.address) for i in range(bundle.lo, bundle.hi)]
-        place = (bundle.lo, bundle.hi)
-        if place not in self._kept:
-            self._kept[place] = (
-                "",
-                self._tasks.argument(list(items), "plan", bundle.address, limit=submission.PLAN_HOLD_BYTES),
-            )
-        return self._kept[place][1]
-
-    def _home(self, i: int, item: Any, address: str) -> Any:
-        """Return a partition's future at the worker that sums it.
-
-        A bundle's partitions may lie anywhere at first. A task that merely returns its input gives them a home:
-        mere copies would be dropped again by the scheduler, which keeps one of each result.
-        """
-        if not isinstance(item, Future | Partition):
-            return item
-        if i not in self._kept or self._kept[i][0] != address:
-            release([self._kept.pop(i, ("", None))[1]])
-            home = self._tasks.hold(item, "home", address)
-            self._kept[i] = (address, home)
-            self._homes[str(home.key)] = f"partition {getattr(item, 'key', i)}"
-            if isinstance(item, Partition):
-                self._tasks.bytes_sent += item.nbytes
-        return self._kept[i][1]
 
     # -- passes ------------------------------------------------------------------------------------------------------
 
+    def _begin(self, name: str) -> PassTasks:
+        self._passes += 1
+        self._started = time.perf_counter()
+        return PassTasks(name, f"{self._token}-{self._passes}", self._held)
+
     def map(self, fn: Callable[..., Any], items: Sequence[Any], *args: Any, name: str) -> list[Any]:
         """Return ``[fn(item, *args) for item in items]``; see `Engine.map`."""
-        start = time.perf_counter()
+        work = self._begin(name)
         self._refresh()
-        self._passes += 1
         # Four tasks per thread even out what takes longer; more would only cost the scheduler.
         count = max(1, min(len(items), 4 * sum(self._threads.values())))
         cuts = [len(items) * i // count for i in range(count + 1)]
-        runs: list[list[Any]] = [list(items[a:b]) for a, b in pairwise(cuts) if b > a]
-        described: dict[str, str] = {}
-        futures: list[Future[Any]] = []
-        held: Any = None
-        try:
-            held = self._tasks.argument(args, name, None, len(runs))
-            for run in runs:
-                key = self._key("map", name, len(futures))
-                described[key] = names(run)
-                futures.append(self._tasks.submit(tasks.map_task, key, fn, run, held, key=key))
-            chunks = self._wait(futures, futures, name, described, start, beside=True)
-        finally:
-            release([*futures, held])
-        return [value for chunk in chunks for value in chunk]
+        pieces = [list(items[a:b]) for a, b in pairwise(cuts) if b > a]
+        work.map(fn, pieces, args)
+        return [value for chunk in self._wait(work, list(work.described), beside=True) for value in chunk]
 
     def map_reduce(
         self,
@@ -227,112 +198,33 @@ class DaskEngine:
         finish_args: FinishArgs | None = None,
     ) -> Any:
         """Sum `leaf` over the partitions along the fixed tree; see `Engine.map_reduce`."""
-        start = time.perf_counter()
+        work = self._begin(name)
         plan, bundles = self._assignment(name)
-        self._passes += 1
-        described: dict[str, str] = {}
-        futures: list[Any] = []
-        held: Any = None
-        try:
-            held = self._tasks.argument(args, name, None, len(bundles))
-            for bundle in bundles:
-                key = self._key("", name, len(futures))
-                described[key] = names(plan.items[bundle.lo : bundle.hi])
-                nodes = [(lo - bundle.lo, hi - bundle.lo) for lo, hi in bundle.nodes]
-                task_args = (
-                    key,
-                    plan.run_id,
-                    self._items(plan, bundle),
-                    plan.rows[bundle.lo : bundle.hi],
-                    nodes,
-                    leaf,
-                    held,
-                    None if shards is None else list(shards),
-                    self._memo_bytes,
-                )
-                futures.append(self._tasks.submit(tasks.bundle_task, *task_args, key=key, address=bundle.address))
-            nodes = [node for bundle in bundles for node in bundle.nodes]
-            if shards is None:
-                parts = self._wait(futures, futures, name, described, start)
-                total: Sums = combine_sums(plan.rows, nodes, [sums for part in parts for sums in part])
-                return total if finish is None else finish(total, None, *finishing_args(finish_args, None))
-            wanted = self._reductions(plan, futures, nodes, name, shards, finish, finish_args)
-            described |= {str(future.key): f"the sum of shard {i}" for i, future in enumerate(wanted)}
-            return self._wait(wanted, futures, name, described, start)
-        finally:
-            release([*futures, held])
+        pieces = None if shards is None else list(shards)
+        branches = work.bundles(plan, bundles, (plan.run_id, leaf, args, pieces, self._memo_bytes))
+        if pieces is not None:
+            return self._wait(work, work.reductions(plan, branches, pieces, finish, finish_args))
+        if self._received.get(name, 0) > TREE_BYTES:
+            branches = work.merged(plan, branches)
+        nodes = [node for branch in branches for node in branch.nodes]
+        parts = self._wait(work, [branch.key for branch in branches])
+        total = combine_sums(plan.rows, nodes, [sums for part in parts for sums in part[0]])
+        return total if finish is None else finish(total, None, *finishing_args(finish_args, None))
 
     def scan(self, step: Step, state: Any, *args: Any, name: str) -> Any:
         """Carry `state` through the partitions in their order, one task per bundle; see `Engine.scan`."""
-        start = time.perf_counter()
+        work = self._begin(name)
         plan, bundles = self._assignment(name)
-        self._passes += 1
-        described: dict[str, str] = {}
-        futures: list[Any] = []
-        try:
-            for bundle in bundles:
-                key = self._key("scan", name, len(futures))
-                described[key] = names(plan.items[bundle.lo : bundle.hi])
-                task_args = (key, plan.run_id, self._items(plan, bundle), state, step, args, self._memo_bytes)
-                futures.append(self._tasks.submit(tasks.scan_task, *task_args, key=key, address=bundle.address))
-                state = futures[-1]
-            return self._wait(futures[-1:], futures, name, described, start)[0]
-        finally:
-            release(futures)
+        last = work.scan(plan, bundles, (plan.run_id, step, args, state, self._memo_bytes))
+        return self._wait(work, [last])[0]
 
-    def _reductions(
-        self,
-        plan: EnginePlan,
-        futures: list[Any],
-        nodes: list[Node],
-        name: str,
-        shards: Sequence[Any],
-        finish: Finish | None,
-        finish_args: FinishArgs | None,
-    ) -> list[Future[Any]]:
-        """Submit one reduction per shard; every new task is added to `futures`."""
-        sums = list(futures)
-        extras = [finishing_args(finish_args, shard) for shard in shards]
-        self._tasks.bytes_sent += nbytes_of(extras)
-        pairs = [(future, s) for s in range(len(shards)) for future in sums]
-        picks = self.client.map(
-            tasks.pick,
-            [future for future, _ in pairs],
-            [s for _, s in pairs],
-            key=[self._key("pick", name, i) for i in range(len(pairs))],
-            pure=False,
-            retries=self._tasks.retries,
-        )
-        futures.extend(picks)
-        wanted: list[Future[Any]] = self.client.map(
-            tasks.reduce_task,
-            [picks[i * len(sums) : (i + 1) * len(sums)] for i in range(len(shards))],
-            list(shards),
-            extras,
-            key=[self._key("reduce", name, i) for i in range(len(shards))],
-            pure=False,
-            retries=self._tasks.retries,
-            rows=plan.rows,
-            nodes=nodes,
-            finish=finish,
-        )
-        futures.extend(wanted)
-        return wanted
-
-    def _wait(
-        self,
-        wanted: list[Future[Any]],
-        futures: list[Future[Any]],
-        name: str,
-        described: dict[str, str],
-        start: float,
-        beside: bool = False,
-    ) -> list[Any]:
-        """Collect results; on any error or interrupt cancel the pass.
+    def _wait(self, work: PassTasks, wanted: list[str], beside: bool = False) -> list[Any]:
+        """Submit a pass and collect results; on any error or interrupt cancel it.
 
         `beside` tells that a worker may have several of these tasks at once. Dask blames all of them for its death.
         """
-        known = self._homes | described
+        known = self._held.names | work.described
+        futures: list[Any] = []
 
         def describe(key: str) -> str:
             text = known.get(key, f"task {key}")
@@ -341,27 +233,39 @@ class DaskEngine:
             return f"{text} (or, beside it, {', '.join(others[:NAMES_SHOWN])}{more})" if others else text
 
         before = time.perf_counter()
-        self.seconds["driver"] += before - start
+        arrivals = Arrivals()
         try:
-            results = self._watchdog.collect(wanted, futures, name, describe)
+            futures = self._tasks.run(work.graph, wanted)
+            # Not before the next pass is on its way: it would wait until the message about this has had its interval.
+            release(self._spent)
+            self._spent = []
+            results = self._watchdog.collect(futures, list(work.graph), work.name, describe, arrivals)
             for result in results:
                 if isinstance(result, tasks.Refused):
                     raise result.error
         except BaseException:
             self._looked = float("-inf")
             self._cancel(futures)
+            release(futures)
             raise
-        finally:
-            self.seconds["wait"] += time.perf_counter() - before
-        self._bytes_received += sum(nbytes_of(result) for result in results)
-        return results
+        self._account(work.name, before, arrivals, results, futures)
+        return [result.value for result in results]
+
+    def _account(self, name: str, before: float, arrivals: Arrivals, results: list[Any], futures: list[Any]) -> None:
+        """Note the seconds and bytes of a pass, and let go of its results, of large ones now."""
+        now = time.perf_counter()
+        size = sum(nbytes_of(result.value) for result in results)
+        self._bytes_received += size
+        self._received[name] = size
+        kernels = max((result.kernels for result in results), default=0.0)
+        network = max((result.network for result in results), default=0.0) + arrivals.seconds
+        self.seconds.add(before - self._started, now - before, kernels, network)
+        if size > SPENT_BYTES:
+            release(futures)
+        else:
+            self._spent = futures
 
     # -- tasks and their end -----------------------------------------------------------------------------------------
-
-    def _key(self, role: str, name: str, number: int) -> str:
-        """Return a key that is readable and unique; the scheduler groups tasks by its first words."""
-        words = ["dboost", *([role] if role else []), name, self._token, str(self._passes), str(number)]
-        return "-".join(words)
 
     def _cancel(self, futures: Sequence[Any]) -> None:
         # The cluster may be what failed, so nothing here may wait long or hide the first error.
@@ -369,17 +273,17 @@ class DaskEngine:
         with suppress(TimeoutError, OSError, ClusterError):
             self._watchdog.ask(lambda: self.client.cancel(mine, asynchronous=True, force=True), 2.0)
 
-    def _forget_kept(self) -> None:
-        release([value for _, value in self._kept.values()])
-        self._kept = {}
-        self._homes = {}
+    def _let_go(self) -> None:
+        release(self._spent)
+        self._spent = []
+        self._held.release()
 
     def close(self) -> None:
         """Release all tasks of this engine and make the workers forget its runs, as far as they can be reached."""
         if self._closed:
             return
         self._closed = True
-        self._forget_kept()
+        self._let_go()
         self._plan = None
         if self.client.status != "running" or not self._runs:
             return

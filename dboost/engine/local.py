@@ -14,9 +14,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from dboost.engine.base import EnginePlan, Finish, FinishArgs, Leaf, Step, finishing_args
-from dboost.engine.bundle import open_partition, run_bundle
+from dboost.engine.bundle import open_partition, run_bundle, staying
 from dboost.engine.machine import available_cores, available_memory
 from dboost.engine.memo import SHARE_OF_MEMORY, MemoStore, process_store
+from dboost.engine.seconds import Seconds
 from dboost.engine.tree import fold_many
 from dboost.errors import UsageError
 from dboost.partition import Sums
@@ -45,7 +46,7 @@ class LocalEngine:
             raise UsageError(f"n_threads is {n_threads}; expected a positive number, or None for all cores")
         self.n_threads = available_cores() if n_threads is None else int(n_threads)
         self.bytes_moved = 0
-        self.seconds = {"driver": 0.0, "wait": 0.0}
+        self.seconds = Seconds()
         self._store = process_store(lambda: int(SHARE_OF_MEMORY * available_memory())) if memo is None else memo
         self._token = uuid.uuid4().hex[:8]
         self._runs: set[str] = set()
@@ -82,7 +83,7 @@ class LocalEngine:
             self.n_threads,
             self._pool(),
         )
-        self.seconds["driver"] += time.perf_counter() - start
+        self.seconds.kernels += time.perf_counter() - start
         return results
 
     def map_reduce(
@@ -117,7 +118,7 @@ class LocalEngine:
             threads=self.n_threads,
             helpers=self._pool(),
         )
-        self.seconds["driver"] += time.perf_counter() - start
+        self.seconds.kernels += time.perf_counter() - start
         return results[0] if shards is None else results
 
     def scan(self, step: Step, state: Any, *args: Any, name: str) -> Any:
@@ -127,9 +128,10 @@ class LocalEngine:
             raise UsageError("the engine is closed; open a new one")
         if self._plan is None:
             raise UsageError(f"pass {name!r} was started before set_plan named the partitions")
-        for item in self._plan.items:
-            state = step(open_partition(item, self._store, self._plan.run_id), state, *args)
-        self.seconds["driver"] += time.perf_counter() - start
+        items = self._plan.items
+        for item, stays in zip(items, staying(items, self._store), strict=True):
+            state = step(open_partition(item, self._store, self._plan.run_id, stays), state, *args)
+        self.seconds.kernels += time.perf_counter() - start
         return state
 
     def close(self) -> None:

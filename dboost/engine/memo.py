@@ -16,8 +16,9 @@ from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import Any
 
-TOKENS_PER_KIND = 2
-"""Values kept per (partition, kind): that of the current state and that of the last, for a step taken back."""
+TOKENS_PER_KIND = 1
+"""Values kept per (partition, kind). A fit names a new state whenever it moves, also when it takes a step back: the
+value of an older state is never asked for again, and would hold as much memory as the margins of all examples."""
 
 SHARE_OF_MEMORY = 0.4
 """Below the share of its limit (0.6) at which a Dask worker begins to move results to disk, with room for sums."""
@@ -58,14 +59,26 @@ class MemoStore:
         self._values: OrderedDict[Key, tuple[Any, int]] = OrderedDict()
         self._tokens: dict[tuple[str, str, str], list[Hashable]] = {}
         self._building: dict[Key, Lock] = {}
+        self._staying: set[Key] = set()
+        self._passing: set[Key] = set()
 
     def __len__(self) -> int:
         return len(self._values)
 
-    def get(self, run: str, key: str, kind: str, token: Hashable, build: Callable[[], Any]) -> Any:
+    def get(
+        self,
+        run: str,
+        key: str,
+        kind: str,
+        token: Hashable,
+        build: Callable[[], Any],
+        stays: bool = False,
+        passing: bool = False,
+    ) -> Any:
         """Return the remembered value, or build and remember it.
 
-        Two threads that want the same value build it once; the second waits for the first.
+        Two threads that want the same value build it once; the second waits for the first. A value that stays is
+        dropped only when there is nothing else to drop; a passing one at the end of the pass.
         """
         full = (run, key, kind, token)
         with self._lock:
@@ -79,7 +92,7 @@ class MemoStore:
                     return self._values[full][0]
             try:
                 value = build()
-                self._put(full, value)
+                self._put(full, value, stays, passing)
             finally:
                 with self._lock:
                     self._building.pop(full, None)
@@ -93,12 +106,18 @@ class MemoStore:
                 self._remove(full)
         return len(mine)
 
+    def end_pass(self, run: str) -> None:
+        """Forget what a run was to remember for one pass."""
+        with self._lock:
+            for full in [full for full in self._passing if full[0] == run]:
+                self._remove(full)
+
     def runs(self) -> set[str]:
         """Return the runs that have something remembered."""
         with self._lock:
             return {full[0] for full in self._values}
 
-    def _put(self, full: Key, value: Any) -> None:
+    def _put(self, full: Key, value: Any, stays: bool, passing: bool) -> None:
         size = nbytes_of(value)
         run, key, kind, token = full
         with self._lock:
@@ -108,13 +127,19 @@ class MemoStore:
             if size > self.budget:
                 return
             while self.nbytes + size > self.budget:
-                self._remove(next(iter(self._values)))
+                self._remove(next((old for old in self._values if old not in self._staying), next(iter(self._values))))
             self._values[full] = (value, size)
+            if stays:
+                self._staying.add(full)
+            if passing:
+                self._passing.add(full)
             self._tokens.setdefault((run, key, kind), []).append(token)
             self.nbytes += size
 
     def _remove(self, full: Key) -> None:
         _, size = self._values.pop(full)
+        self._staying.discard(full)
+        self._passing.discard(full)
         self.nbytes -= size
         group = full[:3]
         self._tokens[group].remove(full[3])
@@ -146,7 +171,7 @@ class Memo:
         """Bytes that the process remembers at most, for all partitions together."""
         return self._store.budget
 
-    def get(self, kind: str, token: Hashable, build: Callable[[], Any]) -> Any:
+    def get(self, kind: str, token: Hashable, build: Callable[[], Any], passing: bool = False) -> Any:
         """Return the value of `kind` for the state named by `token`; ``build()`` makes it when it is not at hand.
 
         Parameters
@@ -157,8 +182,10 @@ class Memo:
             Names the state the value was computed from. Equal tokens must mean equal values.
         build : callable
             Makes the value. It must be a pure function of the partition and of what `token` names.
+        passing : bool
+            Whether only the shards of one pass share the value, so that it may go when the pass ends.
         """
-        return self._store.get(self._run, self._key, kind, token, build)
+        return self._store.get(self._run, self._key, kind, token, build, passing=passing)
 
 
 _process_store: MemoStore | None = None

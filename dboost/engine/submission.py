@@ -1,7 +1,7 @@
 """Handing tasks to the Dask scheduler.
 
-Covers: the one form in which dboost submits tasks, values that several tasks share, and releasing futures.
-Does not cover: which tasks a pass has (``dask``).
+Covers: the one form in which dboost submits tasks, alone or as the graph of a pass, and releasing futures.
+Does not cover: which tasks a pass has (``dask``), or what outlives it (``holdings``).
 """
 
 from __future__ import annotations
@@ -10,21 +10,62 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import dask
 import dask.config
+from dask.base import normalize_token
 from distributed import Future
-from distributed.protocol import pickle
 
 from dboost.engine import tasks
 
-HOLD_BYTES = 4 * 2**20
-"""Arguments that would put more than this into the tasks of a pass travel once, as the result of a task.
+HOLD_BYTES = 16 * 2**20
+"""Arguments that would put more than this into the tasks of a pass reach one worker, which passes them on.
 
-That costs another turn through the scheduler, about 15 ms, which copies inside the tasks undercut up to this size."""
+That costs another turn among the workers, about 10 ms, which copies sent by the scheduler undercut up to this size."""
 
 PLAN_HOLD_BYTES = 64 * 1024
-"""The same for descriptions of partitions, which would be sent again in every pass."""
+"""Descriptions of a bundle's partitions that are larger than this are not sent again in every pass."""
 
 NAMES_SHOWN = 8
+
+
+class Graph(dict[str, Any]):
+    """The tasks of a pass. All travel in one message, and what several of them share is in it once.
+
+    Parameters
+    ----------
+    places : dict of str to str
+        Key to the address of the worker that should do the task; another one may. Tasks without a place run anywhere.
+    """
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.places: dict[str, str] = {}
+
+    def add(self, key: str, address: str | None, fn: Callable[..., Any], *args: Any) -> str:
+        """Add a task and return its key; arguments that are keys of the graph, or futures, stand for results."""
+        self[key] = (fn, *args)
+        if address is not None:
+            self.places[key] = address
+        return key
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self),)
+
+
+@normalize_token.register(Graph)
+def _name_of(graph: Graph) -> str:
+    # Keys are unique; Dask would read through all arguments to name the graph after its contents.
+    return uuid.uuid4().hex
+
+
+class _Places:
+    """Tells Dask where each task of a graph should run."""
+
+    def __init__(self, places: dict[str, str]) -> None:
+        self.places = places
+
+    def __call__(self, key: str) -> list[str]:
+        return [self.places[key]]
 
 
 class Submission:
@@ -52,31 +93,41 @@ class Submission:
 
     def submit(self, fn: Callable[..., Any], *args: Any, key: str, address: str | None = None) -> Future[Any]:
         """Submit one task, for the worker at `address` if that is still there, otherwise for any."""
-        future: Future[Any] = self.client.submit(
-            fn,
-            *args,
-            key=key,
-            workers=None if address is None else [address],
-            allow_other_workers=address is not None,
-            retries=self.retries,
-            pure=False,
-        )
+        # Dask's advice against large graphs is to make them the result of a task, which is what is done here.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
+            future: Future[Any] = self.client.submit(
+                fn,
+                *args,
+                key=key,
+                workers=None if address is None else [address],
+                allow_other_workers=address is not None,
+                retries=self.retries,
+                pure=False,
+            )
         return future
 
-    def argument(self, value: Any, name: str, address: str | None, copies: int = 1, limit: int | None = None) -> Any:
-        """Return `value`, or a future of it when its copies in the tasks would be larger than the limit."""
-        size = len(pickle.dumps(value))
-        if size * copies <= (HOLD_BYTES if limit is None else limit):
-            self.bytes_sent += size * copies
-            return value
-        self.bytes_sent += size
-        return self.hold(value, f"hold-{name}", address)
+    def run(self, graph: Graph, wanted: Sequence[str]) -> list[Future[Any]]:
+        """Submit the tasks of a pass at once; return the futures of those that are wanted.
+
+        A graph is one turn through the scheduler, and one message; tasks that are submitted one by one are one each.
+        """
+        annotations: dict[str, Any] = {"retries": self.retries}
+        if graph.places:
+            annotations |= {"workers": _Places(graph.places), "allow_other_workers": True}
+        with (
+            dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}),
+            dask.annotate(**annotations),
+        ):
+            futures: list[Future[Any]] = self.client.get(graph, list(wanted), sync=False)
+        return futures
+
+    def fresh_key(self, role: str) -> str:
+        """Return a key for a task that outlives its pass."""
+        return f"dboost-{role}-{self.token}-{uuid.uuid4().hex[:12]}"
 
     def hold(self, value: Any, role: str, address: str | None) -> Future[Any]:
-        """Submit a value as a task that returns it. Dask's advice against large graphs is to do just this."""
-        key = f"dboost-{role}-{self.token}-{uuid.uuid4().hex[:12]}"
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
-            return self.submit(tasks.hold, value, key=key, address=address)
+        """Submit a value as a task that returns it."""
+        return self.submit(tasks.hold, value, key=self.fresh_key(role), address=address)
 
 
 def release(values: Sequence[Any]) -> None:

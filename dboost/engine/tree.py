@@ -115,8 +115,14 @@ def fold(rows: Sequence[int], lo: int, hi: int, leaf: Callable[[int], V], merge:
     return value(lo, hi)
 
 
-def combine(rows: Sequence[int], nodes: Sequence[Node], values: Sequence[V], merge: Callable[[V, V], V]) -> V:
-    """Merge the values of nodes that cover the tree, in order, up to the root.
+def combine(
+    rows: Sequence[int],
+    nodes: Sequence[Node],
+    values: Sequence[V],
+    merge: Callable[[V, V], V],
+    root: Node | None = None,
+) -> V:
+    """Merge the values of nodes that cover a node of the tree, in order, up to that node (default: the root).
 
     Raises
     ------
@@ -135,7 +141,7 @@ def combine(rows: Sequence[int], nodes: Sequence[Node], values: Sequence[V], mer
         left = value(a, middle)
         return merge(left, value(middle, b))
 
-    total = value(0, len(rows))
+    total = value(*(root or (0, len(rows))))
     if known:
         raise ValueError(f"nodes {list(known)} do not belong to the tree of {len(rows)} partitions")
     return total

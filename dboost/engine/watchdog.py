@@ -124,19 +124,26 @@ class Watchdog:
             time.sleep(0.1)
 
     def collect(
-        self, wanted: Sequence[Any], tasks: Sequence[Any], name: str, describe: Callable[[str], str]
+        self,
+        wanted: Sequence[Any],
+        keys: Sequence[str],
+        name: str,
+        describe: Callable[[str], str],
+        arrivals: Arrivals | None = None,
     ) -> list[Any]:
         """Return the results of the futures `wanted`, in order.
 
         Parameters
         ----------
         wanted : sequence of distributed.Future
-        tasks : sequence of distributed.Future
-            All tasks of the pass: any that finishes counts as progress.
+        keys : sequence of str
+            All tasks of the pass: each that is wanted and finishes, and each leaf in any, counts as progress.
         name : str
             Name of the pass, for messages.
         describe : callable
             ``describe(key)`` says in words what a task worked on.
+        arrivals : Arrivals, optional
+            Is told how long the results travelled.
 
         Raises
         ------
@@ -147,7 +154,7 @@ class Watchdog:
         """
         from distributed import KilledWorker
 
-        job = self._start(_gather(list(wanted)))
+        job = self._start(_gather(list(wanted), arrivals or Arrivals()))
         lookout = _Lookout(progress=time.monotonic())
         try:
             while True:
@@ -155,7 +162,7 @@ class Watchdog:
                 if job.done():
                     outcome = job.result()
                     break
-                self._look(lookout, tasks, name)
+                self._look(lookout, wanted, keys, name)
         except concurrent.futures.CancelledError as error:
             raise scheduler_lost(self.client, "the client was closed") from error
         finally:
@@ -210,10 +217,10 @@ class Watchdog:
             )
         return {}
 
-    def _look(self, lookout: _Lookout, tasks: Sequence[Any], name: str) -> None:
+    def _look(self, lookout: _Lookout, wanted: Sequence[Any], keys: Sequence[str], name: str) -> None:
         self._look_for_workers(lookout)
         now = time.monotonic()
-        finished = sum(f.status == "finished" for f in tasks)
+        finished = sum(f.status == "finished" for f in wanted)
         if finished > lookout.finished:
             lookout.finished, lookout.progress = finished, now
         if now - max(lookout.progress, lookout.inquired) < INQUIRY:
@@ -224,7 +231,7 @@ class Watchdog:
         except (TimeoutError, OSError):
             # A scheduler that does not answer is counted by _look_for_workers at the next tick.
             return
-        mine = {f.key for f in tasks if not f.done()}
+        mine = set(keys) - {f.key for f in wanted if f.done()}
         for _, event in events:
             if event["key"] in mine and event["leaves"] > lookout.leaves.get(event["key"], 0):
                 lookout.leaves[event["key"]] = event["leaves"]
@@ -277,8 +284,32 @@ class _CancelledTask(Exception):
     """A task was cancelled; a plain exception, since a CancelledError means the coroutine that sees it."""
 
 
-async def _result(future: Any) -> Any:
+class Arrivals:
+    """When results were ready, and how long they then took to arrive.
+
+    Attributes
+    ----------
+    seconds : float
+        From the moment all results were ready to the moment all were here.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._ready = 0.0
+
+    def ready(self) -> None:
+        """One more result is ready."""
+        self._ready = time.perf_counter()
+
+    def here(self) -> None:
+        """All results are here."""
+        self.seconds = time.perf_counter() - self._ready
+
+
+async def _result(future: Any, arrivals: Arrivals) -> Any:
     try:
+        await future.exception()
+        arrivals.ready()
         return await future
     except (asyncio.CancelledError, concurrent.futures.CancelledError) as error:
         if future.status != "cancelled":
@@ -286,13 +317,15 @@ async def _result(future: Any) -> Any:
         raise _CancelledTask(" ".join(str(error).split())) from error
 
 
-async def _gather(futures: list[Any]) -> Any:
+async def _gather(futures: list[Any], arrivals: Arrivals) -> Any:
     # One by one: the first results travel while others are computed, and the first error ends the wait. Errors are
     # returned, so that the watchdog's own cannot be mistaken for them.
     try:
-        return await asyncio.gather(*(_result(future) for future in futures))
+        results = await asyncio.gather(*(_result(future, arrivals) for future in futures))
     except Exception as error:
         return error
+    arrivals.here()
+    return results
 
 
 def _address(client: Any) -> str:

@@ -2,7 +2,19 @@
 
 Covers: ``Table``, a read-only sequence of records that prints itself and converts to pandas, and the round in which
 the induction of features stopped.
-Does not cover: what the records hold (``dboost.boosting``).
+Does not cover: making the records (``dboost.boosting.records``).
+
+The seconds of a round, ``seconds``, are the sum of four columns:
+
+- ``seconds_kernels``: in each pass, the worker that took longest to read partitions, run the leaf functions on them and
+  merge their sums; where workers reduce shards, the longest reduction as well. Measured inside the tasks, which return
+  it with their sums. In-process: all time inside passes.
+- ``seconds_network``: in each pass, the longest time a worker took to receive arguments from other workers and to
+  decode them, and the time from the moment all results were ready to the moment all were here, decoded. What the
+  scheduler copies from the driver to workers cannot be told apart from its other work. In-process: 0.
+- ``seconds_scheduler``: the rest of the wait for passes: turns through the scheduler, queues of the workers, and tasks
+  that had to be repeated. In-process: 0.
+- ``seconds_driver``: everything outside of waits: the solver, packing arguments, merging what workers returned.
 """
 
 from __future__ import annotations

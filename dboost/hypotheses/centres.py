@@ -57,6 +57,9 @@ class Centres:
         Positions of the rows in the data set, or 0, 1, ... for rows that were given.
     """
 
+    # Megabytes that every pass refers to: an engine sends them to a worker once (``engine.wire``).
+    sent_once = True
+
     pointer: NDArray[np.int64]
     slots: NDArray[np.int32]
     values: NDArray[Any]

@@ -1,7 +1,8 @@
 """Faces: the smooth pieces of a penalty on which second-order steps are taken.
 
-Covers: ``EntryFace`` (coordinates are single entries: l1, l1/l2, sparse group, none) and ``BoundFace`` (one size per
-row for its tied entries: l1/linf). Does not cover: deciding when a support has settled.
+Covers: ``EntryFace`` (coordinates are single entries: l1, sparse group, none), ``RowFace`` (all entries of the nonzero
+rows: l1/l2) and ``BoundFace`` (one size per row for its tied entries: l1/linf). Does not cover: deciding when a support
+has settled.
 """
 
 from __future__ import annotations
@@ -41,28 +42,19 @@ class EntryFace:
         The point the face was made from.
     held : ndarray (rows,) of bool
         Rows that are penalised and so must stay on their side of zero.
-    whole_rows : bool
-        Whether a row crosses zero as a whole (l1/l2) or entry by entry.
     """
 
     mask: BoolArray
     at: FloatArray
     held: BoolArray
-    whole_rows: bool
     group: float
     entry: float
 
     @classmethod
-    def through(
-        cls, W: FloatArray, lam: npt.ArrayLike | None, *, whole_rows: bool, group: float, entry: float
-    ) -> EntryFace:
-        """The face through W (rows, k): nonzero entries (or rows), and all entries of rows with lam = 0."""
+    def through(cls, W: FloatArray, lam: npt.ArrayLike | None, *, group: float, entry: float) -> EntryFace:
+        """The face through W (rows, k): nonzero entries, and all entries of rows with lam = 0."""
         free = _unpenalised_rows(lam, len(W))
-        mask = W != 0
-        if whole_rows:
-            mask = np.repeat(mask.any(axis=1)[:, None], W.shape[1], axis=1)
-        mask |= free[:, None]
-        return cls(mask, W.copy(), ~free, whole_rows, group, entry)
+        return cls((W != 0) | free[:, None], W.copy(), ~free, group, entry)
 
     @property
     def dim(self) -> int:
@@ -122,18 +114,105 @@ class EntryFace:
         return result
 
     def retract(self, W: FloatArray, v: FloatArray) -> FloatArray:
-        """W + expand(v); penalised entries (or whole rows) that crossed zero are set to zero."""
+        """W + expand(v); penalised entries that crossed zero are set to zero."""
         new = W + self.expand(v)
-        if self.whole_rows:
-            crossed = np.repeat((np.einsum("ij,ij->i", new, W) <= 0.0)[:, None], W.shape[1], axis=1)
-        else:
-            crossed = np.sign(new) * np.sign(W) < 0
-        new[crossed & self.held[:, None]] = 0.0
+        new[(np.sign(new) * np.sign(W) < 0) & self.held[:, None]] = 0.0
         return new
 
     def _units(self) -> FloatArray:
         norms = norm2(self.at)
         return self.at / np.where(norms > 0, norms, 1.0)[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class RowFace:
+    """All entries of the nonzero rows as coordinates, row by row; penalty lam_j ||w||_2.
+
+    Attributes
+    ----------
+    rows : ndarray of int64
+        The nonzero rows, and those with lam = 0.
+    shape : tuple of int
+        Of W.
+    held : ndarray (len(rows),) of bool
+        Those that are penalised and so must stay on their side of zero.
+    norms, units : ndarray (len(rows),) and (len(rows), k)
+        ||w||_2 and w / ||w||_2; a row of zeros has the unit zero.
+    """
+
+    rows: npt.NDArray[np.intp]
+    shape: tuple[int, int]
+    held: BoolArray
+    norms: FloatArray
+    units: FloatArray
+
+    @classmethod
+    def through(cls, W: FloatArray, lam: npt.ArrayLike | None) -> RowFace:
+        """The face through W (rows, k)."""
+        free = _unpenalised_rows(lam, len(W))
+        rows = np.flatnonzero(np.any(W != 0, axis=1) | free)
+        norms = norm2(W[rows])
+        return cls(
+            rows, (W.shape[0], W.shape[1]), ~free[rows], norms, W[rows] / np.where(norms > 0, norms, 1.0)[:, None]
+        )
+
+    @property
+    def dim(self) -> int:
+        """Number of entries."""
+        return self.units.size
+
+    def places(self) -> npt.NDArray[np.int64]:
+        """Coordinate of each entry (rows, k), -1 for those of other rows."""
+        numbers = np.full(self.shape, -1, np.int64)
+        numbers[self.rows] = np.arange(self.dim).reshape(self.units.shape)
+        return numbers
+
+    def ties(self) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+        """No entries move together: zeros (rows, k), and -1 for each row."""
+        return np.zeros(self.shape), np.full(self.shape[0], -1, np.int64)
+
+    def restrict(self, G: FloatArray) -> FloatArray:
+        """The rows of G, one after the other."""
+        return G[self.rows].ravel()
+
+    def expand(self, v: FloatArray) -> FloatArray:
+        """v in the rows, zero elsewhere."""
+        full = np.zeros(self.shape)
+        full[self.rows] = v.reshape(self.units.shape)
+        return full
+
+    def coordinates(self, D: FloatArray) -> FloatArray:
+        """The rows of D, one after the other."""
+        return self.restrict(D)
+
+    def gradient(self, lam: npt.ArrayLike) -> FloatArray:
+        """lam w / ||w||_2."""
+        weight = per_row(lam, self.shape[0])[self.rows, None]
+        result: FloatArray = (weight * self.units).ravel()
+        return result
+
+    def hessian(self, v: FloatArray, lam: npt.ArrayLike) -> FloatArray:
+        """lam (v - u <u, v>) / ||w||_2 with u = w / ||w||_2."""
+        full = v.reshape(self.units.shape)
+        across = full - self.units * np.einsum("ij,ij->i", self.units, full)[:, None]
+        result: FloatArray = (self._factor(lam)[:, None] * across).ravel()
+        return result
+
+    def diagonal(self, lam: npt.ArrayLike) -> FloatArray:
+        """lam (1 - u**2) / ||w||_2."""
+        result: FloatArray = (self._factor(lam)[:, None] * (1.0 - self.units**2)).ravel()
+        return result
+
+    def retract(self, W: FloatArray, v: FloatArray) -> FloatArray:
+        """W + expand(v); penalised rows that crossed zero are set to zero."""
+        new = W + self.expand(v)
+        crossed = self.held & (np.einsum("ij,ij->i", new[self.rows], self.units) <= 0.0)
+        new[self.rows[crossed]] = 0.0
+        return new
+
+    def _factor(self, lam: npt.ArrayLike) -> FloatArray:
+        weight = per_row(lam, self.shape[0])[self.rows]
+        return np.divide(weight, self.norms, out=np.zeros_like(self.norms), where=self.norms > 0)
 
 
 @dataclass(frozen=True, eq=False)

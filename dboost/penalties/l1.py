@@ -60,4 +60,4 @@ class L1(RowPenalty):
 
     def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> EntryFace:
         """Nonzero entries are free and keep their signs."""
-        return EntryFace.through(W, lam, whole_rows=False, group=0.0, entry=1.0)
+        return EntryFace.through(W, lam, group=0.0, entry=1.0)

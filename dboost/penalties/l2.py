@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dboost.penalties.base import RowPenalty
-from dboost.penalties.faces import EntryFace
+from dboost.penalties.faces import RowFace
 from dboost.penalties.group import prox_group, score_group, solve_group
 from dboost.penalties.rows import FloatArray, norm2, per_row
 
@@ -50,6 +50,6 @@ class L2(RowPenalty):
         """Lower bound along the direction of G (math notes, section 5)."""
         return score_group(mu_plus, mu_minus, lam, np.zeros_like(lam))
 
-    def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> EntryFace:
+    def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> RowFace:
         """All entries of nonzero rows are free."""
-        return EntryFace.through(W, lam, whole_rows=True, group=1.0, entry=0.0)
+        return RowFace.through(W, lam)

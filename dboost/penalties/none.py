@@ -62,7 +62,7 @@ class NoPenalty(RowPenalty):
 
     def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> EntryFace:
         """Every entry is free."""
-        return EntryFace.through(W, 0.0, whole_rows=False, group=0.0, entry=0.0)
+        return EntryFace.through(W, 0.0, group=0.0, entry=0.0)
 
     def _weight(self, lam: npt.ArrayLike, rows: int) -> FloatArray:
         return np.zeros(rows)

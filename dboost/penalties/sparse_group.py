@@ -112,4 +112,4 @@ class SparseGroup(RowPenalty):
 
     def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> EntryFace:
         """Nonzero entries are free and keep their signs."""
-        return EntryFace.through(W, lam, whole_rows=False, group=1.0 - self.l1_ratio, entry=self.l1_ratio)
+        return EntryFace.through(W, lam, group=1.0 - self.l1_ratio, entry=self.l1_ratio)

@@ -17,7 +17,14 @@ ROWWISE = [pair for pair in plain.DEFINED if pair[1] != "newton"]
 ONE_BOUND = plain.covering(LOSSES, UPDATES[1:], SELECTIONS, allowed=lambda loss, update, _: (loss, update) in ROWWISE)
 CASES = [(loss, run) for loss in LOSSES for run in RUNS if loss != "exp" or "curvature" not in run]
 CASES += [(loss, {"update": update, "select": select, "tol": 1e-5}) for loss, update, select in ONE_BOUND]
-VOLATILE = ("seconds", "bytes_moved")
+VOLATILE = (
+    "seconds",
+    "seconds_driver",
+    "seconds_scheduler",
+    "seconds_network",
+    "seconds_kernels",
+    "bytes_moved",
+)
 
 
 def bits(result):
@@ -81,3 +88,13 @@ def test_a_state_is_not_changed_by_the_rounds_after_it(loss):
         np.testing.assert_array_equal(state.W, after.W)
         np.testing.assert_array_equal(state.active, after.active)
         assert repr(state.history) == repr(after.history)
+
+
+def test_the_seconds_of_a_round_add_up():
+    data = plain.make("multinomial", m=60, n=5, seed=20)
+    history = plain.fitting(data, penalty="l1/linf", tol=1e-7).fit("auto").history
+    for record in history:
+        shares = [record[f"seconds_{share}"] for share in ("driver", "scheduler", "network", "kernels")]
+        assert min(shares) >= 0.0 and sum(shares) == pytest.approx(record["seconds"])
+        assert record["seconds_kernels"] > 0.0
+        assert record["seconds_scheduler"] == record["seconds_network"] == 0.0, "nothing waits in one process"

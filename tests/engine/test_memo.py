@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from dboost.engine.local import LocalEngine
 from dboost.engine.memo import Memo, MemoStore, nbytes_of
+from dboost.partition import Sums
+from tests.engine import leaves
 from tests.engine.leaves import make_partition
 
 
@@ -63,12 +66,11 @@ def test_what_was_used_least_recently_goes_first():
     assert built == ["q"]
 
 
-def test_two_tokens_are_kept():
+def test_one_state_is_kept():
     store = MemoStore(10**6)
     for token in range(5):
         store.get("run", "p", "margins", token, lambda: np.zeros(10))
-    assert store.nbytes == 160 and len(store) == 2
-    store.get("run", "p", "margins", 3, lambda: pytest.fail("the last but one was kept"))
+    assert store.nbytes == 80 and len(store) == 1
     store.get("run", "p", "margins", 4, lambda: pytest.fail("the last was kept"))
 
 
@@ -129,3 +131,62 @@ def test_many_threads_stay_within_the_budget():
         thread.join(30)
     assert store.nbytes <= 800
     assert store.nbytes == 160 * len(store)
+
+
+def test_what_stays_is_dropped_last():
+    store = MemoStore(100)
+    made = []
+
+    def value(name, size, stays=False):
+        def build():
+            made.append(name)
+            return np.zeros(size, np.int8)
+
+        return store.get("run", name, "kind", None, build, stays)
+
+    value("a", 40, stays=True)
+    for i in range(5):
+        value(f"b{i}", 40)
+        value("a", 40, stays=True)
+    assert made.count("a") == 1 and store.nbytes == 80
+    value("c", 90)
+    assert store.nbytes == 90, "it makes room when there is nothing else to drop"
+    value("a", 40, stays=True)
+    assert made.count("a") == 2
+
+
+@pytest.mark.parametrize(("budget", "per_pass"), [(10_000, 0), (2_000, 6), (0, 8)])
+def test_some_partitions_stay_where_not_all_fit(budget, per_pass, tmp_path):
+    log = tmp_path / "reads"
+    specs, rows = leaves.make_specs([5] * 8, str(log))
+    specs = [replace(spec, nbytes_estimate=500) for spec in specs]
+    with LocalEngine(2, memo=MemoStore(budget)) as engine:
+        engine.set_plan(specs, rows, "run")
+        for _ in range(3):
+            engine.map_reduce(leaves.plain, 1.0, name="plain")
+    assert len(log.read_text().splitlines()) == 8 + 2 * per_pass
+
+
+def with_passing(partition, memo, shard, log):
+    """A leaf whose shards share a value of the pass."""
+
+    def build():
+        with open(log, "a") as stream:
+            stream.write(f"{partition.key}\n")
+        return partition.weight * 2.0
+
+    shared = memo.get("shared", "state", build, passing=True)
+    lasting = memo.get("lasting", "state", lambda: partition.weight)
+    return Sums(add={"sum": float((shared * lasting).sum())})
+
+
+def test_what_the_shards_of_a_pass_share_goes_with_the_pass(tmp_path):
+    log = tmp_path / "built"
+    store = MemoStore(10**6)
+    with LocalEngine(2, memo=store) as engine:
+        engine.set_plan(*leaves.make_specs([5] * 4), "run")
+        for passes in (1, 2):
+            one, two, three = engine.map_reduce(with_passing, str(log), name="shared", shards=[0, 1, 2])
+            assert one.add == two.add == three.add
+            assert len(log.read_text().splitlines()) == 4 * passes
+            assert len(store) == 8, "partitions and lasting values"

@@ -177,6 +177,9 @@ def test_lineage_stays_short(engine, two_processes):
             most = max(most, len(scheduler_keys(two_processes)))
     engine.map_reduce(leaves.sharded, 1.0, name="sharded", shards=[(0, 3), (3, 6)])
     assert most <= 8
+    # Two bundles, four picks and two reductions: what is left of one pass goes with the next.
+    assert len(scheduler_keys(two_processes)) <= 8
+    engine.map_reduce(leaves.plain, 1.0, name="plain")
     wait_until(lambda: len(scheduler_keys(two_processes)) <= 2)
 
 

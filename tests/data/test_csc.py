@@ -1,0 +1,106 @@
+"""Rows to columns: both ways give the arrays that scipy gives, and the same errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dboost.data import csc
+from dboost.data.csc import CsrPiece, to_csc
+from dboost.errors import DataError
+
+N = 7
+F32 = np.dtype(np.float32)
+
+
+def pieces(X, cuts=(0,), index=np.int32, dtype=np.float32, offset=0):
+    """The matrix as pieces of rows, with offsets that do not begin at zero."""
+    found = []
+    bounds = [*cuts, X.shape[0]]
+    for a, b in zip(bounds, bounds[1:]):
+        part = X[a:b].tocsr()
+        filler = np.full(offset, 1)
+        indices = np.concatenate([filler, part.indices]).astype(index)
+        values = np.concatenate([filler, part.data]).astype(dtype)
+        found.append(CsrPiece(part.indptr.astype(np.int64) + offset, indices, values))
+    return found
+
+
+def drawn(seed, rows=40, duplicates=False):
+    rng = np.random.default_rng(seed)
+    X = sparse.random_array((rows, N), density=0.3, format="csr", rng=rng)
+    X.data = rng.standard_normal(X.nnz).astype(np.float32).astype(float)
+    if duplicates and X.nnz > 3:
+        for i in range(rows):
+            a, b = X.indptr[i], X.indptr[i + 1]
+            if b - a > 1:
+                X.indices[a + 1] = X.indices[a]
+    return X
+
+
+def faster_only(monkeypatch):
+    """Fail where the slower way is taken."""
+
+    def never(*args):
+        raise AssertionError("the slower way was taken")
+
+    monkeypatch.setattr(csc, "_count", never)
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("offset", [0, 3])
+@pytest.mark.parametrize("rows", [1, 40, 0])
+@pytest.mark.parametrize("duplicates", [False, True])
+def test_usual_blocks_take_the_faster_way(monkeypatch, index, offset, rows, duplicates):
+    X = drawn(1, rows, duplicates)
+    faster_only(monkeypatch)
+    cuts = (0, rows // 3, rows // 3) if rows > 3 else (0,)
+    indptr, at, values = to_csc(pieces(X, cuts, index, offset=offset), N, dtype=F32)
+    expected = X.copy()
+    expected.sum_duplicates()
+    expected = expected.tocsc()
+    expected.sort_indices()
+    assert np.array_equal(indptr, expected.indptr) and np.array_equal(at, expected.indices)
+    assert (indptr.dtype, at.dtype, values.dtype) == (np.int64, np.int32, np.float32)
+    assert np.allclose(values, expected.data, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("duplicates", [False, True])
+def test_both_ways_give_the_same_bits(monkeypatch, duplicates):
+    given = pieces(drawn(2, duplicates=duplicates), (0, 11, 30))
+    fast = to_csc(given, N, dtype=F32)
+    monkeypatch.setattr(csc, "_from_usual", lambda *args: None)
+    for a, b in zip(fast, to_csc(given, N, dtype=F32)):
+        assert a.tobytes() == b.tobytes() and a.dtype == b.dtype
+
+
+def test_duplicates_that_cancel_vanish():
+    piece = CsrPiece(np.array([0, 3]), np.array([1, 1, 2], np.int32), np.array([1.0, -1.0, 2.0], np.float32))
+    indptr, rows, values = to_csc([piece], 3, dtype=F32)
+    assert indptr.tolist() == [0, 0, 0, 1] and rows.tolist() == [0] and values.tolist() == [2.0]
+
+
+def test_explicit_zeros_are_left_out():
+    piece = CsrPiece(np.array([0, 2, 3]), np.array([0, 1, 1], np.int32), np.array([0.0, 1.0, -0.0], np.float32))
+    indptr, rows, values = to_csc([piece], 2, dtype=F32)
+    assert indptr.tolist() == [0, 0, 1] and rows.tolist() == [0] and values.tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("indices", "values", "offsets", "what"),
+    [
+        ([0, 1, -1], [1.0, 1.0, 1.0], [0, 1, 3], "feature index -1 in row 1"),
+        ([0, 1, N], [1.0, 1.0, 1.0], [0, 1, 3], f"feature index {N} in row 1"),
+        ([0, 1, 2], [1.0, np.nan, 1.0], [0, 1, 3], "NaN in row 1"),
+        ([0, 1, 2], [1.0, 1.0, -np.inf], [0, 1, 3], "-infinity in row 1"),
+        ([0, 1, 2], [1.0, 1.0, 1.0], [0, 2, 1], "offsets are damaged at row 1"),
+        ([0, 1, 2], [1.0, 1.0, 1.0], [0, 2, 4], "offsets are damaged at row 1"),
+        ([0, 1, 2], [1.0, 1.0, 1.0], [-1, 2, 3], "offsets are damaged at row 0"),
+    ],
+)
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_faults_are_named(indices, values, offsets, what, index):
+    piece = CsrPiece(np.array(offsets), np.array(indices, index), np.array(values, np.float32))
+    with pytest.raises(DataError, match=what):
+        to_csc([piece], N, dtype=F32)
