@@ -27,11 +27,12 @@ from .peers.base import Task
 from .process import COMPILE, START, Failed, Missing, PeerProcess, TimeUp
 from .sets import SETS
 
-PROBLEMS = (("imdb", "l1"), ("stackoverflow20k", "l1"), ("stackoverflow20k", "l1/l2"))
+PROBLEMS = (("imdb", "l1"), ("stackoverflow20k", "l1"))
 N_STRENGTHS = 50
 LAST = 1e-2
 TARGET = 1e-4
-BEST = 1e-8
+BEST = 1e-6
+"""Certified gap of the optima along a path: a hundredth of the target."""
 OWN_LIMIT = 600.0
 FACTOR, CEILING = 20.0, 60.0
 
@@ -129,7 +130,8 @@ def climb(along: Along, peer: Peer, process: PeerProcess, limit: float) -> tuple
     X, y = along.data.X, along.data.y
     task = Task(X, y, along.data.loss, along.penalty, float(along.alphas[-1]), along.high, along.threads)
     last = Timed(peer.name, Time(float("nan")))
-    for rung in peer.ladder(task):
+    # every second setting: each of them is a whole path
+    for rung in list(peer.ladder(task))[::2]:
         try:
             reply = along.run(process, rung, limit)
         except TimeUp:
