@@ -4,11 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PEERS := .peers
+LIGHTNING := .peers-lightning
 DEMO_OUT ?= runs/demo
 REPRODUCE_OUT ?= runs/reproduce
+BENCH_OUT ?= runs/bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint oracle passes-table pairs-table titles many-products same-bits cv-cost reproduce clean
+.PHONY: help demo test lint oracle passes-table pairs-table titles many-products same-bits cv-cost reproduce bench clean
 
 help:
 	@echo "make demo          train and judge three models on the source code this machine has"
@@ -22,6 +24,7 @@ help:
 	@echo "make same-bits     one fit on threads and on 1, 2 and 4 workers: the same bits"
 	@echo "make cv-cost       10 folds x 50 strengths on the arXiv abstracts, in cold fits (needs DBOOST_DATA_HOME)"
 	@echo "make reproduce     the paper's experiments, figures and verdicts (needs DBOOST_DATA_HOME; up to an hour)"
+	@echo "make bench         how fast it is, against peers on one machine and on a cluster (needs DBOOST_DATA_HOME; an hour)"
 	@echo "make clean         remove the environment, caches and builds (not runs/)"
 
 $(READY): pyproject.toml constraints.txt
@@ -49,9 +52,20 @@ test: lint
 $(PEERS)/.ready: Makefile
 	$(PYTHON) -m venv --clear $(PEERS)
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check numpy scipy scikit-learn
-	@for peer in celer==0.7.4 cyanure==1.2.2 python-glmnet==2.6.1 skglm==0.5; do \
+	@for peer in celer==0.7.4 cyanure==1.2.2 python-glmnet==2.6.1 skglm==0.5 xgboost-cpu==3.2.0 pyspark==4.3.0 \
+	    dask-ml==2025.1.0; do \
 	    $(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check $$peer \
 	    || echo "$$peer cannot be installed here; the table will say so" >&2; done
+	@touch $@
+
+# lightning is built from its source and only against releases of its own time.
+$(LIGHTNING)/.ready: Makefile
+	$(PYTHON) -m venv --clear $(LIGHTNING)
+	@$(LIGHTNING)/bin/python -m pip install --quiet --disable-pip-version-check numpy==1.26.4 scipy==1.11.4 \
+	    scikit-learn==1.3.2 cython==0.29.37 'setuptools<60' wheel joblib \
+	    && $(LIGHTNING)/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
+	    sklearn-contrib-lightning==0.6.2.post0 \
+	    || echo "lightning cannot be installed here; the table will say so" >&2
 	@touch $@
 
 oracle: $(READY) $(PEERS)/.ready
@@ -78,6 +92,10 @@ cv-cost: $(READY)
 reproduce: $(READY)
 	$(BIN)/dboost reproduce all --out $(REPRODUCE_OUT) --force
 
+bench: $(READY) $(PEERS)/.ready $(LIGHTNING)/.ready
+	DBOOST_PEER_PYTHON=$(PEERS)/bin/python DBOOST_LIGHTNING_PYTHON=$(LIGHTNING)/bin/python \
+	    $(BIN)/dboost bench all --out $(BENCH_OUT) --force
+
 clean:
-	rm -rf $(VENV) $(PEERS) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(PEERS) $(LIGHTNING) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -33,6 +33,7 @@ COMMANDS = {
     "predict": "label data with a model",
     "inspect": "show which features a model uses, and which classes share them",
     "reproduce": "the paper's experiments: figures, numbers, and whether each claim holds",
+    "bench": "how fast it is: against peers on one machine and on a cluster, to a given accuracy",
 }
 
 DONE, DEFECT, NOT_CONVERGED = 0, 1, 6

@@ -86,6 +86,7 @@ def test_the_makefile_has_its_targets() -> None:
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z-]+):", text, flags=re.M))
     assert targets >= {"demo", "test", "lint", "oracle", "passes-table", "pairs-table", "titles", "same-bits", "clean"}
+    assert "bench" in targets
     for module in re.findall(r"-m (pipelines[\w.]*|dboost[\w.]*)", text):
         assert importlib.util.find_spec(module) is not None, f"the Makefile runs {module}, which does not exist"
     assert os.access(ROOT / ".ci" / "run", os.X_OK)

@@ -150,6 +150,18 @@ def abstracts(
     return texts, Y, np.asarray(chosen, dtype=np.str_)
 
 
+def primary_categories(home: str | Path | None = None) -> NDArray[np.str_]:
+    """Return the primary category of each of the 60,000 abstracts, in the order of `load` with all documents.
+
+    Raises
+    ------
+    DataError
+        When the file is not there.
+    """
+    (primary,) = _columns(data_file(home, *ABSTRACTS), ["primary_cat"])
+    return np.asarray(primary, dtype=np.str_)
+
+
 def titles_path(home: str | Path | None = None) -> Path:
     """Return the Parquet file of all titles (columns ``title``, ``primary_cat``)."""
     return data_file(home, *TITLES)

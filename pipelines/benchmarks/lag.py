@@ -1,0 +1,27 @@
+"""``dboost bench certificate``: time to a certified gap of 1e-4 against time to a true 1e-6, our solver alone."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from .. import tables
+from . import output
+from .against import measure_all
+from .suite import options_of, problems_of
+
+
+def run(out: Path, quick: bool, settings: Any) -> int:
+    """Measure every problem that is asked for, without peers."""
+    options = options_of(settings, quick, peers=("none",))
+    began = time.perf_counter()
+    failed: dict[str, str] = {}
+    say = partial(print, " ", flush=True)
+    records = list(measure_all(problems_of(settings), options, say, failed))
+    output.write(out, records, options, time.perf_counter() - began, (), failed)
+    text = output.certificate(records)
+    print(text)
+    tables.write(out / "certificate.md", "The certificate", [text])
+    return 1 if failed else 0

@@ -1,0 +1,51 @@
+"""cyanure: incremental gradients with variance reduction, accelerated by quasi-Newton or Catalyst; also row groups.
+
+With a matrix of labels its group penalties do not reach the optimum of the multitask objective (with l1 they do), so
+multitask is not declared.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .base import Answer, Peer, Rung, Task, doubling, same, without_intercept
+
+PENALTY = {"l1": "l1", "l1/l2": "l1l2", "l1/linf": "l1linf"}
+
+
+def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
+    """Mean loss + lambda_1 psi(W), a given number of epochs; the solver is the one it chooses itself ("auto")."""
+    from cyanure.estimators import Classifier
+
+    epochs = rung["max_iter"]
+    model = Classifier(
+        loss="logistic",
+        penalty=PENALTY[task.penalty],
+        lambda_1=task.alpha,
+        fit_intercept=False,
+        tol=1e-14,
+        max_iter=epochs,
+        # its own gap costs a pass: as seldom as its progress allows
+        duality_gap_interval=min(10, epochs),
+        n_threads=task.threads,
+        verbose=False,
+        multi_class="multinomial" if task.loss == "multinomial" else "auto",
+    )
+    model.fit(prepared, task.y)
+    W = np.asarray(model.coef_, dtype=np.float64)
+    k = task.n_outputs
+    return without_intercept(W.reshape(-1, k) if W.shape[0] == task.X.shape[1] else W.reshape(k, -1).T)
+
+
+PEER = Peer(
+    name="cyanure",
+    package="cyanure",
+    module="cyanure",
+    solves=(("log", "l1"), ("multinomial", "l1"), ("multinomial", "l1/l2"), ("multinomial", "l1/linf")),
+    layout="CSR or C-contiguous array, float64",
+    ladder=lambda task: doubling("max_iter", 1, 1 << 13),
+    prepare=same,
+    solve=solve,
+)

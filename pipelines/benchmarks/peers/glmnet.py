@@ -1,0 +1,73 @@
+"""glmnet (its Fortran through python-glmnet): coordinate descent along a path, l1, binary and multinomial.
+
+Without an intercept its multinomial cycles and never ends, so there it keeps the intercept and is compared with the
+problem that has one. The grouped multinomial (l1/l2) of the R package is not offered by the Python one.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .base import Answer, Peer, Rung, Task, by_column, tightening
+
+
+def prepare(task: Task) -> Any:
+    """Columns; its modules are loaded here, because nothing is compiled and no small problem is solved first."""
+    importlib.import_module("glmnet")
+
+    return by_column(task)
+
+
+def _along(prepared: Any, task: Task, strengths: Sequence[float], rung: Rung) -> list[Answer]:
+    from glmnet import LogitNet
+
+    biased = task.loss == "multinomial"
+    model = LogitNet(
+        alpha=1,
+        lambda_path=np.asarray(strengths),
+        standardize=False,
+        fit_intercept=biased,
+        n_splits=0,
+        tol=rung["tol"],
+        max_iter=10_000_000,
+    )
+    model.fit(prepared, task.y)
+    coefficients = np.asarray(model.coef_path_)
+    if coefficients.shape[-1] != len(strengths):
+        raise RuntimeError(f"glmnet solved {coefficients.shape[-1]} of {len(strengths)} strengths")
+    n, k = task.X.shape[1], task.n_outputs
+    intercept = np.asarray(model.intercept_path_).reshape(k, -1) if biased else np.zeros((k, len(strengths)))
+    return [
+        Answer(np.asarray(coefficients[..., i].reshape(k, n).T, dtype=np.float64), intercept[:, i])
+        for i in range(len(strengths))
+    ]
+
+
+def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
+    """Mean loss + lambda |W|_1 along a short path from alpha_max, which it needs to be fast."""
+    return _along(prepared, task, task.falling(), rung)[-1]
+
+
+def path(prepared: Any, task: Task, alphas: Sequence[float], rung: Rung) -> list[Answer]:
+    """Its own path, in one call."""
+    return _along(prepared, task, alphas, rung)
+
+
+PEER = Peer(
+    name="glmnet",
+    package="python-glmnet",
+    module="glmnet",
+    solves=(("log", "l1"), ("multinomial", "l1")),
+    layout="CSC or Fortran-contiguous array; the wrapper's checks and its copy of the rows are timed",
+    ladder=lambda task: tightening("tol", -2, -14, per_decade=1),
+    prepare=prepare,
+    solve=solve,
+    path=path,
+    intercept=("multinomial",),
+    warm=0,
+    note="one thread: it has no other; its multinomial does not end without an intercept, so it has one",
+)

@@ -1,0 +1,36 @@
+"""scikit-learn's liblinear: coordinate descent inside a Newton step (newGLMNET), binary l1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .base import Answer, Peer, Rung, Task, same, without_intercept
+
+
+def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
+    """C sum_i loss_i + |w|_1 with C = 1 / (alpha m)."""
+    from sklearn.linear_model import LogisticRegression
+
+    model = LogisticRegression(
+        solver="liblinear",
+        l1_ratio=1.0,
+        C=1.0 / (task.alpha * task.X.shape[0]),
+        fit_intercept=False,
+        tol=rung["tol"],
+        max_iter=100_000,
+        random_state=0,
+    )
+    return without_intercept(model.fit(prepared, task.y).coef_[0])
+
+
+PEER = Peer(
+    name="liblinear",
+    package="scikit-learn",
+    module="sklearn",
+    solves=(("log", "l1"),),
+    layout="CSR; its own copy into its linked rows is timed, as every call makes it",
+    ladder=lambda task: [{"tol": 10.0**e} for e in (0, -0.5, -1, -1.5, -2, -3, -4, -5, -6, -7, -8)],
+    prepare=same,
+    solve=solve,
+    note="one thread: it has no other",
+)

@@ -1,0 +1,18 @@
+"""Bookmarked pages, 983 tags, several or none a row: 12,920 x 500."""
+
+from __future__ import annotations
+
+from ...datasets import bibtex
+from ...oracle.problems import Encoded, encode
+
+LOSS = "multitask"
+
+
+def load() -> Encoded:
+    """The data, labels as the losses take them."""
+    return encode(bibtex.load(name="delicious"))
+
+
+def twin(seed: int = 0) -> Encoded:
+    """A tiny synthetic set of the same shape of problem."""
+    return encode(bibtex.synthetic(seed))

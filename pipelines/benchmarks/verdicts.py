@@ -1,0 +1,145 @@
+"""What the records of ``dboost bench peers`` say: ratios to the fastest peer, means per kind, the certificate's lag.
+
+Covers: numbers only, computed from the records. Does not cover: measuring, or how they are shown (``output``).
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .against import time_of
+from .curve import Ratio, Time, fastest, geometric_mean, ratio
+from .peers import OURS, PEERS
+from .problems import KINDS
+
+Record = dict[str, Any]
+JUDGED = (1e-4, 1e-6)
+LAG = 1.3
+"""Largest share of time to a certified gap of 1e-4 over the time to a true 1e-6 (Show 7)."""
+
+
+@dataclass(frozen=True)
+class Versus:
+    """Our solver against the fastest peer on one problem, to one suboptimality.
+
+    Parameters
+    ----------
+    problem : str
+    target : float
+    ours : Time
+    peer : str or None
+        The fastest; None where no peer takes the problem or none was measured.
+    theirs : Time or None
+    ratio : Ratio or None
+    """
+
+    problem: str
+    target: float
+    ours: Time
+    peer: str | None
+    theirs: Time | None
+    ratio: Ratio | None
+
+
+def times(record: Record, target: float) -> dict[str, Time]:
+    """Seconds of every peer that was measured on a problem."""
+    found = {name: time_of(solver, target) for name, solver in record["solvers"].items() if name in PEERS}
+    return {name: time for name, time in found.items() if math.isfinite(time.seconds)}
+
+
+def versus(record: Record, target: float) -> Versus:
+    """Our solver against the fastest of the peers that solve the same problem, without an intercept."""
+    ours = time_of(record["solvers"][OURS.name], target)
+    same = {n: time for n, time in times(record, target).items() if not record["solvers"][n]["intercept"]}
+    best = fastest(same.items())
+    if best is None:
+        return Versus(record["problem"], target, ours, None, None, None)
+    return Versus(record["problem"], target, ours, best[0], best[1], ratio(best[1], ours))
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean of one kind at one suboptimality.
+
+    Parameters
+    ----------
+    kind : str
+    target : float
+    mean : Ratio or None
+        None where no problem of the kind has a peer.
+    goal : float
+    problems, compared, slower : int
+        Measured; of those with a ratio; of those with a ratio below 1.
+    """
+
+    kind: str
+    target: float
+    mean: Ratio | None
+    goal: float
+    problems: int
+    compared: int
+    slower: int
+
+    @property
+    def met(self) -> str:
+        """ "yes", "NO", or "cannot be judged": a lower bound above the goal suffices, one below it does not."""
+        if self.mean is None:
+            return "cannot be judged"
+        if self.mean.value >= self.goal:
+            return "yes"
+        return "cannot be judged" if self.mean.bound else "NO"
+
+
+def means(records: Sequence[Record]) -> list[Mean]:
+    """The means of each kind that was measured."""
+    found = []
+    for kind in KINDS.values():
+        mine = [record for record in records if record["kind"] == kind.name]
+        for target in JUDGED if mine else ():
+            ratios = [r for r in (versus(record, target).ratio for record in mine) if r is not None]
+            slower = sum(r.value < 1.0 and not r.bound for r in ratios)
+            found.append(Mean(kind.name, target, geometric_mean(ratios), kind.goal, len(mine), len(ratios), slower))
+    return found
+
+
+@dataclass(frozen=True)
+class Lag:
+    """The certificate of one problem.
+
+    Parameters
+    ----------
+    problem : str
+    certified : float
+        Median seconds of the whole ``fit`` to a certified gap of 1e-4.
+    true : Time
+        Seconds to a true suboptimality of 1e-6.
+    share : float
+        The first over the second.
+    gap, suboptimality : float
+        Certified and true, of the model that came back.
+    """
+
+    problem: str
+    certified: float
+    true: Time
+    share: float
+    gap: float
+    suboptimality: float
+
+
+def lags(records: Sequence[Record]) -> list[Lag]:
+    """How far the certificate lags on each problem."""
+    found = []
+    for record in records:
+        runs = record["certificate"]
+        true = time_of(record["solvers"][OURS.name], 1e-6)
+        if runs and not true.bound:
+            certified = statistics.median(run["seconds"] for run in runs)
+            last = runs[-1]
+            share = certified / true.seconds
+            found.append(Lag(record["problem"], certified, true, share, last["gap"], last["suboptimality"]))
+    return found

@@ -1,0 +1,255 @@
+"""One problem measured in processes of its own: objectives, ladders, cut-offs, peers that are missing or fail."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipelines.benchmarks.against import Budget
+from pipelines.benchmarks.curve import TARGETS
+from pipelines.benchmarks.measure import Case, Found, Limits, Run, again, climb, crossings
+from pipelines.benchmarks.peers import OURS, PEERS
+from pipelines.benchmarks.process import Failed, Missing, PeerProcess, TimeUp, environment, interpreter
+from pipelines.benchmarks.sets import SETS
+from pipelines.oracle import plain
+from pipelines.oracle.peers import PEER_PYTHON_VARIABLE, store
+
+OWN_PYTHON = (PEER_PYTHON_VARIABLE, "DBOOST_LIGHTNING_PYTHON")
+
+
+@pytest.fixture(autouse=True)
+def this_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in OWN_PYTHON:
+        monkeypatch.delenv(name, raising=False)
+
+
+class Stored:
+    """A twin on disk."""
+
+    def __init__(self, folder: Path, name: str, penalty: str) -> None:
+        self.data = SETS[name].twin()
+        self.folder = folder
+        self.penalty = penalty
+        self.high = plain.alpha_max(self.data.X, self.data.y, penalty, self.data.loss, False)
+        store(folder, self.data.X, self.data.y)
+
+    def process(self, name: str) -> PeerProcess:
+        peer = OURS if name == OURS.name else PEERS[name]
+        opening = {"loss": self.data.loss, "penalty": self.penalty, "alpha_max": self.high, "threads": 2}
+        return PeerProcess(peer, self.folder, opening, self.folder / f"{name}.log")
+
+    def case(self, ratio: float = 0.1, intercept: bool = False) -> Case:
+        return Case(self.data, self.penalty, ratio * self.high, intercept, self.folder / "answer.npz")
+
+
+@pytest.fixture(scope="module")
+def binary(tmp_path_factory: pytest.TempPathFactory) -> Stored:
+    return Stored(tmp_path_factory.mktemp("binary"), "imdb", "l1")
+
+
+@pytest.fixture(scope="module")
+def ours(binary: Stored) -> Iterator[tuple[PeerProcess, Case]]:
+    with binary.process(OURS.name) as process:
+        case = binary.case()
+        case.ours(process, 1e-9, keep=False)
+        case.ours(process, 1e-7)
+        case.certificate(process)
+        yield process, case
+
+
+def test_the_objective_is_dboosts_own(ours: tuple[PeerProcess, Case]) -> None:
+    process, case = ours
+    reply = case.ours(process, 1e-9, keep=False)
+    assert case.objective() == pytest.approx(reply["facts"]["objective"], rel=1e-12)
+    assert 0.0 <= case.best - case.lower <= 1e-8 * case.best
+
+
+def test_the_trace_is_a_falling_curve_with_the_planning_inside(ours: tuple[PeerProcess, Case]) -> None:
+    _, case = ours
+    passes, seconds, values = np.array(case.traces[-1]).T
+    assert np.all(np.diff(seconds) >= 0.0) and np.all(np.diff(passes) >= 0.0)
+    assert 0.0 < case.planning[-1] < seconds[0]
+    assert values[-1] == pytest.approx(case.best, rel=1e-6)
+    times = [case.our_time(target) for target in TARGETS]
+    assert not any(time.bound for time in times)
+    assert times[0].seconds <= times[1].seconds <= times[2].seconds
+    assert case.our_passes(1e-6) is not None
+
+
+def test_the_certificate_is_one_of_the_whole_fit(ours: tuple[PeerProcess, Case]) -> None:
+    _, case = ours
+    assert case.certified[-1]["gap"] <= 1e-4
+    assert case.certified[-1]["suboptimality"] <= 1e-4
+    assert case.certified[-1]["seconds"] > 0.0
+
+
+@pytest.mark.parametrize("name", ["liblinear", "saga"])
+def test_a_peer_climbs_its_ladder_to_the_optimum(binary: Stored, ours: tuple[PeerProcess, Case], name: str) -> None:
+    case = ours[1]
+    with binary.process(name) as process:
+        peer = PEERS[name]
+        ladder = [dict(rung) for rung in peer.ladder(_task(binary))]
+        found = climb(peer, process, case, ladder, 20.0, float("inf"))
+        assert not found.note and found.version
+        assert min(run.objective for run in found.runs) <= case.best * (1.0 + 1e-6)
+        assert not found.time(case.best, 1e-6).bound
+        again(found, process, case, float("inf"))
+    assert [len(found.runs[i].seconds) for i in crossings(found, case.best)] == [2] * len(crossings(found, case.best))
+
+
+def test_a_peer_that_needs_an_intercept_has_its_own_optimum(binary: Stored, ours: tuple[PeerProcess, Case]) -> None:
+    process, without = ours
+    case = binary.case(intercept=True)
+    case.ours(process, 1e-9)
+    assert case.best < without.best
+
+
+def test_a_process_is_ended_at_its_limit_and_starts_again(binary: Stored, ours: tuple[PeerProcess, Case]) -> None:
+    with binary.process("saga") as process:
+        process.ready()
+        child = process._child
+        with pytest.raises(TimeUp, match=r"no answer in 0\.3 s"):
+            process.order(0.3, do="run", alpha=1e-6, rung={"max_iter": 1 << 22}, answer=str(binary.folder / "a.npz"))
+        assert child is not None and child.poll() is not None
+        reply = process.order(60.0, do="run", alpha=1.0, rung={"max_iter": 1}, answer=str(binary.folder / "a.npz"))
+        assert reply["seconds"] > 0.0 and reply["peak"] >= 0.0
+
+
+def test_an_error_of_a_peer_is_told_and_leaves_it_running(binary: Stored) -> None:
+    with binary.process("liblinear") as process:
+        with pytest.raises(Failed, match="InvalidParameterError"):
+            process.order(60.0, do="run", alpha=1.0, rung={"tol": -1.0}, answer=str(binary.folder / "a.npz"))
+        process.order(60.0, do="run", alpha=1.0, rung={"tol": 1.0}, answer=str(binary.folder / "a.npz"))
+
+
+def test_a_peer_that_is_not_installed_is_named(binary: Stored) -> None:
+    absent = replace(PEERS["liblinear"], name="lightning", module="lightning")
+    with PeerProcess(absent, binary.folder, {"threads": 2}, binary.folder / "absent.log") as process:
+        with pytest.raises(Missing, match="lightning is not installed"):
+            process.ready()
+
+
+def test_the_child_gets_its_threads_and_no_path_of_ours() -> None:
+    theirs, own = environment(PEERS["saga"], 2), environment(OURS, 2)
+    assert {theirs[name] for name in theirs if name.endswith("_NUM_THREADS")} == {"2"}
+    assert "PYTHONPATH" not in theirs and own["PYTHONPATH"]
+    assert interpreter(OURS) == interpreter(PEERS["saga"]) == sys.executable
+
+
+# ---- without processes ---------------------------------------------------------------------------------------------
+
+
+def _task(stored: Stored) -> Any:
+    from pipelines.benchmarks.peers.base import Task
+
+    return Task(stored.data.X, stored.data.y, stored.data.loss, stored.penalty, 0.1 * stored.high, stored.high)
+
+
+class Scripted:
+    """A process that answers as it is told: (seconds, objective), or an error, per order."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = iter(answers)
+        self.about = {"version": "1"}
+        self.last = 0.0
+        self.limits: list[float] = []
+
+    def order(self, seconds: float, **order: Any) -> dict[str, Any]:
+        self.limits.append(seconds)
+        answer = next(self.answers)
+        if isinstance(answer, Exception):
+            raise answer
+        self.last = answer[1]
+        return {"seconds": answer[0], "peak": 0.0}
+
+
+def _climbed(process: Scripted, limit: float, deadline: float = float("inf"), clock: Any = lambda: 0.0) -> Found:
+    case = Case.__new__(Case)
+    case.alpha, case.best, case.answer = 1.0, 1.0, Path("nowhere")
+    case.objective = lambda: process.last  # type: ignore[method-assign]
+    ladder = [{"rung": i} for i in range(4)]
+    return climb(PEERS["saga"], process, case, ladder, limit, deadline, clock=clock)  # type: ignore[arg-type]
+
+
+def test_a_climb_ends_at_the_last_target() -> None:
+    found = _climbed(Scripted((1.0, 1.1), (2.0, 1.0 + 1e-7)), 10.0)
+    assert len(found.runs) == 2 and not found.note
+
+
+def test_a_run_that_is_cut_off_leaves_its_limit_as_a_bound() -> None:
+    found = _climbed(Scripted((1.0, 1.1), TimeUp("...")), 10.0)
+    assert found.time(1.0, 1e-4).seconds == 10.0 and found.time(1.0, 1e-4).bound
+    assert "cut off at 10 s" in found.note
+    first = _climbed(Scripted(TimeUp("...")), 10.0)
+    assert first.time(1.0, 1e-2).seconds == 10.0 and first.time(1.0, 1e-2).bound
+
+
+def test_a_ladder_that_ends_leaves_its_longest_run_as_a_bound() -> None:
+    found = _climbed(Scripted(*[(float(i), 1.1) for i in (1, 2, 3, 4)]), 10.0)
+    assert found.time(1.0, 1e-4).seconds == 4.0 and found.time(1.0, 1e-4).bound
+    assert "finest setting" in found.note
+
+
+def test_a_problem_whose_time_is_used_up_says_so() -> None:
+    ticks = itertools.count(0.0, 4.0)
+    found = _climbed(Scripted((3.0, 1.1), (3.0, 1.05), (3.0, 1.01)), 10.0, deadline=9.0, clock=lambda: next(ticks))
+    assert "used up" in found.note and found.time(1.0, 1e-4).bound
+
+
+def test_an_error_keeps_what_was_measured_before() -> None:
+    found = _climbed(Scripted((1.0, 1.005), Failed("ValueError: no")), 10.0)
+    assert "ValueError" in found.note
+    assert found.time(1.0, 1e-2).seconds == 1.0 and found.time(1.0, 1e-6).bound
+
+
+def test_only_settings_beside_a_crossing_are_repeated() -> None:
+    levels = (0.5, 0.1, 5e-3, 2e-3, 5e-5, 5e-7)
+    found = Found("saga", [Run({}, 1.0 + level, [1.0], [0.0]) for level in levels])
+    assert crossings(found, 1.0) == [1, 2, 3, 4, 5]
+    assert crossings(Found("saga", [Run({}, 1.0 + 1e-8, [1.0], [0.0])]), 1.0) == [0]
+
+
+def test_limits_follow_our_time_and_the_best_peer() -> None:
+    limits = Limits(factor=60.0, floor=2.0, ceiling=50.0, of_best=4.0)
+    assert limits.of(0.001, None) == 2.0
+    assert limits.of(0.5, None) == 30.0
+    assert limits.of(5.0, None) == 50.0
+    assert limits.of(0.5, 3.0) == 12.0
+    assert limits.of(0.5, 0.1) == 2.0
+
+
+def test_time_that_is_not_used_goes_to_the_later_problems() -> None:
+    now = [0.0]
+    budget = Budget(30.0, 3, clock=lambda: now[0])
+    assert budget.next() == 10.0
+    now[0] = 2.0
+    assert budget.next() == 2.0 + 14.0
+    now[0] = 40.0
+    assert budget.next() == 40.0
+
+
+def test_a_failure_of_our_own_leaves_the_other_problems(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pipelines.benchmarks import against
+    from pipelines.benchmarks.problems import chosen
+
+    def group(problems: Any, data: Any, penalty: str, *_: Any) -> Iterator[dict[str, Any]]:
+        yield {"problem": problems[0].name, "solvers": {}}
+        if penalty == "l1/l2":
+            raise Failed("DataError: no")
+        yield from ({"problem": problem.name, "solvers": {}} for problem in problems[1:])
+
+    monkeypatch.setattr(against, "_group", group)
+    failed: dict[str, str] = {}
+    said: list[str] = []
+    options = against.Options((), twins=True)
+    records = list(against.measure_all(chosen(("bibtex",)), options, said.append, failed))
+    assert [r["problem"] for r in records] == ["bibtex l1/l2 0.3", *[f"bibtex l1/linf {r}" for r in (0.3, 0.1, 0.02)]]
+    assert failed == {f"bibtex l1/l2 {ratio}": "DataError: no" for ratio in (0.1, 0.02)}
+    assert any("dboost failed" in line for line in said)
