@@ -48,6 +48,7 @@ REGISTRY: dict[str, Entry] = {
     ),
     "path": Entry("paths", "a whole path of 50 strengths against peers with paths", options=True),
     "distributed": Entry("distributed", "in-process and on Dask against Spark MLlib and dask-ml", options=True),
+    "kernels": Entry("kernels", "each hot loop as a share of what binds it: arithmetic, memory, rows of tables"),
     "overhead": Entry("overhead", "what Dask costs over the in-process fit, and per pass"),
     "scaling": Entry("scaling", "time per pass and memory against rows, classes and features"),
     "streaming": Entry("streaming", "data four times the memory of the workers, against reading it with pyarrow"),
