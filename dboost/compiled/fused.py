@@ -28,6 +28,14 @@ _BLOCK = 65536
 @njit(nogil=True, cache=True)
 def _margins(pointer, slots, values, W, b, first, F):
     """Margins of the examples from `first` on into the rows of F; W, b and F have the same width."""
+    if b.shape[0] == 1:
+        # one output: a call for each row would cost more than the row
+        for t in range(F.shape[0]):
+            f = b[0]
+            for p in range(pointer[first + t], pointer[first + t + 1]):
+                f += values[p] * W[slots[p], 0]
+            F[t, 0] = f
+        return
     for t in range(F.shape[0]):
         i = first + t
         f = F[t]
@@ -39,6 +47,12 @@ def _margins(pointer, slots, values, W, b, first, F):
 @njit(nogil=True, cache=True)
 def _add_rows(pointer, slots, values, first, U, G):
     """G += X'U over the examples from `first` on; U and G have the same width."""
+    if U.shape[1] == 1:
+        for t in range(U.shape[0]):
+            u = U[t, 0]
+            for p in range(pointer[first + t], pointer[first + t + 1]):
+                G[slots[p], 0] += values[p] * u
+        return
     for t in range(U.shape[0]):
         i = first + t
         scatter(slots, values, pointer[i], pointer[i + 1], U[t], G)
