@@ -46,6 +46,8 @@ _SMALL = 1_000_000
 _EXAMPLES_PER_ROW = 20
 _SHARE = 0.1
 _SAMPLE_NUMBERS = 10_000_000
+# Curvatures of the examples up to which products are formed in float64.
+_EXACT = 100_000
 # Sums of the objective carry about this relative error: a step that promises less is judged by its promise, not by it.
 _ROUNDING = 1e-14
 
@@ -308,8 +310,11 @@ class NewtonSteps:
                 return found[0], Step("conjugate", found[1], promised)
         return None
 
-    def _sampled_product(self, h: NDArray[np.float32], rank_one: Array) -> Product:
+    def _sampled_product(self, h: NDArray[Any], rank_one: Array) -> Product:
         """Products with the Hessian without a pass: the driver holds every example."""
+        if h.size <= _EXACT:
+            # so little that float64 costs nothing, and a fit does not depend on how weights round
+            h = h.astype(np.float64)
 
         def product(V: Array, v: Array) -> tuple[Array, Array]:
             out, total = np.zeros_like(V), np.zeros_like(v)
