@@ -135,3 +135,19 @@ def test_crossing_by_hand(make):
     new = make().face(W).retract(W, np.array([-1.5, 0.25]))
     assert np.array_equal(new, [[-0.5, 1.25]] if make is L2 else [[0.0, 1.25]])
     assert not make().face(W).retract(W, np.array([-1.5, -1.5])).any()
+
+
+def test_coordinates_undo_expand_and_places_name_entries(any_penalty, cases, rng):
+    penalty = any_penalty
+    W, lam = settled(penalty, cases)
+    face = penalty.face(W, lam)
+    v = rng.normal(size=face.dim)
+    np.testing.assert_allclose(face.coordinates(face.expand(v)), v, rtol=1e-12)
+    places = face.places()
+    tied, sizes = face.ties()
+    own = places[places >= 0]
+    shared = sizes[sizes >= 0]
+    assert np.array_equal(np.sort(np.concatenate([own, shared])), np.arange(face.dim))
+    wanted = np.where(places >= 0, v[places], 0.0)
+    wanted[sizes >= 0] += tied[sizes >= 0] * v[shared][:, None]
+    np.testing.assert_allclose(face.expand(v), wanted)
