@@ -25,6 +25,7 @@ _CENTRED = 0.01
 # Energy of what is pulled back to the face, as a share of the step's, that is worth a second solve.
 _PULLED = 0.01
 _MOVED = 1e-9
+_ROUNDING = 1e-15
 
 
 def conjugate_step(
@@ -115,7 +116,9 @@ def conjugate_step(
 
     x = _solve(times, preconditioned, -gradient, limit, value)
     wanted = np.append(face.coordinates(face.retract(at.W, x[:size]) - at.W), x[size:])
-    held = np.abs(wanted - x) > _MOVED * np.abs(x)
+    # coordinates that the face pulled back, beyond the rounding of W + step - W
+    rounding = np.append(_ROUNDING * np.abs(face.coordinates(at.W)), np.zeros(x.size - size))
+    held = np.abs(wanted - x) > _MOVED * np.abs(x) + rounding
     if np.sum(scale * (wanted - x) ** 2) > _PULLED * -_dot(gradient, x):
         # Rows that end at zero, where the solve went beyond it: what is left of the step is solved with them there.
         # Otherwise of two columns that are almost copies one would never drive the other out.

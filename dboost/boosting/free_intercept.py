@@ -16,6 +16,7 @@ from dboost.boosting.problem import Problem
 Array = NDArray[np.float64]
 
 _MAX_STEPS = 4
+# A Newton step from a miss of e leaves at most about this times e**2.
 _SQUARED = 100.0
 _FLAT = 1e-12
 _ENOUGH = 1e-20
@@ -26,7 +27,8 @@ _ROUNDING = 1e-14
 def solve_intercept(problem: Problem, active: NDArray[np.int64], W: Array, intercept: Array, small: float) -> Array:
     """The intercept of a model, improved until no residual sum is above `small` times the mass of its output.
 
-    Returns the best intercept seen: but for rounding its loss is not above that of the one given.
+    Returns the best intercept seen: but for rounding its loss is not above that of the one given. The step from a miss
+    whose square is small enough is taken without a pass to confirm it.
     """
     stats = problem.statistics
     rarer = np.minimum(stats.mass, stats.total - stats.mass)

@@ -221,23 +221,20 @@ class Loop:
             return replace(state, objective=value, gap=np.inf)
         if state.lam * _CONTINUATION > self.lam:
             return replace(state, objective=value)
+        weights = problem.lam_weight[score.candidates]
         if self._only_starts(state):
             # not a certificate: it says how far to solve, and is looked at again over all columns
-            size = problem.penalty.dual_size(score.norms, problem.lam_weight[score.candidates])
-            rest = max(0.0, one_pass_gap(problem, at, size, self.lam)) / max(abs(value), problem.resolution)
-            return replace(state, objective=value, gap=rest)
-        lam_row = self.lam * problem.lam_weight[score.candidates]
+            rest = one_pass_gap(problem, at, problem.penalty.dual_size(score.norms, weights), self.lam)
+            return replace(state, objective=value, gap=max(0.0, rest) / max(abs(value), problem.resolution))
         bound = dual_bound(problem, score, self.null.norms, self.lam)
         lower = max(state.lower_bound, bound.value)
         gap = max(0.0, value - lower) / max(abs(value), problem.resolution)
         if not problem.screens:
             return replace(state, objective=value, gap=gap, lower_bound=lower)
         candidates = score.candidates
-        keep = screened(problem, score, bound, value - bound.value, lam_row)
+        keep = screened(problem, score, bound, value - bound.value, self.lam * weights)
         keep |= np.isin(candidates, at.active, assume_unique=True)
-        if not keep.all():
-            candidates = candidates[keep]
-        return replace(state, objective=value, gap=gap, lower_bound=lower, candidates=candidates)
+        return replace(state, objective=value, gap=gap, lower_bound=lower, candidates=candidates[keep])
 
     def _final(self, state: FitState) -> FitState:
         """Certificate of the last model over all columns, when the rounds ran out."""
