@@ -131,6 +131,9 @@ class _LaneMemo:
     def get(self, kind: str, token: Hashable, build: Callable[[], Any], passing: bool = False) -> Any:
         return self._memo.get(f"{kind}-{self._lane}", token, build, passing=passing)
 
+    def forget(self, kind: str) -> None:
+        self._memo.forget(f"{kind}-{self._lane}")
+
 
 def training(partition: Partition, memo: Any, left: Left, leaf: Any, *args: Any) -> Sums:
     """What `leaf` says of a partition without its held-out rows."""

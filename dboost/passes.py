@@ -5,7 +5,8 @@ travel with. Does not cover: where they run (``dboost.engine``) or what the driv
 (``dboost.boosting``).
 
 Every leaf is a pure function of the partition and its arguments. The memo only spares repeated work: the cut of the
-active columns, and the curvature of the examples at one point of a conjugate gradient solve.
+active columns, and the curvature of the examples at one point of a conjugate gradient solve. Solves are over when the
+gradient is asked for, at another point; their curvature, half as large as the margins of all examples, goes then.
 """
 
 from __future__ import annotations
@@ -132,6 +133,7 @@ def score(partition: Partition, memo: Any, candidates: NDArray[np.int64], point:
     """
 
     shape = (candidates.shape[0], point.intercept.shape[0])
+    memo.forget("curvature")
     block = partition if point.held.pool is None else point.held.block(partition, memo)[0]
     arrays = (block.indptr, block.rows, block.values)
     sums = Sums()
@@ -206,6 +208,7 @@ def repaired_gradient(
 def active_gradient(partition: Partition, memo: Any, point: Point) -> Sums:
     """L, G_A and the bias sums at `point`, in one sweep of the active columns."""
     G, total = np.zeros_like(point.W), np.zeros_like(point.intercept)
+    memo.forget("curvature")
     at, shift = _shifted(partition, memo, point)
     loss = fused.active_gradient(*at, G, total)
     return Sums(add={"G": G, "bias": total, "loss": loss}, shift=shift)
@@ -229,14 +232,10 @@ def losses_along(partition: Partition, memo: Any, point: Point, D: Array, d: Arr
 
 def _curvature(partition: Partition, memo: Any, point: Point) -> tuple[NDArray[np.float32], Array]:
     """Hessian of every example at `point`, in float32: products and diagonals of it steer steps, nothing more."""
-
-    def build() -> tuple[NDArray[np.float32], Array]:
-        h = np.empty((partition.n_rows, width(point.intercept.shape[0])), np.float32)
-        rank_one = np.empty(partition.n_rows)
-        fused.curvature(*_at(partition, memo, point), h, rank_one)
-        return h, rank_one
-
-    return memo.get("curvature", point.token, build)
+    h = np.empty((partition.n_rows, width(point.intercept.shape[0])), np.float32)
+    rank_one = np.empty(partition.n_rows)
+    fused.curvature(*_at(partition, memo, point), h, rank_one)
+    return h, rank_one
 
 
 def curvature_diagonal(partition: Partition, memo: Any, point: Point, intercept: bool) -> Sums:
@@ -251,7 +250,7 @@ def curvature_diagonal(partition: Partition, memo: Any, point: Point, intercept:
 
 def hessian_product(partition: Partition, memo: Any, point: Point, V: Array, v: Array) -> Sums:
     """X_A' H (X_A V + 1 v') with H at `point`."""
-    h, rank_one = _curvature(partition, memo, point)
+    h, rank_one = memo.get("curvature", point.token, lambda: _curvature(partition, memo, point))
     pointer, slots, values = _cut(partition, memo, point.held)
     out, total = np.zeros_like(V), np.zeros_like(v)
     fused.hessian_product(pointer, slots, values, h, rank_one, V, v, out, total)

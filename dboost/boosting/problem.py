@@ -237,7 +237,7 @@ class Problem:
         lam = strength * self.lam_weight
         count = self.n if candidates is None else candidates.shape[0]
         row_bytes = 8 * self.k * (2 if self.exponential else 1)
-        shards = column_shards(count, row_bytes)
+        shards = column_shards(count, row_bytes, self.engine.n_workers)
 
         def finish_args(shard: tuple[int, int]) -> tuple[Any, ...]:
             columns = np.arange(*shard) if candidates is None else candidates[shard[0] : shard[1]]

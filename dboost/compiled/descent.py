@@ -37,7 +37,7 @@ def curvature_diagonal(
     For a softmax example diag(q) - q q' is bounded by diag(q) when no class holds more than half, else by
     2 diag(q (1 - q)) (math notes, section 8, class-separable Newton); a diagonal Hessian is its own bound.
     """
-    bound = np.empty_like(h)
+    bound = np.empty(h.shape)
     _bound_curvature(h, rank_one, weight, bound)
     _add_squares(columns, rows, values, selected, padded(bound, np.float64), out)
     if intercept:

@@ -106,11 +106,17 @@ class MemoStore:
                 self._remove(full)
         return len(mine)
 
-    def end_pass(self, run: str) -> None:
-        """Forget what a run was to remember for one pass."""
+    def end_pass(self, run: str, key: str | None = None) -> None:
+        """Forget what a run was to remember for one pass, or, of one partition, until all its shards are summed."""
         with self._lock:
-            for full in [full for full in self._passing if full[0] == run]:
+            for full in [full for full in self._passing if full[0] == run and key in (None, full[1])]:
                 self._remove(full)
+
+    def forget(self, run: str, key: str, kind: str) -> None:
+        """Forget what is remembered of a kind for one partition."""
+        with self._lock:
+            for token in list(self._tokens.get((run, key, kind), ())):
+                self._remove((run, key, kind, token))
 
     def runs(self) -> set[str]:
         """Return the runs that have something remembered."""
@@ -157,14 +163,17 @@ class Memo:
         Unique id of the run.
     key : str
         Key of the partition.
+    shared : bool
+        Whether the pass has several shards, which share what is remembered for one pass.
     """
 
-    __slots__ = ("_key", "_run", "_store")
+    __slots__ = ("_key", "_run", "_shared", "_store")
 
-    def __init__(self, store: MemoStore, run: str, key: str) -> None:
+    def __init__(self, store: MemoStore, run: str, key: str, shared: bool = True) -> None:
         self._store = store
         self._run = run
         self._key = key
+        self._shared = shared
 
     @property
     def budget(self) -> int:
@@ -183,9 +192,16 @@ class Memo:
         build : callable
             Makes the value. It must be a pure function of the partition and of what `token` names.
         passing : bool
-            Whether only the shards of one pass share the value, so that it may go when the pass ends.
+            Whether only the shards of one pass share the value, so that it may go when the pass ends; in a pass without
+            shards nobody does, and it is not kept.
         """
+        if passing and not self._shared:
+            return build()
         return self._store.get(self._run, self._key, kind, token, build, passing=passing)
+
+    def forget(self, kind: str) -> None:
+        """Let go of the value of `kind`, whatever state it is of: the caller knows that no pass will ask for it."""
+        self._store.forget(self._run, self._key, kind)
 
 
 _process_store: MemoStore | None = None

@@ -79,6 +79,7 @@ def job(folder: Path, features: int) -> dict[str, Any]:
     y = np.load(folder / "y.npy", mmap_mode="r")
     k = int(y.max()) + 1
     tiny = sparse.random_array((20 * k, 50), density=0.2, format="csr", rng=rng, dtype=np.float32)
+    tiny.indices, tiny.indptr = tiny.indices.astype(np.int32), tiny.indptr.astype(np.int32)
     with LocalEngine(THREADS) as engine:
         plan = build_plan(tiny, np.arange(20 * k, dtype=np.int32) % k, task="multiclass", engine=engine)
         fit(plan, engine, 1e-2)
@@ -112,7 +113,8 @@ def job(folder: Path, features: int) -> dict[str, Any]:
 def in_child(corpus: resampled.Corpus, scratch: Path, name: str) -> dict[str, Any]:
     """The same, of a corpus in memory here."""
     scratch.mkdir(parents=True, exist_ok=True)
-    arrays = (corpus.X.data, corpus.X.indices.astype(np.int32), corpus.X.indptr.astype(np.int64), corpus.y)
+    # offsets of another type than the indices would make SciPy copy the indices
+    arrays = (corpus.X.data, corpus.X.indices.astype(np.int32), corpus.X.indptr.astype(np.int32), corpus.y)
     for what, array in zip(ARRAYS, arrays, strict=True):
         np.save(scratch / f"{what}.npy", array)
     features = str(corpus.X.shape[1])

@@ -190,3 +190,58 @@ def test_what_the_shards_of_a_pass_share_goes_with_the_pass(tmp_path):
             assert one.add == two.add == three.add
             assert len(log.read_text().splitlines()) == 4 * passes
             assert len(store) == 8, "partitions and lasting values"
+
+
+def test_a_passing_value_is_kept_only_where_shards_share_it():
+    store = MemoStore(1000)
+    built = []
+
+    def build():
+        built.append(1)
+        return np.zeros(5)
+
+    for _ in range(2):
+        Memo(store, "run", "p", shared=False).get("residual", 1, build, passing=True)
+    assert len(built) == 2 and store.nbytes == 0
+    for _ in range(2):
+        Memo(store, "run", "p").get("residual", 1, build, passing=True)
+    Memo(store, "run", "q").get("residual", 1, build, passing=True)
+    assert len(built) == 4 and store.nbytes == 80
+    store.end_pass("run", "p")
+    assert store.nbytes == 40
+    store.end_pass("run")
+    assert store.nbytes == 0
+
+
+def test_a_kind_is_forgotten_for_one_partition():
+    store = MemoStore(1000)
+    for key in ("p", "q"):
+        for kind in ("curvature", "cut"):
+            Memo(store, "run", key).get(kind, 1, lambda: np.zeros(5))
+    Memo(store, "run", "p").forget("curvature")
+    Memo(store, "run", "p").forget("margins")
+    Memo(store, "other", "q").forget("curvature")
+    assert store.nbytes == 120
+    assert Memo(store, "run", "p").get("curvature", 1, lambda: "again") == "again"
+    Memo(store, "run", "q").get("curvature", 1, lambda: pytest.fail("q was kept"))
+
+
+@pytest.mark.parametrize("shards", [None, [0], [0, 1, 2]])
+@pytest.mark.parametrize("budget", [0, 10**6])
+def test_nothing_of_one_pass_is_left_after_it(shards, budget):
+    """Whether partitions are held or read again for each pass, and however its shards are visited."""
+    store = MemoStore(budget)
+    plan = [make_partition(f"p{i}", 7) for i in range(4)]
+    most = []
+
+    def leaf(partition, memo, *args):
+        memo.get("residual", "point", lambda: np.zeros(100), passing=True)
+        most.append(store.nbytes)
+        return Sums(add={"n": float(partition.n_rows)})
+
+    with LocalEngine(1, store) as engine:
+        engine.set_plan(plan, [p.n_rows for p in plan], "run")
+        engine.map_reduce(leaf, name="pass", shards=shards)
+        assert store.nbytes == 0
+    shared = shards is not None and len(shards) > 1
+    assert max(most) == (4 * 800 if shared and budget else 0)
