@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+# Features by row (CSR): start of each row, columns, values.
+ByRow = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]
+
 PLAIN_SHIFT = 60.0
 """Largest shift at which sums are brought to units of one: e^60 and its products with data still are a float32."""
 
@@ -64,6 +67,11 @@ class Partition:
         """Bytes held by the arrays."""
         arrays = (self.indptr, self.rows, self.values, self.y, self.weight)
         return int(sum(a.nbytes for a in arrays))
+
+    @property
+    def by_row(self) -> ByRow | None:
+        """None: the features are at hand by column only."""
+        return None
 
     def load(self) -> Partition:
         """Return itself: a decoded block needs no reading (the items of a plan share this method)."""

@@ -59,6 +59,8 @@ class Point:
 
 def _cut(partition: Partition, memo: Any, held: Held) -> Cut:
     def build() -> Cut:
+        if partition.by_row is not None and held.pool is None:
+            return columns.cut_of_rows(*partition.by_row, held.columns, partition.n_features)
         block, places = held.block(partition, memo)
         cut: Cut = columns.cut_rows(block.indptr, block.rows, block.values, places, block.n_rows)
         return cut
@@ -241,9 +243,13 @@ def _curvature(partition: Partition, memo: Any, point: Point) -> tuple[NDArray[n
 def curvature_diagonal(partition: Partition, memo: Any, point: Point, intercept: bool) -> Sums:
     """Diagonal of the curvature of every active row, bounded as in ``descent.curvature_diagonal``; intercept last."""
     h, rank_one = _curvature(partition, memo, point)
-    block, places = point.held.block(partition, memo)
-    out = np.zeros((places.shape[0] + (1 if intercept else 0), point.intercept.shape[0]))
-    arrays = (block.indptr, block.rows, block.values, places)
+    n = point.held.n
+    out = np.zeros((n + (1 if intercept else 0), point.intercept.shape[0]))
+    if partition.by_row is not None and point.held.pool is None:
+        arrays: tuple[Any, Any, Any, Any] = (*columns.transpose(*_cut(partition, memo, point.held), n), np.arange(n))
+    else:
+        block, places = point.held.block(partition, memo)
+        arrays = (block.indptr, block.rows, block.values, places)
     descent.curvature_diagonal(*arrays, h, rank_one, partition.weight, intercept, out)
     return Sums(add={"diagonal": out})
 

@@ -109,6 +109,37 @@ def cut_rows(indptr, rows, values, active, n_rows):
 
 
 @njit(nogil=True, cache=True)
+def _cut_of_rows(pointer, index, values, place):
+    m = pointer.shape[0] - 1
+    out = np.zeros(m + 1, np.int64)
+    for i in range(m):
+        count = np.int64(0)
+        for p in range(pointer[i], pointer[i + 1]):
+            count += place[np.uint64(index[p])] >= 0
+        out[i + 1] = out[i] + count
+    # one more place than there are values: each is written, and the next one over it where it does not belong
+    slots = np.empty(out[m] + 1, np.int32)
+    cut = np.empty(out[m] + 1, values.dtype)
+    q = np.uint64(0)
+    for p in range(pointer[0], pointer[m]):
+        slot = place[np.uint64(index[p])]
+        slots[q] = slot
+        cut[q] = values[p]
+        q += np.uint64(slot >= 0)
+    return out, slots, cut
+
+
+def cut_of_rows(
+    pointer: Any, index: Any, values: Any, active: NDArray[np.int64], n_columns: int
+) -> tuple[Any, Any, Any]:
+    """As ``cut_rows``, to the bit, of a block that is stored by row, columns ascending; so must be `active`."""
+    place = np.full(n_columns, -1, np.int32)
+    place[active] = np.arange(active.shape[0], dtype=np.int32)
+    out, slots, cut = _cut_of_rows(pointer, index, values, place)
+    return out, slots[:-1], cut[:-1]
+
+
+@njit(nogil=True, cache=True)
 def transpose(pointer, slots, values, n_columns):
     """CSR to CSC of a cut block: (column pointer, row of each value, values), rows ascending."""
     columns = np.zeros(n_columns + 1, np.int64)

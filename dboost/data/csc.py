@@ -282,6 +282,46 @@ def _from_usual(pieces: Sequence[CsrPiece], n_features: int) -> tuple[Any, Any, 
     return indptr, rows, out
 
 
+@njit(nogil=True, cache=True)
+def _ascending(indptr, indices):
+    """Whether the columns of each row ascend, none twice."""
+    for i in range(indptr.shape[0] - 1):
+        odd = False
+        for p in range(indptr[i] + 1, indptr[i + 1]):
+            odd |= indices[p] <= indices[p - 1]
+        if odd:
+            return False
+    return True
+
+
+def as_rows_of(pieces: Sequence[CsrPiece], n_features: int) -> tuple[Any, Any, Any] | None:
+    """Join pieces by row: (int64 pointer, int32 index, float32 values), without a copy where there is one piece.
+
+    None unless ``to_csc`` would take all stored values as they are: float32, finite, no zeros, no duplicates, columns
+    in range and ascending.
+    """
+    pointers, index, data, first_value = [np.zeros(1, np.int64)], [], [], 0
+    for piece in pieces:
+        first, stop = int(piece.indptr[0]), int(piece.indptr[-1])
+        if piece.values.dtype != np.float32 or piece.indices.dtype != np.int32:
+            return None
+        if first < 0 or stop > piece.indices.shape[0] or (piece.n_rows and int(np.diff(piece.indptr).min()) < 0):
+            return None
+        indices, values = piece.indices[first:stop], piece.values[first:stop]
+        pointer = piece.indptr - first
+        if not (_usual(indices, values, n_features) and _ascending(pointer, indices)):
+            return None
+        pointers.append(pointer[1:] + first_value)
+        index.append(indices)
+        data.append(values)
+        first_value += stop - first
+    if len(index) == 1:
+        return np.concatenate(pointers), index[0], data[0]
+    return np.concatenate(pointers), np.concatenate([*index, np.zeros(0, np.int32)]), np.concatenate(
+        [*data, np.zeros(0, np.float32)]
+    )
+
+
 def _refusal(
     piece: CsrPiece, code: int, row: int, position: int, n_features: int, names: Sequence[str] | None
 ) -> DataError:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dboost.data.csc import CsrPiece, to_csc
+from dboost.data.csc import CsrPiece, as_rows_of, to_csc
 from dboost.data.labels import LabelCoder, LabelStats, check_weight, scan
 from dboost.data.manifest import load_manifest
 from dboost.data.memory import numeric_column
@@ -30,6 +30,7 @@ from dboost.data.parquet_read import (
     open_file,
     read_group,
 )
+from dboost.data.streamed import StreamedPartition
 from dboost.errors import DataError
 from dboost.partition import Partition
 
@@ -110,19 +111,34 @@ class ParquetBlock:
         DataError
             The file changed or is damaged, or holds what the plan does not allow; names file, column, row group.
         """
-        assert self.coder is not None
+        return self._partition(self.read(label=True))
+
+    def load_rows(self) -> Partition | StreamedPartition:
+        """As `load`, by row where the files allow it: for one pass, that is cheaper than turning rows into columns."""
         raw = self.read(label=True)
-        weights = raw.weights
-        keep = np.concatenate(weights) > 0
+        if self.layout.kind != "lists" or min((float(w.min()) for w in raw.weights if w.size), default=1.0) <= 0.0:
+            return self._partition(raw)
+        by_row = as_rows_of(raw.pieces, self.layout.n_features)
+        if by_row is None:
+            return self._partition(raw)
+        return StreamedPartition(*by_row, self.layout.n_features, *self._encoded(raw), self.key)
+
+    def _encoded(self, raw: RawRows) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Codes of the labels, and the final weights; of rows of weight zero too."""
+        assert self.coder is not None
         codes, factors = [], []
-        for (path, group), labels, weight in zip(self._groups(), raw.labels, weights, strict=True):
+        for (path, group), labels, weight in zip(self._groups(), raw.labels, raw.weights, strict=True):
             with at(path, group, ", ".join(self.label)):
                 code, factor = self.coder.encode(labels, weight)
             codes.append(code)
             factors.append(factor)
+        return np.concatenate(codes), np.concatenate(factors)
+
+    def _partition(self, raw: RawRows) -> Partition:
+        y, weight = self._encoded(raw)
+        keep = np.concatenate(raw.weights) > 0
         everything = bool(np.all(keep))
         indptr, rows, values = self._columns(raw.pieces, None if everything else keep)
-        y, weight = np.concatenate(codes), np.concatenate(factors)
         if not everything:
             y, weight = y[keep], weight[keep]
         return Partition(indptr, rows, values, y, weight, self.key)

@@ -54,10 +54,14 @@ SHARE_STAYING = 0.5
 
 
 def open_partition(item: Any, store: MemoStore, run: str, stays: bool = True) -> Partition:
-    """Return the decoded partition: the item itself, or read, through the memo where it `stays` there."""
+    """Return the decoded partition: the item itself, or read, through the memo where it `stays` there.
+
+    What is read for one visit comes by row where the item has a method ``load_rows``; leaves take both.
+    """
     if isinstance(item, Partition):
         return item
-    partition: Partition = store.get(run, item.key, "partition", None, item.load, True) if stays else item.load()
+    load = item.load if stays else getattr(item, "load_rows", item.load)
+    partition: Partition = store.get(run, item.key, "partition", None, load, True) if stays else load()
     return partition
 
 

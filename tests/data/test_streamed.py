@@ -1,0 +1,164 @@
+"""Blocks that are read again in every pass: by row where the files allow it, with the bits of the block by column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dboost.boosting.fit import FitSettings, Fitting
+from dboost.data import ParquetData
+from dboost.data.streamed import StreamedPartition
+from dboost.engine.local import LocalEngine
+from dboost.engine.memo import MemoStore
+from dboost.errors import DataError
+from dboost.partition import Partition
+from tests.boosting import plain
+from tests.test_passes import Run
+
+
+@pytest.fixture
+def block(small, plan, write, lists, as_lists, tmp_path):
+    """One block of three files and six row groups; `change` may damage the matrix."""
+
+    def make(change=lambda X: X, dtype=np.float32, **options):
+        X = change(small.X.astype(dtype).tocsr())
+        table = lists(X, small.y, weight=options.pop("weight", small.weight + 1.0))
+        write(tmp_path / "d", table.slice(0, 25), table.slice(25, 1), table.slice(26), **options)
+        data = ParquetData(tmp_path / "d", weight="weight", n_features=7, **as_lists)
+        (item,) = plan(data, class_weight={"ant": 2.0, "bee": 1.0, "cat": 0.5}).items
+        return item
+
+    return make
+
+
+@pytest.mark.parametrize("rows", [20, 60])
+def test_rows_hold_what_the_columns_hold(block, rows):
+    item = block(rows=rows)
+    wanted, found = item.load(), item.load_rows()
+    assert isinstance(found, StreamedPartition) and isinstance(wanted, Partition)
+    for name in ("indptr", "rows", "values", "y", "weight"):
+        x, z = getattr(found, name), getattr(wanted, name)
+        assert x.dtype == z.dtype, name
+        np.testing.assert_array_equal(x, z, err_msg=name)
+    assert (found.key, found.n_rows, found.n_features) == (wanted.key, wanted.n_rows, wanted.n_features)
+    assert found.nbytes == sum(a.nbytes for a in (*found.by_row, found.y, found.weight))
+    pointer, index, data = found.by_row
+    np.testing.assert_array_equal(
+        sparse.csr_array((data, index, pointer), shape=(found.n_rows, 7)).tocsc().data, wanted.values
+    )
+
+
+def descending(X):
+    start, stop = X.indptr[8:10]
+    assert stop - start > 1
+    for array in (X.indices, X.data):
+        array[start:stop] = array[start:stop][::-1].copy()
+    return X
+
+
+def twice(X):
+    start, stop = X.indptr[8:10]
+    assert stop - start > 1
+    X.indices[start + 1] = X.indices[start]
+    return X
+
+
+def with_zero(X):
+    X.data[17] = 0.0
+    return X
+
+
+@pytest.mark.parametrize("change", [descending, twice, with_zero])
+def test_rows_that_need_work_are_put_by_column_at_once(block, change):
+    item = block(change)
+    found, wanted = item.load_rows(), item.load()
+    assert isinstance(found, Partition)
+    assert found.values.tobytes() == wanted.values.tobytes() and found.rows.tobytes() == wanted.rows.tobytes()
+
+
+def test_doubles_and_rows_of_weight_zero_are_put_by_column_at_once(block, small):
+    assert isinstance(block(dtype=np.float64).load_rows(), Partition)
+    item = block(weight=small.weight)
+    assert item.load_rows().n_rows == 57 and isinstance(item.load_rows(), Partition)
+
+
+@pytest.mark.parametrize(
+    ("value", "column", "words"), [(np.nan, 3, "NaN"), (np.inf, 3, "infinity"), (1.0, 7, "feature index 7")]
+)
+def test_faults_are_refused_as_by_column(block, value, column, words):
+    def change(X):
+        X.data[30], X.indices[30] = value, column
+        return X
+
+    item = block(change)
+    with pytest.raises(DataError, match=words) as by_row:
+        item.load_rows()
+    with pytest.raises(DataError) as by_column:
+        item.load()
+    assert str(by_row.value) == str(by_column.value)
+
+
+@dataclass(frozen=True)
+class ReadAgain:
+    """A block that fits no memory."""
+
+    given: Partition
+    nbytes_estimate: int = 2**60
+
+    @property
+    def key(self) -> str:
+        return self.given.key
+
+    def load(self) -> Any:
+        raise AssertionError("a block that does not stay is read by row")
+
+    def load_rows(self) -> StreamedPartition:
+        shape = self.given.n_rows, self.given.n_features
+        X = sparse.csc_array((self.given.values, self.given.rows, self.given.indptr), shape=shape).tocsr()
+        by_row = X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data
+        return StreamedPartition(*by_row, shape[1], self.given.y, self.given.weight, self.given.key)
+
+
+def read_again(run):
+    """The same run over blocks that are read in every pass."""
+    store = MemoStore(10**6)
+    engine = LocalEngine(run.engine.n_threads, store)
+    items = run.engine._plan.items
+    engine.set_plan([ReadAgain(item) for item in items], run.engine._plan.rows, "again")
+    run.engine = engine
+    return run
+
+
+@pytest.mark.parametrize("loss", ["log", "multinomial", "squared", "exp"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_every_pass_has_the_bits_of_blocks_by_column(loss, threads):
+    data = plain.make(loss, m=80, n=12, weights=True, seed=50)
+    data.X[:, 4] = 0.0
+    data.X[np.abs(data.X) < 0.4] = 0.0
+    wanted = Run(data, 3, dtype=np.float32).sums()
+    found = read_again(Run(data, 3, threads, dtype=np.float32)).sums()
+    assert found.keys() == wanted.keys()
+    assert all(found[name].tobytes() == wanted[name].tobytes() for name in wanted)
+
+
+@pytest.mark.parametrize("loss", ["log", "multinomial"])
+def test_a_fit_has_the_bits_of_one_in_memory(loss):
+    rng = np.random.default_rng(0)
+    data = plain.make(loss, m=400, n=30, weights=True, seed=1)
+    data = replace(data, X=np.where(rng.random(data.X.shape) < 0.5, 0.0, data.X))
+    plan = plain.plan(data, 5, np.float32)
+    settings = FitSettings(loss, penalty="l1/l2", tol=1e-6, sample=0.5)
+    results = []
+    for items in (plan.items, [ReadAgain(item) for item in plan.items]):
+        plan.items = tuple(items)
+        with LocalEngine(2, MemoStore(10**6)) as engine:
+            fitting = Fitting(plan, engine, settings)
+            results.append(fitting.fit(0.05 * fitting.alpha_max()))
+    held, streamed = results
+    assert held.W.shape == streamed.W.shape and held.W.any()
+    assert held.W.tobytes() == streamed.W.tobytes() and held.intercept.tobytes() == streamed.intercept.tobytes()
+    assert held.gap == streamed.gap <= 1e-6
