@@ -109,23 +109,23 @@ def cut_rows(indptr, rows, values, active, n_rows):
 
 
 @njit(nogil=True, cache=True)
-def _cut_of_rows(pointer, index, values, place):
+def _cut_of_rows(pointer, index, values, held, place):
     m = pointer.shape[0] - 1
-    out = np.zeros(m + 1, np.int64)
-    for i in range(m):
-        count = np.int64(0)
-        for p in range(pointer[i], pointer[i + 1]):
-            count += place[np.uint64(index[p])] >= 0
-        out[i + 1] = out[i] + count
+    total = np.int64(0)
+    for p in range(index.shape[0]):
+        total += held[np.uint64(index[p])]
     # one more place than there are values: each is written, and the next one over it where it does not belong
-    slots = np.empty(out[m] + 1, np.int32)
-    cut = np.empty(out[m] + 1, values.dtype)
+    slots = np.empty(total + 1, np.int32)
+    cut = np.empty(total + 1, values.dtype)
+    out = np.zeros(m + 1, np.int64)
     q = np.uint64(0)
-    for p in range(pointer[0], pointer[m]):
-        slot = place[np.uint64(index[p])]
-        slots[q] = slot
-        cut[q] = values[p]
-        q += np.uint64(slot >= 0)
+    for i in range(m):
+        for p in range(np.uint64(pointer[i]), np.uint64(pointer[i + 1])):
+            slot = place[np.uint64(index[p])]
+            slots[q] = slot
+            cut[q] = values[p]
+            q += np.uint64(slot >= 0)
+        out[i + 1] = q
     return out, slots, cut
 
 
@@ -135,7 +135,8 @@ def cut_of_rows(
     """As ``cut_rows``, to the bit, of a block that is stored by row, columns ascending; so must be `active`."""
     place = np.full(n_columns, -1, np.int32)
     place[active] = np.arange(active.shape[0], dtype=np.int32)
-    out, slots, cut = _cut_of_rows(pointer, index, values, place)
+    # counted from a table that is a quarter as large, and stays in the nearest cache
+    out, slots, cut = _cut_of_rows(pointer, index, values, (place >= 0).astype(np.uint8), place)
     return out, slots[:-1], cut[:-1]
 
 

@@ -284,14 +284,18 @@ def _from_usual(pieces: Sequence[CsrPiece], n_features: int) -> tuple[Any, Any, 
 
 @njit(nogil=True, cache=True)
 def _ascending(indptr, indices):
-    """Whether the columns of each row ascend, none twice."""
-    for i in range(indptr.shape[0] - 1):
-        odd = False
-        for p in range(indptr[i] + 1, indptr[i + 1]):
-            odd |= indices[p] <= indices[p - 1]
-        if odd:
-            return False
-    return True
+    """Whether the columns of each row ascend, none twice; `indptr` starts with 0."""
+    # a plain loop over all neighbours, less those of two rows
+    falls = np.int64(0)
+    for p in range(1, indices.shape[0]):
+        falls += indices[p] <= indices[p - 1]
+    last = np.int64(0)
+    for i in range(1, indptr.shape[0] - 1):
+        start = indptr[i]
+        if start > last and start < indices.shape[0]:
+            falls -= indices[start] <= indices[start - 1]
+            last = start
+    return falls == 0
 
 
 def as_rows_of(pieces: Sequence[CsrPiece], n_features: int) -> tuple[Any, Any, Any] | None:
