@@ -83,11 +83,17 @@ def test_cut_transpose_take(block, active):
     np.testing.assert_array_equal(dense_of(*taken, len(active)), block.dense[chosen][:, active])
     none = columns.take_rows(*cut, np.zeros(0, np.int64))
     assert none[0].tolist() == [0] and none[1].shape == (0,)
+    by_row = columns.transpose(*block.csc, 40)
+    for mine, wanted in zip(columns.cut_of_rows(*by_row, active, block.dense.shape[1]), cut, strict=True):
+        assert mine.dtype == wanted.dtype
+        np.testing.assert_array_equal(mine, wanted)
 
 
 def test_an_empty_block(empty_block):
     cut = columns.cut_rows(*empty_block.csc, np.array([0, 3]), 0)
     assert cut[0].tolist() == [0]
+    nothing = np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
+    assert [a.tolist() for a in columns.cut_of_rows(*nothing, np.array([0, 3]), 4)] == [[0], [], []]
     peak, diagonal, gram = np.zeros(3), np.zeros(3), np.zeros((3, 3))
     columns.template_sums(*cut, empty_block.weight, 1.0, peak, diagonal)
     columns.gram(*cut, empty_block.weight, 1.0, gram)
