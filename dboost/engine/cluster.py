@@ -28,11 +28,6 @@ MAX_WORKERS = 4
 MIN_MEMORY = 2**30
 DRIVER_SHARE = 0.2
 LOST_WORKER_TIMEOUT = "1 day"
-
-MALLOC = {"MALLOC_MMAP_THRESHOLD_": 32 * 2**20, "MALLOC_TRIM_THRESHOLD_": 64 * 2**20}
-"""Dask has its workers give every free page back at once (a trim threshold of 64 KiB), so that each block's arrays cost
-thousands of page faults again. Arrays of a block are at most this large, and are allocated and freed all the time."""
-
 _LOGGERS = ("distributed", "asyncio", "tornado")
 
 
@@ -60,9 +55,6 @@ class EmbeddedCluster(LocalCluster):
         # machine under load takes that long to restart one. The cluster reads the value when a worker is lost.
         self._settings = ExitStack()
         self._settings.enter_context(dask.config.set({"distributed.deploy.lost-worker-timeout": LOST_WORKER_TIMEOUT}))
-        self._settings.enter_context(
-            dask.config.set({f"distributed.nanny.pre-spawn-environ.{name}": value for name, value in MALLOC.items()})
-        )
         try:
             super().__init__(**options)
         except BaseException:
