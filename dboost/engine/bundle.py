@@ -124,14 +124,11 @@ def run_bundle(
 
     def evaluate(job: int, i: int) -> list[Sums]:
         partition = open_partition(items[i], store, run, stays[i])
-        memo = Memo(store, run, partition.key, shards is not None and len(shards) > 1)
+        memo = Memo(store, run, partition.key, once=len(groups) == 1)
         if shards is None:
             sums = [leaf(partition, memo, *args)]
         else:
             sums = [leaf(partition, memo, shards[s], *args) for s in groups[job // len(nodes)]]
-        if len(groups) == 1:
-            # no other visit will ask for what its shards shared
-            store.end_pass(run, partition.key)
         if progress is not None:
             progress(i)
         return sums

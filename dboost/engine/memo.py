@@ -106,10 +106,10 @@ class MemoStore:
                 self._remove(full)
         return len(mine)
 
-    def end_pass(self, run: str, key: str | None = None) -> None:
-        """Forget what a run was to remember for one pass, or, of one partition, until all its shards are summed."""
+    def end_pass(self, run: str) -> None:
+        """Forget what a run was to remember for one pass."""
         with self._lock:
-            for full in [full for full in self._passing if full[0] == run and key in (None, full[1])]:
+            for full in [full for full in self._passing if full[0] == run]:
                 self._remove(full)
 
     def forget(self, run: str, key: str, kind: str) -> None:
@@ -163,17 +163,18 @@ class Memo:
         Unique id of the run.
     key : str
         Key of the partition.
-    shared : bool
-        Whether the pass has several shards, which share what is remembered for one pass.
+    once : bool
+        Whether the pass comes to the partition only once, for all its shards: what it is to remember for the pass is
+        then in this object and goes with it, whatever the budget of the store.
     """
 
-    __slots__ = ("_key", "_run", "_shared", "_store")
+    __slots__ = ("_key", "_run", "_store", "_visit")
 
-    def __init__(self, store: MemoStore, run: str, key: str, shared: bool = True) -> None:
+    def __init__(self, store: MemoStore, run: str, key: str, once: bool = False) -> None:
         self._store = store
         self._run = run
         self._key = key
-        self._shared = shared
+        self._visit: dict[tuple[str, Hashable], Any] | None = {} if once else None
 
     @property
     def budget(self) -> int:
@@ -192,11 +193,12 @@ class Memo:
         build : callable
             Makes the value. It must be a pure function of the partition and of what `token` names.
         passing : bool
-            Whether only the shards of one pass share the value, so that it may go when the pass ends; in a pass without
-            shards nobody does, and it is not kept.
+            Whether only the shards of one pass share the value, so that it may go when the pass ends.
         """
-        if passing and not self._shared:
-            return build()
+        if passing and self._visit is not None:
+            if (kind, token) not in self._visit:
+                self._visit[kind, token] = build()
+            return self._visit[kind, token]
         return self._store.get(self._run, self._key, kind, token, build, passing=passing)
 
     def forget(self, kind: str) -> None:

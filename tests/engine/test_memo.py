@@ -192,25 +192,21 @@ def test_what_the_shards_of_a_pass_share_goes_with_the_pass(tmp_path):
             assert len(store) == 8, "partitions and lasting values"
 
 
-def test_a_passing_value_is_kept_only_where_shards_share_it():
-    store = MemoStore(1000)
+def test_what_passes_is_kept_for_the_one_visit_whatever_the_budget():
+    store = MemoStore(0)
     built = []
 
     def build():
         built.append(1)
         return np.zeros(5)
 
-    for _ in range(2):
-        Memo(store, "run", "p", shared=False).get("residual", 1, build, passing=True)
-    assert len(built) == 2 and store.nbytes == 0
-    for _ in range(2):
-        Memo(store, "run", "p").get("residual", 1, build, passing=True)
-    Memo(store, "run", "q").get("residual", 1, build, passing=True)
-    assert len(built) == 4 and store.nbytes == 80
-    store.end_pass("run", "p")
-    assert store.nbytes == 40
-    store.end_pass("run")
-    assert store.nbytes == 0
+    visit = Memo(store, "run", "p", once=True)
+    assert visit.get("residual", 1, build, passing=True) is visit.get("residual", 1, build, passing=True)
+    assert len(built) == 1
+    visit.get("residual", 2, build, passing=True)
+    visit.get("theta", 1, build, passing=True)
+    Memo(store, "run", "p", once=True).get("residual", 1, build, passing=True)
+    assert len(built) == 4 and store.nbytes == 0
 
 
 def test_a_kind_is_forgotten_for_one_partition():
@@ -227,21 +223,22 @@ def test_a_kind_is_forgotten_for_one_partition():
 
 
 @pytest.mark.parametrize("shards", [None, [0], [0, 1, 2]])
-@pytest.mark.parametrize("budget", [0, 10**6])
-def test_nothing_of_one_pass_is_left_after_it(shards, budget):
-    """Whether partitions are held or read again for each pass, and however its shards are visited."""
-    store = MemoStore(budget)
-    plan = [make_partition(f"p{i}", 7) for i in range(4)]
-    most = []
+@pytest.mark.parametrize("held", [True, False])
+def test_what_shards_share_is_built_once_and_gone_after_the_pass(shards, held):
+    """Partitions that are held are visited once for each shard, those that are read again once for all."""
+    store = MemoStore(10**6)
+    plan, rows = leaves.make_specs([7] * 4)
+    items = [spec.load() if held else replace(spec, nbytes_estimate=10**7) for spec in plan]
+    built, most = [], []
 
     def leaf(partition, memo, *args):
-        memo.get("residual", "point", lambda: np.zeros(100), passing=True)
+        memo.get("residual", "point", lambda: built.append(1) or np.zeros(100), passing=True)
         most.append(store.nbytes)
         return Sums(add={"n": float(partition.n_rows)})
 
     with LocalEngine(1, store) as engine:
-        engine.set_plan(plan, [p.n_rows for p in plan], "run")
+        engine.set_plan(items, rows, "run")
         engine.map_reduce(leaf, name="pass", shards=shards)
         assert store.nbytes == 0
-    shared = shards is not None and len(shards) > 1
-    assert max(most) == (4 * 800 if shared and budget else 0)
+    assert len(built) == 4
+    assert max(most) == (4 * 800 if held and shards == [0, 1, 2] else 0)
