@@ -321,8 +321,10 @@ def as_rows_of(pieces: Sequence[CsrPiece], n_features: int) -> tuple[Any, Any, A
         first_value += stop - first
     if len(index) == 1:
         return np.concatenate(pointers), index[0], data[0]
-    return np.concatenate(pointers), np.concatenate([*index, np.zeros(0, np.int32)]), np.concatenate(
-        [*data, np.zeros(0, np.float32)]
+    return (
+        np.concatenate(pointers),
+        np.concatenate([*index, np.zeros(0, np.int32)]),
+        np.concatenate([*data, np.zeros(0, np.float32)]),
     )
 
 
