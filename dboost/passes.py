@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.compiled import columns, descent, fused
+from dboost.compiled import columns, descent, fused, one_output
 from dboost.compiled.vector import width
 from dboost.hypotheses.base import Pool
 from dboost.hypotheses.held import Held
@@ -298,3 +298,10 @@ def sample_rows(partition: Partition, memo: Any, held: Held, share: float, seed:
     else:
         part = (np.diff(pointer), slots, values, partition.y, partition.weight)
     return Sums(parts={"rows": [part]})
+
+
+def held_columns(partition: Partition, memo: Any, held: Held) -> Sums:
+    """The columns held, as a CSC block, with labels and weights."""
+    block, places = held.block(partition, memo)
+    taken = one_output.take_columns(block.indptr, block.rows, block.values, places)
+    return Sums(parts={"columns": [(*taken, partition.y, partition.weight)]})

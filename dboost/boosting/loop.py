@@ -27,6 +27,7 @@ from dboost.boosting.far import brought_back
 from dboost.boosting.free_intercept import solve_intercept
 from dboost.boosting.gram import AcceleratedGram
 from dboost.boosting.newton import NewtonSteps, Step, pruned
+from dboost.boosting.one_output import OneOutputSteps, takes
 from dboost.boosting.problem import Iterate, Problem, Score
 from dboost.boosting.records import recorded
 from dboost.boosting.rowwise import RowwiseSteps, diagonal_promise
@@ -293,8 +294,12 @@ class Loop:
         if settings.curvature == "gram":
             accelerated = AcceleratedGram(problem)
             return self._gram_steps(accelerated, at, lam, target)
-        steps: NewtonSteps | SmoothSteps
-        if self.sparse:
+        steps: NewtonSteps | OneOutputSteps | SmoothSteps
+        if self.sparse and takes(problem, self.n_rows, settings.sample):
+            steps = OneOutputSteps(
+                problem, at.active, self.n_rows, settings.sample, settings.random_state, state.memory
+            )
+        elif self.sparse:
             steps = NewtonSteps(problem, at.active, self.n_rows, settings.sample, settings.random_state, state.memory)
         else:
             steps = SmoothSteps(problem, state.memory)

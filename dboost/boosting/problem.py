@@ -359,6 +359,11 @@ class Problem:
         sums = self._pass(passes.sample_rows, self.held(active), share, seed, name="sample")
         return sums.parts["rows"]
 
+    def columns(self, active: Rows) -> list[Any]:
+        """The active columns with labels and weights, as CSC blocks in partition order."""
+        sums = self._pass(passes.held_columns, self.held(active), name="columns")
+        return sums.parts["columns"]
+
     # ---- the intercept as one more row -----------------------------------------------------------------------------
 
     def with_intercept(self, at: Iterate, lam: float) -> tuple[Array, Array, Array]:

@@ -1,4 +1,4 @@
-"""A vectorisable exponential for arguments that are never positive.
+"""A vectorisable exponential for arguments that are never positive, and the logarithm that goes with it.
 
 The residual passes evaluate m * k exponentials, which is most of their arithmetic. The C library's ``exp`` is a scalar
 call that keeps the compiler from using vector registers; this one is straight-line code (range reduction by powers of
@@ -63,3 +63,25 @@ def exp_nonpositive(x: float) -> float:
     p = p * r + 1.0
     p = p * r + 1.0
     return p * _bits_float((float_bits(shifted) + 1023) << 52)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def log1p_unit(e: float) -> float:
+    """log(1 + e) for 0 <= e <= 1, as 2 artanh(e / (2 + e)): a series in a square of at most 1/9."""
+    s = e / (2.0 + e)
+    z = s * s
+    p = 0.034482758620689655
+    p = p * z + 0.037037037037037035
+    p = p * z + 0.04
+    p = p * z + 0.043478260869565216
+    p = p * z + 0.047619047619047616
+    p = p * z + 0.05263157894736842
+    p = p * z + 0.058823529411764705
+    p = p * z + 0.06666666666666667
+    p = p * z + 0.07692307692307693
+    p = p * z + 0.09090909090909091
+    p = p * z + 0.1111111111111111
+    p = p * z + 0.14285714285714285
+    p = p * z + 0.2
+    p = p * z + 0.3333333333333333
+    return 2.0 * s + 2.0 * s * z * p

@@ -86,6 +86,41 @@ def theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, 
     raise NotImplementedError("theta_row runs in compiled code only")
 
 
+def single_rows(target: Any, first: int, f: Array, weight: Array, u: Array, h: Array) -> float:
+    """Examples from `first` on of a loss of one output: write -dl/df and the curvature, weighted; return the loss.
+
+    All arrays are of one dimension, one number for each example; examples of weight zero count in nothing. By default
+    the row functions are called; a target in `SINGLE` overloads it by a loop that needs no call for an example.
+    """
+    raise NotImplementedError("single_rows runs in compiled code only")
+
+
+SINGLE: set[Any] = set()
+"""Targets that overload `single_rows`."""
+
+
+@overload(single_rows, inline="never")
+def _single_rows(target: Any, first: int, f: Array, weight: Array, u: Array, h: Array) -> Any:
+    if getattr(target, "instance_class", None) in SINGLE:
+        return None
+
+    def by_row(target: Any, first: int, f: Array, weight: Array, u: Array, h: Array) -> float:
+        margin = np.empty(1)
+        loss = 0.0
+        for t in range(f.shape[0]):
+            i = first + t
+            u[t] = 0.0
+            h[t] = 0.0
+            if weight[i] > 0.0:
+                margin[0] = f[t]
+                curvature_row(target, i, margin, weight[i], h[t : t + 1])
+                margin[0] = f[t]
+                loss += residual_row(target, i, margin, weight[i], u[t : t + 1])
+        return loss
+
+    return by_row
+
+
 @dataclass(frozen=True)
 class Repair:
     """How the residuals U become a dual point Theta that a free intercept allows: its columns sum to zero.

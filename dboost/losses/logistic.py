@@ -13,8 +13,19 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from dboost.compiled.exponential import exp_nonpositive
-from dboost.losses.base import Array, Repair, curvature_row, dual_row, loss_row, residual_row, share, theta_row
+from dboost.compiled.exponential import exp_nonpositive, log1p_unit
+from dboost.losses.base import (
+    SINGLE,
+    Array,
+    Repair,
+    curvature_row,
+    dual_row,
+    loss_row,
+    residual_row,
+    share,
+    single_rows,
+    theta_row,
+)
 
 # An output that has one label only has its optimal intercept at infinity; this finite stand-in costs 1e-13 per example.
 _SATURATED = 30.0
@@ -24,6 +35,11 @@ class LogisticTarget(NamedTuple):
     """Labels of one block: int8 (m, k) with -1, +1, or 0 where missing."""
 
     sign: NDArray[np.int8]
+
+
+SINGLE.add(LogisticTarget)
+# Examples whose losses are formed before they are added.
+_ROOM = 256
 
 
 def _is_logistic(target: Any) -> bool:
@@ -45,6 +61,36 @@ def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
             u[r] = s * y * (e if z > 0.0 else 1.0) / (1.0 + e)
             loss += abs(y) * (max(-z, 0.0) + math.log1p(e))
         return s * loss
+
+    return logistic
+
+
+@overload(single_rows, inline="never")
+def _single_rows(target: Any, first: int, f: Array, weight: Array, u: Array, h: Array) -> Any:
+    if not _is_logistic(target):
+        return None
+
+    def logistic(target: Any, first: int, f: Array, weight: Array, u: Array, h: Array) -> float:
+        sign = target.sign.reshape(target.sign.size)
+        losses = np.empty(_ROOM)
+        total = 0.0
+        for start in range(0, f.shape[0], _ROOM):
+            # straight-line code on consecutive numbers is vectorised; the sum, whose order counts, is apart
+            size = min(_ROOM, f.shape[0] - start)
+            some, label, s = f[start : start + size], sign[first + start :], weight[first + start :]
+            pull, curvature = u[start : start + size], h[start : start + size]
+            for t in range(size):
+                y = np.float64(label[t])
+                on = s[t] * abs(y)
+                z = y * some[t]
+                e = exp_nonpositive(-abs(z))
+                inverse = 1.0 / (1.0 + e)
+                pull[t] = s[t] * y * ((e if z > 0.0 else 1.0) * inverse)
+                curvature[t] = on * e * inverse * inverse
+                losses[t] = on * ((-z if z < 0.0 else 0.0) + log1p_unit(e))
+            for t in range(size):
+                total += losses[t]
+        return total
 
     return logistic
 
@@ -109,9 +155,7 @@ def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array,
     if not _is_logistic(target):
         return None
 
-    def logistic(
-        target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array
-    ) -> None:
+    def logistic(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> None:
         for r in range(u.shape[0]):
             y = target.sign[i, r]
             if y == 0:
