@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dboost.boosting.newton import Memory, NewtonSteps, Step, growth
 from dboost.boosting.problem import Iterate, Problem
-from dboost.compiled import one_output
+from dboost.compiled import columns, one_output
 
 Array = NDArray[np.float64]
 
@@ -27,6 +27,15 @@ _GRID = (0.5, 0.25, 0.1, 0.03, 0.01)
 _MAX_SWEEPS = 50
 _ENOUGH = 0.1
 _RIDGE = 1e-9
+_SETTLED_SHARE = 0.1
+# Curvature among the entries of the support may cost so many operations for each value of its columns, and so many in
+# any case: beyond that sweeps are faster.
+_FACE_SHARE = 60.0
+_FACE_FREE = 2e6
+# It is formed anew when a step promises more than this share of what the last one did.
+_STALE = 0.1
+_RESOLVES = 4
+_PIVOT = 1e-10
 # Sums of the objective carry about this relative error: a step that promises less is judged by its promise, not by it.
 _ROUNDING = 1e-14
 
@@ -35,29 +44,6 @@ def takes(problem: Problem, n_rows: int, sample: str | float) -> bool:
     """Whether the steps here are possible: one output, and a penalty that is a multiple of |w|."""
     whole = n_rows <= MOST if sample == "auto" else sample == 1.0
     return problem.k == 1 and whole and not problem.loss.shifted and problem.penalty.compiled[0] in (0, 1)
-
-
-@dataclass(frozen=True)
-class _Held:
-    """Active columns of all examples on the driver.
-
-    Parameters
-    ----------
-    pointer, rows, values : arrays
-        CSC; `values` as stored.
-    single : float32 array
-        The same values.
-    weight : float64 array, shape (m,)
-    target : NamedTuple
-        The labels, as the loss takes them.
-    """
-
-    pointer: NDArray[np.int64]
-    rows: NDArray[np.int32]
-    values: NDArray[Any]
-    single: NDArray[np.float32]
-    weight: Array
-    target: Any
 
 
 @dataclass(frozen=True)
@@ -96,36 +82,62 @@ class OneOutputSteps:
         self.memory = memory
         self._arguments = (problem, active, n_rows, sample, seed)
         self._seed = seed
+        self._active = active
         self._general: NewtonSteps | None = None
         self._slow = False
-        self._held = _joined(problem, problem.columns(active))
+        self._settled = False
+        self._places = problem.columns.places(active)
+        held = problem.columns
+        self._block = held.indptr, held.rows, held.values
+        self._target = problem.loss.target(held.labels)
         code, a, b = problem.penalty.compiled
         self._unit = a + b if code == 0 else 1.0
         self._at: Iterate | None = None
         self._state: _State | None = None
         self._diagonal = np.zeros(0)
+        self._face: Face | None = None
 
     def step(self, at: Iterate, lam: float, final: bool) -> tuple[Iterate, Step]:
         """Take one step; the objective of the result is never above that of `at`. See ``NewtonSteps.step``."""
-        if self._slow and final:
-            return self._by_newton(at, lam, final)
         problem = self.problem
         if at is not self._at:
             at = self._moved(at, self._evaluated(self._margins(at), at.W, lam))
         now = self._state
         assert now is not None
-        if now.value != problem.objective(at, lam):
-            now = replace(now, value=problem.objective(at, lam))
+        value = problem.objective(at, lam)
+        if final and self._settled:
+            self._settled = False
+            found = self._on_face(at, lam, now, value)
+            if found is not None:
+                return found
+        if final and self._slow:
+            return self._by_newton(at, lam, final)
+        sweeps, target, b = self._descent(at, lam, now)
+        if np.array_equal(target, at.W) and np.array_equal(b, at.intercept):
+            return at, Step("descent", 0.0, 0.0)
+        self._slow = sweeps >= _MAX_SWEEPS
+        found = self._searched(at, lam, target, b, now, value, "descent", _GRID)
+        if found is None:
+            return self._by_newton(at, lam, final)
+        after = found[0].W != 0.0
+        changed = np.count_nonzero((at.W != 0.0) != after)
+        self._settled = bool(found[1].length == 1.0 and changed <= _SETTLED_SHARE * max(1, np.count_nonzero(after)))
+        return found
+
+    def _descent(self, at: Iterate, lam: float, now: _State) -> tuple[int, Array, Array]:
+        """Minimiser of the Newton model by coordinate descent: sweeps, W, intercept."""
+        problem = self.problem
         G, W, strength = problem.with_intercept(at, lam)
         diagonal = self._diagonal
         damping = growth(problem, at, lam, diagonal[:, None])[:, 0] + _RIDGE * diagonal
         self.memory = replace(self.memory, draws=self.memory.draws + 1)
-        held = self._held
         new = W[:, 0].copy()
+        indptr, rows, _ = self._block
         sweeps = one_output.descend(
-            held.pointer,
-            held.rows,
-            held.single,
+            indptr,
+            rows,
+            problem.columns.single,
+            self._places,
             now.curvature.astype(np.float32),
             np.ascontiguousarray(G[:, 0]),
             W[:, 0].copy(),
@@ -138,25 +150,52 @@ class OneOutputSteps:
             self._seed * 1_000_003 + self.memory.draws,
             new,
         )
-        self._slow = sweeps >= _MAX_SWEEPS
         target, b = problem.split_intercept(new[:, None])
-        b = b if problem.fit_intercept else at.intercept
+        return int(sweeps), target, b if problem.fit_intercept else at.intercept
+
+    def _on_face(self, at: Iterate, lam: float, now: _State, value: float) -> tuple[Iterate, Step] | None:
+        """Newton's step on the support, its signs held; None where it costs too much or does not help."""
+        support = np.flatnonzero(at.W[:, 0])
+        if self._face is None or not self._face.holds(support):
+            self._face = Face.of(self._block, self._places, support, now.curvature, self.problem.fit_intercept)
+        if self._face is None:
+            return None
+        strength = self._unit * lam * self.problem.lam_weight[at.active]
+        w, b = self._face.minimiser(at, strength, support)
+        found = self._searched(at, lam, w[:, None], b, now, value, "newton", ())
+        if found is None or found[1].promised > _STALE * self._face.promised > 0.0:
+            self._face = None
+        if found is not None and self._face is not None:
+            self._face.promised = found[1].promised
+        return found
+
+    def _searched(
+        self,
+        at: Iterate,
+        lam: float,
+        target: Array,
+        b: Array,
+        now: _State,
+        value: float,
+        kind: str,
+        shorter: tuple[float, ...],
+    ) -> tuple[Iterate, Step] | None:
+        """The full step to (target, b) if the objective falls by a share of the promise, else a shorter one."""
+        strength = self.problem.lam_weight[at.active] * lam * self._unit
         D, d = target - at.W, b - at.intercept
-        if not (D.any() or d.any()):
-            return at, Step("descent", 0.0, 0.0)
         # entry by entry, so that near the optimum the promise is not lost in the difference of two large sums
-        saved = strength[: at.W.shape[0]] * self._unit * (np.abs(at.W) - np.abs(target))[:, 0]
+        saved = strength * (np.abs(at.W) - np.abs(target))[:, 0]
         promised = max(0.0, float(np.sum(at.G[:, 0] * D[:, 0] + saved)) + float(at.bias[0] * d[0]))
-        along = np.full(held.weight.shape[0], d[0])
-        one_output.add_columns(*self._columns(), np.arange(D.shape[0]), D[:, 0], along)
-        for t in (1.0, *_GRID):
-            W_t = target if t == 1.0 else at.W + t * D
-            found = self._evaluated(now.margins + t * along, W_t, lam)
-            rounding = _ROUNDING * abs(now.value) if t == 1.0 else 0.0
-            if found.value <= now.value - _ARMIJO * t * promised + rounding:
-                result = replace(at, W=W_t, intercept=at.intercept + t * d)
-                return self._moved(result, found), Step("descent", t, promised)
-        return self._by_newton(at, lam, final)
+        along = np.full(now.margins.shape[0], d[0])
+        one_output.add_columns(*self._block, self._places, np.ascontiguousarray(D[:, 0]), along)
+        for t in (1.0, *shorter):
+            W = target if t == 1.0 else at.W + t * D
+            found = self._evaluated(now.margins + t * along, W, lam)
+            rounding = _ROUNDING * abs(value) if t == 1.0 else 0.0
+            if found.value <= value - _ARMIJO * t * promised + rounding:
+                moved = replace(at, W=W, intercept=b if t == 1.0 else at.intercept + t * d)
+                return self._moved(moved, found), Step(kind, t, promised)
+        return None
 
     def _by_newton(self, at: Iterate, lam: float, final: bool) -> tuple[Iterate, Step]:
         """A step with all that ``newton`` can do: conjugate gradients, and an upper bound of the loss."""
@@ -166,19 +205,15 @@ class OneOutputSteps:
         self.memory = self._general.memory
         return result
 
-    def _columns(self) -> tuple[Any, Any, Any]:
-        held = self._held
-        return held.pointer, held.rows, held.values
-
     def _margins(self, at: Iterate) -> Array:
-        f = np.full(self._held.weight.shape[0], at.intercept[0])
-        one_output.add_columns(*self._columns(), np.arange(at.W.shape[0]), at.W[:, 0], f)
+        f = np.full(self.problem.columns.weight.shape[0], at.intercept[0])
+        one_output.add_columns(*self._block, self._places, np.ascontiguousarray(at.W[:, 0]), f)
         return f
 
     def _evaluated(self, margins: Array, W: Array, lam: float) -> _State:
         u, h = np.empty_like(margins), np.empty_like(margins)
-        loss = float(one_output.state(self._held.target, 0, margins, self._held.weight, u, h))
-        value = loss + self.problem.penalty_value(self._arguments[1], W, lam)
+        loss = float(one_output.state(self._target, 0, margins, self.problem.columns.weight, u, h))
+        value = loss + self.problem.penalty_value(self._active, W, lam)
         return _State(margins, u, h, loss, value)
 
     def _moved(self, at: Iterate, state: _State) -> Iterate:
@@ -186,7 +221,7 @@ class OneOutputSteps:
         a = at.W.shape[0]
         G = np.empty(a)
         diagonal = np.zeros(a + (1 if self.problem.fit_intercept else 0))
-        one_output.column_curvature(*self._columns(), state.residual, state.curvature, G, diagonal)
+        one_output.column_curvature(*self._block, self._places, state.residual, state.curvature, G, diagonal)
         diagonal[a:] = state.curvature.sum()
         self._diagonal = diagonal
         self._state = state
@@ -194,17 +229,74 @@ class OneOutputSteps:
         return self._at
 
 
-def _joined(problem: Problem, parts: list[Any]) -> _Held:
-    """The columns of all partitions, in their order, as one block."""
-    pointer, rows, values = parts[0][:3]
-    if len(parts) > 1:
-        pointer = np.sum([part[0] for part in parts], axis=0)
-        rows = np.empty(int(pointer[-1]), np.int32)
-        values = np.empty(int(pointer[-1]), parts[0][2].dtype)
-        fill, first = pointer[:-1].copy(), 0
-        for part in parts:
-            one_output.place_columns(*part[:3], first, fill, rows, values)
-            first += part[4].shape[0]
-    weight = np.concatenate([part[4] for part in parts])
-    target = problem.loss.target(np.concatenate([part[3] for part in parts]))
-    return _Held(pointer, rows, values, values.astype(np.float32, copy=False), weight, target)
+class Face:
+    """The curvature among the entries of a support, and steps with their signs held.
+
+    Parameters
+    ----------
+    support : int64 array, shape (s,)
+        Places among the active rows.
+    gram : float64 array, shape (s, s) or (s + 1, s + 1)
+        sum_i h_i x_ij x_il, upper triangle; the intercept last where there is one.
+    """
+
+    def __init__(self, support: NDArray[np.int64], gram: Array) -> None:
+        self.support = support
+        self.gram = gram
+        # by the last step
+        self.promised = 0.0
+
+    @classmethod
+    def of(
+        cls, block: Any, places: NDArray[np.int64], support: NDArray[np.int64], h: Array, intercept: bool
+    ) -> Face | None:
+        """Sum the curvature; None where that takes longer than sweeping over the columns."""
+        indptr, rows, values = block
+        chosen = places[support]
+        nnz, s = float(np.sum(indptr[chosen + 1] - indptr[chosen])), support.shape[0]
+        budget = _FACE_SHARE * nnz + _FACE_FREE
+        if s**3 / 6 + 0.5 * nnz * nnz / h.shape[0] > budget:
+            return None
+        cut = columns.cut_rows(indptr, rows, values, chosen, h.shape[0])
+        counts = np.diff(cut[0]).astype(np.float64)
+        if s**3 / 6 + 0.5 * float(np.sum(counts * counts)) > budget:
+            return None
+        size = s + (1 if intercept else 0)
+        gram = np.zeros((size, size))
+        one_output.add_gram(*cut, h, intercept, gram)
+        return cls(support, gram)
+
+    def holds(self, support: NDArray[np.int64]) -> bool:
+        """Whether the curvature among the entries of another support is known."""
+        return bool(np.isin(support, self.support, assume_unique=True).all())
+
+    def minimiser(self, at: Iterate, strength: Array, support: NDArray[np.int64]) -> tuple[Array, Array]:
+        """Minimiser of the quadratic model on the support: W (a,) and the intercept.
+
+        An entry that would change its sign ends at zero, and the others are solved again with it there.
+        """
+        w = at.W[:, 0].copy()
+        G = at.G[:, 0]
+        bias = self.gram.shape[0] - self.support.shape[0]
+        where = np.searchsorted(self.support, support)
+        kept = np.append(where, [self.support.shape[0]] * bias)
+        whole = self.gram if kept.shape[0] == self.gram.shape[0] else self.gram[np.ix_(kept, kept)]
+        g = np.append(G[support] - strength[support] * np.sign(w[support]), at.bias[:bias])
+        free = np.ones(kept.shape[0], np.bool_)
+        step = np.zeros(kept.shape[0])
+        for _ in range(_RESOLVES):
+            ids = np.flatnonzero(free)
+            right = g[ids]
+            fixed = np.flatnonzero(~free)
+            if fixed.size:
+                full = np.triu(whole) + np.triu(whole, 1).T
+                right = right - np.sum(full[np.ix_(ids, fixed)] * step[fixed], axis=1)
+            step[ids] = one_output.solve_positive(whole[np.ix_(ids, ids)], right, _PIVOT)
+            new = w[support] + step[: support.shape[0]]
+            crossing = new * w[support] <= 0.0
+            step[: support.shape[0]][crossing] = -w[support][crossing]
+            if not np.any(crossing & free[: support.shape[0]]):
+                break
+            free[: support.shape[0]] &= ~crossing
+        w[support] = np.where(crossing, 0.0, w[support] + step[: support.shape[0]])
+        return w, at.intercept + step[support.shape[0] :] if bias else at.intercept

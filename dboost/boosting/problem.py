@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost import passes
+from dboost.boosting.driver_columns import DriverColumns
 from dboost.boosting.intercept import best_intercept
 from dboost.boosting.scoring import column_shards, repaired_shard, score_shard, size_of_shard, summarise_shard
 from dboost.boosting.statistics import Statistics, row_weights
@@ -153,6 +154,8 @@ class Problem:
         self._run = run_id
         self._counter = 0
         self._held: Held | None = None
+        # active columns of all examples, for steps that are taken on the driver
+        self.columns = DriverColumns(self._columns)
         self._null_intercept: Array | None = None
         self._seconds_marked = replace(engine.seconds)
         self.statistics = self._statistics()
@@ -359,9 +362,11 @@ class Problem:
         sums = self._pass(passes.sample_rows, self.held(active), share, seed, name="sample")
         return sums.parts["rows"]
 
-    def columns(self, active: Rows) -> list[Any]:
-        """The active columns with labels and weights, as CSC blocks in partition order."""
+    def _columns(self, active: Rows) -> list[Any]:
+        held = self._held
         sums = self._pass(passes.held_columns, self.held(active), name="columns")
+        # the columns of the model stay those that workers remember
+        self._held = held
         return sums.parts["columns"]
 
     # ---- the intercept as one more row -----------------------------------------------------------------------------

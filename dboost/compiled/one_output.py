@@ -36,11 +36,12 @@ def column_sums(indptr, rows, values, places, u, out):
 
 
 @njit(nogil=True, cache=True)
-def column_curvature(indptr, rows, values, u, h, G, diagonal):
-    """G[c] = <x_c, u> and diagonal[c] = sum_i h_i x_ic**2 for all columns."""
-    for c in range(G.shape[0]):
+def column_curvature(indptr, rows, values, places, u, h, G, diagonal):
+    """G[c] = <x_c, u> and diagonal[c] = sum_i h_i x_ic**2 for the columns x_c at `places`."""
+    for c in range(places.shape[0]):
         a = b = d = e = 0.0
-        start, stop = np.uint64(indptr[c]), np.uint64(indptr[c + 1])
+        j = places[c]
+        start, stop = np.uint64(indptr[j]), np.uint64(indptr[j + 1])
         whole = stop - (stop - start) % np.uint64(2)
         for p in range(start, whole, np.uint64(2)):
             i, k = np.uint64(rows[p]), np.uint64(rows[p + np.uint64(1)])
@@ -90,25 +91,27 @@ def take_columns(indptr, rows, values, places):
 
 
 @njit(nogil=True, cache=True)
-def place_columns(pointer, rows, values, first, fill, out_rows, out_values):
+def place_columns(pointer, rows, values, first, fill, out_rows, out_values, out_single):
     """Append the columns of one block to those of all, at `fill`, which moves along; its examples start at `first`."""
     for c in range(fill.shape[0]):
-        q = fill[c]
+        shift = fill[c] - pointer[c]
         for p in range(pointer[c], pointer[c + 1]):
-            out_rows[q] = rows[p] + first
-            out_values[q] = values[p]
-            q += 1
-        fill[c] = q
+            out_rows[shift + p] = rows[p] + first
+            out_values[shift + p] = values[p]
+            out_single[shift + p] = values[p]
+        fill[c] = shift + pointer[c + 1]
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def state(target, first, f, weight, u, h):
     """Residuals, curvature and loss of the margins `f` (``losses.base.single_rows``)."""
     return single_rows(target, first, f, weight, u, h)
 
 
 @njit(nogil=True, cache=True)
-def descend(pointer, rows, values, h, G, W, strength, diagonal, damping, intercept, max_sweeps, enough, seed, new):
+def descend(
+    indptr, rows, values, places, h, G, W, strength, diagonal, damping, intercept, max_sweeps, enough, seed, new
+):
     """Minimise the Newton model of ``descent.newton_descent`` for one output; `new` becomes W + D, exact zeros as such.
 
     The coordinates are visited in random order, with V = H X D kept per example. The first and the last sweep visit
@@ -154,7 +157,7 @@ def descend(pointer, rows, values, h, G, W, strength, diagonal, damping, interce
                 for i in range(m):
                     g += V[i]
             else:
-                start, stop = np.uint64(pointer[j]), np.uint64(pointer[j + 1])
+                start, stop = np.uint64(indptr[places[j]]), np.uint64(indptr[places[j] + 1])
                 g = np.float64(_inner(rows, values, start, stop, V))
             held = new[j]
             z = metric * held + (G[j] - g - damping[j] * (held - W[j]))
@@ -181,3 +184,56 @@ def descend(pointer, rows, values, h, G, W, strength, diagonal, damping, interce
         elif gain <= enough * first:
             last_round = True
     return sweeps
+
+
+@njit(nogil=True, cache=True)
+def add_gram(pointer, slots, values, h, intercept, out):
+    """Add the upper triangle of X' diag(h) X of a block stored by row, slots ascending; the intercept's slot last."""
+    last = out.shape[0] - 1
+    for i in range(pointer.shape[0] - 1):
+        stop = np.uint64(pointer[i + 1])
+        for p in range(np.uint64(pointer[i]), stop):
+            row = out[slots[p]]
+            t = h[i] * np.float64(values[p])
+            for q in range(p, stop):
+                row[np.uint64(slots[q])] += t * np.float64(values[q])
+            if intercept:
+                row[last] += t
+        if intercept:
+            out[last, last] += h[i]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def solve_positive(H, g, ridge):
+    """H^-1 g for a positive semidefinite H, of which the upper triangle is given and overwritten by its factor.
+
+    A pivot at or below `ridge` times its diagonal belongs to a column that the others hold already: its entry is 0.
+    """
+    n = g.shape[0]
+    x = g.copy()
+    full = np.empty(n)
+    for j in range(n):
+        full[j] = H[j, j]
+    for j in range(n):
+        row = H[j]
+        if not row[j] > ridge * full[j]:
+            row[j] = 0.0
+            continue
+        inverse = 1.0 / row[j]
+        for i in range(j + 1, n):
+            t = row[i] * inverse
+            if t != 0.0:
+                other = H[i]
+                for q in range(i, n):
+                    other[q] -= t * row[q]
+                x[i] -= t * x[j]
+    for j in range(n - 1, -1, -1):
+        row = H[j]
+        if row[j] == 0.0:
+            x[j] = 0.0
+            continue
+        t = x[j]
+        for q in range(j + 1, n):
+            t -= row[q] * x[q]
+        x[j] = t / row[j]
+    return x

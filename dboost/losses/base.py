@@ -99,7 +99,7 @@ SINGLE: set[Any] = set()
 """Targets that overload `single_rows`."""
 
 
-@overload(single_rows, inline="never")
+@overload(single_rows, inline="never", jit_options={"error_model": "numpy"})
 def _single_rows(target: Any, first: int, f: Array, weight: Array, u: Array, h: Array) -> Any:
     if getattr(target, "instance_class", None) in SINGLE:
         return None

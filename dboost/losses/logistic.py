@@ -65,7 +65,7 @@ def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
     return logistic
 
 
-@overload(single_rows, inline="never")
+@overload(single_rows, inline="never", jit_options={"error_model": "numpy"})
 def _single_rows(target: Any, first: int, f: Array, weight: Array, u: Array, h: Array) -> Any:
     if not _is_logistic(target):
         return None
@@ -155,7 +155,9 @@ def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array,
     if not _is_logistic(target):
         return None
 
-    def logistic(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> None:
+    def logistic(
+        target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array
+    ) -> None:
         for r in range(u.shape[0]):
             y = target.sign[i, r]
             if y == 0:

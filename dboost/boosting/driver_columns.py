@@ -1,0 +1,113 @@
+"""Columns of all examples on the driver, fetched when a row of W first becomes active."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.compiled import one_output
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+# Values that are held in vain before the columns are fetched anew.
+_SPARE = 1_000_000
+
+
+class DriverColumns:
+    """A block of columns that grows, stored by column; which columns it holds changes no result.
+
+    Parameters
+    ----------
+    fetch : callable
+        Given rows of W, their columns by partition: (pointer, rows, values, labels, weights) each.
+
+    Attributes
+    ----------
+    indptr, rows, values : arrays
+        CSC over the places that `places` returns; `values` as stored.
+    single : float32 array
+        The same values.
+    weight : float64 array, shape (m,)
+    labels : array
+    """
+
+    def __init__(self, fetch: Callable[[Rows], list[Any]]) -> None:
+        self._fetch = fetch
+        self._clear()
+        self.weight = np.zeros(0)
+        self.labels: Any = None
+
+    def _clear(self) -> None:
+        self._place = np.zeros(0, np.int64)
+        self.indptr = np.zeros(1, np.int64)
+        self._rows = np.zeros(0, np.int32)
+        self._values: Any = None
+        self._single = np.zeros(0, np.float32)
+
+    @property
+    def rows(self) -> NDArray[np.int32]:
+        return self._rows[: self.indptr[-1]]
+
+    @property
+    def values(self) -> NDArray[Any]:
+        found: NDArray[Any] = self._values[: self.indptr[-1]]
+        return found
+
+    @property
+    def single(self) -> NDArray[np.float32]:
+        return self._single[: self.indptr[-1]]
+
+    def places(self, active: Rows) -> Rows:
+        """Where the columns of the rows `active` of W lie in the block; fetched where they are not in it."""
+        places = self._known(active)
+        missing = active[places < 0]
+        if missing.size or self.labels is None:
+            kept = places[places >= 0]
+            needed = int(np.sum(self.indptr[kept + 1] - self.indptr[kept]))
+            if int(self.indptr[-1]) > 3 * needed + _SPARE:
+                self._clear()
+                missing = active
+            self._append(missing, self._fetch(missing))
+            places = self._known(active)
+        return places
+
+    def _known(self, active: Rows) -> Rows:
+        top = int(active.max(initial=-1)) + 1
+        if top > self._place.shape[0]:
+            self._place = np.concatenate([self._place, np.full(top - self._place.shape[0], -1, np.int64)])
+        return self._place[active]
+
+    def _append(self, missing: Rows, parts: list[Any]) -> None:
+        if self.labels is None:
+            self.labels = np.concatenate([part[3] for part in parts])
+            self.weight = np.concatenate([part[4] for part in parts])
+        sizes = np.sum([np.diff(part[0]) for part in parts], axis=0)
+        held = self.indptr[-1]
+        first = self.indptr.shape[0] - 1
+        self.indptr = np.concatenate([self.indptr, held + np.cumsum(sizes)])
+        self._grow(int(held), int(self.indptr[-1]), parts[0][2].dtype)
+        fill, row = self.indptr[first:-1].copy(), 0
+        for part in parts:
+            one_output.place_columns(*part[:3], row, fill, self._rows, self._values, self._single)
+            row += part[4].shape[0]
+        self._known(missing)
+        self._place[missing] = np.arange(first, first + missing.shape[0])
+
+    def _grow(self, held: int, wanted: int, dtype: Any) -> None:
+        if self._values is None:
+            self._values = np.zeros(0, dtype)
+        if wanted <= self._rows.shape[0]:
+            return
+        room = wanted + held // 2
+        shared = self._values is self._single
+        for name in ("_rows", "_values", "_single"):
+            old = getattr(self, name)
+            new = np.empty(room, old.dtype)
+            new[:held] = old[:held]
+            setattr(self, name, new)
+        if shared or np.dtype(dtype) == np.float32:
+            self._single = self._values
