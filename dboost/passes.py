@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.compiled import columns, descent, fused, one_output
+from dboost.compiled import columns, descent, fused, one_output, rows
 from dboost.compiled.vector import width
 from dboost.hypotheses.base import Pool
 from dboost.hypotheses.held import Held
@@ -81,6 +81,26 @@ def _shifted(partition: Partition, memo: Any, point: Point) -> tuple[Examples, f
     return (*cut, target._replace(shift=shift if shift > -np.inf else 0.0), weight), shift
 
 
+def _single(partition: Partition, memo: Any, point: Point) -> Array | None:
+    """Margins (m,) of a model of one output, formed column by column; None where sums need a unit or are wider.
+
+    Such a model is not cut out of its columns: that would cost more than the margins.
+    """
+    if point.intercept.shape[0] != 1 or get_loss(point.loss).shifted:
+        return None
+    block, places = point.held.block(partition, memo)
+    f = np.full(partition.n_rows, point.intercept[0])
+    one_output.add_columns(block.indptr, block.rows, block.values, places, np.ascontiguousarray(point.W[:, 0]), f)
+    return f
+
+
+def _state(partition: Partition, point: Point, f: Array) -> tuple[Array, Array, float]:
+    """U (m,), the curvature (m,) and the loss at the margins of one output."""
+    u, h = np.empty_like(f), np.empty_like(f)
+    target = get_loss(point.loss).target(partition.y)
+    return u, h, float(one_output.state(target, 0, f, partition.weight, u, h))
+
+
 def label_counts(partition: Partition, memo: Any, loss: str | Loss, k: int) -> Sums:
     """STAT pass, labels: mass and observed mass per output, sum of the weights, number of rows, L at zero margins."""
     given = get_loss(loss)
@@ -105,6 +125,10 @@ def _residuals(partition: Partition, memo: Any, point: Point) -> tuple[Array, Ar
     """U, its column sums and the loss of a partition, in units of e^c, and c."""
 
     def build() -> tuple[Array, Array, float, float]:
+        f = _single(partition, memo, point)
+        if f is not None:
+            u, _, loss = _state(partition, point, f)
+            return u[:, None], np.array([u.sum()]), loss, 0.0
         total = np.zeros(point.intercept.shape[0])
         at, shift = _shifted(partition, memo, point)
         U, loss = fused.residuals(*at, total)
@@ -144,7 +168,10 @@ def score(partition: Partition, memo: Any, candidates: NDArray[np.int64], point:
     else:
         U, total, loss, sums.shift = _residuals(partition, memo, point)
         sums.add["G"] = np.empty(shape)
-        columns.column_gradient(*arrays, U, candidates, sums.add["G"])
+        if U.shape[1] == 1:
+            one_output.column_sums(*arrays, candidates, U.reshape(-1), sums.add["G"].reshape(-1))
+        else:
+            columns.column_gradient(*arrays, U, candidates, sums.add["G"])
     if first:
         sums.add["bias"] = total.copy()
         sums.add["loss"] = loss
@@ -205,6 +232,13 @@ def repaired_gradient(
 
 def active_gradient(partition: Partition, memo: Any, point: Point) -> Sums:
     """L, G_A and the bias sums at `point`, in one sweep of the active columns."""
+    f = _single(partition, memo, point)
+    if f is not None:
+        u, _, loss = _state(partition, point, f)
+        block, places = point.held.block(partition, memo)
+        sums = np.empty(places.shape[0])
+        one_output.column_sums(block.indptr, block.rows, block.values, places, u, sums)
+        return Sums(add={"G": sums[:, None], "bias": np.array([u.sum()]), "loss": loss})
     G, total = np.zeros_like(point.W), np.zeros_like(point.intercept)
     at, shift = _shifted(partition, memo, point)
     loss = fused.active_gradient(*at, G, total)
@@ -213,6 +247,10 @@ def active_gradient(partition: Partition, memo: Any, point: Point) -> Sums:
 
 def intercept_sums(partition: Partition, memo: Any, point: Point) -> Sums:
     """L, the bias sums and the Hessian of the intercept at `point`."""
+    f = _single(partition, memo, point)
+    if f is not None:
+        u, h, loss = _state(partition, point, f)
+        return Sums(add={"loss": loss, "bias": np.array([u.sum()]), "H": np.array([[h.sum()]])})
     k = point.intercept.shape[0]
     total, H = np.zeros(k), np.zeros((k, k))
     loss = fused.intercept_sums(*_at(partition, memo, point), total, H)
@@ -262,6 +300,11 @@ def dual_value(
     partition: Partition, memo: Any, point: Point, scale: Array, mix: Array, shift: Array, prior: Array
 ) -> Sums:
     """DUAL pass: the exact dual objective at a feasible point near U (math notes, section 6)."""
+    f = _single(partition, memo, point)
+    if f is not None:
+        target = get_loss(point.loss).target(partition.y)
+        value = rows.dual_values(f[:, None], 0, target, partition.weight, scale, mix, shift, prior)
+        return Sums(add={"dual": float(value)})
     return Sums(add={"dual": fused.dual_value(*_at(partition, memo, point), scale, mix, shift, prior)})
 
 

@@ -102,7 +102,8 @@ class DriverColumns:
             self._values = np.zeros(0, dtype)
         if wanted <= self._rows.shape[0]:
             return
-        room = wanted + held // 2
+        # untouched memory costs nothing, growing a copy
+        room = 4 * wanted
         shared = self._values is self._single
         for name in ("_rows", "_values", "_single"):
             old = getattr(self, name)
