@@ -38,6 +38,8 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 _CONTINUATION = 0.5
+import os
+_CONTINUATION_SINGLE = float(os.environ.get("CS","0.5"))
 _FIRST_ROWS = 200
 # Hypotheses a round may induce at first; Duchi & Singer (2009, section 6) take 30 in every round.
 _INDUCED_ROWS = 30
@@ -90,6 +92,8 @@ class Loop:
         self.sparse = problem.penalty.threshold and problem.penalty.separable
         counted = problem.fit_intercept and problem.loss.name in _COUNTED
         self._solves_intercept = self.certified and counted and settings.update == "newton"
+        self.single = self.sparse and takes(problem, n_rows, settings.sample)
+        self.factor = _CONTINUATION_SINGLE if self.single and settings.update == "newton" else _CONTINUATION
         # last known ||G_j||_* of every column, for the strong rule at the next strength
         self.norms = null.norms.copy()
         self.trace: list[tuple[float, float, float]] = []
@@ -140,7 +144,7 @@ class Loop:
         if judged and not score.complete and not len(score.best):
             # the model is optimal among all that was seen, and the rest of the class is out of reach
             return self._recorded(state, at, 0, 0, None, started, entering_passes, score.opened), "max_opened"
-        lam = max(self.lam, state.lam * _CONTINUATION) if self.settings.update == "newton" else self.lam
+        lam = max(self.lam, state.lam * self.factor) if self.settings.update == "newton" else self.lam
         widened, added = self._widen(at, score, state)
         solved, step = self._solve(widened, lam, state)
         after = pruned(solved)
@@ -190,14 +194,14 @@ class Loop:
         """Full scoring pass at the state's model."""
         at = self.problem.null()
         at = replace(at, active=state.active, W=state.W, intercept=self._intercept(state))
-        lam = max(self.lam, state.lam * _CONTINUATION)
+        lam = max(self.lam, state.lam * self.factor)
         if self.settings.update == "newton" and self.settings.rows_per_round is None and self.problem.screens:
             lam *= 1.0 - _MARGIN
         return self.problem.score(at, state.candidates, lam, self._take(state.active.shape[0]), not state.provisional)
 
     def _intercept(self, state: FitState) -> Array:
         """The state's intercept; solved for the final strength, so that the certificate need not pay for its rest."""
-        if not self._solves_intercept or state.lam * _CONTINUATION > self.lam or self._only_starts(state):
+        if not self._solves_intercept or state.lam * self.factor > self.lam or self._only_starts(state):
             return state.intercept
         small = max(_INTERCEPT_SHARE * self.settings.tol, _INTERCEPT_ROUNDING)
         return solve_intercept(self.problem, state.active, state.W, state.intercept, small)
@@ -220,7 +224,7 @@ class Loop:
             self.norms[score.candidates] = score.norms
         if not self.certified:
             return replace(state, objective=value, gap=np.inf)
-        if state.lam * _CONTINUATION > self.lam:
+        if state.lam * self.factor > self.lam:
             return replace(state, objective=value)
         weights = problem.lam_weight[score.candidates]
         if self._only_starts(state):
@@ -295,7 +299,7 @@ class Loop:
             accelerated = AcceleratedGram(problem)
             return self._gram_steps(accelerated, at, lam, target)
         steps: NewtonSteps | OneOutputSteps | SmoothSteps
-        if self.sparse and takes(problem, self.n_rows, settings.sample):
+        if self.single:
             steps = OneOutputSteps(
                 problem, at.active, self.n_rows, settings.sample, settings.random_state, state.memory
             )

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dboost.boosting.newton import Memory, NewtonSteps, Step, growth
 from dboost.boosting.problem import Iterate, Problem
-from dboost.compiled import columns, one_output
+from dboost.compiled import one_output
 
 Array = NDArray[np.float64]
 
@@ -28,9 +28,9 @@ _MAX_SWEEPS = 50
 _ENOUGH = 0.1
 _RIDGE = 1e-9
 _SETTLED_SHARE = 0.1
-# Curvature among the entries of the support may cost so many operations for each value of its columns, and so many in
-# any case: beyond that sweeps are faster.
-_FACE_SHARE = 60.0
+# Curvature among the entries of the support may cost so many operations for each value that the last descent swept
+# over, and so many in any case: beyond that sweeps are faster.
+_FACE_SHARE = 4.0
 _FACE_FREE = 2e6
 # It is formed anew when a step promises more than this share of what the last one did.
 _STALE = 0.1
@@ -86,7 +86,9 @@ class OneOutputSteps:
         self._general: NewtonSteps | None = None
         self._slow = False
         self._settled = False
-        self._places = problem.columns.places(active)
+        # of the last descent
+        self._sweeps = 0
+        self._places = problem.fetch(active)
         held = problem.columns
         self._block = held.indptr, held.rows, held.values
         self._target = problem.loss.target(held.labels)
@@ -115,6 +117,7 @@ class OneOutputSteps:
         sweeps, target, b = self._descent(at, lam, now)
         if np.array_equal(target, at.W) and np.array_equal(b, at.intercept):
             return at, Step("descent", 0.0, 0.0)
+        self._sweeps = sweeps
         self._slow = sweeps >= _MAX_SWEEPS
         found = self._searched(at, lam, target, b, now, value, "descent", _GRID)
         if found is None:
@@ -157,9 +160,9 @@ class OneOutputSteps:
         """Newton's step on the support, its signs held; None where it costs too much or does not help."""
         support = np.flatnonzero(at.W[:, 0])
         if self._face is None or not self._face.holds(support):
+            if not self._pays(support):
+                return None
             self._face = Face.of(self._block, self._places, support, now.curvature, self.problem.fit_intercept)
-        if self._face is None:
-            return None
         strength = self._unit * lam * self.problem.lam_weight[at.active]
         w, b = self._face.minimiser(at, strength, support)
         found = self._searched(at, lam, w[:, None], b, now, value, "newton", ())
@@ -168,6 +171,13 @@ class OneOutputSteps:
         if found is not None and self._face is not None:
             self._face.promised = found[1].promised
         return found
+
+    def _pays(self, support: NDArray[np.int64]) -> bool:
+        """Whether forming the curvature takes no longer than a few times what the last descent took."""
+        indptr = self._block[0]
+        sizes = indptr[self._places + 1] - indptr[self._places]
+        cost = Face.cost(float(np.sum(sizes[support])), support.shape[0], self.problem.columns.weight.shape[0])
+        return cost <= _FACE_FREE + _FACE_SHARE * self._sweeps * float(np.sum(sizes))
 
     def _searched(
         self,
@@ -237,7 +247,7 @@ class Face:
     support : int64 array, shape (s,)
         Places among the active rows.
     gram : float64 array, shape (s, s) or (s + 1, s + 1)
-        sum_i h_i x_ij x_il, upper triangle; the intercept last where there is one.
+        sum_i h_i x_ij x_il; the intercept last where there is one.
     """
 
     def __init__(self, support: NDArray[np.int64], gram: Array) -> None:
@@ -247,24 +257,14 @@ class Face:
         self.promised = 0.0
 
     @classmethod
-    def of(
-        cls, block: Any, places: NDArray[np.int64], support: NDArray[np.int64], h: Array, intercept: bool
-    ) -> Face | None:
-        """Sum the curvature; None where that takes longer than sweeping over the columns."""
-        indptr, rows, values = block
-        chosen = places[support]
-        nnz, s = float(np.sum(indptr[chosen + 1] - indptr[chosen])), support.shape[0]
-        budget = _FACE_SHARE * nnz + _FACE_FREE
-        if s**3 / 6 + 0.5 * nnz * nnz / h.shape[0] > budget:
-            return None
-        cut = columns.cut_rows(indptr, rows, values, chosen, h.shape[0])
-        counts = np.diff(cut[0]).astype(np.float64)
-        if s**3 / 6 + 0.5 * float(np.sum(counts * counts)) > budget:
-            return None
-        size = s + (1 if intercept else 0)
-        gram = np.zeros((size, size))
-        one_output.add_gram(*cut, h, intercept, gram)
-        return cls(support, gram)
+    def of(cls, block: Any, places: NDArray[np.int64], support: NDArray[np.int64], h: Array, intercept: bool) -> Face:
+        """Sum the curvature."""
+        return cls(support, one_output.gram(*block, places[support], h, intercept))
+
+    @staticmethod
+    def cost(nnz: float, s: int, m: int) -> float:
+        """Operations of `of` and `minimiser` for so many values of s columns and m examples."""
+        return 0.5 * nnz * nnz / m + 5.0 * nnz + s**3 / 6
 
     def holds(self, support: NDArray[np.int64]) -> bool:
         """Whether the curvature among the entries of another support is known."""
@@ -276,27 +276,23 @@ class Face:
         An entry that would change its sign ends at zero, and the others are solved again with it there.
         """
         w = at.W[:, 0].copy()
-        G = at.G[:, 0]
+        s = support.shape[0]
         bias = self.gram.shape[0] - self.support.shape[0]
-        where = np.searchsorted(self.support, support)
-        kept = np.append(where, [self.support.shape[0]] * bias)
-        whole = self.gram if kept.shape[0] == self.gram.shape[0] else self.gram[np.ix_(kept, kept)]
-        g = np.append(G[support] - strength[support] * np.sign(w[support]), at.bias[:bias])
-        free = np.ones(kept.shape[0], np.bool_)
-        step = np.zeros(kept.shape[0])
+        kept = np.concatenate(
+            [np.searchsorted(self.support, support), np.full(bias, self.support.shape[0], np.int64)]
+        )
+        H = self.gram[np.ix_(kept, kept)]
+        g = np.append(at.G[support, 0] - strength[support] * np.sign(w[support]), at.bias[:bias])
+        free = np.ones(s + bias, np.bool_)
+        step = np.zeros(s + bias)
         for _ in range(_RESOLVES):
-            ids = np.flatnonzero(free)
-            right = g[ids]
-            fixed = np.flatnonzero(~free)
-            if fixed.size:
-                full = np.triu(whole) + np.triu(whole, 1).T
-                right = right - np.sum(full[np.ix_(ids, fixed)] * step[fixed], axis=1)
-            step[ids] = one_output.solve_positive(whole[np.ix_(ids, ids)], right, _PIVOT)
-            new = w[support] + step[: support.shape[0]]
-            crossing = new * w[support] <= 0.0
-            step[: support.shape[0]][crossing] = -w[support][crossing]
-            if not np.any(crossing & free[: support.shape[0]]):
+            ids, fixed = np.flatnonzero(free), np.flatnonzero(~free)
+            right = g[ids] - np.sum(H[np.ix_(ids, fixed)] * step[fixed], axis=1)
+            step[ids] = one_output.solve_positive(H[np.ix_(ids, ids)], right, _PIVOT)
+            crossing = free[:s] & ((w[support] + step[:s]) * w[support] <= 0.0)
+            step[:s][crossing] = -w[support][crossing]
+            free[:s] &= ~crossing
+            if not np.any(crossing):
                 break
-            free[: support.shape[0]] &= ~crossing
-        w[support] = np.where(crossing, 0.0, w[support] + step[: support.shape[0]])
-        return w, at.intercept + step[support.shape[0] :] if bias else at.intercept
+        w[support] = np.where(free[:s], w[support] + step[:s], 0.0)
+        return w, at.intercept + step[s:] if bias else at.intercept

@@ -362,12 +362,18 @@ class Problem:
         sums = self._pass(passes.sample_rows, self.held(active), share, seed, name="sample")
         return sums.parts["rows"]
 
+    def fetch(self, active: Rows) -> Rows:
+        """Places of the active columns in ``columns``: one pass, of which only what the driver lacks is carried out."""
+        self.passes += 1
+        return self.columns.places(active)
+
     def _columns(self, active: Rows) -> list[Any]:
         held = self._held
-        sums = self._pass(passes.held_columns, self.held(active), name="columns")
+        sums = self.engine.map_reduce(passes.held_columns, self.held(active), name="columns")
         # the columns of the model stay those that workers remember
         self._held = held
-        return sums.parts["columns"]
+        found: list[Any] = sums.parts["columns"]
+        return found
 
     # ---- the intercept as one more row -----------------------------------------------------------------------------
 

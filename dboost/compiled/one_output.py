@@ -14,6 +14,9 @@ from dboost.losses.base import single_rows
 
 Array = NDArray[np.float64]
 
+# Rows that are turned at once.
+_ROWS = 512
+
 
 @njit(nogil=True, cache=True)
 def add_columns(indptr, rows, values, places, w, f):
@@ -187,46 +190,120 @@ def descend(
 
 
 @njit(nogil=True, cache=True)
-def add_gram(pointer, slots, values, h, intercept, out):
-    """Add the upper triangle of X' diag(h) X of a block stored by row, slots ascending; the intercept's slot last."""
-    last = out.shape[0] - 1
-    for i in range(pointer.shape[0] - 1):
-        stop = np.uint64(pointer[i + 1])
-        for p in range(np.uint64(pointer[i]), stop):
-            row = out[slots[p]]
-            t = h[i] * np.float64(values[p])
-            for q in range(p, stop):
-                row[np.uint64(slots[q])] += t * np.float64(values[q])
+def gram(indptr, rows, values, places, h, intercept):
+    """X' diag(h) X of the columns at `places`, with the intercept's column of ones last; symmetric.
+
+    A few rows at a time are turned to rows, so that they are still in the processor's cache when their products are
+    formed. The fullest columns come first, so that most products fall in one corner of the result.
+    """
+    m, s = h.shape[0], places.shape[0]
+    sizes = np.empty(s, np.int64)
+    for c in range(s):
+        sizes[c] = indptr[places[c]] - indptr[places[c] + 1]
+    order = np.argsort(sizes, kind="mergesort")
+    extra = 1 if intercept else 0
+    sums = np.zeros((s + extra, s + extra))
+    now = np.empty(s, np.int64)
+    for c in range(s):
+        now[c] = indptr[places[order[c]]]
+    then = now.copy()
+    pointer = np.empty(_ROWS + 1, np.int64)
+    slots = np.empty(_ROWS * (s + extra), np.int32)
+    x = np.empty(_ROWS * (s + extra))
+    for first in range(0, m, _ROWS):
+        size = min(_ROWS, m - first)
+        pointer[:] = 0
+        for c in range(s):
+            p, stop = now[c], indptr[places[order[c]] + 1]
+            while p < stop and rows[p] < first + size:
+                pointer[rows[p] - first + 1] += 1
+                p += 1
+            then[c] = p
+        for i in range(size):
+            pointer[i + 1] += pointer[i] + extra
+        for c in range(s):
+            for p in range(now[c], then[c]):
+                # the place of each row's next value is kept where its first will be
+                i = rows[p] - first
+                q = pointer[i]
+                slots[q] = c
+                x[q] = values[p]
+                pointer[i] = q + 1
+            now[c] = then[c]
+        for i in range(size - 1, -1, -1):
             if intercept:
-                row[last] += t
-        if intercept:
-            out[last, last] += h[i]
+                slots[pointer[i]] = s
+                x[pointer[i]] = 1.0
+                pointer[i] += 1
+            pointer[i + 1] = pointer[i]
+        pointer[0] = 0
+        for i in range(size):
+            _add_products(slots, x, np.uint64(pointer[i]), np.uint64(pointer[i + 1]), h[first + i], sums)
+    out = np.empty_like(sums)
+    for c in range(s + extra):
+        a = order[c] if c < s else s
+        for d in range(c, s + extra):
+            b = order[d] if d < s else s
+            out[a, b] = sums[c, d]
+            out[b, a] = sums[c, d]
+    return out
+
+
+@njit(nogil=True, cache=True)
+def _add_products(slots, x, start, stop, h, sums):
+    """Add h x_p x_q for p <= q of one row, two rows of `sums` at a time."""
+    one, two = np.uint64(1), np.uint64(2)
+    p = start
+    while p + one < stop:
+        i, j = np.uint64(slots[p]), np.uint64(slots[p + one])
+        a, b = sums[i], sums[j]
+        t, u = h * x[p], h * x[p + one]
+        a[i] += t * x[p]
+        a[j] += t * x[p + one]
+        b[j] += u * x[p + one]
+        for q in range(p + two, stop):
+            r = np.uint64(slots[q])
+            a[r] += t * x[q]
+            b[r] += u * x[q]
+        p += two
+    if p < stop:
+        i = np.uint64(slots[p])
+        sums[i, i] += h * x[p] * x[p]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def solve_positive(H, g, ridge):
-    """H^-1 g for a positive semidefinite H, of which the upper triangle is given and overwritten by its factor.
+    """H^-1 g for a symmetric, positive semidefinite H, of which the upper triangle is overwritten by its factor.
 
     A pivot at or below `ridge` times its diagonal belongs to a column that the others hold already: its entry is 0.
+    Pivots go in pairs, which halves the traffic to memory.
     """
     n = g.shape[0]
     x = g.copy()
-    full = np.empty(n)
+    least = np.empty(n)
     for j in range(n):
-        full[j] = H[j, j]
-    for j in range(n):
-        row = H[j]
-        if not row[j] > ridge * full[j]:
-            row[j] = 0.0
+        least[j] = ridge * H[j, j]
+    for j in range(0, n, 2):
+        a, last = H[j], j + 1 == n
+        s = 1.0 / a[j] if a[j] > least[j] else 0.0
+        if s == 0.0:
+            a[j] = 0.0
+        if last:
             continue
-        inverse = 1.0 / row[j]
-        for i in range(j + 1, n):
-            t = row[i] * inverse
-            if t != 0.0:
-                other = H[i]
-                for q in range(i, n):
-                    other[q] -= t * row[q]
-                x[i] -= t * x[j]
+        b = H[j + 1]
+        t = a[j + 1] * s
+        for q in range(j + 1, n):
+            b[q] -= t * a[q]
+        x[j + 1] -= t * x[j]
+        u = 1.0 / b[j + 1] if b[j + 1] > least[j + 1] else 0.0
+        if u == 0.0:
+            b[j + 1] = 0.0
+        for i in range(j + 2, n):
+            c, d = a[i] * s, b[i] * u
+            row = H[i]
+            for q in range(i, n):
+                row[q] -= c * a[q] + d * b[q]
+            x[i] -= c * x[j] + d * x[j + 1]
     for j in range(n - 1, -1, -1):
         row = H[j]
         if row[j] == 0.0:
