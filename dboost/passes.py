@@ -94,10 +94,10 @@ def _single(partition: Partition, memo: Any, point: Point) -> Array | None:
     return f
 
 
-def _state(partition: Partition, point: Point, f: Array) -> tuple[Array, Array, float]:
+def _state(partition: Partition, loss: str | Loss, f: Array) -> tuple[Array, Array, float]:
     """U (m,), the curvature (m,) and the loss at the margins of one output."""
     u, h = np.empty_like(f), np.empty_like(f)
-    target = get_loss(point.loss).target(partition.y)
+    target = get_loss(loss).target(partition.y)
     return u, h, float(one_output.state(target, 0, f, partition.weight, u, h))
 
 
@@ -106,10 +106,14 @@ def label_counts(partition: Partition, memo: Any, loss: str | Loss, k: int) -> S
     given = get_loss(loss)
     mass, total = given.label_mass(partition.y, partition.weight, k)
     weight = float(partition.weight.sum())
+    add = {"mass": mass, "total": total, "weight": weight, "rows": partition.n_rows}
+    if k == 1 and not given.shifted:
+        add["at_zero"] = _state(partition, loss, np.zeros(partition.n_rows))[2]
+        return Sums(add=add)
     cut = (np.zeros(partition.n_rows + 1, np.int64), np.zeros(0, np.int32), np.zeros(0))
     W, b, at_zero = np.zeros((0, k)), np.zeros(k), np.zeros(1)
     fused.losses_along(*cut, W, b, W, b, np.zeros(1), given.target(partition.y), partition.weight, at_zero)
-    add = {"mass": mass, "total": total, "weight": weight, "rows": partition.n_rows, "at_zero": float(at_zero[0])}
+    add["at_zero"] = float(at_zero[0])
     return Sums(add=add)
 
 
@@ -127,7 +131,7 @@ def _residuals(partition: Partition, memo: Any, point: Point) -> tuple[Array, Ar
     def build() -> tuple[Array, Array, float, float]:
         f = _single(partition, memo, point)
         if f is not None:
-            u, _, loss = _state(partition, point, f)
+            u, _, loss = _state(partition, point.loss, f)
             return u[:, None], np.array([u.sum()]), loss, 0.0
         total = np.zeros(point.intercept.shape[0])
         at, shift = _shifted(partition, memo, point)
@@ -234,7 +238,7 @@ def active_gradient(partition: Partition, memo: Any, point: Point) -> Sums:
     """L, G_A and the bias sums at `point`, in one sweep of the active columns."""
     f = _single(partition, memo, point)
     if f is not None:
-        u, _, loss = _state(partition, point, f)
+        u, _, loss = _state(partition, point.loss, f)
         block, places = point.held.block(partition, memo)
         sums = np.empty(places.shape[0])
         one_output.column_sums(block.indptr, block.rows, block.values, places, u, sums)
@@ -249,7 +253,7 @@ def intercept_sums(partition: Partition, memo: Any, point: Point) -> Sums:
     """L, the bias sums and the Hessian of the intercept at `point`."""
     f = _single(partition, memo, point)
     if f is not None:
-        u, h, loss = _state(partition, point, f)
+        u, h, loss = _state(partition, point.loss, f)
         return Sums(add={"loss": loss, "bias": np.array([u.sum()]), "H": np.array([[h.sum()]])})
     k = point.intercept.shape[0]
     total, H = np.zeros(k), np.zeros((k, k))
