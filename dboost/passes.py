@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.compiled import columns, descent, fused, one_output, rows
+from dboost.compiled import columns, descent, fused, one_output
 from dboost.compiled.vector import width
 from dboost.hypotheses.base import Pool
 from dboost.hypotheses.held import Held
@@ -307,8 +307,8 @@ def dual_value(
     f = _single(partition, memo, point)
     if f is not None:
         target = get_loss(point.loss).target(partition.y)
-        value = rows.dual_values(f[:, None], 0, target, partition.weight, scale, mix, shift, prior)
-        return Sums(add={"dual": float(value)})
+        repair = (float(scale[0]), float(mix[0]), float(shift[0]), float(prior[0]))
+        return Sums(add={"dual": float(one_output.dual(target, f, partition.weight, *repair))})
     return Sums(add={"dual": fused.dual_value(*_at(partition, memo, point), scale, mix, shift, prior)})
 
 
@@ -351,4 +351,4 @@ def held_columns(partition: Partition, memo: Any, held: Held) -> Sums:
     """The columns held, as a CSC block, with labels and weights."""
     block, places = held.block(partition, memo)
     taken = one_output.take_columns(block.indptr, block.rows, block.values, places)
-    return Sums(parts={"columns": [(*taken, partition.y, partition.weight)]})
+    return Sums(parts={"columns": [(*taken, None, partition.y, partition.weight)]})

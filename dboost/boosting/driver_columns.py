@@ -23,7 +23,8 @@ class DriverColumns:
     Parameters
     ----------
     fetch : callable
-        Given rows of W, their columns by partition: (pointer, rows, values, labels, weights) each.
+        Given rows of W, their columns by partition: (pointer, rows, values, places, labels, weights) each. The block
+        has these columns only, in their order, and places is None; or it has all there are, and places are theirs.
 
     Attributes
     ----------
@@ -71,7 +72,14 @@ class DriverColumns:
             if int(self.indptr[-1]) > 3 * needed + _SPARE:
                 self._clear()
                 missing = active
-            self._append(missing, self._fetch(missing))
+            parts = self._fetch(missing)
+            if self.labels is None:
+                self.labels = np.concatenate([part[4] for part in parts])
+                self.weight = np.concatenate([part[5] for part in parts])
+            if len(parts) == 1 and parts[0][3] is not None:
+                self._adopt(*parts[0][:3])
+            else:
+                self._append(missing, parts)
             places = self._known(active)
         return places
 
@@ -81,19 +89,26 @@ class DriverColumns:
             self._place = np.concatenate([self._place, np.full(top - self._place.shape[0], -1, np.int64)])
         return self._place[active]
 
+    def _adopt(self, indptr: Any, rows: Any, values: Any) -> None:
+        """Hold a block that has all columns as it is."""
+        self._place = np.arange(indptr.shape[0] - 1)
+        self.indptr, self._rows, self._values = indptr, rows, values
+        self._single = values.astype(np.float32, copy=False)
+
     def _append(self, missing: Rows, parts: list[Any]) -> None:
-        if self.labels is None:
-            self.labels = np.concatenate([part[3] for part in parts])
-            self.weight = np.concatenate([part[4] for part in parts])
-        sizes = np.sum([np.diff(part[0]) for part in parts], axis=0)
+        sizes = np.zeros(missing.shape[0], np.int64)
+        for indptr, _, _, places, _, _ in parts:
+            sizes += np.diff(indptr) if places is None else indptr[places + 1] - indptr[places]
         held = self.indptr[-1]
         first = self.indptr.shape[0] - 1
         self.indptr = np.concatenate([self.indptr, held + np.cumsum(sizes)])
         self._grow(int(held), int(self.indptr[-1]), parts[0][2].dtype)
         fill, row = self.indptr[first:-1].copy(), 0
-        for part in parts:
-            one_output.place_columns(*part[:3], row, fill, self._rows, self._values, self._single)
-            row += part[4].shape[0]
+        everything = np.arange(missing.shape[0])
+        for indptr, rows, values, places, _, weight in parts:
+            chosen = everything if places is None else places
+            one_output.place_columns(indptr, rows, values, chosen, row, fill, self._rows, self._values, self._single)
+            row += weight.shape[0]
         self._known(missing)
         self._place[missing] = np.arange(first, first + missing.shape[0])
 

@@ -25,6 +25,8 @@ MOST = 1_000_000
 _ARMIJO = 1e-4
 _GRID = (0.5, 0.25, 0.1, 0.03, 0.01)
 _MAX_SWEEPS = 50
+# Where a step on the support is cheap, it does what more sweeps would.
+_FEW_SWEEPS = 6
 _ENOUGH = 0.1
 _RIDGE = 1e-9
 _SETTLED_SHARE = 0.1
@@ -37,7 +39,7 @@ _STALE = 0.1
 _RESOLVES = 4
 _PIVOT = 1e-10
 # Sums of the objective carry about this relative error: a step that promises less is judged by its promise, not by it.
-_ROUNDING = 1e-14
+_ROUNDING = 3e-14
 
 
 def takes(problem: Problem, n_rows: int, sample: str | float) -> bool:
@@ -88,6 +90,8 @@ class OneOutputSteps:
         self._settled = False
         # of the last descent
         self._sweeps = 0
+        # of the last step that was tried
+        self._promised = 0.0
         self._places = problem.fetch(active)
         held = problem.columns
         self._block = held.indptr, held.rows, held.values
@@ -114,20 +118,23 @@ class OneOutputSteps:
                 return found
         if final and self._slow:
             return self._by_newton(at, lam, final)
-        sweeps, target, b = self._descent(at, lam, now)
+        support = np.flatnonzero(at.W[:, 0])
+        most = _FEW_SWEEPS if final and self._pays(support, _FEW_SWEEPS) else _MAX_SWEEPS
+        sweeps, target, b = self._descent(at, lam, now, most)
         if np.array_equal(target, at.W) and np.array_equal(b, at.intercept):
             return at, Step("descent", 0.0, 0.0)
         self._sweeps = sweeps
         self._slow = sweeps >= _MAX_SWEEPS
         found = self._searched(at, lam, target, b, now, value, "descent", _GRID)
         if found is None:
-            return self._by_newton(at, lam, final)
+            small = self._promised <= _ROUNDING * abs(value)
+            return (at, Step("descent", 0.0, self._promised)) if small else self._by_newton(at, lam, final)
         after = found[0].W != 0.0
         changed = np.count_nonzero((at.W != 0.0) != after)
         self._settled = bool(found[1].length == 1.0 and changed <= _SETTLED_SHARE * max(1, np.count_nonzero(after)))
         return found
 
-    def _descent(self, at: Iterate, lam: float, now: _State) -> tuple[int, Array, Array]:
+    def _descent(self, at: Iterate, lam: float, now: _State, most: int) -> tuple[int, Array, Array]:
         """Minimiser of the Newton model by coordinate descent: sweeps, W, intercept."""
         problem = self.problem
         G, W, strength = problem.with_intercept(at, lam)
@@ -148,7 +155,7 @@ class OneOutputSteps:
             diagonal,
             damping,
             problem.fit_intercept,
-            _MAX_SWEEPS,
+            most,
             _ENOUGH,
             self._seed * 1_000_003 + self.memory.draws,
             new,
@@ -160,7 +167,7 @@ class OneOutputSteps:
         """Newton's step on the support, its signs held; None where it costs too much or does not help."""
         support = np.flatnonzero(at.W[:, 0])
         if self._face is None or not self._face.holds(support):
-            if not self._pays(support):
+            if not self._pays(support, self._sweeps):
                 return None
             self._face = Face.of(self._block, self._places, support, now.curvature, self.problem.fit_intercept)
         strength = self._unit * lam * self.problem.lam_weight[at.active]
@@ -172,12 +179,12 @@ class OneOutputSteps:
             self._face.promised = found[1].promised
         return found
 
-    def _pays(self, support: NDArray[np.int64]) -> bool:
-        """Whether forming the curvature takes no longer than a few times what the last descent took."""
+    def _pays(self, support: NDArray[np.int64], sweeps: int) -> bool:
+        """Whether forming the curvature takes no longer than a few times what so many sweeps take."""
         indptr = self._block[0]
         sizes = indptr[self._places + 1] - indptr[self._places]
         cost = Face.cost(float(np.sum(sizes[support])), support.shape[0], self.problem.columns.weight.shape[0])
-        return cost <= _FACE_FREE + _FACE_SHARE * self._sweeps * float(np.sum(sizes))
+        return cost <= _FACE_FREE + _FACE_SHARE * sweeps * float(np.sum(sizes))
 
     def _searched(
         self,
@@ -197,6 +204,7 @@ class OneOutputSteps:
         saved = strength * (np.abs(at.W) - np.abs(target))[:, 0]
         promised = max(0.0, float(np.sum(at.G[:, 0] * D[:, 0] + saved)) + float(at.bias[0] * d[0]))
         along = np.full(now.margins.shape[0], d[0])
+        self._promised = promised
         one_output.add_columns(*self._block, self._places, np.ascontiguousarray(D[:, 0]), along)
         for t in (1.0, *shorter):
             W = target if t == 1.0 else at.W + t * D

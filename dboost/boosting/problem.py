@@ -369,10 +369,13 @@ class Problem:
 
     def _columns(self, active: Rows) -> list[Any]:
         held = self._held
-        sums = self.engine.map_reduce(passes.held_columns, self.held(active), name="columns")
+        mine = self.held(active)
         # the columns of the model stay those that workers remember
         self._held = held
-        found: list[Any] = sums.parts["columns"]
+        there = self.engine.at_hand() if mine.pool is None else None
+        if there is not None:
+            return [(p.indptr, p.rows, p.values, active, p.y, p.weight) for p in there]
+        found: list[Any] = self.engine.map_reduce(passes.held_columns, mine, name="columns").parts["columns"]
         return found
 
     # ---- the intercept as one more row -----------------------------------------------------------------------------

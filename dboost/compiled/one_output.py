@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dboost.losses.base import single_rows
+from dboost.losses.base import single_dual, single_rows
 
 Array = NDArray[np.float64]
 
@@ -94,21 +94,29 @@ def take_columns(indptr, rows, values, places):
 
 
 @njit(nogil=True, cache=True)
-def place_columns(pointer, rows, values, first, fill, out_rows, out_values, out_single):
-    """Append the columns of one block to those of all, at `fill`, which moves along; its examples start at `first`."""
+def place_columns(indptr, rows, values, places, first, fill, out_rows, out_values, out_single):
+    """Append columns of one block to those of all, at `fill`, which moves along; its examples start at `first`."""
     for c in range(fill.shape[0]):
-        shift = fill[c] - pointer[c]
-        for p in range(pointer[c], pointer[c + 1]):
-            out_rows[shift + p] = rows[p] + first
-            out_values[shift + p] = values[p]
-            out_single[shift + p] = values[p]
-        fill[c] = shift + pointer[c + 1]
+        start, stop = indptr[places[c]], indptr[places[c] + 1]
+        shift = fill[c] - start
+        for p in range(np.uint64(start), np.uint64(stop)):
+            q = np.uint64(shift + np.int64(p))
+            out_rows[q] = rows[p] + first
+            out_values[q] = values[p]
+            out_single[q] = values[p]
+        fill[c] = shift + stop
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def state(target, first, f, weight, u, h):
     """Residuals, curvature and loss of the margins `f` (``losses.base.single_rows``)."""
     return single_rows(target, first, f, weight, u, h)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def dual(target, f, weight, scale, mix, shift, prior):
+    """sum_i s_i D_i at the repaired and scaled dual point (``losses.base.single_dual``)."""
+    return single_dual(target, f, weight, scale, mix, shift, prior)
 
 
 @njit(nogil=True, cache=True)

@@ -96,7 +96,7 @@ def single_rows(target: Any, first: int, f: Array, weight: Array, u: Array, h: A
 
 
 SINGLE: set[Any] = set()
-"""Targets that overload `single_rows`."""
+"""Targets that overload `single_rows` and `single_dual`."""
 
 
 @overload(single_rows, inline="never", jit_options={"error_model": "numpy"})
@@ -117,6 +117,33 @@ def _single_rows(target: Any, first: int, f: Array, weight: Array, u: Array, h: 
                 margin[0] = f[t]
                 loss += residual_row(target, i, margin, weight[i], u[t : t + 1])
         return loss
+
+    return by_row
+
+
+def single_dual(target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float) -> float:
+    """Sum of `dual_row` over the examples of a loss of one output, margins `f` (m,); overloaded as `single_rows` is."""
+    raise NotImplementedError("single_dual runs in compiled code only")
+
+
+@overload(single_dual, inline="never", jit_options={"error_model": "numpy"})
+def _single_dual(
+    target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float
+) -> Any:
+    if getattr(target, "instance_class", None) in SINGLE:
+        return None
+
+    def by_row(
+        target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float
+    ) -> float:
+        margin = np.empty(1)
+        scales, mixes, shifts, priors = np.array([scale]), np.array([mix]), np.array([shift]), np.array([prior])
+        value = 0.0
+        for i in range(f.shape[0]):
+            if weight[i] > 0.0:
+                margin[0] = f[i]
+                value += dual_row(target, i, margin, weight[i], scales, mixes, shifts, priors)
+        return value
 
     return by_row
 

@@ -13,7 +13,7 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from dboost.compiled.exponential import exp_nonpositive, log1p_unit
+from dboost.compiled.exponential import exp_nonpositive, log1p_unit, log_positive
 from dboost.losses.base import (
     SINGLE,
     Array,
@@ -23,6 +23,7 @@ from dboost.losses.base import (
     loss_row,
     residual_row,
     share,
+    single_dual,
     single_rows,
     theta_row,
 )
@@ -40,6 +41,7 @@ class LogisticTarget(NamedTuple):
 SINGLE.add(LogisticTarget)
 # Examples whose losses are formed before they are added.
 _ROOM = 256
+_TINY = 1e-300
 
 
 def _is_logistic(target: Any) -> bool:
@@ -88,8 +90,46 @@ def _single_rows(target: Any, first: int, f: Array, weight: Array, u: Array, h: 
                 pull[t] = s[t] * y * ((e if z > 0.0 else 1.0) * inverse)
                 curvature[t] = on * e * inverse * inverse
                 losses[t] = on * ((-z if z < 0.0 else 0.0) + log1p_unit(e))
+            part = 0.0
             for t in range(size):
-                total += losses[t]
+                part += losses[t]
+            total += part
+        return total
+
+    return logistic
+
+
+@overload(single_dual, inline="never", jit_options={"error_model": "numpy"})
+def _single_dual(
+    target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float
+) -> Any:
+    if not _is_logistic(target):
+        return None
+
+    def logistic(
+        target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float
+    ) -> float:
+        sign = target.sign.reshape(target.sign.size)
+        values = np.empty(_ROOM)
+        total = 0.0
+        for start in range(0, f.shape[0], _ROOM):
+            size = min(_ROOM, f.shape[0] - start)
+            some, label, s = f[start : start + size], sign[start:], weight[start:]
+            for t in range(size):
+                y = np.float64(label[t])
+                e = exp_nonpositive(-abs(some[t]))
+                q = (1.0 if some[t] > 0.0 else e) / (1.0 + e)
+                q = (1.0 - mix) * (q - shift) + mix * prior
+                al = scale * (1.0 - q if y > 0.0 else q)
+                rest = 1.0 - al
+                # at the ends both products vanish
+                al = al if al < 1.0 else 1.0
+                al, rest = al if al > _TINY else _TINY, rest if rest > _TINY else _TINY
+                values[t] = s[t] * abs(y) * (al * log_positive(al) + rest * log_positive(rest))
+            part = 0.0
+            for t in range(size):
+                part += values[t]
+            total -= part
         return total
 
     return logistic
