@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.compiled import columns, descent, fused, one_output
+from dboost.compiled import columns, descent, fused, one_output, rows
 from dboost.compiled.vector import width
 from dboost.hypotheses.base import Pool
 from dboost.hypotheses.held import Held
@@ -98,7 +98,7 @@ def _state(partition: Partition, loss: str | Loss, f: Array) -> tuple[Array, Arr
     """U (m,), the curvature (m,) and the loss at the margins of one output."""
     u, h = np.empty_like(f), np.empty_like(f)
     target = get_loss(loss).target(partition.y)
-    return u, h, float(one_output.state(target, 0, f, partition.weight, u, h))
+    return u, h, float(rows.single_state(target, f, partition.weight, u, h))
 
 
 def label_counts(partition: Partition, memo: Any, loss: str | Loss, k: int) -> Sums:
@@ -308,7 +308,7 @@ def dual_value(
     if f is not None:
         target = get_loss(point.loss).target(partition.y)
         repair = (float(scale[0]), float(mix[0]), float(shift[0]), float(prior[0]))
-        return Sums(add={"dual": float(one_output.dual(target, f, partition.weight, *repair))})
+        return Sums(add={"dual": float(rows.single_dual_value(target, f, partition.weight, *repair))})
     return Sums(add={"dual": fused.dual_value(*_at(partition, memo, point), scale, mix, shift, prior)})
 
 

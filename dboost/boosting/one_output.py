@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dboost.boosting.newton import Memory, NewtonSteps, Step, growth
 from dboost.boosting.problem import Iterate, Problem
-from dboost.compiled import one_output
+from dboost.compiled import one_output, rows
 
 Array = NDArray[np.float64]
 
@@ -142,10 +142,10 @@ class OneOutputSteps:
         damping = growth(problem, at, lam, diagonal[:, None])[:, 0] + _RIDGE * diagonal
         self.memory = replace(self.memory, draws=self.memory.draws + 1)
         new = W[:, 0].copy()
-        indptr, rows, _ = self._block
+        indptr, row, _ = self._block
         sweeps = one_output.descend(
             indptr,
-            rows,
+            row,
             problem.columns.single,
             self._places,
             now.curvature.astype(np.float32),
@@ -230,7 +230,7 @@ class OneOutputSteps:
 
     def _evaluated(self, margins: Array, W: Array, lam: float) -> _State:
         u, h = np.empty_like(margins), np.empty_like(margins)
-        loss = float(one_output.state(self._target, 0, margins, self.problem.columns.weight, u, h))
+        loss = float(rows.single_state(self._target, margins, self.problem.columns.weight, u, h))
         value = loss + self.problem.penalty_value(self._active, W, lam)
         return _State(margins, u, h, loss, value)
 

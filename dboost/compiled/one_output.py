@@ -10,8 +10,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dboost.losses.base import single_dual, single_rows
-
 Array = NDArray[np.float64]
 
 # Rows that are turned at once.
@@ -105,18 +103,6 @@ def place_columns(indptr, rows, values, places, first, fill, out_rows, out_value
             out_values[q] = values[p]
             out_single[q] = values[p]
         fill[c] = shift + stop
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def state(target, first, f, weight, u, h):
-    """Residuals, curvature and loss of the margins `f` (``losses.base.single_rows``)."""
-    return single_rows(target, first, f, weight, u, h)
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def dual(target, f, weight, scale, mix, shift, prior):
-    """sum_i s_i D_i at the repaired and scaled dual point (``losses.base.single_dual``)."""
-    return single_dual(target, f, weight, scale, mix, shift, prior)
 
 
 @njit(nogil=True, cache=True)
