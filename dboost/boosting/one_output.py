@@ -130,8 +130,9 @@ class OneOutputSteps:
             small = self._promised <= _ROUNDING * abs(value)
             return (at, Step("descent", 0.0, self._promised)) if small else self._by_newton(at, lam, final)
         after = found[0].W != 0.0
-        changed = np.count_nonzero((at.W != 0.0) != after)
-        self._settled = bool(found[1].length == 1.0 and changed <= _SETTLED_SHARE * max(1, np.count_nonzero(after)))
+        changed = int(np.count_nonzero((at.W != 0.0) != after))
+        held = max(1, int(np.count_nonzero(after)))
+        self._settled = found[1].length == 1.0 and changed <= _SETTLED_SHARE * held
         return found
 
     def _descent(self, at: Iterate, lam: float, now: _State, most: int) -> tuple[int, Array, Array]:

@@ -119,7 +119,7 @@ def descend(
     m = h.shape[0]
     V = np.zeros(m, np.float32)
     order = np.arange(n)
-    state = np.uint64(seed * 2 + 1)
+    draw = np.uint64(seed * 2 + 1)
     first = 0.0
     last_round = False
     sweeps = 0
@@ -138,10 +138,10 @@ def descend(
                     count += 1
         for o in range(count):
             # xorshift: the order is a function of the seed alone
-            state ^= state << np.uint64(13)
-            state ^= state >> np.uint64(7)
-            state ^= state << np.uint64(17)
-            q = o + np.int64(state % np.uint64(count - o))
+            draw ^= draw << np.uint64(13)
+            draw ^= draw >> np.uint64(7)
+            draw ^= draw << np.uint64(17)
+            q = o + np.int64(draw % np.uint64(count - o))
             j = order[q]
             order[q] = order[o]
             metric = diagonal[j] + damping[j]
@@ -171,8 +171,8 @@ def descend(
                     V[i] += h[i] * step
             else:
                 for p in range(start, stop):
-                    i = np.uint64(rows[p])
-                    V[i] += h[i] * (values[p] * step)
+                    r = np.uint64(rows[p])
+                    V[r] += h[r] * (values[p] * step)
         sweeps += 1
         if last_round or gain == 0.0:
             break
