@@ -31,6 +31,7 @@ from dboost.boosting.one_output import OneOutputSteps, takes
 from dboost.boosting.problem import Iterate, Problem, Score
 from dboost.boosting.records import recorded
 from dboost.boosting.rowwise import RowwiseSteps, diagonal_promise
+from dboost.boosting.scoring import among
 from dboost.boosting.smooth import SmoothSteps
 from dboost.boosting.state import FitSettings, FitState
 
@@ -239,7 +240,7 @@ class Loop:
             return replace(state, objective=value, gap=gap, lower_bound=lower)
         candidates = score.candidates
         keep = screened(problem, score, bound, value - bound.value, self.lam * weights)
-        keep |= np.isin(candidates, at.active, assume_unique=True)
+        keep |= among(candidates, at.active)
         return replace(state, objective=value, gap=gap, lower_bound=lower, candidates=candidates[keep])
 
     def _final(self, state: FitState) -> FitState:

@@ -98,6 +98,7 @@ class OneOutputSteps:
         self._target = problem.loss.target(held.labels)
         code, a, b = problem.penalty.compiled
         self._unit = a + b if code == 0 else 1.0
+        self._row_weight = problem.lam_weight[active]
         self._at: Iterate | None = None
         self._state: _State | None = None
         self._diagonal = np.zeros(0)
@@ -107,7 +108,7 @@ class OneOutputSteps:
         """Take one step; the objective of the result is never above that of `at`. See ``NewtonSteps.step``."""
         problem = self.problem
         if at is not self._at:
-            at = self._moved(at, self._evaluated(self._margins(at), at.W, lam))
+            at = self._moved(at.W, at.intercept, self._evaluated(self._margins(at), at.W, lam))
         now = self._state
         assert now is not None
         value = problem.objective(at, lam)
@@ -171,7 +172,7 @@ class OneOutputSteps:
             if not self._pays(support, self._sweeps):
                 return None
             self._face = Face.of(self._block, self._places, support, now.curvature, self.problem.fit_intercept)
-        strength = self._unit * lam * self.problem.lam_weight[at.active]
+        strength = self._row_weight * lam * self._unit
         w, b = self._face.minimiser(at, strength, support)
         found = self._searched(at, lam, w[:, None], b, now, value, "newton", ())
         if found is None or found[1].promised > _STALE * self._face.promised > 0.0:
@@ -199,7 +200,7 @@ class OneOutputSteps:
         shorter: tuple[float, ...],
     ) -> tuple[Iterate, Step] | None:
         """The full step to (target, b) if the objective falls by a share of the promise, else a shorter one."""
-        strength = self.problem.lam_weight[at.active] * lam * self._unit
+        strength = self._row_weight * lam * self._unit
         D, d = target - at.W, b - at.intercept
         # entry by entry, so that near the optimum the promise is not lost in the difference of two large sums
         saved = strength * (np.abs(at.W) - np.abs(target))[:, 0]
@@ -212,8 +213,7 @@ class OneOutputSteps:
             found = self._evaluated(now.margins + t * along, W, lam)
             rounding = _ROUNDING * abs(value) if t == 1.0 else 0.0
             if found.value <= value - _ARMIJO * t * promised + rounding:
-                moved = replace(at, W=W, intercept=b if t == 1.0 else at.intercept + t * d)
-                return self._moved(moved, found), Step(kind, t, promised)
+                return self._moved(W, b if t == 1.0 else at.intercept + t * d, found), Step(kind, t, promised)
         return None
 
     def _by_newton(self, at: Iterate, lam: float, final: bool) -> tuple[Iterate, Step]:
@@ -232,19 +232,20 @@ class OneOutputSteps:
     def _evaluated(self, margins: Array, W: Array, lam: float) -> _State:
         u, h = np.empty_like(margins), np.empty_like(margins)
         loss = float(rows.single_state(self._target, margins, self.problem.columns.weight, u, h))
-        value = loss + self.problem.penalty_value(self._active, W, lam)
+        value = loss + lam * self._unit * float(np.sum(self._row_weight * np.abs(W[:, 0])))
         return _State(margins, u, h, loss, value)
 
-    def _moved(self, at: Iterate, state: _State) -> Iterate:
+    def _moved(self, W: Array, intercept: Array, state: _State) -> Iterate:
         """The model with its sums."""
-        a = at.W.shape[0]
+        a = W.shape[0]
         G = np.empty(a)
         diagonal = np.zeros(a + (1 if self.problem.fit_intercept else 0))
         one_output.column_curvature(*self._block, self._places, state.residual, state.curvature, G, diagonal)
         diagonal[a:] = state.curvature.sum()
         self._diagonal = diagonal
         self._state = state
-        self._at = replace(at, loss=state.loss, G=G[:, None], bias=np.array([state.residual.sum()]))
+        bias = np.array([state.residual.sum()])
+        self._at = Iterate(self._active, W, intercept, state.loss, G[:, None], bias)
         return self._at
 
 
