@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.certificate import dual_bound, one_pass_gap, screened
+from dboost.boosting.aim import Aim
+from dboost.boosting.certificate import dual_bound, expected_gap, restricted_gap, screened
 from dboost.boosting.far import brought_back
 from dboost.boosting.free_intercept import solve_intercept
 from dboost.boosting.gram import AcceleratedGram
@@ -231,7 +232,7 @@ class Loop:
         weights = problem.lam_weight[score.candidates]
         if self._only_starts(state):
             # not a certificate: it says how far to solve, and is looked at again over all columns
-            rest = one_pass_gap(problem, at, problem.penalty.dual_size(score.norms, weights), self.lam)
+            rest = expected_gap(problem, at, problem.penalty.dual_size(score.norms, weights), self.lam)
             return replace(state, objective=value, gap=max(0.0, rest) / max(abs(value), problem.resolution))
         bound = dual_bound(problem, score, self.null.norms, self.lam)
         lower = max(state.lower_bound, bound.value)
@@ -316,9 +317,14 @@ class Loop:
             # above what is left to gain, that it is time to look for them
             little = _LITTLE * gap * value
         step = Step("descent", 0.0, 0.0)
-        rest = math.inf
+        aim = Aim(final=False)
+        rest = before = gap * value
         for _ in range(limit):
-            at, step = steps.step(at, lam, lam <= self.lam)
+            if lam <= self.lam:
+                share = problem.penalty_value(at.active, at.W, lam) / value
+                aim = Aim.at(target / value, rest / value, before / value, share)
+            before = rest
+            at, step = steps.step(at, lam, aim)
             self._mark(at)
             rest = self._restricted_gap(at, lam, step)
             if step.length == 0.0 or rest <= target or step.promised <= little:
@@ -367,15 +373,7 @@ class Loop:
         """Gap of the problem restricted to the rows of A, without another pass."""
         if not self.certified:
             return step.promised
-        # the intercept's own residual has no dual scaling; its size is its share of the gap, beside what the one-pass
-        # gap counts as gained through a large intercept
-        share = np.abs(at.bias) * (1.0 + np.abs(at.intercept))
-        slack = float(np.sum(share)) if self.problem.fit_intercept else 0.0
-        if self._solves_intercept:
-            # before the certificate it will be zero
-            at, slack = replace(at, bias=np.zeros_like(at.bias)), 0.0
-        size = self.problem.penalty.dual_size(self.problem.penalty.dual_norm(at.G), self.problem.lam_weight[at.active])
-        return one_pass_gap(self.problem, at, size, lam) + slack
+        return restricted_gap(self.problem, at, lam, self._solves_intercept)
 
     # ---- records ---------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.boosting.aim import Aim
 from dboost.boosting.conjugate import Product, conjugate_step
 from dboost.boosting.gram import GramSteps
 from dboost.boosting.precondition import HeavyRows
@@ -172,7 +173,7 @@ class NewtonSteps:
             whole=share >= 1.0,
         )
 
-    def step(self, at: Iterate, lam: float, final: bool) -> tuple[Iterate, Step]:
+    def step(self, at: Iterate, lam: float, aim: Aim) -> tuple[Iterate, Step]:
         """Take one step; the objective of the result is never above that of `at`.
 
         Parameters
@@ -181,13 +182,13 @@ class NewtonSteps:
             The model with its sums.
         lam : float
             Strength of the penalty.
-        final : bool
-            Whether `lam` is the final strength, so that conjugate gradients may be worth their passes.
+        aim : Aim
+            What the step is for.
         """
         h, rank_one, diagonal = self._curvature(at)
         value = self.problem.objective(at, lam)
         memory = self.memory
-        if final and memory.settled and memory.wait == 0:
+        if aim.final and not aim.near and memory.settled and memory.wait == 0:
             moved = self._conjugate(at, lam, h, rank_one, diagonal, value)
             if moved is not None:
                 promised = moved[1].promised
@@ -197,8 +198,7 @@ class NewtonSteps:
                 return moved
             refused = memory.refused + 1
             self.memory = replace(self.memory, settled=False, refused=refused, wait=min(2**refused, _LONGEST_WAIT))
-        most = _FEW_SWEEPS if final and self.problem.k > 1 else _MAX_SWEEPS
-        D, d = self._descend(at, lam, h, rank_one, diagonal, most)
+        D, d = self._descend(at, lam, h, rank_one, diagonal, aim)
         result, step = self._accept(at, lam, D, d, value)
         after = _support(result.W)
         changed = np.count_nonzero(_support(at.W) != after)
@@ -232,9 +232,10 @@ class NewtonSteps:
         return growth(self.problem, at, lam, full) + np.maximum(full - diagonal, 0.0) + 1e-3 * full
 
     def _descend(
-        self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array, most: int
+        self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array, aim: Aim
     ) -> tuple[Array, Array]:
         G, W, strength = self.problem.with_intercept(at, lam)
+        most = _FEW_SWEEPS if aim.final and self.problem.k > 1 else _MAX_SWEEPS
         D = np.zeros_like(W)
         descent.newton_descent(
             *self._sample.by_column,
@@ -249,6 +250,7 @@ class NewtonSteps:
             most,
             self._seed(),
             D,
+            aim.whole if self._sample.whole else aim.sampled,
         )
         return self.problem.split_intercept(D)
 

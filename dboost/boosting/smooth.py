@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.boosting.aim import Aim
 from dboost.boosting.conjugate import conjugate_step
 from dboost.boosting.newton import Memory, Step
 from dboost.boosting.problem import Iterate, Problem
@@ -39,7 +40,7 @@ class SmoothSteps:
         self.problem = problem
         self.memory = memory
 
-    def step(self, at: Iterate, lam: float, final: bool) -> tuple[Iterate, Step]:
+    def step(self, at: Iterate, lam: float, aim: Aim) -> tuple[Iterate, Step]:
         """Take one step; the objective of the result is never above that of `at`.
 
         Parameters
@@ -48,7 +49,7 @@ class SmoothSteps:
             The model with its sums.
         lam : float
             Strength of the penalty.
-        final : bool
+        aim : Aim
             Not needed: these steps are worth their passes at any strength.
         """
         problem = self.problem

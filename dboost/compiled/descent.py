@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dboost.compiled.vector import gather, padded, push
-from dboost.penalties.diagonal import diagonal_prox
+from dboost.penalties.diagonal import BOUND, diagonal_prox
 
 Array = NDArray[np.float64]
 
@@ -173,6 +173,7 @@ def newton_descent(
     max_sweeps: int,
     seed: int,
     D: Array,
+    settle: float = 0.0,
 ) -> int:
     """Minimise the sampled Newton model over the step D, by sweeps of exact row solves.
 
@@ -180,16 +181,20 @@ def newton_descent(
     bounds the rows' curvature from the examples, `damping` (a + 1, k) is what is added to it.
     The last row is the intercept's when W has one row more than there are columns; its lam is 0.
 
-    Returns the number of sweeps. The first and the last sweep visit every row, the others the nonzero rows; sweeping
-    ends when one gains less than a tenth of what the first did (tighter inner solves only cost time).
+    Returns the number of sweeps. With `settle`, a row is solved again until it misses its optimality by no more than
+    this share of its lam; a sweep of all rows then looks whether others have come to. Without it the first and the
+    last sweep visit every row, the others the nonzero rows, and sweeping ends when one gains less than a tenth of what
+    the first did. Rows that are visited together hold at most `max_sweeps` times the stored values.
     """
     single = padded(h, np.float32)
     model = (columns, rows, values, single, rank_one, G, W, lam, diagonal, damping)
-    return int(_newton_descent(*model, code, a, b, max_sweeps, seed, D))
+    return int(_newton_descent(*model, code, a, b, max_sweeps, seed, D, settle))
 
 
 @njit(nogil=True, cache=True)
-def _newton_descent(columns, rows, values, h, rank_one, G, W, lam, diagonal, damping, code, a, b, max_sweeps, seed, D):
+def _newton_descent(
+    columns, rows, values, h, rank_one, G, W, lam, diagonal, damping, code, a, b, max_sweeps, seed, D, settle
+):
     n_columns = columns.shape[0] - 1
     n_rows, k = W.shape
     V = np.zeros(h.shape, np.float32)
@@ -204,17 +209,22 @@ def _newton_descent(columns, rows, values, h, rank_one, G, W, lam, diagonal, dam
     n_everyone = h.shape[0] if n_rows > n_columns else 0
     everyone = np.arange(n_everyone).astype(rows.dtype), np.ones(n_everyone, values.dtype)
     first = 0.0
-    last_round = False
+    last = False
     sweeps = 0
-    while sweeps < max_sweeps:
-        full = sweeps == 0 or last_round or sweeps == max_sweeps - 1
+    # the rows that the next sweep visits, unless it visits all
+    again = np.ones(n_rows, np.bool_)
+    whole = True
+    budget = max_sweeps * columns[n_columns]
+    while True:
         state = _shuffle(order, state)
         gain = 0.0
+        calm = True
         for o in range(n_rows):
             j = order[o]
-            nonzero = _nonzero(D[j]) or _nonzero(W[j])
-            if not full and not nonzero:
+            if not whole and not again[j] and j < n_columns:
                 continue
+            if j < n_columns:
+                budget -= columns[j + 1] - columns[j]
             g[:] = np.float32(0.0)
             _pull(columns, rows, values, V, j, n_columns, g)
             usable = False
@@ -222,6 +232,7 @@ def _newton_descent(columns, rows, values, h, rank_one, G, W, lam, diagonal, dam
                 metric[r] = diagonal[j, r] + damping[j, r]
                 usable = usable or metric[r] > 0.0
             if not usable:
+                again[j] = False
                 continue
             smallest = 1e-12 * metric.max()
             for r in range(k):
@@ -233,25 +244,41 @@ def _newton_descent(columns, rows, values, h, rank_one, G, W, lam, diagonal, dam
             else:
                 diagonal_prox(code, a, b, z, metric, lam[j], out, work)
             moved = False
+            residual = 0.0
             for r in range(k):
                 change = out[r] - W[j, r] - D[j, r]
+                missed = metric[r] * abs(change)
+                residual += missed if code == BOUND else missed * missed
                 delta[r] = np.float32(change)
                 if delta[r] != 0.0:
                     moved = True
                 gain += metric[r] * change * change
                 # exact zeros must stay exact: D is set so that W + D reproduces `out`
                 D[j, r] = out[r] - W[j, r]
+            if settle > 0.0:
+                # in the dual norm, or for entries one by one in a larger one
+                most = settle * lam[j]
+                again[j] = j < n_columns and residual > (most if code == BOUND else most * most)
+                calm = calm and not again[j]
+            else:
+                again[j] = _nonzero(D[j]) or _nonzero(W[j])
             if moved:
                 _push(columns, rows, values, h, rank_one, V, j, everyone, n_columns, delta)
         sweeps += 1
-        if last_round:
-            break
-        if sweeps == 1:
-            first = gain
-        elif gain <= _SWEEPS_AFTER_FIRST * first:
-            last_round = True
         if gain == 0.0:
             break
+        if settle > 0.0:
+            if budget <= 0 or (whole and calm):
+                break
+            whole = calm
+        else:
+            if last or sweeps >= max_sweeps:
+                break
+            if sweeps == 1:
+                first = gain
+            else:
+                last = gain <= _SWEEPS_AFTER_FIRST * first
+            whole = last or sweeps == max_sweeps - 1
     return sweeps
 
 

@@ -1,0 +1,64 @@
+"""What a Newton step is for: how exactly its model is worth solving, and whether descent alone will get there."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+# On the model of a step its rows are solved to this share of the gap so far. A sample of the examples errs by more.
+_WHOLE = 0.05
+_SAMPLED = 0.15
+# Where the penalty is a smaller share of the objective, its rows are held to this price.
+_CHEAPEST = 0.05
+# Never closer than this share of the gap that is asked for.
+_CLOSEST = 0.7
+# So many steps of descent cost less than a solve by conjugate gradients and the step of descent that must follow it.
+_FEW_DESCENTS = 2.5
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What a step is for.
+
+    Parameters
+    ----------
+    final : bool
+        Whether the strength is the final one, so that conjugate gradients may be worth their passes.
+    whole, sampled : float
+        Share of its strength within which a row's optimality is solved for, on a model of all examples or of some of
+        them; 0: as long as sweeps gain much.
+    near : bool
+        Whether the goal is so near that steps of descent alone are the cheapest way to it.
+    """
+
+    final: bool
+    whole: float = 0.0
+    sampled: float = 0.0
+    near: bool = False
+
+    @classmethod
+    def at(cls, target: float, rest: float, before: float, price: float) -> Aim:
+        """The aim of a step at the final strength.
+
+        Parameters
+        ----------
+        target : float
+            Relative gap of the rows held at which they count as solved.
+        rest : float
+            Their gap now.
+        before : float
+            Their gap before the last step; `rest` when there was none.
+        price : float
+            What the worst row costs: gap for each share of its strength that it misses its optimality by.
+        """
+        closest = _CLOSEST * target
+        gap = min(rest, 1.0)
+        price = max(price, _CHEAPEST)
+        whole, sampled = max(closest, _WHOLE * gap) / price, max(closest, _SAMPLED * gap) / price
+        return cls(True, whole, sampled, _few(target, rest, before))
+
+
+def _few(target: float, rest: float, before: float) -> bool:
+    if not target < rest < before:
+        return False
+    return math.log(rest / target) <= _FEW_DESCENTS * math.log(before / rest)
