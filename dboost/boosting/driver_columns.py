@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost import passes
 from dboost.compiled import one_output
+from dboost.hypotheses.held import Held
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -22,9 +24,7 @@ class DriverColumns:
 
     Parameters
     ----------
-    fetch : callable
-        Given rows of W, their columns by partition: (pointer, rows, values, places, labels, weights) each. The block
-        has these columns only, in their order, and places is None; or it has all there are, and places are theirs.
+    engine : Engine
 
     Attributes
     ----------
@@ -36,8 +36,8 @@ class DriverColumns:
     labels : array
     """
 
-    def __init__(self, fetch: Callable[[Rows], list[Any]]) -> None:
-        self._fetch = fetch
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
         self._clear()
         self.weight = np.zeros(0)
         self.labels: Any = None
@@ -62,8 +62,15 @@ class DriverColumns:
     def single(self) -> NDArray[np.float32]:
         return self._single[: self.indptr[-1]]
 
-    def places(self, active: Rows) -> Rows:
-        """Where the columns of the rows `active` of W lie in the block; fetched where they are not in it."""
+    def places(self, active: Rows, held: Callable[[Rows], Held]) -> Rows:
+        """Where the columns of the rows `active` of W lie in the block; fetched where they are not in it.
+
+        Parameters
+        ----------
+        active : int64 array, shape (a,)
+        held : callable
+            Names the columns of rows of W for a pass.
+        """
         places = self._known(active)
         missing = active[places < 0]
         if missing.size or self.labels is None:
@@ -72,7 +79,7 @@ class DriverColumns:
             if int(self.indptr[-1]) > 3 * needed + _SPARE:
                 self._clear()
                 missing = active
-            parts = self._fetch(missing)
+            parts = self._fetch(held(missing))
             if self.labels is None:
                 self.labels = np.concatenate([part[4] for part in parts])
                 self.weight = np.concatenate([part[5] for part in parts])
@@ -82,6 +89,18 @@ class DriverColumns:
                 self._append(missing, parts)
             places = self._known(active)
         return places
+
+    def _fetch(self, held: Held) -> list[Any]:
+        """Columns by partition: (pointer, rows, values, places, labels, weights) each.
+
+        The block has these columns only, in their order, and places is None; or it has all there are, and places are
+        theirs.
+        """
+        there = self._engine.at_hand() if held.pool is None else None
+        if there is not None:
+            return [(p.indptr, p.rows, p.values, held.columns, p.y, p.weight) for p in there]
+        found: list[Any] = self._engine.map_reduce(passes.held_columns, held, name="columns").parts["columns"]
+        return found
 
     def _known(self, active: Rows) -> Rows:
         top = int(active.max(initial=-1)) + 1

@@ -28,7 +28,7 @@ from dboost.boosting.far import brought_back
 from dboost.boosting.free_intercept import solve_intercept
 from dboost.boosting.gram import AcceleratedGram
 from dboost.boosting.newton import NewtonSteps, Step, pruned
-from dboost.boosting.one_output import OneOutputSteps, takes
+from dboost.boosting.one_output import CONTINUATION, OneOutputSteps, little_left, takes
 from dboost.boosting.problem import Iterate, Problem, Score
 from dboost.boosting.records import recorded
 from dboost.boosting.rowwise import RowwiseSteps, diagonal_promise
@@ -40,9 +40,6 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 _CONTINUATION = 0.5
-# With one output a step on the way costs less than the pass that follows it.
-_CONTINUATION_SINGLE = 0.3
-_LITTLE = 1e-4
 _FIRST_ROWS = 200
 # Hypotheses a round may induce at first; Duchi & Singer (2009, section 6) take 30 in every round.
 _INDUCED_ROWS = 30
@@ -96,7 +93,7 @@ class Loop:
         counted = problem.fit_intercept and problem.loss.name in _COUNTED
         self._solves_intercept = self.certified and counted and settings.update == "newton"
         self.single = self.sparse and takes(problem, n_rows, settings.sample)
-        self.factor = _CONTINUATION_SINGLE if self.single and settings.update == "newton" else _CONTINUATION
+        self.factor = CONTINUATION if self.single and settings.update == "newton" else _CONTINUATION
         # last known ||G_j||_* of every column, for the strong rule at the next strength
         self.norms = null.norms.copy()
         self.trace: list[tuple[float, float, float]] = []
@@ -195,8 +192,7 @@ class Loop:
 
     def _score(self, state: FitState) -> Score:
         """Full scoring pass at the state's model."""
-        at = self.problem.null()
-        at = replace(at, active=state.active, W=state.W, intercept=self._intercept(state))
+        at = replace(self.problem.null(), active=state.active, W=state.W, intercept=self._intercept(state))
         lam = max(self.lam, state.lam * self.factor)
         if self.settings.update == "newton" and self.settings.rows_per_round is None and self.problem.screens:
             lam *= 1.0 - _MARGIN
@@ -272,9 +268,8 @@ class Loop:
 
     def _widen(self, at: Iterate, score: Score, state: FitState) -> tuple[Iterate, int]:
         """The model with the best violating rows added at zero."""
-        new, G = score.best, score.best_G
         fresh = self._take(at.active.shape[0])
-        new, G = new[:fresh], G[:fresh]
+        new, G = score.best[:fresh], score.best_G[:fresh]
         active = np.concatenate([at.active, new])
         order = np.argsort(active, kind="stable")
         W = np.concatenate([at.W, np.zeros((new.shape[0], self.problem.k))])
@@ -301,23 +296,13 @@ class Loop:
         if settings.curvature == "gram":
             accelerated = AcceleratedGram(problem)
             return self._gram_steps(accelerated, at, lam, target)
-        steps: NewtonSteps | OneOutputSteps | SmoothSteps
-        if self.single:
-            steps = OneOutputSteps(
-                problem, at.active, self.n_rows, settings.sample, settings.random_state, state.memory
-            )
-        elif self.sparse:
-            steps = NewtonSteps(problem, at.active, self.n_rows, settings.sample, settings.random_state, state.memory)
-        else:
-            steps = SmoothSteps(problem, state.memory)
+        steps: NewtonSteps | OneOutputSteps | SmoothSteps = SmoothSteps(problem, state.memory)
+        if self.sparse:
+            kind = OneOutputSteps if self.single else NewtonSteps
+            steps = kind(problem, at.active, self.n_rows, settings.sample, settings.random_state, state.memory)
         limit = 1 if lam > self.lam else _MAX_NEWTON_STEPS
-        little = 0.0
-        if self.single and self.certified and self._entering(at, lam):
-            # other rows are likely to be missing still: what a step promises says sooner than the gap, which is far
-            # above what is left to gain, that it is time to look for them
-            little = _LITTLE * gap * value
-        step = Step("descent", 0.0, 0.0)
-        aim = Aim(final=False)
+        little = little_left(problem, at, lam, gap * value) if self.single and self.certified else 0.0
+        step, aim = Step("descent", 0.0, 0.0), Aim(final=False)
         rest = before = gap * value
         for _ in range(limit):
             if lam <= self.lam:
@@ -332,11 +317,6 @@ class Loop:
         self._memory = steps.memory
         self._finished = lam <= self.lam and rest <= _NEARLY * settings.tol * value
         return at, step
-
-    def _entering(self, at: Iterate, lam: float) -> bool:
-        """Whether rows that are zero violate optimality."""
-        norms = self.problem.penalty.dual_norm(at.G)
-        return bool(np.any((norms > lam * self.problem.lam_weight[at.active]) & ~np.any(at.W != 0.0, axis=1)))
 
     def _sweeps(self, at: Iterate, lam: float, target: float, round_: int) -> tuple[Iterate, Step]:
         problem = self.problem

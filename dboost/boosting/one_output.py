@@ -14,14 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.boosting.aim import Aim
 from dboost.boosting.newton import Memory, NewtonSteps, Step, growth
 from dboost.boosting.problem import Iterate, Problem
 from dboost.compiled import one_output, rows
 
 Array = NDArray[np.float64]
 
+# Factor between the strengths of the continuation: a step on the way costs less than the pass that follows it.
+CONTINUATION = 0.3
 # Examples up to which the driver holds them all.
-MOST = 1_000_000
+_MOST = 1_000_000
+# Share of the gap; see ``little_left``.
+_LITTLE = 1e-4
 _ARMIJO = 1e-4
 _GRID = (0.5, 0.25, 0.1, 0.03, 0.01)
 _MAX_SWEEPS = 50
@@ -44,8 +49,19 @@ _ROUNDING = 3e-14
 
 def takes(problem: Problem, n_rows: int, sample: str | float) -> bool:
     """Whether the steps here are possible: one output, and a penalty that is a multiple of |w|."""
-    whole = n_rows <= MOST if sample == "auto" else sample == 1.0
+    whole = n_rows <= _MOST if sample == "auto" else sample == 1.0
     return problem.k == 1 and whole and not problem.loss.shifted and problem.penalty.compiled[0] in (0, 1)
+
+
+def little_left(problem: Problem, at: Iterate, lam: float, gap: float) -> float:
+    """What a step must promise to be followed by another one on the same rows.
+
+    Zero once none of the rows that are zero violates optimality. Until then other rows are likely to be missing: what
+    a step promises says sooner than the gap, which is far above what is left to gain, that it is time to look for them.
+    """
+    norms = problem.penalty.dual_norm(at.G)
+    entering = (norms > lam * problem.lam_weight[at.active]) & (at.W[:, 0] == 0.0)
+    return _LITTLE * gap if np.any(entering) else 0.0
 
 
 @dataclass(frozen=True)
@@ -92,7 +108,9 @@ class OneOutputSteps:
         self._sweeps = 0
         # of the last step that was tried
         self._promised = 0.0
-        self._places = problem.fetch(active)
+        # one pass, of which only what the driver lacks is carried out
+        problem.passes += 1
+        self._places = problem.columns.places(active, problem.held)
         held = problem.columns
         self._block = held.indptr, held.rows, held.values
         self._target = problem.loss.target(held.labels)
@@ -104,9 +122,9 @@ class OneOutputSteps:
         self._diagonal = np.zeros(0)
         self._face: Face | None = None
 
-    def step(self, at: Iterate, lam: float, final: bool) -> tuple[Iterate, Step]:
+    def step(self, at: Iterate, lam: float, aim: Aim) -> tuple[Iterate, Step]:
         """Take one step; the objective of the result is never above that of `at`. See ``NewtonSteps.step``."""
-        problem = self.problem
+        problem, final = self.problem, aim.final
         if at is not self._at:
             at = self._moved(at.W, at.intercept, self._evaluated(self._margins(at), at.W, lam))
         now = self._state
@@ -118,7 +136,7 @@ class OneOutputSteps:
             if found is not None:
                 return found
         if final and self._slow:
-            return self._by_newton(at, lam, final)
+            return self._by_newton(at, lam, aim)
         support = np.flatnonzero(at.W[:, 0])
         most = _FEW_SWEEPS if final and self._pays(support, _FEW_SWEEPS) else _MAX_SWEEPS
         sweeps, target, b = self._descent(at, lam, now, most)
@@ -129,7 +147,7 @@ class OneOutputSteps:
         found = self._searched(at, lam, target, b, now, value, "descent", _GRID)
         if found is None:
             small = self._promised <= _ROUNDING * abs(value)
-            return (at, Step("descent", 0.0, self._promised)) if small else self._by_newton(at, lam, final)
+            return (at, Step("descent", 0.0, self._promised)) if small else self._by_newton(at, lam, aim)
         after = found[0].W != 0.0
         changed = int(np.count_nonzero((at.W != 0.0) != after))
         held = max(1, int(np.count_nonzero(after)))
@@ -216,11 +234,11 @@ class OneOutputSteps:
                 return self._moved(W, b if t == 1.0 else at.intercept + t * d, found), Step(kind, t, promised)
         return None
 
-    def _by_newton(self, at: Iterate, lam: float, final: bool) -> tuple[Iterate, Step]:
+    def _by_newton(self, at: Iterate, lam: float, aim: Aim) -> tuple[Iterate, Step]:
         """A step with all that ``newton`` can do: conjugate gradients, and an upper bound of the loss."""
         if self._general is None:
             self._general = NewtonSteps(*self._arguments, replace(self.memory, settled=self._slow))
-        result = self._general.step(at, lam, final)
+        result = self._general.step(at, lam, aim)
         self.memory = self._general.memory
         return result
 
@@ -288,9 +306,7 @@ class Face:
         w = at.W[:, 0].copy()
         s = support.shape[0]
         bias = self.gram.shape[0] - self.support.shape[0]
-        kept = np.concatenate(
-            [np.searchsorted(self.support, support), np.full(bias, self.support.shape[0], np.int64)]
-        )
+        kept = np.concatenate([np.searchsorted(self.support, support), np.full(bias, self.support.shape[0], np.int64)])
         H = self.gram[np.ix_(kept, kept)]
         g = np.append(at.G[support, 0] - strength[support] * np.sign(w[support]), at.bias[:bias])
         free = np.ones(s + bias, np.bool_)

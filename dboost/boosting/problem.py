@@ -155,7 +155,7 @@ class Problem:
         self._counter = 0
         self._held: Held | None = None
         # active columns of all examples, for steps that are taken on the driver
-        self.columns = DriverColumns(self._columns)
+        self.columns = DriverColumns(engine)
         self._null_intercept: Array | None = None
         self._seconds_marked = replace(engine.seconds)
         self.statistics = self._statistics()
@@ -361,22 +361,6 @@ class Problem:
         """Rows of X_A, labels and weights of a random share of the examples, in partition order."""
         sums = self._pass(passes.sample_rows, self.held(active), share, seed, name="sample")
         return sums.parts["rows"]
-
-    def fetch(self, active: Rows) -> Rows:
-        """Places of the active columns in ``columns``: one pass, of which only what the driver lacks is carried out."""
-        self.passes += 1
-        return self.columns.places(active)
-
-    def _columns(self, active: Rows) -> list[Any]:
-        held = self._held
-        mine = self.held(active)
-        # the columns of the model stay those that workers remember
-        self._held = held
-        there = self.engine.at_hand() if mine.pool is None else None
-        if there is not None:
-            return [(p.indptr, p.rows, p.values, active, p.y, p.weight) for p in there]
-        found: list[Any] = self.engine.map_reduce(passes.held_columns, mine, name="columns").parts["columns"]
-        return found
 
     # ---- the intercept as one more row -----------------------------------------------------------------------------
 

@@ -276,9 +276,7 @@ def _without_duplicates(indptr: Any, rows: Any, values: Any) -> tuple[Any, Any, 
     return indptr, rows[: indptr[-1]].copy(), values[: indptr[-1]].copy()
 
 
-def _from_usual(
-    pieces: Sequence[CsrPiece], n_features: int, dtype: np.dtype[Any]
-) -> tuple[Any, Any, Any] | None:
+def _from_usual(pieces: Sequence[CsrPiece], n_features: int, dtype: np.dtype[Any]) -> tuple[Any, Any, Any] | None:
     """The block by the faster way; None where a piece has zeros, faults, or values of another type."""
     indptr = np.zeros(n_features + 1, dtype=np.int64)
     inside = []

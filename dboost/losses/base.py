@@ -127,15 +127,11 @@ def single_dual(target: Any, f: Array, weight: Array, scale: float, mix: float, 
 
 
 @overload(single_dual, inline="never", jit_options={"error_model": "numpy"})
-def _single_dual(
-    target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float
-) -> Any:
+def _single_dual(target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float) -> Any:
     if getattr(target, "instance_class", None) in SINGLE:
         return None
 
-    def by_row(
-        target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float
-    ) -> float:
+    def by_row(target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float) -> float:
         margin = np.empty(1)
         scales, mixes, shifts, priors = np.array([scale]), np.array([mix]), np.array([shift]), np.array([prior])
         value = 0.0
