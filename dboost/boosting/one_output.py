@@ -238,6 +238,8 @@ class OneOutputSteps:
         """A step with all that ``newton`` can do: conjugate gradients, and an upper bound of the loss."""
         if self._general is None:
             self._general = NewtonSteps(*self._arguments, replace(self.memory, settled=self._slow))
+        else:
+            self._general.memory = self.memory
         result = self._general.step(at, lam, aim)
         self.memory = self._general.memory
         return result

@@ -1,4 +1,4 @@
-"""Steps of one output on the driver: the same optimum as by passes, and the same bits wherever the columns come from."""
+"""Steps of one output on the driver: the optimum found by passes, and the same bits wherever the columns lie."""
 
 from __future__ import annotations
 
