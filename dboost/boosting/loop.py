@@ -290,7 +290,8 @@ class Loop:
             gap = 0.0
         # without a certificate the promise decides, at a value that falls until then
         least = _INNER_TOL if self.certified else 0.5 * _PROMISED
-        target = max(least * settings.tol, _INNER_SHARE * gap) * value
+        share = 0.0 if self._only_starts(state) else _INNER_SHARE
+        target = max(least * settings.tol, share * gap) * value
         if settings.update != "newton":
             return self._sweeps(at, lam, target, state.round)
         if settings.curvature == "gram":

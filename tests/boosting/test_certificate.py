@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dboost.boosting.certificate import dual_bound, one_pass_gap, screened
+from dboost.boosting.certificate import dual_bound, expected_gap, one_pass_gap, screened
 from dboost.boosting.problem import Problem
 from dboost.losses import LOSSES
 from dboost.penalties import get_penalty
@@ -114,6 +114,29 @@ def test_the_bound_holds_everywhere(loss, penalty, intercept, weights, spied):
     # at the end of the fit the bound has closed, and screening sees it
     closed = bounds[len(models) - 5]
     assert closed == pytest.approx(best.value, rel=1e-8)
+
+
+@pytest.mark.parametrize("loss,penalty", plain.covering(("log", "multinomial", "squared"), ("l1", "l1/l2", "l1/linf")))
+def test_the_expected_gap_is_close_to_the_exact_one(loss, penalty):
+    """Along fits without an intercept: exact for the squared loss, near it for others, where the chord is far off."""
+    data = plain.make(loss, m=80, n=12, weights=True, seed=3)
+    fitting, alpha, models = iterates(data, penalty, False, np.random.default_rng(4))
+    problem, rule = fitting.problem, get_penalty(penalty)
+    lam = alpha * problem.statistics.weight
+    seen = 0
+    for active, W, b in models:
+        score = problem.score(replace(problem.null(), active=active, W=W, intercept=b), None, lam, 12)
+        exact = problem.objective(score.iterate, lam) - dual_bound(problem, score, fitting.null().norms, lam).value
+        size = rule.dual_size(score.norms, np.ones(12))
+        expected = expected_gap(problem, score.iterate, size, lam)
+        rounding = SLACK * abs(problem.objective(score.iterate, lam))
+        if loss == "squared":
+            assert expected == pytest.approx(exact, rel=1e-8, abs=10 * rounding)
+        elif 0.9 < rule.dual_point(size, lam)[0] < 1.0 and exact > 1e-6 * abs(score.iterate.loss):
+            seen += 1
+            assert expected == pytest.approx(exact, rel=0.3)
+            assert one_pass_gap(problem, score.iterate, size, lam) >= exact - rounding
+    assert seen >= 1 or loss == "squared"
 
 
 def test_screening_removes_what_is_zero_at_the_optimum(solve, loss, penalty):
