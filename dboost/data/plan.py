@@ -160,10 +160,12 @@ def plan_memory(
         return _cut_block(rows, start, stop, keep[start:stop], codes[mine], kept_weight[mine], f"block-{number:05d}")
 
     # The kernels release the lock of the interpreter.
-    with ThreadPoolExecutor(
-        max_workers=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
-    ) as pool:
-        found = list(pool.map(cut, range(len(bounds) - 1)))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+    if len(bounds) == 2:
+        found = [cut(0)]
+    else:
+        with ThreadPoolExecutor(max_workers=cores) as pool:
+            found = list(pool.map(cut, range(len(bounds) - 1)))
     partitions = tuple(partition for partition, _ in found)
     digest = hashlib.sha256(repr((coder.task, rows.n_features, rows.names, class_list(coder))).encode())
     for _, part in found:
