@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.compiled import columns, descent, fused
+from dboost.compiled import columns, descent, fused, one_output, rows
 from dboost.compiled.vector import width
 from dboost.hypotheses.base import Pool
 from dboost.hypotheses.held import Held
@@ -84,15 +84,39 @@ def _shifted(partition: Partition, memo: Any, point: Point) -> tuple[Examples, f
     return (*cut, target._replace(shift=shift if shift > -np.inf else 0.0), weight), shift
 
 
+def _single(partition: Partition, memo: Any, point: Point) -> Array | None:
+    """Margins (m,) of a model of one output, formed column by column; None where sums need a unit or are wider.
+
+    Such a model is not cut out of its columns: that would cost more than the margins.
+    """
+    if point.intercept.shape[0] != 1 or get_loss(point.loss).shifted:
+        return None
+    block, places = point.held.block(partition, memo)
+    f = np.full(partition.n_rows, point.intercept[0])
+    one_output.add_columns(block.indptr, block.rows, block.values, places, np.ascontiguousarray(point.W[:, 0]), f)
+    return f
+
+
+def _state(partition: Partition, loss: str | Loss, f: Array) -> tuple[Array, Array, float]:
+    """U (m,), the curvature (m,) and the loss at the margins of one output."""
+    u, h = np.empty_like(f), np.empty_like(f)
+    target = get_loss(loss).target(partition.y)
+    return u, h, float(rows.single_state(target, f, partition.weight, u, h))
+
+
 def label_counts(partition: Partition, memo: Any, loss: str | Loss, k: int) -> Sums:
     """STAT pass, labels: mass and observed mass per output, sum of the weights, number of rows, L at zero margins."""
     given = get_loss(loss)
     mass, total = given.label_mass(partition.y, partition.weight, k)
     weight = float(partition.weight.sum())
+    add = {"mass": mass, "total": total, "weight": weight, "rows": partition.n_rows}
+    if k == 1 and not given.shifted:
+        add["at_zero"] = _state(partition, loss, np.zeros(partition.n_rows))[2]
+        return Sums(add=add)
     cut = (np.zeros(partition.n_rows + 1, np.int64), np.zeros(0, np.int32), np.zeros(0))
     W, b, at_zero = np.zeros((0, k)), np.zeros(k), np.zeros(1)
     fused.losses_along(*cut, W, b, W, b, np.zeros(1), given.target(partition.y), partition.weight, at_zero)
-    add = {"mass": mass, "total": total, "weight": weight, "rows": partition.n_rows, "at_zero": float(at_zero[0])}
+    add["at_zero"] = float(at_zero[0])
     return Sums(add=add)
 
 
@@ -108,6 +132,10 @@ def _residuals(partition: Partition, memo: Any, point: Point) -> tuple[Array, Ar
     """U, its column sums and the loss of a partition, in units of e^c, and c."""
 
     def build() -> tuple[Array, Array, float, float]:
+        f = _single(partition, memo, point)
+        if f is not None:
+            u, _, loss = _state(partition, point.loss, f)
+            return u[:, None], np.array([u.sum()]), loss, 0.0
         total = np.zeros(point.intercept.shape[0])
         at, shift = _shifted(partition, memo, point)
         U, loss = fused.residuals(*at, total)
@@ -148,7 +176,10 @@ def score(partition: Partition, memo: Any, candidates: NDArray[np.int64], point:
     else:
         U, total, loss, sums.shift = _residuals(partition, memo, point)
         sums.add["G"] = np.empty(shape)
-        columns.column_gradient(*arrays, U, candidates, sums.add["G"])
+        if U.shape[1] == 1:
+            one_output.column_sums(*arrays, candidates, U.reshape(-1), sums.add["G"].reshape(-1))
+        else:
+            columns.column_gradient(*arrays, U, candidates, sums.add["G"])
     if first:
         sums.add["bias"] = total.copy()
         sums.add["loss"] = loss
@@ -209,6 +240,13 @@ def repaired_gradient(
 
 def active_gradient(partition: Partition, memo: Any, point: Point) -> Sums:
     """L, G_A and the bias sums at `point`, in one sweep of the active columns."""
+    f = _single(partition, memo, point)
+    if f is not None:
+        u, _, loss = _state(partition, point.loss, f)
+        block, places = point.held.block(partition, memo)
+        sums = np.empty(places.shape[0])
+        one_output.column_sums(block.indptr, block.rows, block.values, places, u, sums)
+        return Sums(add={"G": sums[:, None], "bias": np.array([u.sum()]), "loss": loss})
     G, total = np.zeros_like(point.W), np.zeros_like(point.intercept)
     memo.forget("curvature")
     at, shift = _shifted(partition, memo, point)
@@ -218,6 +256,10 @@ def active_gradient(partition: Partition, memo: Any, point: Point) -> Sums:
 
 def intercept_sums(partition: Partition, memo: Any, point: Point) -> Sums:
     """L, the bias sums and the Hessian of the intercept at `point`."""
+    f = _single(partition, memo, point)
+    if f is not None:
+        u, h, loss = _state(partition, point.loss, f)
+        return Sums(add={"loss": loss, "bias": np.array([u.sum()]), "H": np.array([[h.sum()]])})
     k = point.intercept.shape[0]
     total, H = np.zeros(k), np.zeros((k, k))
     loss = fused.intercept_sums(*_at(partition, memo, point), total, H)
@@ -267,6 +309,11 @@ def dual_value(
     partition: Partition, memo: Any, point: Point, scale: Array, mix: Array, shift: Array, prior: Array
 ) -> Sums:
     """DUAL pass: the exact dual objective at a feasible point near U (math notes, section 6)."""
+    f = _single(partition, memo, point)
+    if f is not None:
+        target = get_loss(point.loss).target(partition.y)
+        repair = (float(scale[0]), float(mix[0]), float(shift[0]), float(prior[0]))
+        return Sums(add={"dual": float(rows.single_dual_value(target, f, partition.weight, *repair))})
     return Sums(add={"dual": fused.dual_value(*_at(partition, memo, point), scale, mix, shift, prior)})
 
 
@@ -303,3 +350,10 @@ def sample_rows(partition: Partition, memo: Any, held: Held, share: float, seed:
     else:
         part = (np.diff(pointer), slots, values, partition.y, partition.weight)
     return Sums(parts={"rows": [part]})
+
+
+def held_columns(partition: Partition, memo: Any, held: Held) -> Sums:
+    """The columns held, as a CSC block, with labels and weights."""
+    block, places = held.block(partition, memo)
+    taken = one_output.take_columns(block.indptr, block.rows, block.values, places)
+    return Sums(parts={"columns": [(*taken, None, partition.y, partition.weight)]})

@@ -90,6 +90,9 @@ class LeftEngine:
     def set_plan(self, items: Sequence[Any], rows: Sequence[int], run_id: str) -> None:
         """Keep the plan of the other engine: all folds share its partitions."""
 
+    def at_hand(self) -> None:
+        """None: the partitions of the other engine still have the rows of the fold."""
+
     def map(self, fn: Callable[..., Any], items: Sequence[Any], *args: Any, name: str) -> list[Any]:
         """As ``Engine.map``."""
         return list(self._engine.map(fn, items, *args, name=name))

@@ -28,9 +28,11 @@ from dboost.boosting.far import brought_back
 from dboost.boosting.free_intercept import solve_intercept
 from dboost.boosting.gram import AcceleratedGram
 from dboost.boosting.newton import NewtonSteps, Step, pruned
+from dboost.boosting.one_output import CONTINUATION, OneOutputSteps, little_left, takes
 from dboost.boosting.problem import Iterate, Problem, Score
 from dboost.boosting.records import recorded
 from dboost.boosting.rowwise import RowwiseSteps, diagonal_promise
+from dboost.boosting.scoring import among
 from dboost.boosting.smooth import SmoothSteps
 from dboost.boosting.state import FitSettings, FitState
 
@@ -90,6 +92,8 @@ class Loop:
         self.sparse = problem.penalty.threshold and problem.penalty.separable
         counted = problem.fit_intercept and problem.loss.name in _COUNTED
         self._solves_intercept = self.certified and counted and settings.update == "newton"
+        self.single = self.sparse and takes(problem, n_rows, settings.sample)
+        self.factor = CONTINUATION if self.single and settings.update == "newton" else _CONTINUATION
         # last known ||G_j||_* of every column, for the strong rule at the next strength
         self.norms = null.norms.copy()
         self.trace: list[tuple[float, float, float]] = []
@@ -140,7 +144,7 @@ class Loop:
         if judged and not score.complete and not len(score.best):
             # the model is optimal among all that was seen, and the rest of the class is out of reach
             return self._recorded(state, at, 0, 0, None, started, entering_passes, score.opened), "max_opened"
-        lam = max(self.lam, state.lam * _CONTINUATION) if self.settings.update == "newton" else self.lam
+        lam = max(self.lam, state.lam * self.factor) if self.settings.update == "newton" else self.lam
         widened, added = self._widen(at, score, state)
         solved, step = self._solve(widened, lam, state)
         after = pruned(solved)
@@ -188,16 +192,15 @@ class Loop:
 
     def _score(self, state: FitState) -> Score:
         """Full scoring pass at the state's model."""
-        at = self.problem.null()
-        at = replace(at, active=state.active, W=state.W, intercept=self._intercept(state))
-        lam = max(self.lam, state.lam * _CONTINUATION)
+        at = replace(self.problem.null(), active=state.active, W=state.W, intercept=self._intercept(state))
+        lam = max(self.lam, state.lam * self.factor)
         if self.settings.update == "newton" and self.settings.rows_per_round is None and self.problem.screens:
             lam *= 1.0 - _MARGIN
         return self.problem.score(at, state.candidates, lam, self._take(state.active.shape[0]), not state.provisional)
 
     def _intercept(self, state: FitState) -> Array:
         """The state's intercept; solved for the final strength, so that the certificate need not pay for its rest."""
-        if not self._solves_intercept or state.lam * _CONTINUATION > self.lam or self._only_starts(state):
+        if not self._solves_intercept or state.lam * self.factor > self.lam or self._only_starts(state):
             return state.intercept
         small = max(_INTERCEPT_SHARE * self.settings.tol, _INTERCEPT_ROUNDING)
         return solve_intercept(self.problem, state.active, state.W, state.intercept, small)
@@ -220,7 +223,7 @@ class Loop:
             self.norms[score.candidates] = score.norms
         if not self.certified:
             return replace(state, objective=value, gap=np.inf)
-        if state.lam * _CONTINUATION > self.lam:
+        if state.lam * self.factor > self.lam:
             return replace(state, objective=value)
         weights = problem.lam_weight[score.candidates]
         if self._only_starts(state):
@@ -234,7 +237,7 @@ class Loop:
             return replace(state, objective=value, gap=gap, lower_bound=lower)
         candidates = score.candidates
         keep = screened(problem, score, bound, value - bound.value, self.lam * weights)
-        keep |= np.isin(candidates, at.active, assume_unique=True)
+        keep |= among(candidates, at.active)
         return replace(state, objective=value, gap=gap, lower_bound=lower, candidates=candidates[keep])
 
     def _final(self, state: FitState) -> FitState:
@@ -265,9 +268,8 @@ class Loop:
 
     def _widen(self, at: Iterate, score: Score, state: FitState) -> tuple[Iterate, int]:
         """The model with the best violating rows added at zero."""
-        new, G = score.best, score.best_G
         fresh = self._take(at.active.shape[0])
-        new, G = new[:fresh], G[:fresh]
+        new, G = score.best[:fresh], score.best_G[:fresh]
         active = np.concatenate([at.active, new])
         order = np.argsort(active, kind="stable")
         W = np.concatenate([at.W, np.zeros((new.shape[0], self.problem.k))])
@@ -295,14 +297,13 @@ class Loop:
         if settings.curvature == "gram":
             accelerated = AcceleratedGram(problem)
             return self._gram_steps(accelerated, at, lam, target)
-        steps: NewtonSteps | SmoothSteps
+        steps: NewtonSteps | OneOutputSteps | SmoothSteps = SmoothSteps(problem, state.memory)
         if self.sparse:
-            steps = NewtonSteps(problem, at.active, self.n_rows, settings.sample, settings.random_state, state.memory)
-        else:
-            steps = SmoothSteps(problem, state.memory)
+            kind = OneOutputSteps if self.single else NewtonSteps
+            steps = kind(problem, at.active, self.n_rows, settings.sample, settings.random_state, state.memory)
         limit = 1 if lam > self.lam else _MAX_NEWTON_STEPS
-        step = Step("descent", 0.0, 0.0)
-        aim = Aim(final=False)
+        little = little_left(problem, at, lam, gap * value) if self.single and self.certified else 0.0
+        step, aim = Step("descent", 0.0, 0.0), Aim(final=False)
         rest = before = gap * value
         for _ in range(limit):
             if lam <= self.lam:
@@ -312,7 +313,7 @@ class Loop:
             at, step = steps.step(at, lam, aim)
             self._mark(at)
             rest = self._restricted_gap(at, lam, step)
-            if step.length == 0.0 or rest <= target:
+            if step.length == 0.0 or rest <= target or step.promised <= little:
                 break
         self._memory = steps.memory
         self._finished = lam <= self.lam and rest <= _NEARLY * settings.tol * value

@@ -224,12 +224,12 @@ class NewtonSteps:
         A feature of few examples may have none of them in the sample: its model would be flat and its step unbounded.
         """
         if self._sample.whole:
-            return _growth(self.problem, at, lam, diagonal) + 1e-9 * diagonal
+            return growth(self.problem, at, lam, diagonal) + 1e-9 * diagonal
         if self._full_diagonal is None:
             # once for a set of rows: along the few steps on it the diagonal hardly changes
             self._full_diagonal = self.problem.curvature_diagonal(at)
         full = self._full_diagonal
-        return _growth(self.problem, at, lam, full) + np.maximum(full - diagonal, 0.0) + 1e-3 * full
+        return growth(self.problem, at, lam, full) + np.maximum(full - diagonal, 0.0) + 1e-3 * full
 
     def _descend(
         self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array, aim: Aim
@@ -326,7 +326,7 @@ class NewtonSteps:
         return product
 
 
-def _growth(problem: Problem, at: Iterate, lam: float, diagonal: Array) -> Array:
+def growth(problem: Problem, at: Iterate, lam: float, diagonal: Array) -> Array:
     """Curvature that turns a Newton step of an entry into the step of an exponential.
 
     Where a class is rare its probability, and with it the curvature A, grows like exp(x d) along the step d: Newton

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost import passes
+from dboost.boosting.driver_columns import DriverColumns
 from dboost.boosting.intercept import best_intercept
 from dboost.boosting.scoring import column_shards, repaired_shard, score_shard, size_of_shard, summarise_shard
 from dboost.boosting.statistics import Statistics, row_weights
@@ -153,7 +154,10 @@ class Problem:
         self._run = run_id
         self._counter = 0
         self._held: Held | None = None
+        # active columns of all examples, for steps that are taken on the driver
+        self.columns = DriverColumns(engine)
         self._null_intercept: Array | None = None
+        self._null_sums: dict[bytes | None, Sums] = {}
         self._seconds_marked = replace(engine.seconds)
         self.statistics = self._statistics()
         self.standardize = standardize
@@ -181,11 +185,7 @@ class Problem:
         """Seconds of scheduler, network and kernels in the passes since the last call."""
         now, before = self.engine.seconds, self._seconds_marked
         self._seconds_marked = replace(now)
-        return (
-            now.scheduler - before.scheduler,
-            now.network - before.network,
-            now.kernels - before.kernels,
-        )
+        return now.scheduler - before.scheduler, now.network - before.network, now.kernels - before.kernels
 
     def _pass(self, leaf: Any, *args: Any, name: str, **kwargs: Any) -> Any:
         self.passes += 1
@@ -245,7 +245,12 @@ class Problem:
             return columns, at.active, lam[columns], scale, self.penalty, self.exponential, take
 
         if count * row_bytes <= _DRIVER_BYTES:
-            total = self._pass(score_shard, shards[0], candidates, point, self.exponential, name="score")
+            null = at.intercept.tobytes() if at.active.shape[0] == 0 and candidates is None else None
+            # the first round scores the null model again, at a strength that its first pass has told
+            total = self._null_sums.get(null)
+            if total is None:
+                total = self._pass(score_shard, shards[0], candidates, point, self.exponential, name="score")
+            self._null_sums = {} if null is None else {null: total}
             summaries = [summarise_shard(total, shards[0], *finish_args(shards[0]))]
         else:
             summaries = self._pass(

@@ -96,10 +96,10 @@ def summarise_shard(
         usable = (scale > 0.0) & np.isfinite(lam)
         scores = np.zeros(columns.shape[0])
         scores[usable] = penalty.score_quadratic(G[usable], scale[usable], lam[usable])
-    held = np.isin(columns, active, assume_unique=True)
+    held = among(columns, active)
     scores[held] = 0.0
-    order = np.lexsort((columns, -scores))[:take]
-    order = order[scores[order] > 0.0]
+    positive = np.flatnonzero(scores > 0.0)
+    order = positive[np.lexsort((columns[positive], -scores[positive]))[:take]]
     return ShardSummary(
         norms=penalty.dual_norm(G),
         best=columns[order],
@@ -110,6 +110,15 @@ def summarise_shard(
         bias=total.add.get("bias", np.zeros(0)),
         shift=total.shift,
     )
+
+
+def among(columns: Rows, active: Rows) -> NDArray[np.bool_]:
+    """Which of the `columns` are active; both ascending."""
+    found = np.zeros(columns.shape[0], np.bool_)
+    if columns.shape[0]:
+        places = np.minimum(np.searchsorted(columns, active), columns.shape[0] - 1)
+        found[places[columns[places] == active]] = True
+    return found
 
 
 def column_shards(count: int, row_bytes: int, workers: int = 2) -> list[tuple[int, int]]:

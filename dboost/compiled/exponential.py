@@ -1,4 +1,4 @@
-"""A vectorisable exponential for arguments that are never positive.
+"""A vectorisable exponential for arguments that are never positive, and the logarithms that go with it.
 
 The residual passes evaluate m * k exponentials, which is most of their arithmetic. The C library's ``exp`` is a scalar
 call that keeps the compiler from using vector registers; this one is straight-line code (range reduction by powers of
@@ -63,3 +63,56 @@ def exp_nonpositive(x: float) -> float:
     p = p * r + 1.0
     p = p * r + 1.0
     return p * _bits_float((float_bits(shifted) + 1023) << 52)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def log1p_unit(e: float) -> float:
+    """log(1 + e) for 0 <= e <= 1, as 2 artanh(e / (2 + e)): a series in a square of at most 1/9."""
+    s = e / (2.0 + e)
+    z = s * s
+    p = 0.034482758620689655
+    p = p * z + 0.037037037037037035
+    p = p * z + 0.04
+    p = p * z + 0.043478260869565216
+    p = p * z + 0.047619047619047616
+    p = p * z + 0.05263157894736842
+    p = p * z + 0.058823529411764705
+    p = p * z + 0.06666666666666667
+    p = p * z + 0.07692307692307693
+    p = p * z + 0.09090909090909091
+    p = p * z + 0.1111111111111111
+    p = p * z + 0.14285714285714285
+    p = p * z + 0.2
+    p = p * z + 0.3333333333333333
+    return 2.0 * s + 2.0 * s * z * p
+
+
+_MANTISSA = 0x000FFFFFFFFFFFFF
+_ONE_BITS = 0x3FF0000000000000
+# The bits of 2**52: an integer below it, or-ed in, makes a float64 from which it comes out by a subtraction.
+_TWO_52_BITS = 0x4330000000000000
+_TWO_52 = 4503599627370496.0
+
+
+@njit(nogil=True, cache=True, inline="always")
+def log_positive(x: float) -> float:
+    """log(x) for positive normal x: the exponent from the bits, the rest as 2 artanh((m - 1) / (m + 1))."""
+    bits = float_bits(x)
+    n = _bits_float((bits >> 52) | _TWO_52_BITS) - (_TWO_52 + 1023.0)
+    m = _bits_float((bits & _MANTISSA) | _ONE_BITS)
+    large = m > 1.4142135623730951
+    m = 0.5 * m if large else m
+    n = n + 1.0 if large else n
+    s = (m - 1.0) / (m + 1.0)
+    z = s * s
+    p = 0.047619047619047616
+    p = p * z + 0.05263157894736842
+    p = p * z + 0.058823529411764705
+    p = p * z + 0.06666666666666667
+    p = p * z + 0.07692307692307693
+    p = p * z + 0.09090909090909091
+    p = p * z + 0.1111111111111111
+    p = p * z + 0.14285714285714285
+    p = p * z + 0.2
+    p = p * z + 0.3333333333333333
+    return n * _LN2_HIGH + (n * _LN2_LOW + (2.0 * s + 2.0 * s * z * p))

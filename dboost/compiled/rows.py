@@ -11,7 +11,17 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dboost.losses.base import branch_row, curvature_row, dual_row, loss_row, peak_row, residual_row, theta_row
+from dboost.losses.base import (
+    branch_row,
+    curvature_row,
+    dual_row,
+    loss_row,
+    peak_row,
+    residual_row,
+    single_dual,
+    single_rows,
+    theta_row,
+)
 
 # Curvature below this share of an example's weight is dropped: in float32 it would become subnormal numbers, on which
 # arithmetic is several times slower.
@@ -152,3 +162,15 @@ def dual_values(F, first, target, weight, scale, mix, shift, prior):
         if weight[i] > 0.0:
             value += dual_row(target, i, F[t][:k], weight[i], scale, mix, shift, prior)
     return value
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def single_state(target, f, weight, u, h):
+    """Loss of the margins `f` (m,) of one output; fill the residuals `u` and the curvature `h`, both (m,)."""
+    return single_rows(target, 0, f, weight, u, h)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def single_dual_value(target, f, weight, scale, mix, shift, prior):
+    """``dual_values`` of the margins `f` (m,) of one output, the arguments of the dual point being numbers."""
+    return single_dual(target, f, weight, scale, mix, shift, prior)

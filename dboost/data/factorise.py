@@ -66,6 +66,13 @@ def factorise(values: Any) -> tuple[str, NDArray[Any], NDArray[np.int64]]:
         )
     if kind == "float":
         _check_whole(array)
+    if array.dtype.kind == "i":
+        low, high = int(array.min()), int(array.max())
+        if high - low < array.shape[0]:
+            # small whole numbers need no sorting
+            codes = array.astype(np.int64) - low
+            seen = np.bincount(codes) > 0
+            return kind, (np.flatnonzero(seen) + low).astype(array.dtype), (np.cumsum(seen) - 1)[codes]
     distinct, codes = np.unique(array, return_inverse=True)
     return kind, distinct, codes.reshape(-1).astype(np.int64)
 

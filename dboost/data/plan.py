@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.compiled.digest import digest_of
 from dboost.data.csc import to_csc
 from dboost.data.labels import TASKS, LabelCoder, LabelStats, check_weight, plan_labels, scan
 from dboost.data.mapper import Mapper
@@ -42,7 +43,7 @@ class Plan:
         k: 1 for binary and regression.
     task : {"binary", "multiclass", "multitask", "regression"}
     fingerprint : str
-        sha256 over features, labels and weights (in memory) or over sizes, footers and labels (files).
+        A digest of features, labels and weights (in memory) or of sizes, footers and labels (files).
     nbytes_estimate : int
         Bytes of all decoded partitions.
     streams : bool
@@ -158,11 +159,13 @@ def plan_memory(
         mine = slice(int(offsets[number]), int(offsets[number + 1]))
         return _cut_block(rows, start, stop, keep[start:stop], codes[mine], kept_weight[mine], f"block-{number:05d}")
 
-    # The kernels release the lock of the interpreter, and so does sha256 on large arrays.
-    with ThreadPoolExecutor(
-        max_workers=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
-    ) as pool:
-        found = list(pool.map(cut, range(len(bounds) - 1)))
+    # The kernels release the lock of the interpreter.
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+    if len(bounds) == 2:
+        found = [cut(0)]
+    else:
+        with ThreadPoolExecutor(max_workers=cores) as pool:
+            found = list(pool.map(cut, range(len(bounds) - 1)))
     partitions = tuple(partition for partition, _ in found)
     digest = hashlib.sha256(repr((coder.task, rows.n_features, rows.names, class_list(coder))).encode())
     for _, part in found:
@@ -194,7 +197,7 @@ def _cut_block(
     weight: NDArray[np.float64],
     key: str,
 ) -> tuple[Partition, bytes]:
-    """One block of rows as a partition, and the sha256 of its arrays."""
+    """One block of rows as a partition, and the digest of its arrays."""
     indptr, row, value = to_csc(
         [rows.piece(start, stop)],
         rows.n_features,
@@ -207,11 +210,11 @@ def _cut_block(
 
 
 def partition_digest(partition: Partition) -> bytes:
-    """sha256 of the arrays of a partition."""
+    """A digest of the arrays of a partition."""
     digest = hashlib.sha256()
     for array in (partition.indptr, partition.rows, partition.values, partition.y, partition.weight):
-        digest.update(array.dtype.str.encode())
-        digest.update(np.ascontiguousarray(array).data)
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(digest_of(array))
     return digest.digest()
 
 

@@ -88,6 +88,10 @@ class Engine(Protocol):
         """Name the partitions that `map_reduce` sums over."""
         ...
 
+    def at_hand(self) -> tuple[Partition, ...] | None:
+        """The partitions of the plan where all of them lie in the memory of this process, else None."""
+        ...
+
     def map(self, fn: Callable[..., Any], items: Sequence[Any], *args: Any, name: str) -> list[Any]:
         """Return ``[fn(item, *args) for item in items]``, in order.
 

@@ -177,6 +177,10 @@ class DaskEngine:
         self._started = time.perf_counter()
         return PassTasks(name, f"{self._token}-{self._passes}", self._held)
 
+    def at_hand(self) -> None:
+        """None: the workers have the partitions; see `Engine.at_hand`."""
+        return None
+
     def map(self, fn: Callable[..., Any], items: Sequence[Any], *args: Any, name: str) -> list[Any]:
         """Return ``[fn(item, *args) for item in items]``; see `Engine.map`."""
         work = self._begin(name)

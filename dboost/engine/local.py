@@ -20,7 +20,7 @@ from dboost.engine.memo import SHARE_OF_MEMORY, MemoStore, process_store
 from dboost.engine.seconds import Seconds
 from dboost.engine.tree import fold_many
 from dboost.errors import UsageError
-from dboost.partition import Sums
+from dboost.partition import Partition, Sums
 
 
 class LocalEngine:
@@ -64,6 +64,11 @@ class LocalEngine:
         """Name the partitions that `map_reduce` sums over."""
         self._plan = EnginePlan(tuple(items), tuple(int(r) for r in rows), f"{run_id}-{self._token}")
         self._runs.add(self._plan.run_id)
+
+    def at_hand(self) -> tuple[Partition, ...] | None:
+        """The partitions, where the plan holds them and no descriptions of them; see `Engine.at_hand`."""
+        items = () if self._plan is None else self._plan.items
+        return items if items and all(isinstance(item, Partition) for item in items) else None
 
     def map(self, fn: Callable[..., Any], items: Sequence[Any], *args: Any, name: str) -> list[Any]:
         """Return ``[fn(item, *args) for item in items]``; see `Engine.map`."""

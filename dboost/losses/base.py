@@ -86,6 +86,64 @@ def theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, 
     raise NotImplementedError("theta_row runs in compiled code only")
 
 
+def single_rows(target: Any, first: int, f: Array, weight: Array, u: Array, h: Array) -> float:
+    """Examples from `first` on of a loss of one output: write -dl/df and the curvature, weighted; return the loss.
+
+    All arrays are of one dimension, one number for each example; examples of weight zero count in nothing. By default
+    the row functions are called; a target in `SINGLE` overloads it by a loop that needs no call for an example.
+    """
+    raise NotImplementedError("single_rows runs in compiled code only")
+
+
+SINGLE: set[Any] = set()
+"""Targets that overload `single_rows` and `single_dual`."""
+
+
+@overload(single_rows, inline="never", jit_options={"error_model": "numpy"})
+def _single_rows(target: Any, first: int, f: Array, weight: Array, u: Array, h: Array) -> Any:
+    if getattr(target, "instance_class", None) in SINGLE:
+        return None
+
+    def by_row(target: Any, first: int, f: Array, weight: Array, u: Array, h: Array) -> float:
+        margin = np.empty(1)
+        loss = 0.0
+        for t in range(f.shape[0]):
+            i = first + t
+            u[t] = 0.0
+            h[t] = 0.0
+            if weight[i] > 0.0:
+                margin[0] = f[t]
+                curvature_row(target, i, margin, weight[i], h[t : t + 1])
+                margin[0] = f[t]
+                loss += residual_row(target, i, margin, weight[i], u[t : t + 1])
+        return loss
+
+    return by_row
+
+
+def single_dual(target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float) -> float:
+    """Sum of `dual_row` over the examples of a loss of one output, margins `f` (m,); overloaded as `single_rows` is."""
+    raise NotImplementedError("single_dual runs in compiled code only")
+
+
+@overload(single_dual, inline="never", jit_options={"error_model": "numpy"})
+def _single_dual(target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float) -> Any:
+    if getattr(target, "instance_class", None) in SINGLE:
+        return None
+
+    def by_row(target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float) -> float:
+        margin = np.empty(1)
+        scales, mixes, shifts, priors = np.array([scale]), np.array([mix]), np.array([shift]), np.array([prior])
+        value = 0.0
+        for i in range(f.shape[0]):
+            if weight[i] > 0.0:
+                margin[0] = f[i]
+                value += dual_row(target, i, margin, weight[i], scales, mixes, shifts, priors)
+        return value
+
+    return by_row
+
+
 @dataclass(frozen=True)
 class Repair:
     """How the residuals U become a dual point Theta that a free intercept allows: its columns sum to zero.

@@ -13,8 +13,20 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from dboost.compiled.exponential import exp_nonpositive
-from dboost.losses.base import Array, Repair, curvature_row, dual_row, loss_row, residual_row, share, theta_row
+from dboost.compiled.exponential import exp_nonpositive, log1p_unit, log_positive
+from dboost.losses.base import (
+    SINGLE,
+    Array,
+    Repair,
+    curvature_row,
+    dual_row,
+    loss_row,
+    residual_row,
+    share,
+    single_dual,
+    single_rows,
+    theta_row,
+)
 
 # An output that has one label only has its optimal intercept at infinity; this finite stand-in costs 1e-13 per example.
 _SATURATED = 30.0
@@ -24,6 +36,12 @@ class LogisticTarget(NamedTuple):
     """Labels of one block: int8 (m, k) with -1, +1, or 0 where missing."""
 
     sign: NDArray[np.int8]
+
+
+SINGLE.add(LogisticTarget)
+# Examples whose losses are formed before they are added.
+_ROOM = 256
+_TINY = 1e-300
 
 
 def _is_logistic(target: Any) -> bool:
@@ -45,6 +63,74 @@ def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
             u[r] = s * y * (e if z > 0.0 else 1.0) / (1.0 + e)
             loss += abs(y) * (max(-z, 0.0) + math.log1p(e))
         return s * loss
+
+    return logistic
+
+
+@overload(single_rows, inline="never", jit_options={"error_model": "numpy"})
+def _single_rows(target: Any, first: int, f: Array, weight: Array, u: Array, h: Array) -> Any:
+    if not _is_logistic(target):
+        return None
+
+    def logistic(target: Any, first: int, f: Array, weight: Array, u: Array, h: Array) -> float:
+        sign = target.sign.reshape(target.sign.size)
+        losses = np.empty(_ROOM)
+        total = 0.0
+        for start in range(0, f.shape[0], _ROOM):
+            # straight-line code on consecutive numbers is vectorised; the sum, whose order counts, is apart
+            size = min(_ROOM, f.shape[0] - start)
+            some, label, s = f[start : start + size], sign[first + start :], weight[first + start :]
+            pull, curvature = u[start : start + size], h[start : start + size]
+            for t in range(size):
+                y = np.float64(label[t])
+                on = s[t] * abs(y)
+                z = y * some[t]
+                e = exp_nonpositive(-abs(z))
+                inverse = 1.0 / (1.0 + e)
+                pull[t] = s[t] * y * ((e if z > 0.0 else 1.0) * inverse)
+                curvature[t] = on * e * inverse * inverse
+                losses[t] = on * ((-z if z < 0.0 else 0.0) + log1p_unit(e))
+            part = 0.0
+            for t in range(size):
+                part += losses[t]
+            total += part
+        return total
+
+    return logistic
+
+
+@overload(single_dual, inline="never", jit_options={"error_model": "numpy"})
+def _single_dual(
+    target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float
+) -> Any:
+    if not _is_logistic(target):
+        return None
+
+    def logistic(
+        target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float
+    ) -> float:
+        sign = target.sign.reshape(target.sign.size)
+        values = np.empty(_ROOM)
+        total = 0.0
+        for start in range(0, f.shape[0], _ROOM):
+            size = min(_ROOM, f.shape[0] - start)
+            some, label, s = f[start : start + size], sign[start:], weight[start:]
+            for t in range(size):
+                y = np.float64(label[t])
+                e = exp_nonpositive(-abs(some[t]))
+                q = (1.0 if some[t] > 0.0 else e) / (1.0 + e)
+                q = (1.0 - mix) * (q - shift) + mix * prior
+                al = scale * (1.0 - q if y > 0.0 else q)
+                rest = 1.0 - al
+                # at the ends both products vanish
+                al = al if al < 1.0 else 1.0
+                al, rest = al if al > _TINY else _TINY, rest if rest > _TINY else _TINY
+                values[t] = s[t] * abs(y) * (al * log_positive(al) + rest * log_positive(rest))
+            part = 0.0
+            for t in range(size):
+                part += values[t]
+            total -= part
+        return total
 
     return logistic
 

@@ -17,8 +17,10 @@ _SAFE_SQUARES = (1e-280, 1e280)
 
 
 def per_row(value: npt.ArrayLike, rows: int) -> FloatArray:
-    """Broadcast a scalar or a (rows,) array to a read-only float64 array (rows,)."""
-    return np.broadcast_to(np.asarray(value, dtype=np.float64), (rows,))
+    """Broadcast a scalar or a (rows,) array to a float64 array (rows,), not to be changed."""
+    given = np.asarray(value, dtype=np.float64)
+    # broadcasting what has the shape already would cost more than most of what is done with it
+    return given if given.shape == (rows,) else np.broadcast_to(given, (rows,))
 
 
 def norm2(Z: FloatArray) -> FloatArray:

@@ -1,0 +1,148 @@
+"""Columns of all examples on the driver, fetched when a row of W first becomes active."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost import passes
+from dboost.compiled import one_output
+from dboost.hypotheses.held import Held
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+# Values that are held in vain before the columns are fetched anew.
+_SPARE = 1_000_000
+
+
+class DriverColumns:
+    """A block of columns that grows, stored by column; which columns it holds changes no result.
+
+    Parameters
+    ----------
+    engine : Engine
+
+    Attributes
+    ----------
+    indptr, rows, values : arrays
+        CSC over the places that `places` returns; `values` as stored.
+    single : float32 array
+        The same values.
+    weight : float64 array, shape (m,)
+    labels : array
+    """
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+        self._clear()
+        self.weight = np.zeros(0)
+        self.labels: Any = None
+
+    def _clear(self) -> None:
+        self._place = np.zeros(0, np.int64)
+        self.indptr = np.zeros(1, np.int64)
+        self._rows = np.zeros(0, np.int32)
+        self._values: Any = None
+        self._single = np.zeros(0, np.float32)
+
+    @property
+    def rows(self) -> NDArray[np.int32]:
+        return self._rows[: self.indptr[-1]]
+
+    @property
+    def values(self) -> NDArray[Any]:
+        found: NDArray[Any] = self._values[: self.indptr[-1]]
+        return found
+
+    @property
+    def single(self) -> NDArray[np.float32]:
+        return self._single[: self.indptr[-1]]
+
+    def places(self, active: Rows, held: Callable[[Rows], Held]) -> Rows:
+        """Where the columns of the rows `active` of W lie in the block; fetched where they are not in it.
+
+        Parameters
+        ----------
+        active : int64 array, shape (a,)
+        held : callable
+            Names the columns of rows of W for a pass.
+        """
+        places = self._known(active)
+        missing = active[places < 0]
+        if missing.size or self.labels is None:
+            kept = places[places >= 0]
+            needed = int(np.sum(self.indptr[kept + 1] - self.indptr[kept]))
+            if int(self.indptr[-1]) > 3 * needed + _SPARE:
+                self._clear()
+                missing = active
+            parts = self._fetch(held(missing))
+            if self.labels is None:
+                self.labels = np.concatenate([part[4] for part in parts])
+                self.weight = np.concatenate([part[5] for part in parts])
+            if len(parts) == 1 and parts[0][3] is not None:
+                self._adopt(*parts[0][:3])
+            else:
+                self._append(missing, parts)
+            places = self._known(active)
+        return places
+
+    def _fetch(self, held: Held) -> list[Any]:
+        """Columns by partition: (pointer, rows, values, places, labels, weights) each.
+
+        The block has these columns only, in their order, and places is None; or it has all there are, and places are
+        theirs.
+        """
+        there = self._engine.at_hand() if held.pool is None else None
+        if there is not None:
+            return [(p.indptr, p.rows, p.values, held.columns, p.y, p.weight) for p in there]
+        found: list[Any] = self._engine.map_reduce(passes.held_columns, held, name="columns").parts["columns"]
+        return found
+
+    def _known(self, active: Rows) -> Rows:
+        top = int(active.max(initial=-1)) + 1
+        if top > self._place.shape[0]:
+            self._place = np.concatenate([self._place, np.full(top - self._place.shape[0], -1, np.int64)])
+        return self._place[active]
+
+    def _adopt(self, indptr: Any, rows: Any, values: Any) -> None:
+        """Hold a block that has all columns as it is."""
+        self._place = np.arange(indptr.shape[0] - 1)
+        self.indptr, self._rows, self._values = indptr, rows, values
+        self._single = values.astype(np.float32, copy=False)
+
+    def _append(self, missing: Rows, parts: list[Any]) -> None:
+        sizes = np.zeros(missing.shape[0], np.int64)
+        for indptr, _, _, places, _, _ in parts:
+            sizes += np.diff(indptr) if places is None else indptr[places + 1] - indptr[places]
+        held = self.indptr[-1]
+        first = self.indptr.shape[0] - 1
+        self.indptr = np.concatenate([self.indptr, held + np.cumsum(sizes)])
+        self._grow(int(held), int(self.indptr[-1]), parts[0][2].dtype)
+        fill, row = self.indptr[first:-1].copy(), 0
+        everything = np.arange(missing.shape[0])
+        for indptr, rows, values, places, _, weight in parts:
+            chosen = everything if places is None else places
+            one_output.place_columns(indptr, rows, values, chosen, row, fill, self._rows, self._values, self._single)
+            row += weight.shape[0]
+        self._known(missing)
+        self._place[missing] = np.arange(first, first + missing.shape[0])
+
+    def _grow(self, held: int, wanted: int, dtype: Any) -> None:
+        if self._values is None:
+            self._values = np.zeros(0, dtype)
+        if wanted <= self._rows.shape[0]:
+            return
+        # untouched memory costs nothing, growing a copy
+        room = 4 * wanted
+        shared = self._values is self._single
+        for name in ("_rows", "_values", "_single"):
+            old = getattr(self, name)
+            new = np.empty(room, old.dtype)
+            new[:held] = old[:held]
+            setattr(self, name, new)
+        if shared or np.dtype(dtype) == np.float32:
+            self._single = self._values

@@ -1,0 +1,310 @@
+"""Loops for a single output: margins, sums of columns and coordinate descent, with numbers in place of rows of numbers.
+
+With one output a call for each row or column of a table costs more than the row. Everything here is stored by column,
+so that a model needs no cut by row of its columns, and arrays of examples have one dimension.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+# Rows that are turned at once.
+_ROWS = 512
+
+
+@njit(nogil=True, cache=True)
+def add_columns(indptr, rows, values, places, w, f):
+    """f += sum_c w[c] x_c over the columns x_c at `places`, in their order."""
+    for c in range(places.shape[0]):
+        x = w[c]
+        if x != 0.0:
+            j = places[c]
+            for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
+                f[np.uint64(rows[p])] += values[p] * x
+
+
+@njit(nogil=True, cache=True)
+def column_sums(indptr, rows, values, places, u, out):
+    """out[c] = <x_c, u> for the columns x_c at `places`."""
+    for c in range(places.shape[0]):
+        j = places[c]
+        start, stop = np.uint64(indptr[j]), np.uint64(indptr[j + 1])
+        out[c] = _inner(rows, values, start, stop, u)
+
+
+@njit(nogil=True, cache=True)
+def column_curvature(indptr, rows, values, places, u, h, G, diagonal):
+    """G[c] = <x_c, u> and diagonal[c] = sum_i h_i x_ic**2 for the columns x_c at `places`."""
+    for c in range(places.shape[0]):
+        a = b = d = e = 0.0
+        j = places[c]
+        start, stop = np.uint64(indptr[j]), np.uint64(indptr[j + 1])
+        whole = stop - (stop - start) % np.uint64(2)
+        for p in range(start, whole, np.uint64(2)):
+            i, k = np.uint64(rows[p]), np.uint64(rows[p + np.uint64(1)])
+            x, y = np.float64(values[p]), np.float64(values[p + np.uint64(1)])
+            a += x * u[i]
+            b += y * u[k]
+            d += x * x * h[i]
+            e += y * y * h[k]
+        for p in range(whole, stop):
+            i = np.uint64(rows[p])
+            x = np.float64(values[p])
+            a += x * u[i]
+            d += x * x * h[i]
+        G[c] = a + b
+        diagonal[c] = d + e
+
+
+@njit(nogil=True, cache=True)
+def _inner(rows, values, start, stop, v):
+    a = b = c = d = v.dtype.type(0)
+    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    whole = stop - (stop - start) % four
+    for p in range(start, whole, four):
+        a += values[p] * v[np.uint64(rows[p])]
+        b += values[p + one] * v[np.uint64(rows[p + one])]
+        c += values[p + two] * v[np.uint64(rows[p + two])]
+        d += values[p + three] * v[np.uint64(rows[p + three])]
+    for p in range(whole, stop):
+        a += values[p] * v[np.uint64(rows[p])]
+    return (a + b) + (c + d)
+
+
+@njit(nogil=True, cache=True)
+def take_columns(indptr, rows, values, places):
+    """The columns at `places` as a block of their own: (pointer, rows, values)."""
+    pointer = np.zeros(places.shape[0] + 1, np.int64)
+    for c in range(places.shape[0]):
+        pointer[c + 1] = pointer[c] + indptr[places[c] + 1] - indptr[places[c]]
+    own = np.empty(pointer[-1], np.int32)
+    taken = np.empty(pointer[-1], values.dtype)
+    for c in range(places.shape[0]):
+        start = indptr[places[c]]
+        for q in range(pointer[c + 1] - pointer[c]):
+            own[pointer[c] + q] = rows[start + q]
+            taken[pointer[c] + q] = values[start + q]
+    return pointer, own, taken
+
+
+@njit(nogil=True, cache=True)
+def place_columns(indptr, rows, values, places, first, fill, out_rows, out_values, out_single):
+    """Append columns of one block to those of all, at `fill`, which moves along; its examples start at `first`."""
+    for c in range(fill.shape[0]):
+        start, stop = indptr[places[c]], indptr[places[c] + 1]
+        shift = fill[c] - start
+        for p in range(np.uint64(start), np.uint64(stop)):
+            q = np.uint64(shift + np.int64(p))
+            out_rows[q] = rows[p] + first
+            out_values[q] = values[p]
+            out_single[q] = values[p]
+        fill[c] = shift + stop
+
+
+@njit(nogil=True, cache=True)
+def descend(
+    indptr, rows, values, places, h, G, W, strength, diagonal, damping, intercept, max_sweeps, enough, seed, new
+):
+    """Minimise the Newton model of ``descent.newton_descent`` for one output; `new` becomes W + D, exact zeros as such.
+
+    The coordinates are visited in random order, with V = H X D kept per example. The first and the last sweep visit
+    every coordinate, the others those that are not zero; sweeping ends when one gains less than `enough` times the
+    first. With `intercept` the last coordinate is the intercept's. Returns the number of sweeps.
+    """
+    n = W.shape[0]
+    m = h.shape[0]
+    V = np.zeros(m, np.float32)
+    order = np.arange(n)
+    draw = np.uint64(seed * 2 + 1)
+    first = 0.0
+    last_round = False
+    sweeps = 0
+    while sweeps < max_sweeps:
+        full = sweeps == 0 or last_round or sweeps == max_sweeps - 1
+        gain = 0.0
+        count = n
+        if full:
+            for j in range(n):
+                order[j] = j
+        else:
+            count = 0
+            for j in range(n):
+                if new[j] != 0.0 or W[j] != 0.0:
+                    order[count] = j
+                    count += 1
+        for o in range(count):
+            # xorshift: the order is a function of the seed alone
+            draw ^= draw << np.uint64(13)
+            draw ^= draw >> np.uint64(7)
+            draw ^= draw << np.uint64(17)
+            q = o + np.int64(draw % np.uint64(count - o))
+            j = order[q]
+            order[q] = order[o]
+            metric = diagonal[j] + damping[j]
+            if not metric > 0.0:
+                continue
+            bias = intercept and j == n - 1
+            start, stop = np.uint64(0), np.uint64(0)
+            if bias:
+                g = 0.0
+                for i in range(m):
+                    g += V[i]
+            else:
+                start, stop = np.uint64(indptr[places[j]]), np.uint64(indptr[places[j] + 1])
+                g = np.float64(_inner(rows, values, start, stop, V))
+            held = new[j]
+            z = metric * held + (G[j] - g - damping[j] * (held - W[j]))
+            size = abs(z) - strength[j]
+            out = (size if z > 0.0 else -size) / metric if size > 0.0 else 0.0
+            change = out - held
+            if change == 0.0:
+                continue
+            new[j] = out
+            gain += metric * change * change
+            step = np.float32(change)
+            if bias:
+                for i in range(m):
+                    V[i] += h[i] * step
+            else:
+                for p in range(start, stop):
+                    r = np.uint64(rows[p])
+                    V[r] += h[r] * (values[p] * step)
+        sweeps += 1
+        if last_round or gain == 0.0:
+            break
+        if sweeps == 1:
+            first = gain
+        elif gain <= enough * first:
+            last_round = True
+    return sweeps
+
+
+@njit(nogil=True, cache=True)
+def gram(indptr, rows, values, places, h, intercept):
+    """X' diag(h) X of the columns at `places`, with the intercept's column of ones last; symmetric.
+
+    A few rows at a time are turned to rows, so that they are still in the processor's cache when their products are
+    formed. The fullest columns come first, so that most products fall in one corner of the result.
+    """
+    m, s = h.shape[0], places.shape[0]
+    sizes = np.empty(s, np.int64)
+    for c in range(s):
+        sizes[c] = indptr[places[c]] - indptr[places[c] + 1]
+    order = np.argsort(sizes, kind="mergesort")
+    extra = 1 if intercept else 0
+    sums = np.zeros((s + extra, s + extra))
+    now = np.empty(s, np.int64)
+    for c in range(s):
+        now[c] = indptr[places[order[c]]]
+    then = now.copy()
+    pointer = np.empty(_ROWS + 1, np.int64)
+    slots = np.empty(_ROWS * (s + extra), np.int32)
+    x = np.empty(_ROWS * (s + extra))
+    for first in range(0, m, _ROWS):
+        size = min(_ROWS, m - first)
+        pointer[:] = 0
+        for c in range(s):
+            p, stop = now[c], indptr[places[order[c]] + 1]
+            while p < stop and rows[p] < first + size:
+                pointer[rows[p] - first + 1] += 1
+                p += 1
+            then[c] = p
+        for i in range(size):
+            pointer[i + 1] += pointer[i] + extra
+        for c in range(s):
+            for p in range(now[c], then[c]):
+                # the place of each row's next value is kept where its first will be
+                i = rows[p] - first
+                q = pointer[i]
+                slots[q] = c
+                x[q] = values[p]
+                pointer[i] = q + 1
+            now[c] = then[c]
+        for i in range(size - 1, -1, -1):
+            if intercept:
+                slots[pointer[i]] = s
+                x[pointer[i]] = 1.0
+                pointer[i] += 1
+            pointer[i + 1] = pointer[i]
+        pointer[0] = 0
+        for i in range(size):
+            _add_products(slots, x, np.uint64(pointer[i]), np.uint64(pointer[i + 1]), h[first + i], sums)
+    out = np.empty_like(sums)
+    for c in range(s + extra):
+        a = order[c] if c < s else s
+        for d in range(c, s + extra):
+            b = order[d] if d < s else s
+            out[a, b] = sums[c, d]
+            out[b, a] = sums[c, d]
+    return out
+
+
+@njit(nogil=True, cache=True)
+def _add_products(slots, x, start, stop, h, sums):
+    """Add h x_p x_q for p <= q of one row, two rows of `sums` at a time."""
+    one, two = np.uint64(1), np.uint64(2)
+    p = start
+    while p + one < stop:
+        i, j = np.uint64(slots[p]), np.uint64(slots[p + one])
+        a, b = sums[i], sums[j]
+        t, u = h * x[p], h * x[p + one]
+        a[i] += t * x[p]
+        a[j] += t * x[p + one]
+        b[j] += u * x[p + one]
+        for q in range(p + two, stop):
+            r = np.uint64(slots[q])
+            a[r] += t * x[q]
+            b[r] += u * x[q]
+        p += two
+    if p < stop:
+        i = np.uint64(slots[p])
+        sums[i, i] += h * x[p] * x[p]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def solve_positive(H, g, ridge):
+    """H^-1 g for a symmetric, positive semidefinite H, of which the upper triangle is overwritten by its factor.
+
+    A pivot at or below `ridge` times its diagonal belongs to a column that the others hold already: its entry is 0.
+    Pivots go in pairs, which halves the traffic to memory.
+    """
+    n = g.shape[0]
+    x = g.copy()
+    least = np.empty(n)
+    for j in range(n):
+        least[j] = ridge * H[j, j]
+    for j in range(0, n, 2):
+        a, last = H[j], j + 1 == n
+        s = 1.0 / a[j] if a[j] > least[j] else 0.0
+        if s == 0.0:
+            a[j] = 0.0
+        if last:
+            continue
+        b = H[j + 1]
+        t = a[j + 1] * s
+        for q in range(j + 1, n):
+            b[q] -= t * a[q]
+        x[j + 1] -= t * x[j]
+        u = 1.0 / b[j + 1] if b[j + 1] > least[j + 1] else 0.0
+        if u == 0.0:
+            b[j + 1] = 0.0
+        for i in range(j + 2, n):
+            c, d = a[i] * s, b[i] * u
+            row = H[i]
+            for q in range(i, n):
+                row[q] -= c * a[q] + d * b[q]
+            x[i] -= c * x[j] + d * x[j + 1]
+    for j in range(n - 1, -1, -1):
+        row = H[j]
+        if row[j] == 0.0:
+            x[j] = 0.0
+            continue
+        t = x[j]
+        for q in range(j + 1, n):
+            t -= row[q] * x[q]
+        x[j] = t / row[j]
+    return x

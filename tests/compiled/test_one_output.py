@@ -1,0 +1,180 @@
+"""The loops of one output against numpy, against the loops over rows of outputs, and digests of arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numba import njit
+
+from dboost.compiled import descent, one_output, rows
+from dboost.compiled.digest import digest_of
+from dboost.compiled.exponential import log1p_unit, log_positive
+from dboost.losses import LOSSES, get_loss
+from dboost.penalties import get_penalty
+
+SINGLE = [name for name in LOSSES if name != "multinomial" and not get_loss(name).shifted]
+
+
+@njit
+def _logarithms(x, ones, out, out_ones):
+    for i in range(x.shape[0]):
+        out[i] = log_positive(x[i])
+        out_ones[i] = log1p_unit(ones[i])
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(3)
+
+
+@pytest.fixture(params=[np.float32, np.float64])
+def block(request, rng):
+    """A CSC block of 1300 examples, more than are turned to rows at once, with an empty column."""
+    dense = np.where(rng.random((1300, 14)) < 0.3, rng.normal(size=(1300, 14)), 0.0)
+    dense[:, 5] = 0.0
+    return sp.csc_matrix(dense.astype(request.param))
+
+
+def arrays(X):
+    return X.indptr.astype(np.int64), X.indices, X.data
+
+
+def labels(loss, m, rng):
+    if loss in ("squared", "epsilon_insensitive"):
+        return rng.normal(size=m)
+    return rng.choice([-1, 1], (m, 1)).astype(np.int8)
+
+
+def test_logarithms(rng):
+    x = np.concatenate([10.0 ** rng.uniform(-300, 2, 100_000), rng.random(100_000), 1 - 10.0 ** rng.uniform(-16, 0, 9)])
+    x = np.append(x, [1.0, np.finfo(float).tiny])
+    ones = np.append(rng.random(x.shape[0] - 2), [0.0, 1.0])
+    out, out_ones = np.empty_like(x), np.empty_like(x)
+    _logarithms(x, ones, out, out_ones)
+    exact, exact_ones = np.log(x.astype(np.longdouble)), np.log1p(ones.astype(np.longdouble))
+    assert np.all(np.abs(out - exact) <= 4 * np.spacing(np.abs(exact.astype(float))))
+    assert np.all(np.abs(out_ones - exact_ones) <= 4 * np.spacing(exact_ones.astype(float)))
+
+
+@pytest.mark.parametrize("loss", SINGLE)
+def test_state_and_dual_value_are_those_of_the_row_functions(loss, rng):
+    m = 700
+    weight = np.where(rng.random(m) < 0.1, 0.0, rng.random(m))
+    f = rng.normal(size=m) * np.where(rng.random(m) < 0.1, 900.0, 2.0)
+    target = get_loss(loss).target(labels(loss, m, rng))
+    u, h = np.empty(m), np.empty(m)
+    got = rows.single_state(target, f, weight, u, h)
+    U, total, H, rank_one = np.empty((m, 1)), np.zeros(1), np.empty((m, 1)), np.empty(m)
+    assert got == pytest.approx(rows.residuals(f[:, None].copy(), 0, 1, target, weight, U, total), rel=1e-13)
+    np.testing.assert_allclose(u, U[:, 0], rtol=1e-13, atol=0)
+    rows.curvature(f[:, None].copy(), 0, 1, target, weight, H, rank_one)
+    np.testing.assert_allclose(h, H[:, 0], rtol=1e-12, atol=1e-19)
+    f = rng.normal(size=m)
+    for given in [(0.9, 0.0, 0.0, 0.0), (0.8, 0.1, 0.01, 0.3)]:
+        dual = rows.dual_values(f[:, None].copy(), 0, target, weight, *(np.array([v]) for v in given))
+        assert rows.single_dual_value(target, f, weight, *given) == pytest.approx(dual, rel=1e-12)
+
+
+def test_missing_labels_count_in_nothing():
+    target = get_loss("log").target(np.array([[0], [1]], np.int8))
+    u, h, one = np.empty(2), np.empty(2), np.ones(2)
+    assert rows.single_state(target, np.array([3.0, 0.0]), one, u, h) == pytest.approx(np.log(2))
+    assert u.tolist() == [0.0, 0.5] and h.tolist() == [0.0, 0.25]
+    assert rows.single_dual_value(target, np.array([3.0, 0.0]), one, 1.0, 0.0, 0.0, 0.0) == pytest.approx(np.log(2))
+
+
+def test_sums_of_columns(block, rng):
+    places = np.array([3, 0, 5, 13])
+    dense = block.toarray().astype(float)[:, places]
+    w, u, h = rng.normal(size=4), rng.normal(size=1300), rng.random(1300)
+    f = np.ones(1300)
+    one_output.add_columns(*arrays(block), places, w, f)
+    np.testing.assert_allclose(f, 1 + dense @ w, atol=1e-12)
+    G, out, diagonal = np.empty(4), np.empty(4), np.empty(4)
+    one_output.column_curvature(*arrays(block), places, u, h, G, diagonal)
+    one_output.column_sums(*arrays(block), places, u, out)
+    np.testing.assert_allclose(G, dense.T @ u, atol=1e-11)
+    np.testing.assert_allclose(out, dense.T @ u, atol=1e-11)
+    np.testing.assert_allclose(diagonal, (dense**2).T @ h, rtol=1e-12)
+
+
+def test_columns_are_taken_and_joined(block):
+    places = np.array([3, 5, 13])
+    halves = block[:500].tocsc(), block[500:].tocsc()
+    parts = [one_output.take_columns(*arrays(half), places) for half in halves]
+    pointer = np.sum([part[0] for part in parts], axis=0)
+    fill, first = pointer[:-1].copy(), 0
+    out = np.empty(pointer[-1], np.int32), np.empty(pointer[-1], block.dtype), np.empty(pointer[-1], np.float32)
+    for part, size in zip(parts, (500, 800), strict=True):
+        one_output.place_columns(*part, np.arange(3), first, fill, *out)
+        first += size
+    joined = sp.csc_matrix((out[1], out[0], pointer), (1300, 3))
+    assert (joined != block[:, places]).nnz == 0 and np.array_equal(fill, pointer[1:])
+    assert np.array_equal(out[2], out[1].astype(np.float32))
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_gram(block, intercept, rng):
+    places = np.array([2, 9, 4, 5, 0])
+    h = rng.random(1300)
+    dense = np.column_stack([block.toarray().astype(float)[:, places]] + [np.ones(1300)] * intercept)
+    got = one_output.gram(*arrays(block), places, h, intercept)
+    np.testing.assert_allclose(got, dense.T @ (h[:, None] * dense), rtol=1e-11)
+    assert np.array_equal(got, got.T)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 8])
+def test_positive_solve(n, rng):
+    A = rng.normal(size=(n + 3, n))
+    H, g = A.T @ A, rng.normal(size=n)
+    np.testing.assert_allclose(one_output.solve_positive(H.copy(), g, 1e-12), np.linalg.solve(H, g), rtol=1e-8)
+
+
+def test_positive_solve_with_copies_of_columns(rng):
+    A = rng.normal(size=(9, 4))
+    A = np.column_stack([A, A[:, 1], np.zeros(9), A[:, 0]])
+    H = A.T @ A
+    x = one_output.solve_positive(H.copy(), H @ np.ones(7), 1e-10)
+    np.testing.assert_allclose(H @ x, H @ np.ones(7), atol=1e-9)
+    assert np.all(x[4:] == 0.0)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_descent_ends_where_the_loops_over_outputs_end(block, intercept, rng):
+    """Both solve the same model; neither is asked to stop early."""
+    n = 14 + intercept
+    h = rng.random(1300).astype(np.float32)
+    G, W = rng.normal(size=n) * 3, np.where(rng.random(n) < 0.5, rng.normal(size=n), 0.0)
+    strength = np.append(np.full(14, 1.5), [0.0] * intercept)
+    diagonal = np.append((block.power(2).T @ h).astype(float), [h.sum()] * intercept)
+    damping = 0.01 * diagonal
+    single = block.data.astype(np.float32)
+    indptr, row, _ = arrays(block)
+    new = W.copy()
+    one_output.descend(
+        indptr, row, single, np.arange(14), h, G, W, strength, diagonal, damping, intercept, 500, 0.0, 1, new
+    )
+    D = np.zeros((n, 1))
+    wide = [v[:, None].copy() for v in (G, W, diagonal, damping)]
+    model = (indptr, row, single, h[:, None].copy(), np.zeros(1300), wide[0], wide[1], strength, wide[2], wide[3])
+    descent.newton_descent(*model, *get_penalty("l1").compiled, 500, 1, D, 1e-9)
+    np.testing.assert_allclose(new, W + D[:, 0], atol=2e-5)
+    assert np.array_equal(new[:14] == 0.0, (W + D[:, 0])[:14] == 0.0) and np.any(new == 0.0)
+    assert new[5] == W[5]
+
+
+def test_digests(rng):
+    for dtype in (np.float64, np.float32, np.int32, np.int8):
+        a = (rng.normal(size=1003) * 50).astype(dtype)
+        assert digest_of(a) == digest_of(a.copy())
+        for i in (0, 1, 500, 1002):
+            b = a.copy()
+            b[i] += 1
+            assert digest_of(a) != digest_of(b)
+        b = a.copy()
+        b[[3, 19]] = 7, 9
+        c = a.copy()
+        c[[3, 19]] = 9, 7
+        assert digest_of(b) != digest_of(c)
+    assert digest_of(np.zeros(16)) != digest_of(np.zeros(24))
