@@ -11,10 +11,11 @@ from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from dboost.compiled.exponential import exp_nonpositive
+from dboost.compiled.exponential import exp_nonpositive, log_positive
 from dboost.losses.base import Array, Repair, curvature_row, dual_row, loss_row, residual_row, share, theta_row
 
 _SATURATED = 30.0
+_TINY = 1e-300
 
 
 class MultinomialTarget(NamedTuple):
@@ -131,7 +132,7 @@ def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
     return multinomial
 
 
-@overload(dual_row, inline="never")
+@overload(dual_row, inline="never", jit_options={"error_model": "numpy"})
 def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> Any:
     if not _is_multinomial(target):
         return None
@@ -144,15 +145,13 @@ def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array,
         for r in range(f.shape[0]):
             f[r] = exp_nonpositive(f[r] - top)
         t = 1.0 / _total(f)
-        value = 0.0
         for r in range(f.shape[0]):
-            q = (1.0 - mix[r]) * (t * f[r] - shift[r]) + mix[r] * prior[r]
-            al = scale[r] * q
-            if r == y:
-                al += 1.0 - scale[r]
-            if al > 0.0:
-                value -= al * math.log(al)
-        return s * value
+            f[r] = scale[r] * ((1.0 - mix[r]) * (t * f[r] - shift[r]) + mix[r] * prior[r])
+        f[y] += 1.0 - scale[y]
+        for r in range(f.shape[0]):
+            al = max(f[r], 0.0)
+            f[r] = al * log_positive(max(al, _TINY))
+        return float(-s * _total(f))
 
     return multinomial
 
