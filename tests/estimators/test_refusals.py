@@ -1,0 +1,112 @@
+"""What a fit refuses: parameters without meaning, bad data; and what a prediction refuses after it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from dboost import BoostedClassifier, DataError, MultiTaskBoostedClassifier, UsageError
+
+BAD = {
+    "loss": ["hinge", "multitask", 3],
+    "penalty": ["l3", "l0", None, 2],
+    "alpha": [-1, math.nan, math.inf, "high", None, True, np.array([1.0, 2.0])],
+    "update": ["sgd"],
+    "select": ["best"],
+    "hypotheses": ["products", ["columns"]],
+    "tol": [-1, math.nan, "small", None],
+    "max_rounds": [0, 1.5, None, True],
+    "max_active_rows": [-1, 2.5],
+    "rows_per_round": [0, "many"],
+    "fit_intercept": [None, "yes", 1],
+    "standardize": ["no"],
+    "warm_start": [2],
+    "random_state": [-1, "seed", 2.5],
+    "callbacks": [[3], ["print"]],
+    "class_weight": ["unbalanced", {"emu": 2.0}, {"ant": -1}],
+    "classes": [[], ["ant", "ant", "bee", "cat"]],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name in BAD for value in BAD[name]])
+def test_parameters_without_meaning_are_refused(multiclass, name, value):
+    with pytest.raises(UsageError):
+        BoostedClassifier(**{name: value}).fit(*multiclass)
+
+
+def test_bad_data_is_refused(multiclass, tasks):
+    X, y = multiclass
+    spoiled = X.copy()
+    spoiled[3, 4] = np.nan
+    for data, labels in [
+        (spoiled, y),
+        (X, np.full(len(y), "ant")),
+        (X, y[:-1]),
+        (X[:0], y[:0]),
+        (X[:, 0], y),
+        (X, np.stack([y, y], axis=1)),
+        (X, np.linspace(0, 1, len(y))),
+        (X.astype(str), y),
+    ]:
+        with pytest.raises(ValueError, match=r"."):
+            BoostedClassifier().fit(data, labels)
+    with pytest.raises(ValueError, match="all sample weights are zero"):
+        BoostedClassifier().fit(X, y, np.zeros(len(y)))
+    with pytest.raises(ValueError, match="weight"):
+        BoostedClassifier().fit(X, y, -np.ones(len(y)))
+    X, Y = tasks
+    for labels in (Y[:, 0], Y + 1, Y + 0.5, np.where(np.isnan(Y), -1, Y)):
+        with pytest.raises(DataError):
+            MultiTaskBoostedClassifier().fit(X, labels)
+    with pytest.raises(UsageError, match="class_weight"):
+        MultiTaskBoostedClassifier(class_weight="balanced").fit(X, Y)
+
+
+def test_a_column_of_another_name_is_refused_at_prediction(multiclass):
+    X, y = multiclass
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(12)])
+    model = BoostedClassifier().fit(frame, y)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame.rename(columns={"c3": "other"}))
+    spoiled = frame.copy()
+    spoiled.loc[5, model.active_features_[0]] = np.nan
+    with pytest.raises(DataError, match=model.active_features_[0]):
+        model.predict(spoiled)
+
+
+def test_tables_are_checked_at_prediction_as_in_a_fit(multiclass):
+    X, y = multiclass
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(12)])
+    model = BoostedClassifier(alpha=0.1).fit(frame, y)
+    used = model.active_features_[0]
+    idle = next(name for name in frame.columns if name not in model.active_features_)
+    infinite = frame[used].replace(frame[used].iloc[0], np.inf)
+    for wrong in (frame[used].astype(str), infinite, pd.Series([None] * len(y))):
+        spoiled = frame.assign(**{used: wrong})
+        with pytest.raises(DataError, match=used):
+            model.predict(spoiled)
+        with pytest.raises(DataError, match=used):
+            model.predict(pa.Table.from_pandas(spoiled))
+    harmless = frame.assign(**{idle: "text"})
+    assert model.predict_proba(harmless).tobytes() == model.predict_proba(frame).tobytes()
+    assert model.predict_proba(pa.Table.from_pandas(frame)).tobytes() == model.predict_proba(frame).tobytes()
+    nullable = frame.convert_dtypes()
+    assert model.predict_proba(nullable).tobytes() == model.predict_proba(frame).tobytes()
+    with pytest.raises(ValueError, match="12 features|12 columns|feature names"):
+        model.predict(pa.Table.from_pandas(frame.iloc[:, :5]))
+    with pytest.raises(DataError, match="to_frame"):
+        model.predict(frame["c0"])
+
+
+def test_labels_of_another_type_are_not_scored(multiclass, binary):
+    X, y = multiclass
+    with pytest.raises(DataError, match="labels of type int, the model predicts str"):
+        BoostedClassifier(alpha=0.05).fit(X, y).score(X, np.zeros(len(y), dtype=int))
+    X, y = binary
+    model = BoostedClassifier(alpha=0.05).fit(X, y)
+    assert model.score(X, y.astype(float)) == model.score(X, y[:, None]) == model.score(X, y) > 0.5
+    assert model.score(X, np.full(len(y), 7)) == 0.0
