@@ -26,8 +26,6 @@ from dboost.losses import Loss, get_loss
 from dboost.partition import Partition, Sums
 
 Array = NDArray[np.float64]
-# Columns cut out of a block, by row: (row pointer, slot of each value, values).
-Cut = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 # What the passes over examples take: the cut, W, b, the target and the weights.
 Examples = tuple[NDArray[Any], NDArray[Any], NDArray[Any], Array, Array, Any, Array]
 
@@ -57,20 +55,9 @@ class Point:
     token: str
 
 
-def _cut(partition: Partition, memo: Any, held: Held) -> Cut:
-    def build() -> Cut:
-        if partition.by_row is not None and held.pool is None:
-            return columns.cut_of_rows(*partition.by_row, held.columns, partition.n_features)
-        block, places = held.block(partition, memo)
-        cut: Cut = columns.cut_rows(block.indptr, block.rows, block.values, places, block.n_rows)
-        return cut
-
-    return memo.get("cut", held.token, build)
-
-
 def _at(partition: Partition, memo: Any, point: Point) -> Examples:
     """Arguments shared by the fused kernels: the cut, W, b, the target and the weights."""
-    cut = _cut(partition, memo, point.held)
+    cut = point.held.cut(partition, memo)
     return (*cut, point.W, point.intercept, get_loss(point.loss).target(partition.y), partition.weight)
 
 
@@ -84,17 +71,27 @@ def _shifted(partition: Partition, memo: Any, point: Point) -> tuple[Examples, f
     return (*cut, target._replace(shift=shift if shift > -np.inf else 0.0), weight), shift
 
 
-def _single(partition: Partition, memo: Any, point: Point) -> Array | None:
-    """Margins (m,) of a model of one output, formed column by column; None where sums need a unit or are wider.
+# A block by column and the places of the columns held in it: (column pointer, rows, values, places).
+Columns = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.int64]]
 
-    Such a model is not cut out of its columns: that would cost more than the margins.
+
+def _columns(partition: Partition, memo: Any, held: Held) -> Columns:
+    block, places = held.block(partition, memo)
+    return block.indptr, block.rows, block.values, places
+
+
+def _single(partition: Partition, memo: Any, point: Point) -> tuple[Array, Columns] | None:
+    """Margins (m,) of a model of one output, formed column by column, and its columns.
+
+    None where sums need a unit or are wider. Such a model is not cut out of its columns: that would cost more than the
+    margins.
     """
     if point.intercept.shape[0] != 1 or get_loss(point.loss).shifted:
         return None
-    block, places = point.held.block(partition, memo)
+    held = _columns(partition, memo, point.held)
     f = np.full(partition.n_rows, point.intercept[0])
-    one_output.add_columns(block.indptr, block.rows, block.values, places, np.ascontiguousarray(point.W[:, 0]), f)
-    return f
+    one_output.add_columns(*held, np.ascontiguousarray(point.W[:, 0]), f)
+    return f, held
 
 
 def _state(partition: Partition, loss: str | Loss, f: Array) -> tuple[Array, Array, float]:
@@ -132,9 +129,9 @@ def _residuals(partition: Partition, memo: Any, point: Point) -> tuple[Array, Ar
     """U, its column sums and the loss of a partition, in units of e^c, and c."""
 
     def build() -> tuple[Array, Array, float, float]:
-        f = _single(partition, memo, point)
-        if f is not None:
-            u, _, loss = _state(partition, point.loss, f)
+        single = _single(partition, memo, point)
+        if single is not None:
+            u, _, loss = _state(partition, point.loss, single[0])
             return u[:, None], np.array([u.sum()]), loss, 0.0
         total = np.zeros(point.intercept.shape[0])
         at, shift = _shifted(partition, memo, point)
@@ -240,15 +237,15 @@ def repaired_gradient(
 
 def active_gradient(partition: Partition, memo: Any, point: Point) -> Sums:
     """L, G_A and the bias sums at `point`, in one sweep of the active columns."""
-    f = _single(partition, memo, point)
-    if f is not None:
+    memo.forget("curvature")
+    single = _single(partition, memo, point)
+    if single is not None:
+        f, held = single
         u, _, loss = _state(partition, point.loss, f)
-        block, places = point.held.block(partition, memo)
-        sums = np.empty(places.shape[0])
-        one_output.column_sums(block.indptr, block.rows, block.values, places, u, sums)
+        sums = np.empty(point.held.n)
+        one_output.column_sums(*held, u, sums)
         return Sums(add={"G": sums[:, None], "bias": np.array([u.sum()]), "loss": loss})
     G, total = np.zeros_like(point.W), np.zeros_like(point.intercept)
-    memo.forget("curvature")
     at, shift = _shifted(partition, memo, point)
     loss = fused.active_gradient(*at, G, total)
     return Sums(add={"G": G, "bias": total, "loss": loss}, shift=shift)
@@ -256,9 +253,9 @@ def active_gradient(partition: Partition, memo: Any, point: Point) -> Sums:
 
 def intercept_sums(partition: Partition, memo: Any, point: Point) -> Sums:
     """L, the bias sums and the Hessian of the intercept at `point`."""
-    f = _single(partition, memo, point)
-    if f is not None:
-        u, h, loss = _state(partition, point.loss, f)
+    single = _single(partition, memo, point)
+    if single is not None:
+        u, h, loss = _state(partition, point.loss, single[0])
         return Sums(add={"loss": loss, "bias": np.array([u.sum()]), "H": np.array([[h.sum()]])})
     k = point.intercept.shape[0]
     total, H = np.zeros(k), np.zeros((k, k))
@@ -285,21 +282,15 @@ def _curvature(partition: Partition, memo: Any, point: Point) -> tuple[NDArray[n
 def curvature_diagonal(partition: Partition, memo: Any, point: Point, intercept: bool) -> Sums:
     """Diagonal of the curvature of every active row, bounded as in ``descent.curvature_diagonal``; intercept last."""
     h, rank_one = _curvature(partition, memo, point)
-    n = point.held.n
-    out = np.zeros((n + (1 if intercept else 0), point.intercept.shape[0]))
-    if partition.by_row is not None and point.held.pool is None:
-        arrays: tuple[Any, Any, Any, Any] = (*columns.transpose(*_cut(partition, memo, point.held), n), np.arange(n))
-    else:
-        block, places = point.held.block(partition, memo)
-        arrays = (block.indptr, block.rows, block.values, places)
-    descent.curvature_diagonal(*arrays, h, rank_one, partition.weight, intercept, out)
+    out = np.zeros((point.held.n + (1 if intercept else 0), point.intercept.shape[0]))
+    descent.curvature_diagonal(*_columns(partition, memo, point.held), h, rank_one, partition.weight, intercept, out)
     return Sums(add={"diagonal": out})
 
 
 def hessian_product(partition: Partition, memo: Any, point: Point, V: Array, v: Array) -> Sums:
     """X_A' H (X_A V + 1 v') with H at `point`."""
     h, rank_one = memo.get("curvature", point.token, lambda: _curvature(partition, memo, point))
-    pointer, slots, values = _cut(partition, memo, point.held)
+    pointer, slots, values = point.held.cut(partition, memo)
     out, total = np.zeros_like(V), np.zeros_like(v)
     fused.hessian_product(pointer, slots, values, h, rank_one, V, v, out, total)
     return Sums(add={"out": out, "bias": total})
@@ -309,17 +300,17 @@ def dual_value(
     partition: Partition, memo: Any, point: Point, scale: Array, mix: Array, shift: Array, prior: Array
 ) -> Sums:
     """DUAL pass: the exact dual objective at a feasible point near U (math notes, section 6)."""
-    f = _single(partition, memo, point)
-    if f is not None:
+    single = _single(partition, memo, point)
+    if single is not None:
         target = get_loss(point.loss).target(partition.y)
         repair = (float(scale[0]), float(mix[0]), float(shift[0]), float(prior[0]))
-        return Sums(add={"dual": float(rows.single_dual_value(target, f, partition.weight, *repair))})
+        return Sums(add={"dual": float(rows.single_dual_value(target, single[0], partition.weight, *repair))})
     return Sums(add={"dual": fused.dual_value(*_at(partition, memo, point), scale, mix, shift, prior)})
 
 
 def template_sums(partition: Partition, memo: Any, held: Held, extra: float) -> Sums:
     """MAXT pass: max of rho_i per active column, and sum_i s_i |x_ij| rho_i (math notes, section 2)."""
-    cut = _cut(partition, memo, held)
+    cut = held.cut(partition, memo)
     slots = held.n + (1 if extra else 0)
     peak, diagonal = np.zeros(slots), np.zeros(slots)
     columns.template_sums(*cut, partition.weight, extra, peak, diagonal)
@@ -328,7 +319,7 @@ def template_sums(partition: Partition, memo: Any, held: Held, extra: float) -> 
 
 def gram(partition: Partition, memo: Any, held: Held, extra: float) -> Sums:
     """GRAM pass: upper triangle of X_A' diag(s) X_A, the intercept last."""
-    cut = _cut(partition, memo, held)
+    cut = held.cut(partition, memo)
     slots = held.n + (1 if extra else 0)
     out = np.zeros((slots, slots))
     columns.gram(*cut, partition.weight, extra, out)
@@ -340,7 +331,7 @@ def sample_rows(partition: Partition, memo: Any, held: Held, share: float, seed:
 
     The rows depend on the seed and the partition alone, not on the engine.
     """
-    pointer, slots, values = _cut(partition, memo, held)
+    pointer, slots, values = held.cut(partition, memo)
     if share < 1.0:
         digest = hashlib.sha256(f"{seed}:{partition.key}".encode()).digest()
         rng = np.random.Generator(np.random.Philox(int.from_bytes(digest[:8], "little")))
@@ -354,6 +345,6 @@ def sample_rows(partition: Partition, memo: Any, held: Held, share: float, seed:
 
 def held_columns(partition: Partition, memo: Any, held: Held) -> Sums:
     """The columns held, as a CSC block, with labels and weights."""
-    block, places = held.block(partition, memo)
-    taken = one_output.take_columns(block.indptr, block.rows, block.values, places)
+    # the columns of a block by column are taken as the rows of one by row
+    taken = columns.take_rows(*_columns(partition, memo, held))
     return Sums(parts={"columns": [(*taken, None, partition.y, partition.weight)]})

@@ -28,7 +28,7 @@ from dboost.boosting.problem import Iterate, Problem
 from dboost.boosting.rowwise import RowwiseSteps
 from dboost.compiled import columns, descent, fused
 from dboost.compiled.vector import width
-from dboost.passes import Cut
+from dboost.hypotheses.held import Cut
 
 Array = NDArray[np.float64]
 

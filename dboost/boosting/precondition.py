@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled import descent
-from dboost.passes import Cut
+from dboost.hypotheses.held import Cut
 from dboost.penalties.base import Face
 
 Array = NDArray[np.float64]

@@ -162,7 +162,7 @@ def transpose(pointer, slots, values, n_columns):
 
 @njit(nogil=True, cache=True)
 def take_rows(pointer, slots, values, chosen):
-    """The rows `chosen` of a cut block, as a cut block."""
+    """The rows `chosen` of a cut block, as a cut block; or columns of a block by column, which has the same form."""
     out = np.zeros(chosen.shape[0] + 1, np.int64)
     for c in range(chosen.shape[0]):
         out[c + 1] = out[c] + pointer[chosen[c] + 1] - pointer[chosen[c]]

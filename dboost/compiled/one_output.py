@@ -76,22 +76,6 @@ def _inner(rows, values, start, stop, v):
 
 
 @njit(nogil=True, cache=True)
-def take_columns(indptr, rows, values, places):
-    """The columns at `places` as a block of their own: (pointer, rows, values)."""
-    pointer = np.zeros(places.shape[0] + 1, np.int64)
-    for c in range(places.shape[0]):
-        pointer[c + 1] = pointer[c] + indptr[places[c] + 1] - indptr[places[c]]
-    own = np.empty(pointer[-1], np.int32)
-    taken = np.empty(pointer[-1], values.dtype)
-    for c in range(places.shape[0]):
-        start = indptr[places[c]]
-        for q in range(pointer[c + 1] - pointer[c]):
-            own[pointer[c] + q] = rows[start + q]
-            taken[pointer[c] + q] = values[start + q]
-    return pointer, own, taken
-
-
-@njit(nogil=True, cache=True)
 def place_columns(indptr, rows, values, places, first, fill, out_rows, out_values, out_single):
     """Append columns of one block to those of all, at `fill`, which moves along; its examples start at `first`."""
     for c in range(fill.shape[0]):

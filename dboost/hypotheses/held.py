@@ -8,8 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.compiled.columns import cut_of_rows, cut_rows, transpose
 from dboost.hypotheses.base import Block, Key, Pool
 from dboost.partition import Partition
+
+# Columns cut out of a block, by row: (row pointer, slot of each value, values).
+Cut = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -40,9 +44,26 @@ class Held:
 
     def block(self, partition: Partition, memo: Any) -> tuple[Block, NDArray[np.int64]]:
         """A block that has the columns, and their places in it."""
+        if self.pool is None and partition.by_row is not None:
+            # to take these columns out of the rows costs less than to put all of them by column
+            pointer, rows, values = transpose(*self.cut(partition, memo), self.n)
+            return Block(pointer, rows, values, partition.n_rows), np.arange(self.n)
         stored = Block(partition.indptr, partition.rows, partition.values, partition.n_rows)
         if self.pool is None:
             return stored, self.columns
         pool = self.pool
         made = memo.get("hypotheses", self.token, lambda: tuple(pool.columns(stored, self.keys)))
         return Block(*made), np.arange(len(self.keys))
+
+    def cut(self, partition: Partition, memo: Any) -> Cut:
+        """The columns by row: start of each row, place of each value among the columns, values."""
+
+        def build() -> Cut:
+            if self.pool is None and partition.by_row is not None:
+                return cut_of_rows(*partition.by_row, self.columns, partition.n_features)
+            block, places = self.block(partition, memo)
+            found: Cut = cut_rows(block.indptr, block.rows, block.values, places, block.n_rows)
+            return found
+
+        cut: Cut = memo.get("cut", self.token, build)
+        return cut

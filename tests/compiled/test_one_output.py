@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from numba import njit
 
-from dboost.compiled import descent, one_output, rows
+from dboost.compiled import columns, descent, one_output, rows
 from dboost.compiled.digest import digest_of
 from dboost.compiled.exponential import log1p_unit, log_positive
 from dboost.losses import LOSSES, get_loss
@@ -102,7 +102,7 @@ def test_sums_of_columns(block, rng):
 def test_columns_are_taken_and_joined(block):
     places = np.array([3, 5, 13])
     halves = block[:500].tocsc(), block[500:].tocsc()
-    parts = [one_output.take_columns(*arrays(half), places) for half in halves]
+    parts = [columns.take_rows(*arrays(half), places) for half in halves]
     pointer = np.sum([part[0] for part in parts], axis=0)
     fill, first = pointer[:-1].copy(), 0
     out = np.empty(pointer[-1], np.int32), np.empty(pointer[-1], block.dtype), np.empty(pointer[-1], np.float32)

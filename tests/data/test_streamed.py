@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from dboost import passes
 from dboost.boosting.fit import FitSettings, Fitting
 from dboost.data import ParquetData
 from dboost.data.streamed import StreamedPartition
 from dboost.engine.local import LocalEngine
-from dboost.engine.memo import MemoStore
+from dboost.engine.memo import Memo, MemoStore
 from dboost.errors import DataError
+from dboost.hypotheses.held import Held
 from dboost.partition import Partition
 from tests.boosting import plain
 from tests.test_passes import Run
@@ -143,6 +145,27 @@ def test_every_pass_has_the_bits_of_blocks_by_column(loss, threads):
     found = read_again(Run(data, 3, threads, dtype=np.float32)).sums()
     assert found.keys() == wanted.keys()
     assert all(found[name].tobytes() == wanted[name].tobytes() for name in wanted)
+
+
+@pytest.mark.parametrize("loss", ["log", "multinomial"])
+def test_passes_over_the_active_columns_leave_the_others_by_row(loss):
+    data = plain.make(loss, m=60, n=12, seed=3)
+    (item,) = plain.plan(data, 1, np.float32).items
+    found = ReadAgain(item).load_rows()
+    rng = np.random.default_rng(0)
+    W, b = rng.normal(size=(2, data.k)), np.zeros(data.k)
+    point = passes.Point(loss, Held(np.array([1, 7]), "held"), W, b, "point")
+    memo = Memo(MemoStore(10**6), "run", found.key)
+    zero = np.zeros(data.k)
+    for leaf, arguments in (
+        (passes.active_gradient, ()),
+        (passes.intercept_sums, ()),
+        (passes.dual_value, (zero + 0.9, zero, zero, zero)),
+        (passes.curvature_diagonal, (True,)),
+        (passes.hessian_product, (W, b)),
+    ):
+        assert leaf(found, memo, point, *arguments).add
+        assert "_by_column" not in vars(found), leaf.__name__
 
 
 @pytest.mark.parametrize("loss", ["log", "multinomial"])
