@@ -27,25 +27,26 @@ def one_pass_gap(problem: Problem, at: Iterate, size: float, lam: float) -> floa
     lam : float
         Strength of the penalty.
     """
-    scale, charge = problem.penalty.dual_point(size, lam)
-    inner = float(np.sum(at.G * at.W)) + float(at.bias @ at.intercept)
-    floor = problem.loss.floor * problem.statistics.weight
-    value = problem.penalty_value(at.active, at.W, lam)
-    return (1.0 - scale) * (at.loss - floor) + value - scale * inner + charge
+    return _gap(problem, at, size, lam, 1)
 
 
 def expected_gap(problem: Problem, at: Iterate, size: float, lam: float) -> float:
     """What the exact value of the scaled residuals is likely to leave of the gap; no bound, and no pass.
 
-    `one_pass_gap` bounds the dual value at scale t by the chord between t = 0 and 1. The tangent at t = 1 and a
-    quadratic term, exact for the squared loss, are closer: where the penalty is a quarter of the objective the chord
-    says four times as much.
+    `one_pass_gap` (math notes, eq. 16) bounds the dual value at scale t by the chord between t = 0 and 1. The tangent
+    at t = 1 and a quadratic term, exact for the squared loss, are closer: where the penalty is a quarter of the
+    objective the chord says four times as much. Arguments as there.
     """
+    return _gap(problem, at, size, lam, 2)
+
+
+def _gap(problem: Problem, at: Iterate, size: float, lam: float, power: int) -> float:
+    """(1 - t)**power (L - D0) + lam Omega(W) - t <G, W> + charge, at the scale t of the residuals."""
     scale, charge = problem.penalty.dual_point(size, lam)
     inner = float(np.sum(at.G * at.W)) + float(at.bias @ at.intercept)
     floor = problem.loss.floor * problem.statistics.weight
     value = problem.penalty_value(at.active, at.W, lam)
-    return (1.0 - scale) ** 2 * (at.loss - floor) + value - scale * inner + charge
+    return (1.0 - scale) ** power * (at.loss - floor) + value - scale * inner + charge
 
 
 def restricted_gap(problem: Problem, at: Iterate, lam: float, solves_intercept: bool) -> float:
