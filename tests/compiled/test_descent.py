@@ -142,8 +142,8 @@ def test_newton_descent_reaches_the_minimum_of_its_model(model, intercept, name)
 
 
 @pytest.mark.parametrize("loss_name,name", covering(LOSSES, PENALISED), indirect=["loss_name"])
-def test_newton_descent_settles_its_rows(block, model, intercept, name):
-    """Asked to, it ends where every row is within the accuracy of its own optimum, most of them solved seldom."""
+def test_newton_descent_settles_its_rows(model, intercept, name):
+    """Asked to, it ends where every row is within the accuracy of its own optimum."""
     penalty = get_penalty(name)
     lam = np.full(len(model.W), 1.5)
     if intercept:

@@ -342,32 +342,6 @@ def test_damaged_sets_are_refused(change):
         restore(Document(fields, "model.json"), arrays, 7)
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"support": "everything"},
-        {"support": 0},
-        {"support": True},
-        {"support": None},
-        {"support": np.zeros((0, 3))},
-        {"support": np.array([[np.nan, 1.0]])},
-        {"support": [["a", "b"]]},
-        {"gamma": 0.0},
-        {"gamma": np.inf},
-        {"gamma": "mean"},
-        {"gamma": True},
-        {"input": "angle"},
-        {"max_support": 0},
-        {"max_support": 2.5},
-        {"support": 10, "max_support": 5},
-    ],
-    ids=str,
-)
-def test_nonsense_is_refused(parameters):
-    with pytest.raises(UsageError):
-        Kernels(**parameters)
-
-
 def test_data_that_does_not_fit_is_refused():
     X, code = make_data(1)
     with pytest.raises(DataError, match="8 features, the data has 7"):
@@ -382,29 +356,3 @@ def test_data_that_does_not_fit_is_refused():
     assert prepare(Kernels(support=10), X, X[:, 0]).size == 10
     with pytest.raises(DataError, match="no finite length"):
         prepare(Kernels(support=5, gamma=1.0), X * 1e200, code).columns(block(X * 1e200), [(0,)])
-
-
-def test_equal_parameters_make_equal_families():
-    rows = np.arange(6.0).reshape(2, 3)
-    assert Kernels(support=rows) == Kernels(support=sparse.csr_matrix(rows)) != Kernels(support=rows + 1)
-    assert Kernels() == Kernels() != Kernels(gamma=1.0) and len({Kernels(), Kernels(), Kernels(support=5)}) == 2
-
-
-@pytest.mark.parametrize(
-    "kernels",
-    [Kernels(), Kernels(support="perceptron-union", max_support=5), Kernels(support=3, gamma=0.1, input="cosine")],
-    ids=str,
-)
-def test_a_family_survives_json(kernels):
-    assert Kernels.from_json(json.loads(json.dumps(kernels.to_json()))) == kernels
-
-
-def test_given_centres_survive_json_and_nonsense_is_refused():
-    kernels = Kernels(support=np.array([[0.1, 0.0], [1 / 3, 2.0]]))
-    spec = json.loads(json.dumps(kernels.to_json()))
-    assert Kernels.from_json(spec) == kernels
-    with pytest.raises(UsageError, match="no parameter 'width'"):
-        Kernels.from_json({**spec, "width": 1})
-    for name, value in {"indptr": [0, 1, 9], "indices": [0, 5, 1], "data": ["a"], "shape": [2]}.items():
-        with pytest.raises(UsageError, match="cannot be read"):
-            Kernels.from_json({**spec, "support": {**spec["support"], name: value}})

@@ -1,7 +1,6 @@
 """Readers of the public data sets.
 
-Covers: the synthetic twins, both text formats and idx on small made-up files, every error a reader gives, and the real
-files where ``DBOOST_DATA_HOME`` is set. Does not cover: fitting on them.
+Covers: the twins, all formats on small made-up files, every error a reader gives, and, where they are, the real files.
 """
 
 from __future__ import annotations
