@@ -51,12 +51,14 @@ def after(seconds, action):
     return timer
 
 
-def kill_when(condition, pid):
-    """Kill a process once a condition holds, from a thread of its own."""
+def kill_when(condition, pid, gate=None):
+    """Kill a process once a condition holds, from a thread of its own; then open the gate the others wait at."""
 
     def run():
         wait_until(condition)
         os.kill(pid() if callable(pid) else pid, signal.SIGKILL)
+        if gate is not None:
+            gate.touch()
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -65,16 +67,18 @@ def kill_when(condition, pid):
 
 def test_a_worker_killed_in_a_pass_costs_its_part_only(engine, two_processes, tmp_path):
     # Worker attributes, actors and scattered data die with their worker.
-    marks = tmp_path / "marks"
-    expected = undisturbed(leaves.slow, 0.0, str(tmp_path / "other"))
+    marks, gate, opened = tmp_path / "marks", tmp_path / "gate", tmp_path / "opened"
+    opened.touch()
+    W = np.arange(5.0)
+    expected = undisturbed(leaves.gated, W, str(opened), str(tmp_path / "other"))
     victim = min(pids(two_processes).values())
-    thread = kill_when(lambda: marks.exists() and str(victim) in marks.read_text(), victim)
-    total = engine.map_reduce(leaves.slow, 0.15, str(marks), name="slow")
+    thread = kill_when(lambda: marks.exists() and str(victim) in marks.read_text().split(), victim, gate)
+    total = engine.map_reduce(leaves.gated, W, str(gate), str(marks), name="gated")
     thread.join(20)
     assert same_bits(total, expected)
     assert len(marks.read_text().splitlines()) > len(ROWS), "nothing was computed again: the worker died too late"
     # The next pass runs on whatever workers there are then.
-    assert same_bits(engine.map_reduce(leaves.slow, 0.0, str(marks), name="slow"), expected)
+    assert same_bits(engine.map_reduce(leaves.gated, W, str(opened), str(marks), name="gated"), expected)
 
 
 def test_a_worker_killed_by_a_leaf_is_survived_with_shards(engine, tmp_path):
@@ -115,9 +119,10 @@ def test_a_killed_worker_is_replaced(two_processes):
 def test_arguments_survive_the_worker_that_held_them(engine, two_processes, tmp_path, monkeypatch):
     # Scattered data is gone with its worker, even with broadcast=True.
     monkeypatch.setattr("dboost.engine.submission.HOLD_BYTES", 1000)
-    marks = tmp_path / "marks"
+    marks, gate, opened = tmp_path / "marks", tmp_path / "gate", tmp_path / "opened"
+    opened.touch()
     W = np.random.default_rng(0).random(50_000)
-    expected = undisturbed(leaves.slow_state, W, 0.0, str(tmp_path / "other"))
+    expected = undisturbed(leaves.gated, W, str(opened), str(tmp_path / "other"))
 
     def holder():
         return two_processes.run_on_scheduler(
@@ -130,8 +135,12 @@ def test_arguments_survive_the_worker_that_held_them(engine, two_processes, tmp_
         )
 
     alive = pids(two_processes)
-    thread = kill_when(lambda: marks.exists() and holder(), lambda: alive[holder()[0]])
-    total = engine.map_reduce(leaves.slow_state, W, 0.15, str(marks), name="state")
+
+    def holder_works():
+        return marks.exists() and any(str(alive[a]) in marks.read_text().split() for a in holder())
+
+    thread = kill_when(holder_works, lambda: alive[holder()[0]], gate)
+    total = engine.map_reduce(leaves.gated, W, str(gate), str(marks), name="state")
     thread.join(20)
     assert same_bits(total, expected)
     assert len(marks.read_text().splitlines()) > len(ROWS), "the worker died too late"
