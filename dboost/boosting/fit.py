@@ -24,6 +24,7 @@ from dboost.boosting.predictor import predicted
 from dboost.boosting.problem import Problem, Score
 from dboost.boosting.rowwise import SELECTIONS
 from dboost.boosting.state import FitResult, FitSettings, FitState
+from dboost.boosting.systems import Rounds
 from dboost.errors import ConvergenceWarning, DataError, UsageError
 from dboost.losses import get_loss
 from dboost.penalties import get_penalty
@@ -90,6 +91,8 @@ def check_settings(settings: FitSettings) -> None:
     if sample != "auto" and not (_is_number(sample) and 0.0 < float(sample) <= 1.0):
         raise UsageError(f"sample must be 'auto' or a share in (0, 1], got {sample!r}")
     check_pairs(settings, penalty)
+    if settings.system is not None:
+        settings.system.check(settings, penalty)
 
 
 def _is_number(value: Any) -> bool:
@@ -138,7 +141,7 @@ class Fitting:
             plan.n_outputs,
             settings.fit_intercept,
             run_id,
-            settings.update in ("adaboost", FORWARD),
+            settings.update in ("adaboost", FORWARD) if settings.system is None else settings.system.exponential,
             settings.standardize,
         )
         if settings.hypotheses is None:
@@ -210,8 +213,10 @@ class Fitting:
             strength = auto if alpha == "auto" else float(alpha)
         lam = strength * problem.statistics.weight
         lam_max = largest * problem.statistics.weight
-        loop: Loop | Forward
-        if settings.update == FORWARD:
+        loop: Rounds
+        if settings.system is not None:
+            loop = settings.system.rounds(problem, replace(settings, alpha=strength), null, self.plan.n_rows)
+        elif settings.update == FORWARD:
             loop = Forward(problem, settings, null)
         else:
             loop = Loop(problem, replace(settings, alpha=strength), lam, null, self.plan.n_rows)
@@ -267,7 +272,7 @@ class Fitting:
                 passes=passes,
             )
         null = self.problem.null()
-        approach = self.settings.update == "newton" and sparse
+        approach = self.settings.update == "newton" and self.settings.system is None and sparse
         first = max(lam, lam_max) if approach else lam
         return FitState(null.active, null.W, null.intercept, first, provisional=searched, passes=passes)
 
@@ -307,8 +312,9 @@ def fit(
 
 
 def warn_if_open(result: FitResult, settings: FitSettings) -> None:
-    """Warn with the gap reached when a fit ended without reaching `tol`; `forward` has no gap to reach."""
-    if result.stop_reason in ("tol", "gradient", "callback") or settings.update == FORWARD:
+    """Warn with the gap reached when a fit ended without reaching `tol`; other systems have reasons of their own."""
+    own_reasons = settings.update == FORWARD or settings.system is not None
+    if own_reasons or result.stop_reason in ("tol", "gradient", "callback"):
         return
     reached = f"at a certified relative gap of {result.gap:.2g}, above tol={settings.tol:g},"
     if math.isnan(result.gap):

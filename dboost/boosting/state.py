@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.newton import Memory
+from dboost.boosting.systems import System
 from dboost.hypotheses.base import Family, Key
 from dboost.losses import Loss
 
@@ -48,6 +50,8 @@ class FitState:
         One record per round.
     keys : tuple of Key
         The hypotheses that the numbers in `active` stand for; empty where they are columns.
+    carried : mapping of str to array
+        What a system of its own takes from round to round, by name.
     """
 
     active: NDArray[np.int64]
@@ -64,6 +68,7 @@ class FitState:
     memory: Memory = Memory()
     history: tuple[dict[str, Any], ...] = field(default=())
     keys: tuple[Key, ...] = ()
+    carried: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,8 @@ class FitSettings:
         scores before every update. None solves the chosen rows to a tenth of the gap first.
     hypotheses : Family or None
         What the rows of W belong to; None is the stored columns.
+    system : System or None
+        Another way to boost than the totally corrective loop of `update`.
     """
 
     loss: str | Loss
@@ -103,6 +110,7 @@ class FitSettings:
     sample: str | float = "auto"
     sweeps: int | None = None
     hypotheses: Family | None = None
+    system: System | None = None
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,8 @@ MAX_HEADER_BYTES = 256 << 20
 _FREE = ("tol", "max_rounds")
 _NUMBERS = ("lam", "lower_bound", "objective", "gap")
 _COUNTS = ("round", "passes")
+# Arrays of a system of its own are stored beside the others under this prefix.
+_CARRIED = "carried."
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ def identity(plan: Any, settings: FitSettings) -> Identity:
     shown["penalty"] = penalty_spec(settings.penalty)
     loss = loss_spec(settings.loss)
     shown["loss"] = loss if len(loss) > 1 else loss["name"]
+    shown["system"] = None if settings.system is None else settings.system.to_json()
     shown["hypotheses"] = None if settings.hypotheses is None else settings.hypotheses.to_json()
     shown["classes"] = None if plan.classes is None else [str(label) for label in plan.classes.tolist()]
     return Identity(plan.fingerprint, plain(shown))
@@ -70,6 +73,7 @@ def write_checkpoint(path: PathLike, fit: Identity, state: FitState) -> None:
     arrays: dict[str, NDArray[Any]] = {"active": state.active, "W": state.W, "intercept": state.intercept}
     if state.candidates is not None:
         arrays["candidates"] = state.candidates
+    arrays |= {_CARRIED + name: array for name, array in state.carried.items()}
     document = {name: getattr(state, name) for name in (*_NUMBERS, *_COUNTS)} | {
         "format": FORMAT,
         "version": VERSION,
@@ -146,6 +150,7 @@ def read_checkpoint(path: PathLike, fit: Identity, n_features: int, n_outputs: i
         history=document.records("history"),
         keys=keys,
         provisional=bool(fields.get("provisional")),
+        carried={name.removeprefix(_CARRIED): a for name, a in arrays.items() if name.startswith(_CARRIED)},
         **numbers,
     )
 
