@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dboost.estimators.regressor import BoostedRegressor
     from dboost.hypotheses.columns import Columns
     from dboost.hypotheses.kernels import Kernels
+    from dboost.hypotheses.patches import Patches
     from dboost.hypotheses.products import Products
 
 _HOMES = {
@@ -40,6 +41,7 @@ _HOMES = {
     "MultiTaskBoostedClassifier": "dboost.estimators.multitask",
     "ParquetData": "dboost.data.parquet",
     "Kernels": "dboost.hypotheses.kernels",
+    "Patches": "dboost.hypotheses.patches",
     "Products": "dboost.hypotheses.products",
     "load_model": "dboost.estimators.load",
     "regularization_path": "dboost.estimators.path",
@@ -67,6 +69,7 @@ __all__ = [
     "ModelFormatError",
     "MultiTaskBoostedClassifier",
     "ParquetData",
+    "Patches",
     "Products",
     "StorageError",
     "UsageError",

@@ -27,6 +27,7 @@ from dboost.modelfile import Document
 FAMILIES: dict[str, tuple[str, str]] = {
     "columns": ("dboost.hypotheses.columns", "Columns"),
     "kernels": ("dboost.hypotheses.kernels", "Kernels"),
+    "patches": ("dboost.hypotheses.patches", "Patches"),
     "products": ("dboost.hypotheses.products", "Products"),
     "union": ("dboost.hypotheses.union", "Union"),
 }

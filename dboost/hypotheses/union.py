@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dboost.errors import ModelFormatError, UsageError
 from dboost.hypotheses import family_from_json, restore_chosen
-from dboost.hypotheses.base import Array, Block, Chosen, Context, Family, Grouped, Key, group_of, taken
+from dboost.hypotheses.base import Array, Block, Chosen, Context, Family, Grouped, Key, group_of, made_of, taken
 from dboost.modelfile import Document
 from dboost.partition import Partition, Sums
 
@@ -125,6 +125,11 @@ class UnionPool:
         """The hypotheses in the order of `keys`."""
         made = [pool.columns(raw, self._mine(keys, place)) for place, pool in enumerate(self.pools)]
         return _in_order(made, [key[0] for key in keys], raw.n_rows)
+
+    def held(self, partition: Partition, memo: Any, keys: Sequence[Key]) -> Block:
+        """The hypotheses in the order of `keys`, each member's from what it remembers."""
+        made = [made_of(pool, partition, memo, self._mine(keys, place)) for place, pool in enumerate(self.pools)]
+        return _in_order(made, [key[0] for key in keys], partition.n_rows)
 
     def shards(self, active: Sequence[Key], row_bytes: int, shard_bytes: int) -> list[Shard]:
         """The shards of every member."""
