@@ -38,7 +38,7 @@ ALLOWED: dict[str, set[str]] = {
     "folding": KERNELS | {"errors", "partition", "losses", "passes", "hypotheses"},
     "engine": {"errors", "partition"},
     "hypotheses": {"errors", "partition", "compiled", "modelfile", "hypotheses.clusters"},
-    "hypotheses.clusters": {"errors", "hypotheses"},
+    "hypotheses.clusters": {"errors"},
     "data": {"errors", "partition", "compiled"},
     "plots": {"errors"},
     "storage": {"errors"},

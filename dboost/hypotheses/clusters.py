@@ -10,10 +10,11 @@ every engine and with any number of workers.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dboost.errors import DataError
-from dboost.hypotheses.base import Array
 
+Array = NDArray[np.float64]
 _BATCH = 4096
 _ITERATIONS = 30
 
