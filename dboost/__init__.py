@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dboost.hypotheses.columns import Columns
     from dboost.hypotheses.kernels import Kernels
     from dboost.hypotheses.patches import Patches
+    from dboost.hypotheses.piecewise import PiecewiseLinear
     from dboost.hypotheses.products import Products
 
 _HOMES = {
@@ -42,6 +43,7 @@ _HOMES = {
     "ParquetData": "dboost.data.parquet",
     "Kernels": "dboost.hypotheses.kernels",
     "Patches": "dboost.hypotheses.patches",
+    "PiecewiseLinear": "dboost.hypotheses.piecewise",
     "Products": "dboost.hypotheses.products",
     "load_model": "dboost.estimators.load",
     "regularization_path": "dboost.estimators.path",
@@ -70,6 +72,7 @@ __all__ = [
     "MultiTaskBoostedClassifier",
     "ParquetData",
     "Patches",
+    "PiecewiseLinear",
     "Products",
     "StorageError",
     "UsageError",

@@ -28,6 +28,7 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "columns": ("dboost.hypotheses.columns", "Columns"),
     "kernels": ("dboost.hypotheses.kernels", "Kernels"),
     "patches": ("dboost.hypotheses.patches", "Patches"),
+    "piecewise_linear": ("dboost.hypotheses.piecewise", "PiecewiseLinear"),
     "products": ("dboost.hypotheses.products", "Products"),
     "union": ("dboost.hypotheses.union", "Union"),
 }

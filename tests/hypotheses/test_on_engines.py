@@ -9,6 +9,7 @@ from dboost.boosting.fit import FitSettings, Fitting
 from dboost.engine.dask import DaskEngine
 from dboost.engine.local import LocalEngine
 from dboost.hypotheses.patches import Patches
+from dboost.hypotheses.piecewise import PiecewiseLinear
 from dboost.hypotheses.products import Products
 from tests.boosting import plain
 from tests.boosting.test_resume import bits
@@ -17,6 +18,7 @@ FAMILIES = {
     "pairs": Products(max_degree=2),
     "products": Products(scale="range", decay=0.8),
     "patches": Patches(templates=6, size=2, masks=1, shape=(2, 2), sample=60),
+    "pieces": PiecewiseLinear(centres=6, radii=4),
 }
 
 
