@@ -44,7 +44,7 @@ VERSIONS = (1, VERSION)
 # The losses of each task; the first is the default.
 TASKS: dict[str, tuple[str, ...]] = {
     "binary": ("log", "exp"),
-    "multiclass": ("multinomial",),
+    "multiclass": ("multinomial", "margin_softmax"),
     "multitask": ("multitask",),
     "regression": ("squared", "epsilon_insensitive"),
 }

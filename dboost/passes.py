@@ -326,6 +326,37 @@ def gram(partition: Partition, memo: Any, held: Held, extra: float) -> Sums:
     return Sums(add={"gram": out})
 
 
+def cross_gram(partition: Partition, memo: Any, held: Held, rows: NDArray[np.int64]) -> Sums:
+    """X_A' diag(s) X_B for some of the columns held, B given by their places among A; shape (a, b)."""
+    block, places = held.block(partition, memo)
+    U = np.zeros((partition.n_rows, rows.shape[0]))
+    for c, j in enumerate(places[rows].tolist()):
+        span = slice(int(block.indptr[j]), int(block.indptr[j + 1]))
+        stored = block.rows[span]
+        U[stored, c] = partition.weight[stored] * block.values[span]
+    out = np.empty((held.n, rows.shape[0]))
+    columns.column_gradient(block.indptr, block.rows, block.values, U, places, out)
+    return Sums(add={"cross": out})
+
+
+def mistakes(partition: Partition, memo: Any, point: Point) -> Sums:
+    """Weight of the examples that the margins of a model classify wrongly."""
+    pointer, slots, values = point.held.cut(partition, memo)
+    F = fused.margins(pointer, slots, values, point.W, point.intercept)
+    return Sums(add={"wrong": float(partition.weight @ wrong_share(partition.y, F))})
+
+
+def wrong_share(y: NDArray[Any], F: Array) -> Array:
+    """Share of the observed labels of each row that margins F get wrong; nan where y holds numbers, not labels."""
+    if y.dtype.kind == "f":
+        return np.full(y.shape[0], np.nan)
+    if y.ndim == 1:
+        return (F.argmax(axis=1) != y).astype(np.float64)
+    observed = y != 0
+    wrong = observed & ((F > 0.0) != (y > 0))
+    return np.asarray(wrong.sum(axis=1) / np.maximum(observed.sum(axis=1), 1))
+
+
 def sample_rows(partition: Partition, memo: Any, held: Held, share: float, seed: int) -> Sums:
     """A random sample of rows, cut to the columns held, with labels and weights.
 

@@ -8,7 +8,7 @@ once; a class too large for that is searched (``search``) when the rest of the f
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from dboost.bounds import exponential, quadratic
 from dboost.errors import UsageError
 from dboost.hypotheses.base import Context, Family, Key
 from dboost.hypotheses.held import Held
+from dboost.losses.base import Repair
 from dboost.partition import Sums
 from dboost.penalties import Penalty
 
@@ -240,6 +241,26 @@ class InducedProblem(Problem):
             size = max(size, found.size)
             best = (best + [key for key in found.best if key not in held and key not in set(best)])[:take]
         return replace(self._scored(at, best, size), opened=opened, complete=complete)
+
+    def summed(self, at: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """As for ``Problem``, shard by shard of the pool: beside "G" there are "square", "total" and "peak".
+
+        Of a pool that is searched, the hypotheses next to the model.
+        """
+        point = self.point(at.active, at.W, at.intercept)
+        whole = Repair.nothing(self.k)
+        found: list[Any] = self._pass(
+            passes.price,
+            self.pool,
+            point,
+            (whole.keep, whole.mix, whole.shift, whole.prior),
+            "theta",
+            name="score",
+            shards=self.pool.shards(sorted(self.held(at.active).keys), 8 * self.k, _SHARD_BYTES),
+            finish=finish,
+            finish_args=lambda shard: arguments,
+        )
+        return found
 
     def _children(self, parents: Sequence[Key], arguments: tuple[Any, ...]) -> tuple[list[Key], Array, Array]:
         shard = self.pool.branch(parents)
