@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dboost.estimators.multitask import MultiTaskBoostedClassifier
     from dboost.estimators.path import regularization_path
     from dboost.estimators.regressor import BoostedRegressor
+    from dboost.estimators.shareboost import ShareBoostClassifier
     from dboost.hypotheses.columns import Columns
     from dboost.hypotheses.kernels import Kernels
     from dboost.hypotheses.products import Products
@@ -41,6 +42,7 @@ _HOMES = {
     "ParquetData": "dboost.data.parquet",
     "Kernels": "dboost.hypotheses.kernels",
     "Products": "dboost.hypotheses.products",
+    "ShareBoostClassifier": "dboost.estimators.shareboost",
     "load_model": "dboost.estimators.load",
     "regularization_path": "dboost.estimators.path",
     "ClusterError": "dboost.errors",
@@ -68,6 +70,7 @@ __all__ = [
     "MultiTaskBoostedClassifier",
     "ParquetData",
     "Products",
+    "ShareBoostClassifier",
     "StorageError",
     "UsageError",
     "__version__",

@@ -326,17 +326,33 @@ def gram(partition: Partition, memo: Any, held: Held, extra: float) -> Sums:
     return Sums(add={"gram": out})
 
 
-def cross_gram(partition: Partition, memo: Any, held: Held, rows: NDArray[np.int64]) -> Sums:
-    """X_A' diag(s) X_B for some of the columns held, B given by their places among A; shape (a, b)."""
-    block, places = held.block(partition, memo)
-    U = np.zeros((partition.n_rows, rows.shape[0]))
-    for c, j in enumerate(places[rows].tolist()):
-        span = slice(int(block.indptr[j]), int(block.indptr[j + 1]))
-        stored = block.rows[span]
-        U[stored, c] = partition.weight[stored] * block.values[span]
-    out = np.empty((held.n, rows.shape[0]))
-    columns.column_gradient(block.indptr, block.rows, block.values, U, places, out)
-    return Sums(add={"cross": out})
+def curvature_grams(
+    partition: Partition, memo: Any, point: Point, blocks: tuple[NDArray[np.int64], ...], intercept: bool
+) -> Sums:
+    """X_B' diag(w) X_B for some sets B of the rows held, w_i the trace of the Hessian of an example at `point`.
+
+    Returns
+    -------
+    Sums
+        "gram0", "gram1", ...: the upper triangles, (b, b), or (b + 1, b + 1) with the intercept as a last column of ones.
+    """
+    h, rank_one = memo.get("curvature", point.token, lambda: _curvature(partition, memo, point))
+    k = point.intercept.shape[0]
+    trace = h[:, :k].sum(axis=1, dtype=np.float64) - rank_one * (h[:, :k].astype(np.float64) ** 2).sum(axis=1)
+    block, places = point.held.block(partition, memo)
+    sums = Sums()
+    for number, chosen in enumerate(blocks):
+        whole = chosen.shape[0] == point.held.n
+        cut = (
+            point.held.cut(partition, memo)
+            if whole
+            else columns.cut_rows(block.indptr, block.rows, block.values, places[chosen], block.n_rows)
+        )
+        size = chosen.shape[0] + (1 if intercept else 0)
+        out = np.zeros((size, size))
+        columns.gram(*cut, np.maximum(trace, 0.0), 1.0 if intercept else 0.0, out)
+        sums.add[f"gram{number}"] = out
+    return sums
 
 
 def mistakes(partition: Partition, memo: Any, point: Point) -> Sums:

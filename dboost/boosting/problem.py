@@ -7,7 +7,7 @@ Does not cover: what to do with the sums (``newton``, ``rowwise``), or when to s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -391,10 +391,15 @@ class Problem:
         upper = self._pass(passes.gram, self.held(active), extra, name="gram").add["gram"]
         return upper + np.triu(upper, 1).T
 
-    def cross_gram(self, active: Rows, rows: Rows) -> Array:
-        """X_A' diag(s) X_B of the active rows and some of them, (a, b)."""
-        places = np.searchsorted(active, rows)
-        return np.asarray(self._pass(passes.cross_gram, self.held(active), places, name="gram").add["cross"])
+    def curvature_grams(self, at: Iterate, blocks: Sequence[Rows], intercept: bool) -> list[Array]:
+        """X_B' diag(w) X_B of some sets of active rows, by place, w_i the trace of an example's Hessian at a model.
+
+        With `intercept` it is the last row and column of each, symmetric.
+        """
+        point = self.point(at.active, at.W, at.intercept)
+        sums = self._pass(passes.curvature_grams, point, tuple(blocks), intercept, name="gram")
+        found = [sums.add[f"gram{number}"] for number in range(len(blocks))]
+        return [upper + np.triu(upper, 1).T for upper in found]
 
     def mistakes(self, at: Iterate) -> float:
         """Weight of the examples that a model classifies wrongly."""
