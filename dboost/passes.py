@@ -326,31 +326,43 @@ def gram(partition: Partition, memo: Any, held: Held, extra: float) -> Sums:
     return Sums(add={"gram": out})
 
 
-def curvature_grams(
-    partition: Partition, memo: Any, point: Point, blocks: tuple[NDArray[np.int64], ...], intercept: bool
+def class_grams(
+    partition: Partition,
+    memo: Any,
+    point: Point,
+    blocks: tuple[NDArray[np.int64], ...],
+    intercept: bool,
+    every: int,
 ) -> Sums:
-    """X_B' diag(w) X_B for some sets B of the rows held, w_i the trace of the Hessian of an example at `point`.
+    """X_B' diag(h_r) X_B for some sets B of the rows held and every output r: blocks of the Hessian at `point`.
+
+    Summed over every so many examples of the partition, and scaled up.
 
     Returns
     -------
     Sums
-        "gram0", "gram1", ...: the upper triangles, (b, b), or (b + 1, b + 1) with the intercept as a last column of ones.
+        "gram0", "gram1", ...: the upper triangles, (k, b, b), or (k, b + 1, b + 1) with the intercept as a last column
+        of ones.
     """
     h, rank_one = memo.get("curvature", point.token, lambda: _curvature(partition, memo, point))
     k = point.intercept.shape[0]
-    trace = h[:, :k].sum(axis=1, dtype=np.float64) - rank_one * (h[:, :k].astype(np.float64) ** 2).sum(axis=1)
+    some = np.arange(0, partition.n_rows, every)
+    diagonal = h[some, :k].astype(np.float64)
+    diagonal = np.maximum(diagonal - rank_one[some, None] * diagonal**2, 0.0)
+    diagonal *= partition.n_rows / max(1, some.shape[0])
     block, places = point.held.block(partition, memo)
     sums = Sums()
     for number, chosen in enumerate(blocks):
-        whole = chosen.shape[0] == point.held.n
-        cut = (
-            point.held.cut(partition, memo)
-            if whole
-            else columns.cut_rows(block.indptr, block.rows, block.values, places[chosen], block.n_rows)
-        )
+        if chosen.shape[0] == point.held.n:
+            cut = point.held.cut(partition, memo)
+        else:
+            cut = columns.cut_rows(block.indptr, block.rows, block.values, places[chosen], block.n_rows)
+        if every > 1:
+            cut = columns.take_rows(*cut, some)
         size = chosen.shape[0] + (1 if intercept else 0)
-        out = np.zeros((size, size))
-        columns.gram(*cut, np.maximum(trace, 0.0), 1.0 if intercept else 0.0, out)
+        out = np.zeros((k, size, size))
+        for r in range(k):
+            columns.gram(*cut, np.ascontiguousarray(diagonal[:, r]), 1.0 if intercept else 0.0, out[r])
         sums.add[f"gram{number}"] = out
     return sums
 

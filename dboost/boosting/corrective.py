@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.kronecker import Kronecker
+from dboost.boosting.class_blocks import ClassBlocks
 from dboost.boosting.problem import Iterate, Problem
 
 Array = NDArray[np.float64]
@@ -61,11 +61,14 @@ class Free:
     intercept : bool
     scale : float64 array, shape (a,)
         Length of each column, by which its gradient is measured.
+    n_rows : int
+        Number of examples.
     """
 
     rows: NDArray[np.bool_]
     intercept: bool
     scale: Array
+    n_rows: int
 
 
 def solve(problem: Problem, at: Iterate, lam: float, free: Free, tol: float) -> Solved:
@@ -133,7 +136,7 @@ def _direction(
     strength = lam * problem.lam_weight[at.active]
     face = problem.penalty.face(at.W, strength)
     bend = np.asarray(face.expand(face.diagonal(strength)))
-    inverse = Kronecker(problem, at, np.flatnonzero(free.rows), free.intercept, bend)
+    inverse = ClassBlocks(problem, at, np.flatnonzero(free.rows), free.intercept, bend, free.n_rows)
     product = problem.curvature_at(at)
     mask = free.rows[:, None]
 

@@ -391,19 +391,20 @@ class Problem:
         upper = self._pass(passes.gram, self.held(active), extra, name="gram").add["gram"]
         return upper + np.triu(upper, 1).T
 
-    def curvature_grams(self, at: Iterate, blocks: Sequence[Rows], intercept: bool) -> list[Array]:
-        """X_B' diag(w) X_B of some sets of active rows, by place, w_i the trace of an example's Hessian at a model.
+    def class_grams(self, at: Iterate, blocks: Sequence[Rows], intercept: bool, every: int) -> list[Array]:
+        """Blocks (k, b, b) of the Hessian at a model, each of one set of active rows, by place, and one output.
 
-        With `intercept` it is the last row and column of each, symmetric.
+        Summed over every so many examples and scaled up. With `intercept` it is the last row and column of each.
         """
         point = self.point(at.active, at.W, at.intercept)
-        sums = self._pass(passes.curvature_grams, point, tuple(blocks), intercept, name="gram")
+        sums = self._pass(passes.class_grams, point, tuple(blocks), intercept, every, name="gram")
         found = [sums.add[f"gram{number}"] for number in range(len(blocks))]
-        return [upper + np.triu(upper, 1).T for upper in found]
+        return [upper + np.swapaxes(np.triu(upper, 1), 1, 2) for upper in found]
 
     def mistakes(self, at: Iterate) -> float:
         """Weight of the examples that a model classifies wrongly."""
-        return float(self._pass(passes.mistakes, self.point(at.active, at.W, at.intercept), name="mistakes").add["wrong"])
+        point = self.point(at.active, at.W, at.intercept)
+        return float(self._pass(passes.mistakes, point, name="mistakes").add["wrong"])
 
     def sample(self, active: Rows, share: float, seed: int) -> list[Any]:
         """Rows of X_A, labels and weights of a random share of the examples, in partition order."""

@@ -1,4 +1,4 @@
-"""ShareBoost (Shalev-Shwartz, Wexler & Shashua 2011; math notes, section 7, sheet J): few features, shared by the classes.
+"""ShareBoost (Shalev-Shwartz, Wexler & Shashua 2011; math notes, sheet J): few features, shared by the classes.
 
     repeat
       the feature, or group of features, whose row of the gradient is largest enters        (``greedy``, ``trials``)
@@ -51,8 +51,8 @@ class ShareBoost:
     groups : tuple of int, or None
         Number of the group of each stored column; the columns of a group enter together.
     bound : float or None
-        Constant of the generalisation bound (Theorem 1). The fit ends once the bound has not fallen for ten rounds, with
-        the model at which it was lowest.
+        Constant of the generalisation bound (Theorem 1). The fit ends once the bound has not fallen for ten rounds,
+        with the model at which it was lowest.
     """
 
     rule: str = "scaled"
@@ -158,7 +158,8 @@ class ShareBoostRounds:
         groups = np.asarray(self.system.groups, dtype=np.int64)
         if groups.shape != (self.problem.n,):
             raise UsageError(
-                f"groups has {groups.shape[0]} entries for {self.problem.n} columns", hint="give the group of each column"
+                f"groups has {groups.shape[0]} entries for {self.problem.n} columns",
+                hint="give the number of the group of each column",
             )
         return np.unique(groups, return_inverse=True)[1].astype(np.int64)
 
@@ -174,8 +175,14 @@ class ShareBoostRounds:
             the model), "bound" or "callback".
         """
         if not state.carried:
+            if state.active.size:
+                raise UsageError(
+                    "ShareBoost starts from no features, so that earlier weights have no meaning for it",
+                    hint="fit anew: one run holds the model of every number of features",
+                )
             at = self.problem.evaluate(state.active, state.W, state.intercept)
-            state = replace(state, objective=self.problem.objective(at, self._lam), carried=StagesSoFar.empty().arrays())
+            value = self.problem.objective(at, self._lam)
+            state = replace(state, objective=value, carried=StagesSoFar.empty().arrays())
             self._mark(state)
         while True:
             state, reason = self.advance(state)
@@ -204,12 +211,12 @@ class ShareBoostRounds:
         at = widened(problem, here, np.concatenate([group.rows for group in shortlist]))
         chosen = shortlist[0]
         if tried and len(shortlist) > 1:
-            found = gains(problem, at, shortlist, self.system.rule, self._lam, self.settings.tol)
+            found = gains(problem, at, shortlist, self.system.rule, self._lam, self.settings.tol, self.n_rows)
             chosen = shortlist[int(np.argmax(found))]
         at = only(at, np.sort(np.concatenate([state.active, chosen.rows])))
         if self._flat(at, chosen):
             return replace(state, passes=state.passes + problem.passes - passes), "gradient"
-        solved = corrected(problem, at, self._lam, chosen.rows, self.settings.tol)
+        solved = corrected(problem, at, self._lam, chosen.rows, self.settings.tol, self.n_rows)
         at = solved.at
         wrong = problem.mistakes(at) / problem.statistics.weight
         so_far = so_far.after(at, chosen.rows)

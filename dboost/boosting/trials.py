@@ -50,6 +50,7 @@ def gains(
     rule: str,
     lam: float,
     tol: float,
+    n_rows: int,
 ) -> list[float]:
     """What the objective falls by for each group of a shortlist.
 
@@ -60,18 +61,21 @@ def gains(
     rule : {"line", "row", "full"}
     tol : float
         Of the corrective steps of "full", as a share of the gradient of the group.
+    n_rows : int
+        Number of examples.
     """
     value = problem.objective(at, lam)
     if rule == "line":
         return [value - _on_line(problem, at, group.rows, lam) for group in shortlist]
     if rule == "row":
-        return [value - problem.objective(_on_rows(problem, at, group.rows, lam).at, lam) for group in shortlist]
+        alone = (_on_rows(problem, at, group.rows, lam, n_rows).at for group in shortlist)
+        return [value - problem.objective(one, lam) for one in alone]
     fresh = np.concatenate([group.rows for group in shortlist])
     found = []
     for group in shortlist:
         others = np.setdiff1d(fresh, group.rows)
         mine = only(at, np.setdiff1d(at.active, others))
-        found.append(value - problem.objective(corrected(problem, mine, lam, group.rows, tol).at, lam))
+        found.append(value - problem.objective(corrected(problem, mine, lam, group.rows, tol, n_rows).at, lam))
     return found
 
 
@@ -81,17 +85,18 @@ def pull(at: Iterate, rows: Rows, length: Array) -> float:
     return float(np.max(np.abs(at.G[places]).sum(axis=1) / length[places], initial=0.0))
 
 
-def corrected(problem: Problem, at: Iterate, lam: float, fresh: Rows, tol: float) -> Solved:
+def corrected(problem: Problem, at: Iterate, lam: float, fresh: Rows, tol: float, n_rows: int) -> Solved:
     """The fully corrective step: its gradient ends at `tol` of the one that the fresh rows began with."""
     length = row_lengths(problem, at.active)
-    free = Free(np.ones(at.active.shape[0], np.bool_), problem.fit_intercept, length)
+    free = Free(np.ones(at.active.shape[0], np.bool_), problem.fit_intercept, length, n_rows)
     return solve(problem, at, lam, free, tol * pull(at, fresh, length))
 
 
-def _on_rows(problem: Problem, at: Iterate, rows: Rows, lam: float) -> Solved:
+def _on_rows(problem: Problem, at: Iterate, rows: Rows, lam: float, n_rows: int) -> Solved:
     """The rows of one group alone, from zero."""
     length = row_lengths(problem, at.active)
-    return solve(problem, at, lam, Free(np.isin(at.active, rows), False, length), _ACCURACY * pull(at, rows, length))
+    free = Free(np.isin(at.active, rows), False, length, n_rows)
+    return solve(problem, at, lam, free, _ACCURACY * pull(at, rows, length))
 
 
 def _on_line(problem: Problem, at: Iterate, rows: Rows, lam: float) -> float:

@@ -329,7 +329,7 @@ def model_of(estimator: Any, parts: Prepared, result: FitResult) -> Model:
 
 
 def stages_of(result: FitResult, places: NDArray[np.int64]) -> Stages | None:
-    """The models of all rounds, where the fit kept them; `places` of the rows of the result among those of the model."""
+    """The models of all rounds, where the fit kept them; `places`: of the rows of the result in the model."""
     carried = result.state.carried
     if "counts" not in carried:
         return None

@@ -30,11 +30,11 @@ RIDGE = 1e-6
 
 
 class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
-    """Linear classifier that adds one feature, or group of features, at a time, and re-optimises all weights after each.
+    """Linear classifier that adds one feature, or group of features, at a time and then solves all weights again.
 
     ShareBoost (Shalev-Shwartz, Wexler & Shashua 2011): forward greedy selection for the mean loss
-    ``log sum_r exp(f_r + 1[r != y]) - f_y`` plus ``alpha sum_j omega(W_j)`` over the features held, f = W'x + b. One run
-    gives the whole curve of accuracy against features: `path_`, `staged_predict`.
+    ``log sum_r exp(f_r + 1[r != y]) - f_y`` plus ``alpha sum_j omega(W_j)`` over the features held, f = W'x + b. One
+    run gives the whole curve of accuracy against features: `path_`, `staged_predict`.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
     rule : {"scaled", "norm", "line", "row", "full"}, default "scaled"
         Which candidate enters. ``"norm"``: the one with the largest l1 norm of its row of the gradient, as printed in
         the paper, for features of one scale. ``"scaled"``: that norm over the deviation of the column (without an
-        intercept, its root mean square), which is what the loss is sure to fall by. The other three take the `shortlist`
-        best of ``"scaled"`` and measure the fall: along the row of the gradient, over all weights of the candidate, or
-        over all weights of the model.
+        intercept, its root mean square), which is what the loss is sure to fall by. The other three take the
+        `shortlist` best of ``"scaled"`` and measure the fall: along the row of the gradient, over all weights of the
+        candidate, or over all weights of the model.
     shortlist : int, default 10
     groups : array-like of int, shape (n,), optional
         Number of the group of each raw column. The columns of a group enter together. Families of hypotheses bring
