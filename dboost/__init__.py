@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dboost.estimators.cv import BoostedClassifierCV
     from dboost.estimators.load import load_model
     from dboost.estimators.multitask import MultiTaskBoostedClassifier
+    from dboost.estimators.one_vs_rest import OneVsRestBoostedClassifier
     from dboost.estimators.path import regularization_path
     from dboost.estimators.regressor import BoostedRegressor
     from dboost.estimators.shareboost import ShareBoostClassifier
@@ -39,6 +40,7 @@ _HOMES = {
     "BoostedRegressor": "dboost.estimators.regressor",
     "Columns": "dboost.hypotheses.columns",
     "MultiTaskBoostedClassifier": "dboost.estimators.multitask",
+    "OneVsRestBoostedClassifier": "dboost.estimators.one_vs_rest",
     "ParquetData": "dboost.data.parquet",
     "Kernels": "dboost.hypotheses.kernels",
     "Products": "dboost.hypotheses.products",
@@ -68,6 +70,7 @@ __all__ = [
     "Kernels",
     "ModelFormatError",
     "MultiTaskBoostedClassifier",
+    "OneVsRestBoostedClassifier",
     "ParquetData",
     "Products",
     "ShareBoostClassifier",

@@ -72,8 +72,9 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
         for ten rounds, and the model is that of its lowest value.
     fit_intercept : bool, default True
         The paper has none; it is not penalised and counts as no feature.
-    standardize : bool, default True
-        Penalise each feature by its deviation, as if columns had been scaled.
+    standardize : bool or None, default None
+        Penalise each feature by its deviation, as if columns had been scaled. None means so under ``"l2_squared"``; the
+        rounded norms do not follow a scale.
     class_weight : "balanced" or dict of label to weight, optional
     classes : sequence, optional
         All labels there may be, where the data does not hold every one.
@@ -128,7 +129,7 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
         max_active_rows: int | None = None,
         bound: float | None = None,
         fit_intercept: bool = True,
-        standardize: bool = True,
+        standardize: Any = None,
         class_weight: Any = None,
         classes: Any = None,
         random_state: Any = 0,
@@ -163,9 +164,11 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
             raise UsageError("loss=None", hint=f"expected one of {', '.join(map(repr, self._losses))}")
         check_hypotheses(self.hypotheses)
         split(self.callbacks)
-        alpha = self.alpha
-        if alpha == "auto" and isinstance(alpha, str) and get_penalty(self.penalty).name != "none":
+        alpha, penalty = self.alpha, get_penalty(self.penalty)
+        if isinstance(alpha, str) and alpha == "auto" and penalty.name != "none":
             alpha = RIDGE
+        asked = self.standardize
+        scaled = penalty.degree > 0 and penalty.name != "none" if asked is None else flag("standardize", asked)
         settings = FitSettings(
             loss=self.loss,
             penalty=self.penalty,
@@ -174,7 +177,7 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
             max_rounds=self.max_rounds,
             max_active_rows=self.max_active_rows,
             fit_intercept=flag("fit_intercept", self.fit_intercept),
-            standardize=flag("standardize", self.standardize),
+            standardize=scaled,
             random_state=resolve_seed(self.random_state),
             hypotheses=None if self.hypotheses == Columns() else self.hypotheses,
             system=ShareBoost(self.rule, self.shortlist, _groups(self.groups), self.bound),

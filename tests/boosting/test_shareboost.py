@@ -1,4 +1,4 @@
-"""ShareBoost against the formulas (math notes, section 7, sheet J): rules of choice, corrective step, guarantee, path."""
+"""ShareBoost against the formulas (math notes, section 7, sheet J): rules, corrective step, guarantee, path."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Reference:
         return self.data.value(F) + self.lam / 2 * np.sum(W**2)
 
     def minimum(self, rows, start=None, fixed=0, b=None):
-        """The lowest objective over W of `rows` (of those from `fixed` on) and the intercept (held where b is given)."""
+        """The lowest objective over W of `rows` from `fixed` on, and over the intercept unless b is given."""
         data, k = self.data, self.data.k
         W0 = np.zeros((len(rows), k)) if start is None else start
         free_b = self.intercept and b is None
@@ -74,7 +74,8 @@ class Reference:
             return data.value(F) + self.lam / 2 * np.sum(W**2), gradient
 
         v0 = np.append(W0[fixed:].ravel(), b0 if free_b else np.zeros(0))
-        found = minimize(value, v0, jac=True, method="L-BFGS-B", options={"maxiter": 5000, "ftol": 1e-16, "gtol": 1e-11})
+        asked = {"maxiter": 5000, "ftol": 1e-16, "gtol": 1e-11}
+        found = minimize(value, v0, jac=True, method="L-BFGS-B", options=asked)
         return found.fun, *unpack(found.x)
 
     def pulls(self, rows, W, b):
