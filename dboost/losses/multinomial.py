@@ -19,9 +19,10 @@ _TINY = 1e-300
 
 
 class MultinomialTarget(NamedTuple):
-    """Labels of one block: int32 (m,) class codes."""
+    """Labels of one block: int32 (m,) class codes, and what is taken off the score of an example's own class."""
 
     code: NDArray[np.int32]
+    margin: float
 
 
 def _is_multinomial(target: Any) -> bool:
@@ -82,7 +83,8 @@ def _log_loss(own: float, others: float, top: float, mine: float) -> float:
     # log1p keeps the loss of a confident, correct example to full precision
     if mine == top:
         return math.log1p(others)
-    return float(math.log(own + others) + top - mine)
+    # the difference first: it is exact where both are large
+    return float(math.log(own + others) + (top - mine))
 
 
 @overload(residual_row, inline="never")
@@ -92,6 +94,7 @@ def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
 
     def multinomial(target: Any, i: int, f: Array, s: float, u: Array) -> float:
         y = target.code[i]
+        f[y] -= target.margin
         own, others, top, mine = _exponentials(f, y)
         t = s / (own + others)
         for r in range(f.shape[0]):
@@ -109,7 +112,9 @@ def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
         return None
 
     def multinomial(target: Any, i: int, f: Array, s: float) -> float:
-        own, others, top, mine = _exponentials(f, target.code[i])
+        y = target.code[i]
+        f[y] -= target.margin
+        own, others, top, mine = _exponentials(f, y)
         return float(s * _log_loss(own, others, top, mine))
 
     return multinomial
@@ -121,6 +126,7 @@ def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
         return None
 
     def multinomial(target: Any, i: int, f: Array, s: float, h: Array) -> float:
+        f[target.code[i]] -= target.margin
         top = _largest(f)
         for r in range(f.shape[0]):
             f[r] = exp_nonpositive(f[r] - top)
@@ -141,6 +147,7 @@ def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array,
         target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array
     ) -> float:
         y = target.code[i]
+        f[y] -= target.margin
         top = _largest(f)
         for r in range(f.shape[0]):
             f[r] = exp_nonpositive(f[r] - top)
@@ -150,7 +157,8 @@ def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array,
         f[y] += 1.0 - scale[y]
         for r in range(f.shape[0]):
             al = max(f[r], 0.0)
-            f[r] = al * log_positive(max(al, _TINY))
+            # the margin is an offset on the other classes, of which the dual pays <Theta, offset>
+            f[r] = al * log_positive(max(al, _TINY)) - (0.0 if r == y else target.margin * al)
         return float(-s * _total(f))
 
     return multinomial
@@ -187,7 +195,7 @@ class Multinomial:
 
     def target(self, y: NDArray[Any]) -> MultinomialTarget:
         """Wrap int32 class codes of shape (m,)."""
-        return MultinomialTarget(y)
+        return MultinomialTarget(y, 0.0)
 
     def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
         """Weighted class counts, and the total weight repeated k times."""
