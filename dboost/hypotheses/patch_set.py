@@ -7,8 +7,9 @@ Does not cover: how templates are found, or candidates (``patches``).
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +25,8 @@ from dboost.modelfile import Document
 FAMILY = "patches"
 REACH = 3.0
 """A mask is a Gaussian cut to zero beyond so many of its standard deviations."""
+MOST_MASKS = 64
+"""Masks on a side of the lattice."""
 
 Bytes = NDArray[np.uint8]
 # Images that are spread out at a time where columns are made of them.
@@ -46,8 +49,9 @@ class Bank:
     size : int
         Side of a template.
     grid : int
-        Masks are centred on a grid x grid lattice of the positions of a template's corner; their standard deviation is
-        half the spacing of the lattice.
+        Masks are centred on a grid x grid lattice of the positions of a template's corner.
+    spread : float
+        Standard deviation of a mask, in spacings of the lattice.
     """
 
     # Hundreds of kilobytes that every pass refers to: an engine sends them to a worker once (``engine.wire``).
@@ -57,6 +61,7 @@ class Bank:
     shape: tuple[int, int]
     size: int
     grid: int
+    spread: float
 
     def __len__(self) -> int:
         return len(self.templates)
@@ -74,13 +79,13 @@ class Bank:
     @cached_property
     def token(self) -> str:
         """Digest of templates and geometry."""
-        digest = hashlib.sha256(repr((FAMILY, self.shape, self.size, self.grid)).encode())
+        digest = hashlib.sha256(repr((FAMILY, self.shape, self.size, self.grid, self.spread)).encode())
         digest.update(np.ascontiguousarray(self.templates).data)
         return digest.hexdigest()
 
     def take(self, chosen: NDArray[np.int64]) -> Bank:
         """Some of the templates."""
-        return Bank(np.ascontiguousarray(self.templates[chosen]), self.shape, self.size, self.grid)
+        return replace(self, templates=np.ascontiguousarray(self.templates[chosen]))
 
     # ---- geometry --------------------------------------------------------------------------------------------------
 
@@ -105,7 +110,7 @@ class Bank:
     @cached_property
     def gains(self) -> NDArray[np.float32]:
         """Value of every mask at every position, shape (masks, positions)."""
-        across = [_bumps(count, self.grid) for count in self.positions]
+        across = [_bumps(count, self.grid, self.spread) for count in self.positions]
         squares = across[0][:, None, :, None] + across[1][None, :, None, :]
         found = np.where(squares <= REACH**2, np.exp(-0.5 * squares), 0.0)
         return np.ascontiguousarray(found.reshape(self.n_masks, -1).astype(np.float32))
@@ -155,11 +160,11 @@ class Bank:
         return out
 
 
-def _bumps(count: int, grid: int) -> NDArray[np.float64]:
+def _bumps(count: int, grid: int, spread: float) -> NDArray[np.float64]:
     """Squared distance, in standard deviations, of positions 0 .. count - 1 to the centres of one axis."""
     spacing = count / grid
     centres = spacing * (np.arange(grid) + 0.5) - 0.5
-    found: NDArray[np.float64] = ((np.arange(count) - centres[:, None]) / (0.5 * spacing)) ** 2
+    found: NDArray[np.float64] = ((np.arange(count) - centres[:, None]) / (spread * spacing)) ** 2
     return found
 
 
@@ -231,7 +236,8 @@ class PatchSet:
     def to_json(self) -> dict[str, Any]:
         """The geometry."""
         bank = self.bank
-        return {"family": FAMILY, "shape": list(bank.shape), "size": bank.size, "grid": bank.grid}
+        frame = {"size": bank.size, "grid": bank.grid, "spread": bank.spread}
+        return {"family": FAMILY, "shape": list(bank.shape), **frame}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Templates, and the hypotheses."""
@@ -253,8 +259,10 @@ def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int)
     ModelFormatError
     """
     shape, size, grid = spec.integers("shape").tolist(), spec.count("size"), spec.count("grid")
-    if len(shape) != 2 or not 0 < size <= min(shape) or not 0 < grid <= 64 or shape[0] * shape[1] != n_features:
-        raise ModelFormatError("the patches' image shape, size or grid is wrong", file=spec.file)
+    spread = spec.number("spread")
+    sound = len(shape) == 2 and 0 < size <= min(shape) and shape[0] * shape[1] == n_features
+    if not sound or not 0 < grid <= MOST_MASKS or not 0.0 < spread < math.inf:
+        raise ModelFormatError("the patches' image shape, size or masks are wrong", file=spec.file)
     names = ("numbers", "slots", "masks")
     odd = sorted(set(arrays) ^ {"patch_templates", *(f"patch_{name}" for name in names)})
     if odd:
@@ -274,4 +282,4 @@ def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int)
     )
     if not sound:
         raise ModelFormatError("the templates of the patches are damaged", file=spec.file)
-    return PatchSet(Bank(templates, (shape[0], shape[1]), size, grid), numbers, slots, masks)
+    return PatchSet(Bank(templates, (shape[0], shape[1]), size, grid, spread), numbers, slots, masks)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from typing import Any
 
@@ -26,7 +26,17 @@ from dboost.errors import DataError, UsageError
 from dboost.hypotheses import drawn
 from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, Pool
 from dboost.hypotheses.clusters import centres_of
-from dboost.hypotheses.patch_set import FAMILY, Bank, Bytes, PatchSet, columns_of, made_columns, restore, words_of
+from dboost.hypotheses.patch_set import (
+    FAMILY,
+    MOST_MASKS,
+    Bank,
+    Bytes,
+    PatchSet,
+    columns_of,
+    made_columns,
+    restore,
+    words_of,
+)
 from dboost.hypotheses.union import Joinable
 from dboost.modelfile import Document
 from dboost.partition import Partition, Sums
@@ -47,8 +57,8 @@ class Patches(Joinable):
 
     - a template has mean zero over its pixels, so that a blank patch gives 0, and its positive weights sum to one over
       the largest pixel of the data, so that no response of pixels >= 0 is above 1 (others are cut off at 255 / 256);
-    - masks are centred on a `masks` x `masks` lattice of the positions; their standard deviation is half the spacing of
-      the lattice, and they are zero beyond three of these.
+    - masks are centred on a `masks` x `masks` lattice of the positions; their standard deviation is `spread` spacings
+      of the lattice, and they are zero beyond three of these.
 
     Parameters
     ----------
@@ -59,6 +69,8 @@ class Patches(Joinable):
         Side of a template, in pixels.
     masks : int
         Masks of every template, on each side of the lattice; 4 are 16 masks.
+    spread : float
+        Standard deviation of a mask, in spacings of the lattice.
     shape : tuple of two int, optional
         Rows and columns of an image; by default images are square. Pixel (i, j) is raw column i * columns + j.
     sample : int
@@ -72,18 +84,25 @@ class Patches(Joinable):
     Examples
     --------
     >>> Patches(templates=50, size=5).to_json()
-    {'family': 'patches', 'templates': 50, 'size': 5, 'masks': 4, 'shape': None, 'sample': 100000}
+    {'family': 'patches', 'templates': 50, 'size': 5, 'masks': 4, 'spread': 0.5, 'shape': None, 'sample': 100000}
     """
 
     templates: Any = 1000
     size: int = 7
     masks: int = 4
+    spread: float = 0.5
     shape: Any = None
     sample: int = 100_000
 
     def __post_init__(self) -> None:
         for name in ("size", "masks", "sample"):
             _positive(name, getattr(self, name))
+        if self.masks > MOST_MASKS:
+            raise UsageError(f"masks={self.masks}", hint=f"expected at most {MOST_MASKS} on a side")
+        if isinstance(self.spread, bool) or not isinstance(self.spread, int | float | np.number):
+            raise UsageError(f"spread={self.spread!r}", hint="expected a number > 0")
+        if not 0.0 < float(self.spread) < math.inf:
+            raise UsageError(f"spread={self.spread!r}", hint="expected a number > 0")
         if isinstance(self.templates, int | np.integer):
             _positive("templates", self.templates)
         else:
@@ -108,6 +127,7 @@ class Patches(Joinable):
             "templates": self.templates.tolist() if given else int(self.templates),
             "size": int(self.size),
             "masks": int(self.masks),
+            "spread": float(self.spread),
             "shape": None if self.shape is None else list(self.shape),
             "sample": int(self.sample),
         }
@@ -115,7 +135,7 @@ class Patches(Joinable):
     @classmethod
     def from_json(cls, spec: dict[str, Any]) -> Patches:
         """Undo `to_json`."""
-        known = ("templates", "size", "masks", "shape", "sample")
+        known = ("templates", "size", "masks", "spread", "shape", "sample")
         odd = sorted(set(spec) - {"family", *known})
         if odd:
             raise UsageError(
@@ -141,13 +161,13 @@ class Patches(Joinable):
         top = float(context.peak.max(initial=0.0))
         if not top > 0.0:
             raise DataError("patches of images whose pixels are all zero")
-        frame = Bank(np.zeros((0, self.size**2), np.float32), shape, int(self.size), int(self.masks))
+        none = np.zeros((0, self.size**2), np.float32)
+        frame = Bank(none, shape, int(self.size), int(self.masks), float(self.spread))
         if isinstance(self.templates, np.ndarray):
             raw = self.templates.reshape(len(self.templates), -1)
         else:
             raw = centres_of(self._patches(context, frame), int(self.templates), context.seed, "templates")
-        templates = scaled(raw, top)
-        bank = Bank(templates, shape, int(self.size), int(self.masks))
+        bank = replace(frame, templates=scaled(raw, top))
         return PatchPool(bank, -(-context.n_rows // max(1, int(context.engine.n_workers))))
 
     def _shape(self, n_features: int) -> tuple[int, int]:

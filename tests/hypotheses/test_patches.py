@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -39,8 +40,8 @@ def given(t=5, seed=1):
     return np.random.default_rng(seed).normal(size=(t, SIZE, SIZE))
 
 
-def slow_masks(positions, grid):
-    """Gaussians on a grid x grid lattice, standard deviation half its spacing, cut at three of them."""
+def slow_masks(positions, grid, spread):
+    """Gaussians on a grid x grid lattice, standard deviation `spread` of its spacings, cut at three of them."""
     found = np.zeros((grid * grid, *positions))
     for a in range(grid):
         for b in range(grid):
@@ -48,15 +49,15 @@ def slow_masks(positions, grid):
                 for x in range(positions[1]):
                     step = positions[0] / grid, positions[1] / grid
                     centre = (a + 0.5) * step[0] - 0.5, (b + 0.5) * step[1] - 0.5
-                    square = ((y - centre[0]) / (step[0] / 2)) ** 2 + ((x - centre[1]) / (step[1] / 2)) ** 2
-                    found[a * grid + b, y, x] = np.exp(-square / 2) if square <= 9 else 0.0
+                    square = ((y - centre[0]) / step[0]) ** 2 + ((x - centre[1]) / step[1]) ** 2
+                    found[a * grid + b, y, x] = np.exp(-square / spread**2 / 2) if square <= 9 * spread**2 else 0.0
     return found
 
 
-def slow_features(images, templates, top):
+def slow_features(images, templates, top, spread):
     """max over positions of 256 (I * w) g, at least 0, unrounded: (m, templates, masks)."""
     positions = SHAPE[0] - SIZE + 1, SHAPE[1] - SIZE + 1
-    masks = slow_masks(positions, GRID)
+    masks = slow_masks(positions, GRID, spread)
     out = np.zeros((len(images), len(templates), len(masks)))
     for i, image in enumerate(images.reshape(-1, *SHAPE)):
         for f, template in enumerate(templates):
@@ -73,14 +74,15 @@ def family(t=5):
     return Patches(templates=given(t), size=SIZE, masks=GRID, shape=SHAPE)
 
 
-def test_features_are_the_formula_rounded_to_bytes():
+@pytest.mark.parametrize("spread", [0.5, 0.9])
+def test_features_are_the_formula_rounded_to_bytes(spread):
     images = make_images()
     raw = Raw(images)
-    pool = raw.prepare(family())
+    pool = raw.prepare(replace(family(), spread=spread))
     assert isinstance(family(), Family)
     keys = [(f, c) for f in range(5) for c in range(4)]
     found = 256 * dense(pool.columns(raw.block(), keys)).reshape(40, 5, 4)
-    expected = np.minimum(slow_features(images, given(), images.max()), 255)
+    expected = np.minimum(slow_features(images, given(), images.max(), spread), 255)
     assert np.array_equal(found, np.round(found))
     assert np.abs(found - expected).max() <= 0.5 + 1e-3
     # an independent rounding may only differ where the number lies at the border of two levels
@@ -232,8 +234,8 @@ def test_in_a_union():
     "arguments",
     [
         {"templates": 0}, {"templates": True}, {"templates": "many"}, {"templates": np.zeros((2, 3, 4)), "size": 3},
-        {"templates": np.full((1, 7, 7), np.inf)}, {"size": 0}, {"masks": 1.5}, {"shape": 28}, {"shape": (28, 6)},
-        {"sample": -1},
+        {"templates": np.full((1, 7, 7), np.inf)}, {"size": 0}, {"masks": 1.5}, {"masks": 65}, {"spread": 0.0},
+        {"spread": "wide"}, {"shape": 28}, {"shape": (28, 6)}, {"sample": -1},
     ],
 )  # fmt: skip
 def test_parameters_without_a_meaning_are_refused(arguments):
