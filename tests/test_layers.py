@@ -40,6 +40,7 @@ ALLOWED: dict[str, set[str]] = {
     "hypotheses": {"errors", "partition", "compiled", "modelfile", "hypotheses.clusters"},
     "hypotheses.clusters": {"errors"},
     "data": {"errors", "partition", "compiled"},
+    "data.daskml": {"errors"},
     "plots": {"errors"},
     "storage": {"errors"},
     "modelfile": {"errors", "storage"},
@@ -60,7 +61,7 @@ ALLOWED["__init__"] = set(ALLOWED)
 HOMES = {
     "dask": ("engine", "data", "estimators"),
     "distributed": ("engine", "data", "estimators"),
-    "sklearn": ("estimators", "hypotheses.clusters"),
+    "sklearn": ("estimators", "hypotheses.clusters", "data.daskml"),
     "pandas": ("data", "estimators"),
     "pyarrow": ("data", "storage", "model", "estimators"),
     "numba": ("compiled", "penalties", "losses", "data", "estimators"),

@@ -44,7 +44,7 @@ class PiecewiseLinear(Joinable):
     ----------
     centres : int or array of shape (c, n_features)
         How many centres k-means finds (on at most 50,000 rows at random), or the centres, say those of
-        ``dask_ml.cluster.KMeans`` on all rows (``dboost.data.outside.cluster_centres``).
+        ``dask_ml.cluster.KMeans`` on all rows (``dboost.data.daskml.cluster_centres``).
     radii : int or sequence of float
         How many radii, or the radii: at most 255, positive and ascending. A number r takes the quantiles 1/r, 2/r, ...,
         1 of the distances between 1,000 rows at random and the centres. The same radii are offered for every centre.

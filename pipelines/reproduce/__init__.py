@@ -70,4 +70,7 @@ REGISTRY: dict[str, Entry] = {
     "housing": Entry("housing", "Fig. 5", "products of columns: l1 boosting against classical and smooth-l1 boosting"),
     "ailerons": Entry("ailerons", "Fig. 5", "the same on a larger regression"),
     "topics": Entry("topics", "Fig. 4", "documents: when induction stops, and when boosting overfits"),
+    "shareboost-digits": Entry(
+        "shareboost_digits", "ShareBoost: Table 1, Fig. 4", "patches of digits: the error by the number of features"
+    ),
 }
