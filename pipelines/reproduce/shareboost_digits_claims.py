@@ -106,7 +106,7 @@ def draw_errors(tables: Tables) -> Any:
             axis.plot(rows.column("features"), 100 * rows.column(f"{name}_error"), linewidth=1.6, label=name, **look)
     axes[0].set_yscale("log")
     lowest = 100 * rows.column("test_error").min()
-    axes[1].set_ylim(0.0, 4.0 * lowest)
+    axes[1].set_ylim(0.0, max(4.0 * lowest, 1.0))
     if lowest <= 1.0:
         for level in (1.0, 0.71):
             axes[1].axhline(level, color="0.4", linewidth=0.8, linestyle=":")
