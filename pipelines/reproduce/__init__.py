@@ -75,5 +75,8 @@ REGISTRY: dict[str, Entry] = {
     "shareboost-sharing": Entry(
         "shareboost_sharing", "ShareBoost, Fig. 2", "features needed for a fixed error against the number of classes"
     ),
+    "shareboost-uci": Entry(
+        "shareboost_uci", "ShareBoost, Fig. 3", "products of columns: ShareBoost against the whole l1/linf path"
+    ),
     "topics": Entry("topics", "Fig. 4", "documents: when induction stops, and when boosting overfits"),
 }
