@@ -83,12 +83,12 @@ REGISTRY: dict[str, Entry] = {
     ),
     "topics": Entry("topics", "Fig. 4", "documents: when induction stops, and when boosting overfits"),
     "shareboost-digits": Entry(
-        "shareboost_digits", "ShareBoost: Table 1, Fig. 4", "patches of digits: the error by the number of features"
+        "shareboost_digits", "ShareBoost, Table 1, Fig. 4", "patches of digits: the error by the number of features"
     ),
     "shareboost-piecewise": Entry(
-        "shareboost_piecewise", "ShareBoost: Fig. 7", "digits by pieces of a linear model, beside Gaussian kernels"
+        "shareboost_piecewise", "ShareBoost, Fig. 7", "digits by pieces of a linear model, beside Gaussian kernels"
     ),
     "shareboost-deformed": Entry(
-        "shareboost_deformed", "ShareBoost: Table 1, Fig. 6", "patches of digits and their deformations", long=True
+        "shareboost_deformed", "ShareBoost, Table 1, Fig. 6", "patches of digits and their deformations", long=True
     ),
 }
