@@ -283,7 +283,8 @@ def curvature_diagonal(partition: Partition, memo: Any, point: Point, intercept:
     """Diagonal of the curvature of every active row, bounded as in ``descent.curvature_diagonal``; intercept last."""
     h, rank_one = _curvature(partition, memo, point)
     out = np.zeros((point.held.n + (1 if intercept else 0), point.intercept.shape[0]))
-    descent.curvature_diagonal(*_columns(partition, memo, point.held), h, rank_one, partition.weight, intercept, out)
+    mine = _columns(partition, memo, point.held)
+    descent.curvature_diagonal(*mine, h, rank_one, partition.weight, intercept, out, h)
     return Sums(add={"diagonal": out})
 
 
