@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from dboost.estimators.cv import BoostedClassifierCV
     from dboost.estimators.load import load_model
     from dboost.estimators.multitask import MultiTaskBoostedClassifier
+    from dboost.estimators.one_vs_rest import OneVsRestBoostedClassifier
     from dboost.estimators.path import regularization_path
     from dboost.estimators.regressor import BoostedRegressor
+    from dboost.estimators.shareboost import ShareBoostClassifier
     from dboost.hypotheses.columns import Columns
     from dboost.hypotheses.kernels import Kernels
     from dboost.hypotheses.products import Products
@@ -38,9 +40,11 @@ _HOMES = {
     "BoostedRegressor": "dboost.estimators.regressor",
     "Columns": "dboost.hypotheses.columns",
     "MultiTaskBoostedClassifier": "dboost.estimators.multitask",
+    "OneVsRestBoostedClassifier": "dboost.estimators.one_vs_rest",
     "ParquetData": "dboost.data.parquet",
     "Kernels": "dboost.hypotheses.kernels",
     "Products": "dboost.hypotheses.products",
+    "ShareBoostClassifier": "dboost.estimators.shareboost",
     "load_model": "dboost.estimators.load",
     "regularization_path": "dboost.estimators.path",
     "ClusterError": "dboost.errors",
@@ -66,8 +70,10 @@ __all__ = [
     "Kernels",
     "ModelFormatError",
     "MultiTaskBoostedClassifier",
+    "OneVsRestBoostedClassifier",
     "ParquetData",
     "Products",
+    "ShareBoostClassifier",
     "StorageError",
     "UsageError",
     "__version__",

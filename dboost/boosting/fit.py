@@ -147,7 +147,8 @@ class Fitting:
         if settings.hypotheses is None:
             return Problem(*arguments)
         seed, family = settings.random_state, settings.hypotheses
-        return InducedProblem(*arguments, family=family, n_rows=plan.n_rows, seed=seed)
+        certifies = settings.system is None
+        return InducedProblem(*arguments, family=family, n_rows=plan.n_rows, seed=seed, certifies=certifies)
 
     @property
     def pool(self) -> Any:

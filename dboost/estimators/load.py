@@ -13,6 +13,7 @@ from dboost.estimators.fitting import UNSAVED
 from dboost.estimators.multitask import MultiTaskBoostedClassifier
 from dboost.estimators.params import loss_from_spec, penalty_from_spec
 from dboost.estimators.regressor import BoostedRegressor
+from dboost.estimators.shareboost import ShareBoostClassifier
 from dboost.hypotheses import family_from_json
 from dboost.model import Model, read_model
 from dboost.modelfile import Document
@@ -24,6 +25,7 @@ ESTIMATORS: dict[str, type[BoostedEstimator]] = {
     "BoostedClassifierCV": BoostedClassifierCV,
     "BoostedRegressor": BoostedRegressor,
     "MultiTaskBoostedClassifier": MultiTaskBoostedClassifier,
+    "ShareBoostClassifier": ShareBoostClassifier,
 }
 
 
