@@ -22,8 +22,10 @@ if TYPE_CHECKING:
         StorageError,
         UsageError,
     )
+    from dboost.estimators.adaboost_l1 import AdaBoostL1Classifier
     from dboost.estimators.classifier import BoostedClassifier
     from dboost.estimators.cv import BoostedClassifierCV
+    from dboost.estimators.leveraging import LeveragingClassifier, LeveragingRegressor
     from dboost.estimators.load import load_model
     from dboost.estimators.multitask import MultiTaskBoostedClassifier
     from dboost.estimators.path import regularization_path
@@ -33,10 +35,13 @@ if TYPE_CHECKING:
     from dboost.hypotheses.products import Products
 
 _HOMES = {
+    "AdaBoostL1Classifier": "dboost.estimators.adaboost_l1",
     "BoostedClassifier": "dboost.estimators.classifier",
     "BoostedClassifierCV": "dboost.estimators.cv",
     "BoostedRegressor": "dboost.estimators.regressor",
     "Columns": "dboost.hypotheses.columns",
+    "LeveragingClassifier": "dboost.estimators.leveraging",
+    "LeveragingRegressor": "dboost.estimators.leveraging",
     "MultiTaskBoostedClassifier": "dboost.estimators.multitask",
     "ParquetData": "dboost.data.parquet",
     "Kernels": "dboost.hypotheses.kernels",
@@ -54,6 +59,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "AdaBoostL1Classifier",
     "BoostedClassifier",
     "BoostedClassifierCV",
     "BoostedRegressor",
@@ -64,6 +70,8 @@ __all__ = [
     "DboostError",
     "DboostWarning",
     "Kernels",
+    "LeveragingClassifier",
+    "LeveragingRegressor",
     "ModelFormatError",
     "MultiTaskBoostedClassifier",
     "ParquetData",

@@ -141,13 +141,20 @@ class Fitting:
             plan.n_outputs,
             settings.fit_intercept,
             run_id,
-            settings.update in ("adaboost", FORWARD) if settings.system is None else settings.system.exponential,
+            self._exponential(),
             settings.standardize,
         )
         if settings.hypotheses is None:
             return Problem(*arguments)
         seed, family = settings.random_state, settings.hypotheses
         return InducedProblem(*arguments, family=family, n_rows=plan.n_rows, seed=seed)
+
+    def _exponential(self) -> bool:
+        """Whether scoring sums mu+ and mu-; without a largest curvature the exponential bound is the only one."""
+        settings = self.settings
+        if settings.system is not None:
+            return settings.system.exponential
+        return settings.update in ("adaboost", FORWARD) or not math.isfinite(get_loss(settings.loss).kappa)
 
     @property
     def pool(self) -> Any:

@@ -25,7 +25,7 @@ from dboost.data.plan import Plan, build_plan, split_label
 from dboost.engine.base import Engine
 from dboost.engine.select import open_engine
 from dboost.errors import DataError, DboostWarning, UsageError
-from dboost.estimators.params import fit_settings, loss_name, loss_spec, penalty_spec
+from dboost.estimators.params import loss_name, loss_spec, penalty_spec
 from dboost.estimators.predicting import kind_of
 from dboost.hypotheses import Chosen
 from dboost.hypotheses.columns import ColumnSet
@@ -70,7 +70,7 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Pre
     UsageError, DataError, ValueError
         Everything that can be known to be wrong before training.
     """
-    settings = fit_settings(estimator, estimator._losses)
+    settings = estimator._settings()
     task = estimator._task if estimator.loss is None else _PLANNED[loss_name(estimator.loss)]
     kind = kind_of(X)
     if kind in ("matrix", "table"):
@@ -346,11 +346,13 @@ def _with_absent(parts: Prepared, W: Float, intercept: Float) -> tuple[Float, Fl
 def saved_params(estimator: Any, settings: FitSettings, classes: Any) -> dict[str, Any]:
     """Constructor parameters as JSON. Labels are not repeated: they are those of the model."""
     params = {name: value for name, value in estimator.get_params(deep=False).items() if name not in UNSAVED}
-    params["penalty"] = penalty_spec(settings.penalty)
-    params["random_state"] = settings.random_state
-    if params["loss"] is not None and not isinstance(params["loss"], str):
+    if "penalty" in params:
+        params["penalty"] = penalty_spec(settings.penalty)
+    if "random_state" in params:
+        params["random_state"] = settings.random_state
+    if params.get("loss") is not None and not isinstance(params["loss"], str):
         params["loss"] = loss_spec(params["loss"])
-    if params["hypotheses"] is not None:
+    if params.get("hypotheses") is not None:
         params["hypotheses"] = params["hypotheses"].to_json()
     if "classes" in params:
         params["classes"] = "given" if estimator.classes is not None else None
