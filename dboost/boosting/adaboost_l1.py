@@ -390,7 +390,7 @@ def budget_suffices(r: float, tol: float, margin: float, edge: float, least: flo
 
         least r tol e^(r tol) > r (1 - margin) + share e^(r (edge - margin)).
     """
-    if share > 0.0 and r * (edge - margin) > 700.0:
+    if tol == 0.0 or (share > 0.0 and r * (edge - margin) > 700.0):
         return False
     against = r * (1.0 - margin) + (share * math.exp(r * (edge - margin)) if share > 0.0 else 0.0)
     if against == 0.0:

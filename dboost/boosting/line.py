@@ -27,6 +27,8 @@ _STEPS = 8
 _PASSES = 60
 # A Newton step from a slope this small, relative to that at the start, is exact but for rounding.
 _SMALL = 1e-7
+# An interval this short, relative to the step, leaves the root of its cubic exact but for rounding.
+_NARROW = 1e-3
 
 
 def margins(partition: Partition, memo: Any, held: Held, W: Array, intercept: Array) -> Array:
@@ -83,49 +85,76 @@ class Direction:
     limit: float
 
 
+@dataclass(frozen=True)
+class _End:
+    """A step with the derivative there, and the curvature where it is known."""
+
+    t: float
+    slope: float
+    curvature: float = math.nan
+
+
 def minimise(problem: Problem, at: Iterate, along: Direction, guess: float) -> float:
-    """The minimiser t along a direction, but for rounding.
+    """The minimiser t along a direction, but for rounding; two or three passes, more from a poor guess.
+
+    A pass narrows the interval in which the slope changes its sign. Slope and curvature at both ends make a cubic,
+    whose root is off by the fourth power of the interval's length.
 
     Parameters
     ----------
     guess : float
         A step of the right size.
     """
-    low, high = 0.0, math.inf
+    low, high = _End(0.0, along.slope), _End(math.inf, math.inf)
     trial = guess * 2.0 ** np.arange(-2.0, _STEPS - 2.0)
-    step = low
     for _ in range(_PASSES):
-        steps = np.unique(np.clip(trial, 0.0, min(high, along.limit)))
-        steps = steps[steps > low]
+        steps = np.unique(np.clip(trial, 0.0, min(high.t, along.limit)))
+        steps = steps[(steps > low.t) & (steps < high.t)]
         if not steps.shape[0]:
-            return step
+            break
         sums = problem.own_pass(line_sums, at, along.D, along.d, steps, name="line")
-        unit = math.exp(min(sums.shift, 700.0)) if sums.shift else 1.0
-        slopes = sums.add["slope"] * unit + along.linear
-        curvature = sums.add["curvature"] * unit
-        falling = slopes < 0.0
-        if falling.any():
-            low = float(steps[falling][-1])
-        if not falling.all():
-            high = float(steps[~falling][0])
-        if low >= along.limit:
+        unit = math.exp(min(sums.shift, 700.0))
+        slopes, curvature = sums.add["slope"] * unit + along.linear, sums.add["curvature"] * unit
+        falling = int(np.count_nonzero(slopes < 0.0))
+        if falling:
+            low = _End(*(float(array[falling - 1]) for array in (steps, slopes, curvature)))
+        if falling < steps.shape[0]:
+            high = _End(*(float(array[falling]) for array in (steps, slopes, curvature)))
+        if low.t >= along.limit:
             return along.limit
-        finite = np.where(np.isfinite(slopes) & (curvature > 0.0), np.abs(slopes), np.inf)
-        nearest = int(np.argmin(finite))
-        if not math.isfinite(finite[nearest]):
-            trial = low + (min(high, along.limit) - low) * np.linspace(0.0, 1.0, _STEPS + 2)[1:-1]
-            continue
-        tried = float(steps[nearest])
-        newton = tried - float(slopes[nearest] / curvature[nearest])
-        step = min(max(newton, low), high, along.limit)
-        if finite[nearest] <= _SMALL * abs(along.slope) or high - low <= 4.0 * np.spacing(high):
-            return step
-        if math.isinf(high):
+        for end in (low, high):
+            if abs(end.slope) <= _SMALL * abs(along.slope) and end.curvature > 0.0:
+                return min(max(end.t - end.slope / end.curvature, low.t), high.t, along.limit)
+        if math.isinf(high.t):
             # the curvature may vanish faster than the slope: doubling finds the other end, or the limit
-            trial = low * 2.0 ** np.arange(1.0, _STEPS + 1.0)
+            trial = low.t * 2.0 ** np.arange(1.0, _STEPS + 1.0)
             continue
-        width = min(abs(newton - tried), high - low)
-        around = step + width * np.array([-0.1, -0.01, 0.0, 0.01, 0.1])
-        trial = np.concatenate([around, low + (high - low) * np.array([0.25, 0.5, 0.75])])
-        trial = trial[(trial > low) & (trial < high)]
-    return step
+        root, width = _root(low, high), high.t - low.t
+        if width <= _NARROW * high.t:
+            return root
+        around = root + width * np.array([-3e-2, -3e-3, -3e-4, 3e-4, 3e-3, 3e-2])
+        trial = np.concatenate([around, low.t + width * np.array([0.25, 0.75])])
+    return low.t if math.isinf(high.t) else _root(low, high)
+
+
+def _root(low: _End, high: _End) -> float:
+    """Root of the cubic with the slopes and curvatures of both ends; the middle where they are not known."""
+    width = high.t - low.t
+    known = (low.slope, low.curvature, high.slope, high.curvature)
+    if not all(math.isfinite(number) for number in known):
+        return low.t + 0.5 * width
+    left, right = 0.0, 1.0
+    # sixty halvings are to rounding, whatever the cubic looks like
+    for _ in range(60):
+        x = 0.5 * (left + right)
+        y = 1.0 - x
+        value = (
+            y * y * (1.0 + 2.0 * x) * low.slope
+            + x * x * (3.0 - 2.0 * x) * high.slope
+            + width * x * y * (y * low.curvature - x * high.curvature)
+        )
+        if value < 0.0:
+            left = x
+        else:
+            right = x
+    return low.t + 0.5 * (left + right) * width

@@ -14,9 +14,9 @@ from dboost.compiled.one_output import solve_positive
 Array = NDArray[np.float64]
 
 # Added to the diagonal: a direction without curvature ends at a bound instead of nowhere.
-_RIDGE = 1e-10
+_RIDGE = 1e-8
 # Gradients are edges, in [-1, 1].
-_OPTIMAL = 1e-13
+_OPTIMAL = 1e-12
 _PIVOT = 1e-14
 
 
@@ -42,32 +42,32 @@ def minimise_quadratic(g: Array, H: Array, start: Array, r: float) -> Array:
     z = start.copy()
     free = z > 0.0
     tight = bool(z.sum() >= r * (1.0 - 1e-15))
+    solved = False
     for _ in range(20 * n + 20):
         gradient = g + (H * (z - start)).sum(axis=1)
         ids = np.flatnonzero(free)
-        multiplier, p = 0.0, np.zeros(0)
-        if ids.shape[0]:
-            inner = H[np.ix_(ids, ids)]
-            p = solve_positive(inner.copy(), -gradient[ids], _PIVOT)
-            if tight:
-                ones = solve_positive(inner.copy(), np.ones(ids.shape[0]), _PIVOT)
-                multiplier = float(p.sum() / ones.sum())
-                p = p - multiplier * ones
-                # what rounding leaves of the sum would leave the budget
-                p[int(np.argmax(z[ids]))] -= p.sum()
-        if np.max(np.abs(p), initial=0.0) <= 1e-13 * (1.0 + r):
+        if solved or not ids.shape[0]:
+            multiplier = -float(gradient[ids].mean()) if tight and ids.shape[0] else 0.0
             if tight and multiplier < -_OPTIMAL:
-                tight = False
+                tight, solved = False, False
                 continue
-            rest = np.where(free, np.inf, gradient + max(multiplier, 0.0))
+            rest = np.where(free, np.inf, gradient + multiplier)
             if not n or rest.min() >= -_OPTIMAL:
-                return z
+                break
             free[int(np.argmin(rest))] = True
+            solved = False
             continue
+        inner = H[np.ix_(ids, ids)]
+        p = solve_positive(inner.copy(), -gradient[ids], _PIVOT)
+        if tight:
+            ones = solve_positive(inner, np.ones(ids.shape[0]), _PIVOT)
+            p = p - float(p.sum() / ones.sum()) * ones
+            # what rounding leaves of the sum would leave the budget
+            p[int(np.argmax(z[ids]))] -= p.sum()
         length, blocking, full = 1.0, -1, False
-        room, total = r - float(z.sum()), float(p.sum())
-        if not tight and total * length > room:
-            length, full = max(room, 0.0) / total, True
+        room, total = max(r - float(z.sum()), 0.0), float(p.sum())
+        if not tight and total > room:
+            length, full = room / total, True
         shrinking = np.flatnonzero(p < 0.0)
         reach = z[ids[shrinking]] / -p[shrinking]
         if reach.shape[0] and reach.min() <= length:
@@ -77,4 +77,6 @@ def minimise_quadratic(g: Array, H: Array, start: Array, r: float) -> Array:
             z[blocking] = 0.0
             free[blocking] = False
         tight = tight or full
-    return z
+        solved = blocking < 0 and not full
+    excess = float(z.sum()) - r
+    return z if excess <= 0.0 else z * (r / (r + excess))

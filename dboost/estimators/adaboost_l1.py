@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 from typing import Any
 
-
 from dboost.boosting.adaboost_l1 import AdaBoostL1
 from dboost.boosting.fit import FitSettings, check_settings
 from dboost.boosting.rules import NormalisedEdges
@@ -28,8 +27,9 @@ class AdaBoostL1Classifier(TwoClassMixin, BoostedEstimator):
     Parameters
     ----------
     hypotheses : Family, optional
-        What is weighed: by default the raw columns, otherwise a finite family such as ``dboost.Products(max_degree=2)``.
-        A hypothesis is divided by its largest absolute value on the training data, and counts with both signs.
+        What is weighed: by default the raw columns, otherwise a finite family such as
+        ``dboost.Products(max_degree=2)``. A hypothesis is divided by its largest absolute value on the training data,
+        and counts with both signs.
     nu : float, default 1.0
         In (0, 1]. Smaller values let the budget grow more slowly, in more rounds.
     fit_intercept : bool, default True
@@ -110,7 +110,8 @@ class AdaBoostL1Classifier(TwoClassMixin, BoostedEstimator):
     def _settings(self) -> FitSettings:
         system = AdaBoostL1(number("nu", self.nu), bool(flag("fit_intercept", self.fit_intercept)))
         # the constant is a hypothesis of the system, not a free intercept
-        settings = replace(stored_settings(self, self._losses), penalty=NormalisedEdges(), fit_intercept=False, system=system)
+        stored = stored_settings(self, self._losses)
+        settings = replace(stored, penalty=NormalisedEdges(), fit_intercept=False, system=system)
         check_settings(settings)
         return settings
 

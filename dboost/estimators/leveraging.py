@@ -53,8 +53,8 @@ class LeveragingClassifier(TwoClassMixin, LeveragingEstimator):
         ``"exact"`` searches the best step along the hypothesis. A number is the length of every step: epsilon-boosting,
         which follows the l1 path of solutions approximately.
     hypotheses : Family, optional
-        What is weighed: by default the raw columns, otherwise a finite family such as ``dboost.Products(max_degree=2)``.
-        Both signs of a hypothesis count.
+        What is weighed: by default the raw columns, otherwise a finite family such as
+        ``dboost.Products(max_degree=2)``. Both signs of a hypothesis count.
     fit_intercept : bool, default True
         Start from the best constant, and let the constant be one of the hypotheses, without penalty.
     tol : float, default 1e-4

@@ -31,6 +31,6 @@ class TwoClassMixin(ClassifyingMixin):
         return accuracy(self, X, y, sample_weight, agree)
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[no-untyped-call]
+        tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
