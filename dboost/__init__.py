@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dboost.estimators.regressor import BoostedRegressor
     from dboost.hypotheses.columns import Columns
     from dboost.hypotheses.kernels import Kernels
+    from dboost.hypotheses.learned import Learned
     from dboost.hypotheses.products import Products
 
 _HOMES = {
@@ -45,6 +46,7 @@ _HOMES = {
     "MultiTaskBoostedClassifier": "dboost.estimators.multitask",
     "ParquetData": "dboost.data.parquet",
     "Kernels": "dboost.hypotheses.kernels",
+    "Learned": "dboost.hypotheses.learned",
     "Products": "dboost.hypotheses.products",
     "load_model": "dboost.estimators.load",
     "regularization_path": "dboost.estimators.path",
@@ -70,6 +72,7 @@ __all__ = [
     "DboostError",
     "DboostWarning",
     "Kernels",
+    "Learned",
     "LeveragingClassifier",
     "LeveragingRegressor",
     "ModelFormatError",

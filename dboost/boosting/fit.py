@@ -91,6 +91,11 @@ def check_settings(settings: FitSettings) -> None:
     if sample != "auto" and not (_is_number(sample) and 0.0 < float(sample) <= 1.0):
         raise UsageError(f"sample must be 'auto' or a share in (0, 1], got {sample!r}")
     check_pairs(settings, penalty)
+    if getattr(settings.hypotheses, "learns", False) and not getattr(settings.system, "learns", False):
+        raise UsageError(
+            "hypotheses=Learned(...) learns one hypothesis in every round, and this estimator scores all there are",
+            hint="use dboost.LeveragingClassifier or LeveragingRegressor, or another family",
+        )
     if settings.system is not None:
         settings.system.check(settings, penalty)
 
@@ -183,9 +188,9 @@ class Fitting:
     def alpha_max(self) -> float:
         """Smallest alpha at which every weight is zero: max_j ||G_j||_* / sum_i s_i at the null model.
 
-        nan for a penalty under which no weight ever is.
+        nan for a penalty under which no weight ever is, and for hypotheses that nobody can look at beforehand.
         """
-        if not self.problem.penalty.threshold:
+        if not self.problem.penalty.threshold or getattr(self.settings.hypotheses, "learns", False):
             return math.nan
         null = self.null()
         size = null.size

@@ -6,8 +6,9 @@ Raetsch, Mika & Warmuth, "On the Convergence of Leveraging" (2001), Algorithms 1
     Algorithm 2:  the same for L + C sum |w|: a hypothesis held whose edge is further below C than the best edge is
                   above C is moved back first, to zero at most
 
-The learner looks at every hypothesis: it is delta-optimal with delta = 1. With the exponential loss Algorithm 1 is
-AdaBoost, and steepest descent in the l1 norm; with a fixed step it is epsilon-boosting.
+With a family of hypotheses the learner looks at all of them: it is delta-optimal with delta = 1. A learner of its own
+(``hypotheses.learned``) is delta-optimal as far as it is; what it returns competes with the hypotheses held. With the
+exponential loss Algorithm 1 is AdaBoost, and steepest descent in the l1 norm; with a fixed step it is epsilon-boosting.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from dboost.boosting.adaboost_l1 import refuse_searched
 from dboost.boosting.certificate import dual_bound
 from dboost.boosting.coordinate import Coordinates, Move, best_of, exact_step, moved, offered, worst_held
+from dboost.boosting.learning import learned, unscored
 from dboost.boosting.problem import Problem, Score
 from dboost.boosting.records import recorded
 from dboost.boosting.rules import RULES, RankedL1, RankedNone
@@ -57,6 +59,11 @@ class Leveraging:
     def name(self) -> str:
         """"leveraging"."""
         return "leveraging"
+
+    @property
+    def learns(self) -> bool:
+        """It asks for a hypothesis in every round, so that a family may learn one."""
+        return True
 
     @property
     def exponential(self) -> bool:
@@ -118,8 +125,10 @@ class LeveragingRounds:
         self.system = system
         self.null = null
         self.lam = float(settings.alpha) * problem.statistics.weight
-        # Algorithm 2 minimises a convex function whose dual points are those of every l1 problem
-        self.certified = self.lam > 0.0
+        self.learns = learns(settings)
+        # Algorithm 2 minimises a convex function whose dual points are those of every l1 problem; they say nothing
+        # of hypotheses that no pass has looked at
+        self.certified = self.lam > 0.0 and not self.learns
         self.largest = _largest(null)
         self.norms = null.norms.copy()
         self.trace: list[tuple[float, float, float]] = []
@@ -143,7 +152,7 @@ class LeveragingRounds:
             elif not reason and state.round >= self.settings.max_rounds:
                 reason = "max_rounds"
         if not state.history or state.history[-1]["step"] != "certificate":
-            state, _ = self._scored(state)
+            state, _ = self._scored(state, learn=False)
             if self.certified and state.gap <= self.settings.tol:
                 reason = "tol"
         return state, reason
@@ -153,10 +162,13 @@ class LeveragingRounds:
         started, passes = time.perf_counter(), self.problem.passes
         state, score = self._scored(state)
         offer = offered(self.problem, score, self.lam)
+        move = self._move(offer)
         largest = max(_largest(score), float(np.max(np.abs(offer.G), initial=0.0)))
-        reason, move, step = self._stopped(state, score, largest), None, 0.0
+        if self.learns:
+            largest = 0.0 if move is None else max(-move.slope, 0.0)
+            state = replace(state, carried={"largest": state.carried.get("largest", np.array([largest]))})
+        reason, step = self._stopped(state, score, largest), 0.0
         if not reason:
-            move = self._move(offer)
             if move is not None:
                 fixed = self.system.step
                 step = exact_step(self.problem, offer, move) if isinstance(fixed, str) else float(fixed)
@@ -172,11 +184,14 @@ class LeveragingRounds:
             entering = 0
         return self._recorded(state, entering, largest, reason, move, step, started, passes), reason
 
-    def _scored(self, state: FitState) -> tuple[FitState, Score]:
+    def _scored(self, state: FitState, learn: bool = True) -> tuple[FitState, Score]:
         """Every hypothesis at the model, the objective there, and for Algorithm 2 the better of all lower bounds."""
         problem = self.problem
         at = replace(problem.null(), active=state.active, W=state.W, intercept=state.intercept)
-        score = problem.score(at, None, self.lam, 1)
+        if self.learns:
+            score = learned(problem, at) if learn else unscored(problem, at)
+        else:
+            score = problem.score(at, None, self.lam, 1)
         at = score.iterate
         value = problem.objective(at, self.lam)
         self._mark(value)
@@ -192,12 +207,13 @@ class LeveragingRounds:
             return "precision"
         if self.certified:
             return "tol" if state.gap <= self.settings.tol else ""
-        return "gradient" if largest <= self.settings.tol * self.largest else ""
+        first = float(state.carried["largest"][0]) if self.learns else self.largest
+        return "gradient" if largest <= self.settings.tol * first else ""
 
     def _move(self, offer: Coordinates) -> Move | None:
         """Which hypothesis moves: the learner's, or in Algorithm 2 one that has too much weight (step d)."""
         best = best_of(self.problem, offer, self.system.rule)
-        back = worst_held(self.problem, offer) if self.certified else None
+        back = worst_held(self.problem, offer) if self.lam > 0.0 else None
         if back is not None and best is not None and -best.slope <= -back.slope:
             return back
         return best
@@ -241,6 +257,11 @@ class LeveragingRounds:
             passes=passes,
             more={"gradient": largest / weight},
         )
+
+
+def learns(settings: FitSettings) -> bool:
+    """Whether the hypotheses are learned, round by round."""
+    return bool(getattr(settings.hypotheses, "learns", False))
 
 
 def _largest(score: Score) -> float:

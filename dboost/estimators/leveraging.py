@@ -12,7 +12,8 @@ from typing import Any
 from sklearn.base import RegressorMixin
 
 from dboost.boosting.fit import FitSettings, check_settings
-from dboost.boosting.leveraging import Leveraging
+from dboost.boosting.leveraging import Leveraging, learns
+from dboost.errors import UsageError
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.params import stored_settings
 from dboost.estimators.scoring import r_squared
@@ -30,6 +31,16 @@ class LeveragingEstimator(BoostedEstimator):
         settings = stored_settings(self, self._losses)
         system = self._system()
         settings = replace(settings, penalty=system.penalty(settings.alpha), system=system)
+        if learns(settings) and (self.checkpoint is not None or self.warm_start):
+            raise UsageError(
+                "neither a checkpoint nor a warm start can hold what hypotheses=Learned(...) has learned",
+                hint="leave checkpoint and warm_start out, or use a family of hypotheses",
+            )
+        if learns(settings) and settings.alpha == "auto":
+            raise UsageError(
+                "alpha='auto' is a share of the largest useful strength, which hypotheses=Learned(...) do not have",
+                hint="give a number",
+            )
         check_settings(settings)
         return settings
 
@@ -55,6 +66,8 @@ class LeveragingClassifier(TwoClassMixin, LeveragingEstimator):
     hypotheses : Family, optional
         What is weighed: by default the raw columns, otherwise a finite family such as
         ``dboost.Products(max_degree=2)``. Both signs of a hypothesis count.
+        ``dboost.Learned(estimator)`` lets a scikit-learn estimator learn one in every round; such a model cannot be
+        saved, and such a fit has no checkpoint.
     fit_intercept : bool, default True
         Start from the best constant, and let the constant be one of the hypotheses, without penalty.
     tol : float, default 1e-4
