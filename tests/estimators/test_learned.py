@@ -82,7 +82,7 @@ def test_the_penalised_form_pays_for_every_weight(data):
         def value(t, column=column, w=w):
             return np.logaddexp(0, -y * (base + t * column)).mean() + 0.02 * (rest - abs(w) + abs(w + t))
 
-        assert abs(minimize_scalar(value).x) < 0.02
+        assert abs(minimize_scalar(value).x) < 0.05
 
 
 def test_the_engines_agree_bit_for_bit_on_a_sample(data, client):
