@@ -245,8 +245,8 @@ def draw(tables: Tables) -> Any:
             y = [float(of(rows.where(step=step).column("excess"))) for step in steps]
             figures.curve(axis, style, steps, y, text=f"{text} excess")
         top = max(float(r["excess"]) for r in rows)
-        line = {"color": "0.6", "marker": "", "linestyle": ":"}
-        figures.curve(axis, "l2", steps, [top * step / steps[-1] for step in steps], text="proportional", **line)
+        line = [top * step / steps[-1] for step in steps]
+        figures.curve(axis, "l2", steps, line, text="proportional", color="0.6", marker="")
         axis.set_xscale("log")
         axis.set_yscale("log")
         figures.label(axis, "step", "loss above the l1 path", name)

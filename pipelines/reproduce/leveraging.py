@@ -45,8 +45,8 @@ def problem(loss: str) -> tuple[NDArray[np.float64], NDArray[Any]]:
     if loss == "squared":
         X, y, _ = boston.table()
         return (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()
-    X, y = small_binary.table("pima")
-    return (X - X.mean(axis=0)) / X.std(axis=0), y
+    X, labels = small_binary.table("pima")
+    return (X - X.mean(axis=0)) / X.std(axis=0), labels
 
 
 def leverager(loss: str, **params: Any) -> Any:
@@ -91,6 +91,7 @@ def convergence(sizes: Sizes) -> tuple[Rows, Rows]:
                 "to_round": last,
                 "reached": float(excess[last]),
                 "contraction": float(np.exp(slope)),
+                "offset": float(offset),
                 "first_half": float(np.exp(halves[0])),
                 "second_half": float(np.exp(halves[1])),
                 "explained": float(1.0 - rest.var() / logs.var()),
@@ -191,7 +192,7 @@ def base_learners(sizes: Sizes) -> Rows:
 def run(context: Context) -> Report:
     """Measure convergence, the penalised form and the stalling learner."""
     sizes = QUICK if context.quick else Sizes()
-    tables: Tables = {}
+    tables: dict[str, Rows] = {}
     with context.stage("convergence"):
         tables["curves"], tables["rates"] = convergence(sizes)
     with context.stage("penalised"):
@@ -229,8 +230,8 @@ def judge_linear(tables: Tables) -> Verdict:
         met = r["explained"] >= 0.98 and r["contraction"] < 1.0 and r["reached"] <= 1e-6
         said = (
             f"{LOSSES[r['loss']]}: from {START:g} to {r['reached']:.0e} in rounds {r['from_round']} to "
-            f"{r['to_round']}, by {r['contraction']:.4f} a round ({r['first_half']:.4f} in the first half, {r['second_half']:.4f} in "
-            f"the second), a straight line explaining {100 * r['explained']:.1f} % of the variance"
+            f"{r['to_round']}, by {r['contraction']:.4f} a round ({r['first_half']:.4f} in the first half, "
+            f"{r['second_half']:.4f} in the second), a straight line explaining {100 * r['explained']:.1f} % of the variance"
         )
         checks.append(Check(said, bool(met)))
     return judged(*checks)
@@ -296,9 +297,8 @@ def draw(tables: Tables) -> Any:
         figures.curve(axis, "l1", rows.column("round"), rows.column("excess"), text="measured", dense=True)
         rate = tables["rates"].where(loss=loss)[0]
         ends = np.array([rate["from_round"], rate["to_round"]], dtype=float)
-        line = rate["reached"] * rate["contraction"] ** (ends - ends[1])
-        look = {"marker": "", "color": figures.BLACK}
-        figures.curve(axis, "l2", ends, line, text=f"{rate['contraction']:.4f} a round", **look)
+        line = np.exp(rate["offset"]) * rate["contraction"] ** ends
+        figures.curve(axis, "l2", ends, line, text=f"{rate['contraction']:.4f} a round", marker="")
         axis.set_yscale("log")
         axis.set_ylim(1e-14, 2)
         axis.set_xlim(0, min(float(rows.column("round").max()), 1.5 * rate["to_round"] + 10))
