@@ -100,6 +100,6 @@ def stump_columns(X: NDArray[np.float64], *others: NDArray[np.float64]) -> list[
     middles = [0.5 * (values[1:] + values[:-1]) for values in cuts]
     made = []
     for rows in (X, *others):
-        parts = [np.where(rows[:, j : j + 1] > middle, 1, -1) for j, middle in enumerate(middles)]
-        made.append(np.hstack([*parts, np.ones((len(rows), 1))]).astype(np.int8))
+        above = [rows[:, j : j + 1] > middle for j, middle in enumerate(middles)]
+        made.append(np.hstack([*above, np.ones((len(rows), 1), bool)]) * np.int8(2) - np.int8(1))
     return made

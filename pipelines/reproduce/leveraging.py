@@ -231,7 +231,8 @@ def judge_linear(tables: Tables) -> Verdict:
         said = (
             f"{LOSSES[r['loss']]}: from {START:g} to {r['reached']:.0e} in rounds {r['from_round']} to "
             f"{r['to_round']}, by {r['contraction']:.4f} a round ({r['first_half']:.4f} in the first half, "
-            f"{r['second_half']:.4f} in the second), a straight line explaining {100 * r['explained']:.1f} % of the variance"
+            f"{r['second_half']:.4f} in the second), a straight line explaining {100 * r['explained']:.1f} % of the "
+            "variance"
         )
         checks.append(Check(said, bool(met)))
     return judged(*checks)
