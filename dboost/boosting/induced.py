@@ -206,12 +206,13 @@ class InducedProblem(Problem):
         if at.shift > 0.0:
             # residuals beyond all numbers: nothing is induced before the model held has come back from there
             return self._scored(at, [], math.inf)
-        repair = self.repair(at)
+        # what is not certified is ranked by the residuals themselves
+        repair = self.repair(at) if self.penalty.certified else Repair.nothing(self.k)
         point = self.point(at.active, at.W, at.intercept)
         held = frozenset(self.held(at.active).keys)
         arguments = (self.pool, point, (repair.keep, repair.mix, repair.shift, repair.prior))
         row_bytes = 8 * self.k * (3 if self.exponential else 1)
-        constant = self.loss.template_constant if self.exponential else self.loss.kappa
+        constant = self.loss.template_constant if self.exponential else self.curvature_constant
         rule = (constant, self.penalty, self.exponential, self.statistics.weight, self.standardize, take)
 
         def finish_args(shard: Any) -> tuple[Any, ...]:
