@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dboost.hypotheses.columns import Columns
     from dboost.hypotheses.kernels import Kernels
     from dboost.hypotheses.products import Products
+    from dboost.hypotheses.stumps import Stumps
 
 _HOMES = {
     "BoostedClassifier": "dboost.estimators.classifier",
@@ -41,6 +42,7 @@ _HOMES = {
     "ParquetData": "dboost.data.parquet",
     "Kernels": "dboost.hypotheses.kernels",
     "Products": "dboost.hypotheses.products",
+    "Stumps": "dboost.hypotheses.stumps",
     "load_model": "dboost.estimators.load",
     "regularization_path": "dboost.estimators.path",
     "ClusterError": "dboost.errors",
@@ -69,6 +71,7 @@ __all__ = [
     "ParquetData",
     "Products",
     "StorageError",
+    "Stumps",
     "UsageError",
     "__version__",
     "load_model",
