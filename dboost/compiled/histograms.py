@@ -97,3 +97,38 @@ def sums_below(indptr, rows, codes, start, zero, first, last, U, total, out):
         for code in range(1, count):
             for r in range(k):
                 out[offset + code, r] += out[offset + code - 1, r]
+
+
+@njit(nogil=True, cache=True)
+def bin_ranges(indptr, rows, values, weight, n_live, start, above, least, most, counts):
+    """Least and largest value of every bin of every column, and the number of rows in it.
+
+    Bins of column j end below ``above[start[j] : start[j + 1]]``, and lie at start[j] + j. Rows of weight zero count
+    for nothing; `least`, `most` and `counts` come in as infinity, minus infinity and 0.
+    """
+    for j in range(indptr.shape[0] - 1):
+        seen = 0
+        for p in range(indptr[j], indptr[j + 1] + 1):
+            if p < indptr[j + 1]:
+                if weight[rows[p]] <= 0.0:
+                    continue
+                v = np.float64(values[p])
+                number = 1
+                seen += 1
+            else:
+                # rows that are not stored
+                v = np.float64(0.0)
+                number = n_live - seen
+                if number == 0:
+                    continue
+            low, high = start[j], start[j + 1]
+            while low < high:
+                middle = (low + high) // 2
+                if above[middle] <= v:
+                    low = middle + 1
+                else:
+                    high = middle
+            place = low + j
+            least[place] = min(least[place], v)
+            most[place] = max(most[place], v)
+            counts[place] += number

@@ -12,7 +12,8 @@ import pytest
 from dboost.boosting.fit import UPDATES, FitSettings, Fitting
 from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning
-from dboost.hypotheses.stumps import Stumps, key_arrays
+from dboost.hypotheses.stump_pool import key_arrays
+from dboost.hypotheses.stumps import Stumps
 from dboost.losses import LOSSES
 from tests.boosting import plain
 
@@ -128,13 +129,50 @@ def check_rounds(data, matrix, cuts, **settings):
             assert scores[place] == pytest.approx(best, rel=1e-9)
 
 
+BINNED = Stumps(bins=4, max_listed=0)
+
+
+@pytest.mark.parametrize("family", [Stumps(), BINNED, Stumps(bins=3, max_listed=0, signed=True)], ids=repr)
 @pytest.mark.parametrize("loss,update", plain.DEFINED)
-def test_every_round_knows_the_best_stump(loss, update):
+def test_every_round_knows_the_best_stump(loss, update, family):
     data = make(loss, seed=63)
     at = list(LOSSES).index(loss) + UPDATES.index(update)
     penalty = ("l1", "l1/l2", "l1/linf")[at % 3]
-    matrix, cuts = explicit(data)
-    check_rounds(data, matrix, cuts, penalty=penalty, update=update, rows_per_round=2, max_rounds=6)
+    matrix, cuts = explicit(data, family.signed)
+    settings = {"penalty": penalty, "update": update, "hypotheses": family}
+    check_rounds(data, matrix, cuts, rows_per_round=2, max_rounds=6, **settings)
+
+
+@pytest.mark.parametrize("loss,penalty", plain.covering(LOSSES, plain.PULLING))
+def test_stumps_in_bins_reach_the_same_optimum(loss, penalty):
+    data = make(loss, weights=True, seed=65)
+    alpha = 0.2 * fitted(data, penalty=penalty).alpha_max()
+    whole = fitted(data, penalty=penalty, tol=1e-7).fit(alpha)
+    fitting = fitted(data, penalty=penalty, tol=1e-7, hypotheses=BINNED)
+    assert fitting.problem.searched and fitting.alpha_max() == pytest.approx(alpha / 0.2, rel=1e-12)
+    result = fitting.fit(alpha)
+    assert result.stop_reason == "tol" and result.objective == pytest.approx(whole.objective, rel=3e-7)
+    assert result.lower_bound <= whole.objective and whole.lower_bound <= result.objective
+
+
+def test_most_bins_stay_closed():
+    """Data with a signal: the best stump is known after looking into few of the bins."""
+    rng = np.random.default_rng(66)
+    X = rng.normal(size=(20_000, 6))
+    y = np.where(X[:, 2] + 0.5 * rng.normal(size=20_000) < 0.3, 1, -1).astype(np.int8)[:, None]
+    data = plain.Data("log", X, y, np.ones(20_000), 1)
+    fitting = fitted(data, cuts=4, penalty="l1", hypotheses=Stumps(max_listed=0))
+    pool, problem = fitting.problem.pool, fitting.problem
+    score = problem.score(problem.null(), None, 0.2 * fitting.alpha_max() * 20_000, 1)
+    order = np.argsort(X[:, 2])
+    U = data.residual(np.full((20_000, 1), problem.null().intercept))[order, 0]
+    assert score.size == pytest.approx(np.abs(np.cumsum(U)).max(), rel=1e-9)
+    (j,), (th,) = key_arrays([problem.keys[int(score.best[0])]])
+    D = 0.25 * np.arange(1, 20_000)
+    wanted = np.maximum(np.abs(np.cumsum(U)[:-1]) - 0.2 * fitting.alpha_max() * 20_000, 0) ** 2 / D
+    place = int(np.argmax(wanted))
+    assert j == 2 and th == pytest.approx(X[order[place : place + 2], 2].mean(), abs=1e-12)
+    assert 0 < score.opened < 0.05 * pool.hidden.sum()
 
 
 @pytest.mark.parametrize("signed", [False, True])

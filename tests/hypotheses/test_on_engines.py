@@ -13,7 +13,7 @@ from dboost.hypotheses.stumps import Stumps
 from tests.boosting import plain
 from tests.boosting.test_resume import bits
 
-FAMILIES = [Products(max_degree=2), Products(scale="range", decay=0.8), Stumps(), Stumps(signed=True)]
+FAMILIES = [Products(max_degree=2), Products(scale="range", decay=0.8), Stumps(), Stumps(bins=4, max_listed=0)]
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=repr)

@@ -10,7 +10,8 @@ import pytest
 
 from dboost.errors import ModelFormatError, UsageError
 from dboost.hypotheses import family_from_json, restore_chosen
-from dboost.hypotheses.stumps import Stumps, halfway, key_arrays, threshold_keys
+from dboost.hypotheses.stump_pool import halfway, key_arrays, threshold_keys
+from dboost.hypotheses.stumps import Stumps
 from dboost.hypotheses.union import UnionPool
 from dboost.modelfile import Document
 from tests.hypotheses.conftest import Raw, check_sums, dense
