@@ -87,7 +87,7 @@ class InducedProblem(Problem):
         if self.searched and self.penalty.join_sizes([1.0, 1.0]) != 1.0:
             raise UsageError(
                 f"penalty {self.penalty.name!r} ties all rows, and this class of hypotheses is searched, not summed",
-                hint="use l1, l1/l2, l1/linf or l1/l2+l1, or a smaller max_degree= (products), a larger max_listed= (stumps)",
+                hint="use l1, l1/l2, l1/linf or l1/l2+l1, or a smaller max_degree= (products), larger max_listed= (stumps)",
             )
 
     # ---- registered hypotheses -------------------------------------------------------------------------------------

@@ -135,12 +135,12 @@ BINNED = Stumps(bins=4, max_listed=0)
 @pytest.mark.parametrize("family", [Stumps(), BINNED, Stumps(bins=3, max_listed=0, signed=True)], ids=repr)
 @pytest.mark.parametrize("loss,update", plain.DEFINED)
 def test_every_round_knows_the_best_stump(loss, update, family):
-    data = make(loss, seed=63)
+    data = make(loss, m=40, n=3, seed=63)
     at = list(LOSSES).index(loss) + UPDATES.index(update)
     penalty = ("l1", "l1/l2", "l1/linf")[at % 3]
     matrix, cuts = explicit(data, family.signed)
     settings = {"penalty": penalty, "update": update, "hypotheses": family}
-    check_rounds(data, matrix, cuts, rows_per_round=2, max_rounds=6, **settings)
+    check_rounds(data, matrix, cuts, rows_per_round=2, max_rounds=4, sweeps=50, **settings)
 
 
 @pytest.mark.parametrize("loss,penalty", plain.covering(LOSSES, plain.PULLING))
