@@ -42,8 +42,10 @@ _FALL = 0.25
 _MOST_PRODUCTS = 60
 _LONGEST_WAIT = 8
 _SETTLED_SHARE = 0.1
-# The sample is everything while the margins are at most this many numbers, or the examples few for each row.
+# The sample is everything while the margins are at most this many numbers and the values a sweep goes over, each for
+# all outputs, at most that many; or the examples few for each row.
 _SMALL = 1_000_000
+_SMALL_SWEEP = 10_000_000
 _EXAMPLES_PER_ROW = 20
 _SHARE = 0.1
 _SAMPLE_NUMBERS = 10_000_000
@@ -140,16 +142,23 @@ class NewtonSteps:
         self.gram = GramSteps(problem)
         self._full_diagonal: Array | None = None
         self._heavy: HeavyRows | None = None
-        share = self._share(n_rows, active.shape[0]) if sample == "auto" else float(sample)
+        share = self._share(n_rows, active) if sample == "auto" else float(sample)
         self._sample = self._draw(active, share)
 
-    def _share(self, m: int, n_active: int) -> float:
+    def _share(self, m: int, active: NDArray[np.int64]) -> float:
         k = self.problem.k
-        if m * k <= _SMALL or m <= _EXAMPLES_PER_ROW * n_active:
+        small = m * k <= _SMALL and self._values(m, active) * k <= _SMALL_SWEEP
+        if small or m <= _EXAMPLES_PER_ROW * active.shape[0]:
             wanted = float(m)
         else:
-            wanted = max(_SHARE * m, _EXAMPLES_PER_ROW * n_active)
+            wanted = max(_SHARE * m, _EXAMPLES_PER_ROW * active.shape[0])
         return min(1.0, wanted / m, _SAMPLE_NUMBERS / (m * k))
+
+    def _values(self, m: int, active: NDArray[np.int64]) -> float:
+        """About how many values the active columns store: sum |x|, squared, over sum x**2 is never more."""
+        stats = self.problem.statistics
+        absolute, square = stats.absolute[active], stats.square[active]
+        return float(np.sum(absolute**2 / np.maximum(square, np.finfo(float).tiny))) * m / stats.weight
 
     def _seed(self) -> int:
         self.memory = replace(self.memory, draws=self.memory.draws + 1)

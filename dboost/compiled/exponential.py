@@ -14,12 +14,41 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-_LOG2E = 1.4426950408889634
-_LN2_HIGH = 6.93147180369123816490e-01
-_LN2_LOW = 1.90821492927058770002e-10
+LOG2E = 1.4426950408889634
+LN2_HIGH = 6.93147180369123816490e-01
+LN2_LOW = 1.90821492927058770002e-10
 # Adding 1.5 * 2**52 rounds to the nearest integer and leaves it in the low bits of the sum.
-_ROUND = 6755399441055744.0
-_SMALLEST = -708.0
+ROUND = 6755399441055744.0
+SMALLEST = -708.0
+# exp(r) for |r| <= log(2) / 2, highest power first.
+EXP = (
+    2.08767569878681e-09,
+    2.505210838544172e-08,
+    2.755731922398589e-07,
+    2.755731922398589e-06,
+    2.48015873015873e-05,
+    0.0001984126984126984,
+    0.001388888888888889,
+    0.008333333333333333,
+    0.041666666666666664,
+    0.16666666666666666,
+    0.5,
+    1.0,
+    1.0,
+)
+# artanh(s) = s + s z p(z) with z = s**2.
+LOG = (
+    0.047619047619047616,
+    0.05263157894736842,
+    0.058823529411764705,
+    0.06666666666666667,
+    0.07692307692307693,
+    0.09090909090909091,
+    0.1111111111111111,
+    0.14285714285714285,
+    0.2,
+    0.3333333333333333,
+)
 
 
 @intrinsic
@@ -45,23 +74,23 @@ def _bits_float(typingctx: Any, x: Any) -> Any:
 @njit(nogil=True, cache=True, inline="always")
 def exp_nonpositive(x: float) -> float:
     """e**x for x <= 0; arguments below -708 give e**-708, so the result is never zero or subnormal."""
-    x = max(x, _SMALLEST)
-    shifted = x * _LOG2E + _ROUND
-    n = shifted - _ROUND
-    r = (x - n * _LN2_HIGH) - n * _LN2_LOW
-    p = 2.08767569878681e-09
-    p = p * r + 2.505210838544172e-08
-    p = p * r + 2.755731922398589e-07
-    p = p * r + 2.755731922398589e-06
-    p = p * r + 2.48015873015873e-05
-    p = p * r + 0.0001984126984126984
-    p = p * r + 0.001388888888888889
-    p = p * r + 0.008333333333333333
-    p = p * r + 0.041666666666666664
-    p = p * r + 0.16666666666666666
-    p = p * r + 0.5
-    p = p * r + 1.0
-    p = p * r + 1.0
+    x = max(x, SMALLEST)
+    shifted = x * LOG2E + ROUND
+    n = shifted - ROUND
+    r = (x - n * LN2_HIGH) - n * LN2_LOW
+    p = EXP[0]
+    p = p * r + EXP[1]
+    p = p * r + EXP[2]
+    p = p * r + EXP[3]
+    p = p * r + EXP[4]
+    p = p * r + EXP[5]
+    p = p * r + EXP[6]
+    p = p * r + EXP[7]
+    p = p * r + EXP[8]
+    p = p * r + EXP[9]
+    p = p * r + EXP[10]
+    p = p * r + EXP[11]
+    p = p * r + EXP[12]
     return p * _bits_float((float_bits(shifted) + 1023) << 52)
 
 
@@ -105,14 +134,14 @@ def log_positive(x: float) -> float:
     n = n + 1.0 if large else n
     s = (m - 1.0) / (m + 1.0)
     z = s * s
-    p = 0.047619047619047616
-    p = p * z + 0.05263157894736842
-    p = p * z + 0.058823529411764705
-    p = p * z + 0.06666666666666667
-    p = p * z + 0.07692307692307693
-    p = p * z + 0.09090909090909091
-    p = p * z + 0.1111111111111111
-    p = p * z + 0.14285714285714285
-    p = p * z + 0.2
-    p = p * z + 0.3333333333333333
-    return n * _LN2_HIGH + (n * _LN2_LOW + (2.0 * s + 2.0 * s * z * p))
+    p = LOG[0]
+    p = p * z + LOG[1]
+    p = p * z + LOG[2]
+    p = p * z + LOG[3]
+    p = p * z + LOG[4]
+    p = p * z + LOG[5]
+    p = p * z + LOG[6]
+    p = p * z + LOG[7]
+    p = p * z + LOG[8]
+    p = p * z + LOG[9]
+    return n * LN2_HIGH + (n * LN2_LOW + (2.0 * s + 2.0 * s * z * p))

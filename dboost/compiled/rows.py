@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dboost.compiled.lanes import add_row, narrow_row
 from dboost.losses.base import (
     branch_row,
     curvature_row,
@@ -62,8 +63,7 @@ def residuals(F, first, k, target, weight, U, total):
                 u[r] = 0.0
             continue
         loss += residual_row(target, i, F[t][:k], weight[i], u)
-        for r in range(k):
-            total[r] += u[r]
+        add_row(u, total)
     return loss
 
 
@@ -147,9 +147,7 @@ def curvature(F, first, k, target, weight, h, rank_one):
         if weight[i] <= 0.0:
             continue
         rank_one[t] = curvature_row(target, i, F[t][:k], weight[i], row)
-        smallest = _NEGLIGIBLE * weight[i]
-        for r in range(k):
-            h[t, r] = row[r] if row[r] > smallest else 0.0
+        narrow_row(row, _NEGLIGIBLE * weight[i], h[t])
 
 
 @njit(nogil=True, cache=True)

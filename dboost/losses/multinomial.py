@@ -11,7 +11,7 @@ from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from dboost.compiled.exponential import exp_nonpositive, log_positive
+from dboost.compiled.lanes import entropy_row, exp_row, largest_of, scale_row, total_of
 from dboost.losses.base import Array, Repair, curvature_row, dual_row, loss_row, residual_row, share, theta_row
 
 _SATURATED = 30.0
@@ -29,52 +29,14 @@ def _is_multinomial(target: Any) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _largest(f: Array) -> float:
-    # Four running maxima: one alone is bound by the latency of the comparison.
-    k = f.shape[0]
-    a = f[0]
-    b = f[0]
-    c = f[0]
-    d = f[0]
-    stop = k - k % 4
-    for r in range(0, stop, 4):
-        a = max(a, f[r])
-        b = max(b, f[r + 1])
-        c = max(c, f[r + 2])
-        d = max(d, f[r + 3])
-    for r in range(stop, k):
-        a = max(a, f[r])
-    return float(max(max(a, b), max(c, d)))
-
-
-@njit(nogil=True, cache=True)
-def _total(f: Array) -> float:
-    k = f.shape[0]
-    a = 0.0
-    b = 0.0
-    c = 0.0
-    d = 0.0
-    stop = k - k % 4
-    for r in range(0, stop, 4):
-        a += f[r]
-        b += f[r + 1]
-        c += f[r + 2]
-        d += f[r + 3]
-    for r in range(stop, k):
-        a += f[r]
-    return (a + b) + (c + d)
-
-
-@njit(nogil=True, cache=True)
 def _exponentials(f: Array, y: int) -> tuple[float, float, float, float]:
     """Overwrite f by exp(f - max), entry y by 0; return (own, others, max, f_y): own = exp(f_y - max)."""
-    top = _largest(f)
+    top = largest_of(f)
     mine = f[y]
-    for r in range(f.shape[0]):
-        f[r] = exp_nonpositive(f[r] - top)
+    exp_row(f, top)
     own = f[y]
     f[y] = 0.0
-    return own, _total(f), top, mine
+    return own, total_of(f), top, mine
 
 
 @njit(nogil=True, cache=True)
@@ -94,8 +56,7 @@ def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
         y = target.code[i]
         own, others, top, mine = _exponentials(f, y)
         t = s / (own + others)
-        for r in range(f.shape[0]):
-            u[r] = -t * f[r]
+        scale_row(f, -t, u)
         # 1 - q_y as the sum of the other probabilities, never by subtraction
         u[y] = t * others
         return float(s * _log_loss(own, others, top, mine))
@@ -121,12 +82,10 @@ def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
         return None
 
     def multinomial(target: Any, i: int, f: Array, s: float, h: Array) -> float:
-        top = _largest(f)
-        for r in range(f.shape[0]):
-            f[r] = exp_nonpositive(f[r] - top)
-        t = s / _total(f)
-        for r in range(f.shape[0]):
-            h[r] = t * f[r]
+        top = largest_of(f)
+        exp_row(f, top)
+        t = s / total_of(f)
+        scale_row(f, t, h)
         return 1.0 / s if s > 0.0 else 0.0
 
     return multinomial
@@ -141,17 +100,14 @@ def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array,
         target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array
     ) -> float:
         y = target.code[i]
-        top = _largest(f)
-        for r in range(f.shape[0]):
-            f[r] = exp_nonpositive(f[r] - top)
-        t = 1.0 / _total(f)
+        top = largest_of(f)
+        exp_row(f, top)
+        t = 1.0 / total_of(f)
         for r in range(f.shape[0]):
             f[r] = scale[r] * ((1.0 - mix[r]) * (t * f[r] - shift[r]) + mix[r] * prior[r])
         f[y] += 1.0 - scale[y]
-        for r in range(f.shape[0]):
-            al = max(f[r], 0.0)
-            f[r] = al * log_positive(max(al, _TINY))
-        return float(-s * _total(f))
+        entropy_row(f, _TINY)
+        return float(-s * total_of(f))
 
     return multinomial
 

@@ -1,0 +1,111 @@
+"""Functions of one row, for rows of every length about whole vectors: against numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numba import njit
+
+from dboost.compiled import lanes
+
+LENGTHS = [1, 2, 3, 4, 5, 7, 8, 10, 13, 16, 20, 37]
+
+
+@njit
+def exponentials(f, top):
+    lanes.exp_row(f, top)
+
+
+@njit
+def entropies(f, tiny):
+    lanes.entropy_row(f, tiny)
+
+
+@njit
+def largest_and_total(f):
+    return lanes.largest_of(f), lanes.total_of(f)
+
+
+@njit
+def scaled(f, c, out):
+    lanes.scale_row(f, c, out)
+
+
+@njit
+def narrowed(f, least, out):
+    lanes.narrow_row(f, least, out)
+
+
+@njit
+def added(f, total):
+    lanes.add_row(f, total)
+
+
+@pytest.fixture(params=LENGTHS)
+def guarded(request):
+    """A row in the middle of a longer one, whose ends must stay as they are."""
+    rng = np.random.default_rng(request.param)
+    whole = 20.0 * rng.normal(size=request.param + 8)
+    return whole, slice(4, 4 + request.param)
+
+
+def unharmed(before, after, inside):
+    outside = np.ones(before.shape[0], bool)
+    outside[inside] = False
+    return np.array_equal(before[outside], after[outside])
+
+
+def test_exponentials(guarded):
+    whole, inside = guarded
+    before, top = whole.copy(), whole[inside].max()
+    exponentials(whole[inside], top)
+    np.testing.assert_allclose(whole[inside], np.exp(before[inside] - top), rtol=1e-15)
+    assert unharmed(before, whole, inside)
+
+
+def test_an_exponential_never_vanishes():
+    row = np.array([0.0, -1e4, -708.0, -1e300, -709.0])
+    exponentials(row, 0.0)
+    np.testing.assert_allclose(row, np.exp([0.0, -708.0, -708.0, -708.0, -708.0]), rtol=1e-15)
+    assert (row >= np.finfo(float).tiny).all()
+
+
+def test_entropies(guarded):
+    whole, inside = guarded
+    whole[inside] = np.abs(whole[inside]) / 60.0
+    whole[inside][::3] = 0.0
+    whole[inside][1:2] = -1e-18
+    before = whole.copy()
+    entropies(whole[inside], 1e-300)
+    x = np.maximum(before[inside], 0.0)
+    np.testing.assert_allclose(whole[inside], x * np.log(np.maximum(x, 1e-300)), rtol=1e-14, atol=1e-17)
+    assert unharmed(before, whole, inside)
+
+
+def test_largest_and_total(guarded):
+    whole, inside = guarded
+    top, total = largest_and_total(whole[inside])
+    assert top == whole[inside].max()
+    np.testing.assert_allclose(total, whole[inside].sum(), rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_copies(guarded, dtype):
+    whole, inside = guarded
+    out = np.full(whole.shape[0], 7.0)
+    scaled(whole[inside], -0.3, out[inside])
+    assert np.array_equal(out[inside], -0.3 * whole[inside])
+    assert np.all(out[:4] == 7.0) and np.all(out[inside.stop :] == 7.0)
+    out = np.full(whole.shape[0], 7.0, dtype)
+    narrowed(whole[inside], 0.5, out[inside])
+    assert np.array_equal(out[inside], np.where(whole[inside] > 0.5, whole[inside], 0.0).astype(dtype))
+    assert np.all(out[:4] == 7.0) and np.all(out[inside.stop :] == 7.0)
+
+
+def test_sums(guarded):
+    whole, inside = guarded
+    total = np.arange(float(whole.shape[0]))
+    expected = total.copy()
+    expected[inside] += whole[inside]
+    added(whole[inside], total[inside])
+    assert np.array_equal(total, expected)
