@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
     from dboost.estimators.classifier import BoostedClassifier
     from dboost.estimators.cv import BoostedClassifierCV
+    from dboost.estimators.jointboost import JointBoostClassifier
     from dboost.estimators.load import load_model
     from dboost.estimators.multitask import MultiTaskBoostedClassifier
     from dboost.estimators.path import regularization_path
@@ -38,6 +39,7 @@ _HOMES = {
     "BoostedClassifierCV": "dboost.estimators.cv",
     "BoostedRegressor": "dboost.estimators.regressor",
     "Columns": "dboost.hypotheses.columns",
+    "JointBoostClassifier": "dboost.estimators.jointboost",
     "MultiTaskBoostedClassifier": "dboost.estimators.multitask",
     "ParquetData": "dboost.data.parquet",
     "Kernels": "dboost.hypotheses.kernels",
@@ -65,6 +67,7 @@ __all__ = [
     "DataError",
     "DboostError",
     "DboostWarning",
+    "JointBoostClassifier",
     "Kernels",
     "ModelFormatError",
     "MultiTaskBoostedClassifier",

@@ -44,10 +44,12 @@ VERSIONS = (1, VERSION)
 # The losses of each task; the first is the default.
 TASKS: dict[str, tuple[str, ...]] = {
     "binary": ("log", "exp"),
-    "multiclass": ("multinomial",),
+    "multiclass": ("multinomial", "exp_one_vs_rest"),
     "multitask": ("multitask",),
     "regression": ("squared", "epsilon_insensitive"),
 }
+# Losses of many classes in which every score stands for itself, and not for its difference from the others.
+ONE_VS_REST = ("exp_one_vs_rest",)
 # Arrays of the hypotheses are saved under this prefix.
 _HELD = "hypotheses."
 
@@ -251,7 +253,7 @@ class Model:
         """
         if self.task == "regression":
             raise UsageError("a regression has no probabilities", hint="use predict")
-        if self.loss == "exp":
+        if self.loss in ("exp", *ONE_VS_REST):
             # The score that minimises exp(-yf) in expectation is half the log-odds.
             F = 2.0 * F
         if self.task == "multiclass":

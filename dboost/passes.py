@@ -202,11 +202,19 @@ def price(
         return pool.sums(partition, memo, shard, theta, None)
     if parts == "signs":
         return pool.sums(partition, memo, shard, np.maximum(theta, 0.0), np.maximum(-theta, 0.0))
-    sums = pool.sums(partition, memo, shard, *_pulls(partition, memo, point))
+    sums = pool.sums(partition, memo, shard, *_pulls(partition, memo, point)[:2])
     other = pool.sums(partition, memo, shard, theta, None)
     sums.add["G"] = other.add["G"]
     if "between" in other.add:
         sums.add["between"] = np.hstack([sums.add["between"], other.add["between"]])
+    return sums
+
+
+def pulled(partition: Partition, memo: Any, shard: Any, pool: Pool, point: Point) -> Sums:
+    """mu+ and mu- of one shard of a pool of hypotheses, the pulls of all examples and the loss, in units of one."""
+    plus, minus, loss = _pulls(partition, memo, point)
+    sums = pool.sums(partition, memo, shard, plus, minus)
+    sums.add |= {"bias_plus": plus.sum(axis=0), "bias_minus": minus.sum(axis=0), "loss": loss}
     return sums
 
 
@@ -217,7 +225,7 @@ def price_between(
     theta = _repaired(partition, memo, point, repair)
     columns = [np.maximum(theta, 0.0), np.maximum(-theta, 0.0)]
     if parts == "branches":
-        columns = [*_pulls(partition, memo, point), *columns]
+        columns = [*_pulls(partition, memo, point)[:2], *columns]
     return pool.inside(partition, memo, nodes, np.hstack(columns))
 
 
@@ -236,12 +244,12 @@ def _repaired(partition: Partition, memo: Any, point: Point, repair: tuple[Array
     return memo.get("theta", point.token, repaired, passing=True)
 
 
-def _pulls(partition: Partition, memo: Any, point: Point) -> tuple[Array, Array]:
-    """The branches of the loss, both >= 0."""
+def _pulls(partition: Partition, memo: Any, point: Point) -> tuple[Array, Array, float]:
+    """The branches of the loss, both >= 0, and the loss."""
 
-    def build() -> tuple[Array, Array]:
-        plus, minus, _ = fused.branches(*_at(partition, memo, point), np.zeros(point.intercept.shape[0]))
-        return plus, minus
+    def build() -> tuple[Array, Array, float]:
+        plus, minus, loss = fused.branches(*_at(partition, memo, point), np.zeros(point.intercept.shape[0]))
+        return plus, minus, float(loss)
 
     return memo.get("pulls", point.token, build, passing=True)
 

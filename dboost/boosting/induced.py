@@ -9,7 +9,7 @@ too large for that is searched (``search``) when the rest of the fit is done.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -82,12 +82,12 @@ class InducedProblem(Problem):
         if self.searched and self.standardize:
             raise UsageError(
                 "standardize=True needs the deviation of every hypothesis, and this class is searched, not summed",
-                hint="set standardize=False, or a smaller max_degree= (products), a larger max_listed= (stumps)",
+                hint="set standardize=False, or sum it: max_degree= of products, max_listed= of stumps",
             )
         if self.searched and self.penalty.join_sizes([1.0, 1.0]) != 1.0:
             raise UsageError(
                 f"penalty {self.penalty.name!r} ties all rows, and this class of hypotheses is searched, not summed",
-                hint="use l1, l1/l2, l1/linf or l1/l2+l1, or a smaller max_degree= (products), larger max_listed= (stumps)",
+                hint="use l1, l1/l2, l1/linf or l1/l2+l1, or sum it: max_degree= of products, max_listed= of stumps",
             )
 
     # ---- registered hypotheses -------------------------------------------------------------------------------------
@@ -140,8 +140,17 @@ class InducedProblem(Problem):
         arguments = (self.pool, point, (repair.keep, repair.mix, repair.shift, repair.prior))
         row_bytes = 8 * self.k * (3 if self.exponential else 1)
         constant = self.loss.template_constant if self.exponential else self.loss.kappa
-        weight = self.statistics.weight
-        rule = Rule(held, strength, constant, self.penalty, self.exponential, weight, self.standardize, take, whole)
+        rule = Rule(
+            held,
+            strength,
+            constant,
+            self.penalty,
+            self.exponential,
+            self.statistics.weight,
+            self.standardize,
+            take,
+            whole=whole and self.penalty.certified,
+        )
         kind = "branches" if self.exponential else "theta"
         parts: list[PoolSummary] = self._pass(
             passes.price,
@@ -171,6 +180,33 @@ class InducedProblem(Problem):
             size = max(size, found.size)
             best = (best + [key for key in found.best if key not in held and key not in set(best)])[:take]
         return replace(self._scored(at, best, size), opened=opened, complete=complete)
+
+    def pulled(self, at: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """mu+ and mu- of every candidate that the pool sums, and of the intercept, for rules of choice of their own.
+
+        Parameters
+        ----------
+        at : Iterate
+            The model; only its rows, W and intercept count.
+        finish : function (total, shard, *arguments)
+            Reduces the sums of one shard where they are formed: what ``Pool.sums`` gives, and "bias_plus",
+            "bias_minus" (k,) and "loss".
+
+        Returns
+        -------
+        list
+            What `finish` made of each shard.
+        """
+        found: list[Any] = self._pass(
+            passes.pulled,
+            self.pool,
+            self.point(at.active, at.W, at.intercept),
+            name="score",
+            shards=self.pool.shards(sorted(self.held(at.active).keys), 16 * self.k, _SHARD_BYTES),
+            finish=finish,
+            finish_args=lambda shard: arguments,
+        )
+        return found
 
     def _between(self, nodes: Sequence[Any], rule: Rule, arguments: tuple[Any, ...], kind: str) -> PoolSummary:
         found: list[PoolSummary] = self._pass(

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dboost.boosting.fit import FitResult, FitState, Fitting, warn_if_open
+from dboost.boosting.fit import FitResult, FitSettings, FitState, Fitting, warn_if_open
 from dboost.errors import UsageError
 from dboost.estimators import predicting, repr
 from dboost.estimators.callbacks import CallbackSupportMixin, Rounds, registered, split, with_callbacks
 from dboost.estimators.fitting import PROCESS, Prepared, check_pool, model_of, prepared, run, start_from
 from dboost.estimators.history import Table, induction_stop
-from dboost.model import Model
+from dboost.estimators.params import fit_settings
+from dboost.model import TASKS, Model
 from dboost.storage import PathLike
 
 
@@ -76,6 +77,14 @@ class BoostedEstimator(CallbackSupportMixin, BaseEstimator):
         self.client = client
 
     # ---- fit -------------------------------------------------------------------------------------------------------
+
+    def _settings(self) -> FitSettings:
+        """The parameters, checked together, as settings of the core fit."""
+        return fit_settings(self, self._losses)
+
+    def _loss_of(self, task: str, n_outputs: int) -> Any:
+        """What is minimised on labels of that kind."""
+        return TASKS[task][0] if self.loss is None else self.loss
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

@@ -124,10 +124,10 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
         -------
         float
         """
-        return accuracy(self, X, y, sample_weight, _agree)
+        return accuracy(self, X, y, sample_weight, agree)
 
 
-def _agree(y: Any, predicted: Any) -> tuple[Any, Any]:
+def agree(y: Any, predicted: Any) -> tuple[Any, Any]:
     """Per example: correct or not, and that it counts."""
     found, expected = factorise(y)[0], factorise(predicted)[0]
     numbers = {"int", "float"}

@@ -25,11 +25,11 @@ from dboost.data.plan import Plan, build_plan, split_label
 from dboost.engine.base import Engine
 from dboost.engine.select import open_engine
 from dboost.errors import DataError, DboostWarning, UsageError
-from dboost.estimators.params import fit_settings, loss_name, loss_spec, penalty_spec
+from dboost.estimators.params import loss_name, loss_spec, penalty_spec
 from dboost.estimators.predicting import kind_of
 from dboost.hypotheses import Chosen
 from dboost.hypotheses.columns import ColumnSet
-from dboost.model import TASKS, Certificate, Model, Origin
+from dboost.model import ONE_VS_REST, TASKS, Certificate, Model, Origin
 from dboost.modelfile import plain
 
 Float = NDArray[np.float64]
@@ -70,7 +70,7 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Pre
     UsageError, DataError, ValueError
         Everything that can be known to be wrong before training.
     """
-    settings = fit_settings(estimator, estimator._losses)
+    settings: FitSettings = estimator._settings()
     task = estimator._task if estimator.loss is None else _PLANNED[loss_name(estimator.loss)]
     kind = kind_of(X)
     if kind in ("matrix", "table"):
@@ -99,7 +99,7 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Pre
                 DboostWarning,
                 stacklevel=4,
             )
-        loss = TASKS[plan.task][0] if estimator.loss is None else estimator.loss
+        loss = estimator._loss_of(plan.task, plan.n_outputs)
         yield Prepared(plan, engine, replace(settings, loss=loss), classes)
 
 
@@ -285,8 +285,9 @@ def model_of(estimator: Any, parts: Prepared, result: FitResult) -> Model:
     intercept = np.asarray(result.intercept, dtype=np.float64)
     hypotheses, W, origin = _held(result, W, names)
     if plan.task == "multiclass":
-        # Only differences between classes enter the softmax: without this their common part would be rounding noise.
-        intercept = intercept - intercept.mean()
+        if loss_name(settings.loss) not in ONE_VS_REST:
+            # Only differences between classes enter the softmax: without this their common part would be rounding noise
+            intercept = intercept - intercept.mean()
         W, intercept = _with_absent(parts, W, intercept)
     return Model(
         task=plan.task,
@@ -346,11 +347,13 @@ def _with_absent(parts: Prepared, W: Float, intercept: Float) -> tuple[Float, Fl
 def saved_params(estimator: Any, settings: FitSettings, classes: Any) -> dict[str, Any]:
     """Constructor parameters as JSON. Labels are not repeated: they are those of the model."""
     params = {name: value for name, value in estimator.get_params(deep=False).items() if name not in UNSAVED}
-    params["penalty"] = penalty_spec(settings.penalty)
-    params["random_state"] = settings.random_state
-    if params["loss"] is not None and not isinstance(params["loss"], str):
+    if "penalty" in params:
+        params["penalty"] = penalty_spec(settings.penalty)
+    if "random_state" in params:
+        params["random_state"] = settings.random_state
+    if params.get("loss") is not None and not isinstance(params["loss"], str):
         params["loss"] = loss_spec(params["loss"])
-    if params["hypotheses"] is not None:
+    if params.get("hypotheses") is not None:
         params["hypotheses"] = params["hypotheses"].to_json()
     if "classes" in params:
         params["classes"] = "given" if estimator.classes is not None else None

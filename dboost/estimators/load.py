@@ -10,6 +10,7 @@ from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.classifier import BoostedClassifier
 from dboost.estimators.cv import BoostedClassifierCV
 from dboost.estimators.fitting import UNSAVED
+from dboost.estimators.jointboost import JointBoostClassifier
 from dboost.estimators.multitask import MultiTaskBoostedClassifier
 from dboost.estimators.params import loss_from_spec, penalty_from_spec
 from dboost.estimators.regressor import BoostedRegressor
@@ -23,6 +24,7 @@ ESTIMATORS: dict[str, type[BoostedEstimator]] = {
     "BoostedClassifier": BoostedClassifier,
     "BoostedClassifierCV": BoostedClassifierCV,
     "BoostedRegressor": BoostedRegressor,
+    "JointBoostClassifier": JointBoostClassifier,
     "MultiTaskBoostedClassifier": MultiTaskBoostedClassifier,
 }
 

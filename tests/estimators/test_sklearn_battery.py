@@ -15,6 +15,7 @@ import dboost
 CLASSIFIER = dboost.BoostedClassifier()
 # Few folds and strengths: the checks fit some hundred times.
 CV = dboost.BoostedClassifierCV(cv=3, n_alphas=4, eps=0.05)
+JOINT = dboost.JointBoostClassifier(max_rounds=10)
 TASKS = dboost.MultiTaskBoostedClassifier()
 # Weights and repeated rows are compared to seven digits of the predictions, which a gap of 1e-4 does not promise.
 REGRESSORS = [dboost.BoostedRegressor(tol=1e-12, loss=loss) for loss in ("squared", "epsilon_insensitive")]
@@ -34,6 +35,7 @@ EXPECTED = {
         "check_sample_weight_equivalence_on_sparse_data": _SPLITS,
     },
     "BoostedRegressor": {},
+    "JointBoostClassifier": {},
     "MultiTaskBoostedClassifier": {
         "check_estimators_dtypes": _LABELS,
         "check_sample_weights_pandas_series": _LABELS,
@@ -60,11 +62,12 @@ COUNTS = {
         "BoostedClassifierCV": 64,
         "MultiTaskBoostedClassifier": 69,
         "BoostedRegressor": 60,
+        "JointBoostClassifier": 64,
     }
 }
 VERSION = ".".join(str(part) for part in parse_version(sklearn.__version__).release[:2])
 # Other versions draw other labels for the same checks, so the list of failures for tasks does not fit them.
-ESTIMATORS = [CLASSIFIER, CV, *REGRESSORS, *([TASKS] if VERSION in COUNTS else [])]
+ESTIMATORS = [CLASSIFIER, CV, JOINT, *REGRESSORS, *([TASKS] if VERSION in COUNTS else [])]
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda estimator: EXPECTED[type(estimator).__name__])
@@ -74,7 +77,7 @@ def test_scikit_learn_check(estimator, check):
         check(estimator)
 
 
-@pytest.mark.parametrize("estimator", [CLASSIFIER, CV, TASKS, REGRESSORS[0]], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("estimator", [CLASSIFIER, CV, JOINT, TASKS, REGRESSORS[0]], ids=lambda one: type(one).__name__)
 def test_number_of_checks(estimator):
     name = type(estimator).__name__
     checks = [getattr(check, "func", check).__name__ for _, check in estimator_checks_generator(estimator)]
