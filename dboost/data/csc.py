@@ -195,6 +195,18 @@ def _unpack(indptr, packed, rows, bits):
 
 
 @njit(nogil=True, cache=True)
+def any_repeats(indptr, indices, n_features):
+    """Whether a row of a matrix names a column twice; indices are in range, in any order."""
+    last = np.full(n_features, -1, np.int64)
+    for i in range(indptr.shape[0] - 1):
+        for p in range(indptr[i], indptr[i + 1]):
+            if last[indices[p]] == i:
+                return True
+            last[indices[p]] = i
+    return False
+
+
+@njit(nogil=True, cache=True)
 def dense_to_csr(dense, indptr, indices, values):
     """Store the nonzeros (NaN included, so that the check sees them) of `dense` by row; arrays are preallocated."""
     p = 0
@@ -366,24 +378,23 @@ def _refusal(
     where = f"row {piece.first_row + row}"
     at_values = piece.column[-1] if piece.column else None
     at_indices = piece.column[0] if piece.column else None
-    common = {"file": piece.file, "row_group": piece.row_group}
+    common: dict[str, Any] = {"file": piece.file, "row_group": piece.row_group}
     if code == _OFFSETS:
-        return DataError(f"the row offsets are damaged at {where}", column=at_indices, **common)  # type: ignore[arg-type]
+        return DataError(f"the row offsets are damaged at {where}", column=at_indices, **common)
     column = int(piece.indices[position])
     if code == _RANGE:
         return DataError(
             f"feature index {column} in {where}, expected 0 to {n_features - 1}",
             column=at_indices,
             hint="give the right n_features, or prepare all files with one vocabulary",
-            **common,  # type: ignore[arg-type]
+            **common,
         )
-    label = str(column) if names is None else names[column]
-    value = float(piece.values[position])
+    label, value = str(column) if names is None else names[column], float(piece.values[position])
     shown = "NaN" if np.isnan(value) else ("infinity" if value > 0 else "-infinity")
     what = f"{shown} in {where}" if at_values is None else f"{shown} for feature {label!r} in {where}"
     return DataError(
         f"{what}, expected finite values",
         column=label if at_values is None else at_values,
         hint="impute or drop these rows",
-        **common,  # type: ignore[arg-type]
+        **common,
     )

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dboost.data.csc import CsrPiece, dense_to_csr
+from dboost.data.csc import CsrPiece, any_repeats, dense_to_csr
 from dboost.errors import DataError, UsageError
 
 BLOCK_COST = 1_000_000
@@ -37,7 +37,7 @@ class Rows:
     names : tuple of str or None
         Column names where the input has them.
     indices, values : arrays, shape (nnz,), or None
-        Canonical CSR.
+        CSR without zeros or columns that occur twice in a row; those of a row in any order.
     dense : array, shape (m, n), or None
         Instead of `indices` and `values`.
     """
@@ -133,7 +133,9 @@ def _sparse_rows(X: Any) -> Rows:
     except ValueError as fault:
         raise DataError(f"X is a damaged sparse matrix: {fault}") from fault
     stored = matrix.data[: matrix.indptr[-1]]
-    if not matrix.has_canonical_format or np.count_nonzero(stored) != stored.shape[0]:
+    # the order within a row is lost on the way to columns: it need not be made
+    repeats = any_repeats(matrix.indptr, matrix.indices, matrix.shape[1])
+    if repeats or np.count_nonzero(stored) != stored.shape[0]:
         if matrix is X or np.shares_memory(matrix.data, getattr(X, "data", matrix.data)):
             matrix = matrix.copy()
         matrix.sum_duplicates()
