@@ -58,23 +58,12 @@ class Distinct:
 
     def thinned(self) -> Distinct:
         """The same with columns that keep too many values thinned out."""
-        sizes = np.diff(self.start)
-        wide = sizes > self.most
+        wide = np.diff(self.start) > self.most
         if not wide.any():
             return self
-        keep = np.ones(len(self.values), np.bool_)
-        counts = self.counts.copy()
-        for j in np.flatnonzero(wide).tolist():
-            span = slice(int(self.start[j]), int(self.start[j + 1]))
-            below = np.cumsum(self.counts[span])
-            steps = np.floor(self.most * np.sqrt(below / below[-1]))
-            # the last value of a step stands for it
-            ends = np.append(steps[1:] > steps[:-1], True)
-            keep[span] = ends
-            counts[span][ends] = np.diff(below[ends], prepend=0)
-            sizes[j] = np.count_nonzero(ends)
-        start = np.concatenate([[0], np.cumsum(sizes)])
-        return Distinct(start, self.values[keep], counts[keep], self.exact & ~wide, self.most)
+        start, values, counts = np.zeros_like(self.start), np.empty_like(self.values), np.empty_like(self.counts)
+        filled = histograms.thin_runs(self.start, self.values, self.counts, self.most, start, values, counts)
+        return Distinct(start, values[:filled].copy(), counts[:filled].copy(), self.exact & ~wide, self.most)
 
 
 def cuts(values: Array, counts: NDArray[np.int64], bins: int) -> NDArray[np.int64]:

@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.compiled import histograms
 from dboost.hypotheses.base import Array, Gaps, Key
-from dboost.hypotheses.stump_pool import Shard, StumpsPool, halfway, threshold_keys, token_of
+from dboost.hypotheses.stump_pool import Codes, Shard, StumpsPool, encoded, halfway, threshold_keys, token_of
 from dboost.partition import Partition, Sums
 
 
@@ -61,11 +62,14 @@ class BinnedStumps(StumpsPool):
         Number of rows in each bin.
     least_weight : float
         Least positive weight of an example.
+    cut : str
+        Names the bins alone: values have the same codes wherever between two bins a threshold lies.
     """
 
     hidden: NDArray[np.bool_]
     rows: NDArray[np.int64]
     least_weight: float
+    cut: str
 
     @classmethod
     def within(
@@ -76,10 +80,11 @@ class BinnedStumps(StumpsPool):
         hidden: NDArray[np.bool_],
         rows: NDArray[np.int64],
         least_weight: float,
+        cut: str,
     ) -> BinnedStumps:
         """A pool with its token."""
         token = token_of(start, thresholds, signed, hidden, rows)
-        return cls(start, thresholds, signed, token, hidden, rows, least_weight)
+        return cls(start, thresholds, signed, token, hidden, rows, least_weight, cut)
 
     @property
     def size(self) -> float:
@@ -94,15 +99,34 @@ class BinnedStumps(StumpsPool):
     def sums(self, partition: Partition, memo: Any, shard: Shard, plus: Array, minus: Array | None) -> Sums:
         """Prefix sums at the ends of the bins of a range of columns; "between" as ``base.Binned`` says."""
         signed_parts = minus is None
-        if minus is None:
-            plus, minus = np.maximum(plus, 0.0), np.maximum(-plus, 0.0)
         k = plus.shape[1]
         mass, weight = self._mass(partition, memo, shard)
         found = self._weighed(mass, weight)
-        both, total = self._below(partition, memo, shard, np.hstack([plus, minus]))
+        both, total = self._split_below(partition, memo, shard, plus, minus)
         mu = self._mu(both[:, :k], both[:, k:], total[:k], total[k:])
         found.add |= {"between": np.vstack([both, total]), "weight": weight}
         found.add |= {"G": mu["mu_plus"] - mu["mu_minus"]} if signed_parts else mu
+        return found
+
+    def _split_below(
+        self, partition: Partition, memo: Any, shard: Shard, plus: Array, minus: Array | None
+    ) -> tuple[Array, Array]:
+        """Sums of both parts (c, 2 k) below every threshold, and over all examples (2 k,)."""
+        if plus.shape[1] > 1 or (minus is not None and bool(np.any((plus > 0.0) & (minus > 0.0)))):
+            parts = [np.maximum(plus, 0.0), np.maximum(-plus, 0.0)] if minus is None else [plus, minus]
+            return self._below(partition, memo, shard, np.hstack(parts))
+        u = (plus if minus is None else plus - minus).reshape(-1)
+        negative = u < 0.0
+        size = np.abs(u)
+        total = np.array([size[~negative].sum(), size[negative].sum()])
+        codes, zero = self._codes(partition, memo)
+        out = np.empty((int(self.start[shard[1]] - self.start[shard[0]]), 2))
+        arrays = partition.indptr, partition.rows, codes, self.start, zero
+        histograms.split_sums_of_one(*arrays, *shard, size, negative.view(np.uint8), *total.tolist(), out)
+        return out, total
+
+    def _codes(self, partition: Partition, memo: Any) -> Codes:
+        found: Codes = memo.get("codes", self.cut, lambda: encoded(partition, self.start, self.thresholds))
         return found
 
     # ---- inside the bins -------------------------------------------------------------------------------------------
@@ -174,7 +198,7 @@ class BinnedStumps(StumpsPool):
 
     def inside(self, partition: Partition, memo: Any, nodes: Sequence[Bin], U: Array) -> Sums:
         """The rows of one partition in some bins: (number of the bin, value, weight, U), equal values summed."""
-        codes, zero = memo.get("codes", self.token, lambda: self._codes(partition))
+        codes, zero = self._codes(partition, memo)
         live = partition.weight > 0.0
         numbers: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
         values, rows = [np.zeros(0)], [np.zeros(0, np.int64)]

@@ -25,6 +25,8 @@ from dboost.partition import Partition, Sums
 
 _SIGN = np.uint64(1 << 63)
 
+# how many thresholds are at most each stored value of a partition, and at most zero in each column
+Codes = tuple[NDArray[Any], NDArray[np.int64]]
 # a range of raw columns
 Shard = tuple[int, int]
 
@@ -58,6 +60,17 @@ def token_of(*contents: Any) -> str:
     for item in contents:
         digest.update(item.tobytes() if isinstance(item, np.ndarray) else repr(item).encode())
     return digest.hexdigest()[:16]
+
+
+def encoded(partition: Partition, start: NDArray[np.int64], thresholds: Array) -> Codes:
+    """Codes of the stored values of a partition, and the code of zero in every column."""
+    most = int(np.diff(start).max(initial=0))
+    kind = np.uint8 if most < 1 << 8 else np.uint16 if most < 1 << 16 else np.uint32
+    codes = np.empty(len(partition.values), kind)
+    histograms.encode(partition.indptr, partition.values, start, thresholds, codes)
+    spans = zip(start[:-1].tolist(), start[1:].tolist(), strict=True)
+    zero = [int(np.searchsorted(thresholds[a:b], 0.0, side="right")) for a, b in spans]
+    return codes, np.array(zero, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +161,7 @@ class StumpsPool:
 
     def _below(self, partition: Partition, memo: Any, shard: Shard, U: Array) -> tuple[Array, Array]:
         """Sums of U (m, q) over the examples below every threshold of a range of columns, and over all."""
-        codes, zero = memo.get("codes", self.token, lambda: self._codes(partition))
+        codes, zero = self._codes(partition, memo)
         total = U.sum(axis=0)
         out = np.empty((int(self.start[shard[1]] - self.start[shard[0]]), U.shape[1]))
         arrays = partition.indptr, partition.rows, codes, self.start, zero
@@ -179,12 +192,6 @@ class StumpsPool:
         # what is not stored is the rest of a total, and may fall short of nothing by its rounding
         return {"mu_plus": np.maximum(up, 0.0), "mu_minus": np.maximum(down, 0.0)}
 
-    def _codes(self, partition: Partition) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Codes of the stored values of a partition, and the code of zero in every column."""
-        most = int(np.diff(self.start).max(initial=0))
-        kind = np.uint8 if most < 1 << 8 else np.uint16 if most < 1 << 16 else np.uint32
-        codes = np.empty(len(partition.values), kind)
-        histograms.encode(partition.indptr, partition.values, self.start, self.thresholds, codes)
-        spans = zip(self.start[:-1].tolist(), self.start[1:].tolist(), strict=True)
-        zero = [int(np.searchsorted(self.thresholds[a:b], 0.0, side="right")) for a, b in spans]
-        return codes, np.array(zero, dtype=np.int64)
+    def _codes(self, partition: Partition, memo: Any) -> Codes:
+        found: Codes = memo.get("codes", self.token, lambda: encoded(partition, self.start, self.thresholds))
+        return found

@@ -19,7 +19,7 @@ from dboost.hypotheses import family_from_fields
 from dboost.hypotheses.base import Array, Context
 from dboost.hypotheses.distinct import Distinct, cuts, distinct_values
 from dboost.hypotheses.stump_bins import BinnedStumps
-from dboost.hypotheses.stump_pool import StumpsPool, halfway
+from dboost.hypotheses.stump_pool import StumpsPool, encoded, halfway, token_of
 from dboost.hypotheses.stump_set import FAMILY, StumpSet, restore
 from dboost.hypotheses.union import Joinable
 from dboost.modelfile import Document
@@ -113,11 +113,12 @@ class Stumps(Joinable):
         start = np.concatenate([[0], np.cumsum(sizes)])
         # what is above the last value of a bin is at least the next number
         above = np.nextafter(np.concatenate(ends), np.inf)
-        total = context.engine.map_reduce(value_ranges, start, above, name="bins")
+        cut = token_of(start, above)
+        total = context.engine.map_reduce(value_ranges, start, above, cut, name="bins")
         least, largest, rows = -total.peak["below"], total.peak["above"], total.add["rows"]
         _, low, high = boundaries(start + np.arange(len(start)), least, largest)
         return BinnedStumps.within(
-            start, halfway(low, high), self.signed, least < largest, rows, -float(total.peak["weight"][0])
+            start, halfway(low, high), self.signed, least < largest, rows, -float(total.peak["weight"][0]), cut
         )
 
 
@@ -142,13 +143,14 @@ def boundaries(start: NDArray[np.int64], least: Array, largest: Array) -> tuple[
     return np.concatenate([[0], np.cumsum(np.maximum(sizes - 1, 0))]), largest[~last], least[~first]
 
 
-def value_ranges(partition: Partition, memo: Any, start: NDArray[np.int64], above: Array) -> Sums:
+def value_ranges(partition: Partition, memo: Any, start: NDArray[np.int64], above: Array, cut: str) -> Sums:
     """Least and largest value and number of rows of every bin in one partition, and the least positive weight."""
     live = partition.weight[partition.weight > 0.0]
     bins = len(above) + partition.n_features
     least, most, rows = np.full(bins, np.inf), np.full(bins, -np.inf), np.zeros(bins, np.int64)
+    codes, zero = memo.get("codes", cut, lambda: encoded(partition, start, above))
     stored = partition.indptr, partition.rows, partition.values, partition.weight
-    histograms.bin_ranges(*stored, len(live), start, above, least, most, rows)
+    histograms.bin_ranges(*stored, len(live), codes, start, zero, least, most, rows)
     weight = np.array([-live.min(initial=np.inf)])
     # adding 0 makes a zero of any sign the same
     return Sums(add={"rows": rows}, peak={"below": 0.0 - least, "above": most + 0.0, "weight": weight})

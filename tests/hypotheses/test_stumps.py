@@ -10,7 +10,7 @@ import pytest
 
 from dboost.errors import ModelFormatError, UsageError
 from dboost.hypotheses import family_from_json, restore_chosen
-from dboost.hypotheses.stump_pool import halfway, key_arrays, threshold_keys
+from dboost.hypotheses.stump_pool import encoded, halfway, key_arrays, threshold_keys
 from dboost.hypotheses.stumps import Stumps
 from dboost.hypotheses.union import UnionPool
 from dboost.modelfile import Document
@@ -78,7 +78,7 @@ def test_many_distinct_values_take_wider_codes():
     rng = np.random.default_rng(3)
     raw = Raw(rng.normal(size=(400, 2)))
     pool = raw.prepare(Stumps())
-    codes, _ = pool._codes(raw.items[0])
+    codes, _ = encoded(raw.items[0], pool.start, pool.thresholds)
     assert pool.size == 798 and codes.dtype == np.uint16
     check_sums(raw, pool)
 
