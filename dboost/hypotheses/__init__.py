@@ -30,6 +30,7 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "patches": ("dboost.hypotheses.patches", "Patches"),
     "piecewise_linear": ("dboost.hypotheses.piecewise", "PiecewiseLinear"),
     "products": ("dboost.hypotheses.products", "Products"),
+    "stumps": ("dboost.hypotheses.stumps", "Stumps"),
     "union": ("dboost.hypotheses.union", "Union"),
 }
 

@@ -11,12 +11,15 @@ from dboost.engine.local import LocalEngine
 from dboost.hypotheses.patches import Patches
 from dboost.hypotheses.piecewise import PiecewiseLinear
 from dboost.hypotheses.products import Products
+from dboost.hypotheses.stumps import Stumps
 from tests.boosting import plain
 from tests.boosting.test_resume import bits
 
 FAMILIES = {
     "pairs": Products(max_degree=2),
-    "products": Products(scale="range", decay=0.8),
+    "scaled products": Products(scale="range", decay=0.8),
+    "stumps": Stumps(),
+    "binned stumps": Stumps(bins=4, max_listed=0),
     "patches": Patches(templates=6, size=2, masks=1, shape=(2, 2), sample=60),
     "pieces": PiecewiseLinear(centres=6, radii=4),
 }
