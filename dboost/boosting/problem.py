@@ -148,8 +148,7 @@ class Problem:
         self.keys: list[Any] = []
         self.k = n_outputs
         self.fit_intercept = fit_intercept
-        # without a largest curvature the exponential bound is the only one
-        self.exponential = exponential or not math.isfinite(self.loss.kappa)
+        self.exponential = exponential
         self.passes = 0
         self._run = run_id
         self._counter = 0
@@ -191,6 +190,18 @@ class Problem:
         self.passes += 1
         total = self.engine.map_reduce(leaf, *args, name=name, **kwargs)
         return total.plain() if isinstance(total, Sums) else total
+
+    def own_pass(self, leaf: Any, at: Iterate, *args: Any, name: str, plain: bool = True) -> Sums:
+        """A pass of a system's own at a model: leaf(partition, memo, point, *args) -> Sums.
+
+        Parameters
+        ----------
+        plain : bool
+            Whether sums come in units of one, where such numbers can hold them; otherwise in those of their `shift`.
+        """
+        self.passes += 1
+        found: Sums = self.engine.map_reduce(leaf, self.point(at.active, at.W, at.intercept), *args, name=name)
+        return found.plain() if plain else found
 
     def _statistics(self) -> Statistics:
         labels = self.engine.map_reduce(passes.label_counts, self.loss, self.k, name="labels")
@@ -312,7 +323,12 @@ class Problem:
         """One-row constants of the bound: a_j (exponential) or D_j (quadratic), math notes section 2."""
         if self.exponential:
             return exponential.one_row(self.statistics.peak[columns], self.loss.template_constant)
-        return quadratic.one_row(self.statistics.square[columns], self.loss.kappa)
+        return quadratic.one_row(self.statistics.square[columns], self.curvature_constant)
+
+    @property
+    def curvature_constant(self) -> float:
+        """kappa of the quadratic bound; 1 where the loss has none, and rules that ask for no bound see sum s x**2."""
+        return self.loss.kappa if math.isfinite(self.loss.kappa) else 1.0
 
     def evaluate(self, active: Rows, W: Array, intercept: Array) -> Iterate:
         """L, G_A and the bias sums at a model."""

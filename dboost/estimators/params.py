@@ -26,7 +26,20 @@ from dboost.penalties import Penalty, get_penalty
 
 
 def fit_settings(estimator: Any, losses: tuple[str, ...]) -> FitSettings:
-    """Check the parameters of an estimator and return the settings of the core fit.
+    """Check the parameters of an estimator, together, and return the settings of the core fit; see `stored_settings`.
+
+    Raises
+    ------
+    UsageError
+        Names the parameter, what was found and what is expected.
+    """
+    settings = stored_settings(estimator, losses)
+    check_settings(settings)
+    return settings
+
+
+def stored_settings(estimator: Any, losses: tuple[str, ...]) -> FitSettings:
+    """The parameters of an estimator as settings of the core fit, checked one by one.
 
     Parameters
     ----------
@@ -44,7 +57,7 @@ def fit_settings(estimator: Any, losses: tuple[str, ...]) -> FitSettings:
     check_hypotheses(hypotheses)
     split(estimator.callbacks)
     flag("warm_start", estimator.warm_start)
-    settings = FitSettings(
+    return FitSettings(
         loss=estimator.loss or losses[0],
         penalty=estimator.penalty,
         alpha=_alpha(estimator.alpha),
@@ -60,8 +73,6 @@ def fit_settings(estimator: Any, losses: tuple[str, ...]) -> FitSettings:
         # the columns alone are what a fit chooses from anyhow, in its fastest way
         hypotheses=None if hypotheses == Columns() else hypotheses,
     )
-    check_settings(settings)
-    return settings
 
 
 def known_loss(estimator: Any, losses: tuple[str, ...]) -> None:

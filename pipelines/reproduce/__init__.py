@@ -78,5 +78,10 @@ REGISTRY: dict[str, Entry] = {
     "shareboost-uci": Entry(
         "shareboost_uci", "ShareBoost, Fig. 3", "products of columns: ShareBoost against the whole l1/linf path"
     ),
+    "adaboost-l1": Entry("adaboost_l1", "AdaBoost+L1: Tables 1, 2, Fig. 2", "error, classifiers and margins of stumps"),
+    "leveraging": Entry("leveraging", "On the Convergence of Leveraging", "linear convergence, measured"),
+    "coordinate-descent": Entry(
+        "coordinate_descent", "Boosting as Coordinate Descent", "AdaBoost step by step, and epsilon-boosting"
+    ),
     "topics": Entry("topics", "Fig. 4", "documents: when induction stops, and when boosting overfits"),
 }
