@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from dboost.estimators.leveraging import LeveragingClassifier, LeveragingRegressor
     from dboost.estimators.load import load_model
     from dboost.estimators.multitask import MultiTaskBoostedClassifier
+    from dboost.estimators.one_vs_rest import OneVsRestBoostedClassifier
     from dboost.estimators.path import regularization_path
     from dboost.estimators.regressor import BoostedRegressor
+    from dboost.estimators.shareboost import ShareBoostClassifier
     from dboost.hypotheses.columns import Columns
     from dboost.hypotheses.kernels import Kernels
     from dboost.hypotheses.learned import Learned
@@ -44,10 +46,12 @@ _HOMES = {
     "LeveragingClassifier": "dboost.estimators.leveraging",
     "LeveragingRegressor": "dboost.estimators.leveraging",
     "MultiTaskBoostedClassifier": "dboost.estimators.multitask",
+    "OneVsRestBoostedClassifier": "dboost.estimators.one_vs_rest",
     "ParquetData": "dboost.data.parquet",
     "Kernels": "dboost.hypotheses.kernels",
     "Learned": "dboost.hypotheses.learned",
     "Products": "dboost.hypotheses.products",
+    "ShareBoostClassifier": "dboost.estimators.shareboost",
     "load_model": "dboost.estimators.load",
     "regularization_path": "dboost.estimators.path",
     "ClusterError": "dboost.errors",
@@ -77,8 +81,10 @@ __all__ = [
     "LeveragingRegressor",
     "ModelFormatError",
     "MultiTaskBoostedClassifier",
+    "OneVsRestBoostedClassifier",
     "ParquetData",
     "Products",
+    "ShareBoostClassifier",
     "StorageError",
     "UsageError",
     "__version__",

@@ -42,13 +42,14 @@ ALLOWED: dict[str, set[str]] = {
     "plots": {"errors"},
     "storage": {"errors"},
     "modelfile": {"errors", "storage"},
-    "model": {"errors", "partition", "compiled", "losses", "storage", "modelfile", "metrics", "hypotheses"},
+    "stages": {"errors"},
+    "model": {"stages", "errors", "partition", "compiled", "losses", "storage", "modelfile", "metrics", "hypotheses"},
     "boosting": KERNELS | {
         "errors", "partition", "losses", "bounds", "penalties", "passes", "model", "hypotheses", "folding",
     },
     "estimators": KERNELS | {
         "errors", "partition", "losses", "bounds", "penalties", "passes", "engine", "data", "storage", "modelfile",
-        "model", "metrics", "boosting", "hypotheses", "folding",
+        "model", "metrics", "boosting", "hypotheses", "folding", "stages",
     },
 }  # fmt: skip
 # The lazy front (PEP 562) names everything and is named by nothing.

@@ -152,7 +152,8 @@ class Fitting:
         if settings.hypotheses is None:
             return Problem(*arguments)
         seed, family = settings.random_state, settings.hypotheses
-        return InducedProblem(*arguments, family=family, n_rows=plan.n_rows, seed=seed)
+        certifies = settings.system is None
+        return InducedProblem(*arguments, family=family, n_rows=plan.n_rows, seed=seed, certifies=certifies)
 
     def _exponential(self) -> bool:
         """Whether scoring sums mu+ and mu-; without a largest curvature the exponential bound is the only one."""

@@ -8,7 +8,7 @@ once; a class too large for that is searched (``search``) when the rest of the f
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -113,6 +113,8 @@ class InducedProblem(Problem):
         Number of examples.
     seed : int
         Seed of what the family draws.
+    certifies : bool
+        Whether the fit is to be certified over the whole class.
     """
 
     screens = False
@@ -132,6 +134,7 @@ class InducedProblem(Problem):
         family: Family,
         n_rows: int,
         seed: int,
+        certifies: bool = True,
     ) -> None:
         super().__init__(engine, loss, penalty, n_features, n_outputs, fit_intercept, run_id, exponential, standardize)
         self.raw_features = n_features
@@ -140,20 +143,20 @@ class InducedProblem(Problem):
         self.searched = bool(self.pool.searched)
         self.n_candidates = self.pool.size
         self.n = int(min(self.pool.size, _MANY))
-        self._check_search()
+        self._check_search(certifies)
         self.keys: list[Key] = []
         self._ids: dict[Key, int] = {}
         none = np.zeros(0)
         self.statistics = replace(raw, peak=none, absolute=none, square=none, sum=none)
         self.lam_weight = none
 
-    def _check_search(self) -> None:
+    def _check_search(self, certifies: bool) -> None:
         if self.searched and self.standardize:
             raise UsageError(
                 "standardize=True needs the deviation of every hypothesis, and this class is searched, not summed",
                 hint="set standardize=False, or a smaller max_degree",
             )
-        if self.searched and self.penalty.join_sizes([1.0, 1.0]) != 1.0:
+        if self.searched and certifies and self.penalty.join_sizes([1.0, 1.0]) != 1.0:
             raise UsageError(
                 f"penalty {self.penalty.name!r} ties all rows, and this class of hypotheses is searched, not summed",
                 hint="use l1, l1/l2, l1/linf or l1/l2+l1, or a smaller max_degree",
@@ -242,6 +245,26 @@ class InducedProblem(Problem):
             size = max(size, found.size)
             best = (best + [key for key in found.best if key not in held and key not in set(best)])[:take]
         return replace(self._scored(at, best, size), opened=opened, complete=complete)
+
+    def summed(self, at: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """As for ``Problem``, shard by shard of the pool: beside "G" there are "square", "total" and "peak".
+
+        Of a pool that is searched, the hypotheses next to the model.
+        """
+        point = self.point(at.active, at.W, at.intercept)
+        whole = Repair.nothing(self.k)
+        found: list[Any] = self._pass(
+            passes.price,
+            self.pool,
+            point,
+            (whole.keep, whole.mix, whole.shift, whole.prior),
+            "theta",
+            name="score",
+            shards=self.pool.shards(sorted(self.held(at.active).keys), 8 * self.k, _SHARD_BYTES),
+            finish=finish,
+            finish_args=lambda shard: arguments,
+        )
+        return found
 
     def _children(self, parents: Sequence[Key], arguments: tuple[Any, ...]) -> tuple[list[Key], Array, Array]:
         shard = self.pool.branch(parents)

@@ -79,7 +79,7 @@ class BoostedEstimator(CallbackSupportMixin, BaseEstimator):
     # ---- fit -------------------------------------------------------------------------------------------------------
 
     def _settings(self) -> FitSettings:
-        """The parameters, checked, as settings of the core fit."""
+        """The parameters, checked together, as settings of the core fit."""
         return fit_settings(self, self._losses)
 
     @with_callbacks

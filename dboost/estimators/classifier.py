@@ -21,9 +21,11 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
 
     Parameters
     ----------
-    loss : {"log", "exp", "multinomial"} or loss object, optional
+    loss : {"log", "exp", "multinomial", "margin_softmax"} or loss object, optional
         By default ``"log"`` for two classes (one score) and ``"multinomial"`` for more. ``"exp"`` is AdaBoost's
         exponential loss for two classes, whose score f means the probability ``1 / (1 + exp(-2f))``.
+        ``"margin_softmax"`` is ``"multinomial"`` with a head start of one for every wrong class in training
+        (Shalev-Shwartz, Wexler & Shashua 2011), an upper bound on the number of mistakes.
     penalty : {"l1", "l1/l2", "l1/linf", "l1/l2+l1", "l2", "l2_squared", "smooth_l1", "none"} or penalty object
         What ties the weights of a feature together; by default ``"l1/linf"``. ``"l1/l2+l1"`` weighs both parts
         equally; another mix is ``dboost.penalties.SparseGroup(l1_ratio)``. The last four put no single feature to
@@ -108,7 +110,7 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
     (True, (3, 4))
     """
 
-    _losses = ("log", "multinomial", "exp")
+    _losses = ("log", "multinomial", "exp", "margin_softmax")
     _task = "classification"
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:

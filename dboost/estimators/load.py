@@ -15,6 +15,7 @@ from dboost.estimators.leveraging import LeveragingClassifier, LeveragingRegress
 from dboost.estimators.multitask import MultiTaskBoostedClassifier
 from dboost.estimators.params import loss_from_spec, penalty_from_spec
 from dboost.estimators.regressor import BoostedRegressor
+from dboost.estimators.shareboost import ShareBoostClassifier
 from dboost.hypotheses import family_from_json
 from dboost.model import Model, read_model
 from dboost.modelfile import Document
@@ -29,6 +30,7 @@ ESTIMATORS: dict[str, type[BoostedEstimator]] = {
     "LeveragingClassifier": LeveragingClassifier,
     "LeveragingRegressor": LeveragingRegressor,
     "MultiTaskBoostedClassifier": MultiTaskBoostedClassifier,
+    "ShareBoostClassifier": ShareBoostClassifier,
 }
 
 

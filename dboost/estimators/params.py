@@ -52,16 +52,9 @@ def stored_settings(estimator: Any, losses: tuple[str, ...]) -> FitSettings:
     UsageError
         Names the parameter, what was found and what is expected.
     """
-    if estimator.loss is not None and loss_name(estimator.loss) not in losses:
-        known = ", ".join(repr(name) for name in losses)
-        raise UsageError(f"loss={estimator.loss!r}", hint=f"{type(estimator).__name__} takes None or {known}")
+    known_loss(estimator, losses)
     hypotheses = estimator.hypotheses
-    if hypotheses is not None and (isinstance(hypotheses, type) or not isinstance(hypotheses, Family)):
-        raise UsageError(
-            f"hypotheses={hypotheses!r}",
-            hint="expected None (the raw columns) or a family such as dboost.Products(max_degree=2), "
-            "or several joined by |",
-        )
+    check_hypotheses(hypotheses)
     split(estimator.callbacks)
     flag("warm_start", estimator.warm_start)
     return FitSettings(
@@ -80,6 +73,23 @@ def stored_settings(estimator: Any, losses: tuple[str, ...]) -> FitSettings:
         # the columns alone are what a fit chooses from anyhow, in its fastest way
         hypotheses=None if hypotheses == Columns() else hypotheses,
     )
+
+
+def known_loss(estimator: Any, losses: tuple[str, ...]) -> None:
+    """Refuse a loss that an estimator does not minimise."""
+    if estimator.loss is not None and loss_name(estimator.loss) not in losses:
+        known = ", ".join(repr(name) for name in losses)
+        raise UsageError(f"loss={estimator.loss!r}", hint=f"{type(estimator).__name__} takes None or {known}")
+
+
+def check_hypotheses(hypotheses: Any) -> None:
+    """Refuse what is neither None nor a family."""
+    if hypotheses is not None and (isinstance(hypotheses, type) or not isinstance(hypotheses, Family)):
+        raise UsageError(
+            f"hypotheses={hypotheses!r}",
+            hint="expected None (the raw columns) or a family such as dboost.Products(max_degree=2), "
+            "or several joined by |",
+        )
 
 
 def resolve_seed(random_state: Any) -> int:

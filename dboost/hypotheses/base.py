@@ -173,6 +173,37 @@ class Tree(Pool, Protocol):
         ...
 
 
+@runtime_checkable
+class Grouped(Protocol):
+    """What a pool has beside the rest where its hypotheses come in groups: a rule that adds by groups takes all of one.
+
+    A group is, say, the d + 1 features of one piece of a piecewise linear model (ShareBoost, section 3.2). No shard
+    cuts a group, and the hypotheses of a group are next to each other in it. A pool without these methods, and every
+    stored column, is one group per hypothesis; ``groups_of`` and ``group_of`` answer for any pool.
+    """
+
+    def groups(self, shard: Any) -> NDArray[np.int64]:
+        """Where each group begins among the hypotheses of a shard: ascending, the first 0; shape (groups,).
+
+        ``np.add.reduceat(values, starts)`` sums per-hypothesis values over the groups.
+        """
+        ...
+
+    def group(self, key: Key) -> list[Key]:
+        """All hypotheses of the group that `key` is in, in the order in which they enter a model."""
+        ...
+
+
+def groups_of(pool: Pool, shard: Any, count: int) -> NDArray[np.int64]:
+    """``Grouped.groups`` of a shard of `count` hypotheses; each is its own group where the pool has no groups."""
+    return pool.groups(shard) if isinstance(pool, Grouped) else np.arange(count, dtype=np.int64)
+
+
+def group_of(pool: Pool, key: Key) -> list[Key]:
+    """``Grouped.group`` of a hypothesis; itself alone where the pool has no groups."""
+    return pool.group(key) if isinstance(pool, Grouped) else [key]
+
+
 class Chosen(Protocol):
     """The hypotheses of a model. Frozen and picklable; computes them from raw rows.
 

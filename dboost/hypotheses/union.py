@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dboost.errors import ModelFormatError, UsageError
 from dboost.hypotheses import family_from_json, restore_chosen
-from dboost.hypotheses.base import Array, Block, Chosen, Context, Family, Key, taken
+from dboost.hypotheses.base import Array, Block, Chosen, Context, Family, Grouped, Key, group_of, taken
 from dboost.modelfile import Document
 from dboost.partition import Partition, Sums
 
@@ -150,6 +150,15 @@ class UnionPool:
         """What a model holds of each member."""
         parts = [pool.chosen(self._mine(keys, place), features) for place, pool in enumerate(self.pools)]
         return UnionSet(tuple(parts), np.array([key[0] for key in keys], dtype=np.int64))
+
+    def groups(self, shard: Shard) -> NDArray[np.int64]:
+        """Where each group begins in a member's shard, by the member; one hypothesis each where it has no groups."""
+        pool, part = self.pools[shard[0]], shard[1]
+        return pool.groups(part) if isinstance(pool, Grouped) else np.arange(len(pool.keys(part)), dtype=np.int64)
+
+    def group(self, key: Key) -> list[Key]:
+        """The group of a hypothesis within its member."""
+        return [(key[0], *other) for other in group_of(self.pools[key[0]], key[1:])]
 
     # ---- the trees of the members that are searched ---------------------------------------------------------------
 

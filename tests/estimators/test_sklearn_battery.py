@@ -15,6 +15,9 @@ import dboost
 CLASSIFIER = dboost.BoostedClassifier()
 # Few folds and strengths: the checks fit some hundred times.
 CV = dboost.BoostedClassifierCV(cv=3, n_alphas=4, eps=0.05)
+# Weights and repeated rows are compared to seven digits, as below.
+SHARE = dboost.ShareBoostClassifier(max_rounds=10, tol=1e-10)
+REST = dboost.OneVsRestBoostedClassifier(dboost.ShareBoostClassifier(max_rounds=5, loss="log", tol=1e-10))
 TASKS = dboost.MultiTaskBoostedClassifier()
 # Weights and repeated rows are compared to seven digits of the predictions, which a gap of 1e-4 does not promise.
 REGRESSORS = [dboost.BoostedRegressor(tol=1e-12, loss=loss) for loss in ("squared", "epsilon_insensitive")]
@@ -41,6 +44,8 @@ EXPECTED = {
         "check_sample_weight_equivalence_on_sparse_data": _SPLITS,
     },
     "BoostedRegressor": {},
+    "ShareBoostClassifier": {},
+    "OneVsRestBoostedClassifier": {},
     "AdaBoostL1Classifier": {},
     "LeveragingClassifier": {},
     "LeveragingRegressor": {},
@@ -70,6 +75,8 @@ COUNTS = {
         "BoostedClassifierCV": 64,
         "MultiTaskBoostedClassifier": 69,
         "BoostedRegressor": 60,
+        "ShareBoostClassifier": 64,
+        "OneVsRestBoostedClassifier": 63,
         "AdaBoostL1Classifier": 65,
         "LeveragingClassifier": 65,
         "LeveragingRegressor": 60,
@@ -77,7 +84,7 @@ COUNTS = {
 }
 VERSION = ".".join(str(part) for part in parse_version(sklearn.__version__).release[:2])
 # Other versions draw other labels for the same checks, so the list of failures for tasks does not fit them.
-ESTIMATORS = [CLASSIFIER, CV, *REGRESSORS, *GREEDY, *([TASKS] if VERSION in COUNTS else [])]
+ESTIMATORS = [CLASSIFIER, CV, SHARE, REST, *REGRESSORS, *GREEDY, *([TASKS] if VERSION in COUNTS else [])]
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda estimator: EXPECTED[type(estimator).__name__])
@@ -87,7 +94,7 @@ def test_scikit_learn_check(estimator, check):
         check(estimator)
 
 
-COUNTED = [CLASSIFIER, CV, TASKS, REGRESSORS[0], *GREEDY]
+COUNTED = [CLASSIFIER, CV, SHARE, REST, TASKS, REGRESSORS[0], *GREEDY]
 
 
 @pytest.mark.parametrize("estimator", COUNTED, ids=lambda one: type(one).__name__)
