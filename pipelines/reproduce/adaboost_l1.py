@@ -350,8 +350,8 @@ def findings(tables: Tables) -> tuple[str, ...]:
         said.append(
             f"{name}, one split: after {last['round']} rounds the least margin is {last['margin']:+.4f} with "
             f"AdaBoost+L1 (weights of {last['l1_norm']:.1f} in sum, {last['classifiers']} stumps) and "
-            f"{plain[-1]['margin']:+.4f} with AdaBoost ({plain[-1]['l1_norm']:.1f}, {plain[-1]['classifiers']}); at the "
-            f"measured round where AdaBoost's sum is nearest to that, {same['l1_norm']:.1f} in round {same['round']}, "
-            f"its margin is {same['margin']:+.4f}."
+            f"{plain[-1]['margin']:+.4f} with AdaBoost ({plain[-1]['l1_norm']:.1f}, {plain[-1]['classifiers']}); at "
+            f"the measured round where AdaBoost's sum is nearest to that, {same['l1_norm']:.1f} in round "
+            f"{same['round']}, its margin is {same['margin']:+.4f}."
         )
     return tuple(said)
