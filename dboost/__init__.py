@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dboost.estimators.adaboost_l1 import AdaBoostL1Classifier
     from dboost.estimators.classifier import BoostedClassifier
     from dboost.estimators.cv import BoostedClassifierCV
+    from dboost.estimators.jointboost import JointBoostClassifier
     from dboost.estimators.leveraging import LeveragingClassifier, LeveragingRegressor
     from dboost.estimators.load import load_model
     from dboost.estimators.multitask import MultiTaskBoostedClassifier
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from dboost.hypotheses.kernels import Kernels
     from dboost.hypotheses.learned import Learned
     from dboost.hypotheses.products import Products
+    from dboost.hypotheses.stumps import Stumps
 
 _HOMES = {
     "AdaBoostL1Classifier": "dboost.estimators.adaboost_l1",
@@ -45,6 +47,7 @@ _HOMES = {
     "Columns": "dboost.hypotheses.columns",
     "LeveragingClassifier": "dboost.estimators.leveraging",
     "LeveragingRegressor": "dboost.estimators.leveraging",
+    "JointBoostClassifier": "dboost.estimators.jointboost",
     "MultiTaskBoostedClassifier": "dboost.estimators.multitask",
     "OneVsRestBoostedClassifier": "dboost.estimators.one_vs_rest",
     "ParquetData": "dboost.data.parquet",
@@ -52,6 +55,7 @@ _HOMES = {
     "Learned": "dboost.hypotheses.learned",
     "Products": "dboost.hypotheses.products",
     "ShareBoostClassifier": "dboost.estimators.shareboost",
+    "Stumps": "dboost.hypotheses.stumps",
     "load_model": "dboost.estimators.load",
     "regularization_path": "dboost.estimators.path",
     "ClusterError": "dboost.errors",
@@ -75,6 +79,7 @@ __all__ = [
     "DataError",
     "DboostError",
     "DboostWarning",
+    "JointBoostClassifier",
     "Kernels",
     "Learned",
     "LeveragingClassifier",
@@ -86,6 +91,7 @@ __all__ = [
     "Products",
     "ShareBoostClassifier",
     "StorageError",
+    "Stumps",
     "UsageError",
     "__version__",
     "load_model",

@@ -45,10 +45,12 @@ VERSIONS = (1, VERSION)
 # The losses of each task; the first is the default.
 TASKS: dict[str, tuple[str, ...]] = {
     "binary": ("log", "exp"),
-    "multiclass": ("multinomial", "margin_softmax"),
+    "multiclass": ("multinomial", "margin_softmax", "exp_one_vs_rest"),
     "multitask": ("multitask",),
     "regression": ("squared", "epsilon_insensitive"),
 }
+# Losses of many classes in which every score stands for itself, and not for its difference from the others.
+ONE_VS_REST = ("exp_one_vs_rest",)
 # Arrays of the hypotheses are saved under this prefix.
 _HELD = "hypotheses."
 
@@ -264,7 +266,7 @@ class Model:
         """
         if self.task == "regression":
             raise UsageError("a regression has no probabilities", hint="use predict")
-        if self.loss == "exp":
+        if self.loss in ("exp", *ONE_VS_REST):
             # The score that minimises exp(-yf) in expectation is half the log-odds.
             F = 2.0 * F
         if self.task == "multiclass":

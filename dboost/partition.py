@@ -84,7 +84,7 @@ class Sums:
 
     Parameters
     ----------
-    add : dict of str to float or array
+    add : dict of str to float, array or another value with an associative +
         Added elementwise.
     peak : dict of str to array
         Merged by the elementwise maximum.

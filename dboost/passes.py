@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled import columns, descent, fused, one_output, rows
 from dboost.compiled.vector import width
-from dboost.hypotheses.base import Pool
+from dboost.hypotheses.base import Binned, Pool
 from dboost.hypotheses.held import Held
 from dboost.losses import Loss, get_loss
 from dboost.partition import Partition, Sums
@@ -197,30 +197,61 @@ def price(
         exponential bound needs (mu+ and mu-), with the sums of Theta beside them as "G".
     """
 
-    at = _at(partition, memo, point)
+    theta = _repaired(partition, memo, point, repair)
+    if parts == "theta":
+        return pool.sums(partition, memo, shard, theta, None)
+    if parts == "signs":
+        return pool.sums(partition, memo, shard, np.maximum(theta, 0.0), np.maximum(-theta, 0.0))
+    sums = pool.sums(partition, memo, shard, *_pulls(partition, memo, point)[:2])
+    other = pool.sums(partition, memo, shard, theta, None)
+    sums.add["G"] = other.add["G"]
+    if "between" in other.add:
+        sums.add["between"] = np.hstack([sums.add["between"], other.add["between"]])
+    return sums
+
+
+def pulled(partition: Partition, memo: Any, shard: Any, pool: Pool, point: Point) -> Sums:
+    """mu+ and mu- of one shard of a pool of hypotheses, the pulls of all examples and the loss, in units of one."""
+    plus, minus, loss = _pulls(partition, memo, point)
+    sums = pool.sums(partition, memo, shard, plus, minus)
+    sums.add |= {"bias_plus": plus.sum(axis=0), "bias_minus": minus.sum(axis=0), "loss": loss}
+    return sums
+
+
+def price_between(
+    partition: Partition, memo: Any, nodes: Any, pool: Binned, point: Point, repair: tuple[Array, ...], parts: str
+) -> Sums:
+    """SCORE pass over hypotheses that lie between those of a shard; as `price` ("theta" or "branches")."""
+    theta = _repaired(partition, memo, point, repair)
+    columns = [np.maximum(theta, 0.0), np.maximum(-theta, 0.0)]
+    if parts == "branches":
+        columns = [*_pulls(partition, memo, point)[:2], *columns]
+    return pool.inside(partition, memo, nodes, np.hstack(columns))
+
+
+def _repaired(partition: Partition, memo: Any, point: Point, repair: tuple[Array, ...]) -> Array:
+    """Theta of a partition: its residuals as the loss repairs them."""
 
     def residuals() -> Array:
         k = point.intercept.shape[0]
-        return np.ascontiguousarray(fused.residuals(*at, np.zeros(k))[0][:, :k])
-
-    def pulls() -> tuple[Array, Array]:
-        plus, minus, _ = fused.branches(*at, np.zeros(point.intercept.shape[0]))
-        return plus, minus
+        return np.ascontiguousarray(fused.residuals(*_at(partition, memo, point), np.zeros(k))[0][:, :k])
 
     def repaired() -> Array:
         theta = memo.get("unshifted", point.token, residuals, passing=True).copy()
         fused.repair(theta, get_loss(point.loss).target(partition.y), partition.weight, *repair)
         return theta
 
-    theta = memo.get("theta", point.token, repaired, passing=True)
-    if parts == "theta":
-        return pool.sums(partition, memo, shard, theta, None)
-    if parts == "signs":
-        return pool.sums(partition, memo, shard, np.maximum(theta, 0.0), np.maximum(-theta, 0.0))
-    plus, minus = memo.get("pulls", point.token, pulls, passing=True)
-    sums = pool.sums(partition, memo, shard, plus, minus)
-    sums.add["G"] = pool.sums(partition, memo, shard, theta, None).add["G"]
-    return sums
+    return memo.get("theta", point.token, repaired, passing=True)
+
+
+def _pulls(partition: Partition, memo: Any, point: Point) -> tuple[Array, Array, float]:
+    """The branches of the loss, both >= 0, and the loss."""
+
+    def build() -> tuple[Array, Array, float]:
+        plus, minus, loss = fused.branches(*_at(partition, memo, point), np.zeros(point.intercept.shape[0]))
+        return plus, minus, float(loss)
+
+    return memo.get("pulls", point.token, build, passing=True)
 
 
 def repaired_gradient(

@@ -2,25 +2,26 @@
 
 A row of W belongs to a *registered* hypothesis; rows are numbered in the order of registration. A scoring pass sums
 over all candidates of the pool at the repaired dual point, shard by shard, so that it certifies the whole class at
-once; a class too large for that is searched (``search``) when the rest of the fit is done.
+once; what lies between the hypotheses that are summed is looked into where it may be better (``pools``), and a class
+too large for that is searched (``search``) when the rest of the fit is done.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dboost import passes
+from dboost.boosting.pools import PoolSummary, Rule, settle_gaps, summarise_between, summarise_pool
 from dboost.boosting.problem import Array, Iterate, Problem, Rows, Score
 from dboost.boosting.search import search
-from dboost.boosting.statistics import Statistics, row_weights
-from dboost.bounds import exponential, quadratic
+from dboost.boosting.statistics import row_weights
 from dboost.errors import UsageError
-from dboost.hypotheses.base import Context, Family, Key
+from dboost.hypotheses.base import Context, Family, Key, Tree
 from dboost.hypotheses.held import Held
 from dboost.losses.base import Repair
 from dboost.partition import Sums
@@ -29,75 +30,6 @@ from dboost.penalties import Penalty
 _SHARD_BYTES = 64_000_000
 # stands for the number of candidates of a class without end where rows are counted
 _MANY = 2**62
-
-
-@dataclass(frozen=True)
-class PoolSummary:
-    """What one shard of a pool has to say; small.
-
-    Parameters
-    ----------
-    best : list of Key
-        The best candidates that violate optimality, best first.
-    scores : float64 array
-        Their scores.
-    size : float
-        ``penalty.dual_size`` of the shard.
-    """
-
-    best: list[Key]
-    scores: Array
-    size: float
-
-
-def summarise_pool(
-    total: Sums,
-    shard: Any,
-    pool: Any,
-    held: frozenset[Key],
-    strength: float,
-    constant: float,
-    penalty: Penalty,
-    exponential_bound: bool,
-    weight: float,
-    standardize: bool,
-    take: int,
-) -> PoolSummary:
-    """Reduce the sums of one shard to its size and its best candidates.
-
-    Parameters
-    ----------
-    held : frozenset of Key
-        Hypotheses of the model; they are no candidates.
-    constant : float
-        c of the exponential bound, or kappa of the quadratic one.
-    weight : float
-        Sum of the example weights.
-    standardize : bool
-        Whether hypotheses are penalised by their deviation.
-    """
-    square, peak = total.add["square"], total.peak["peak"]
-    statistics = Statistics(np.zeros(0), np.zeros(0), weight, peak, square, square, total.add["total"])
-    weights = row_weights(statistics, standardize, penalty.degree)
-    lam = strength * weights
-    G = total.add["G"]
-    norms = penalty.dual_norm(G)
-    usable = (square > 0.0) & np.isfinite(lam)
-    size = penalty.dual_size(norms[usable], weights[usable])
-    if take == 0:
-        return PoolSummary([], np.zeros(0), size)
-    scores = np.zeros(norms.shape[0])
-    if exponential_bound:
-        sums = total.add["mu_plus"][usable], total.add["mu_minus"][usable]
-        scores[usable] = penalty.score_exponential(*sums, exponential.one_row(peak[usable], constant), lam[usable])
-    else:
-        scores[usable] = penalty.score_quadratic(G[usable], quadratic.one_row(square[usable], constant), lam[usable])
-    # the model's own rows may be among the best
-    order = np.lexsort((np.arange(len(scores)), -scores))[: take + len(held)]
-    order = order[scores[order] > 0.0]
-    keys = pool.keys(shard, order)
-    places = [place for place, key in enumerate(keys) if key not in held][:take]
-    return PoolSummary([keys[place] for place in places], scores[order[places]], size)
 
 
 class InducedProblem(Problem):
@@ -154,12 +86,12 @@ class InducedProblem(Problem):
         if self.searched and self.standardize:
             raise UsageError(
                 "standardize=True needs the deviation of every hypothesis, and this class is searched, not summed",
-                hint="set standardize=False, or a smaller max_degree",
+                hint="set standardize=False, or sum it: max_degree= of products, max_listed= of stumps",
             )
         if self.searched and certifies and self.penalty.join_sizes([1.0, 1.0]) != 1.0:
             raise UsageError(
                 f"penalty {self.penalty.name!r} ties all rows, and this class of hypotheses is searched, not summed",
-                hint="use l1, l1/l2, l1/linf or l1/l2+l1, or a smaller max_degree",
+                hint="use l1, l1/l2, l1/linf or l1/l2+l1, or sum it: max_degree= of products, max_listed= of stumps",
             )
 
     # ---- registered hypotheses -------------------------------------------------------------------------------------
@@ -213,26 +145,34 @@ class InducedProblem(Problem):
         arguments = (self.pool, point, (repair.keep, repair.mix, repair.shift, repair.prior))
         row_bytes = 8 * self.k * (3 if self.exponential else 1)
         constant = self.loss.template_constant if self.exponential else self.curvature_constant
-        rule = (constant, self.penalty, self.exponential, self.statistics.weight, self.standardize, take)
-
-        def finish_args(shard: Any) -> tuple[Any, ...]:
-            return self.pool, held, strength, *rule
-
+        rule = Rule(
+            held,
+            strength,
+            constant,
+            self.penalty,
+            self.exponential,
+            self.statistics.weight,
+            self.standardize,
+            take,
+            whole=whole and self.penalty.certified,
+        )
+        kind = "branches" if self.exponential else "theta"
         parts: list[PoolSummary] = self._pass(
             passes.price,
             *arguments,
-            "branches" if self.exponential else "theta",
+            kind,
             name="score",
             shards=self.pool.shards(sorted(held), row_bytes, _SHARD_BYTES),
             finish=summarise_pool,
-            finish_args=finish_args,
+            finish_args=lambda shard: (self.pool, rule),
         )
+        parts, opened = settle_gaps(parts, rule, self.k, lambda nodes: self._between(nodes, rule, arguments, kind))
         size = self.penalty.join_sizes([part.size for part in parts])
         pairs = (zip(part.scores.tolist(), part.best, strict=True) for part in parts)
         ranked = sorted((-score, key) for found in pairs for score, key in found)
         best = list(dict.fromkeys(key for _, key in ranked))[:take]
-        opened, complete = 0, True
-        if self.searched and whole:
+        complete = True
+        if self.searched and whole and isinstance(self.pool, Tree):
             found = search(
                 self.pool,
                 lambda parents: self._children(parents, arguments),
@@ -241,7 +181,7 @@ class InducedProblem(Problem):
                 strength if take else 0.0,
                 take,
             )
-            opened, complete = found.opened, found.complete
+            opened, complete = opened + found.opened, found.complete
             size = max(size, found.size)
             best = (best + [key for key in found.best if key not in held and key not in set(best)])[:take]
         return replace(self._scored(at, best, size), opened=opened, complete=complete)
@@ -265,6 +205,45 @@ class InducedProblem(Problem):
             finish_args=lambda shard: arguments,
         )
         return found
+
+    def pulled(self, at: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """mu+ and mu- of every candidate that the pool sums, and of the intercept, for rules of choice of their own.
+
+        Parameters
+        ----------
+        at : Iterate
+            The model; only its rows, W and intercept count.
+        finish : function (total, shard, *arguments)
+            Reduces the sums of one shard where they are formed: what ``Pool.sums`` gives, and "bias_plus",
+            "bias_minus" (k,) and "loss".
+
+        Returns
+        -------
+        list
+            What `finish` made of each shard.
+        """
+        found: list[Any] = self._pass(
+            passes.pulled,
+            self.pool,
+            self.point(at.active, at.W, at.intercept),
+            name="score",
+            shards=self.pool.shards(sorted(self.held(at.active).keys), 16 * self.k, _SHARD_BYTES),
+            finish=finish,
+            finish_args=lambda shard: arguments,
+        )
+        return found
+
+    def _between(self, nodes: Sequence[Any], rule: Rule, arguments: tuple[Any, ...], kind: str) -> PoolSummary:
+        found: list[PoolSummary] = self._pass(
+            passes.price_between,
+            *arguments,
+            kind,
+            name="between",
+            shards=[nodes],
+            finish=summarise_between,
+            finish_args=lambda shard: (self.pool, rule, self.k),
+        )
+        return found[0]
 
     def _children(self, parents: Sequence[Key], arguments: tuple[Any, ...]) -> tuple[list[Key], Array, Array]:
         shard = self.pool.branch(parents)

@@ -22,7 +22,7 @@ from dboost.estimators.callbacks import CallbackSupportMixin, Rounds, registered
 from dboost.estimators.fitting import PROCESS, Prepared, check_pool, model_of, prepared, run, start_from
 from dboost.estimators.history import Table, induction_stop
 from dboost.estimators.params import fit_settings
-from dboost.model import Model
+from dboost.model import TASKS, Model
 from dboost.storage import PathLike
 
 
@@ -81,6 +81,10 @@ class BoostedEstimator(CallbackSupportMixin, BaseEstimator):
     def _settings(self) -> FitSettings:
         """The parameters, checked together, as settings of the core fit."""
         return fit_settings(self, self._losses)
+
+    def _loss_of(self, task: str, n_outputs: int) -> Any:
+        """What is minimised on labels of that kind."""
+        return TASKS[task][0] if self.loss is None else self.loss
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

@@ -29,7 +29,7 @@ from dboost.estimators.params import loss_name, loss_spec, penalty_spec
 from dboost.estimators.predicting import kind_of
 from dboost.hypotheses import Chosen
 from dboost.hypotheses.columns import ColumnSet
-from dboost.model import TASKS, Certificate, Model, Origin
+from dboost.model import ONE_VS_REST, TASKS, Certificate, Model, Origin
 from dboost.modelfile import plain
 from dboost.stages import Stages
 
@@ -100,7 +100,7 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Pre
                 DboostWarning,
                 stacklevel=4,
             )
-        loss = TASKS[plan.task][0] if estimator.loss is None else estimator.loss
+        loss = estimator._loss_of(plan.task, plan.n_outputs)
         yield Prepared(plan, engine, replace(settings, loss=loss), classes)
 
 
@@ -287,8 +287,9 @@ def model_of(estimator: Any, parts: Prepared, result: FitResult) -> Model:
     hypotheses, W, origin, places = _held(result, W, names)
     stages = stages_of(result, places)
     if plan.task == "multiclass":
-        # Only differences between classes enter the softmax: without this their common part would be rounding noise.
-        intercept = intercept - intercept.mean()
+        if loss_name(settings.loss) not in ONE_VS_REST:
+            # Only differences between classes enter the softmax: without this their common part would be rounding noise
+            intercept = intercept - intercept.mean()
         W, intercept = _with_absent(parts, W, intercept)
         if stages is not None:
             centred = stages.intercepts - stages.intercepts.mean(axis=1, keepdims=True)

@@ -11,6 +11,7 @@ from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.classifier import BoostedClassifier
 from dboost.estimators.cv import BoostedClassifierCV
 from dboost.estimators.fitting import UNSAVED
+from dboost.estimators.jointboost import JointBoostClassifier
 from dboost.estimators.leveraging import LeveragingClassifier, LeveragingRegressor
 from dboost.estimators.multitask import MultiTaskBoostedClassifier
 from dboost.estimators.params import loss_from_spec, penalty_from_spec
@@ -29,6 +30,7 @@ ESTIMATORS: dict[str, type[BoostedEstimator]] = {
     "BoostedRegressor": BoostedRegressor,
     "LeveragingClassifier": LeveragingClassifier,
     "LeveragingRegressor": LeveragingRegressor,
+    "JointBoostClassifier": JointBoostClassifier,
     "MultiTaskBoostedClassifier": MultiTaskBoostedClassifier,
     "ShareBoostClassifier": ShareBoostClassifier,
 }

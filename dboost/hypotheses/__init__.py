@@ -28,6 +28,7 @@ FAMILIES: dict[str, tuple[str, str]] = {
     "columns": ("dboost.hypotheses.columns", "Columns"),
     "kernels": ("dboost.hypotheses.kernels", "Kernels"),
     "products": ("dboost.hypotheses.products", "Products"),
+    "stumps": ("dboost.hypotheses.stumps", "Stumps"),
     "union": ("dboost.hypotheses.union", "Union"),
 }
 

@@ -96,7 +96,7 @@ class Pool(Protocol):
 
     @property
     def searched(self) -> bool:
-        """Whether it is too large to be summed whole: ``shards`` then offers a part, and it has a ``Tree``."""
+        """Whether it is too large to be summed whole: ``shards`` offer a part, and it is a ``Tree`` or ``Binned``."""
         ...
 
     @property
@@ -144,6 +144,61 @@ class Pool(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Gaps:
+    """Hypotheses that a shard's sums leave out: groups of them, with what bounds the sums of every member.
+
+    Parameters
+    ----------
+    places : int64 array, shape (g,)
+        Names the groups, with the shard.
+    reach : float64 array, shape (g, k)
+        At least |h'Theta|, entry by entry.
+    square : float64 array, shape (g,)
+        At most sum s h**2.
+    larger, smaller : float64 arrays, shape (g, k), or None
+        At least the larger and at most the smaller of mu+ and mu-, where the pass formed these.
+    rows : int64 array, shape (g,)
+        About how many examples must be looked at to sum a group's members.
+    """
+
+    places: NDArray[np.int64]
+    reach: Array
+    square: Array
+    larger: Array | None
+    smaller: Array | None
+    rows: NDArray[np.int64]
+
+
+@runtime_checkable
+class Binned(Pool, Protocol):
+    """A pool of ordered hypotheses whose shards sum some of them; the others lie between and are bounded by these.
+
+    All have max |h| = 1.
+
+    The sums of a shard then hold more: "between" (c + 1, 2 k), what `gaps` and `nodes` need of the positive and of the
+    negative part, for its hypotheses and last for all examples, and the "weight" of all examples. A pass that forms mu+
+    and mu- puts those of the branches before those of Theta, (c + 1, 4 k).
+    """
+
+    def gaps(self, shard: Any, total: Sums) -> Gaps:
+        """The groups of hypotheses between those of a shard."""
+        ...
+
+    def nodes(self, shard: Any, total: Sums, places: NDArray[np.int64]) -> list[Any]:
+        """Some of these groups, each with the sums below it: small and picklable."""
+        ...
+
+    def inside(self, partition: Partition, memo: Any, nodes: Sequence[Any], U: Array) -> Sums:
+        """What one partition contributes to the hypotheses in some groups; the columns of U are those of "between"."""
+        ...
+
+    def settle(self, nodes: Sequence[Any], total: Sums, k: int) -> tuple[list[Key], Sums]:
+        """The hypotheses in some groups with their sums, as a shard's, from the total of `inside`; G is (c, k)."""
+        ...
+
+
+@runtime_checkable
 class Tree(Pool, Protocol):
     """A pool that is searched: a tree of hypotheses with a bound on what lies below each."""
 

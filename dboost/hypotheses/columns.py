@@ -45,9 +45,7 @@ class Columns(Joinable):
         """The columns of a saved model."""
         indices = spec.integers("indices")
         if len(indices) and (indices[0] < 0 or indices[-1] >= n_features or np.any(np.diff(indices) <= 0)):
-            raise ModelFormatError(
-                f"the active features are not ascending within 0..{n_features - 1}", file=spec.file
-            )
+            raise ModelFormatError(f"the active features are not ascending within 0..{n_features - 1}", file=spec.file)
         names = spec.strings("names")
         if names is not None and len(names) != len(indices):
             raise ModelFormatError(f"{len(names)} names for {len(indices)} active features", file=spec.file)
@@ -96,9 +94,7 @@ class ColumnsPool:
         start, stop = shard
         return [(start + place,) for place in (range(stop - start) if places is None else places.tolist())]
 
-    def sums(
-        self, partition: Partition, memo: Any, shard: tuple[int, int], plus: Array, minus: Array | None
-    ) -> Sums:
+    def sums(self, partition: Partition, memo: Any, shard: tuple[int, int], plus: Array, minus: Array | None) -> Sums:
         """Sums of a range of columns over one partition, as ``base.Pool.sums`` says."""
         # Not at the top: a model that predicts with raw columns needs no compiled kernel.
         from dboost.compiled import columns as kernels

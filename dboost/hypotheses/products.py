@@ -224,9 +224,7 @@ class ProductsPool:
         """The monomials `keys` with the scale of the raw columns they use."""
         inputs = self._inputs(keys)
         places = np.searchsorted(self.letters, inputs)
-        return MonomialSet(
-            inputs, self.low[places], self.width[places], tuple(keys), tuple(self.names(keys, features))
-        )
+        return MonomialSet(inputs, self.low[places], self.width[places], tuple(keys), tuple(self.names(keys, features)))
 
     def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
         """Monomials in words."""
@@ -338,4 +336,3 @@ class ProductsPool:
     def reach(self, plus: Array, minus: Array) -> Array:
         """Bound on |h'Theta| of all descendants h from mu+ and mu- of their ancestor, for Theta's own parts (c, k)."""
         return self.decay * (np.maximum(plus, minus) if self.nonnegative else plus + minus)
-

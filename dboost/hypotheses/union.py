@@ -15,7 +15,20 @@ from numpy.typing import NDArray
 
 from dboost.errors import ModelFormatError, UsageError
 from dboost.hypotheses import family_from_json, restore_chosen
-from dboost.hypotheses.base import Array, Block, Chosen, Context, Family, Grouped, Key, group_of, taken
+from dboost.hypotheses.base import (
+    Array,
+    Binned,
+    Block,
+    Chosen,
+    Context,
+    Family,
+    Gaps,
+    Grouped,
+    Key,
+    Tree,
+    group_of,
+    taken,
+)
 from dboost.modelfile import Document
 from dboost.partition import Partition, Sums
 
@@ -113,10 +126,13 @@ class UnionPool:
         """Hash of the members' tokens."""
         return hashlib.sha256(repr([pool.token for pool in self.pools]).encode()).hexdigest()[:16]
 
+    def _trees(self) -> list[tuple[int, Any]]:
+        return [(place, pool) for place, pool in enumerate(self.pools) if pool.searched and isinstance(pool, Tree)]
+
     @property
     def max_opened(self) -> int:
         """Budget of a search: the largest of the members that are searched."""
-        return max(pool.max_opened for pool in self.pools if pool.searched)
+        return max((pool.max_opened for _, pool in self._trees()), default=0)
 
     def _mine(self, keys: Sequence[Key], member: int) -> list[Key]:
         return [key[1:] for key in keys if key[0] == member]
@@ -164,7 +180,7 @@ class UnionPool:
 
     def roots(self) -> list[Key]:
         """Where a search begins in every member that is searched."""
-        return [(place, *key) for place, pool in enumerate(self.pools) if pool.searched for key in pool.roots()]
+        return [(place, *key) for place, pool in self._trees() for key in pool.roots()]
 
     def branch(self, parents: Sequence[Key]) -> Shard:
         """The children of some parents, all of the first one's member."""
@@ -181,7 +197,53 @@ class UnionPool:
 
     def reach(self, plus: Array, minus: Array) -> Array:
         """The weakest of the members' bounds."""
-        return np.maximum.reduce([pool.reach(plus, minus) for pool in self.pools if pool.searched])
+        return np.maximum.reduce([pool.reach(plus, minus) for _, pool in self._trees()])
+
+    # ---- the members with hypotheses between those that are summed -------------------------------------------------
+
+    def gaps(self, shard: Shard, total: Sums) -> Gaps:
+        """The groups of a member's shard; none where nothing lies between its hypotheses."""
+        pool = self.pools[shard[0]]
+        if isinstance(pool, Binned):
+            return pool.gaps(shard[1], total)
+        none = np.zeros(0, np.int64)
+        return Gaps(none, np.zeros((0, total.add["G"].shape[1])), np.zeros(0), None, None, none)
+
+    def nodes(self, shard: Shard, total: Sums, places: NDArray[np.int64]) -> list[Any]:
+        """Some groups of a member's shard, with its place."""
+        return [(shard[0], node) for node in self.pools[shard[0]].nodes(shard[1], total, places)]
+
+    def inside(self, partition: Partition, memo: Any, nodes: Sequence[Any], U: Array) -> Sums:
+        """What one partition contributes to some groups, under the place of the member."""
+        found = Sums()
+        for place, mine in _by_member(nodes):
+            part = self.pools[place].inside(partition, memo, mine, U)
+            found.add |= {f"{place}.{name}": value for name, value in part.add.items()}
+            found.parts |= {f"{place}.{name}": value for name, value in part.parts.items()}
+        return found
+
+    def settle(self, nodes: Sequence[Any], total: Sums, k: int) -> tuple[list[Key], Sums]:
+        """The hypotheses in some groups, member after member."""
+        keys: list[Key] = []
+        every: list[Sums] = []
+        for place, mine in _by_member(nodes):
+            add, parts = (_under(place, values) for values in (total.add, total.parts))
+            found, sums = self.pools[place].settle(mine, Sums(add=add, parts=parts), k)
+            keys.extend((place, *key) for key in found)
+            every.append(sums)
+        add = {name: np.concatenate([sums.add[name] for sums in every]) for name in every[0].add}
+        peak = {name: np.concatenate([sums.peak[name] for sums in every]) for name in every[0].peak}
+        return keys, Sums(add=add, peak=peak)
+
+
+def _by_member(nodes: Sequence[Any]) -> list[tuple[int, list[Any]]]:
+    """Places of the members that some groups belong to, ascending, each with its own groups."""
+    return [(place, [node for owner, node in nodes if owner == place]) for place in sorted({p for p, _ in nodes})]
+
+
+def _under(place: int, values: Mapping[str, Any]) -> dict[str, Any]:
+    prefix = f"{place}."
+    return {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 
-import pytest
 import sklearn
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
@@ -18,6 +17,7 @@ CV = dboost.BoostedClassifierCV(cv=3, n_alphas=4, eps=0.05)
 # Weights and repeated rows are compared to seven digits, as below.
 SHARE = dboost.ShareBoostClassifier(max_rounds=10, tol=1e-10)
 REST = dboost.OneVsRestBoostedClassifier(dboost.ShareBoostClassifier(max_rounds=5, loss="log", tol=1e-10))
+JOINT = dboost.JointBoostClassifier(max_rounds=10)
 TASKS = dboost.MultiTaskBoostedClassifier()
 # Weights and repeated rows are compared to seven digits of the predictions, which a gap of 1e-4 does not promise.
 REGRESSORS = [dboost.BoostedRegressor(tol=1e-12, loss=loss) for loss in ("squared", "epsilon_insensitive")]
@@ -49,6 +49,7 @@ EXPECTED = {
     "AdaBoostL1Classifier": {},
     "LeveragingClassifier": {},
     "LeveragingRegressor": {},
+    "JointBoostClassifier": {},
     "MultiTaskBoostedClassifier": {
         "check_estimators_dtypes": _LABELS,
         "check_sample_weights_pandas_series": _LABELS,
@@ -80,11 +81,12 @@ COUNTS = {
         "AdaBoostL1Classifier": 65,
         "LeveragingClassifier": 65,
         "LeveragingRegressor": 60,
+        "JointBoostClassifier": 64,
     }
 }
 VERSION = ".".join(str(part) for part in parse_version(sklearn.__version__).release[:2])
 # Other versions draw other labels for the same checks, so the list of failures for tasks does not fit them.
-ESTIMATORS = [CLASSIFIER, CV, SHARE, REST, *REGRESSORS, *GREEDY, *([TASKS] if VERSION in COUNTS else [])]
+ESTIMATORS = [CLASSIFIER, CV, SHARE, REST, JOINT, *REGRESSORS, *GREEDY, *([TASKS] if VERSION in COUNTS else [])]
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda estimator: EXPECTED[type(estimator).__name__])
@@ -94,10 +96,7 @@ def test_scikit_learn_check(estimator, check):
         check(estimator)
 
 
-COUNTED = [CLASSIFIER, CV, SHARE, REST, TASKS, REGRESSORS[0], *GREEDY]
-
-
-@pytest.mark.parametrize("estimator", COUNTED, ids=lambda one: type(one).__name__)
+COUNTED = [CLASSIFIER, CV, SHARE, REST, JOINT, TASKS, REGRESSORS[0], *GREEDY]
 def test_number_of_checks(estimator):
     name = type(estimator).__name__
     checks = [getattr(check, "func", check).__name__ for _, check in estimator_checks_generator(estimator)]

@@ -1,0 +1,117 @@
+"""``JointBoostClassifier``: boosted stumps, each shared by some of the classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dboost.boosting.fit import FitSettings, check_settings
+from dboost.boosting.jointboost import JointBoost
+from dboost.estimators.base import BoostedEstimator
+from dboost.estimators.callbacks import split
+from dboost.estimators.classifier import agree
+from dboost.estimators.classifying import ClassifyingMixin
+from dboost.estimators.params import number
+from dboost.estimators.scoring import accuracy
+from dboost.hypotheses.stumps import Stumps
+from dboost.losses.one_vs_rest import OneVsRestExponential
+from dboost.storage import PathLike
+
+
+class JointBoostClassifier(ClassifyingMixin, BoostedEstimator):
+    """Classifier of boosted decision stumps, each shared by a set of classes that is searched for.
+
+    JointBoost (Torralba, Murphy & Freeman 2007), the baseline of Shalev-Shwartz, Wexler & Shashua's ShareBoost. Every
+    class has a score against the rest under the exponential loss; a round adds one stump to the scores of the classes
+    that share it and a constant to each of the others, in weighted least squares. The set is grown greedily, class by
+    class. With two classes there is one score.
+
+    Parameters
+    ----------
+    max_rounds : int, default 100
+        Stumps to add; one that was added before may be added again.
+    hypotheses : Stumps, optional
+        The stumps; by default ``dboost.Stumps()``. Where these lie in bins, the candidates are the ends of the bins.
+    tol : float, default 1e-4
+        The fit ends once a round takes less than ``0.1 * tol`` of it off the weighted squares (set ``tol=0`` for all
+        rounds).
+    class_weight : "balanced" or dict of label to weight, optional
+    classes : sequence, optional
+        All labels there may be, where the data does not hold every one.
+    checkpoint : path, optional
+        As in ``BoostedClassifier``.
+    callbacks : list, optional
+        As in ``BoostedClassifier``.
+    client : distributed.Client, optional
+        As in ``BoostedClassifier``.
+
+    Attributes
+    ----------
+    history_ : Table
+        One record per round; ``sharing_classes`` is how many classes share its stump.
+    coef_, intercept_, classes_, n_features_in_, feature_names_in_, active_features_, objective_, stop_reason_, n_iter_,
+    model_
+        As in ``BoostedClassifier``, for the stumps held; a stump is 1 below its threshold and 0 elsewhere. There is no
+        certificate: `duality_gap_` is nan.
+
+    Notes
+    -----
+    Probabilities are those of ``1 / (1 + exp(-2 f))`` for two classes and of the softmax of ``2 f`` for more.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = JointBoostClassifier(max_rounds=10).fit(X, y)
+    >>> model.n_iter_, bool(model.score(X, y) > 0.95)
+    (10, True)
+    """
+
+    _losses = ("exp", "exp_one_vs_rest")
+    _task = "classification"
+    # What a user cannot choose: the loss follows from the number of classes, and a fit begins with all scores zero.
+    loss = None
+    warm_start = False
+
+    def __init__(
+        self,
+        *,
+        max_rounds: int = 100,
+        hypotheses: Any = None,
+        tol: float = 1e-4,
+        class_weight: Any = None,
+        classes: Any = None,
+        checkpoint: PathLike | None = None,
+        callbacks: Any = None,
+        client: Any = None,
+    ) -> None:
+        self.max_rounds = max_rounds
+        self.hypotheses = hypotheses
+        self.tol = tol
+        self.class_weight = class_weight
+        self.classes = classes
+        self.checkpoint = checkpoint
+        self.callbacks = callbacks
+        self.client = client
+
+    def _settings(self) -> FitSettings:
+        """The parameters, checked together, as settings of the core fit."""
+        split(self.callbacks)
+        settings = FitSettings(
+            loss=self._losses[0],
+            penalty="none",
+            alpha="auto",
+            tol=number("tol", self.tol),
+            max_rounds=self.max_rounds,
+            hypotheses=Stumps() if self.hypotheses is None else self.hypotheses,
+            system=JointBoost(),
+        )
+        check_settings(settings)
+        return settings
+
+    def _loss_of(self, task: str, n_outputs: int) -> Any:
+        """The exponential loss of the one score, or of every class against the rest."""
+        return "exp" if task == "binary" else OneVsRestExponential(n_classes=n_outputs)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Share of correct labels; see ``BoostedClassifier.score``."""
+        return accuracy(self, X, y, sample_weight, agree)

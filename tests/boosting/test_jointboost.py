@@ -1,0 +1,161 @@
+"""JointBoost against weighted least squares over every stump and set of classes in plain numpy."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dboost.boosting.fit import FitSettings, Fitting
+from dboost.boosting.jointboost import JointBoost, shared_by
+from dboost.engine.local import LocalEngine
+from dboost.errors import UsageError
+from dboost.hypotheses.columns import Columns
+from dboost.hypotheses.stumps import Stumps
+from dboost.losses.one_vs_rest import OneVsRestExponential
+from tests.boosting import plain
+from tests.boosting.test_resume import bits
+from tests.boosting.test_stump_fits import thresholds_of
+
+
+def make(loss, m=60, n=3, k=3, weights=True, seed=70):
+    data = plain.make(loss, m=m, n=n, k=k, weights=weights, seed=seed)
+    return replace(data, X=np.round(data.X, 1))
+
+
+def fitting(data, engine=None, cuts=3, **settings):
+    k = data.k if data.loss == "multinomial" else 1
+    loss = OneVsRestExponential(n_classes=k) if data.loss == "multinomial" else "exp"
+    chosen = {"hypotheses": Stumps(), "tol": 0.0, "max_rounds": 10, **settings}
+    full = FitSettings(loss, "none", system=JointBoost(), **chosen)
+    return Fitting(plain.plan(data, cuts), engine or LocalEngine(2), full)
+
+
+def labels(data):
+    """z, (m, k)."""
+    return np.where(np.eye(data.k)[data.y] == 1, 1.0, -1.0) if data.loss == "multinomial" else data.y.astype(float)
+
+
+def fitted_by_hand(below, z, w, S):
+    """h (m, k) of the classes S sharing a stump, the others at a constant, each number a weighted mean."""
+    h = np.zeros_like(z)
+    for side in (below, ~below):
+        rows = np.ix_(side, S)
+        if w[rows].sum() > 0:
+            h[rows] = np.average(z[rows], weights=w[rows])
+    for c in set(range(z.shape[1])) - set(S):
+        h[:, c] = np.average(z[:, c], weights=w[:, c])
+    return h
+
+
+def best_by_hand(X, s, z, w):
+    """The best stage of the greedy search of every stump, by trying every class at every stage."""
+    best = (np.inf, None)
+    for j, th in thresholds_of(X, s):
+        below, S = X[:, j] < th, []
+        while len(S) < z.shape[1]:
+            tried = []
+            for c in sorted(set(range(z.shape[1])) - set(S)):
+                h = fitted_by_hand(below, z, w, [*S, c])
+                tried.append(((w * (z - h) ** 2).sum(), c, h))
+            error, c, h = min(tried, key=lambda t: (round(t[0], 9), t[1]))
+            S.append(c)
+            if error < best[0] - 1e-9:
+                best = (error, h)
+    return best[1]
+
+
+@pytest.mark.parametrize("loss", ["multinomial", "exp"])
+def test_round_by_round(loss):
+    data = make(loss)
+    z = labels(data)
+    F, values = np.zeros_like(z), []
+    for _ in range(10):
+        w = data.s[:, None] * np.exp(-z * F)
+        values.append(w.sum())
+        F = F + best_by_hand(data.X, data.s, z, w)
+    values.append((data.s[:, None] * np.exp(-z * F)).sum())
+    run = fitting(data)
+    result = run.fit("auto")
+    found = [r["objective"] for r in result.history] + [result.objective]
+    np.testing.assert_allclose(np.array(found) * data.s.sum(), values, rtol=1e-9)
+    assert (np.diff(values) < 0).all()
+    keys = [result.state.keys[i] for i in result.active.tolist()]
+    chosen = run.pool.chosen(keys, None)
+    H = np.column_stack([data.X[:, j] < th for j, th in zip(chosen.columns, chosen.thresholds, strict=True)])
+    np.testing.assert_allclose(H @ result.W + result.intercept, F, atol=1e-9)
+    assert result.stop_reason == "max_rounds" and np.isnan(result.gap)
+    assert {r["sharing_classes"] for r in result.history} <= set(range(1, z.shape[1] + 1))
+
+
+def test_the_greedy_search_is_near_the_best_of_all_sets():
+    rng = np.random.default_rng(71)
+    T, k = 40, 5
+    Bw, Aw = rng.uniform(0, 2, (2, T, k)) * (rng.random((2, T, k)) < 0.9)
+    Bz, Az = Bw * rng.uniform(-1, 1, (T, k)), Aw * rng.uniform(-1, 1, (T, k))
+    gain, order, count = shared_by(Bz, Bw, Az, Aw)
+
+    def value(t, S):
+        """What a set of classes takes off the weighted squares."""
+        def part(z, w):
+            return z**2 / w if w > 0 else 0.0
+
+        alone = sum(part(Bz[t, c] + Az[t, c], Bw[t, c] + Aw[t, c]) for c in range(k) if c not in S)
+        S = list(S)
+        return part(Bz[t, S].sum(), Bw[t, S].sum()) + part(Az[t, S].sum(), Aw[t, S].sum()) + alone
+
+    best = []
+    for t in range(T):
+        assert sorted(order[t].tolist()) == list(range(k))
+        assert gain[t] == pytest.approx(value(t, order[t, : count[t]].tolist()), rel=1e-12)
+        every = [value(t, S) for size in range(1, k + 1) for S in itertools.combinations(range(k), size)]
+        singles = every[:k]
+        assert max(singles) - 1e-12 <= gain[t] <= max(every) + 1e-12
+        best.append(gain[t] >= max(every) - 1e-12)
+    assert np.mean(best) > 0.8
+
+
+@pytest.mark.parametrize("loss", ["multinomial", "exp"])
+def test_any_round_can_be_resumed_and_threads_do_not_change_the_bits(loss):
+    data = make(loss)
+    states = []
+    whole = fitting(data).fit("auto", callback=lambda record, state: states.append(pickle.dumps(state)))
+    for stopped in (0, 4):
+        assert bits(fitting(data).fit("auto", resume=pickle.loads(states[stopped]))) == bits(whole)
+    assert bits(fitting(data, LocalEngine(1)).fit("auto")) == bits(whole)
+
+
+def test_shards_do_not_change_the_choice(monkeypatch):
+    from dboost.boosting import induced, jointboost
+
+    data = make("multinomial")
+    whole = fitting(data).fit("auto")
+    monkeypatch.setattr(induced, "_SHARD_BYTES", 100)
+    monkeypatch.setattr(jointboost, "_CHUNK", 20)
+    assert bits(fitting(data).fit("auto")) == bits(whole)
+
+
+def test_it_stops_when_no_round_gains():
+    data = make("multinomial", weights=False)
+    X = np.ones_like(data.X)
+    result = fitting(replace(data, X=X), tol=1e-4).fit("auto")
+    assert (result.stop_reason, result.n_iter, len(result.active)) == ("gradient", 1, 0)
+
+
+def test_the_ends_of_bins_are_candidates():
+    data = make("multinomial", m=200)
+    few = fitting(data, hypotheses=Stumps(bins=4, max_listed=0)).fit("auto")
+    every = fitting(data).fit("auto")
+    assert every.objective < few.objective < every.history[0]["objective"]
+
+
+def test_refusals():
+    data = make("multinomial")
+    for settings in ({"hypotheses": None}, {"hypotheses": Stumps(signed=True)}, {"hypotheses": Columns() | Stumps()}):
+        with pytest.raises(UsageError, match="JointBoost: hypotheses="):
+            fitting(data, **settings)
+    with pytest.raises(UsageError, match="JointBoost has no penalty"):
+        fitting(data, fit_intercept=False)

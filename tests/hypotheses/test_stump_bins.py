@@ -1,0 +1,189 @@
+"""Stumps in bins: what lies inside is never above its bound, and every bin gives up its stumps with their sums."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dboost.hypotheses.base import Binned
+from dboost.hypotheses.columns import Columns
+from dboost.hypotheses.distinct import Distinct, cuts
+from dboost.hypotheses.stumps import Stumps
+from tests.hypotheses.conftest import Raw, dense
+from tests.hypotheses.test_stumps import every_stump, keys_of
+
+BINNED = [Stumps(bins=5, max_listed=0), Stumps(bins=4, max_listed=0, signed=True)]
+
+
+@pytest.fixture(params=["dense", "sparse"])
+def raw(request):
+    """300 rows with weights, some of them 0: all values different, many equal, two values, one."""
+    rng = np.random.default_rng(9)
+    X = np.column_stack(
+        [
+            rng.normal(size=300),
+            np.round(rng.normal(size=300), 1),
+            np.where(rng.random(300) < 0.3, 2.0, -1.0),
+            np.ones(300),
+            rng.exponential(size=300),
+        ]
+    )
+    if request.param == "sparse":
+        X *= rng.random(X.shape) < 0.5
+    weight = rng.uniform(0.2, 2.0, 300)
+    weight[rng.random(300) < 0.1] = 0.0
+    return Raw(X, weight)
+
+
+def leaf(partition, memo, nodes, pool, U):
+    start = int(partition.key.split("-")[1])
+    return pool.inside(partition, memo, nodes, U[start : start + partition.n_rows])
+
+
+def parts_of(raw, branches):
+    """Positive and negative parts of theta, with those of other sums before them where the bound is exponential."""
+    parts = [np.maximum(raw.theta, 0), np.maximum(-raw.theta, 0)]
+    return [np.abs(raw.theta) * 0.7, np.abs(raw.theta[:, ::-1]), *parts] if branches else parts
+
+
+def shard_sums(raw, pool, shard, branches):
+    """What the scoring pass forms for a shard."""
+    total = raw.engine.map_reduce(theta_leaf, pool, shard, raw.theta, name="sums")
+    if branches:
+        up, down = parts_of(raw, True)[:2]
+        other = raw.engine.map_reduce(mu_leaf, pool, shard, up, down, name="sums")
+        joined = {"G": total.add["G"]}
+        if "between" in total.add:
+            joined["between"] = np.hstack([other.add["between"], total.add["between"]])
+        total.add |= other.add | joined
+    return total
+
+
+def theta_leaf(partition, memo, pool, shard, theta):
+    start = int(partition.key.split("-")[1])
+    return pool.sums(partition, memo, shard, theta[start : start + partition.n_rows], None)
+
+
+def mu_leaf(partition, memo, pool, shard, plus, minus):
+    start = int(partition.key.split("-")[1])
+    span = slice(start, start + partition.n_rows)
+    return pool.sums(partition, memo, shard, plus[span], minus[span])
+
+
+def by_hand(raw, H, branches):
+    s, parts = raw.weight, parts_of(raw, branches)
+    up, down = np.maximum(H, 0), np.maximum(-H, 0)
+    found = {"square": s @ H**2, "total": s @ H, "G": H.T @ raw.theta}
+    if branches:
+        found |= {"mu_plus": up.T @ parts[0] + down.T @ parts[1], "mu_minus": up.T @ parts[1] + down.T @ parts[0]}
+    return found
+
+
+@pytest.mark.parametrize("branches", [False, True])
+@pytest.mark.parametrize("family", [*BINNED, Columns() | BINNED[0] | BINNED[1]], ids=["plain", "signed", "union"])
+def test_bins_bound_and_give_up_every_stump(raw, family, branches):
+    pool = raw.prepare(family)
+    assert pool.searched and isinstance(pool, Binned)
+    every = []
+    for shard in pool.shards([], 24, 24 * 8):
+        total = shard_sums(raw, pool, shard, branches)
+        keys = pool.keys(shard)
+        every += keys
+        gaps = pool.gaps(shard, total)
+        H = dense(pool.columns(raw.block(), keys))
+        for name, value in by_hand(raw, H, branches).items():
+            np.testing.assert_allclose(total.add[name], value, rtol=1e-9, atol=1e-9, err_msg=name)
+        if not len(gaps.places):
+            continue
+        nodes = pool.nodes(shard, total, gaps.places)
+        U = np.hstack(parts_of(raw, branches))
+        inside = raw.engine.map_reduce(leaf, nodes, pool, U, name="inside")
+        found, sums = pool.settle(nodes, inside, 3)
+        assert not set(found) & set(keys)
+        every += found
+        H = dense(pool.columns(raw.block(), found))
+        for name, value in by_hand(raw, H, branches).items():
+            np.testing.assert_allclose(sums.add[name], value, rtol=1e-9, atol=1e-9, err_msg=name)
+        assert sums.peak["peak"].tolist() == [1.0] * len(found)
+        place = 0
+        for g, node in enumerate(nodes):
+            mine, _ = pool.settle([node], raw.engine.map_reduce(leaf, [node], pool, U, name="one"), 3)
+            span = slice(place, place + len(mine))
+            place += len(mine)
+            assert len(mine) and gaps.rows[g] >= len(mine) + 1
+            assert (np.abs(sums.add["G"][span]) <= gaps.reach[g] + 1e-9).all()
+            assert (sums.add["square"][span] >= gaps.square[g] - 1e-9).all()
+            if branches:
+                both = np.stack([sums.add["mu_plus"][span], sums.add["mu_minus"][span]])
+                assert (both.max(axis=0) <= gaps.larger[g] + 1e-9).all()
+                assert (both.min(axis=0) >= gaps.smaller[g] - 1e-9).all()
+    members = getattr(pool, "pools", [pool])
+    stumps = every_stump(raw.X, raw.weight)
+    count = sum(5 if not hasattr(member, "hidden") else len(stumps) for member in members)
+    assert len(every) == len(set(every)) == count
+    assert pool.size >= count
+
+
+def test_the_bound_is_not_above_that_of_the_notes(raw):
+    """math notes, 7J: the smaller of the l1 norms at both ends, plus the l1 mass inside."""
+    pool = raw.prepare(BINNED[0])
+    for shard in pool.shards([], 24, 500):
+        total = shard_sums(raw, pool, shard, False)
+        gaps = pool.gaps(shard, total)
+        for g, node in enumerate(pool.nodes(shard, total, gaps.places)):
+            values = raw.X[:, node.column]
+            edges = pool.thresholds[pool.start[node.column] : pool.start[node.column + 1]]
+            code = np.searchsorted(edges, values, side="right")
+            before, upto = (np.abs(raw.theta[code < c].sum(axis=0)).sum() for c in (node.code, node.code + 1))
+            mass = np.abs(raw.theta[code == node.code]).sum()
+            assert gaps.reach[g].sum() <= min(before, upto) + mass + 1e-9
+
+
+def test_thresholds_lie_halfway_between_values_of_the_whole_data(raw):
+    pool = raw.prepare(BINNED[0])
+    wanted = {j: {th for c, th in every_stump(raw.X, raw.weight) if c == j} for j in range(5)}
+    for j in range(5):
+        mine = pool.thresholds[pool.start[j] : pool.start[j + 1]]
+        assert len(mine) <= 4 and (np.diff(mine) > 0).all()
+        assert all(min(abs(th - other) for other in wanted[j]) < 1e-12 for th in mine)
+    assert len(keys_of(pool)) == len(pool.thresholds)
+    # few values are all listed, and hide nothing
+    two = pool.hidden[pool.start[2] + 2 : pool.start[3] + 3]
+    assert not two.any()
+
+
+def sketch(values, most):
+    found, counts = np.unique(values, return_counts=True)
+    start = np.array([0, len(found)])
+    return Distinct(start, found.astype(float), counts, np.array([True]), most).thinned()
+
+
+def test_a_sketch_of_many_blocks_stays_small_and_near():
+    rng = np.random.default_rng(4)
+    values = rng.normal(size=20_000)
+    level = [sketch(block, 200) for block in np.split(values, 16)]
+    while len(level) > 1:
+        level = [a + b for a, b in zip(level[::2], level[1::2], strict=True)]
+    (total,) = level
+    assert not total.exact[0] and len(total.values) <= 201 and total.counts.sum() == 20_000
+    assert set(total.values) <= set(values) and total.values[-1] == values.max()
+    ends = total.values[cuts(total.values, total.counts, 16)]
+    shares = [(values <= end).mean() for end in ends]
+    np.testing.assert_allclose(shares, (np.arange(1, 16) / 16) ** 2, atol=0.04)
+
+
+def test_values_that_many_rows_have_are_bins_of_their_own():
+    values, counts = np.arange(100.0), np.full(100, 10)
+    counts[40] = 3000
+    ends = cuts(values, counts, 10)
+    assert {39, 40} <= set(ends.tolist()) and len(ends) <= 9 and ends.max() < 99
+    assert cuts(np.arange(2.0), np.array([1, 1000]), 8).tolist() == [0]
+    assert cuts(np.arange(1.0), np.array([7]), 8).tolist() == []
+
+
+def test_a_shard_of_constant_columns_has_no_bins():
+    raw = Raw(np.column_stack([np.ones(9), np.arange(9.0)]))
+    pool = raw.prepare(Stumps(bins=2, max_listed=0))
+    assert pool.searched and {key[0] for key in keys_of(pool)} == {1}
+    total = shard_sums(raw, pool, (0, 1), False)
+    assert len(pool.gaps((0, 1), total).places) == 0 and total.add["G"].shape == (0, 3)

@@ -1,0 +1,161 @@
+"""Stumps: thresholds, columns, sums, names and saved sets against the explicit matrix."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from dboost.errors import ModelFormatError, UsageError
+from dboost.hypotheses import family_from_json, restore_chosen
+from dboost.hypotheses.stump_pool import encoded, halfway, key_arrays, threshold_keys
+from dboost.hypotheses.stumps import Stumps
+from dboost.hypotheses.union import UnionPool
+from dboost.modelfile import Document
+from tests.hypotheses.conftest import Raw, check_sums, dense
+
+
+def every_stump(X, weight):
+    """(column, threshold) of every stump that is not constant on the rows of positive weight, by plain enumeration."""
+    found = []
+    for j in range(X.shape[1]):
+        values = sorted(set(X[weight > 0, j].tolist()))
+        found += [(j, (a + b) / 2) for a, b in zip(values, values[1:], strict=False)]
+    return found
+
+
+def keys_of(pool):
+    return [key for shard in pool.shards([], 24, 500) for key in pool.keys(shard)]
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("rows", ["sparse_rows", "dense_rows"])
+def test_every_stump_is_a_candidate_once_with_the_sums_of_its_column(request, rows, signed):
+    raw = request.getfixturevalue(rows)
+    pool = raw.prepare(Stumps(signed=signed))
+    keys = check_sums(raw, pool)
+    wanted = every_stump(raw.X, raw.weight)
+    columns, thresholds = key_arrays(keys)
+    assert columns.tolist() == [j for j, _ in wanted] and not pool.searched and pool.size == len(wanted)
+    np.testing.assert_allclose(thresholds, [th for _, th in wanted], rtol=1e-15)
+    H = dense(pool.columns(raw.block(), keys))
+    below = np.column_stack([raw.X[:, j] < th for j, th in wanted])
+    assert np.array_equal(H, np.where(below, 1.0, -1.0 if signed else 0.0))
+    live = H[raw.weight > 0]
+    assert (live.min(axis=0) < live.max(axis=0)).all() and len(np.unique(H, axis=1).T) == len(keys)
+
+
+def test_constant_columns_have_no_stump(dense_rows):
+    assert 1 not in {key[0] for key in keys_of(dense_rows.prepare(Stumps()))}
+    nothing = Raw(np.ones((6, 2))).prepare(Stumps())
+    assert nothing.size == 0 and keys_of(nothing) == []
+
+
+def test_stored_zeros_are_zeros_of_any_sign():
+    raw = Raw([[0.0], [-0.0], [1.0], [-1.0]], cuts=2)
+    part = raw.items[0]
+    raw.engine.set_plan([raw.items[1], pickle.loads(pickle.dumps(part))], [2, 2], "zeros")
+    stored = type(part)(np.array([0, 2]), np.array([0, 1], np.int32), np.array([0.0, -0.0]), part.y, part.weight, "z")
+    raw.engine.set_plan([stored, raw.items[1]], [2, 2], "stored")
+    pool = raw.prepare(Stumps())
+    assert key_arrays(keys_of(pool))[1].tolist() == [-0.5, 0.5]
+
+
+def test_sums_and_token_do_not_depend_on_the_cut_of_the_rows(sparse_rows):
+    whole = Raw(sparse_rows.X, sparse_rows.weight, cuts=1)
+    first, second = sparse_rows.prepare(Stumps()), whole.prepare(Stumps())
+    assert first.token == second.token == pickle.loads(pickle.dumps(first)).token
+    assert first.token != sparse_rows.prepare(Stumps(signed=True)).token
+    for shard in first.shards([], 24, 500):
+        a, b = sparse_rows.sums(first, shard), whole.sums(second, shard)
+        for name in a:
+            np.testing.assert_allclose(a[name], b[name], rtol=1e-12, atol=1e-12)
+
+
+def test_many_distinct_values_take_wider_codes():
+    rng = np.random.default_rng(3)
+    raw = Raw(rng.normal(size=(400, 2)))
+    pool = raw.prepare(Stumps())
+    codes, _ = encoded(raw.items[0], pool.start, pool.thresholds)
+    assert pool.size == 798 and codes.dtype == np.uint16
+    check_sums(raw, pool)
+
+
+def test_halfway_is_above_the_lower_value_and_not_above_the_upper():
+    tiny, huge = np.nextafter(0.0, 1.0), np.finfo(float).max
+    low = np.array([1.0, 0.0, -huge, 1.9, -tiny, -2.0])
+    high = np.array([np.nextafter(1.0, 2.0), tiny, huge, 3.0, 0.0, np.nextafter(-2.0, 0.0)])
+    middle = halfway(low, high)
+    assert ((low < middle) & (middle <= high)).all()
+    assert middle[3] == 2.45 and middle[2] == 0.0
+
+
+def test_keys_ascend_with_column_and_threshold():
+    thresholds = np.array([-np.finfo(float).max, -2.0, -1e-300, 0.0, 5e-324, 1.0, 1e300])
+    keys = threshold_keys(np.repeat([0, 3], 7), np.tile(thresholds, 2))
+    assert keys == sorted(keys)
+    columns, back = key_arrays(keys)
+    assert columns.tolist() == [0] * 7 + [3] * 7 and np.array_equal(back, np.tile(thresholds, 2))
+    assert max(max(key) for key in keys) < 2**53
+
+
+def test_names_in_words():
+    raw = Raw([[1.9, 0.0], [3.0, 0.0], [3.0, -1.0]])
+    for signed, form in ((False, "{}"), (True, "sign({})")):
+        pool = raw.prepare(Stumps(signed=signed))
+        named = pool.names(keys_of(pool), ["petal length", "b"])
+        assert named == [form.format("petal length < 2.45"), form.format("b < -0.5")]
+        assert pool.names(keys_of(pool), None)[0] == form.format("x0 < 2.45")
+
+
+def test_parameters():
+    family = Stumps(signed=True)
+    assert family_from_json(json.loads(json.dumps(family.to_json()))) == family
+    for wrong in (1, None, "yes"):
+        with pytest.raises(UsageError, match="Stumps: signed="):
+            Stumps(signed=wrong)
+    with pytest.raises(UsageError, match="have no parameter 'depth'"):
+        family_from_json({"family": "stumps", "depth": 2})
+
+
+def test_a_model_holds_what_it_needs(sparse_rows):
+    pool = sparse_rows.prepare(Stumps())
+    keys = keys_of(pool)[::7][::-1]
+    chosen = pool.chosen(keys, None)
+    spec = Document(json.loads(json.dumps(chosen.to_json())), "model.json")
+    back = restore_chosen(spec, chosen.arrays(), 6)
+    narrow = dense(back.evaluate(sparse_rows.block(back.inputs)))
+    assert np.array_equal(narrow, dense(pool.columns(sparse_rows.block(), keys)))
+    assert back.words() == pool.names(keys, None)
+    # a row has the same bits in any block
+    few = Raw(sparse_rows.X[10:13]).block(back.inputs)
+    assert np.array_equal(dense(back.evaluate(few)), narrow[10:13])
+    assert pool.chosen([], None).evaluate(sparse_rows.block([])).values.shape == (0,)
+
+
+def test_damaged_sets_are_refused(sparse_rows):
+    pool = sparse_rows.prepare(Stumps())
+    chosen = pool.chosen(keys_of(pool)[:3], None)
+    spec, arrays = chosen.to_json(), chosen.arrays()
+    changes = [
+        (spec | {"signed": 1}, arrays),
+        (spec | {"names": None}, arrays),
+        (spec | {"names": ["x"]}, arrays),
+        (spec, arrays | {"columns": arrays["columns"] + 6}),
+        (spec, arrays | {"columns": arrays["columns"].astype(np.int32)}),
+        (spec, arrays | {"thresholds": arrays["thresholds"] * np.nan}),
+        (spec, {"columns": arrays["columns"]}),
+        (spec, arrays | {"more": arrays["columns"]}),
+    ]
+    for changed, given in changes:
+        with pytest.raises(ModelFormatError):
+            restore_chosen(Document(changed, "model.json"), given, 6)
+
+
+def test_in_a_union(sparse_rows):
+    pool = sparse_rows.prepare(Stumps() | Stumps(signed=True))
+    assert isinstance(pool, UnionPool)
+    keys = check_sums(sparse_rows, pool)
+    assert len(keys) == 2 * len(every_stump(sparse_rows.X, sparse_rows.weight))
