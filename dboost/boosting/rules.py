@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dboost.boosting.problem import Problem
 from dboost.errors import UsageError
+from dboost.hypotheses.base import Binned
 from dboost.penalties.l1 import L1
 from dboost.penalties.none import NoPenalty
 
@@ -108,8 +109,11 @@ class NormalisedEdges(NoPenalty):
 
 
 def refuse_searched(problem: Problem) -> None:
-    """Refuse a class without end: these systems take the best hypothesis of all in every round."""
-    if problem.searched:
+    """Refuse a class without end: these systems take the best hypothesis of all in every round.
+
+    A class of which every round finds the best, though it does not sum all (``hypotheses.base.Binned``), will do.
+    """
+    if problem.searched and not isinstance(getattr(problem, "pool", None), Binned):
         raise UsageError(
             "the best hypothesis of an infinite class cannot be found in every round",
             hint="give the class an end, such as dboost.Products(max_degree=2)",
