@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from dboost.boosting.certificate import dual_bound
 from dboost.boosting.coordinate import Coordinates, Move, best_of, exact_step, moved, offered, worst_held
+from dboost.boosting.induced import InducedProblem
 from dboost.boosting.learning import learned, unscored
 from dboost.boosting.problem import Problem, Score
 from dboost.boosting.records import recorded
@@ -190,6 +191,10 @@ class LeveragingRounds:
         at = replace(problem.null(), active=state.active, W=state.W, intercept=state.intercept)
         if self.learns:
             score = learned(problem, at) if learn else unscored(problem, at)
+        elif self.certified and problem.fit_intercept and isinstance(problem, InducedProblem):
+            # repaired for a certificate, the residuals would rank other hypotheses first
+            score = problem.ranked(at, self.lam, 1)
+            score = replace(score, size=problem.score(at, None, self.lam, 0).size)
         else:
             score = problem.score(at, None, self.lam, 1)
         at = score.iterate
