@@ -302,7 +302,7 @@ def losses_along(partition: Partition, memo: Any, point: Point, D: Array, d: Arr
     return Sums(add={"loss": out})
 
 
-def _curvature(partition: Partition, memo: Any, point: Point) -> tuple[NDArray[np.float32], Array]:
+def curvature_of(partition: Partition, memo: Any, point: Point) -> tuple[NDArray[np.float32], Array]:
     """Hessian of every example at `point`, in float32: products and diagonals of it steer steps, nothing more."""
     h = np.empty((partition.n_rows, width(point.intercept.shape[0])), np.float32)
     rank_one = np.empty(partition.n_rows)
@@ -312,7 +312,7 @@ def _curvature(partition: Partition, memo: Any, point: Point) -> tuple[NDArray[n
 
 def curvature_diagonal(partition: Partition, memo: Any, point: Point, intercept: bool) -> Sums:
     """Diagonal of the curvature of every active row, bounded as in ``descent.curvature_diagonal``; intercept last."""
-    h, rank_one = _curvature(partition, memo, point)
+    h, rank_one = curvature_of(partition, memo, point)
     out = np.zeros((point.held.n + (1 if intercept else 0), point.intercept.shape[0]))
     mine = _columns(partition, memo, point.held)
     descent.curvature_diagonal(*mine, h, rank_one, partition.weight, intercept, out, h)
@@ -321,7 +321,7 @@ def curvature_diagonal(partition: Partition, memo: Any, point: Point, intercept:
 
 def hessian_product(partition: Partition, memo: Any, point: Point, V: Array, v: Array) -> Sums:
     """X_A' H (X_A V + 1 v') with H at `point`."""
-    h, rank_one = memo.get("curvature", point.token, lambda: _curvature(partition, memo, point))
+    h, rank_one = memo.get("curvature", point.token, lambda: curvature_of(partition, memo, point))
     pointer, slots, values = point.held.cut(partition, memo)
     out, total = np.zeros_like(V), np.zeros_like(v)
     fused.hessian_product(pointer, slots, values, h, rank_one, V, v, out, total)
@@ -356,65 +356,6 @@ def gram(partition: Partition, memo: Any, held: Held, extra: float) -> Sums:
     out = np.zeros((slots, slots))
     columns.gram(*cut, partition.weight, extra, out)
     return Sums(add={"gram": out})
-
-
-def class_grams(
-    partition: Partition,
-    memo: Any,
-    point: Point,
-    blocks: tuple[NDArray[np.int64], ...],
-    intercept: bool,
-    every: int,
-) -> Sums:
-    """X_B' diag(h_r) X_B for some sets B of the rows held and every output r: blocks of the Hessian at `point`.
-
-    Summed over every so many examples of the partition, and scaled up.
-
-    Returns
-    -------
-    Sums
-        "gram0", "gram1", ...: the upper triangles, (k, b, b), or (k, b + 1, b + 1) with the intercept as a last column
-        of ones.
-    """
-    h, rank_one = memo.get("curvature", point.token, lambda: _curvature(partition, memo, point))
-    k = point.intercept.shape[0]
-    some = np.arange(0, partition.n_rows, every)
-    diagonal = h[some, :k].astype(np.float64)
-    diagonal = np.maximum(diagonal - rank_one[some, None] * diagonal**2, 0.0)
-    diagonal *= partition.n_rows / max(1, some.shape[0])
-    block, places = point.held.block(partition, memo)
-    sums = Sums()
-    for number, chosen in enumerate(blocks):
-        if chosen.shape[0] == point.held.n:
-            cut = point.held.cut(partition, memo)
-        else:
-            cut = columns.cut_rows(block.indptr, block.rows, block.values, places[chosen], block.n_rows)
-        if every > 1:
-            cut = columns.take_rows(*cut, some)
-        size = chosen.shape[0] + (1 if intercept else 0)
-        out = np.zeros((k, size, size))
-        for r in range(k):
-            columns.gram(*cut, np.ascontiguousarray(diagonal[:, r]), 1.0 if intercept else 0.0, out[r])
-        sums.add[f"gram{number}"] = out
-    return sums
-
-
-def mistakes(partition: Partition, memo: Any, point: Point) -> Sums:
-    """Weight of the examples that the margins of a model classify wrongly."""
-    pointer, slots, values = point.held.cut(partition, memo)
-    F = fused.margins(pointer, slots, values, point.W, point.intercept)
-    return Sums(add={"wrong": float(partition.weight @ wrong_share(partition.y, F))})
-
-
-def wrong_share(y: NDArray[Any], F: Array) -> Array:
-    """Share of the observed labels of each row that margins F get wrong; nan where y holds numbers, not labels."""
-    if y.dtype.kind == "f":
-        return np.full(y.shape[0], np.nan)
-    if y.ndim == 1:
-        return (F.argmax(axis=1) != y).astype(np.float64)
-    observed = y != 0
-    wrong = observed & ((F > 0.0) != (y > 0))
-    return np.asarray(wrong.sum(axis=1) / np.maximum(observed.sum(axis=1), 1))
 
 
 def sample_rows(partition: Partition, memo: Any, held: Held, share: float, seed: int) -> Sums:

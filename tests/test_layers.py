@@ -36,6 +36,7 @@ ALLOWED: dict[str, set[str]] = {
     "metrics": {"errors", "partition", "compiled"},
     "passes": KERNELS | {"errors", "partition", "losses", "bounds", "hypotheses"},
     "folding": KERNELS | {"errors", "partition", "losses", "passes", "hypotheses"},
+    "class_passes": KERNELS | {"partition", "passes", "folding"},
     "engine": {"errors", "partition"},
     "hypotheses": {"errors", "partition", "compiled", "modelfile", "hypotheses.clusters"},
     "hypotheses.clusters": {"errors"},
@@ -48,6 +49,7 @@ ALLOWED: dict[str, set[str]] = {
     "model": {"stages", "errors", "partition", "compiled", "losses", "storage", "modelfile", "metrics", "hypotheses"},
     "boosting": KERNELS | {
         "errors", "partition", "losses", "bounds", "penalties", "passes", "model", "hypotheses", "folding",
+        "class_passes",
     },
     "estimators": KERNELS | {
         "errors", "partition", "losses", "bounds", "penalties", "passes", "engine", "data", "storage", "modelfile",

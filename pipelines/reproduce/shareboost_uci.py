@@ -42,7 +42,7 @@ class Sizes:
     stumps: int
 
 
-WHOLE = Sizes(per_class=240, draws=3, rounds=100, n_alphas=24, eps=1e-3, tol=1e-3, stumps=60)
+WHOLE = Sizes(per_class=240, draws=2, rounds=80, n_alphas=24, eps=1e-3, tol=1e-3, stumps=60)
 SMALL = Sizes(per_class=40, draws=1, rounds=20, n_alphas=6, eps=1e-2, tol=1e-2, stumps=10)
 
 

@@ -1,0 +1,64 @@
+"""The passes of a step that solves all rows held at once: the blocks of the Hessian of each class, and mistakes.
+
+Covers: two leaves, as ``dboost.passes``. Does not cover: what is made of the sums (``dboost.boosting.class_blocks``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.compiled import columns, fused
+from dboost.folding import wrong_share
+from dboost.partition import Partition, Sums
+from dboost.passes import Point, curvature_of
+
+
+def class_grams(
+    partition: Partition,
+    memo: Any,
+    point: Point,
+    blocks: tuple[NDArray[np.int64], ...],
+    intercept: bool,
+    every: int,
+) -> Sums:
+    """X_B' diag(h_r) X_B for some sets B of the rows held and every output r: blocks of the Hessian at `point`.
+
+    Summed over every so many examples of the partition, and scaled up.
+
+    Returns
+    -------
+    Sums
+        "gram0", "gram1", ...: the upper triangles, (k, b, b), or (k, b + 1, b + 1) with the intercept as a last column
+        of ones.
+    """
+    h, rank_one = memo.get("curvature", point.token, lambda: curvature_of(partition, memo, point))
+    k = point.intercept.shape[0]
+    some = np.arange(0, partition.n_rows, every)
+    diagonal = h[some, :k].astype(np.float64)
+    diagonal = np.maximum(diagonal - rank_one[some, None] * diagonal**2, 0.0)
+    diagonal *= partition.n_rows / max(1, some.shape[0])
+    block, places = point.held.block(partition, memo)
+    sums = Sums()
+    for number, chosen in enumerate(blocks):
+        if chosen.shape[0] == point.held.n:
+            cut = point.held.cut(partition, memo)
+        else:
+            cut = columns.cut_rows(block.indptr, block.rows, block.values, places[chosen], block.n_rows)
+        if every > 1:
+            cut = columns.take_rows(*cut, some)
+        size = chosen.shape[0] + (1 if intercept else 0)
+        out = np.zeros((k, size, size))
+        for r in range(k):
+            columns.gram(*cut, np.ascontiguousarray(diagonal[:, r]), 1.0 if intercept else 0.0, out[r])
+        sums.add[f"gram{number}"] = out
+    return sums
+
+
+def mistakes(partition: Partition, memo: Any, point: Point) -> Sums:
+    """Weight of the examples that the margins of a model classify wrongly."""
+    pointer, slots, values = point.held.cut(partition, memo)
+    F = fused.margins(pointer, slots, values, point.W, point.intercept)
+    return Sums(add={"wrong": float(partition.weight @ wrong_share(partition.y, F))})
