@@ -7,11 +7,13 @@ fast; they are summed over some of the examples where all would cost more than t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost import class_passes
 from dboost.boosting.problem import Iterate, Problem
 
 Array = NDArray[np.float64]
@@ -69,7 +71,7 @@ class ClassBlocks:
         enough = max(_WORK / (0.5 * problem.k * most * max(count, most)), _EXAMPLES * most)
         every = max(1, int(n_rows // enough))
         self._blocks = []
-        for places, gram in zip(pieces, problem.class_grams(at, pieces, intercept, every), strict=True):
+        for places, gram in zip(pieces, _grams(problem, at, pieces, intercept, every), strict=True):
             size, own = places.shape[0], np.arange(gram.shape[1])
             diagonal = gram[:, own, own]
             # a class that no example of the sample is undecided about has no curvature there
@@ -95,3 +97,13 @@ class ClassBlocks:
             out += (shift - out.mean(axis=1))[:, None]
             free = free - free.mean()
         return out, free
+
+
+def _grams(problem: Problem, at: Iterate, pieces: Sequence[Rows], intercept: bool, every: int) -> list[Array]:
+    """Blocks (k, b, b) of the Hessian at a model, each of one set of active rows, by place, and one output.
+
+    Summed over every so many examples and scaled up. With `intercept` it is the last row and column of each.
+    """
+    sums = problem.own_pass(class_passes.class_grams, at, tuple(pieces), intercept, every, name="gram")
+    found = [sums.add[f"gram{number}"] for number in range(len(pieces))]
+    return [upper + np.swapaxes(np.triu(upper, 1), 1, 2) for upper in found]

@@ -7,14 +7,14 @@ Does not cover: what to do with the sums (``newton``, ``rowwise``), or when to s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost import class_passes, passes
+from dboost import passes
 from dboost.boosting.driver_columns import DriverColumns
 from dboost.boosting.intercept import best_intercept
 from dboost.boosting.scoring import column_shards, repaired_shard, score_shard, size_of_shard, summarise_shard
@@ -406,21 +406,6 @@ class Problem:
         extra = 1.0 if self.fit_intercept else 0.0
         upper = self._pass(passes.gram, self.held(active), extra, name="gram").add["gram"]
         return upper + np.triu(upper, 1).T
-
-    def class_grams(self, at: Iterate, blocks: Sequence[Rows], intercept: bool, every: int) -> list[Array]:
-        """Blocks (k, b, b) of the Hessian at a model, each of one set of active rows, by place, and one output.
-
-        Summed over every so many examples and scaled up. With `intercept` it is the last row and column of each.
-        """
-        point = self.point(at.active, at.W, at.intercept)
-        sums = self._pass(class_passes.class_grams, point, tuple(blocks), intercept, every, name="gram")
-        found = [sums.add[f"gram{number}"] for number in range(len(blocks))]
-        return [upper + np.swapaxes(np.triu(upper, 1), 1, 2) for upper in found]
-
-    def mistakes(self, at: Iterate) -> float:
-        """Weight of the examples that a model classifies wrongly."""
-        point = self.point(at.active, at.W, at.intercept)
-        return float(self._pass(class_passes.mistakes, point, name="mistakes").add["wrong"])
 
     def sample(self, active: Rows, share: float, seed: int) -> list[Any]:
         """Rows of X_A, labels and weights of a random share of the examples, in partition order."""

@@ -25,6 +25,7 @@ from dboost.boosting.records import recorded
 from dboost.boosting.stages import StagesSoFar
 from dboost.boosting.state import FitSettings, FitState
 from dboost.boosting.trials import corrected, gains, only, pull, widened
+from dboost.class_passes import mistakes
 from dboost.errors import UsageError
 from dboost.penalties import Penalty
 
@@ -218,7 +219,7 @@ class ShareBoostRounds:
             return replace(state, passes=state.passes + problem.passes - passes), "gradient"
         solved = corrected(problem, at, self._lam, chosen.rows, self.settings.tol, self.n_rows)
         at = solved.at
-        wrong = problem.mistakes(at) / problem.statistics.weight
+        wrong = float(problem.own_pass(mistakes, at, name="mistakes").add["wrong"]) / problem.statistics.weight
         so_far = so_far.after(at, chosen.rows)
         state = replace(
             state,
