@@ -22,28 +22,39 @@ if TYPE_CHECKING:
         StorageError,
         UsageError,
     )
+    from dboost.estimators.adaboost_l1 import AdaBoostL1Classifier
     from dboost.estimators.classifier import BoostedClassifier
     from dboost.estimators.cv import BoostedClassifierCV
     from dboost.estimators.jointboost import JointBoostClassifier
+    from dboost.estimators.leveraging import LeveragingClassifier, LeveragingRegressor
     from dboost.estimators.load import load_model
     from dboost.estimators.multitask import MultiTaskBoostedClassifier
+    from dboost.estimators.one_vs_rest import OneVsRestBoostedClassifier
     from dboost.estimators.path import regularization_path
     from dboost.estimators.regressor import BoostedRegressor
+    from dboost.estimators.shareboost import ShareBoostClassifier
     from dboost.hypotheses.columns import Columns
     from dboost.hypotheses.kernels import Kernels
+    from dboost.hypotheses.learned import Learned
     from dboost.hypotheses.products import Products
     from dboost.hypotheses.stumps import Stumps
 
 _HOMES = {
+    "AdaBoostL1Classifier": "dboost.estimators.adaboost_l1",
     "BoostedClassifier": "dboost.estimators.classifier",
     "BoostedClassifierCV": "dboost.estimators.cv",
     "BoostedRegressor": "dboost.estimators.regressor",
     "Columns": "dboost.hypotheses.columns",
     "JointBoostClassifier": "dboost.estimators.jointboost",
+    "LeveragingClassifier": "dboost.estimators.leveraging",
+    "LeveragingRegressor": "dboost.estimators.leveraging",
     "MultiTaskBoostedClassifier": "dboost.estimators.multitask",
+    "OneVsRestBoostedClassifier": "dboost.estimators.one_vs_rest",
     "ParquetData": "dboost.data.parquet",
     "Kernels": "dboost.hypotheses.kernels",
+    "Learned": "dboost.hypotheses.learned",
     "Products": "dboost.hypotheses.products",
+    "ShareBoostClassifier": "dboost.estimators.shareboost",
     "Stumps": "dboost.hypotheses.stumps",
     "load_model": "dboost.estimators.load",
     "regularization_path": "dboost.estimators.path",
@@ -58,6 +69,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "AdaBoostL1Classifier",
     "BoostedClassifier",
     "BoostedClassifierCV",
     "BoostedRegressor",
@@ -69,10 +81,15 @@ __all__ = [
     "DboostWarning",
     "JointBoostClassifier",
     "Kernels",
+    "Learned",
+    "LeveragingClassifier",
+    "LeveragingRegressor",
     "ModelFormatError",
     "MultiTaskBoostedClassifier",
+    "OneVsRestBoostedClassifier",
     "ParquetData",
     "Products",
+    "ShareBoostClassifier",
     "StorageError",
     "Stumps",
     "UsageError",

@@ -21,7 +21,7 @@ from dboost.compiled import columns, fused
 from dboost.compiled.rowhash import hash_rows
 from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
-from dboost.passes import Point
+from dboost.passes import Point, wrong_share
 
 Ids = NDArray[np.int32]
 
@@ -185,14 +185,3 @@ def judge(partition: Partition, memo: Any, left: Left, points: tuple[Point, ...]
         wrong[p] = weight @ wrong_share(y, F)
         loss[p] = fused.loss_of_margins(F, target, weight)
     return Sums(add={"loss": loss, "wrong": wrong, "absent": absent})
-
-
-def wrong_share(y: NDArray[Any], F: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Share of the observed labels of each row that margins F get wrong; nan where y holds numbers, not labels."""
-    if y.dtype.kind == "f":
-        return np.full(y.shape[0], np.nan)
-    if y.ndim == 1:
-        return (F.argmax(axis=1) != y).astype(np.float64)
-    observed = y != 0
-    wrong = observed & ((F > 0.0) != (y > 0))
-    return np.asarray(wrong.sum(axis=1) / np.maximum(observed.sum(axis=1), 1))

@@ -33,6 +33,7 @@ from dboost.modelfile import (
     read_folder,
     to_json,
 )
+from dboost.stages import Stages, restored
 from dboost.storage import PathLike, pack_arrays, sha256_bytes, write_folder
 
 Float = NDArray[np.float64]
@@ -44,7 +45,7 @@ VERSIONS = (1, VERSION)
 # The losses of each task; the first is the default.
 TASKS: dict[str, tuple[str, ...]] = {
     "binary": ("log", "exp"),
-    "multiclass": ("multinomial", "exp_one_vs_rest"),
+    "multiclass": ("multinomial", "margin_softmax", "exp_one_vs_rest"),
     "multitask": ("multitask",),
     "regression": ("squared", "epsilon_insensitive"),
 }
@@ -129,6 +130,8 @@ class Model:
         One record per round. JSON values only.
     origin : Origin, optional
         For induced hypotheses.
+    stages : Stages, optional
+        The models of all rounds, of a fit that keeps them.
     """
 
     task: str
@@ -144,6 +147,7 @@ class Model:
     manifest: dict[str, Any] = field(default_factory=dict)
     history: tuple[dict[str, Any], ...] = ()
     origin: Origin | None = None
+    stages: Stages | None = None
 
     @property
     def plain(self) -> bool:
@@ -226,6 +230,17 @@ class Model:
         -------
         float64 array, shape (m, k)
         """
+        scores = np.asarray(self.held_columns(X) @ self.W, dtype=np.float64)
+        scores += self.intercept
+        return scores
+
+    def held_columns(self, X: Any) -> Any:
+        """The hypotheses held as columns of a batch that holds only the columns `inputs`.
+
+        Returns
+        -------
+        scipy.sparse.csr_array of float64, shape (m, a)
+        """
         from scipy.sparse import csr_array
 
         if X.ndim != 2 or X.shape[1] != len(self.inputs):
@@ -239,9 +254,7 @@ class Model:
             batch.sort_indices()
         if not self.plain:
             batch = evaluate_rows(self.hypotheses, batch)
-        scores = np.asarray(batch @ self.W, dtype=np.float64)
-        scores += self.intercept
-        return scores
+        return batch
 
     def probabilities(self, F: Float) -> Float:
         """Probabilities from scores: (m, 2), (m, k), or per task the probability of the positive label (m, k).
@@ -300,6 +313,8 @@ class Model:
         """
         arrays: dict[str, NDArray[Any]] = {"W": self.W, "intercept": self.intercept}
         arrays |= {_HELD + name: value for name, value in self.hypotheses.arrays().items()}
+        if self.stages is not None:
+            arrays |= self.stages.arrays()
         if self.feature_names is not None:
             arrays["names"], arrays["name_ends"] = encode_names(self.feature_names)
         packed = pack_arrays(arrays)
@@ -371,6 +386,7 @@ def read_model(path: PathLike) -> Model:
         manifest=document.mapping("manifest"),
         history=document.records("history"),
         origin=origin,
+        stages=restored(arrays, hypotheses.n_hypotheses, k, file),
     )
 
 

@@ -16,6 +16,8 @@ import numpy as np
 
 from dboost.boosting.fit import FitSettings, check_settings, fit
 from dboost.boosting.folds import cross_validate
+from dboost.boosting.leveraging import Leveraging
+from dboost.boosting.rules import RankedL1
 from dboost.data.plan import build_plan
 from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning, UsageError
@@ -55,6 +57,7 @@ def warm() -> float:
         FitSettings("", "l2_squared", update="adaboost", select="template"),
         FitSettings("", "smooth_l1", curvature="gram"),
         FitSettings("", "smooth_l1", update="adaboost", select="template"),
+        FitSettings("", RankedL1(), system=Leveraging()),
         FitSettings("", "l1", hypotheses=Products(scale="range", decay=0.5)),
         FitSettings("", "l1", update="adaboost", select="template", hypotheses=Products(max_degree=2)),
     ]

@@ -35,6 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "metrics": {"errors", "partition", "compiled"},
     "passes": KERNELS | {"errors", "partition", "losses", "bounds", "hypotheses"},
+    "pool_passes": KERNELS | {"errors", "partition", "losses", "hypotheses", "passes"},
     "folding": KERNELS | {"errors", "partition", "losses", "passes", "hypotheses"},
     "engine": {"errors", "partition"},
     "hypotheses": {"errors", "partition", "compiled", "modelfile"},
@@ -42,13 +43,15 @@ ALLOWED: dict[str, set[str]] = {
     "plots": {"errors"},
     "storage": {"errors"},
     "modelfile": {"errors", "storage"},
-    "model": {"errors", "partition", "compiled", "losses", "storage", "modelfile", "metrics", "hypotheses"},
+    "stages": {"errors"},
+    "model": {"stages", "errors", "partition", "compiled", "losses", "storage", "modelfile", "metrics", "hypotheses"},
     "boosting": KERNELS | {
-        "errors", "partition", "losses", "bounds", "penalties", "passes", "model", "hypotheses", "folding",
+        "errors", "partition", "losses", "bounds", "penalties", "passes", "pool_passes", "model", "hypotheses",
+        "folding",
     },
     "estimators": KERNELS | {
         "errors", "partition", "losses", "bounds", "penalties", "passes", "engine", "data", "storage", "modelfile",
-        "model", "metrics", "boosting", "hypotheses", "folding",
+        "model", "metrics", "boosting", "hypotheses", "folding", "stages",
     },
 }  # fmt: skip
 # The lazy front (PEP 562) names everything and is named by nothing.

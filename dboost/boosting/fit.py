@@ -91,6 +91,11 @@ def check_settings(settings: FitSettings) -> None:
     if sample != "auto" and not (_is_number(sample) and 0.0 < float(sample) <= 1.0):
         raise UsageError(f"sample must be 'auto' or a share in (0, 1], got {sample!r}")
     check_pairs(settings, penalty)
+    if getattr(settings.hypotheses, "learns", False) and not getattr(settings.system, "learns", False):
+        raise UsageError(
+            "hypotheses=Learned(...) learns one hypothesis in every round, and this estimator scores all there are",
+            hint="use dboost.LeveragingClassifier or LeveragingRegressor, or another family",
+        )
     if settings.system is not None:
         settings.system.check(settings, penalty)
 
@@ -141,13 +146,21 @@ class Fitting:
             plan.n_outputs,
             settings.fit_intercept,
             run_id,
-            settings.update in ("adaboost", FORWARD) if settings.system is None else settings.system.exponential,
+            self._exponential(),
             settings.standardize,
         )
         if settings.hypotheses is None:
             return Problem(*arguments)
         seed, family = settings.random_state, settings.hypotheses
-        return InducedProblem(*arguments, family=family, n_rows=plan.n_rows, seed=seed)
+        certifies = settings.system is None
+        return InducedProblem(*arguments, family=family, n_rows=plan.n_rows, seed=seed, certifies=certifies)
+
+    def _exponential(self) -> bool:
+        """Whether scoring sums mu+ and mu-; without a largest curvature the exponential bound is the only one."""
+        settings = self.settings
+        if settings.system is not None:
+            return settings.system.exponential
+        return settings.update in ("adaboost", FORWARD) or not math.isfinite(get_loss(settings.loss).kappa)
 
     @property
     def pool(self) -> Any:
@@ -176,9 +189,9 @@ class Fitting:
     def alpha_max(self) -> float:
         """Smallest alpha at which every weight is zero: max_j ||G_j||_* / sum_i s_i at the null model.
 
-        nan for a penalty under which no weight ever is.
+        nan for a penalty under which no weight ever is, and for hypotheses that nobody can look at beforehand.
         """
-        if not self.problem.penalty.threshold:
+        if not self.problem.penalty.threshold or getattr(self.settings.hypotheses, "learns", False):
             return math.nan
         null = self.null()
         size = null.size

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dboost import passes
+from dboost import passes, pool_passes
 from dboost.boosting.pools import PoolSummary, Rule, settle_gaps, summarise_between, summarise_pool
 from dboost.boosting.problem import Array, Iterate, Problem, Rows, Score
 from dboost.boosting.search import search
@@ -23,6 +23,7 @@ from dboost.boosting.statistics import row_weights
 from dboost.errors import UsageError
 from dboost.hypotheses.base import Context, Family, Key, Tree
 from dboost.hypotheses.held import Held
+from dboost.losses.base import Repair
 from dboost.partition import Sums
 from dboost.penalties import Penalty
 
@@ -44,6 +45,8 @@ class InducedProblem(Problem):
         Number of examples.
     seed : int
         Seed of what the family draws.
+    certifies : bool
+        Whether the fit is to be certified over the whole class.
     """
 
     screens = False
@@ -63,6 +66,7 @@ class InducedProblem(Problem):
         family: Family,
         n_rows: int,
         seed: int,
+        certifies: bool = True,
     ) -> None:
         super().__init__(engine, loss, penalty, n_features, n_outputs, fit_intercept, run_id, exponential, standardize)
         self.raw_features = n_features
@@ -71,20 +75,20 @@ class InducedProblem(Problem):
         self.searched = bool(self.pool.searched)
         self.n_candidates = self.pool.size
         self.n = int(min(self.pool.size, _MANY))
-        self._check_search()
+        self._check_search(certifies)
         self.keys: list[Key] = []
         self._ids: dict[Key, int] = {}
         none = np.zeros(0)
         self.statistics = replace(raw, peak=none, absolute=none, square=none, sum=none)
         self.lam_weight = none
 
-    def _check_search(self) -> None:
+    def _check_search(self, certifies: bool) -> None:
         if self.searched and self.standardize:
             raise UsageError(
                 "standardize=True needs the deviation of every hypothesis, and this class is searched, not summed",
                 hint="set standardize=False, or sum it: max_degree= of products, max_listed= of stumps",
             )
-        if self.searched and self.penalty.join_sizes([1.0, 1.0]) != 1.0:
+        if self.searched and certifies and self.penalty.join_sizes([1.0, 1.0]) != 1.0:
             raise UsageError(
                 f"penalty {self.penalty.name!r} ties all rows, and this class of hypotheses is searched, not summed",
                 hint="use l1, l1/l2, l1/linf or l1/l2+l1, or sum it: max_degree= of products, max_listed= of stumps",
@@ -134,12 +138,13 @@ class InducedProblem(Problem):
         if at.shift > 0.0:
             # residuals beyond all numbers: nothing is induced before the model held has come back from there
             return self._scored(at, [], math.inf)
-        repair = self.repair(at)
+        # what is not certified is ranked by the residuals themselves
+        repair = self.repair(at) if self.penalty.certified else Repair.nothing(self.k)
         point = self.point(at.active, at.W, at.intercept)
         held = frozenset(self.held(at.active).keys)
         arguments = (self.pool, point, (repair.keep, repair.mix, repair.shift, repair.prior))
         row_bytes = 8 * self.k * (3 if self.exponential else 1)
-        constant = self.loss.template_constant if self.exponential else self.loss.kappa
+        constant = self.loss.template_constant if self.exponential else self.curvature_constant
         rule = Rule(
             held,
             strength,
@@ -151,9 +156,10 @@ class InducedProblem(Problem):
             take,
             whole=whole and self.penalty.certified,
         )
-        kind = "branches" if self.exponential else "theta"
+        # what is not certified asks for no dual point beside what it is ranked by
+        kind = "theta" if not self.exponential else "branches" if self.penalty.certified else "pulls"
         parts: list[PoolSummary] = self._pass(
-            passes.price,
+            pool_passes.price,
             *arguments,
             kind,
             name="score",
@@ -198,7 +204,7 @@ class InducedProblem(Problem):
             What `finish` made of each shard.
         """
         found: list[Any] = self._pass(
-            passes.pulled,
+            pool_passes.pulled,
             self.pool,
             self.point(at.active, at.W, at.intercept),
             name="score",
@@ -208,9 +214,29 @@ class InducedProblem(Problem):
         )
         return found
 
+    def summed(self, at: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """As for ``Problem``, shard by shard of the pool: beside "G" there are "square", "total" and "peak".
+
+        Of a pool that is searched, the hypotheses next to the model.
+        """
+        point = self.point(at.active, at.W, at.intercept)
+        whole = Repair.nothing(self.k)
+        found: list[Any] = self._pass(
+            pool_passes.price,
+            self.pool,
+            point,
+            (whole.keep, whole.mix, whole.shift, whole.prior),
+            "theta",
+            name="score",
+            shards=self.pool.shards(sorted(self.held(at.active).keys), 8 * self.k, _SHARD_BYTES),
+            finish=finish,
+            finish_args=lambda shard: arguments,
+        )
+        return found
+
     def _between(self, nodes: Sequence[Any], rule: Rule, arguments: tuple[Any, ...], kind: str) -> PoolSummary:
         found: list[PoolSummary] = self._pass(
-            passes.price_between,
+            pool_passes.price_between,
             *arguments,
             kind,
             name="between",
@@ -222,7 +248,7 @@ class InducedProblem(Problem):
 
     def _children(self, parents: Sequence[Key], arguments: tuple[Any, ...]) -> tuple[list[Key], Array, Array]:
         shard = self.pool.branch(parents)
-        sums = self._pass(passes.price, *arguments, "signs", name="search", shards=[shard], finish=_whole)[0]
+        sums = self._pass(pool_passes.price, *arguments, "signs", name="search", shards=[shard], finish=_whole)[0]
         return self.pool.keys(shard), sums.add["mu_plus"], sums.add["mu_minus"]
 
     def _scored(self, at: Iterate, best: Sequence[Key], size: float) -> Score:

@@ -55,7 +55,7 @@ _MAX_NEWTON_STEPS = 12
 _MAX_SWEEPS = 100_000
 _IDLE_SWEEPS = 50
 # Losses whose dual points are repaired at a price in the mass of the rarest class.
-_COUNTED = ("log", "multinomial", "multitask")
+_COUNTED = ("log", "multinomial", "margin_softmax", "multitask")
 # The intercept is solved until its residual sums are this share of `tol` of the mass of their outputs.
 _INTERCEPT_SHARE = 0.01
 _INTERCEPT_ROUNDING = 1e-14

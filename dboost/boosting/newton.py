@@ -223,8 +223,8 @@ class NewtonSteps:
         fused.curvature(*sample.by_row, at.W, at.intercept, sample.target, sample.weight, h, rank_one)
         intercept = self.problem.fit_intercept
         diagonal = np.zeros((at.active.shape[0] + (1 if intercept else 0), k))
-        everything = np.arange(at.active.shape[0])
-        descent.curvature_diagonal(*sample.by_column, everything, h, rank_one, sample.weight, intercept, diagonal)
+        block = (*sample.by_column, np.arange(at.active.shape[0]))
+        descent.curvature_diagonal(*block, h, rank_one, sample.weight, intercept, diagonal, np.empty_like(h))
         return h, rank_one, diagonal
 
     def _damping(self, at: Iterate, lam: float, diagonal: Array) -> Array:

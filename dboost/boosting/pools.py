@@ -173,8 +173,6 @@ def score_bounds(gaps: Gaps, rule: Rule) -> Array:
     if not rule.exponential:
         # a score is a distance of G from a ball, squared, over the curvature: it grows with every |G_jr|
         return penalty.score_quadratic(gaps.reach, quadratic.one_row(gaps.square, rule.constant), rule.strength)
-    if gaps.larger is None or gaps.smaller is None:
-        raise AssertionError("a pass with the exponential bound has the ranges of mu+ and mu-")
     a = exponential.one_row(np.ones(count), rule.constant)
     if penalty.name in _MONOTONE:
         return penalty.score_exponential(gaps.larger, gaps.smaller, a, rule.strength)

@@ -7,7 +7,7 @@ Does not cover: what to do with the sums (``newton``, ``rowwise``), or when to s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -148,8 +148,7 @@ class Problem:
         self.keys: list[Any] = []
         self.k = n_outputs
         self.fit_intercept = fit_intercept
-        # without a largest curvature the exponential bound is the only one
-        self.exponential = exponential or not math.isfinite(self.loss.kappa)
+        self.exponential = exponential
         self.passes = 0
         self._run = run_id
         self._counter = 0
@@ -191,6 +190,18 @@ class Problem:
         self.passes += 1
         total = self.engine.map_reduce(leaf, *args, name=name, **kwargs)
         return total.plain() if isinstance(total, Sums) else total
+
+    def own_pass(self, leaf: Any, at: Iterate, *args: Any, name: str, plain: bool = True) -> Sums:
+        """A pass of a system's own at a model: leaf(partition, memo, point, *args) -> Sums.
+
+        Parameters
+        ----------
+        plain : bool
+            Whether sums come in units of one, where such numbers can hold them; otherwise in those of their `shift`.
+        """
+        self.passes += 1
+        found: Sums = self.engine.map_reduce(leaf, self.point(at.active, at.W, at.intercept), *args, name=name)
+        return found.plain() if plain else found
 
     def _statistics(self) -> Statistics:
         labels = self.engine.map_reduce(passes.label_counts, self.loss, self.k, name="labels")
@@ -276,11 +287,48 @@ class Problem:
             best_G=np.concatenate([s.best_G for s in summaries])[order],
         )
 
+    def summed(self, at: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """G of every candidate at a model, for rules of choice that are not the penalty's.
+
+        Parameters
+        ----------
+        at : Iterate
+            The model; only its rows, W and intercept count.
+        finish : function (total, shard, *arguments)
+            Reduces the sums of one shard where they are formed: ``total.add["G"]``.
+
+        Returns
+        -------
+        list
+            What `finish` made of each shard, in the order of the columns.
+        """
+        point = self.point(at.active, at.W, at.intercept)
+        shards = column_shards(self.n, 8 * self.k, self.engine.n_workers)
+        if self.n * 8 * self.k <= _DRIVER_BYTES:
+            total = self._pass(score_shard, shards[0], None, point, False, name="score")
+            return [finish(total, shards[0], *arguments)]
+        found: list[Any] = self._pass(
+            score_shard,
+            None,
+            point,
+            False,
+            name="score",
+            shards=shards,
+            finish=finish,
+            finish_args=lambda shard: arguments,
+        )
+        return found
+
     def _curvature(self, columns: Rows) -> Array:
         """One-row constants of the bound: a_j (exponential) or D_j (quadratic), math notes section 2."""
         if self.exponential:
             return exponential.one_row(self.statistics.peak[columns], self.loss.template_constant)
-        return quadratic.one_row(self.statistics.square[columns], self.loss.kappa)
+        return quadratic.one_row(self.statistics.square[columns], self.curvature_constant)
+
+    @property
+    def curvature_constant(self) -> float:
+        """kappa of the quadratic bound; 1 where the loss has none, and rules that ask for no bound see sum s x**2."""
+        return self.loss.kappa if math.isfinite(self.loss.kappa) else 1.0
 
     def evaluate(self, active: Rows, W: Array, intercept: Array) -> Iterate:
         """L, G_A and the bias sums at a model."""
@@ -358,6 +406,21 @@ class Problem:
         extra = 1.0 if self.fit_intercept else 0.0
         upper = self._pass(passes.gram, self.held(active), extra, name="gram").add["gram"]
         return upper + np.triu(upper, 1).T
+
+    def class_grams(self, at: Iterate, blocks: Sequence[Rows], intercept: bool, every: int) -> list[Array]:
+        """Blocks (k, b, b) of the Hessian at a model, each of one set of active rows, by place, and one output.
+
+        Summed over every so many examples and scaled up. With `intercept` it is the last row and column of each.
+        """
+        point = self.point(at.active, at.W, at.intercept)
+        sums = self._pass(passes.class_grams, point, tuple(blocks), intercept, every, name="gram")
+        found = [sums.add[f"gram{number}"] for number in range(len(blocks))]
+        return [upper + np.swapaxes(np.triu(upper, 1), 1, 2) for upper in found]
+
+    def mistakes(self, at: Iterate) -> float:
+        """Weight of the examples that a model classifies wrongly."""
+        point = self.point(at.active, at.W, at.intercept)
+        return float(self._pass(passes.mistakes, point, name="mistakes").add["wrong"])
 
     def sample(self, active: Rows, share: float, seed: int) -> list[Any]:
         """Rows of X_A, labels and weights of a random share of the examples, in partition order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +29,7 @@ def recorded(
     started: float,
     passes: int,
     subtrees: int = 0,
+    more: Mapping[str, float] | None = None,
 ) -> FitState:
     """The state after a round, with the round's record.
 
@@ -45,6 +47,8 @@ def recorded(
         ``problem.passes`` when the round began.
     subtrees : int
         Subtrees opened in the round; recorded where the class is searched.
+    more : mapping of str to number, optional
+        What a system of its own says of its rounds, in columns beside those of every fit.
     """
     done = problem.passes - passes
     seconds = time.perf_counter() - started
@@ -72,6 +76,7 @@ def recorded(
     }
     if problem.searched:
         record["subtrees"] = subtrees
+    record |= dict(more or {})
     return replace(
         state,
         round=state.round + 1,

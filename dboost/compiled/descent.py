@@ -19,6 +19,8 @@ from dboost.penalties.diagonal import BOUND, diagonal_prox
 Array = NDArray[np.float64]
 
 _SWEEPS_AFTER_FIRST = 0.1
+# Values of a column whose squares are summed in the precision of the curvature.
+_RUN = 256
 
 
 def curvature_diagonal(
@@ -31,15 +33,16 @@ def curvature_diagonal(
     weight: Array,
     intercept: bool,
     out: Array,
+    bound: NDArray[Any],
 ) -> None:
     """Diagonal of a bound on each row's model: sum_i x_ij**2 bound_i for the columns `selected`, the intercept last.
 
-    For a softmax example diag(q) - q q' is bounded by diag(q) when no class holds more than half, else by
-    2 diag(q (1 - q)) (math notes, section 8, class-separable Newton); a diagonal Hessian is its own bound.
+    `bound` is room of the shape and type of `h`, or `h` itself, which is then overwritten. For a softmax example
+    diag(q) - q q' is bounded by diag(q) when no class holds more than half, else by 2 diag(q (1 - q)) (math notes,
+    section 8, class-separable Newton); a diagonal Hessian is its own bound.
     """
-    bound = np.empty(h.shape)
     _bound_curvature(h, rank_one, weight, bound)
-    _add_squares(columns, rows, values, selected, padded(bound, np.float64), out)
+    _add_squares(columns, rows, values, selected, padded(bound), out)
     if intercept:
         out[selected.shape[0]] += bound[:, : out.shape[1]].sum(axis=0, dtype=np.float64)
 
@@ -64,21 +67,21 @@ def _bound_curvature(h, rank_one, weight, bound):
 
 @njit(nogil=True, cache=True)
 def _add_squares(columns, rows, values, selected, bound, out):
+    # sums of so few numbers of the type of `bound` are exact enough, the sum of these is of float64
     k = out.shape[1]
-    d = np.empty(bound.shape[1])
-    squares = np.empty(0)
+    d = np.empty(bound.shape[1], bound.dtype)
+    squares = np.empty(_RUN, bound.dtype)
     for c in range(selected.shape[0]):
         j = selected[c]
-        size = columns[j + 1] - columns[j]
-        if squares.shape[0] < size:
-            squares = np.empty(2 * size)
-        for p in range(size):
-            x = np.float64(values[columns[j] + p])
-            squares[p] = x * x
-        d[:] = 0.0
-        gather(rows[columns[j] : columns[j + 1]], squares, 0, size, bound, d)
-        for r in range(k):
-            out[c, r] += d[r]
+        for first in range(columns[j], columns[j + 1], _RUN):
+            size = min(_RUN, columns[j + 1] - first)
+            for p in range(size):
+                x = values[first + p]
+                squares[p] = x * x
+            d[:] = 0.0
+            gather(rows[first : first + size], squares, 0, size, bound, d)
+            for r in range(k):
+                out[c, r] += d[r]
 
 
 @njit(nogil=True, cache=True)

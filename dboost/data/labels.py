@@ -258,8 +258,9 @@ def plan_labels(
         task = "binary" if len(sorted_classes) == 2 else "multiclass"
     if task == "binary" and len(sorted_classes) != 2:
         raise DataError(
-            f"{len(sorted_classes)} classes for a binary loss, expected 2",
-            hint='use loss="multinomial"',
+            f"Only binary classification is supported. There are {len(sorted_classes)} classes for a binary loss, "
+            "expected 2",
+            hint='use BoostedClassifier with loss="multinomial"',
         )
     coder = LabelCoder(task, sorted_classes, kind)
     if class_weight is None:

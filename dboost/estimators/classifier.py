@@ -21,9 +21,11 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
 
     Parameters
     ----------
-    loss : {"log", "exp", "multinomial"} or loss object, optional
+    loss : {"log", "exp", "multinomial", "margin_softmax"} or loss object, optional
         By default ``"log"`` for two classes (one score) and ``"multinomial"`` for more. ``"exp"`` is AdaBoost's
         exponential loss for two classes, whose score f means the probability ``1 / (1 + exp(-2f))``.
+        ``"margin_softmax"`` is ``"multinomial"`` with a head start of one for every wrong class in training
+        (Shalev-Shwartz, Wexler & Shashua 2011), an upper bound on the number of mistakes.
     penalty : {"l1", "l1/l2", "l1/linf", "l1/l2+l1", "l2", "l2_squared", "smooth_l1", "none"} or penalty object
         What ties the weights of a feature together; by default ``"l1/linf"``. ``"l1/l2+l1"`` weighs both parts
         equally; another mix is ``dboost.penalties.SparseGroup(l1_ratio)``. The last four put no single feature to
@@ -42,9 +44,10 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
         is re-optimised. It ends after `max_rounds`, or once no step gains more than ``0.1 * tol`` of the loss (set
         ``tol=0`` for all rounds).
     hypotheses : Family, optional
-        What is weighed: by default the raw columns. ``dboost.Products(max_degree=2)``, ``dboost.Kernels()`` and
-        ``dboost.Columns()``, or several joined by ``|``, are families of columns that are computed from the raw ones
-        where they are needed. A prediction reads raw rows, and only the columns of the hypotheses held.
+        What is weighed: by default the raw columns. ``dboost.Products(max_degree=2)``, ``dboost.Kernels()``,
+        ``dboost.Stumps()`` and ``dboost.Columns()``, or several joined by ``|``, are families of columns that are
+        computed from the raw ones where they are needed. A prediction reads raw rows, and only the columns of the
+        hypotheses held.
     select : {"greedy", "cyclic", "random", "template", "template_uniform"}, default "greedy"
         The order in which ``"gradboost"`` and ``"adaboost"`` update features: one at a time, or all at once in a
         template, with the constant of each feature or one for all. ``penalty="l2"`` needs a template.
@@ -108,7 +111,7 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
     (True, (3, 4))
     """
 
-    _losses = ("log", "multinomial", "exp")
+    _losses = ("log", "multinomial", "exp", "margin_softmax")
     _task = "classification"
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:

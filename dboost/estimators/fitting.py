@@ -31,6 +31,7 @@ from dboost.hypotheses import Chosen
 from dboost.hypotheses.columns import ColumnSet
 from dboost.model import ONE_VS_REST, TASKS, Certificate, Model, Origin
 from dboost.modelfile import plain
+from dboost.stages import Stages
 
 Float = NDArray[np.float64]
 
@@ -221,7 +222,7 @@ def start_from(model: Model, parts: Prepared) -> FitResult:
         )
     if model.task != plan.task or model.classes.tolist() != parts.classes.tolist():
         raise UsageError("warm_start: the classes differ from those of the earlier fit", hint=hint)
-    columns = places(parts) if plan.task == "multiclass" else np.arange(plan.n_outputs)
+    columns = class_places(parts) if plan.task == "multiclass" else np.arange(plan.n_outputs)
     W, intercept = np.ascontiguousarray(model.W[:, columns]), model.intercept[columns]
     if not parts.settings.fit_intercept:
         intercept = np.zeros_like(intercept)
@@ -265,7 +266,7 @@ def check_pool(model: Model, pool: Any) -> None:
         )
 
 
-def places(parts: Prepared) -> NDArray[np.int64]:
+def class_places(parts: Prepared) -> NDArray[np.int64]:
     """Place of each class of the plan among all classes."""
     every = parts.classes.tolist()
     return np.array([every.index(label) for label in task_classes(parts.plan).tolist()], dtype=np.int64)
@@ -283,12 +284,20 @@ def model_of(estimator: Any, parts: Prepared, result: FitResult) -> Model:
     plan, settings, classes, names = parts.plan, parts.settings, parts.classes, parts.plan.feature_names
     W = np.asarray(result.W, dtype=np.float64)
     intercept = np.asarray(result.intercept, dtype=np.float64)
-    hypotheses, W, origin = _held(result, W, names)
+    hypotheses, W, origin, places = _held(result, W, names)
+    stages = stages_of(result, places)
     if plan.task == "multiclass":
         if loss_name(settings.loss) not in ONE_VS_REST:
             # Only differences between classes enter the softmax: without this their common part would be rounding noise
             intercept = intercept - intercept.mean()
         W, intercept = _with_absent(parts, W, intercept)
+        if stages is not None:
+            centred = stages.intercepts - stages.intercepts.mean(axis=1, keepdims=True)
+            stages = replace(stages, intercepts=centred)
+            weights = np.zeros((len(stages.weights), len(classes)))
+            weights[:, class_places(parts)] = stages.weights
+            every = [_with_absent(parts, stages.weights[:0], b)[1] for b in centred]
+            stages = replace(stages, weights=weights, intercepts=np.array(every).reshape(-1, len(classes)))
     return Model(
         task=plan.task,
         loss=str(loss_name(settings.loss)),
@@ -316,27 +325,40 @@ def model_of(estimator: Any, parts: Prepared, result: FitResult) -> Model:
         },
         history=tuple(dict(record) for record in result.history),
         origin=origin,
+        stages=stages,
     )
+
+
+def stages_of(result: FitResult, places: NDArray[np.int64]) -> Stages | None:
+    """The models of all rounds, where the fit kept them; `places`: of the rows of the result in the model."""
+    carried = result.state.carried
+    if "counts" not in carried:
+        return None
+    order = places[np.searchsorted(result.active, carried["order"])]
+    return Stages(order, carried["counts"], carried["weights"], carried["intercepts"])
 
 
 def _held(
     result: FitResult, W: Float, names: tuple[str, ...] | None
-) -> tuple[Chosen, Float, Origin | None]:
-    """The hypotheses of a result, their weights in the same order, and where induced ones came from."""
+) -> tuple[Chosen, Float, Origin | None, NDArray[np.int64]]:
+    """The hypotheses of a result, their weights in the same order, where induced ones came from, and their places."""
     if result.pool is None:
         active = np.asarray(result.active, dtype=np.int64)
-        return ColumnSet(active, None if names is None else tuple(names[j] for j in active.tolist())), W, None
+        chosen = ColumnSet(active, None if names is None else tuple(names[j] for j in active.tolist()))
+        return chosen, W, None, np.arange(len(active))
     # By key, not in the order of induction: the model of an optimum does not tell the way there.
     held = [result.state.keys[i] for i in result.active.tolist()]
     order = sorted(range(len(held)), key=held.__getitem__)
     keys = tuple(held[i] for i in order)
     origin = Origin(float(result.pool.size), str(result.pool.token), keys)
-    return result.pool.chosen(keys, names), np.ascontiguousarray(W[order]), origin
+    places = np.empty(len(order), dtype=np.int64)
+    places[order] = np.arange(len(order))
+    return result.pool.chosen(keys, names), np.ascontiguousarray(W[order]), origin, places
 
 
 def _with_absent(parts: Prepared, W: Float, intercept: Float) -> tuple[Float, Float]:
     """Weights and intercepts of all classes, from those of the classes with examples."""
-    place = places(parts)
+    place = class_places(parts)
     whole = np.zeros((len(W), len(parts.classes)))
     whole[:, place] = W
     scores = np.full(len(parts.classes), intercept.min() + _ABSENT)

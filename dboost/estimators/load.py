@@ -6,14 +6,17 @@ import inspect
 from typing import Any
 
 from dboost.errors import ModelFormatError
+from dboost.estimators.adaboost_l1 import AdaBoostL1Classifier
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.classifier import BoostedClassifier
 from dboost.estimators.cv import BoostedClassifierCV
 from dboost.estimators.fitting import UNSAVED
 from dboost.estimators.jointboost import JointBoostClassifier
+from dboost.estimators.leveraging import LeveragingClassifier, LeveragingRegressor
 from dboost.estimators.multitask import MultiTaskBoostedClassifier
 from dboost.estimators.params import loss_from_spec, penalty_from_spec
 from dboost.estimators.regressor import BoostedRegressor
+from dboost.estimators.shareboost import ShareBoostClassifier
 from dboost.hypotheses import family_from_json
 from dboost.model import Model, read_model
 from dboost.modelfile import Document
@@ -21,11 +24,15 @@ from dboost.storage import PathLike
 
 # Only these can come out of a folder: the file names one, it never brings code.
 ESTIMATORS: dict[str, type[BoostedEstimator]] = {
+    "AdaBoostL1Classifier": AdaBoostL1Classifier,
     "BoostedClassifier": BoostedClassifier,
     "BoostedClassifierCV": BoostedClassifierCV,
     "BoostedRegressor": BoostedRegressor,
     "JointBoostClassifier": JointBoostClassifier,
+    "LeveragingClassifier": LeveragingClassifier,
+    "LeveragingRegressor": LeveragingRegressor,
     "MultiTaskBoostedClassifier": MultiTaskBoostedClassifier,
+    "ShareBoostClassifier": ShareBoostClassifier,
 }
 
 
@@ -39,7 +46,7 @@ def load_model(path: PathLike) -> Any:
 
     Returns
     -------
-    BoostedClassifier, MultiTaskBoostedClassifier or BoostedRegressor
+    estimator of one of the classes in ``ESTIMATORS``
         Fitted, with its parameters (but no client, callbacks or checkpoint) and its history.
 
     Raises

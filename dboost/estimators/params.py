@@ -26,7 +26,20 @@ from dboost.penalties import Penalty, get_penalty
 
 
 def fit_settings(estimator: Any, losses: tuple[str, ...]) -> FitSettings:
-    """Check the parameters of an estimator and return the settings of the core fit.
+    """Check the parameters of an estimator, together, and return the settings of the core fit; see `stored_settings`.
+
+    Raises
+    ------
+    UsageError
+        Names the parameter, what was found and what is expected.
+    """
+    settings = stored_settings(estimator, losses)
+    check_settings(settings)
+    return settings
+
+
+def stored_settings(estimator: Any, losses: tuple[str, ...]) -> FitSettings:
+    """The parameters of an estimator as settings of the core fit, checked one by one.
 
     Parameters
     ----------
@@ -39,19 +52,12 @@ def fit_settings(estimator: Any, losses: tuple[str, ...]) -> FitSettings:
     UsageError
         Names the parameter, what was found and what is expected.
     """
-    if estimator.loss is not None and loss_name(estimator.loss) not in losses:
-        known = ", ".join(repr(name) for name in losses)
-        raise UsageError(f"loss={estimator.loss!r}", hint=f"{type(estimator).__name__} takes None or {known}")
+    known_loss(estimator, losses)
     hypotheses = estimator.hypotheses
-    if hypotheses is not None and (isinstance(hypotheses, type) or not isinstance(hypotheses, Family)):
-        raise UsageError(
-            f"hypotheses={hypotheses!r}",
-            hint="expected None (the raw columns) or a family such as dboost.Products(max_degree=2), "
-            "or several joined by |",
-        )
+    check_hypotheses(hypotheses)
     split(estimator.callbacks)
-    _flag("warm_start", estimator.warm_start)
-    settings = FitSettings(
+    flag("warm_start", estimator.warm_start)
+    return FitSettings(
         loss=estimator.loss or losses[0],
         penalty=estimator.penalty,
         alpha=_alpha(estimator.alpha),
@@ -61,14 +67,29 @@ def fit_settings(estimator: Any, losses: tuple[str, ...]) -> FitSettings:
         tol=number("tol", estimator.tol),
         max_rounds=estimator.max_rounds,
         max_active_rows=estimator.max_active_rows,
-        fit_intercept=_flag("fit_intercept", estimator.fit_intercept),
-        standardize=_flag("standardize", estimator.standardize),
+        fit_intercept=flag("fit_intercept", estimator.fit_intercept),
+        standardize=flag("standardize", estimator.standardize),
         random_state=resolve_seed(estimator.random_state),
         # the columns alone are what a fit chooses from anyhow, in its fastest way
         hypotheses=None if hypotheses == Columns() else hypotheses,
     )
-    check_settings(settings)
-    return settings
+
+
+def known_loss(estimator: Any, losses: tuple[str, ...]) -> None:
+    """Refuse a loss that an estimator does not minimise."""
+    if estimator.loss is not None and loss_name(estimator.loss) not in losses:
+        known = ", ".join(repr(name) for name in losses)
+        raise UsageError(f"loss={estimator.loss!r}", hint=f"{type(estimator).__name__} takes None or {known}")
+
+
+def check_hypotheses(hypotheses: Any) -> None:
+    """Refuse what is neither None nor a family."""
+    if hypotheses is not None and (isinstance(hypotheses, type) or not isinstance(hypotheses, Family)):
+        raise UsageError(
+            f"hypotheses={hypotheses!r}",
+            hint="expected None (the raw columns) or a family such as dboost.Products(max_degree=2), "
+            "or several joined by |",
+        )
 
 
 def resolve_seed(random_state: Any) -> int:
@@ -153,7 +174,8 @@ def number(name: str, value: Any) -> float:
     return float(value)
 
 
-def _flag(name: str, value: Any) -> bool:
+def flag(name: str, value: Any) -> bool:
+    """True or False, or UsageError."""
     if not isinstance(value, bool | np.bool_):
         raise UsageError(f"{name}={value!r}", hint="expected True or False")
     return bool(value)

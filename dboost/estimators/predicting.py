@@ -10,13 +10,15 @@ columns, such as the label, while a table in memory must have the columns of the
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dboost.data.memory import as_rows
-from dboost.errors import DataError
+from dboost.errors import DataError, UsageError
 from dboost.model import Model
 
 SCORES, PROBABILITIES, LABELS = "scores", "probabilities", "labels"
@@ -41,7 +43,30 @@ def finish(model: Model, F: NDArray[np.float64], what: str) -> NDArray[Any]:
         return model.labels(F)
     if what == PROBABILITIES:
         return model.probabilities(F)
+    if model.loss == "margin_softmax" and F.shape[1] == 2:
+        return F[:, 1] - F[:, 0]
     return F[:, 0] if model.task in ("binary", "regression") else F
+
+
+def staged(model: Model, X: Any, kind: str, what: str) -> Iterator[Any]:
+    """Predictions of the model after each round, in order (`kind` as in ``kind_of``).
+
+    In memory the hypotheses are computed once. Collections and data on disk are read again for every model.
+    """
+    stages = model.stages
+    if stages is None:
+        raise UsageError("this model keeps no models of its rounds", hint="use predict")
+    if kind in ("matrix", "table"):
+        inputs = model.inputs.tolist()
+        batch = model.held_columns(_columns_of(as_table(model, X), inputs) if kind == "table" else X[:, inputs])
+        for stage in range(len(stages)):
+            W, intercept = stages.at(stage)
+            yield finish(model, np.asarray(batch @ W, dtype=np.float64) + intercept, what)
+        return
+    by_kind = {"array": predict_dask_array, "frame": predict_dask_frame, "parquet": predict_parquet}
+    for stage in range(len(stages)):
+        W, intercept = stages.at(stage)
+        yield by_kind[kind](replace(model, W=W, intercept=intercept, stages=None), X, what)
 
 
 def predict_matrix(model: Model, X: Any, what: str) -> NDArray[Any]:
@@ -51,6 +76,12 @@ def predict_matrix(model: Model, X: Any, what: str) -> NDArray[Any]:
 
 def predict_table(model: Model, X: Any, what: str) -> NDArray[Any]:
     """Predict a pandas or Arrow table with all columns, converting only those the model reads."""
+    X = as_table(model, X)
+    return finish(model, model.scores_of_inputs(_columns_of(X, model.inputs.tolist())), what)
+
+
+def as_table(model: Model, X: Any) -> Any:
+    """A pandas DataFrame as it is, another table as Arrow's; with all columns of the fit."""
     if getattr(X, "ndim", 2) != 2:
         raise DataError(f"X is a {type(X).__name__}, expected a table", hint="use X.to_frame()")
     if type(X).__module__.split(".")[0] != "pandas":
@@ -59,7 +90,7 @@ def predict_table(model: Model, X: Any, what: str) -> NDArray[Any]:
         X = X if isinstance(X, pa.Table) else pa.table(X)
     if X.shape[1] != model.n_features:
         raise DataError(f"X has {X.shape[1]} columns; the model was fitted on {model.n_features} features")
-    return finish(model, model.scores_of_inputs(_columns_of(X, model.inputs.tolist())), what)
+    return X
 
 
 def _columns_of(X: Any, positions: list[int]) -> Any:

@@ -156,8 +156,8 @@ class Gaps:
         At least |h'Theta|, entry by entry.
     square : float64 array, shape (g,)
         At most sum s h**2.
-    larger, smaller : float64 arrays, shape (g, k), or None
-        At least the larger and at most the smaller of mu+ and mu-, where the pass formed these.
+    larger, smaller : float64 arrays, shape (g, k)
+        At least the larger and at most the smaller of mu+ and mu-.
     rows : int64 array, shape (g,)
         About how many examples must be looked at to sum a group's members.
     """
@@ -165,8 +165,8 @@ class Gaps:
     places: NDArray[np.int64]
     reach: Array
     square: Array
-    larger: Array | None
-    smaller: Array | None
+    larger: Array
+    smaller: Array
     rows: NDArray[np.int64]
 
 
@@ -177,8 +177,8 @@ class Binned(Pool, Protocol):
     All have max |h| = 1.
 
     The sums of a shard then hold more: "between" (c + 1, 2 k), what `gaps` and `nodes` need of the positive and of the
-    negative part, for its hypotheses and last for all examples, and the "weight" of all examples. A pass that forms mu+
-    and mu- puts those of the branches before those of Theta, (c + 1, 4 k).
+    negative part, for its hypotheses and last for all examples, and the "weight" of all examples. A pass whose mu+ and
+    mu- are of other parts than Theta's puts those before Theta's, (c + 1, 4 k).
     """
 
     def gaps(self, shard: Any, total: Sums) -> Gaps:
@@ -226,6 +226,37 @@ class Tree(Pool, Protocol):
     def reach(self, plus: Array, minus: Array) -> Array:
         """Bound on |h'Theta| (c, k) of every descendant h, from its ancestor's mu+ and mu- of Theta's own parts."""
         ...
+
+
+@runtime_checkable
+class Grouped(Protocol):
+    """What a pool has beside the rest where its hypotheses come in groups: a rule that adds by groups takes all of one.
+
+    A group is, say, the d + 1 features of one piece of a piecewise linear model (ShareBoost, section 3.2). No shard
+    cuts a group, and the hypotheses of a group are next to each other in it. A pool without these methods, and every
+    stored column, is one group per hypothesis; ``groups_of`` and ``group_of`` answer for any pool.
+    """
+
+    def groups(self, shard: Any) -> NDArray[np.int64]:
+        """Where each group begins among the hypotheses of a shard: ascending, the first 0; shape (groups,).
+
+        ``np.add.reduceat(values, starts)`` sums per-hypothesis values over the groups.
+        """
+        ...
+
+    def group(self, key: Key) -> list[Key]:
+        """All hypotheses of the group that `key` is in, in the order in which they enter a model."""
+        ...
+
+
+def groups_of(pool: Pool, shard: Any, count: int) -> NDArray[np.int64]:
+    """``Grouped.groups`` of a shard of `count` hypotheses; each is its own group where the pool has no groups."""
+    return pool.groups(shard) if isinstance(pool, Grouped) else np.arange(count, dtype=np.int64)
+
+
+def group_of(pool: Pool, key: Key) -> list[Key]:
+    """``Grouped.group`` of a hypothesis; itself alone where the pool has no groups."""
+    return pool.group(key) if isinstance(pool, Grouped) else [key]
 
 
 class Chosen(Protocol):

@@ -15,7 +15,20 @@ from numpy.typing import NDArray
 
 from dboost.errors import ModelFormatError, UsageError
 from dboost.hypotheses import family_from_json, restore_chosen
-from dboost.hypotheses.base import Array, Binned, Block, Chosen, Context, Family, Gaps, Key, Tree, taken
+from dboost.hypotheses.base import (
+    Array,
+    Binned,
+    Block,
+    Chosen,
+    Context,
+    Family,
+    Gaps,
+    Grouped,
+    Key,
+    Tree,
+    group_of,
+    taken,
+)
 from dboost.modelfile import Document
 from dboost.partition import Partition, Sums
 
@@ -154,6 +167,15 @@ class UnionPool:
         parts = [pool.chosen(self._mine(keys, place), features) for place, pool in enumerate(self.pools)]
         return UnionSet(tuple(parts), np.array([key[0] for key in keys], dtype=np.int64))
 
+    def groups(self, shard: Shard) -> NDArray[np.int64]:
+        """Where each group begins in a member's shard, by the member; one hypothesis each where it has no groups."""
+        pool, part = self.pools[shard[0]], shard[1]
+        return pool.groups(part) if isinstance(pool, Grouped) else np.arange(len(pool.keys(part)), dtype=np.int64)
+
+    def group(self, key: Key) -> list[Key]:
+        """The group of a hypothesis within its member."""
+        return [(key[0], *other) for other in group_of(self.pools[key[0]], key[1:])]
+
     # ---- the trees of the members that are searched ---------------------------------------------------------------
 
     def roots(self) -> list[Key]:
@@ -184,8 +206,8 @@ class UnionPool:
         pool = self.pools[shard[0]]
         if isinstance(pool, Binned):
             return pool.gaps(shard[1], total)
-        none = np.zeros(0, np.int64)
-        return Gaps(none, np.zeros((0, total.add["G"].shape[1])), np.zeros(0), None, None, none)
+        none, nothing = np.zeros(0, np.int64), np.zeros((0, total.add["G"].shape[1]))
+        return Gaps(none, nothing, np.zeros(0), nothing, nothing, none)
 
     def nodes(self, shard: Shard, total: Sums, places: NDArray[np.int64]) -> list[Any]:
         """Some groups of a member's shard, with its place."""

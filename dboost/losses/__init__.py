@@ -7,12 +7,14 @@ from dboost.losses.base import Loss
 from dboost.losses.epsilon_insensitive import EpsilonInsensitive
 from dboost.losses.exponential import Exponential
 from dboost.losses.logistic import Logistic
+from dboost.losses.margin_softmax import MarginSoftmax
 from dboost.losses.multinomial import Multinomial
 from dboost.losses.squared import Squared
 
 LOSSES: dict[str, Loss] = {
     "log": Logistic("log"),
     "multinomial": Multinomial(),
+    "margin_softmax": MarginSoftmax(),
     "multitask": Logistic("multitask"),
     "exp": Exponential(),
     "epsilon_insensitive": EpsilonInsensitive(),

@@ -19,9 +19,10 @@ _TINY = 1e-300
 
 
 class MultinomialTarget(NamedTuple):
-    """Labels of one block: int32 (m,) class codes."""
+    """Labels of one block: int32 (m,) class codes, and what is taken off the score of an example's own class."""
 
     code: NDArray[np.int32]
+    margin: float
 
 
 def _is_multinomial(target: Any) -> bool:
@@ -44,7 +45,8 @@ def _log_loss(own: float, others: float, top: float, mine: float) -> float:
     # log1p keeps the loss of a confident, correct example to full precision
     if mine == top:
         return math.log1p(others)
-    return float(math.log(own + others) + top - mine)
+    # the difference first: it is exact where both are large
+    return float(math.log(own + others) + (top - mine))
 
 
 @overload(residual_row, inline="never")
@@ -54,6 +56,7 @@ def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
 
     def multinomial(target: Any, i: int, f: Array, s: float, u: Array) -> float:
         y = target.code[i]
+        f[y] -= target.margin
         own, others, top, mine = _exponentials(f, y)
         t = s / (own + others)
         scale_row(f, -t, u)
@@ -70,7 +73,9 @@ def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
         return None
 
     def multinomial(target: Any, i: int, f: Array, s: float) -> float:
-        own, others, top, mine = _exponentials(f, target.code[i])
+        y = target.code[i]
+        f[y] -= target.margin
+        own, others, top, mine = _exponentials(f, y)
         return float(s * _log_loss(own, others, top, mine))
 
     return multinomial
@@ -82,6 +87,7 @@ def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
         return None
 
     def multinomial(target: Any, i: int, f: Array, s: float, h: Array) -> float:
+        f[target.code[i]] -= target.margin
         top = largest_of(f)
         exp_row(f, top)
         t = s / total_of(f)
@@ -100,14 +106,20 @@ def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array,
         target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array
     ) -> float:
         y = target.code[i]
+        f[y] -= target.margin
         top = largest_of(f)
         exp_row(f, top)
         t = 1.0 / total_of(f)
         for r in range(f.shape[0]):
             f[r] = scale[r] * ((1.0 - mix[r]) * (t * f[r] - shift[r]) + mix[r] * prior[r])
         f[y] += 1.0 - scale[y]
+        # the margin is an offset on the other classes, of which the dual pays <Theta, offset>
+        offset = 0.0
+        if target.margin > 0.0:
+            for r in range(f.shape[0]):
+                offset += 0.0 if r == y else max(f[r], 0.0)
         entropy_row(f, _TINY)
-        return float(-s * total_of(f))
+        return float(s * (target.margin * offset - total_of(f)))
 
     return multinomial
 
@@ -143,7 +155,7 @@ class Multinomial:
 
     def target(self, y: NDArray[Any]) -> MultinomialTarget:
         """Wrap int32 class codes of shape (m,)."""
-        return MultinomialTarget(y)
+        return MultinomialTarget(y, 0.0)
 
     def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
         """Weighted class counts, and the total weight repeated k times."""

@@ -224,9 +224,9 @@ def _measured(folder: Path, rows: int, rounds: int) -> dict[str, Any]:
             plan = build_plan(*_lazy(rows), task="binary", engine=engine)
             found["dask"] = boosted(plan, engine, scan, rounds, processor)
     found["worker peak"] = [peak.children.get(pid, 0) for pid in pids.values()]
-    with LocalEngine(WORKERS) as engine:
-        plan = build_plan(X, y, task="binary", engine=engine)
-        found["local"] = boosted(plan, engine, scan, rounds, time.process_time)
+    with LocalEngine(WORKERS) as threads:
+        plan = build_plan(X, y, task="binary", engine=threads)
+        found["local"] = boosted(plan, threads, scan, rounds, time.process_time)
     return found
 
 

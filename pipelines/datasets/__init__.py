@@ -7,7 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import ailerons, arxiv, bibtex, boston, imdb, landsat, libsvm, mnist, reuters, stackoverflow
+from . import (
+    ailerons,
+    arxiv,
+    bibtex,
+    boston,
+    imdb,
+    landsat,
+    libsvm,
+    mnist,
+    pendigits,
+    reuters,
+    segmentation,
+    stackoverflow,
+    usps,
+)
 from .base import HOME_VARIABLE, Dataset, data_file, data_home
 
 SYNTHETIC: dict[str, Callable[[int], Dataset]] = {
@@ -19,8 +33,11 @@ SYNTHETIC: dict[str, Callable[[int], Dataset]] = {
     "landsat": landsat.synthetic,
     "libsvm": libsvm.synthetic,
     "mnist": mnist.synthetic,
+    "pendigits": pendigits.synthetic,
     "reuters": reuters.synthetic,
+    "segmentation": segmentation.synthetic,
     "stackoverflow": stackoverflow.synthetic,
+    "usps": usps.synthetic,
 }
 
 __all__ = [
@@ -37,6 +54,9 @@ __all__ = [
     "landsat",
     "libsvm",
     "mnist",
+    "pendigits",
     "reuters",
+    "segmentation",
     "stackoverflow",
+    "usps",
 ]

@@ -69,5 +69,19 @@ REGISTRY: dict[str, Entry] = {
     ),
     "housing": Entry("housing", "Fig. 5", "products of columns: l1 boosting against classical and smooth-l1 boosting"),
     "ailerons": Entry("ailerons", "Fig. 5", "the same on a larger regression"),
+    "shareboost-synthetic": Entry(
+        "shareboost_synthetic", "ShareBoost, section 6", "constructions: who finds the features that all classes share"
+    ),
+    "shareboost-sharing": Entry(
+        "shareboost_sharing", "ShareBoost, Fig. 2", "features needed for a fixed error against the number of classes"
+    ),
+    "shareboost-uci": Entry(
+        "shareboost_uci", "ShareBoost, Fig. 3", "products of columns: ShareBoost against the whole l1/linf path"
+    ),
+    "adaboost-l1": Entry("adaboost_l1", "AdaBoost+L1: Tables 1, 2, Fig. 2", "error, classifiers and margins of stumps"),
+    "leveraging": Entry("leveraging", "On the Convergence of Leveraging", "linear convergence, measured"),
+    "coordinate-descent": Entry(
+        "coordinate_descent", "Boosting as Coordinate Descent", "AdaBoost step by step, and epsilon-boosting"
+    ),
     "topics": Entry("topics", "Fig. 4", "documents: when induction stops, and when boosting overfits"),
 }

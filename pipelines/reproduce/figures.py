@@ -28,6 +28,8 @@ STYLES: dict[str, dict[str, Any]] = {
     "l2": {"color": BLACK, "marker": "D", "linestyle": ":"},
     "adaboost": {"color": ORANGE, "marker": "v", "linestyle": "-"},
     "gradboost": {"color": PURPLE, "marker": "P", "linestyle": "--"},
+    "shareboost": {"color": BLUE, "marker": "*", "linestyle": "-", "markersize": 7.0},
+    "one-vs-rest": {"color": VERMILION, "marker": "o", "linestyle": "--"},
     "newton": {"color": SKY, "marker": "X", "linestyle": "-."},
 }
 

@@ -23,6 +23,7 @@ from dboost.partition import Partition
 from dboost.penalties import PENALTIES, get_penalty
 
 EPSILON = 0.1
+MULTICLASS = ("multinomial", "margin_softmax")
 # those that put rows to zero one by one; the others have test_smooth
 PULLING = [name for name in PENALTIES if get_penalty(name).threshold and get_penalty(name).separable]
 
@@ -45,9 +46,19 @@ class Data:
 
     # ---- the loss ----
 
+    @property
+    def multiclass(self):
+        """Whether the labels are codes of classes."""
+        return self.loss in MULTICLASS
+
+    def seen(self, F):
+        """The margins as the loss sees them: the other classes of ``margin_softmax`` have one to begin with."""
+        return F + (1 - np.eye(self.k)[self.y]) if self.loss == "margin_softmax" else F
+
     def value(self, F):
         """L at the margins F."""
-        if self.loss == "multinomial":
+        F = self.seen(F)
+        if self.multiclass:
             top = F.max(axis=1, keepdims=True)
             own = np.take_along_axis(F, self.y[:, None].astype(np.int64), axis=1)
             return float(self.s @ (np.log(np.exp(F - top).sum(axis=1)) + (top - own)[:, 0]))
@@ -63,7 +74,8 @@ class Data:
 
     def residual(self, F):
         """U = -dL/dF, (m, k)."""
-        if self.loss == "multinomial":
+        F = self.seen(F)
+        if self.multiclass:
             e = np.exp(F - F.max(axis=1, keepdims=True))
             return self.s[:, None] * (np.eye(self.k)[self.y] - e / e.sum(axis=1, keepdims=True))
         if self.loss == "exp":
@@ -100,16 +112,19 @@ class Data:
         if self.loss == "exp":
             al = self.y * unit
             return -np.inf if al.min() < 0 else float(self.s @ (al - al * np.log(np.where(al > 0, al, 1)))[:, 0])
-        al = np.eye(self.k)[self.y] - unit if self.loss == "multinomial" else self.y * unit
+        al = np.eye(self.k)[self.y] - unit if self.multiclass else self.y * unit
         if al.min() < -1e-12 or al.max() > 1 + 1e-12:
             return -np.inf
-        terms = _entropy(al) if self.loss == "multinomial" else np.abs(self.y) * (_entropy(al) + _entropy(1 - al))
+        terms = _entropy(al) if self.multiclass else np.abs(self.y) * (_entropy(al) + _entropy(1 - al))
+        if self.loss == "margin_softmax":
+            terms = terms - unit * (1 - np.eye(self.k)[self.y])
         return float((self.s[:, None] * terms).sum())
 
     @property
     def kappa(self):
         """Largest curvature of an example; the exponential loss has none."""
-        others = {"multinomial": 0.5, "squared": 1.0, "epsilon_insensitive": 1 / (1 + np.cosh(EPSILON)), "exp": np.inf}
+        others = dict.fromkeys(MULTICLASS, 0.5)
+        others |= {"squared": 1.0, "epsilon_insensitive": 1 / (1 + np.cosh(EPSILON)), "exp": np.inf}
         return others.get(self.loss, 0.25)
 
 
@@ -138,11 +153,11 @@ def _entropy(p):
 def make(loss, m=150, n=25, k=3, seed=0, density=0.5, weights=False, noise=1.5):
     """A random sparse problem with a few informative features."""
     rng = np.random.default_rng([seed, m, n, k])
-    k = k if loss in ("multinomial", "multitask") else 1
+    k = k if loss in (*MULTICLASS, "multitask") else 1
     X = rng.normal(size=(m, n)) * (rng.random((m, n)) < density)
     W = rng.normal(size=(n, k)) * (rng.random((n, 1)) < 0.4)
     F = X @ W + noise * rng.normal(size=(m, k)) + rng.normal(size=k)
-    if loss == "multinomial":
+    if loss in MULTICLASS:
         y = F.argmax(axis=1).astype(np.int32)
         y[:k] = np.arange(k)
     elif loss in ("squared", "epsilon_insensitive"):

@@ -41,7 +41,8 @@ def dual_point(data, at, bound, lam_row, fitting):
         U = data.residual(F)
         pull = np.maximum(data.y * shift, 0) * data.y if data.loss == "exp" else -shift
         return scale * (U + data.s[:, None] * pull)
-    if data.loss == "multinomial":
+    if data.multiclass:
+        F = data.seen(F)
         e = np.exp(F - F.max(axis=1, keepdims=True))
         q = e / e.sum(axis=1, keepdims=True)
         label = np.eye(data.k)[data.y]
@@ -202,7 +203,7 @@ def test_a_rare_class(loss, penalty, rare):
     data = plain.make(loss, m=200, n=10, seed=2, weights=True)
     if loss in ("squared", "epsilon_insensitive"):
         data.y[:rare] += 50.0
-    elif loss == "multinomial":
+    elif data.multiclass:
         data.y[:] = np.arange(200) % 2
         data.y[:rare] = 2
     else:

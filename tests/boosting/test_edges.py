@@ -33,7 +33,7 @@ def test_at_alpha_max_and_above_nothing_is_selected(loss, penalty, update, inter
     for factor in (1.0 + 1e-12, 1.5, 1e6):
         result = fitting.fit(factor * largest)
         assert result.active.shape == (0,) and result.W.shape == (0, data.k)
-        centre = b.mean() if loss == "multinomial" else 0.0
+        centre = b.mean() if data.multiclass else 0.0
         np.testing.assert_allclose(result.intercept, b - centre, atol=1e-9)
         assert result.gap <= 1e-13
         assert (result.stop_reason, result.n_iter) == ("tol", 1)

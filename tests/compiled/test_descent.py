@@ -37,6 +37,10 @@ class Model:
         a, k = D.shape
         return (self.hessian.reshape(a * k, a * k) @ D.ravel()).reshape(a, k)
 
+    def fill_diagonal(self, turned, intercept, out):
+        given = (*turned, np.arange(6), self.h, self.rank_one, self.weight, intercept, out)
+        descent.curvature_diagonal(*given, np.empty_like(self.h))
+
     def value(self, penalty, lam, D):
         return 0.5 * np.sum(D * self.times(D)) - np.sum(self.G * D) + float(lam @ penalty.value(self.W + D))
 
@@ -92,7 +96,7 @@ def test_the_diagonal_bounds_each_row(model, intercept):
     k = model.W.shape[1]
     out = np.zeros(model.W.shape)
     turned = columns.transpose(*model.cut, 6)
-    descent.curvature_diagonal(*turned, np.arange(6), model.h, model.rank_one, model.weight, intercept, out)
+    model.fill_diagonal(turned, intercept, out)
     for j, row in enumerate(out):
         slack = np.linalg.eigvalsh(np.diag(row) - model.hessian[j, :, j, :])
         assert slack.min() >= -1e-5 * max(row.max(), 1e-30)
@@ -114,7 +118,7 @@ def test_newton_descent_reaches_the_minimum_of_its_model(model, intercept, name)
         lam[-1] = 0.0
     turned = columns.transpose(*model.cut, 6)
     diagonal = np.zeros(model.W.shape)
-    descent.curvature_diagonal(*turned, np.arange(6), model.h, model.rank_one, model.weight, intercept, diagonal)
+    model.fill_diagonal(turned, intercept, diagonal)
     total = np.zeros_like(model.W)
     values = [model.value(penalty, lam, total)]
     for seed in range(100):
@@ -141,6 +145,15 @@ def test_newton_descent_reaches_the_minimum_of_its_model(model, intercept, name)
         assert not reached[vanished].any()
 
 
+def test_the_bound_may_overwrite_the_curvature(model, intercept):
+    turned = columns.transpose(*model.cut, 6)
+    expected, found = np.zeros(model.W.shape), np.zeros(model.W.shape)
+    model.fill_diagonal(turned, intercept, expected)
+    h = model.h.copy()
+    descent.curvature_diagonal(*turned, np.arange(6), h, model.rank_one, model.weight, intercept, found, h)
+    assert np.array_equal(found, expected)
+
+
 @pytest.mark.parametrize("loss_name,name", covering(LOSSES, PENALISED), indirect=["loss_name"])
 def test_newton_descent_settles_its_rows(model, intercept, name):
     """Asked to, it ends where every row is within the accuracy of its own optimum."""
@@ -150,7 +163,7 @@ def test_newton_descent_settles_its_rows(model, intercept, name):
         lam[-1] = 0.0
     turned = columns.transpose(*model.cut, 6)
     diagonal = np.zeros(model.W.shape)
-    descent.curvature_diagonal(*turned, np.arange(6), model.h, model.rank_one, model.weight, intercept, diagonal)
+    model.fill_diagonal(turned, intercept, diagonal)
     damping = 1e-9 * diagonal
     most, missed = 3000, []
     for settle in (0.3, 1e-3):
@@ -174,7 +187,7 @@ def test_the_order_of_the_blocks_is_a_function_of_the_seed(model, intercept):
     penalty = get_penalty("l1/l2")
     turned = columns.transpose(*model.cut, 6)
     diagonal = np.zeros(model.W.shape)
-    descent.curvature_diagonal(*turned, np.arange(6), model.h, model.rank_one, model.weight, intercept, diagonal)
+    model.fill_diagonal(turned, intercept, diagonal)
     results = []
     for seed in (3, 3, 4):
         D = np.zeros_like(model.W)

@@ -13,7 +13,7 @@ from dboost.compiled.exponential import log1p_unit, log_positive
 from dboost.losses import LOSSES, get_loss
 from dboost.penalties import get_penalty
 
-SINGLE = [name for name in LOSSES if name != "multinomial" and not get_loss(name).shifted]
+SINGLE = [name for name in LOSSES if name not in ("multinomial", "margin_softmax") and not get_loss(name).shifted]
 
 
 @njit

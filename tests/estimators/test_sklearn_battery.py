@@ -16,9 +16,19 @@ CLASSIFIER = dboost.BoostedClassifier()
 # Few folds and strengths: the checks fit some hundred times.
 CV = dboost.BoostedClassifierCV(cv=3, n_alphas=4, eps=0.05)
 JOINT = dboost.JointBoostClassifier(max_rounds=10)
+# Weights and repeated rows are compared to seven digits, as below.
+SHARE = dboost.ShareBoostClassifier(max_rounds=10, tol=1e-10)
+REST = dboost.OneVsRestBoostedClassifier(dboost.ShareBoostClassifier(max_rounds=5, loss="log", tol=1e-10))
 TASKS = dboost.MultiTaskBoostedClassifier()
 # Weights and repeated rows are compared to seven digits of the predictions, which a gap of 1e-4 does not promise.
 REGRESSORS = [dboost.BoostedRegressor(tol=1e-12, loss=loss) for loss in ("squared", "epsilon_insensitive")]
+# One coordinate per round: weights and repeated rows are compared to seven digits, which takes some hundred rounds.
+GREEDY = [
+    dboost.AdaBoostL1Classifier(max_rounds=30),
+    dboost.LeveragingClassifier(),
+    dboost.LeveragingClassifier(loss="log", alpha="auto"),
+    dboost.LeveragingRegressor(),
+]
 
 _LABELS = "the check's labels are two integers such as 1 and 2; labels of a task are 0/1, -1/+1 or booleans"
 _ONE_COLUMN = "the check passes one column as shape (m,); labels of tasks have shape (m, k), even for one task"
@@ -36,6 +46,11 @@ EXPECTED = {
     },
     "BoostedRegressor": {},
     "JointBoostClassifier": {},
+    "ShareBoostClassifier": {},
+    "OneVsRestBoostedClassifier": {},
+    "AdaBoostL1Classifier": {},
+    "LeveragingClassifier": {},
+    "LeveragingRegressor": {},
     "MultiTaskBoostedClassifier": {
         "check_estimators_dtypes": _LABELS,
         "check_sample_weights_pandas_series": _LABELS,
@@ -63,11 +78,16 @@ COUNTS = {
         "MultiTaskBoostedClassifier": 69,
         "BoostedRegressor": 60,
         "JointBoostClassifier": 64,
+        "ShareBoostClassifier": 64,
+        "OneVsRestBoostedClassifier": 63,
+        "AdaBoostL1Classifier": 65,
+        "LeveragingClassifier": 65,
+        "LeveragingRegressor": 60,
     }
 }
 VERSION = ".".join(str(part) for part in parse_version(sklearn.__version__).release[:2])
 # Other versions draw other labels for the same checks, so the list of failures for tasks does not fit them.
-ESTIMATORS = [CLASSIFIER, CV, JOINT, *REGRESSORS, *([TASKS] if VERSION in COUNTS else [])]
+ESTIMATORS = [CLASSIFIER, CV, SHARE, REST, JOINT, *REGRESSORS, *GREEDY, *([TASKS] if VERSION in COUNTS else [])]
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda estimator: EXPECTED[type(estimator).__name__])
@@ -77,12 +97,15 @@ def test_scikit_learn_check(estimator, check):
         check(estimator)
 
 
-@pytest.mark.parametrize("estimator", [CLASSIFIER, CV, JOINT, TASKS, REGRESSORS[0]], ids=lambda one: type(one).__name__)
+COUNTED = [CLASSIFIER, CV, SHARE, REST, JOINT, TASKS, REGRESSORS[0], *GREEDY]
+
+
+@pytest.mark.parametrize("estimator", COUNTED, ids=lambda one: type(one).__name__)
 def test_number_of_checks(estimator):
     name = type(estimator).__name__
     checks = [getattr(check, "func", check).__name__ for _, check in estimator_checks_generator(estimator)]
     assert set(EXPECTED[name]) <= set(checks)
-    assert is_regressor(estimator) if estimator is REGRESSORS[0] else is_classifier(estimator)
+    assert is_regressor(estimator) if name.endswith("Regressor") else is_classifier(estimator)
     if VERSION in COUNTS:
         assert len(checks) == COUNTS[VERSION][name]
     else:

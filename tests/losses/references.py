@@ -72,6 +72,9 @@ class Binary:
     def probability(self, F):
         return np.exp(-softplus(-np.asarray(F)))
 
+    def predicted(self, y, F):
+        return self.probability(F)
+
     def dual(self, y, theta):
         """D_i(Theta) for Theta = -y-signed mass; -inf outside the domain."""
         al = y * WIDE(1) * theta
@@ -122,14 +125,18 @@ class Softmax:
         others = np.where(self.onehot(y) > 0, 0, rest).sum(axis=1)
         return np.where(top == 0, np.log1p(others), top + np.log(rest.sum(axis=1)))
 
+    def predicted(self, y, F):
+        """The probabilities of which the residual is the difference to the label."""
+        return self.probability(F)
+
     def residual(self, y, F):
-        q = self.probability(F)
+        q = self.predicted(y, F)
         hot = self.onehot(y) > 0
         others = np.where(hot, 0, q).sum(axis=1)
         return np.where(hot, others[:, None], -q)
 
     def hessian(self, y, F):
-        q = self.probability(F)
+        q = self.predicted(y, F)
         return q[:, :, None] * np.eye(self.k) - q[:, :, None] * q[:, None, :]
 
     def probability(self, F):
@@ -144,6 +151,27 @@ class Softmax:
 
     def theta(self, y, q):
         return self.onehot(y) - q
+
+
+@dataclass(frozen=True)
+class Margin(Softmax):
+    """log sum_r e^(f_r + 1[r != y]) - f_y; probabilities of new examples know no margin."""
+
+    def offset(self, y):
+        return 1 - self.onehot(y)
+
+    def sharpest(self, y):
+        return super().sharpest(y) - self.offset(y)
+
+    def loss(self, y, F):
+        return super().loss(y, np.asarray(F, WIDE) + self.offset(y))
+
+    def predicted(self, y, F):
+        return self.probability(np.asarray(F, WIDE) + self.offset(y))
+
+    def dual(self, y, theta):
+        """Beside the entropy, -<Theta, offset>."""
+        return super().dual(y, theta) - (np.asarray(theta, WIDE) * self.offset(y)).sum(axis=1)
 
 
 @dataclass(frozen=True)
@@ -253,6 +281,7 @@ class Epsilon(Squared):
 REFERENCES: dict[str, Any] = {
     "log": Binary(1),
     "multinomial": Softmax(4),
+    "margin_softmax": Margin(4),
     "multitask": Binary(3),
     "exp": Exponential(1),
     "squared": Squared(),

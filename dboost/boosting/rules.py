@@ -1,0 +1,105 @@
+"""What greedy systems rank hypotheses by, in the form in which scoring passes ask: as a penalty.
+
+A scoring pass asks the penalty how good each candidate is (``Penalty.score_quadratic`` and ``score_exponential``). The
+totally corrective loop answers with the guaranteed decrease of its bound; the systems of Raetsch, Mika & Warmuth, of
+Xi et al. and of Stratos answer with edges. These classes are the penalties ``none`` and ``l1`` in everything else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.typing import NDArray
+
+from dboost.penalties.l1 import L1
+from dboost.penalties.none import NoPenalty
+
+Array = NDArray[np.float64]
+
+RULES = ("edge", "nearest", "joint")
+# log of the smallest number that ``_positive`` tells from zero
+_TINY = 1e-300
+_MIDDLE = 1500.0
+
+
+def rank(rule: str, G: Array, square: Array, lam: npt.ArrayLike = 0.0) -> Array:
+    """How much a hypothesis deserves to be moved; positive, larger is better (math notes, sheet I).
+
+    Parameters
+    ----------
+    rule : {"edge", "nearest", "joint"}
+        "edge": |<d, h>| - lam, the learner of AdaBoost and logistic regression, and the Gauss-Southwell rule.
+        "nearest": |<d, h>| - <h, h> / 2, whose maximiser has the least (1/2) sum_n (d_n - h_n)^2 of all h and -h
+        (LS-Boost, first version). "joint": (|<d, h>| - lam)^2 / (2 <h, h>), the decrease of the squared loss at the
+        best weight (LS-Boost, second version).
+    G : float64 array, shape (c,)
+        <d, h>.
+    square : float64 array, shape (c,)
+        <h, h>, times the largest curvature of the loss.
+    lam : float or float64 array
+        Strength of an l1 penalty.
+    """
+    size = np.abs(G)
+    if rule == "nearest":
+        return _positive(size - 0.5 * square)
+    beyond = np.maximum(size - lam, 0.0)
+    if rule == "edge":
+        return beyond
+    result: Array = np.divide(beyond * beyond, 2.0 * square, out=np.zeros_like(beyond), where=square > 0.0)
+    return result
+
+
+def _positive(x: Array) -> Array:
+    """A positive number for each, in the same order: candidates of a pass without a positive score are dropped."""
+    result: Array = _MIDDLE + np.sign(x) * (np.log(np.abs(x) + _TINY) - np.log(_TINY))
+    return result
+
+
+@dataclass(frozen=True)
+class RankedNone(NoPenalty):
+    """No penalty; candidates are ranked by `rank`.
+
+    Parameters
+    ----------
+    rule : {"edge", "nearest", "joint"}
+    """
+
+    rule: str = "edge"
+
+    def dual_norm(self, G: Array) -> Array:
+        """Largest absolute entry: the size of a gradient that is to vanish."""
+        result: Array = np.abs(G).max(axis=1, initial=0.0)
+        return result
+
+    def score_quadratic(self, G: Array, D: npt.ArrayLike, lam: npt.ArrayLike) -> Array:
+        """`rank` of rows of one entry."""
+        return rank(self.rule, G[:, 0], np.broadcast_to(np.asarray(D, float), len(G)))
+
+
+@dataclass(frozen=True)
+class RankedL1(L1):
+    """The l1 penalty; candidates are ranked by `rank`.
+
+    Parameters
+    ----------
+    rule : {"edge", "joint"}
+    """
+
+    rule: str = "edge"
+
+    def score_quadratic(self, G: Array, D: npt.ArrayLike, lam: npt.ArrayLike) -> Array:
+        """`rank` of rows of one entry."""
+        return rank(self.rule, G[:, 0], np.broadcast_to(np.asarray(D, float), len(G)), lam)
+
+
+@dataclass(frozen=True)
+class NormalisedEdges(NoPenalty):
+    """No penalty; candidates are ranked by |<d, h>| / max |h|, the edge of a hypothesis scaled into [-1, 1]."""
+
+    def score_exponential(self, mu_plus: Array, mu_minus: Array, a: npt.ArrayLike, lam: npt.ArrayLike) -> Array:
+        """|mu+ - mu-| times a = 1 / max |h|."""
+        result: Any = np.abs(mu_plus[:, 0] - mu_minus[:, 0]) * np.asarray(a, float)
+        return np.asarray(result, dtype=np.float64)

@@ -1,0 +1,135 @@
+"""``AdaBoostL1Classifier``: AdaBoost within a growing l1 budget, which maximises the margin with few hypotheses."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from dboost.boosting.adaboost_l1 import AdaBoostL1
+from dboost.boosting.fit import FitSettings, check_settings
+from dboost.boosting.rules import NormalisedEdges
+from dboost.estimators.base import BoostedEstimator
+from dboost.estimators.params import flag, number, stored_settings
+from dboost.estimators.two_class import TwoClassMixin
+from dboost.storage import PathLike
+
+
+class AdaBoostL1Classifier(TwoClassMixin, BoostedEstimator):
+    """Two-class boosting that solves all weights anew in every round, within an l1 budget that grows.
+
+    AdaBoost+L1 of Xi, Xiang, Ramadge & Schapire, "Speed and Sparsity of Regularized Boosting". A round takes the
+    hypothesis h of the largest edge ``e = sum_i d_i y_i h(x_i)``, lets the budget r grow by
+    ``(nu / 2) log((1 + e) / (1 - e))``, AdaBoost's step, and minimises the exponential loss of the hypotheses taken so
+    far over weights of at most r in sum. Weights of zero leave. The least margin ``min_i y_i f(x_i) / sum_j |al_j|``
+    tends to the largest there is, theta*, which is at most the largest edge of any round: their distance is certified.
+
+    Parameters
+    ----------
+    hypotheses : Family, optional
+        What is weighed: by default the raw columns, otherwise a finite family such as
+        ``dboost.Products(max_degree=2)``. A hypothesis is divided by its largest absolute value on the training data,
+        and counts with both signs.
+    nu : float, default 1.0
+        In (0, 1]. Smaller values let the budget grow more slowly, in more rounds.
+    fit_intercept : bool, default True
+        Whether the constant 1 is one of the hypotheses; its weight counts in the budget and in margins as any other.
+    tol : float, default 1e-3
+        The fit stops when the margin is certified to be within `tol` of the best one ("tol"), when the budget is large
+        enough to guarantee that ("budget"), or when no hypothesis has an edge above `tol` ("edge"): then no weights
+        separate the classes, and the best margin is at most `tol`.
+    max_rounds : int, default 100
+    class_weight : "balanced" or dict of label to weight, optional
+    classes : sequence of two labels, optional
+    checkpoint : path, optional
+    callbacks : list, optional
+    client : distributed.Client, optional
+        As in ``BoostedClassifier``.
+
+    Attributes
+    ----------
+    margin_ : float
+        Least normalised margin of the training data.
+    margin_gap_ : float
+        Certified: no weights have a margin larger than ``margin_ + margin_gap_``.
+    budget_ : float
+        The budget r of the last round.
+    duality_gap_ : float
+        Certified: the exponential loss is at most this share above the least one within the budget, over all
+        hypotheses, taken or not.
+    objective_ : float
+        Mean exponential loss.
+    history_ : Table
+        One record per round: beside those of every fit the largest edge when it began ("edge"), and after it "budget",
+        "l1_norm", "margin" and "margin_gap".
+    coef_, intercept_, classes_, active_features_, stop_reason_, n_iter_, model_
+        As in ``BoostedClassifier``. A score f means the probability ``1 / (1 + exp(-2f))``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1.0]])
+    >>> model = AdaBoostL1Classifier(max_rounds=20).fit(X, [1, 1, 1, 0])
+    >>> model.predict(X).tolist(), round(model.margin_, 2)
+    ([1, 1, 1, 0], 0.33)
+    """
+
+    _losses = ("exp",)
+    _task = "binary"
+
+    def __init__(
+        self,
+        *,
+        hypotheses: Any = None,
+        nu: float = 1.0,
+        fit_intercept: bool = True,
+        tol: float = 1e-3,
+        max_rounds: int = 100,
+        class_weight: Any = None,
+        classes: Any = None,
+        checkpoint: PathLike | None = None,
+        callbacks: Any = None,
+        client: Any = None,
+    ) -> None:
+        # What the base knows of beyond these has no meaning here and stays at its default.
+        super().__init__(
+            loss="exp",
+            penalty="none",
+            hypotheses=hypotheses,
+            tol=tol,
+            max_rounds=max_rounds,
+            fit_intercept=fit_intercept,
+            class_weight=class_weight,
+            classes=classes,
+            checkpoint=checkpoint,
+            callbacks=callbacks,
+            client=client,
+        )
+        self.nu = nu
+
+    def _settings(self) -> FitSettings:
+        system = AdaBoostL1(number("nu", self.nu), bool(flag("fit_intercept", self.fit_intercept)))
+        # the constant is a hypothesis of the system, not a free intercept
+        stored = stored_settings(self, self._losses)
+        settings = replace(stored, penalty=NormalisedEdges(), fit_intercept=False, system=system)
+        check_settings(settings)
+        return settings
+
+    def _last(self, name: str) -> float:
+        history = self._fitted_attribute(name + "_").history
+        return float(history[-1][name]) if history else math.nan
+
+    @property
+    def margin_(self) -> float:
+        """Least normalised margin of the training data."""
+        return self._last("margin")
+
+    @property
+    def margin_gap_(self) -> float:
+        """Certified distance of the margin from the best one."""
+        return self._last("margin_gap")
+
+    @property
+    def budget_(self) -> float:
+        """The l1 budget of the last round."""
+        return self._last("budget")

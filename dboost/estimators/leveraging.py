@@ -1,0 +1,228 @@
+"""``LeveragingClassifier`` and ``LeveragingRegressor``: one hypothesis per round, chosen by a learner.
+
+Covers: AdaBoost, epsilon-boosting, logistic regression and both forms of LS-Boost, and their l1-penalised form.
+Does not cover: the rounds (``dboost.boosting.leveraging``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sklearn.base import RegressorMixin
+
+from dboost.boosting.fit import FitSettings, check_settings
+from dboost.boosting.leveraging import Leveraging, learns
+from dboost.errors import UsageError
+from dboost.estimators.base import BoostedEstimator
+from dboost.estimators.params import stored_settings
+from dboost.estimators.scoring import r_squared
+from dboost.estimators.two_class import TwoClassMixin
+from dboost.storage import PathLike
+
+
+class LeveragingEstimator(BoostedEstimator):
+    """What both leveraging estimators share; not public."""
+
+    def _system(self) -> Leveraging:
+        raise NotImplementedError
+
+    def _settings(self) -> FitSettings:
+        settings = stored_settings(self, self._losses)
+        system = self._system()
+        settings = replace(settings, penalty=system.penalty(settings.alpha), system=system)
+        if learns(settings) and (self.checkpoint is not None or self.warm_start):
+            raise UsageError(
+                "neither a checkpoint nor a warm start can hold what hypotheses=Learned(...) has learned",
+                hint="leave checkpoint and warm_start out, or use a family of hypotheses",
+            )
+        if learns(settings) and settings.alpha == "auto":
+            raise UsageError(
+                "alpha='auto' is a share of the largest useful strength, which hypotheses=Learned(...) do not have",
+                hint="give a number",
+            )
+        check_settings(settings)
+        return settings
+
+
+class LeveragingClassifier(TwoClassMixin, LeveragingEstimator):
+    """Two-class boosting by coordinates: AdaBoost, epsilon-boosting, logistic leveraging, and their l1-penalised form.
+
+    Raetsch, Mika & Warmuth, "On the Convergence of Leveraging" (2001). A round finds the hypothesis h of the largest
+    ``|sum_i d_i h(x_i)|``, d being minus the derivative of the loss, and moves its weight alone. With ``loss="exp"``,
+    hypotheses in {-1, +1} and ``step="exact"`` this is AdaBoost. In terms of its weights it is steepest descent in the
+    l1 norm (Stratos, "Boosting as Coordinate Descent").
+
+    Parameters
+    ----------
+    loss : {"exp", "log"}, default "exp"
+    alpha : float or "auto", default 0.0
+        Strength of an l1 penalty on the mean loss; the paper's C is ``alpha * sum_i s_i``. With ``alpha > 0`` this is
+        Algorithm 2: a hypothesis that has too much weight is moved back first, the rounds end at the optimum of
+        ``BoostedClassifier(penalty="l1")``, and the gap to it is certified. ``"auto"`` is as there.
+    step : "exact" or float, default "exact"
+        ``"exact"`` searches the best step along the hypothesis. A number is the length of every step: epsilon-boosting,
+        which follows the l1 path of solutions approximately.
+    hypotheses : Family, optional
+        What is weighed: by default the raw columns, otherwise a finite family such as
+        ``dboost.Products(max_degree=2)``. Both signs of a hypothesis count.
+        ``dboost.Learned(estimator)`` lets a scikit-learn estimator learn one in every round; such a model cannot be
+        saved, and such a fit has no checkpoint.
+    fit_intercept : bool, default True
+        Start from the best constant, and let the constant be one of the hypotheses, without penalty.
+    tol : float, default 1e-4
+        Without a penalty the fit ends when no ``|sum_i d_i h(x_i)|`` is above `tol` times the largest at the start
+        ("gradient"). With one it is the certified relative duality gap ("tol").
+    max_rounds : int, default 200
+    class_weight : "balanced" or dict of label to weight, optional
+    classes : sequence of two labels, optional
+    warm_start : bool, default False
+    checkpoint : path, optional
+    callbacks : list, optional
+    client : distributed.Client, optional
+        As in ``BoostedClassifier``.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_, active_features_, stop_reason_, n_iter_, objective_, duality_gap_, model_
+        As in ``BoostedClassifier``. There is no gap without a penalty.
+    history_ : Table
+        One record per round: beside those of every fit "gradient", the largest ``|sum_i d_i h(x_i)|`` per unit of
+        weight. Objective, gap and gradient are those before the round's step, whose length is "length".
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = (X - X.mean(axis=0)) / X.std(axis=0)
+    >>> model = LeveragingClassifier(loss="log", max_rounds=50).fit(X, y)
+    >>> bool(model.score(X, y) > 0.96), len(model.active_features_) < 30
+    (True, True)
+    """
+
+    _losses = ("exp", "log")
+    _task = "binary"
+
+    def __init__(
+        self,
+        *,
+        loss: str = "exp",
+        alpha: float | str = 0.0,
+        step: str | float = "exact",
+        hypotheses: Any = None,
+        fit_intercept: bool = True,
+        tol: float = 1e-4,
+        max_rounds: int = 200,
+        class_weight: Any = None,
+        classes: Any = None,
+        warm_start: bool = False,
+        checkpoint: PathLike | None = None,
+        callbacks: Any = None,
+        client: Any = None,
+    ) -> None:
+        # What the base knows of beyond these has no meaning here and stays at its default.
+        super().__init__(
+            loss=loss,
+            penalty="l1",
+            alpha=alpha,
+            hypotheses=hypotheses,
+            tol=tol,
+            max_rounds=max_rounds,
+            fit_intercept=fit_intercept,
+            class_weight=class_weight,
+            classes=classes,
+            warm_start=warm_start,
+            checkpoint=checkpoint,
+            callbacks=callbacks,
+            client=client,
+        )
+        self.step = step
+
+    def _system(self) -> Leveraging:
+        return Leveraging("edge", self.step)
+
+
+class LeveragingRegressor(RegressorMixin, LeveragingEstimator):
+    """Regression by coordinates: both forms of LS-Boost, and the l1-penalised form (the lasso).
+
+    Raetsch, Mika & Warmuth, "On the Convergence of Leveraging" (2001), after Friedman's LS-Boost. With the residuals
+    d, a round takes a hypothesis h and moves its weight alone, by ``<d, h> / <h, h>``.
+
+    Parameters
+    ----------
+    learner : {"joint", "nearest", "edge"}, default "joint"
+        What a round takes. ``"joint"`` chooses hypothesis and weight together, the largest ``<d, h>^2 / <h, h>``
+        (LS-Boost, second version). ``"nearest"`` takes the h or -h nearest to d (first version); it may come back to a
+        small hypothesis at a right angle to d in every round, and never move again. ``"edge"`` is the largest
+        ``|<d, h>|``.
+    alpha : float or "auto", default 0.0
+        Strength of an l1 penalty, as in ``LeveragingClassifier``; not for ``"nearest"``.
+    step, hypotheses, fit_intercept, tol, max_rounds, warm_start, checkpoint, callbacks, client
+        As in ``LeveragingClassifier``.
+
+    Attributes
+    ----------
+    coef_, intercept_, active_features_, stop_reason_, n_iter_, objective_, duality_gap_, history_, model_
+        As in ``LeveragingClassifier``; the objective is half the mean squared residual.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = LeveragingRegressor(max_rounds=30).fit(X, y)
+    >>> bool(model.score(X, y) > 0.5)
+    True
+    """
+
+    _losses = ("squared",)
+    _task = "regression"
+
+    def __init__(
+        self,
+        *,
+        learner: str = "joint",
+        alpha: float | str = 0.0,
+        step: str | float = "exact",
+        hypotheses: Any = None,
+        fit_intercept: bool = True,
+        tol: float = 1e-4,
+        max_rounds: int = 200,
+        warm_start: bool = False,
+        checkpoint: PathLike | None = None,
+        callbacks: Any = None,
+        client: Any = None,
+    ) -> None:
+        # What the base knows of beyond these has no meaning here and stays at its default.
+        super().__init__(
+            loss="squared",
+            penalty="l1",
+            alpha=alpha,
+            hypotheses=hypotheses,
+            tol=tol,
+            max_rounds=max_rounds,
+            fit_intercept=fit_intercept,
+            warm_start=warm_start,
+            checkpoint=checkpoint,
+            callbacks=callbacks,
+            client=client,
+        )
+        self.learner = learner
+        self.step = step
+
+    def _system(self) -> Leveraging:
+        return Leveraging(self.learner, self.step)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """R^2 of the predictions, as ``sklearn.metrics.r2_score`` defines it.
+
+        Parameters
+        ----------
+        X : as for `fit`
+        y : targets, or the name of the target column of a table; None for ``ParquetData``
+        sample_weight : array-like, shape (m,), optional
+
+        Returns
+        -------
+        float
+        """
+        return r_squared(self, X, y, sample_weight)

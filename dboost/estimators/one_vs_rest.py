@@ -1,0 +1,222 @@
+"""One class against the others, k times: what features cost when each class chooses its own.
+
+Covers: ``OneVsRestBoostedClassifier``, the comparison of ShareBoost's section 7.1. Does not cover: the binary fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from dboost.errors import DataError, UsageError
+from dboost.estimators.base import BoostedEstimator
+from dboost.estimators.classifier import agree
+from dboost.estimators.history import Table
+from dboost.estimators.scoring import accuracy
+from dboost.estimators.shareboost import ShareBoostClassifier
+
+
+class OneVsRestBoostedClassifier(ClassifierMixin, BaseEstimator):
+    """k independent binary classifiers, one for each class, and the union of the features they use.
+
+    A prediction needs every feature that any of them uses: that number is what is compared with classifiers whose
+    classes share features.
+
+    Parameters
+    ----------
+    estimator : ShareBoostClassifier or BoostedClassifier, optional
+        Fitted anew for every class. By default ``ShareBoostClassifier(loss="log")``: the binary logistic loss by the
+        same greedy machinery as ShareBoost (paper, section 7.1).
+
+    Attributes
+    ----------
+    estimators_ : list of estimators
+        One for each class, fitted to "is this class"; one alone for two classes.
+    classes_ : array, shape (k,)
+    active_features_ : list of str
+        The union of the features used, in the order of the classes.
+    path_ : Table
+        With ``ShareBoostClassifier``: one record per round, ``features`` being the size of the union after it.
+    n_features_in_ : int
+    feature_names_in_ : object array, shape (n,)
+        Where the data has names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = OneVsRestBoostedClassifier(ShareBoostClassifier(max_rounds=2, loss="log")).fit(X, y)
+    >>> len(model.estimators_), len(model.active_features_) <= 4
+    (3, True)
+    """
+
+    def __init__(self, estimator: Any = None) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit one classifier for each class.
+
+        Parameters
+        ----------
+        X : array, SciPy sparse matrix, pandas table, dask array or DataFrame
+            Shape (m, n).
+        y : array-like, or str
+            Labels, or the name of the label column of a pandas or dask table.
+        sample_weight : array-like, shape (m,), optional
+
+        Raises
+        ------
+        UsageError
+            For an estimator that is none of dboost's for two classes, that has a checkpoint, or data whose labels are
+            not given here.
+        DataError
+            For labels that are missing, or of one class.
+        """
+        template = ShareBoostClassifier(loss="log") if self.estimator is None else self.estimator
+        _check_template(template)
+        X, y = _split(X, y)
+        labels = _labels(y)
+        classes = np.unique(labels)
+        if len(classes) < 2:
+            raise DataError(f"only one class: every label is {classes.tolist()[0]!r}, expected at least two classes")
+        lazy = hasattr(y, "__dask_graph__")
+        wanted = classes[1:] if len(classes) == 2 else classes
+        fitted = []
+        for label in wanted.tolist():
+            mine = (y if lazy else labels) == label
+            fitted.append(clone(template).fit(X, mine, sample_weight))
+        self.estimators_ = fitted
+        self.classes_ = classes
+        self.n_features_in_ = fitted[0].n_features_in_
+        self.__dict__.pop("feature_names_in_", None)
+        if hasattr(fitted[0], "feature_names_in_"):
+            self.feature_names_in_ = fitted[0].feature_names_in_
+        self.active_features_ = list(dict.fromkeys(name for one in fitted for name in one.active_features_))
+        self.path_ = _union_path(fitted)
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Scores of the binary classifiers.
+
+        Returns
+        -------
+        float64 array, shape (m, k); (m,) for two classes
+        """
+        check_is_fitted(self, "estimators_")
+        return _together([np.asarray(one.decision_function(X)) for one in self.estimators_])
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities of the binary classifiers, divided by their sum; shape (m, k)."""
+        check_is_fitted(self, "estimators_")
+        positive = np.column_stack([np.asarray(one.predict_proba(X))[:, 1] for one in self.estimators_])
+        if len(self.classes_) == 2:
+            return np.column_stack([1.0 - positive[:, 0], positive[:, 0]])
+        total = positive.sum(axis=1, keepdims=True)
+        share = np.full_like(positive, 1.0 / len(self.classes_))
+        return np.divide(positive, total, out=share, where=total > 0.0)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class whose classifier has the highest score."""
+        return self._chosen(self.decision_function(X))
+
+    def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
+        """Labels after each round of all the classifiers, which must be ``ShareBoostClassifier``.
+
+        A classifier that ended earlier stays with its last model.
+        """
+        check_is_fitted(self, "estimators_")
+        if not all(hasattr(one, "staged_decision_function") for one in self.estimators_):
+            raise UsageError(
+                f"{type(self.estimators_[0]).__name__} keeps no models of its rounds",
+                hint="use estimator=ShareBoostClassifier(loss='log')",
+            )
+        return self._staged(X)
+
+    def _staged(self, X: Any) -> Iterator[NDArray[Any]]:
+        streams = [one.staged_decision_function(X) for one in self.estimators_]
+        last: list[Any] = [None] * len(streams)
+        for _ in range(len(self.path_)):
+            last = [np.asarray(next(stream, before)) for stream, before in zip(streams, last, strict=True)]
+            yield self._chosen(_together(last))
+
+    def _chosen(self, scores: NDArray[np.float64]) -> NDArray[Any]:
+        codes = (scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)
+        chosen: NDArray[Any] = self.classes_[codes]
+        return chosen
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Share of correct labels."""
+        return accuracy(self, X, y, sample_weight, agree)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _check_template(template: Any) -> None:
+    fits = isinstance(template, BoostedEstimator) and isinstance(template, ClassifierMixin)
+    if isinstance(template, type) or not fits:
+        raise UsageError(
+            f"estimator={template!r}", hint="expected a classifier of dboost such as ShareBoostClassifier(loss='log')"
+        )
+    if getattr(template, "checkpoint", None) is not None:
+        raise UsageError("one checkpoint cannot hold the fits of all classes", hint="leave checkpoint out")
+    if getattr(template, "classes", None) is not None or isinstance(getattr(template, "class_weight", None), dict):
+        raise UsageError(
+            "classes= and the labels of class_weight= are not those of the binary fits",
+            hint="leave them out; class_weight='balanced' weighs each class against the rest",
+        )
+
+
+def _split(X: Any, y: Any) -> tuple[Any, Any]:
+    """Data and labels apart, where the labels are a column of a table."""
+    if y is None:
+        if type(X).__module__.startswith("dboost.data."):
+            raise UsageError(
+                "one classifier for each class needs the labels beside the data, and ParquetData names a column",
+                hint="read it with dask.dataframe.read_parquet",
+            )
+        raise ValueError("requires y to be passed, but the target y is None")
+    if not isinstance(y, str):
+        return X, y
+    if not hasattr(X, "drop") or y not in getattr(X, "columns", ()):
+        raise UsageError(f"y={y!r} is no column of X", hint="give a pandas or dask table with that column, or an array")
+    return X.drop(columns=[y]), X[y]
+
+
+def _labels(y: Any) -> NDArray[Any]:
+    """The labels in memory, checked."""
+    labels: NDArray[Any] = column_or_1d(np.asarray(y), warn=True)
+    if labels.dtype.kind == "f":
+        assert_all_finite(labels, input_name="y")
+    if labels.dtype.kind == "O" and any(label is None or label != label for label in labels.tolist()):
+        raise DataError("a label is missing", hint="leave rows without a label out")
+    if not labels.shape[0]:
+        raise DataError("no rows: Found array with 0 sample(s) while a minimum of 1 is required")
+    check_classification_targets(labels)
+    return labels
+
+
+def _together(scores: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    return scores[0] if len(scores) == 1 else np.column_stack(scores)
+
+
+def _union_path(fitted: list[Any]) -> Table:
+    """How many features all classifiers use together after each round; empty where they keep no stages."""
+    kept = [(one.model_.hypotheses.words(), one.model_.stages) for one in fitted if one.model_.stages is not None]
+    used: set[str] = set()
+    records = []
+    for turn in range(max((len(stages) for _, stages in kept), default=0)):
+        for words, stages in kept:
+            count = int(stages.counts[min(turn, len(stages) - 1)]) if len(stages) else 0
+            used.update(words[j] for j in stages.order[:count].tolist())
+        records.append({"round": turn + 1, "features": len(used)})
+    return Table(records)

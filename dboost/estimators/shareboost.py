@@ -1,0 +1,254 @@
+"""``ShareBoostClassifier``: few features, each shared by the classes, and the whole path from one run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dboost.boosting.fit import FitSettings, check_settings
+from dboost.boosting.shareboost import ShareBoost
+from dboost.errors import UsageError
+from dboost.estimators import predicting
+from dboost.estimators.base import BoostedEstimator
+from dboost.estimators.callbacks import split
+from dboost.estimators.classifier import agree
+from dboost.estimators.classifying import ClassifyingMixin
+from dboost.estimators.history import Table
+from dboost.estimators.params import check_hypotheses, flag, known_loss, number, resolve_seed
+from dboost.estimators.scoring import accuracy
+from dboost.hypotheses.columns import Columns
+from dboost.model import Model
+from dboost.penalties import get_penalty
+from dboost.storage import PathLike
+
+# Small enough to change no prediction, and enough for finite weights where the features separate the classes.
+RIDGE = 1e-6
+
+
+class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
+    """Linear classifier that adds one feature, or group of features, at a time and then solves all weights again.
+
+    ShareBoost (Shalev-Shwartz, Wexler & Shashua 2011): forward greedy selection for the mean loss
+    ``log sum_r exp(f_r + 1[r != y]) - f_y`` plus ``alpha sum_j omega(W_j)`` over the features held, f = W'x + b. One
+    run gives the whole curve of accuracy against features: `path_`, `staged_predict`.
+
+    Parameters
+    ----------
+    max_rounds : int, default 100
+        Features, or groups of them, to add.
+    loss : {"margin_softmax", "multinomial", "log"}, default "margin_softmax"
+        ``"margin_softmax"`` is the paper's; the margin belongs to training, and predictions are the softmax and the
+        largest of f. ``"log"`` is for two classes, with one score.
+    rule : {"scaled", "norm", "line", "row", "full"}, default "scaled"
+        Which candidate enters. ``"norm"``: the one with the largest l1 norm of its row of the gradient, as printed in
+        the paper, for features of one scale. ``"scaled"``: that norm over the deviation of the column (without an
+        intercept, its root mean square), which is what the loss is sure to fall by. The other three take the
+        `shortlist` best of ``"scaled"`` and measure the fall: along the row of the gradient, over all weights of the
+        candidate, or over all weights of the model.
+    shortlist : int, default 10
+    groups : array-like of int, shape (n,), optional
+        Number of the group of each raw column. The columns of a group enter together. Families of hypotheses bring
+        their own groups.
+    penalty : {"l2_squared", "smooth_l1", "smooth_l1/linf", "none"} or penalty object, default "l2_squared"
+        On the features held: ``"l2_squared"`` is half the sum of squares, the others are the rounded norms of the paper
+        (section 3.3).
+    alpha : float or "auto", default "auto"
+        Strength of the penalty on the mean loss; ``"auto"`` is 1e-6: without any, weights have no optimum on data that
+        the features separate.
+    hypotheses : Family, optional
+        What is chosen from: by default the raw columns; ``dboost.Products(max_degree=2)`` and the others. Of a class
+        without end, such as ``dboost.Products()``, the candidates of a round are those next to the model.
+    tol : float, default 1e-3
+        A re-optimisation ends with a gradient of at most `tol` times that of the feature that entered.
+    max_active_rows : int, optional
+        The fit ends once so many features are held.
+    bound : float, optional
+        Constant C of the generalisation bound (Theorem 1; the paper leaves it open): error in training plus
+        ``C sqrt((T k log(T k) log k + T log d + log(1/0.05)) / m)``. With it the fit ends when the bound has not fallen
+        for ten rounds, and the model is that of its lowest value.
+    fit_intercept : bool, default True
+        The paper has none; it is not penalised and counts as no feature.
+    standardize : bool or None, default None
+        Penalise each feature by its deviation, as if columns had been scaled. None means so under ``"l2_squared"``; the
+        rounded norms do not follow a scale.
+    class_weight : "balanced" or dict of label to weight, optional
+    classes : sequence, optional
+        All labels there may be, where the data does not hold every one.
+    random_state : int, RandomState or None, default 0
+        For what a family of hypotheses draws.
+    checkpoint : path, optional
+        As in ``BoostedClassifier``.
+    callbacks : list, optional
+        As in ``BoostedClassifier``.
+    client : distributed.Client, optional
+        As in ``BoostedClassifier``.
+
+    Attributes
+    ----------
+    path_ : Table
+        One record per round: ``features`` held, ``entered`` (names), ``objective``, ``loss``, ``error`` (share of the
+        training examples classified wrongly) and ``bound``.
+    coef_, intercept_, classes_, n_features_in_, feature_names_in_, active_features_, history_, objective_, alpha_,
+    stop_reason_, n_iter_, model_
+        As in ``BoostedClassifier``. There is no certificate: `duality_gap_` is nan.
+
+    Notes
+    -----
+    A feature that entered stays. Ties go to the column that comes first.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = ShareBoostClassifier(max_rounds=2).fit(X, y)
+    >>> model.path_.column("features").tolist(), [len(labels) for labels in model.staged_predict(X)]
+    ([1, 2], [150, 150])
+    """
+
+    _losses = ("margin_softmax", "multinomial", "log")
+    _task = "classification"
+    # A greedy path has one beginning: there is nothing to start from.
+    warm_start = False
+
+    def __init__(
+        self,
+        *,
+        max_rounds: int = 100,
+        loss: str = "margin_softmax",
+        rule: str = "scaled",
+        shortlist: int = 10,
+        groups: Any = None,
+        penalty: Any = "l2_squared",
+        alpha: float | str = "auto",
+        hypotheses: Any = None,
+        tol: float = 1e-3,
+        max_active_rows: int | None = None,
+        bound: float | None = None,
+        fit_intercept: bool = True,
+        standardize: Any = None,
+        class_weight: Any = None,
+        classes: Any = None,
+        random_state: Any = 0,
+        checkpoint: PathLike | None = None,
+        callbacks: Any = None,
+        client: Any = None,
+    ) -> None:
+        self.max_rounds = max_rounds
+        self.loss = loss
+        self.rule = rule
+        self.shortlist = shortlist
+        self.groups = groups
+        self.penalty = penalty
+        self.alpha = alpha
+        self.hypotheses = hypotheses
+        self.tol = tol
+        self.max_active_rows = max_active_rows
+        self.bound = bound
+        self.fit_intercept = fit_intercept
+        self.standardize = standardize
+        self.class_weight = class_weight
+        self.classes = classes
+        self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.callbacks = callbacks
+        self.client = client
+
+    def _settings(self) -> FitSettings:
+        """The parameters, checked together, as settings of the core fit."""
+        known_loss(self, self._losses)
+        if self.loss is None:
+            raise UsageError("loss=None", hint=f"expected one of {', '.join(map(repr, self._losses))}")
+        check_hypotheses(self.hypotheses)
+        split(self.callbacks)
+        alpha, penalty = self.alpha, get_penalty(self.penalty)
+        if isinstance(alpha, str) and alpha == "auto" and penalty.name != "none":
+            alpha = RIDGE
+        asked = self.standardize
+        scaled = penalty.degree > 0 and penalty.name != "none" if asked is None else flag("standardize", asked)
+        settings = FitSettings(
+            loss=self.loss,
+            penalty=self.penalty,
+            alpha=alpha,
+            tol=number("tol", self.tol),
+            max_rounds=self.max_rounds,
+            max_active_rows=self.max_active_rows,
+            fit_intercept=flag("fit_intercept", self.fit_intercept),
+            standardize=scaled,
+            random_state=resolve_seed(self.random_state),
+            hypotheses=None if self.hypotheses == Columns() else self.hypotheses,
+            system=ShareBoost(self.rule, self.shortlist, _groups(self.groups), self.bound),
+        )
+        check_settings(settings)
+        return settings
+
+    def _adopt(self, model: Model) -> Self:
+        super()._adopt(model)
+        self.path_ = path_of(model)
+        return self
+
+    # ---- prediction ------------------------------------------------------------------------------------------------
+
+    def staged_predict(self, X: Any) -> Iterator[Any]:
+        """Labels by the model of each round, in order.
+
+        Parameters
+        ----------
+        X : as for `fit`
+            In memory the features are computed once. Dask and Parquet input is read again for every round.
+
+        Yields
+        ------
+        As `predict`
+            What a fit with ``max_rounds`` 1, 2, ... predicts.
+        """
+        return self._staged(X, predicting.LABELS)
+
+    def staged_predict_proba(self, X: Any) -> Iterator[Any]:
+        """Probabilities by the model of each round; input and output as for `staged_predict`."""
+        return self._staged(X, predicting.PROBABILITIES)
+
+    def staged_decision_function(self, X: Any) -> Iterator[Any]:
+        """Scores by the model of each round; input and output as for `staged_predict`."""
+        return self._staged(X, predicting.SCORES)
+
+    def _staged(self, X: Any, what: str) -> Iterator[Any]:
+        check_is_fitted(self, "model_")
+        kind = predicting.kind_of(X)
+        if kind == "matrix":
+            X = validate_data(self, X, reset=False, accept_sparse="csr", dtype="numeric")
+        elif kind == "table" and hasattr(X, "columns"):
+            validate_data(self, X, reset=False, skip_check_array=True)
+        return predicting.staged(self.model_, X, kind, what)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Share of correct labels; see ``BoostedClassifier.score``."""
+        return accuracy(self, X, y, sample_weight, agree)
+
+
+def _groups(groups: Any) -> tuple[int, ...] | None:
+    if groups is None:
+        return None
+    found = np.asarray(groups)
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise UsageError(
+            f"groups is an array of {found.dtype} and shape {found.shape}", hint="expected an integer for each column"
+        )
+    return tuple(found.tolist())
+
+
+def path_of(model: Model) -> Table:
+    """One record per round of a model that keeps its stages."""
+    stages = model.stages
+    if stages is None:
+        return Table()
+    words, before, records = model.hypotheses.words(), 0, []
+    for record, count in zip(model.history, stages.counts.tolist(), strict=False):
+        entered = [words[j] for j in stages.order[before:count].tolist()]
+        keep = {name: record.get(name, math.nan) for name in ("objective", "loss", "error", "bound")}
+        records.append({"round": record["round"], "features": count, "entered": ", ".join(entered)} | keep)
+        before = count
+    return Table(records)

@@ -1,0 +1,263 @@
+"""Leveraging, classical AdaBoost and epsilon-boosting against a few lines of dense numpy and scipy's line search."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+from dboost.boosting.leveraging import Leveraging
+from dboost.errors import UsageError
+from tests.boosting import plain
+from tests.boosting.test_resume import bits
+
+LOSSES = ("exp", "log", "squared")
+
+
+def fitting(data, rule="edge", step="exact", alpha=0.0, **settings):
+    system = Leveraging(rule, step)
+    settings = {"penalty": system.penalty(alpha), "alpha": alpha, "tol": 0.0, "max_rounds": 25, **settings}
+    return plain.fitting(data, system=system, **settings)
+
+
+def stumps(m=70, n=12, seed=0, weights=True):
+    """Hypotheses in {-1, +1} that no combination of separates the labels."""
+    data = plain.make("exp", m=m, n=n, seed=seed, weights=weights, density=1.0)
+    data.X[:] = np.where(data.X > 0.2, 1.0, -1.0)
+    return data
+
+
+def correlated(loss, m, n, seed):
+    """Columns that share most of their variance: the first ones chosen become too large, or leave again."""
+    data = plain.make(loss, m=m, n=n, weights=True, seed=seed, density=1.0)
+    common = np.random.default_rng(seed).normal(size=(m, 2))
+    data.X[:] = 0.5 * data.X + common @ np.random.default_rng(seed + 1).normal(size=(2, n))
+    return data
+
+
+def along(data, X, w, j, sign, limit, linear):
+    """argmin over 0 <= t <= limit of L(w + t sign e_j) + linear t, by bisection of the derivative."""
+
+    def slope(t):
+        moved = w.copy()
+        moved[j] += t * sign
+        return linear - sign * float(X[:, j] @ data.residual((X @ moved)[:, None])[:, 0])
+
+    if slope(0.0) >= 0.0:
+        return 0.0
+    top = min(limit, 30.0 / np.abs(X[:, j]).max())
+    return top if slope(top) <= 0.0 else brentq(slope, 0.0, top, xtol=1e-15, rtol=1e-14)
+
+
+def by_hand(data, rounds, rule="edge", step="exact", lam=0.0, intercept=True):
+    """Objective before each round and the model after the last, its last entry the intercept."""
+    X = np.hstack([data.X, np.ones((len(data.s), 1))]) if intercept else data.X
+    n = data.X.shape[1]
+    strength = np.append(np.full(n, lam), np.zeros(X.shape[1] - n))
+    w = np.zeros(X.shape[1])
+    if intercept:
+        w[-1] = plain.null_intercept(data)[0]
+    square = (data.s[:, None] * X**2).sum(axis=0)
+    values = []
+    for _ in range(rounds):
+        values.append(data.value((X @ w)[:, None]) + strength @ np.abs(w))
+        G = X.T @ data.residual((X @ w)[:, None])[:, 0]
+        if rule == "joint":
+            j = int(np.argmax(np.maximum(np.abs(G) - strength, 0) ** 2 / square))
+        elif rule == "nearest":
+            d = data.residual((X @ w)[:, None])[:, 0] / data.s
+            errors = [[float(data.s @ (d - sign * h) ** 2) for sign in (1, -1)] for h in X.T]
+            j = int(np.argmin(np.min(errors, axis=1)))
+        else:
+            j = int(np.argmax(np.abs(G) - strength))
+        sign, limit, linear = (1.0 if G[j] >= 0 else -1.0), math.inf, strength[j]
+        held = np.flatnonzero((w != 0) & (strength > 0))
+        if lam and held.size:
+            gamma = G[held] * np.sign(w[held])
+            r = int(held[np.argmin(gamma)])
+            if abs(G[j]) - strength[j] <= lam - gamma.min():
+                j, sign, limit, linear = r, -np.sign(w[r]), abs(w[r]), -lam
+        t = along(data, X, w, j, sign, limit, linear) if step == "exact" else step
+        w[j] = 0.0 if t == limit else w[j] + sign * t
+    return np.array(values), w
+
+
+def compare(data, result, values, w, intercept=True, atol=1e-7):
+    n = data.X.shape[1]
+    np.testing.assert_allclose([r["objective"] for r in result.history], values / data.s.sum(), rtol=1e-9)
+    np.testing.assert_allclose(plain.dense(result, n)[:, 0], w[:n], atol=atol)
+    if intercept:
+        np.testing.assert_allclose(result.intercept[0], w[n], atol=atol)
+
+
+@pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_algorithm_1_round_by_round(loss, intercept):
+    data = plain.make(loss, m=80, n=10, weights=True, seed=50)
+    result = fitting(data, fit_intercept=intercept).fit(0.0)
+    values, w = by_hand(data, 25, intercept=intercept)
+    compare(data, result, values, w, intercept)
+    assert (np.diff(values) < 0).all() and np.isnan(result.gap) and np.isnan(result.alpha_max)
+    assert result.objective < values[-1] / data.s.sum()
+
+
+@pytest.mark.parametrize("rule", ["nearest", "joint"])
+def test_ls_boost_round_by_round(rule):
+    data = plain.make("squared", m=80, n=10, weights=True, seed=51)
+    data.X[:] *= np.geomspace(0.2, 3.0, 10)
+    result = fitting(data, rule).fit(0.0)
+    compare(data, result, *by_hand(data, 25, rule))
+
+
+def test_the_first_ls_boost_stalls_where_the_second_does_not():
+    """A small hypothesis at a right angle to the residuals is the nearest one for ever (math notes, sheet I)."""
+    data = plain.make("squared", m=4, n=2, seed=0)
+    data.X[:] = [[10.0, 0.01], [10.0, -0.01], [-10.0, 0.01], [-10.0, -0.01]]
+    data.y[:] = [1.0, 1.0, -1.0, -1.0]
+    first, second = (fitting(data, rule, fit_intercept=False, max_rounds=8).fit(0.0) for rule in ("nearest", "joint"))
+    assert {r["objective"] for r in first.history} == {0.5} and not first.W.any() and first.n_iter == 8
+    assert second.objective <= 1e-20
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
+def test_algorithm_2_round_by_round(loss, intercept):
+    data = correlated(loss, m=60, n=10, seed=55)
+    alpha = 0.3 * plain.alpha_max(data, "l1", intercept)
+    result = fitting(data, alpha=alpha, fit_intercept=intercept, max_rounds=30).fit(alpha)
+    values, w = by_hand(data, 30, lam=alpha * data.s.sum(), intercept=intercept)
+    compare(data, result, values, w, intercept)
+    assert any(r["step"] == "back" for r in result.history), "no weight was moved back: step (d) was not tried"
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_algorithm_2_ends_at_the_optimum_of_the_l1_problem(loss):
+    data = correlated(loss, m=60, n=10, seed=55)
+    alpha = 0.3 * plain.alpha_max(data, "l1")
+    result = fitting(data, alpha=alpha, max_rounds=20_000, tol=1e-10).fit(alpha)
+    assert result.stop_reason == "tol" and result.gap <= 1e-10
+    best = plain.fitting(data, penalty="l1", tol=1e-11).fit(alpha)
+    assert result.objective == pytest.approx(best.objective, rel=2e-10)
+    np.testing.assert_allclose(plain.dense(result, 10), plain.dense(best, 10), atol=1e-4)
+    # optimality from the formulas: |G_j| <= lam everywhere, = lam in the sign of a weight that is not zero
+    lam, W = alpha * data.s.sum(), plain.dense(result, 10)
+    U = data.residual(data.X @ W + result.intercept)
+    G = data.X.T @ U
+    held = W[:, 0] != 0
+    assert held.any() and not held.all()
+    np.testing.assert_allclose(G[held, 0], lam * np.sign(W[held, 0]), rtol=1e-4)
+    assert np.abs(G[~held]).max() <= lam * (1 + 1e-4) and abs(U.sum()) <= 1e-3 * lam
+    # weights that were too large came back to exactly zero
+    assert sum(r["rows_out"] for r in result.history) > 0
+
+
+def test_every_gap_bounds_the_distance_to_the_optimum():
+    data = plain.make("log", m=90, n=12, seed=54)
+    alpha = 0.2 * plain.alpha_max(data, "l1")
+    best = plain.fitting(data, penalty="l1", tol=1e-12).fit(alpha).objective
+    result = fitting(data, alpha=alpha, max_rounds=60).fit(alpha)
+    for record in result.history:
+        assert record["lower_bound"] <= best * (1 + 1e-11) <= record["objective"] * (1 + 2e-11)
+
+
+@pytest.mark.parametrize("weights", [False, True])
+def test_adaboost_is_its_closed_form(weights):
+    """With h in {-1, +1}: the least weighted error of h and -h, and (1/2) log((1 - err) / err), to rounding."""
+    data = stumps(weights=weights)
+    result = fitting(data, fit_intercept=False, max_rounds=60).fit(0.0)
+    w = np.zeros(data.X.shape[1])
+    for _ in range(60):
+        D = data.s * np.exp(-data.y[:, 0] * (data.X @ w))
+        D /= D.sum()
+        err = ((data.X != data.y) * D[:, None]).sum(axis=0)
+        both = np.minimum(err, 1 - err)
+        j = int(np.argmin(both))
+        w[j] += 0.5 * math.log((1 - err[j]) / err[j])
+    np.testing.assert_allclose(plain.dense(result, len(w))[:, 0], w, atol=1e-11)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_epsilon_boosting_round_by_round(loss):
+    data = plain.make(loss, m=60, n=8, weights=True, seed=55)
+    result = fitting(data, step=0.03, max_rounds=50).fit(0.0)
+    compare(data, result, *by_hand(data, 50, step=0.03), atol=1e-12)
+    # one pass a round, beside the statistics, the null model and the last objective
+    passes = [r["passes"] for r in result.history]
+    assert set(np.diff(passes)) == {1}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_it_stops_at_a_small_gradient_near_the_optimum(loss):
+    data = plain.make(loss, m=150, n=5, seed=40, noise=3.0)
+    best = plain.fitting(data, penalty="none", tol=1e-10).fit("auto")
+    result = fitting(data, tol=1e-5, max_rounds=5000).fit(0.0)
+    assert result.stop_reason == "gradient" and result.history[-1]["step"] == "certificate"
+    assert best.objective * (1 - 1e-12) <= result.objective <= best.objective * (1 + 1e-8)
+
+
+@pytest.mark.parametrize("loss", ["exp", "log"])
+def test_a_line_search_takes_few_passes(loss):
+    data = plain.make(loss, m=150, n=8, seed=41, noise=3.0)
+    result = fitting(data, max_rounds=30).fit(0.0)
+    passes = np.diff([r["passes"] for r in result.history])
+    assert passes.mean() <= 4.0, passes
+
+
+def test_a_hypothesis_that_is_never_wrong_is_capped():
+    data = plain.make("exp", m=40, n=3, seed=1, density=1.0)
+    data.X[:, 1] = 2.0 * data.y[:, 0]
+    result = fitting(data, max_rounds=1, fit_intercept=False).fit(0.0)
+    assert result.active.tolist() == [1] and result.W[0, 0] == pytest.approx(15.0)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("alpha", [0.0, 0.02])
+def test_bits_of_resumed_fits_and_of_threads(loss, alpha):
+    data = plain.make(loss, m=60, n=8, seed=56)
+    states = []
+    whole = fitting(data, alpha=alpha).fit(alpha, callback=lambda r, state: states.append(pickle.dumps(state)))
+    for stopped in (0, 12):
+        assert bits(fitting(data, alpha=alpha).fit(alpha, resume=pickle.loads(states[stopped]))) == bits(whole)
+    runs = [bits(fitting(data, alpha=alpha, cuts=5, threads=t).fit(alpha)) for t in (1, 2, 3)]
+    assert runs[0] == runs[1] == runs[2]
+
+
+def test_a_resumed_fit_may_go_on_for_more_rounds():
+    data = plain.make("log", m=60, n=8, seed=57)
+    short = fitting(data, max_rounds=10).fit(0.0)
+    again = fitting(data, max_rounds=10).fit(0.0, resume=short.state)
+    assert (again.n_iter, again.stop_reason) == (10, "max_rounds")
+    longer = fitting(data, max_rounds=25).fit(0.0, resume=short.state)
+    whole = fitting(data, max_rounds=25).fit(0.0)
+    assert longer.W.tobytes() == whole.W.tobytes() and longer.n_iter == 25
+
+
+@pytest.mark.parametrize(
+    "change,told",
+    [
+        ({"rule": "greatest"}, "learner='greatest'"),
+        ({"rule": "joint"}, "squared loss"),
+        ({"step": -1.0}, "step=-1.0"),
+        ({"step": "short"}, "step='short'"),
+        ({"step": 0.1, "alpha": 0.1}, "alpha=0.1"),
+    ],
+)
+def test_refusals(change, told):
+    with pytest.raises(UsageError, match=told):
+        fitting(plain.make("log", m=20, n=3), **change)
+    with pytest.raises(UsageError, match="loss 'multinomial'"):
+        fitting(plain.make("multinomial", m=20, n=3))
+    with pytest.raises(UsageError, match="nearest"):
+        fitting(plain.make("squared", m=20, n=3), rule="nearest", alpha=0.1)
+
+
+def test_weights_are_repetitions():
+    data = plain.make("log", m=60, n=8, seed=58)
+    counts = np.random.default_rng(0).integers(0, 3, 60)
+    a = fitting(replace(data, s=counts.astype(float))).fit(0.0)
+    b = fitting(data.take(np.repeat(np.arange(60), counts))).fit(0.0)
+    np.testing.assert_allclose(plain.dense(a, 8), plain.dense(b, 8), atol=1e-9)

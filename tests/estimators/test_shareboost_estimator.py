@@ -1,0 +1,166 @@
+"""``ShareBoostClassifier``: the path from one run, every kind of input, what outlives a fit, what is refused."""
+
+from __future__ import annotations
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+import dboost
+from dboost import Products, ShareBoostClassifier, UsageError, load_model
+
+
+@pytest.fixture
+def fitted(multiclass):
+    X, y = multiclass
+    return ShareBoostClassifier(max_rounds=5).fit(X, y), X, y
+
+
+def test_stages_are_refits_to_the_bit(fitted):
+    model, X, y = fitted
+    labels, chances = list(model.staged_predict(X)), list(model.staged_predict_proba(X))
+    scores = list(model.staged_decision_function(X))
+    assert len(labels) == len(chances) == len(scores) == 5
+    for t in range(5):
+        alone = ShareBoostClassifier(max_rounds=t + 1).fit(X, y)
+        assert scores[t].tobytes() == alone.decision_function(X).tobytes()
+        assert chances[t].tobytes() == alone.predict_proba(X).tobytes()
+        assert labels[t].tolist() == alone.predict(X).tolist()
+    assert labels[-1].tolist() == model.predict(X).tolist()
+
+
+def test_the_path_says_what_each_round_added(fitted):
+    model, X, y = fitted
+    path = model.path_
+    assert path.column("features").tolist() == [1, 2, 3, 4, 5]
+    assert sorted(record["entered"] for record in path) == sorted(model.active_features_)
+    errors = [(labels != y).mean() for labels in model.staged_predict(X)]
+    np.testing.assert_allclose(path.column("error"), errors, atol=1e-12)
+    assert np.all(np.diff(path.column("objective")) < 0)
+    assert model.coef_.shape == (3, 12) and np.count_nonzero(model.coef_.any(axis=0)) == 5
+    assert model.score(X, y) == pytest.approx(1 - errors[-1])
+
+
+def test_predictions_know_no_margin(fitted):
+    """Softmax and argmax of X W + b; training sees one more on every other class."""
+    model, X, y = fitted
+    F = X @ model.coef_.T + model.intercept_
+    e = np.exp(F - F.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(model.predict_proba(X), e / e.sum(axis=1, keepdims=True), rtol=1e-12)
+    assert model.predict(X).tolist() == model.classes_[F.argmax(axis=1)].tolist()
+    code = np.searchsorted(model.classes_, y)
+    seen = F + 1 - np.eye(3)[code]
+    loss = np.log(np.exp(seen).sum(axis=1)) - F[np.arange(len(y)), code]
+    assert model.path_[-1]["loss"] == pytest.approx(loss.mean(), rel=1e-10)
+
+
+@pytest.mark.parametrize("loss", ["margin_softmax", "log"])
+def test_two_classes_have_one_score(binary, loss):
+    X, y = binary
+    model = ShareBoostClassifier(max_rounds=3, loss=loss).fit(X, y)
+    scores, chances = model.decision_function(X), model.predict_proba(X)
+    assert scores.shape == (len(y),)
+    np.testing.assert_allclose(scores, np.log(chances[:, 1] / chances[:, 0]), rtol=1e-6, atol=1e-9)
+    assert (model.predict(X) == (scores > 0)).all()
+    assert [s.shape for s in model.staged_decision_function(X)] == [(len(y),)] * 3
+
+
+def test_a_declared_class_without_examples_is_never_predicted(multiclass):
+    X, y = multiclass
+    model = ShareBoostClassifier(max_rounds=3, classes=["ant", "bee", "cat", "dog"]).fit(X, y)
+    assert model.classes_.tolist() == ["ant", "bee", "cat", "dog"]
+    for chances in model.staged_predict_proba(X):
+        assert chances.shape == (len(y), 4) and chances[:, 3].max() < 1e-200
+
+
+@pytest.mark.parametrize("hypotheses", [None, Products(max_degree=2)])
+def test_save_and_load_keep_the_path(multiclass, tmp_path, hypotheses):
+    X, y = multiclass
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(12)])
+    model = ShareBoostClassifier(max_rounds=4, hypotheses=hypotheses, penalty="smooth_l1").fit(frame, y)
+    model.save(tmp_path / "m")
+    back = load_model(tmp_path / "m")
+    assert isinstance(back, ShareBoostClassifier) and back.get_params() == model.get_params()
+    assert list(back.path_) == list(model.path_)
+    for one, other in zip(back.staged_predict_proba(frame), model.staged_predict_proba(frame), strict=True):
+        assert one.tobytes() == other.tobytes()
+
+
+def test_every_input_gives_the_same_path(multiclass, client):
+    X, y = multiclass
+    code = np.searchsorted(np.unique(y), y)
+    whole = ShareBoostClassifier(max_rounds=3, hypotheses=Products(max_degree=2)).fit(X, code)
+    inputs = {
+        "sparse": (sp.csr_array(X), code),
+        "dask": (da.from_array(X, chunks=(50, -1)), da.from_array(code, chunks=50)),
+    }
+    for name, (given, labels) in inputs.items():
+        model = clone(whole).set_params(client=client if name == "dask" else None).fit(given, labels)
+        assert [r["entered"] for r in model.path_] == [r["entered"] for r in whole.path_]
+        np.testing.assert_allclose(model.predict_proba(X), whole.predict_proba(X), rtol=1e-3, atol=1e-6)
+        staged = [np.asarray(labels) for labels in model.staged_predict(given)]
+        expected = list(model.staged_predict(X))
+        assert all((a == b).all() for a, b in zip(staged, expected, strict=True))
+
+
+def test_a_checkpoint_goes_on_with_the_same_bits(multiclass, tmp_path):
+    X, y = multiclass
+    whole = ShareBoostClassifier(max_rounds=5, rule="row").fit(X, y)
+    file = tmp_path / "state"
+    ShareBoostClassifier(max_rounds=2, rule="row", checkpoint=file).fit(X, y)
+    rest = ShareBoostClassifier(max_rounds=5, rule="row", checkpoint=file).fit(X, y)
+    assert rest.coef_.tobytes() == whole.coef_.tobytes()
+    assert [r["objective"] for r in rest.path_] == [r["objective"] for r in whole.path_]
+    with pytest.raises(UsageError, match="other settings of system"):
+        ShareBoostClassifier(max_rounds=5, rule="norm", checkpoint=file).fit(X, y)
+
+
+def test_a_callback_ends_the_fit_and_sees_the_model(multiclass):
+    X, y = multiclass
+    seen = []
+    model = ShareBoostClassifier(callbacks=[lambda r: seen.append(r["error"]) or r["active_rows"] == 2]).fit(X, y)
+    assert model.stop_reason_ == "callback" and len(model.active_features_) == 2
+    assert seen == model.path_.column("error").tolist()
+
+
+def test_groups_of_columns_enter_together(multiclass):
+    X, y = multiclass
+    model = ShareBoostClassifier(max_rounds=2, groups=np.arange(12) // 3).fit(X, y)
+    assert model.path_.column("features").tolist() == [3, 6]
+    firsts = {name for record in model.path_ for name in [record["entered"].split(", ")[0]]}
+    assert firsts <= {"x0", "x3", "x6", "x9"}
+
+
+@pytest.mark.parametrize(
+    "params,said",
+    [
+        ({"loss": None}, "loss=None"),
+        ({"loss": "exp"}, "loss='exp'"),
+        ({"penalty": "l1"}, "puts rows to zero"),
+        ({"penalty": "none", "alpha": 0.1}, "has no strength"),
+        ({"groups": [0.5] * 12}, "expected an integer for each column"),
+        ({"rule": "best"}, "rule='best'"),
+        ({"bound": 0.0}, "bound=0.0"),
+        ({"hypotheses": Products(), "standardize": True}, "set standardize=False"),
+        ({"hypotheses": Products(), "standardize": False, "bound": 1.0}, "finite number of candidates"),
+    ],
+)
+def test_what_has_no_meaning_is_refused(multiclass, params, said):
+    X, y = multiclass
+    with pytest.raises(UsageError, match=said):
+        ShareBoostClassifier(**params).fit(X, y)
+
+
+def test_a_class_without_end_grows_from_the_model(multiclass):
+    X, y = multiclass
+    model = ShareBoostClassifier(max_rounds=4, hypotheses=Products(), standardize=False).fit(X, y)
+    assert len(model.active_features_) == 4 and model.score(X, y) > 0.6
+
+
+def test_the_margin_loss_serves_the_certified_fits_too(multiclass):
+    X, y = multiclass
+    model = dboost.BoostedClassifier(loss="margin_softmax", alpha=0.002).fit(X, y)
+    assert model.duality_gap_ <= 1e-4 and model.score(X, y) > 0.6
