@@ -40,7 +40,7 @@ from ..oracle.peers import peer_python
 from ..reproduce import machine
 from .overhead import Stopwatch
 
-ROWS, COLUMNS, BLOCKS, ROUNDS, WORKERS = 1_000_000, 200, 8, 20, 2
+ROWS, COLUMNS, BLOCKS, ROUNDS, WORKERS = 1_000_000, 200, 8, 12, 2
 MIB = float(2**20)
 PASSES = ("what", "rounds", "seconds per round", "processor seconds per round")
 # Gains this close are those of one and the same stump, summed in two ways.
