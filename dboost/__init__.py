@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from dboost.hypotheses.columns import Columns
     from dboost.hypotheses.kernels import Kernels
     from dboost.hypotheses.learned import Learned
+    from dboost.hypotheses.patches import Patches
+    from dboost.hypotheses.piecewise import PiecewiseLinear
     from dboost.hypotheses.products import Products
     from dboost.hypotheses.stumps import Stumps
 
@@ -45,14 +47,16 @@ _HOMES = {
     "BoostedClassifierCV": "dboost.estimators.cv",
     "BoostedRegressor": "dboost.estimators.regressor",
     "Columns": "dboost.hypotheses.columns",
-    "JointBoostClassifier": "dboost.estimators.jointboost",
     "LeveragingClassifier": "dboost.estimators.leveraging",
     "LeveragingRegressor": "dboost.estimators.leveraging",
+    "JointBoostClassifier": "dboost.estimators.jointboost",
     "MultiTaskBoostedClassifier": "dboost.estimators.multitask",
     "OneVsRestBoostedClassifier": "dboost.estimators.one_vs_rest",
     "ParquetData": "dboost.data.parquet",
     "Kernels": "dboost.hypotheses.kernels",
     "Learned": "dboost.hypotheses.learned",
+    "Patches": "dboost.hypotheses.patches",
+    "PiecewiseLinear": "dboost.hypotheses.piecewise",
     "Products": "dboost.hypotheses.products",
     "ShareBoostClassifier": "dboost.estimators.shareboost",
     "Stumps": "dboost.hypotheses.stumps",
@@ -88,6 +92,8 @@ __all__ = [
     "MultiTaskBoostedClassifier",
     "OneVsRestBoostedClassifier",
     "ParquetData",
+    "Patches",
+    "PiecewiseLinear",
     "Products",
     "ShareBoostClassifier",
     "StorageError",

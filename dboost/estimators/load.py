@@ -28,9 +28,9 @@ ESTIMATORS: dict[str, type[BoostedEstimator]] = {
     "BoostedClassifier": BoostedClassifier,
     "BoostedClassifierCV": BoostedClassifierCV,
     "BoostedRegressor": BoostedRegressor,
-    "JointBoostClassifier": JointBoostClassifier,
     "LeveragingClassifier": LeveragingClassifier,
     "LeveragingRegressor": LeveragingRegressor,
+    "JointBoostClassifier": JointBoostClassifier,
     "MultiTaskBoostedClassifier": MultiTaskBoostedClassifier,
     "ShareBoostClassifier": ShareBoostClassifier,
 }

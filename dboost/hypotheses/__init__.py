@@ -27,6 +27,8 @@ from dboost.modelfile import Document
 FAMILIES: dict[str, tuple[str, str]] = {
     "columns": ("dboost.hypotheses.columns", "Columns"),
     "kernels": ("dboost.hypotheses.kernels", "Kernels"),
+    "patches": ("dboost.hypotheses.patches", "Patches"),
+    "piecewise_linear": ("dboost.hypotheses.piecewise", "PiecewiseLinear"),
     "products": ("dboost.hypotheses.products", "Products"),
     "stumps": ("dboost.hypotheses.stumps", "Stumps"),
     "union": ("dboost.hypotheses.union", "Union"),

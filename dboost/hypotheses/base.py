@@ -259,6 +259,23 @@ def group_of(pool: Pool, key: Key) -> list[Key]:
     return pool.group(key) if isinstance(pool, Grouped) else [key]
 
 
+@runtime_checkable
+class Keeping(Protocol):
+    """What a pool has beside the rest where it remembers its hypotheses of a partition from pass to pass."""
+
+    def held(self, partition: Partition, memo: Any, keys: Sequence[Key]) -> Block:
+        """``Pool.columns`` of a partition, with the same bits, from what is remembered of it."""
+        ...
+
+
+def made_of(pool: Any, partition: Partition, memo: Any, keys: Sequence[Key]) -> Block:
+    """The hypotheses `keys` of a partition as columns, from what the pool remembers where it does."""
+    if isinstance(pool, Keeping):
+        return pool.held(partition, memo, keys)
+    made: Block = pool.columns(Block(partition.indptr, partition.rows, partition.values, partition.n_rows), keys)
+    return made
+
+
 class Chosen(Protocol):
     """The hypotheses of a model. Frozen and picklable; computes them from raw rows.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled.columns import cut_of_rows, cut_rows, transpose
-from dboost.hypotheses.base import Block, Key, Pool
+from dboost.hypotheses.base import Block, Key, Pool, made_of
 from dboost.partition import Partition
 
 # Columns cut out of a block, by row: (row pointer, slot of each value, values).
@@ -51,8 +51,7 @@ class Held:
         stored = Block(partition.indptr, partition.rows, partition.values, partition.n_rows)
         if self.pool is None:
             return stored, self.columns
-        pool = self.pool
-        made = memo.get("hypotheses", self.token, lambda: tuple(pool.columns(stored, self.keys)))
+        made = memo.get("hypotheses", self.token, lambda: tuple(made_of(self.pool, partition, memo, self.keys)))
         return Block(*made), np.arange(len(self.keys))
 
     def cut(self, partition: Partition, memo: Any) -> Cut:

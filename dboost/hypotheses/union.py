@@ -27,6 +27,7 @@ from dboost.hypotheses.base import (
     Key,
     Tree,
     group_of,
+    made_of,
     taken,
 )
 from dboost.modelfile import Document
@@ -141,6 +142,11 @@ class UnionPool:
         """The hypotheses in the order of `keys`."""
         made = [pool.columns(raw, self._mine(keys, place)) for place, pool in enumerate(self.pools)]
         return _in_order(made, [key[0] for key in keys], raw.n_rows)
+
+    def held(self, partition: Partition, memo: Any, keys: Sequence[Key]) -> Block:
+        """The hypotheses in the order of `keys`, each member's from what it remembers."""
+        made = [made_of(pool, partition, memo, self._mine(keys, place)) for place, pool in enumerate(self.pools)]
+        return _in_order(made, [key[0] for key in keys], partition.n_rows)
 
     def shards(self, active: Sequence[Key], row_bytes: int, shard_bytes: int) -> list[Shard]:
         """The shards of every member."""

@@ -58,18 +58,21 @@ def run(settings: ReproduceSettings, console: Console) -> int:
 
 
 def run_all(out: Path, force: bool, context: Context) -> int:
-    """Run every experiment into a folder of its own below `out`; one that fails does not keep the others from running.
+    """Run every experiment into a folder of its own below `out`, but for those that take hours.
+
+    One that fails does not keep the others from running.
 
     Raises
     ------
     DboostError
         The first error, after all have run and the index is written.
     """
-    for name in REGISTRY:
+    names = [name for name, entry in REGISTRY.items() if not entry.long]
+    for name in names:
         refuse_existing(str(out / name), MARKER, force)
     failed: dict[str, str] = {}
     first: DboostError | None = None
-    for name in REGISTRY:
+    for name in names:
         context.console.say(f"{name}: {REGISTRY[name].summary}")
         try:
             show(reproduce(name, out / name, context, force=force), str(out / name), context.console)

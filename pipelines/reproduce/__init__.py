@@ -46,11 +46,14 @@ class Entry:
         The paper's figures.
     summary : str
         One line for ``--list``.
+    long : bool
+        Whether it takes hours, so that "all" leaves it out.
     """
 
     module: str
     figures: str
     summary: str
+    long: bool = False
 
     def load(self) -> Any:
         """The module, with ``CLAIMS``, ``FIGURES`` and ``run``."""
@@ -84,4 +87,13 @@ REGISTRY: dict[str, Entry] = {
         "coordinate_descent", "Boosting as Coordinate Descent", "AdaBoost step by step, and epsilon-boosting"
     ),
     "topics": Entry("topics", "Fig. 4", "documents: when induction stops, and when boosting overfits"),
+    "shareboost-digits": Entry(
+        "shareboost_digits", "ShareBoost, Table 1, Fig. 4", "patches of digits: the error by the number of features"
+    ),
+    "shareboost-piecewise": Entry(
+        "shareboost_piecewise", "ShareBoost, Fig. 7", "digits by pieces of a linear model, beside Gaussian kernels"
+    ),
+    "shareboost-deformed": Entry(
+        "shareboost_deformed", "ShareBoost, Table 1, Fig. 6", "patches of digits and their deformations", long=True
+    ),
 }

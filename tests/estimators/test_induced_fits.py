@@ -21,6 +21,8 @@ from dboost import (
     ModelFormatError,
     MultiTaskBoostedClassifier,
     ParquetData,
+    Patches,
+    PiecewiseLinear,
     Products,
     Stumps,
     UsageError,
@@ -33,6 +35,8 @@ from tests.estimators.test_persistence import Killed, killer
 PAIRS = Products(max_degree=2)
 BINNED = Stumps(bins=4, max_listed=0)
 JOINED = Columns() | Products(min_degree=2, max_degree=2)
+PATCHES = Patches(templates=9, size=1, masks=2, shape=(1, 5), sample=200)
+PIECES = PiecewiseLinear(centres=8, radii=3)
 NAMES = ["lstat", "rm", "age", "tax", "dis"]
 
 
@@ -132,8 +136,11 @@ def test_every_input_on_both_engines(X, client, tmp_path, task, cluster):
 
 @pytest.mark.parametrize(
     "family",
-    [PAIRS, JOINED, Products(), Kernels(support=20), Columns() | Kernels(), Stumps(), Columns() | BINNED],
-    ids=["products", "union", "countable", "kernels", "columns and kernels", "stumps", "columns and bins"],
+    [
+        PAIRS, JOINED, Products(), Kernels(support=20), Columns() | Kernels(), PATCHES, PIECES, Stumps(),
+        Columns() | BINNED,
+    ],
+    ids="products union countable kernels columns-and-kernels patches pieces stumps columns-and-bins".split(),
 )
 def test_save_and_load_keep_every_bit(X, tmp_path, family):
     y = labels(X, "binary")

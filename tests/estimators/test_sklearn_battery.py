@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 
-import pytest
 import sklearn
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
@@ -15,10 +14,10 @@ import dboost
 CLASSIFIER = dboost.BoostedClassifier()
 # Few folds and strengths: the checks fit some hundred times.
 CV = dboost.BoostedClassifierCV(cv=3, n_alphas=4, eps=0.05)
-JOINT = dboost.JointBoostClassifier(max_rounds=10)
 # Weights and repeated rows are compared to seven digits, as below.
 SHARE = dboost.ShareBoostClassifier(max_rounds=10, tol=1e-10)
 REST = dboost.OneVsRestBoostedClassifier(dboost.ShareBoostClassifier(max_rounds=5, loss="log", tol=1e-10))
+JOINT = dboost.JointBoostClassifier(max_rounds=10)
 TASKS = dboost.MultiTaskBoostedClassifier()
 # Weights and repeated rows are compared to seven digits of the predictions, which a gap of 1e-4 does not promise.
 REGRESSORS = [dboost.BoostedRegressor(tol=1e-12, loss=loss) for loss in ("squared", "epsilon_insensitive")]
@@ -45,12 +44,12 @@ EXPECTED = {
         "check_sample_weight_equivalence_on_sparse_data": _SPLITS,
     },
     "BoostedRegressor": {},
-    "JointBoostClassifier": {},
     "ShareBoostClassifier": {},
     "OneVsRestBoostedClassifier": {},
     "AdaBoostL1Classifier": {},
     "LeveragingClassifier": {},
     "LeveragingRegressor": {},
+    "JointBoostClassifier": {},
     "MultiTaskBoostedClassifier": {
         "check_estimators_dtypes": _LABELS,
         "check_sample_weights_pandas_series": _LABELS,
@@ -77,12 +76,12 @@ COUNTS = {
         "BoostedClassifierCV": 64,
         "MultiTaskBoostedClassifier": 69,
         "BoostedRegressor": 60,
-        "JointBoostClassifier": 64,
         "ShareBoostClassifier": 64,
         "OneVsRestBoostedClassifier": 63,
         "AdaBoostL1Classifier": 65,
         "LeveragingClassifier": 65,
         "LeveragingRegressor": 60,
+        "JointBoostClassifier": 64,
     }
 }
 VERSION = ".".join(str(part) for part in parse_version(sklearn.__version__).release[:2])

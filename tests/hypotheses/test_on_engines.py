@@ -8,15 +8,24 @@ import pytest
 from dboost.boosting.fit import FitSettings, Fitting
 from dboost.engine.dask import DaskEngine
 from dboost.engine.local import LocalEngine
+from dboost.hypotheses.patches import Patches
+from dboost.hypotheses.piecewise import PiecewiseLinear
 from dboost.hypotheses.products import Products
 from dboost.hypotheses.stumps import Stumps
 from tests.boosting import plain
 from tests.boosting.test_resume import bits
 
-FAMILIES = [Products(max_degree=2), Products(scale="range", decay=0.8), Stumps(), Stumps(bins=4, max_listed=0)]
+FAMILIES = {
+    "pairs": Products(max_degree=2),
+    "scaled products": Products(scale="range", decay=0.8),
+    "stumps": Stumps(),
+    "binned stumps": Stumps(bins=4, max_listed=0),
+    "patches": Patches(templates=6, size=2, masks=1, shape=(2, 2), sample=60),
+    "pieces": PiecewiseLinear(centres=6, radii=4),
+}
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=repr)
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
 def test_a_fit_has_the_same_bits_on_threads_and_on_a_cluster(family, one_worker, two_processes):
     data = plain.make("multinomial", m=120, n=4, weights=True, seed=60)
     # the bits of every round count, not how many there are: each pass costs turns through two schedulers

@@ -165,12 +165,14 @@ def test_all_runs_every_experiment_and_the_index_names_the_one_that_failed(
         monkeypatch.delitem(REGISTRY, name)
     monkeypatch.setitem(REGISTRY, "absent", Absent("landsat", "Fig. 0", "never runs"))
     monkeypatch.setitem(REGISTRY, "stub", Stub("landsat", "Fig. 0", "runs"))
+    monkeypatch.setitem(REGISTRY, "hours", Stub("landsat", "Fig. 0", "takes hours", long=True))
     assert main(["reproduce", "all", "--out", str(tmp_path)]) == 3
     assert "no such data" in capsys.readouterr().err
     index = (tmp_path / output.INDEX).read_text(encoding="utf-8")
     assert "| absent |  | not run | no such data |" in index
     assert "| [stub](stub/stub.md) | above zero (Fig. 0) | **holds** | the value is 1 |" in index
     assert not (tmp_path / "absent").exists()
+    assert not (tmp_path / "hours").exists() and "hours" not in index
     # What has run is not overwritten by chance, and is with --force.
     monkeypatch.delitem(REGISTRY, "absent")
     assert main(["reproduce", "all", "--out", str(tmp_path)]) == 2

@@ -1,0 +1,363 @@
+"""Patches of images as hypotheses: the largest response of a template over an image, weighted by a mask.
+
+Covers: ``Patches`` (what a user asks for) and ``PatchPool`` (the candidates on one data set). Source: Shalev-Shwartz,
+Wexler & Shashua 2011 (ShareBoost), section 7.4; math notes, section 7J.
+Does not cover: responses and the patches that a model holds (``patch_set``), or k-means (``clusters``).
+
+16,000 features of 60,000 images are 10^9 numbers and 10^12 multiplications. A partition makes them of its images once,
+a tile of 128 templates under all masks at a time, and remembers them as bytes; tiles that do not fit what the process
+may remember are made again in every pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.compiled import patches as loops
+from dboost.compiled.patches import LEVELS, TILE
+from dboost.errors import DataError, UsageError
+from dboost.hypotheses import drawn
+from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, Pool
+from dboost.hypotheses.clusters import centres_of
+from dboost.hypotheses.patch_set import (
+    FAMILY,
+    MOST_MASKS,
+    Bank,
+    Bytes,
+    PatchSet,
+    columns_of,
+    made_columns,
+    restore,
+    words_of,
+)
+from dboost.hypotheses.union import Joinable
+from dboost.modelfile import Document
+from dboost.partition import Partition, Sums
+
+# Images that patches are drawn from; more would not fit a driver where images are large.
+_IMAGES = 10_000
+# Bytes of features beside everything else that a process remembers.
+_SHARE = 0.7
+
+
+@dataclass(frozen=True, eq=False)
+class Patches(Joinable):
+    """Templates of image patches under Gaussian masks, as hypotheses.
+
+    The hypothesis of template w and mask g is the largest value, over all positions p at which the template lies within
+    the image I, of (I * w)(p) g(p), or 0 where all are negative; it is a byte q / 256 in [0, 1). The paper leaves open
+    how templates are scaled and where masks lie. Here:
+
+    - a template has mean zero over its pixels, so that a blank patch gives 0, and its positive weights sum to one over
+      the largest pixel of the data, so that no response of pixels >= 0 is above 1 (others are cut off at 255 / 256);
+    - masks are centred on a `masks` x `masks` lattice of the positions; their standard deviation is `spread` spacings
+      of the lattice, and they are zero beyond three of these.
+
+    Parameters
+    ----------
+    templates : int or array of shape (t, size, size)
+        How many templates k-means finds among random patches of the images, each less its mean; or the templates. The
+        patches are those of 10,000 images at random, or of all, at positions that are not blank.
+    size : int
+        Side of a template, in pixels.
+    masks : int
+        Masks of every template, on each side of the lattice; 4 are 16 masks.
+    spread : float
+        Standard deviation of a mask, in spacings of the lattice.
+    shape : tuple of two int, optional
+        Rows and columns of an image; by default images are square. Pixel (i, j) is raw column i * columns + j.
+    sample : int
+        Patches that k-means sees.
+
+    Raises
+    ------
+    UsageError
+        When a parameter has no meaning.
+
+    Examples
+    --------
+    >>> Patches(templates=50, size=5).to_json()
+    {'family': 'patches', 'templates': 50, 'size': 5, 'masks': 4, 'spread': 0.5, 'shape': None, 'sample': 100000}
+    """
+
+    templates: Any = 1000
+    size: int = 7
+    masks: int = 4
+    spread: float = 0.5
+    shape: Any = None
+    sample: int = 100_000
+
+    def __post_init__(self) -> None:
+        for name in ("size", "masks", "sample"):
+            _positive(name, getattr(self, name))
+        if self.masks > MOST_MASKS:
+            raise UsageError(f"masks={self.masks}", hint=f"expected at most {MOST_MASKS} on a side")
+        if isinstance(self.spread, bool) or not isinstance(self.spread, int | float | np.number):
+            raise UsageError(f"spread={self.spread!r}", hint="expected a number > 0")
+        if not 0.0 < float(self.spread) < math.inf:
+            raise UsageError(f"spread={self.spread!r}", hint="expected a number > 0")
+        if isinstance(self.templates, int | np.integer):
+            _positive("templates", self.templates)
+        else:
+            object.__setattr__(self, "templates", _given(self.templates, int(self.size)))
+        if self.shape is not None:
+            sides = tuple(self.shape) if isinstance(self.shape, tuple | list) else ()
+            if len(sides) != 2 or not all(_whole(side) and side >= self.size for side in sides):
+                raise UsageError(f"shape={self.shape!r}", hint=f"expected (rows, columns), each at least {self.size}")
+            object.__setattr__(self, "shape", (int(sides[0]), int(sides[1])))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Patches) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash(repr(self.to_json()))
+
+    def to_json(self) -> dict[str, Any]:
+        """The parameters; given templates as lists."""
+        given = isinstance(self.templates, np.ndarray)
+        return {
+            "family": FAMILY,
+            "templates": self.templates.tolist() if given else int(self.templates),
+            "size": int(self.size),
+            "masks": int(self.masks),
+            "spread": float(self.spread),
+            "shape": None if self.shape is None else list(self.shape),
+            "sample": int(self.sample),
+        }
+
+    @classmethod
+    def from_json(cls, spec: dict[str, Any]) -> Patches:
+        """Undo `to_json`."""
+        known = ("templates", "size", "masks", "spread", "shape", "sample")
+        odd = sorted(set(spec) - {"family", *known})
+        if odd:
+            raise UsageError(
+                f"hypotheses of family {FAMILY!r} have no parameter {odd[0]!r}", hint=f"it takes {', '.join(known)}"
+            )
+        return cls(**{name: spec[name] for name in known if name in spec})
+
+    @staticmethod
+    def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> PatchSet:
+        """The patches of a saved model; see ``patch_set.restore``."""
+        return restore(spec, arrays, n_features)
+
+    def prepare(self, context: Context) -> Pool:
+        """Find the templates.
+
+        Raises
+        ------
+        DataError
+            When the columns are no images of that shape, all pixels are zero, or there are fewer patches than
+            templates.
+        """
+        shape = self._shape(context.n_features)
+        top = float(context.peak.max(initial=0.0))
+        if not top > 0.0:
+            raise DataError("patches of images whose pixels are all zero")
+        none = np.zeros((0, self.size**2), np.float32)
+        frame = Bank(none, shape, int(self.size), int(self.masks), float(self.spread))
+        if isinstance(self.templates, np.ndarray):
+            raw = self.templates.reshape(len(self.templates), -1)
+        else:
+            raw = centres_of(self._patches(context, frame), int(self.templates), context.seed, "templates")
+        bank = replace(frame, templates=scaled(raw, top))
+        return PatchPool(bank, -(-context.n_rows // max(1, int(context.engine.n_workers))))
+
+    def _shape(self, n_features: int) -> tuple[int, int]:
+        side = math.isqrt(n_features)
+        shape: tuple[int, int] = (side, side) if self.shape is None else self.shape
+        if shape[0] * shape[1] != n_features or min(shape) < self.size:
+            raise DataError(
+                f"{n_features} columns are no images of {shape[0]} x {shape[1]} pixels for patches of "
+                f"{self.size} x {self.size}",
+                hint="give shape=(rows, columns)" if self.shape is None else "expected rows * columns raw columns",
+            )
+        return shape
+
+    def _patches(self, context: Context, frame: Bank) -> Array:
+        """Random patches that are not blank, each less its mean: (at most sample, size**2)."""
+        count = min(context.n_rows, _IMAGES, int(self.sample))
+        rows = drawn.draw(context, count, purpose=3)
+        images = np.zeros((count, frame.n_pixels), np.float64)
+        images[np.repeat(np.arange(count), np.diff(rows.pointer)), rows.slots] = rows.values
+        rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([context.seed, 4])))
+        taps, found = frame.taps[: frame.size**2], []
+        each = -(-int(self.sample) // count)
+        for image in images:
+            seen = image[frame.corners[:, None] + taps]
+            lit = np.flatnonzero(np.any(seen != 0.0, axis=1))
+            if len(lit):
+                found.append(seen[rng.choice(lit, size=min(each, len(lit)), replace=False)])
+        patches = np.concatenate([np.zeros((0, frame.size**2)), *found])
+        return patches - patches.mean(axis=1, keepdims=True)
+
+
+def scaled(templates: Array, top: float) -> NDArray[np.float32]:
+    """Templates (t, pixels) with mean zero whose positive weights sum to LEVELS / top; flat ones are zero."""
+    centred = templates - templates.mean(axis=1, keepdims=True)
+    positive = np.maximum(centred, 0.0).sum(axis=1, keepdims=True)
+    flat = positive <= 1e-9 * np.abs(templates).sum(axis=1, keepdims=True)
+    found = np.where(flat, 0.0, centred / np.where(flat, 1.0, positive) * (LEVELS / top))
+    return np.ascontiguousarray(found, dtype=np.float32)
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _positive(name: str, value: Any) -> None:
+    if not _whole(value) or value < 1:
+        raise UsageError(f"{name}={value!r}", hint="expected a positive integer")
+
+
+def _given(templates: Any, size: int) -> Array:
+    """Given templates as float64."""
+    try:
+        found = np.array(templates, dtype=np.float64)
+    except (TypeError, ValueError) as fault:
+        raise UsageError(f"templates={templates!r}", hint="expected an integer, or an array of templates") from fault
+    if found.ndim != 3 or not len(found) or found.shape[1:] != (size, size) or not np.all(np.isfinite(found)):
+        raise UsageError(
+            f"templates of shape {found.shape}", hint=f"expected finite numbers of shape (templates, {size}, {size})"
+        )
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class PatchPool:
+    """Templates under masks on one data set. Key (f, c) is template f under mask c; a shard is a range of tiles.
+
+    Parameters
+    ----------
+    bank : Bank
+    rows_per_worker : int
+        Decides how much is remembered, and nothing else.
+    """
+
+    bank: Bank
+    rows_per_worker: int
+
+    @property
+    def size(self) -> float:
+        """Number of pairs of template and mask."""
+        return len(self.bank) * self.bank.n_masks
+
+    @property
+    def searched(self) -> bool:
+        """No: every patch is summed."""
+        return False
+
+    @cached_property
+    def token(self) -> str:
+        """Digest of the templates and masks."""
+        return self.bank.token
+
+    def columns(self, raw: Block, keys: Sequence[Key]) -> Block:
+        """The features `keys` of the images of a block."""
+        bank, slots, masks = self._part(keys)
+        return made_columns(bank, slots, masks, self.bank.images(raw))
+
+    def held(self, partition: Partition, memo: Any, keys: Sequence[Key]) -> Block:
+        """``columns`` of a partition, from the features that are remembered where all of them are."""
+        if self._kept(memo) < self.bank.n_tiles:
+            raw = Block(partition.indptr, partition.rows, partition.values, partition.n_rows)
+            return self.columns(raw, keys)
+        parts: list[Any] = [None] * len(keys)
+        owner = np.array([template // TILE for template, _ in keys], dtype=np.int64)
+        for tile, H in self._tiles(partition, memo, np.unique(owner).tolist()):
+            width = self.bank.width(tile)
+            for place in np.flatnonzero(owner == tile).tolist():
+                template, mask = keys[place]
+                parts[place] = H[:, mask * width + template - tile * TILE]
+        return columns_of(parts, partition.n_rows)
+
+    def shards(self, active: Sequence[Key], row_bytes: int, shard_bytes: int) -> list[tuple[int, int]]:
+        """All tiles as ranges; the active patches have no part in it."""
+        step = max(1, shard_bytes // max(1, row_bytes * TILE * self.bank.n_masks))
+        tiles = self.bank.n_tiles
+        return [(first, min(first + step, tiles)) for first in range(0, tiles, step)]
+
+    def keys(self, shard: tuple[int, int], places: NDArray[np.int64] | None = None) -> list[Key]:
+        """The patches at some places of a shard, or all of them: by tile, mask, template."""
+        first, last = shard
+        if places is None:
+            places = np.arange(self._start(last) - self._start(first))
+        tiles, within = np.divmod(np.asarray(places, np.int64), TILE * self.bank.n_masks)
+        found: list[Key] = []
+        for tile, place in zip((tiles + first).tolist(), within.tolist()):
+            mask, template = divmod(place, self.bank.width(tile))
+            found.append((tile * TILE + template, mask))
+        return found
+
+    def sums(self, partition: Partition, memo: Any, shard: tuple[int, int], plus: Array, minus: Array | None) -> Sums:
+        """Sums of a shard's patches; see ``Pool.sums``. A patch is never negative, so mu+ = h'plus, mu- = h'minus."""
+        first, last = shard
+        start, count = self._start(first), self._start(last) - self._start(first)
+        names = {"G": plus} if minus is None else {"mu_plus": plus, "mu_minus": minus}
+        found = {name: np.empty((count, plus.shape[1])) for name in names}
+        square, total, peak = (np.empty(count) for _ in range(3))
+        for tile, H in self._tiles(partition, memo, range(first, last)):
+            mine = slice(self._start(tile) - start, self._start(tile + 1) - start)
+            for name, residual in names.items():
+                loops.byte_sums(H, residual, found[name][mine])
+            statistics = partial(_statistics, H, partition.weight)
+            square[mine], total[mine], peak[mine] = memo.get(f"patch-statistics-{tile}", self.token, statistics)
+        return Sums(add={**found, "square": square, "total": total}, peak={"peak": peak})
+
+    def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
+        """``patch 17 at 2,3``; names of pixels have no part in it."""
+        templates, masks = _pairs(keys)
+        return words_of(templates, masks, self.bank.grid)
+
+    def chosen(self, keys: Sequence[Key], features: Sequence[str] | None) -> Chosen:
+        """The patches `keys` with their templates only."""
+        bank, slots, masks = self._part(keys)
+        return PatchSet(bank, np.unique(_pairs(keys)[0]), slots, masks)
+
+    def _part(self, keys: Sequence[Key]) -> tuple[Bank, NDArray[np.int64], NDArray[np.int64]]:
+        """The templates of some keys, each once, and the template and mask of every key."""
+        templates, masks = _pairs(keys)
+        used, slots = np.unique(templates, return_inverse=True)
+        return self.bank.take(used), slots.astype(np.int64), masks
+
+    def _start(self, tile: int) -> int:
+        """Place of a tile's first patch among all."""
+        return min(tile * TILE, len(self.bank)) * self.bank.n_masks
+
+    def _kept(self, memo: Any) -> int:
+        """How many tiles, from the first, are remembered."""
+        # Tiles that do not fit together would push each other out, and decoded partitions with them.
+        return min(self.bank.n_tiles, int(_SHARE * memo.budget / (self.rows_per_worker * TILE * self.bank.n_masks)))
+
+    def _tiles(self, partition: Partition, memo: Any, tiles: Sequence[int]) -> Iterator[tuple[int, Bytes]]:
+        """The features of a partition, tile by tile."""
+        raw = Block(partition.indptr, partition.rows, partition.values, partition.n_rows)
+        images = cache(lambda: self.bank.images(raw))
+        keeps = self._kept(memo)
+
+        def build(tile: int) -> Bytes:
+            return self.bank.features(images(), tile)
+
+        for tile in tiles:
+            made = partial(build, tile)
+            yield tile, memo.get(f"patches-{tile}", self.token, made) if tile < keeps else made()
+
+
+def _pairs(keys: Sequence[Key]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    pairs = np.array(keys, dtype=np.int64).reshape(len(keys), 2)
+    return pairs[:, 0].copy(), pairs[:, 1].copy()
+
+
+def _statistics(H: Bytes, weight: Array) -> tuple[Array, Array, Array]:
+    square, total, peak = (np.empty(H.shape[1]) for _ in range(3))
+    loops.byte_statistics(H, weight, square, total, peak)
+    return square, total, peak
+
+
