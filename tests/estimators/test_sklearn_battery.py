@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import pytest
 import sklearn
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
