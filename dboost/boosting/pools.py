@@ -160,6 +160,8 @@ def open_gaps(pool: Binned, shard: Any, total: Sums, rule: Rule, best: float, si
     gaps = pool.gaps(shard, total)
     sizes, scores = rule.penalty.dual_norm(gaps.reach), score_bounds(gaps, rule)
     wanted = np.flatnonzero(_worth(sizes, scores, rule, best, size))
+    if not len(wanted):
+        return []
     nodes = pool.nodes(shard, total, gaps.places[wanted])
     columns = sizes[wanted].tolist(), scores[wanted].tolist(), gaps.rows[wanted].tolist()
     return [Gap(*row) for row in zip(*columns, nodes, strict=True)]
