@@ -10,7 +10,8 @@ REPRODUCE_OUT ?= runs/reproduce
 BENCH_OUT ?= runs/bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint oracle passes-table pairs-table titles many-products stumps-million same-bits cv-cost reproduce bench clean
+.PHONY: help demo test lint oracle passes-table pairs-table titles many-products stumps-million same-bits cv-cost \
+    reproduce reproduce-seeds bench clean
 
 help:
 	@echo "make demo          train and judge three models on the source code this machine has"
@@ -25,6 +26,7 @@ help:
 	@echo "make same-bits     one fit on threads and on 1, 2 and 4 workers: the same bits"
 	@echo "make cv-cost       10 folds x 50 strengths on the arXiv abstracts, in cold fits (needs DBOOST_DATA_HOME)"
 	@echo "make reproduce     the paper's experiments, figures and verdicts (needs DBOOST_DATA_HOME; up to an hour)"
+	@echo "make reproduce-seeds those of ShareBoost, AdaBoost+L1 and leveraging (needs DBOOST_DATA_HOME; an hour)"
 	@echo "make bench         how fast it is, against peers on one machine and on a cluster (needs DBOOST_DATA_HOME; an hour)"
 	@echo "make clean         remove the environment, caches and builds (not runs/)"
 
@@ -94,7 +96,10 @@ cv-cost: $(READY)
 	$(BIN)/python -m pipelines.cv_cost
 
 reproduce: $(READY)
-	$(BIN)/dboost reproduce all --out $(REPRODUCE_OUT) --force
+	$(BIN)/dboost reproduce structural --out $(REPRODUCE_OUT) --force
+
+reproduce-seeds: $(READY)
+	$(BIN)/dboost reproduce seeds --out $(REPRODUCE_OUT)-seeds --force
 
 bench: $(READY) $(PEERS)/.ready $(LIGHTNING)/.ready
 	DBOOST_PEER_PYTHON=$(PEERS)/bin/python DBOOST_LIGHTNING_PYTHON=$(LIGHTNING)/bin/python \

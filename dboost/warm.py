@@ -18,6 +18,7 @@ from dboost.boosting.fit import FitSettings, check_settings, fit
 from dboost.boosting.folds import cross_validate
 from dboost.boosting.leveraging import Leveraging
 from dboost.boosting.rules import RankedL1
+from dboost.boosting.shareboost import ShareBoost
 from dboost.data.plan import build_plan
 from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning, UsageError
@@ -59,6 +60,7 @@ def warm() -> float:
         FitSettings("", "smooth_l1", curvature="gram"),
         FitSettings("", "smooth_l1", update="adaboost", select="template"),
         FitSettings("", RankedL1(), system=Leveraging()),
+        FitSettings("", "l2_squared", system=ShareBoost("row")),
         FitSettings("", "l1", hypotheses=Products(scale="range", decay=0.5)),
         FitSettings("", "l1", update="adaboost", select="template", hypotheses=Products(max_degree=2)),
         FitSettings("", "l1", hypotheses=Stumps()),

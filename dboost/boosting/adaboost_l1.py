@@ -24,10 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.boosting.budget import Progress, budget_suffices
 from dboost.boosting.line import margins
 from dboost.boosting.problem import Iterate, Problem, Score
 from dboost.boosting.records import recorded
-from dboost.boosting.rules import NormalisedEdges
+from dboost.boosting.rules import NormalisedEdges, refuse_searched
 from dboost.boosting.simplex import minimise_quadratic
 from dboost.boosting.state import FitSettings, FitState
 from dboost.compiled import one_output
@@ -93,15 +94,6 @@ class AdaBoostL1:
     def to_json(self) -> dict[str, Any]:
         """Its parameters."""
         return {"system": self.name, "nu": self.nu, "constant": self.constant}
-
-
-def refuse_searched(problem: Problem) -> None:
-    """Refuse a class without end: these systems take the best hypothesis of all in every round."""
-    if problem.searched:
-        raise UsageError(
-            "the best hypothesis of an infinite class cannot be found in every round",
-            hint="give the class an end, such as dboost.Products(max_degree=2)",
-        )
 
 
 def moments(partition: Partition, memo: Any, point: Point) -> Sums:
@@ -194,14 +186,14 @@ class AdaBoostL1Rounds:
     def advance(self, state: FitState) -> tuple[FitState, str]:
         """One round: state in, state out, and the reason to stop if there is one."""
         started, passes = time.perf_counter(), self.problem.passes
-        budget, margin, bound, least = _carried(state)
+        so_far = Progress.of(state)
         state, scored = self._certify(state)
-        bound = min(bound, scored.edge)
-        state = replace(state, carried=_carry(budget, margin, bound, least))
+        so_far = replace(so_far, bound=min(so_far.bound, scored.edge))
+        state = replace(state, carried=so_far.carried())
         reason = self._reason(state, scored)
         if reason:
             return self._recorded(state, scored, 0, "certificate", started, passes), reason
-        budget += self.system.nu * min(math.atanh(min(scored.edge, 1.0 - 1e-16)), CAP)
+        budget = so_far.budget + self.system.nu * min(math.atanh(min(scored.edge, 1.0 - 1e-16)), CAP)
         before = int(state.active.shape[0])
         chosen = self._widened(state, scored)
         weights, margin, least = self._solve(chosen, state, budget)
@@ -213,26 +205,25 @@ class AdaBoostL1Rounds:
             active=chosen.active[keep],
             W=W,
             intercept=np.array([chosen.scale[-1] * weights[-1]]),
-            carried=_carry(budget, margin, bound, least),
+            carried=Progress(budget, margin, so_far.bound, least).carried(),
         )
         entering = int(chosen.active.shape[0]) - before
         return self._recorded(state, scored, entering, "resolve", started, passes), ""
 
     def _reason(self, state: FitState, scored: _Edges) -> str:
         """Why to stop before this round; empty to go on."""
-        budget, margin, bound, least = _carried(state)
-        tol = self.settings.tol
+        now, tol = Progress.of(state), self.settings.tol
         if not scored.edge > 0.0:
             return "edge" if scored.loss > _VANISHED else "precision"
         if state.round == 0:
             return ""
-        if bound - margin <= tol:
+        if now.bound - now.margin <= tol:
             return "tol"
-        if bound <= tol:
+        if now.bound <= tol:
             return "edge"
-        share = least / self.problem.statistics.weight
-        reached = margin * self._norm(state) / budget
-        if margin > 0.0 and budget_suffices(budget, tol, reached, bound, share, scored.share):
+        share = now.least / self.problem.statistics.weight
+        reached = now.margin * self._norm(state) / now.budget
+        if now.margin > 0.0 and budget_suffices(now.budget, tol, reached, now.bound, share, scored.share):
             return "budget"
         return ""
 
@@ -240,7 +231,7 @@ class AdaBoostL1Rounds:
 
     def _certify(self, state: FitState) -> tuple[FitState, _Edges]:
         """Edges of all hypotheses at the model, and the relative gap that they certify for its budget."""
-        problem, budget = self.problem, _carried(state)[0]
+        problem, budget = self.problem, Progress.of(state).budget
         at = replace(problem.null(), active=state.active, W=state.W, intercept=state.intercept)
         score = problem.score(at, None, 0.0, 1)
         at = score.iterate
@@ -336,7 +327,7 @@ class AdaBoostL1Rounds:
     ) -> FitState:
         """The state with its record: objective and gap at the round's start, margin and budget after it."""
         weight = self.problem.statistics.weight
-        budget, margin, bound, _ = _carried(state)
+        now = Progress.of(state)
         size = int(scored.score.iterate.active.shape[0])
         return recorded(
             self.problem,
@@ -354,10 +345,10 @@ class AdaBoostL1Rounds:
             passes=passes,
             more={
                 "edge": scored.edge,
-                "budget": budget,
+                "budget": now.budget,
                 "l1_norm": self._norm(state),
-                "margin": margin,
-                "margin_gap": bound - margin,
+                "margin": now.margin,
+                "margin_gap": now.bound - now.margin,
             },
         )
 
@@ -377,35 +368,3 @@ class _Edges:
     constant: float
     loss: float
     share: float
-
-
-def budget_suffices(r: float, tol: float, margin: float, edge: float, least: float, share: float) -> bool:
-    """Whether a model within the budget r must have a margin of theta* - tol (math notes, eq. 17).
-
-    For theta* between the margin reached and the largest edge, weights s_i of which the least is a share `least` of
-    their sum S, and a Frank-Wolfe gap `share` in log L. An example below r (theta* - tol) would put more than
-    s r tol e^(-r (theta* - tol)) into the derivative towards the best margin; all others put at most
-    S r (1 - theta*) e^(-r theta*) against it, and the gap allows L share. With L <= S e^(-r margin) the first exceeds
-    the others for every theta* in question where
-
-        least r tol e^(r tol) > r (1 - margin) + share e^(r (edge - margin)).
-    """
-    if tol == 0.0 or (share > 0.0 and r * (edge - margin) > 700.0):
-        return False
-    against = r * (1.0 - margin) + (share * math.exp(r * (edge - margin)) if share > 0.0 else 0.0)
-    if against == 0.0:
-        return True
-    return math.log(least * r * tol) + r * tol > math.log(against)
-
-
-def _carry(budget: float, margin: float, bound: float, least: float) -> dict[str, NDArray[Any]]:
-    return {"l1": np.array([budget, margin, bound, least])}
-
-
-def _carried(state: FitState) -> tuple[float, float, float, float]:
-    """The budget r, the least normalised margin, the smallest of the largest edges so far, and the least weight."""
-    kept = state.carried.get("l1")
-    if kept is None:
-        return 0.0, 0.0, math.inf, 0.0
-    budget, margin, bound, least = kept.tolist()
-    return budget, margin, bound, least

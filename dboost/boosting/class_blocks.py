@@ -20,8 +20,10 @@ Rows = NDArray[np.int64]
 # Rows whose products are formed together, and numbers in the blocks of all classes.
 BLOCK = 512
 _NUMBERS = 8e6
-# Multiplications spent on the products of a block, and examples for each of its rows that are always looked at.
-_WORK = 1e9
+# Multiplications spent on the products of all blocks: what is aimed at, and at most. Examples for each row of a block
+# that are always looked at.
+_WORK = 2e8
+_MOST_WORK = 1e9
 _EXAMPLES = 10
 _RIDGE = 1e-9
 
@@ -58,10 +60,13 @@ class ClassBlocks:
         self._intercept = intercept
         self._shifts = not problem.loss.separable
         self._bend = bend.mean(axis=1)
-        width = max(16, min(BLOCK, int(np.sqrt(_NUMBERS / problem.k))))
+        # `count` rows in blocks of a width cost half of k * count * width multiplications for each example
+        count = max(1, rows.shape[0])
+        affordable = int(np.sqrt(_MOST_WORK / (0.5 * problem.k * _EXAMPLES * count)))
+        width = max(16, min(BLOCK, int(np.sqrt(_NUMBERS / problem.k)), affordable))
         pieces = [rows[start : start + width] for start in range(0, rows.shape[0], width)] or [rows]
         most = max(len(piece) for piece in pieces) + 1
-        enough = max(_WORK / (0.5 * problem.k * most * most), _EXAMPLES * most)
+        enough = max(_WORK / (0.5 * problem.k * most * max(count, most)), _EXAMPLES * most)
         every = max(1, int(n_rows // enough))
         self._blocks = []
         for places, gram in zip(pieces, problem.class_grams(at, pieces, intercept, every), strict=True):

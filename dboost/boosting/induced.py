@@ -132,14 +132,21 @@ class InducedProblem(Problem):
     def score(self, at: Iterate, candidates: Rows | None, strength: float, take: int, whole: bool = True) -> Score:
         """Score every candidate of the pool, of a searched one those next to the model; with `whole` search the rest.
 
-        `candidates` has no meaning here: nothing is ruled out between rounds.
+        `candidates` has no meaning here: nothing is ruled out between rounds. What can be certified is scored at the
+        repaired residuals, so that its size is that of a dual point; otherwise at the residuals themselves.
         """
+        return self._priced(at, strength, take, whole, self.penalty.certified)
+
+    def ranked(self, at: Iterate, strength: float, take: int) -> Score:
+        """`score` at the residuals themselves: the best are those by <h, U>, and the size certifies nothing."""
+        return self._priced(at, strength, take, True, False)
+
+    def _priced(self, at: Iterate, strength: float, take: int, whole: bool, repaired: bool) -> Score:
         at = self.evaluate(at.active, at.W, at.intercept)
         if at.shift > 0.0:
             # residuals beyond all numbers: nothing is induced before the model held has come back from there
             return self._scored(at, [], math.inf)
-        # what is not certified is ranked by the residuals themselves
-        repair = self.repair(at) if self.penalty.certified else Repair.nothing(self.k)
+        repair = self.repair(at) if repaired else Repair.nothing(self.k)
         point = self.point(at.active, at.W, at.intercept)
         held = frozenset(self.held(at.active).keys)
         arguments = (self.pool, point, (repair.keep, repair.mix, repair.shift, repair.prior))
@@ -154,7 +161,7 @@ class InducedProblem(Problem):
             self.statistics.weight,
             self.standardize,
             take,
-            whole=whole and self.penalty.certified,
+            whole=whole and repaired,
         )
         # what is not certified asks for no dual point beside what it is ranked by
         kind = "theta" if not self.exponential else "branches" if self.penalty.certified else "pulls"

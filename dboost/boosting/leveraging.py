@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.adaboost_l1 import refuse_searched
 from dboost.boosting.certificate import dual_bound
 from dboost.boosting.coordinate import Coordinates, Move, best_of, exact_step, moved, offered, worst_held
+from dboost.boosting.induced import InducedProblem
 from dboost.boosting.learning import learned, unscored
 from dboost.boosting.problem import Problem, Score
 from dboost.boosting.records import recorded
-from dboost.boosting.rules import RULES, RankedL1, RankedNone
+from dboost.boosting.rules import RULES, RankedL1, RankedNone, refuse_searched
 from dboost.boosting.state import FitSettings, FitState
 from dboost.errors import UsageError
 from dboost.losses import get_loss
@@ -86,7 +86,8 @@ class Leveraging:
         if self.rule != "edge" and loss != "squared":
             raise UsageError(f"learner={self.rule!r} fits residuals", hint="use it with the squared loss")
         fixed = not isinstance(self.step, str)
-        if fixed and not (isinstance(self.step, float | int) and 0.0 < self.step < math.inf):
+        number = isinstance(self.step, float | int) and not isinstance(self.step, bool)
+        if fixed and not (number and 0.0 < float(self.step) < math.inf):
             raise UsageError(f"step={self.step!r}", hint="expected 'exact' or a finite number > 0")
         if not fixed and self.step != "exact":
             raise UsageError(f"step={self.step!r}", hint="expected 'exact' or a finite number > 0")
@@ -190,6 +191,10 @@ class LeveragingRounds:
         at = replace(problem.null(), active=state.active, W=state.W, intercept=state.intercept)
         if self.learns:
             score = learned(problem, at) if learn else unscored(problem, at)
+        elif self.certified and problem.fit_intercept and isinstance(problem, InducedProblem):
+            # repaired for a certificate, the residuals would rank other hypotheses first
+            score = problem.ranked(at, self.lam, 1)
+            score = replace(score, size=problem.score(at, None, self.lam, 0).size)
         else:
             score = problem.score(at, None, self.lam, 1)
         at = score.iterate

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from dboost.boosting.rowwise import TEMPLATES
 from dboost.boosting.state import FitSettings
 from dboost.errors import UsageError
 from dboost.losses import get_loss
-from dboost.penalties import Penalty
+from dboost.penalties import NEWTON_ONLY, Penalty
 
 FORWARD = "forward"
 
@@ -27,6 +29,8 @@ def check_pairs(settings: FitSettings, penalty: Penalty) -> None:
             "not have",
             hint="use update='newton' or 'gradboost'",
         )
+    if penalty.name in NEWTON_ONLY and settings.system is None:
+        _check_newton_only(settings, penalty)
     if not penalty.separable:
         _check_joint(settings, penalty)
     if settings.standardize and penalty.degree == 0:
@@ -52,6 +56,22 @@ def _check_forward(settings: FitSettings, penalty: Penalty) -> None:
         raise UsageError(
             f"update 'forward' adds one hypothesis per round, but rows_per_round is {settings.rows_per_round!r}",
             hint="leave rows_per_round out, or use update='adaboost', which re-optimises all it holds",
+        )
+
+
+def _check_newton_only(settings: FitSettings, penalty: Penalty) -> None:
+    """There is no solve of a row under the exponential bound, and no compiled one."""
+    if settings.update != "newton" or settings.curvature != "newton":
+        which = f"update={settings.update!r}" if settings.update != "newton" else f"curvature={settings.curvature!r}"
+        raise UsageError(
+            f"{which} solves single rows, which penalty {penalty.name!r} has no formula for",
+            hint="use update='newton', or penalty='smooth_l1'",
+        )
+    if not math.isfinite(get_loss(settings.loss).kappa):
+        loss = get_loss(settings.loss).name
+        raise UsageError(
+            f"loss {loss!r} needs the exponential bound, for which penalty {penalty.name!r} has no formula",
+            hint="use penalty='smooth_l1'",
         )
 
 

@@ -14,6 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 
+from dboost.boosting.problem import Problem
+from dboost.errors import UsageError
+from dboost.hypotheses.base import Binned
 from dboost.penalties.l1 import L1
 from dboost.penalties.none import NoPenalty
 
@@ -103,3 +106,15 @@ class NormalisedEdges(NoPenalty):
         """|mu+ - mu-| times a = 1 / max |h|."""
         result: Any = np.abs(mu_plus[:, 0] - mu_minus[:, 0]) * np.asarray(a, float)
         return np.asarray(result, dtype=np.float64)
+
+
+def refuse_searched(problem: Problem) -> None:
+    """Refuse a class without end: these systems take the best hypothesis of all in every round.
+
+    A class of which every round finds the best, though it does not sum all (``hypotheses.base.Binned``), will do.
+    """
+    if problem.searched and not isinstance(getattr(problem, "pool", None), Binned):
+        raise UsageError(
+            "the best hypothesis of an infinite class cannot be found in every round",
+            hint="give the class an end, such as dboost.Products(max_degree=2)",
+        )

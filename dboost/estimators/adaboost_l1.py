@@ -28,8 +28,8 @@ class AdaBoostL1Classifier(TwoClassMixin, BoostedEstimator):
     ----------
     hypotheses : Family, optional
         What is weighed: by default the raw columns, otherwise a finite family such as
-        ``dboost.Products(max_degree=2)``. A hypothesis is divided by its largest absolute value on the training data,
-        and counts with both signs.
+        ``dboost.Stumps(signed=True)`` or ``dboost.Products(max_degree=2)``. A hypothesis is divided by its largest
+        absolute value on the training data, and counts with both signs.
     nu : float, default 1.0
         In (0, 1]. Smaller values let the budget grow more slowly, in more rounds.
     fit_intercept : bool, default True

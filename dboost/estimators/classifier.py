@@ -32,7 +32,8 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
         zero: ``"l2"`` is the Euclidean norm of all weights, ``"l2_squared"`` half its square (ridge), ``"smooth_l1"``
         the rounded l1 norm of Dekel et al. (2005), less its value at zero, or
         ``dboost.penalties.SmoothL1(sharpness)``. Under ``"smooth_l1"`` and ``"none"`` a fit stops by its gradient,
-        without a certificate.
+        without a certificate. ``"smooth_l1/linf"`` rounds the largest entry of a row in the same way, for
+        ``update="newton"``.
     alpha : float or "auto", default "auto"
         Strength of the penalty on the mean loss; glmnet's lambda, and ``1 / (C * sum_i s_i)`` in scikit-learn's terms.
         ``"auto"`` is 0.05 times the smallest strength at which no feature is used. ``"l2_squared"`` and

@@ -65,7 +65,7 @@ class LeveragingClassifier(TwoClassMixin, LeveragingEstimator):
         which follows the l1 path of solutions approximately.
     hypotheses : Family, optional
         What is weighed: by default the raw columns, otherwise a finite family such as
-        ``dboost.Products(max_degree=2)``. Both signs of a hypothesis count.
+        ``dboost.Stumps(signed=True)`` or ``dboost.Products(max_degree=2)``. Both signs of a hypothesis count.
         ``dboost.Learned(estimator)`` lets a scikit-learn estimator learn one in every round; such a model cannot be
         saved, and such a fit has no checkpoint.
     fit_intercept : bool, default True

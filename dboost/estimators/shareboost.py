@@ -61,7 +61,8 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
         the features separate.
     hypotheses : Family, optional
         What is chosen from: by default the raw columns; ``dboost.Products(max_degree=2)`` and the others. Of a class
-        without end, such as ``dboost.Products()``, the candidates of a round are those next to the model.
+        without end, such as ``dboost.Products()``, the candidates of a round are those next to the model, and of stumps
+        in bins (more than their `max_listed`) those at the ends of the bins; both need ``standardize=False``.
     tol : float, default 1e-3
         A re-optimisation ends with a gradient of at most `tol` times that of the feature that entered.
     max_active_rows : int, optional

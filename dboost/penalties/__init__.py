@@ -15,12 +15,14 @@ from dboost.penalties.l2 import L2
 from dboost.penalties.linf import Linf
 from dboost.penalties.none import NoPenalty
 from dboost.penalties.smooth import SmoothL1
+from dboost.penalties.smooth_linf import SmoothLinf
 from dboost.penalties.sparse_group import SparseGroup
 from dboost.penalties.squared import L2Squared
 
 __all__ = [
     "L1",
     "L2",
+    "NEWTON_ONLY",
     "PENALTIES",
     "Face",
     "Frobenius",
@@ -29,6 +31,7 @@ __all__ = [
     "NoPenalty",
     "Penalty",
     "SmoothL1",
+    "SmoothLinf",
     "SparseGroup",
     "get_penalty",
 ]
@@ -43,6 +46,8 @@ PENALTIES: dict[str, Callable[[], Penalty]] = {
     "smooth_l1": SmoothL1,
     "none": NoPenalty,
 }
+# Penalties that have no solve of single rows under every bound: for steps on all rows at once.
+NEWTON_ONLY: dict[str, Callable[[], Penalty]] = {"smooth_l1/linf": SmoothLinf}
 
 
 def get_penalty(penalty: str | Penalty) -> Penalty:
@@ -53,11 +58,12 @@ def get_penalty(penalty: str | Penalty) -> Penalty:
     UsageError
         If the name is unknown, or the object is neither a name nor an instance of a penalty.
     """
-    known = ", ".join(repr(name) for name in PENALTIES)
+    named = PENALTIES | NEWTON_ONLY
+    known = ", ".join(repr(name) for name in named)
     if isinstance(penalty, str):
-        if penalty not in PENALTIES:
+        if penalty not in named:
             raise UsageError(f"penalty is {penalty!r}", hint=f"expected one of {known}")
-        return PENALTIES[penalty]()
+        return named[penalty]()
     if isinstance(penalty, type) or not isinstance(penalty, Penalty):
         raise UsageError(
             f"penalty is {penalty!r}, which is neither a name nor an instance of a penalty",

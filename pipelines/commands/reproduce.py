@@ -1,4 +1,4 @@
-"""``dboost reproduce``: the paper's experiments, each with figures, numbers and a verdict per claim."""
+"""``dboost reproduce``: the papers' experiments, each with figures, numbers and a verdict per claim."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from ..config import LogSettings, OutputSettings, boolean, key, near, string
 from ..console import Console
 from ..inputs import refuse_existing
 from ..report import Grid
-from ..reproduce import REGISTRY
+from ..reproduce import REGISTRY, SEEDS, STRUCTURAL
 from ..reproduce.base import Context
 from ..reproduce.output import MARKER, Done, reproduce, write_index
 
 DEFAULT_OUT = "runs/reproduce"
 ALL = "all"
+# What is run together, by the name it is asked for, and the series in it.
+TOGETHER = {STRUCTURAL: (STRUCTURAL,), SEEDS: (SEEDS,), ALL: (STRUCTURAL, SEEDS)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReproduceSettings(OutputSettings, LogSettings):
     """What `dboost reproduce` takes; without ``out`` the folder is ``runs/reproduce/NAME``."""
 
-    name: str | None = key(string, None, "which experiment, or all; --list names them", positional=1)
+    name: str | None = key(string, None, "an experiment, structural, seeds or all; see --list", positional=1)
     list: bool = key(boolean, False, "list the experiments")
     quick: bool = key(boolean, False, "a version of about a minute, to see that it runs; its verdicts say nothing")
 
@@ -35,13 +37,16 @@ def run(settings: ReproduceSettings, console: Console) -> int:
     """Run one experiment, or all of them with an index page."""
     if settings.list:
         rows = [(name, entry.figures, entry.summary) for name, entry in REGISTRY.items()]
-        values = {name: {"figures": entry.figures, "summary": entry.summary} for name, entry in REGISTRY.items()}
+        values = {
+            name: {"series": entry.series, "figures": entry.figures, "summary": entry.summary}
+            for name, entry in REGISTRY.items()
+        }
         headings = ("name", "paper", "question")
         # the question may be cut on a narrow terminal, the name that the command wants may not
-        grid = Grid(headings, rows, left=frozenset({0, 1, 2}), widest={2: 50})
+        grid = Grid(headings, rows, left=frozenset({0, 1, 2}), widest={2: 28})
         console.page("experiments", [grid.renderable()], values)
         return 0
-    known = [*REGISTRY, ALL]
+    known = [*REGISTRY, *TOGETHER]
     if settings.name is None:
         raise UsageError("which experiment?", hint=f"one of {', '.join(known)}; see `dboost reproduce --list`")
     if settings.name not in known:
@@ -49,16 +54,16 @@ def run(settings: ReproduceSettings, console: Console) -> int:
             f"unknown experiment {settings.name!r}{near(settings.name, known)}", hint=f"known: {', '.join(known)}"
         )
     context = Context(console, settings.quick)
-    if settings.name == ALL:
-        return run_all(Path(settings.out or DEFAULT_OUT), settings.force, context)
+    if settings.name in TOGETHER:
+        return run_together(settings.name, Path(settings.out or DEFAULT_OUT), settings.force, context)
     out = settings.out or f"{DEFAULT_OUT}/{settings.name}"
     refuse_existing(out, MARKER, settings.force)
     show(reproduce(settings.name, out, context, force=settings.force), out, console)
     return 0
 
 
-def run_all(out: Path, force: bool, context: Context) -> int:
-    """Run every experiment into a folder of its own below `out`, but for those that take hours.
+def run_together(which: str, out: Path, force: bool, context: Context) -> int:
+    """Run every experiment of a name in ``TOGETHER`` into a folder of its own below `out`, but for those of hours.
 
     One that fails does not keep the others from running.
 
@@ -67,7 +72,7 @@ def run_all(out: Path, force: bool, context: Context) -> int:
     DboostError
         The first error, after all have run and the index is written.
     """
-    names = [name for name, entry in REGISTRY.items() if not entry.long]
+    names = [name for name, entry in REGISTRY.items() if entry.series in TOGETHER[which] and not entry.long]
     for name in names:
         refuse_existing(str(out / name), MARKER, force)
     failed: dict[str, str] = {}
@@ -80,7 +85,7 @@ def run_all(out: Path, force: bool, context: Context) -> int:
             failed[name] = str(error)
             first = first or error
             context.console.warning(f"{name} did not run: {error}")
-    context.console.say(f"all experiments: {write_index(out, failed)}")
+    context.console.say(f"{which} experiments: {write_index(out, failed)}")
     if first is not None:
         raise first
     return 0

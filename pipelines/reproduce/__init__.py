@@ -1,4 +1,7 @@
-"""The experiments of Duchi & Singer, "Boosting with Structural Sparsity" (2009), section 6, one command each.
+"""The experiments of the papers that dboost is built from, one command each.
+
+Two series: "structural" are those of Duchi & Singer, "Boosting with Structural Sparsity" (2009), section 6; "seeds" are
+those of the papers beside it (ShareBoost, AdaBoost+L1, leveraging, boosting as coordinate descent).
 
 How a reproduction is written
 -----------------------------
@@ -34,6 +37,9 @@ if TYPE_CHECKING:
     from .base import Context, Report
 
 
+STRUCTURAL, SEEDS = "structural", "seeds"
+
+
 @dataclass(frozen=True)
 class Entry:
     """A reproduction that can be asked for.
@@ -43,17 +49,26 @@ class Entry:
     module : str
         Its module in this package; loaded only when it runs.
     figures : str
-        The paper's figures.
+        The figures of the paper; of the series "seeds" with the paper's name before them.
     summary : str
         One line for ``--list``.
+    series : str
+        The papers it belongs to, "structural" or "seeds": what is run together.
     long : bool
-        Whether it takes hours, so that "all" leaves it out.
+        Whether it takes hours, so that no series runs it.
     """
 
     module: str
     figures: str
     summary: str
+    series: str = STRUCTURAL
     long: bool = False
+
+    @property
+    def source(self) -> str:
+        """The paper with its figures, as a page names them."""
+        paper = 'Duchi & Singer, "Boosting with Structural Sparsity" (2009), section 6, '
+        return (paper if self.series == STRUCTURAL else "") + self.figures
 
     def load(self) -> Any:
         """The module, with ``CLAIMS``, ``FIGURES`` and ``run``."""
@@ -72,28 +87,49 @@ REGISTRY: dict[str, Entry] = {
     ),
     "housing": Entry("housing", "Fig. 5", "products of columns: l1 boosting against classical and smooth-l1 boosting"),
     "ailerons": Entry("ailerons", "Fig. 5", "the same on a larger regression"),
+    "topics": Entry("topics", "Fig. 4", "documents: when induction stops, and when boosting overfits"),
     "shareboost-synthetic": Entry(
-        "shareboost_synthetic", "ShareBoost, section 6", "constructions: who finds the features that all classes share"
+        "shareboost_synthetic",
+        "ShareBoost, section 6",
+        "constructions: who finds the features that all classes share",
+        SEEDS,
     ),
     "shareboost-sharing": Entry(
-        "shareboost_sharing", "ShareBoost, Fig. 2", "features needed for a fixed error against the number of classes"
+        "shareboost_sharing",
+        "ShareBoost, Fig. 2",
+        "features needed for a fixed error against the number of classes",
+        SEEDS,
     ),
     "shareboost-uci": Entry(
-        "shareboost_uci", "ShareBoost, Fig. 3", "products of columns: ShareBoost against the whole l1/linf path"
+        "shareboost_uci", "ShareBoost, Fig. 3", "products of columns: ShareBoost against the whole l1/linf path", SEEDS
     ),
-    "adaboost-l1": Entry("adaboost_l1", "AdaBoost+L1: Tables 1, 2, Fig. 2", "error, classifiers and margins of stumps"),
-    "leveraging": Entry("leveraging", "On the Convergence of Leveraging", "linear convergence, measured"),
-    "coordinate-descent": Entry(
-        "coordinate_descent", "Boosting as Coordinate Descent", "AdaBoost step by step, and epsilon-boosting"
-    ),
-    "topics": Entry("topics", "Fig. 4", "documents: when induction stops, and when boosting overfits"),
     "shareboost-digits": Entry(
-        "shareboost_digits", "ShareBoost, Table 1, Fig. 4", "patches of digits: the error by the number of features"
-    ),
-    "shareboost-piecewise": Entry(
-        "shareboost_piecewise", "ShareBoost, Fig. 7", "digits by pieces of a linear model, beside Gaussian kernels"
+        "shareboost_digits",
+        "ShareBoost, Table 1, Fig. 4",
+        "patches of digits: the error by the number of features",
+        SEEDS,
     ),
     "shareboost-deformed": Entry(
-        "shareboost_deformed", "ShareBoost, Table 1, Fig. 6", "patches of digits and their deformations", long=True
+        "shareboost_deformed",
+        "ShareBoost, Table 1, Fig. 6",
+        "patches of digits and their deformations",
+        SEEDS,
+        long=True,
+    ),
+    "shareboost-piecewise": Entry(
+        "shareboost_piecewise",
+        "ShareBoost, Fig. 7",
+        "digits by pieces of a linear model, beside Gaussian kernels",
+        SEEDS,
+    ),
+    "adaboost-l1": Entry(
+        "adaboost_l1", "AdaBoost+L1, Tables 1, 2", "error, classifiers and margins of stumps", SEEDS
+    ),
+    "leveraging": Entry("leveraging", "Convergence of Leveraging", "linear convergence, measured", SEEDS),
+    "coordinate-descent": Entry(
+        "coordinate_descent",
+        "Coordinate Descent",
+        "AdaBoost step by step, and epsilon-boosting",
+        SEEDS,
     ),
 }

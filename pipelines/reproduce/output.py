@@ -130,7 +130,7 @@ def page(done: Done, context: Context, entry: Entry) -> str:
         parts.append(f"**{SMALL}**")
     parts += [
         escape(report.about),
-        f'Duchi & Singer, "Boosting with Structural Sparsity" (2009), section 6, {entry.figures}.',
+        f"{entry.source}.",
         "## Verdicts",
         _table(
             ("claim", "paper", "verdict"),
@@ -207,7 +207,7 @@ def write_index(folder: str | Path, failed: dict[str, str] | None = None) -> Pat
                 where = escape(claim["where"])
                 rows.append((link, f"{escape(claim['name'])} ({where})", f"**{claim['verdict']}**", _gist(claim)))
     parts = [
-        "# The experiments of Duchi & Singer (2009), section 6",
+        "# Experiments of the papers, repeated",
         *([f"**{SMALL}**"] if quick else []),
         f"{len({row[0] for row in rows})} reproductions, {seconds / 60:.1f} minutes together. Every verdict is "
         "computed from the CSV files of its page.",

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
 
-from dboost.boosting.adaboost_l1 import AdaBoostL1, budget_suffices
+from dboost.boosting.adaboost_l1 import AdaBoostL1
+from dboost.boosting.budget import budget_suffices
 from dboost.boosting.rules import NormalisedEdges
 from dboost.boosting.simplex import minimise_quadratic
 from dboost.errors import UsageError

@@ -24,6 +24,7 @@ from dboost import (
     LeveragingRegressor,
     ParquetData,
     Products,
+    Stumps,
     UsageError,
     load_model,
 )
@@ -151,6 +152,21 @@ def test_a_checkpoint_of_other_parameters_is_refused(X, tmp_path):
 def test_a_callback_ends_the_fit(model, X):
     model.set_params(callbacks=[lambda record: record["round"] == 4]).fit(X, target(model, X))
     assert (model.stop_reason_, model.n_iter_, len(model.history_)) == ("callback", 4, 4)
+
+
+@pytest.mark.parametrize("kind", ["adaboost_l1", "adaboost", "penalised", "lasso"])
+def test_stumps_are_their_columns(X, kind):
+    """Listed one by one or looked into bin by bin: the fit is that of all stumps as columns."""
+    X = np.round(X, 1)
+    model = clone(KINDS[kind]).set_params(max_rounds=15)
+    y = target(model, X)
+    cuts = [np.unique(column) for column in X.T]
+    columns = [np.where(X[:, [j]] < (v[1:] + v[:-1]) / 2, 1.0, -1.0) for j, v in enumerate(cuts)]
+    expected = clone(model).fit(np.hstack(columns), y)
+    for family in (Stumps(signed=True), Stumps(signed=True, bins=4, max_listed=0)):
+        fitted = clone(model).set_params(hypotheses=family).fit(X, y)
+        np.testing.assert_allclose(shown(fitted, X), shown(expected, np.hstack(columns)), atol=1e-7)
+        assert len(fitted.active_features_) == len(expected.active_features_)
 
 
 def test_margins_of_the_training_data(X):

@@ -22,12 +22,12 @@ JOINT = dboost.JointBoostClassifier(max_rounds=10)
 TASKS = dboost.MultiTaskBoostedClassifier()
 # Weights and repeated rows are compared to seven digits of the predictions, which a gap of 1e-4 does not promise.
 REGRESSORS = [dboost.BoostedRegressor(tol=1e-12, loss=loss) for loss in ("squared", "epsilon_insensitive")]
-# One coordinate per round: weights and repeated rows are compared to seven digits, which takes some hundred rounds.
+# Few rounds: the checks fit some hundred times.
 GREEDY = [
-    dboost.AdaBoostL1Classifier(max_rounds=30),
-    dboost.LeveragingClassifier(),
-    dboost.LeveragingClassifier(loss="log", alpha="auto"),
-    dboost.LeveragingRegressor(),
+    dboost.AdaBoostL1Classifier(max_rounds=20),
+    dboost.LeveragingClassifier(max_rounds=50),
+    dboost.LeveragingClassifier(loss="log", alpha="auto", max_rounds=50),
+    dboost.LeveragingRegressor(max_rounds=100),
 ]
 
 _LABELS = "the check's labels are two integers such as 1 and 2; labels of a task are 0/1, -1/+1 or booleans"

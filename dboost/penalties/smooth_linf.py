@@ -1,0 +1,199 @@
+"""The penalty ``smooth_l1/linf``: the largest absolute entry of a row, rounded (ShareBoost, section 3.3).
+
+omega(w) = (1 / b) log sum_r 2 cosh(b w_r), less its value log(2 k) / b at zero, so that rows may enter without a charge
+(math notes, sheet J). There is no solve of a row under the exponential bound, and no compiled one; fits that need these
+refuse it (``dboost.boosting.pairs``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dboost.errors import UsageError
+from dboost.penalties.base import RowPenalty
+from dboost.penalties.rows import BoolArray, FloatArray, per_row
+from dboost.penalties.smooth_faces import WholeFace
+
+_STEPS = 100
+_HALVINGS = 40
+_ROUNDING = 1e-14
+
+
+@dataclass(frozen=True)
+class SmoothLinf(RowPenalty):
+    """omega(w) = log(sum_r cosh(b w_r) / k) / b, between max_r |w_r| - log(2 k) / b and max_r |w_r|; never sparse.
+
+    Parameters
+    ----------
+    sharpness : float
+        b > 0; the larger, the closer to ``l1/linf``.
+
+    Raises
+    ------
+    UsageError
+        If ``sharpness`` is not a positive number.
+    """
+
+    sharpness: float = 1.0
+    name: ClassVar[str] = "smooth_l1/linf"
+    certified: ClassVar[bool] = False
+    threshold: ClassVar[bool] = False
+    degree: ClassVar[int] = 0
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.sharpness, int | float) and not isinstance(self.sharpness, bool)
+        if not (number and 0.0 < self.sharpness < np.inf):
+            raise UsageError(
+                f"sharpness is {self.sharpness!r}, expected a positive number", hint="1 is the penalty of the paper"
+            )
+
+    def _shares(self, W: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """log mean_r cosh(b w_r) (rows,), its slope in b w, and cosh(b w_r) / sum_r cosh(b w_r), (rows, k)."""
+        u = self.sharpness * np.abs(W)
+        top = u.max(axis=1, keepdims=True, initial=0.0)
+        plus, minus = np.exp(u - top), np.exp(-u - top)
+        total = (plus + minus).sum(axis=1, keepdims=True)
+        # sum (cosh u - 1) = 2 sum sinh(u / 2)^2 keeps small weights to full precision
+        small = np.log1p(2.0 * np.mean(np.sinh(0.5 * np.minimum(u, 1.0)) ** 2, axis=1))
+        large = top[:, 0] + np.log(total[:, 0] / (2.0 * max(W.shape[1], 1)))
+        value = np.where(top[:, 0] < 1.0, small, large)
+        return value, np.sign(W) * (plus - minus) / total, (plus + minus) / total
+
+    @property
+    def compiled(self) -> tuple[int, float, float]:
+        """None: a code that no compiled solve knows, and nothing that computes."""
+        return -1, np.nan, np.nan
+
+    def value(self, W: FloatArray) -> FloatArray:
+        """log(mean_r cosh(b w_r)) / b for each row."""
+        result: FloatArray = self._shares(W)[0] / self.sharpness
+        return result
+
+    def slope(self, W: FloatArray) -> FloatArray:
+        """Derivative of omega, sinh(b w_r) / sum_r cosh(b w_r), (rows, k)."""
+        return self._shares(W)[1]
+
+    def dual_norm(self, G: FloatArray) -> FloatArray:
+        """Sum of absolute entries, as for ``l1/linf``: a G beyond lam has no minimiser of -<G, w> + lam omega(w)."""
+        result: FloatArray = np.abs(G).sum(axis=1)
+        return result
+
+    def leaves_zero(self, G: FloatArray, lam: npt.ArrayLike) -> BoolArray:
+        """Wherever there is a pull: the derivative at zero is zero."""
+        result: BoolArray = np.any(G != 0.0, axis=1)
+        return result
+
+    def centre(self, W: FloatArray) -> FloatArray:
+        """W unchanged: the best constant has no closed form, and any other could raise omega."""
+        return W
+
+    def prox(self, Z: FloatArray, t: npt.ArrayLike) -> FloatArray:
+        """Minimiser of ||w - z||^2 / 2 + t omega(w) for each row, by Newton's method with halved steps."""
+        t = per_row(t, len(Z))[:, None]
+        b, w = self.sharpness, Z.copy()
+
+        def objective(w: FloatArray) -> FloatArray:
+            found: FloatArray = 0.5 * ((w - Z) ** 2).sum(axis=1) + t[:, 0] * self.value(w)
+            return found
+
+        here = objective(w)
+        for _ in range(_STEPS):
+            _, slope, share = self._shares(w)
+            gradient = w - Z + t * slope
+            if not np.any(np.abs(gradient) > _ROUNDING * (1.0 + np.abs(Z))):
+                break
+            # (diag(1 + t b share) - t b slope slope')^-1 by Sherman & Morrison
+            bottom = 1.0 + t * b * share
+            step, other = gradient / bottom, slope / bottom
+            left = 1.0 - t * b * (slope * other).sum(axis=1, keepdims=True)
+            step = step + t * b * other * (slope * step).sum(axis=1, keepdims=True) / left
+            length = np.ones((len(Z), 1))
+            for _ in range(_HALVINGS):
+                after = objective(w - length * step)
+                worse = after > here + _ROUNDING * np.abs(here)
+                if not worse.any():
+                    break
+                length = np.where(worse[:, None], 0.5 * length, length)
+            w = w - length * step
+            here = objective(w)
+        return w
+
+    def solve_quadratic(self, W: FloatArray, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
+        """prox_{lam / D}(W + G / D) for each row."""
+        rows = len(W)
+        D, lam = per_row(D, rows), per_row(lam, rows)
+        column = D > 0.0
+        bottom = np.where(column, D, 1.0)
+        return np.where(column[:, None], self.prox(W + G / bottom[:, None], lam / bottom), self._rest(W, lam))
+
+    def score_quadratic(self, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
+        """Exact: the decrease at the solution."""
+        D, lam = per_row(D, len(G)), per_row(lam, len(G))
+        moved = self.solve_quadratic(np.zeros_like(G), G, D, lam)
+        inner = np.einsum("ij,ij->i", G, moved) - 0.5 * D * np.einsum("ij,ij->i", moved, moved)
+        result: FloatArray = inner - lam * self.value(moved)
+        return result
+
+    def solve_tilted(self, A: FloatArray, B: FloatArray, lam: FloatArray) -> FloatArray:
+        """There is none."""
+        raise self._undefined("update='adaboost'")
+
+    def score_tilted(self, mu_plus: FloatArray, mu_minus: FloatArray, lam: FloatArray) -> FloatArray:
+        """There is none."""
+        raise self._undefined("update='adaboost'")
+
+    def kkt(self, W: FloatArray, G: FloatArray, lam: npt.ArrayLike) -> FloatArray:
+        """Largest absolute entry of G - lam omega'(w)."""
+        net = np.abs(G - per_row(lam, len(W))[:, None] * self.slope(W))
+        result: FloatArray = net.max(axis=1, initial=0.0)
+        return result
+
+    def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> RoundedFace:
+        """All entries; the entries of a row bend together."""
+        _, slope, share = self._shares(W)
+        return RoundedFace(W.copy(), slope, share, self.sharpness)
+
+    def _undefined(self, what: str) -> UsageError:
+        return UsageError(
+            f"penalty {self.name!r} has no solve under the exponential bound, which {what} needs",
+            hint="use update='newton', or 'smooth_l1'",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class RoundedFace(WholeFace):
+    """Penalty sum_j lam_j omega(W_j) with the Hessian b (diag(share) - slope slope') of a row.
+
+    Attributes
+    ----------
+    slope, share : ndarray (rows, k)
+        omega' and cosh(b w_r) / sum_r cosh(b w_r).
+    sharpness : float
+        b.
+    """
+
+    slope: FloatArray
+    share: FloatArray
+    sharpness: float
+
+    def gradient(self, lam: npt.ArrayLike) -> FloatArray:
+        """lam_j omega'(w)."""
+        result: FloatArray = (per_row(lam, len(self.at))[:, None] * self.slope).ravel()
+        return result
+
+    def hessian(self, v: FloatArray, lam: npt.ArrayLike) -> FloatArray:
+        """lam_j b (share v - slope <slope, v>) row by row."""
+        V = self.expand(v)
+        bent = self.share * V - self.slope * (self.slope * V).sum(axis=1, keepdims=True)
+        result: FloatArray = (self.sharpness * per_row(lam, len(self.at))[:, None] * bent).ravel()
+        return result
+
+    def diagonal(self, lam: npt.ArrayLike) -> FloatArray:
+        """lam_j b (share - slope^2)."""
+        bend = self.sharpness * np.maximum(self.share - self.slope**2, 0.0)
+        result: FloatArray = (per_row(lam, len(self.at))[:, None] * bend).ravel()
+        return result

@@ -1,0 +1,30 @@
+"""ShareBoost on every engine: the same bits, whatever is chosen from."""
+
+from __future__ import annotations
+
+import pytest
+
+from dboost.boosting.fit import FitSettings, Fitting
+from dboost.boosting.shareboost import ShareBoost
+from dboost.engine.dask import DaskEngine
+from dboost.engine.local import LocalEngine
+from dboost.hypotheses.products import Products
+from dboost.hypotheses.stumps import Stumps
+from tests.boosting import plain
+from tests.boosting.test_resume import bits
+
+
+@pytest.mark.parametrize("family", [None, Products(max_degree=2), Stumps()], ids=repr)
+def test_a_fit_has_the_same_bits_on_threads_and_on_a_cluster(family, one_worker, two_processes):
+    data = plain.make("margin_softmax", m=120, n=6, weights=True, seed=61)
+    settings = FitSettings(
+        "margin_softmax", "l2_squared", tol=1e-2, max_rounds=2, hypotheses=family, system=ShareBoost("row", 2)
+    )
+    plan = plain.plan(data, [10, 40, 41, 41, 90, 120])
+    results = []
+    for engine in (LocalEngine(1), LocalEngine(3), DaskEngine(one_worker), DaskEngine(two_processes)):
+        with engine:
+            result = Fitting(plan, engine, settings).fit(1e-4)
+            results.append((bits(result), {name: value.tobytes() for name, value in result.state.carried.items()}))
+    assert all(result == results[0] for result in results[1:])
+    assert results[0][0][1][3] == 2
