@@ -10,7 +10,8 @@ REPRODUCE_OUT ?= runs/reproduce
 BENCH_OUT ?= runs/bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint oracle passes-table pairs-table titles many-products same-bits cv-cost reproduce reproduce-seeds bench clean
+.PHONY: help demo test lint oracle passes-table pairs-table titles many-products stumps-million same-bits cv-cost \
+    reproduce reproduce-seeds bench clean
 
 help:
 	@echo "make demo          train and judge three models on the source code this machine has"
@@ -21,6 +22,7 @@ help:
 	@echo "make pairs-table   every loss, penalty and bound: counts tried and the worst of each"
 	@echo "make titles        573,800 arXiv titles, 172 categories (needs DBOOST_DATA_HOME)"
 	@echo "make many-products all products of 2,000 words over 100,000 documents (needs DBOOST_DATA_HOME)"
+	@echo "make stumps-million the best of all stumps over 1,000,000 rows in every round, beside LightGBM"
 	@echo "make same-bits     one fit on threads and on 1, 2 and 4 workers: the same bits"
 	@echo "make cv-cost       10 folds x 50 strengths on the arXiv abstracts, in cold fits (needs DBOOST_DATA_HOME)"
 	@echo "make reproduce     the paper's experiments, figures and verdicts (needs DBOOST_DATA_HOME; up to an hour)"
@@ -54,7 +56,7 @@ $(PEERS)/.ready: Makefile
 	$(PYTHON) -m venv --clear $(PEERS)
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check numpy scipy scikit-learn
 	@for peer in celer==0.7.4 cyanure==1.2.2 python-glmnet==2.6.1 skglm==0.5 xgboost-cpu==3.2.0 pyspark==4.3.0 \
-	    dask-ml==2025.1.0; do \
+	    dask-ml==2025.1.0 lightgbm==4.7.0; do \
 	    $(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check $$peer \
 	    || echo "$$peer cannot be installed here; the table will say so" >&2; done
 	@touch $@
@@ -83,6 +85,9 @@ titles: $(READY)
 
 many-products: $(READY)
 	$(BIN)/python -m pipelines.many_products
+
+stumps-million: $(READY) $(PEERS)/.ready
+	DBOOST_PEER_PYTHON=$(PEERS)/bin/python $(BIN)/dboost bench stumps --out runs/stumps --force
 
 same-bits: $(READY)
 	$(BIN)/python -m pipelines.same_bits

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from dboost.compiled import columns, descent, fused, one_output, rows
 from dboost.compiled.vector import width
-from dboost.hypotheses.base import Binned, Pool
 from dboost.hypotheses.held import Held
 from dboost.losses import Loss, get_loss
 from dboost.partition import Partition, Sums
@@ -55,7 +54,7 @@ class Point:
     token: str
 
 
-def _at(partition: Partition, memo: Any, point: Point) -> Examples:
+def arguments_at(partition: Partition, memo: Any, point: Point) -> Examples:
     """Arguments shared by the fused kernels: the cut, W, b, the target and the weights."""
     cut = point.held.cut(partition, memo)
     return (*cut, point.W, point.intercept, get_loss(point.loss).target(partition.y), partition.weight)
@@ -63,7 +62,7 @@ def _at(partition: Partition, memo: Any, point: Point) -> Examples:
 
 def _shifted(partition: Partition, memo: Any, point: Point) -> tuple[Examples, float]:
     """Those arguments, with the target in units of e^c, and c, the largest logarithm of the partition; else 0."""
-    at = _at(partition, memo, point)
+    at = arguments_at(partition, memo, point)
     if not get_loss(point.loss).shifted:
         return at, 0.0
     shift: float = memo.get("shift", point.token, lambda: fused.largest(*at))
@@ -183,83 +182,12 @@ def score(partition: Partition, memo: Any, candidates: NDArray[np.int64], point:
     return sums
 
 
-def price(
-    partition: Partition, memo: Any, shard: Any, pool: Pool, point: Point, repair: tuple[Array, ...], parts: str
-) -> Sums:
-    """SCORE pass over one shard of a pool of hypotheses, at the dual point that the loss repairs U to.
-
-    Parameters
-    ----------
-    repair : tuple of float64 arrays, shape (k,)
-        keep, mix, shift and prior (``losses.base.Repair``).
-    parts : {"theta", "signs", "branches"}
-        What the sums are of: Theta; its positive and negative parts; or the branches of the loss, which the
-        exponential bound needs (mu+ and mu-), with the sums of Theta beside them as "G".
-    """
-
-    theta = _repaired(partition, memo, point, repair)
-    if parts == "theta":
-        return pool.sums(partition, memo, shard, theta, None)
-    if parts == "signs":
-        return pool.sums(partition, memo, shard, np.maximum(theta, 0.0), np.maximum(-theta, 0.0))
-    sums = pool.sums(partition, memo, shard, *_pulls(partition, memo, point)[:2])
-    other = pool.sums(partition, memo, shard, theta, None)
-    sums.add["G"] = other.add["G"]
-    if "between" in other.add:
-        sums.add["between"] = np.hstack([sums.add["between"], other.add["between"]])
-    return sums
-
-
-def pulled(partition: Partition, memo: Any, shard: Any, pool: Pool, point: Point) -> Sums:
-    """mu+ and mu- of one shard of a pool of hypotheses, the pulls of all examples and the loss, in units of one."""
-    plus, minus, loss = _pulls(partition, memo, point)
-    sums = pool.sums(partition, memo, shard, plus, minus)
-    sums.add |= {"bias_plus": plus.sum(axis=0), "bias_minus": minus.sum(axis=0), "loss": loss}
-    return sums
-
-
-def price_between(
-    partition: Partition, memo: Any, nodes: Any, pool: Binned, point: Point, repair: tuple[Array, ...], parts: str
-) -> Sums:
-    """SCORE pass over hypotheses that lie between those of a shard; as `price` ("theta" or "branches")."""
-    theta = _repaired(partition, memo, point, repair)
-    columns = [np.maximum(theta, 0.0), np.maximum(-theta, 0.0)]
-    if parts == "branches":
-        columns = [*_pulls(partition, memo, point)[:2], *columns]
-    return pool.inside(partition, memo, nodes, np.hstack(columns))
-
-
-def _repaired(partition: Partition, memo: Any, point: Point, repair: tuple[Array, ...]) -> Array:
-    """Theta of a partition: its residuals as the loss repairs them."""
-
-    def residuals() -> Array:
-        k = point.intercept.shape[0]
-        return np.ascontiguousarray(fused.residuals(*_at(partition, memo, point), np.zeros(k))[0][:, :k])
-
-    def repaired() -> Array:
-        theta = memo.get("unshifted", point.token, residuals, passing=True).copy()
-        fused.repair(theta, get_loss(point.loss).target(partition.y), partition.weight, *repair)
-        return theta
-
-    return memo.get("theta", point.token, repaired, passing=True)
-
-
-def _pulls(partition: Partition, memo: Any, point: Point) -> tuple[Array, Array, float]:
-    """The branches of the loss, both >= 0, and the loss."""
-
-    def build() -> tuple[Array, Array, float]:
-        plus, minus, loss = fused.branches(*_at(partition, memo, point), np.zeros(point.intercept.shape[0]))
-        return plus, minus, float(loss)
-
-    return memo.get("pulls", point.token, build, passing=True)
-
-
 def repaired_gradient(
     partition: Partition, memo: Any, candidates: NDArray[np.int64], point: Point, repair: tuple[Array, ...]
 ) -> Sums:
     """G = X'Theta of stored columns, Theta the dual point that the loss repairs U to (keep, mix, shift, prior)."""
     k = point.intercept.shape[0]
-    theta, _ = fused.residuals(*_at(partition, memo, point), np.zeros(k))
+    theta, _ = fused.residuals(*arguments_at(partition, memo, point), np.zeros(k))
     fused.repair(theta, get_loss(point.loss).target(partition.y), partition.weight, *repair)
     G = np.empty((candidates.shape[0], k))
     columns.column_gradient(partition.indptr, partition.rows, partition.values, theta, candidates, G)
@@ -290,13 +218,13 @@ def intercept_sums(partition: Partition, memo: Any, point: Point) -> Sums:
         return Sums(add={"loss": loss, "bias": np.array([u.sum()]), "H": np.array([[h.sum()]])})
     k = point.intercept.shape[0]
     total, H = np.zeros(k), np.zeros((k, k))
-    loss = fused.intercept_sums(*_at(partition, memo, point), total, H)
+    loss = fused.intercept_sums(*arguments_at(partition, memo, point), total, H)
     return Sums(add={"loss": loss, "bias": total, "H": H})
 
 
 def losses_along(partition: Partition, memo: Any, point: Point, D: Array, d: Array, steps: Array) -> Sums:
     """GRID pass: L(F + t (X D + d)) for every step t."""
-    pointer, slots, values, W, b, target, weight = _at(partition, memo, point)
+    pointer, slots, values, W, b, target, weight = arguments_at(partition, memo, point)
     out = np.zeros(steps.shape[0])
     fused.losses_along(pointer, slots, values, W, b, D, d, steps, target, weight, out)
     return Sums(add={"loss": out})
@@ -306,7 +234,7 @@ def curvature_of(partition: Partition, memo: Any, point: Point) -> tuple[NDArray
     """Hessian of every example at `point`, in float32: products and diagonals of it steer steps, nothing more."""
     h = np.empty((partition.n_rows, width(point.intercept.shape[0])), np.float32)
     rank_one = np.empty(partition.n_rows)
-    fused.curvature(*_at(partition, memo, point), h, rank_one)
+    fused.curvature(*arguments_at(partition, memo, point), h, rank_one)
     return h, rank_one
 
 
@@ -337,7 +265,7 @@ def dual_value(
         target = get_loss(point.loss).target(partition.y)
         repair = (float(scale[0]), float(mix[0]), float(shift[0]), float(prior[0]))
         return Sums(add={"dual": float(rows.single_dual_value(target, single[0], partition.weight, *repair))})
-    return Sums(add={"dual": fused.dual_value(*_at(partition, memo, point), scale, mix, shift, prior)})
+    return Sums(add={"dual": fused.dual_value(*arguments_at(partition, memo, point), scale, mix, shift, prior)})
 
 
 def template_sums(partition: Partition, memo: Any, held: Held, extra: float) -> Sums:

@@ -25,6 +25,7 @@ from dboost.errors import ConvergenceWarning, UsageError
 from dboost.folding import Folds
 from dboost.hypotheses.kernels import Kernels
 from dboost.hypotheses.products import Products
+from dboost.hypotheses.stumps import Stumps
 
 _TASKS = {
     "log": "binary", "multinomial": "multiclass", "multitask": "multitask", "exp": "binary",
@@ -62,6 +63,8 @@ def warm() -> float:
         FitSettings("", "l2_squared", system=ShareBoost("row")),
         FitSettings("", "l1", hypotheses=Products(scale="range", decay=0.5)),
         FitSettings("", "l1", update="adaboost", select="template", hypotheses=Products(max_degree=2)),
+        FitSettings("", "l1", hypotheses=Stumps()),
+        FitSettings("", "l1", hypotheses=Stumps(bins=4, max_listed=0)),
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

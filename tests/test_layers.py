@@ -35,6 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "metrics": {"errors", "partition", "compiled"},
     "passes": KERNELS | {"errors", "partition", "losses", "bounds", "hypotheses"},
+    "pool_passes": KERNELS | {"errors", "partition", "losses", "hypotheses", "passes"},
     "folding": KERNELS | {"errors", "partition", "losses", "passes", "hypotheses"},
     "class_passes": KERNELS | {"partition", "passes", "folding"},
     "engine": {"errors", "partition"},
@@ -48,8 +49,8 @@ ALLOWED: dict[str, set[str]] = {
     "stages": {"errors"},
     "model": {"stages", "errors", "partition", "compiled", "losses", "storage", "modelfile", "metrics", "hypotheses"},
     "boosting": KERNELS | {
-        "errors", "partition", "losses", "bounds", "penalties", "passes", "model", "hypotheses", "folding",
-        "class_passes",
+        "errors", "partition", "losses", "bounds", "penalties", "passes", "class_passes", "pool_passes", "model",
+        "hypotheses", "folding",
     },
     "estimators": KERNELS | {
         "errors", "partition", "losses", "bounds", "penalties", "passes", "engine", "data", "storage", "modelfile",

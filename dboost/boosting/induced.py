@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dboost import passes
+from dboost import passes, pool_passes
 from dboost.boosting.pools import PoolSummary, Rule, settle_gaps, summarise_between, summarise_pool
 from dboost.boosting.problem import Array, Iterate, Problem, Rows, Score
 from dboost.boosting.search import search
@@ -163,9 +163,10 @@ class InducedProblem(Problem):
             take,
             whole=whole and repaired,
         )
-        kind = "branches" if self.exponential else "theta"
+        # what is not certified asks for no dual point beside what it is ranked by
+        kind = "theta" if not self.exponential else "branches" if self.penalty.certified else "pulls"
         parts: list[PoolSummary] = self._pass(
-            passes.price,
+            pool_passes.price,
             *arguments,
             kind,
             name="score",
@@ -193,26 +194,6 @@ class InducedProblem(Problem):
             best = (best + [key for key in found.best if key not in held and key not in set(best)])[:take]
         return replace(self._scored(at, best, size), opened=opened, complete=complete)
 
-    def summed(self, at: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """As for ``Problem``, shard by shard of the pool: beside "G" there are "square", "total" and "peak".
-
-        Of a pool that is searched, the hypotheses next to the model.
-        """
-        point = self.point(at.active, at.W, at.intercept)
-        whole = Repair.nothing(self.k)
-        found: list[Any] = self._pass(
-            passes.price,
-            self.pool,
-            point,
-            (whole.keep, whole.mix, whole.shift, whole.prior),
-            "theta",
-            name="score",
-            shards=self.pool.shards(sorted(self.held(at.active).keys), 8 * self.k, _SHARD_BYTES),
-            finish=finish,
-            finish_args=lambda shard: arguments,
-        )
-        return found
-
     def pulled(self, at: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
         """mu+ and mu- of every candidate that the pool sums, and of the intercept, for rules of choice of their own.
 
@@ -230,7 +211,7 @@ class InducedProblem(Problem):
             What `finish` made of each shard.
         """
         found: list[Any] = self._pass(
-            passes.pulled,
+            pool_passes.pulled,
             self.pool,
             self.point(at.active, at.W, at.intercept),
             name="score",
@@ -240,9 +221,29 @@ class InducedProblem(Problem):
         )
         return found
 
+    def summed(self, at: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """As for ``Problem``, shard by shard of the pool: beside "G" there are "square", "total" and "peak".
+
+        Of a pool that is searched, the hypotheses next to the model.
+        """
+        point = self.point(at.active, at.W, at.intercept)
+        whole = Repair.nothing(self.k)
+        found: list[Any] = self._pass(
+            pool_passes.price,
+            self.pool,
+            point,
+            (whole.keep, whole.mix, whole.shift, whole.prior),
+            "theta",
+            name="score",
+            shards=self.pool.shards(sorted(self.held(at.active).keys), 8 * self.k, _SHARD_BYTES),
+            finish=finish,
+            finish_args=lambda shard: arguments,
+        )
+        return found
+
     def _between(self, nodes: Sequence[Any], rule: Rule, arguments: tuple[Any, ...], kind: str) -> PoolSummary:
         found: list[PoolSummary] = self._pass(
-            passes.price_between,
+            pool_passes.price_between,
             *arguments,
             kind,
             name="between",
@@ -254,7 +255,7 @@ class InducedProblem(Problem):
 
     def _children(self, parents: Sequence[Key], arguments: tuple[Any, ...]) -> tuple[list[Key], Array, Array]:
         shard = self.pool.branch(parents)
-        sums = self._pass(passes.price, *arguments, "signs", name="search", shards=[shard], finish=_whole)[0]
+        sums = self._pass(pool_passes.price, *arguments, "signs", name="search", shards=[shard], finish=_whole)[0]
         return self.pool.keys(shard), sums.add["mu_plus"], sums.add["mu_minus"]
 
     def _scored(self, at: Iterate, best: Sequence[Key], size: float) -> Score:

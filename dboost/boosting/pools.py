@@ -160,6 +160,8 @@ def open_gaps(pool: Binned, shard: Any, total: Sums, rule: Rule, best: float, si
     gaps = pool.gaps(shard, total)
     sizes, scores = rule.penalty.dual_norm(gaps.reach), score_bounds(gaps, rule)
     wanted = np.flatnonzero(_worth(sizes, scores, rule, best, size))
+    if not len(wanted):
+        return []
     nodes = pool.nodes(shard, total, gaps.places[wanted])
     columns = sizes[wanted].tolist(), scores[wanted].tolist(), gaps.rows[wanted].tolist()
     return [Gap(*row) for row in zip(*columns, nodes, strict=True)]
@@ -173,8 +175,6 @@ def score_bounds(gaps: Gaps, rule: Rule) -> Array:
     if not rule.exponential:
         # a score is a distance of G from a ball, squared, over the curvature: it grows with every |G_jr|
         return penalty.score_quadratic(gaps.reach, quadratic.one_row(gaps.square, rule.constant), rule.strength)
-    if gaps.larger is None or gaps.smaller is None:
-        raise AssertionError("a pass with the exponential bound has the ranges of mu+ and mu-")
     a = exponential.one_row(np.ones(count), rule.constant)
     if penalty.name in _MONOTONE:
         return penalty.score_exponential(gaps.larger, gaps.smaller, a, rule.strength)

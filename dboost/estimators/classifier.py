@@ -45,9 +45,10 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
         is re-optimised. It ends after `max_rounds`, or once no step gains more than ``0.1 * tol`` of the loss (set
         ``tol=0`` for all rounds).
     hypotheses : Family, optional
-        What is weighed: by default the raw columns. ``dboost.Products(max_degree=2)``, ``dboost.Kernels()`` and
-        ``dboost.Columns()``, or several joined by ``|``, are families of columns that are computed from the raw ones
-        where they are needed. A prediction reads raw rows, and only the columns of the hypotheses held.
+        What is weighed: by default the raw columns. ``dboost.Products(max_degree=2)``, ``dboost.Kernels()``,
+        ``dboost.Stumps()`` and ``dboost.Columns()``, or several joined by ``|``, are families of columns that are
+        computed from the raw ones where they are needed. A prediction reads raw rows, and only the columns of the
+        hypotheses held.
     select : {"greedy", "cyclic", "random", "template", "template_uniform"}, default "greedy"
         The order in which ``"gradboost"`` and ``"adaboost"`` update features: one at a time, or all at once in a
         template, with the constant of each feature or one for all. ``penalty="l2"`` needs a template.

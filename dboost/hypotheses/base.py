@@ -156,8 +156,8 @@ class Gaps:
         At least |h'Theta|, entry by entry.
     square : float64 array, shape (g,)
         At most sum s h**2.
-    larger, smaller : float64 arrays, shape (g, k), or None
-        At least the larger and at most the smaller of mu+ and mu-, where the pass formed these.
+    larger, smaller : float64 arrays, shape (g, k)
+        At least the larger and at most the smaller of mu+ and mu-.
     rows : int64 array, shape (g,)
         About how many examples must be looked at to sum a group's members.
     """
@@ -165,8 +165,8 @@ class Gaps:
     places: NDArray[np.int64]
     reach: Array
     square: Array
-    larger: Array | None
-    smaller: Array | None
+    larger: Array
+    smaller: Array
     rows: NDArray[np.int64]
 
 
@@ -177,8 +177,8 @@ class Binned(Pool, Protocol):
     All have max |h| = 1.
 
     The sums of a shard then hold more: "between" (c + 1, 2 k), what `gaps` and `nodes` need of the positive and of the
-    negative part, for its hypotheses and last for all examples, and the "weight" of all examples. A pass that forms mu+
-    and mu- puts those of the branches before those of Theta, (c + 1, 4 k).
+    negative part, for its hypotheses and last for all examples, and the "weight" of all examples. A pass whose mu+ and
+    mu- are of other parts than Theta's puts those before Theta's, (c + 1, 4 k).
     """
 
     def gaps(self, shard: Any, total: Sums) -> Gaps:

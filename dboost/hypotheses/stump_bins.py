@@ -166,9 +166,7 @@ class BinnedStumps(StumpsPool):
         if self.signed:
             rest = whole[-2 * k : -k] - whole[-k:]
             least, most = 2.0 * least - rest, 2.0 * most - rest
-        larger = smaller = None
-        if ends.shape[1] == 4 * k:
-            larger, smaller = self._range_of_mu(low[:, : 2 * k], high[:, : 2 * k], whole[: 2 * k])
+        larger, smaller = self._range_of_mu(low[:, : 2 * k], high[:, : 2 * k], whole[: 2 * k])
         reach = np.maximum(np.abs(least), np.abs(most))
         square = np.full(len(places), mass[-2]) if self.signed else np.maximum(mass[lower[places]], self.least_weight)
         return Gaps(places, reach, square, larger, smaller, self.rows[offset + places])
@@ -241,8 +239,7 @@ class BinnedStumps(StumpsPool):
         theta = below[:, -2 * k : -k], below[:, -k:], whole[-2 * k : -k], whole[-k:]
         mu = self._mu(*theta)
         settled.add["G"] = mu["mu_plus"] - mu["mu_minus"]
-        if below.shape[1] == 4 * k:
-            settled.add |= self._mu(below[:, :k], below[:, k : 2 * k], whole[:k], whole[k : 2 * k])
+        settled.add |= self._mu(below[:, :k], below[:, k : 2 * k], whole[:k], whole[k : 2 * k])
         return threshold_keys(columns, thresholds), settled
 
 

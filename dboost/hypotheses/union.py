@@ -212,8 +212,8 @@ class UnionPool:
         pool = self.pools[shard[0]]
         if isinstance(pool, Binned):
             return pool.gaps(shard[1], total)
-        none = np.zeros(0, np.int64)
-        return Gaps(none, np.zeros((0, total.add["G"].shape[1])), np.zeros(0), None, None, none)
+        none, nothing = np.zeros(0, np.int64), np.zeros((0, total.add["G"].shape[1]))
+        return Gaps(none, nothing, np.zeros(0), nothing, nothing, none)
 
     def nodes(self, shard: Shard, total: Sums, places: NDArray[np.int64]) -> list[Any]:
         """Some groups of a member's shard, with its place."""

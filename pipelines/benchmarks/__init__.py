@@ -51,5 +51,6 @@ REGISTRY: dict[str, Entry] = {
     "kernels": Entry("kernels", "each hot loop as a share of what binds it: arithmetic, memory, rows of tables"),
     "overhead": Entry("overhead", "what Dask costs over the in-process fit, and per pass"),
     "scaling": Entry("scaling", "time per pass and memory against rows, classes and features"),
+    "stumps": Entry("stumps", "the best of all stumps over a million rows in every round, beside LightGBM's rounds"),
     "streaming": Entry("streaming", "data four times the memory of the workers, against reading it with pyarrow"),
 }

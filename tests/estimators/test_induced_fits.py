@@ -24,6 +24,7 @@ from dboost import (
     Patches,
     PiecewiseLinear,
     Products,
+    Stumps,
     UsageError,
     load_model,
     regularization_path,
@@ -32,6 +33,7 @@ from tests.estimators.test_callbacks import Hooks, needs_protocol
 from tests.estimators.test_persistence import Killed, killer
 
 PAIRS = Products(max_degree=2)
+BINNED = Stumps(bins=4, max_listed=0)
 JOINED = Columns() | Products(min_degree=2, max_degree=2)
 PATCHES = Patches(templates=9, size=1, masks=2, shape=(1, 5), sample=200)
 PIECES = PiecewiseLinear(centres=8, radii=3)
@@ -134,8 +136,11 @@ def test_every_input_on_both_engines(X, client, tmp_path, task, cluster):
 
 @pytest.mark.parametrize(
     "family",
-    [PAIRS, JOINED, Products(), Kernels(support=20), Columns() | Kernels(), PATCHES, PIECES],
-    ids=["products", "union", "countable", "kernels", "columns and kernels", "patches", "pieces"],
+    [
+        PAIRS, JOINED, Products(), Kernels(support=20), Columns() | Kernels(), PATCHES, PIECES, Stumps(),
+        Columns() | BINNED,
+    ],
+    ids="products union countable kernels columns-and-kernels patches pieces stumps columns-and-bins".split(),
 )
 def test_save_and_load_keep_every_bit(X, tmp_path, family):
     y = labels(X, "binary")
@@ -182,7 +187,9 @@ def test_changed_folders_are_refused(X, tmp_path):
             load_model(tmp_path / "m")
 
 
-@pytest.mark.parametrize("family", [PAIRS, JOINED, Products()], ids=["products", "union", "countable"])
+@pytest.mark.parametrize(
+    "family", [PAIRS, JOINED, Products(), BINNED], ids=["products", "union", "countable", "stumps in bins"]
+)
 def test_a_killed_fit_goes_on_with_the_same_bits(X, tmp_path, family):
     y, path = labels(X, "regression"), tmp_path / "state"
     params = {"hypotheses": family, "alpha": 0.01, "tol": 1e-6}
