@@ -30,6 +30,7 @@ from dboost.bounds import exponential, quadratic
 from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning, UsageError
 from dboost.losses import LOSSES
+from dboost.model import TASKS
 from dboost.partition import Partition
 from dboost.penalties import PENALTIES, SmoothL1, get_penalty
 
@@ -108,7 +109,7 @@ def _select(penalty: str) -> str:
 
 
 def _labels(loss: str, F: Array, rng: np.random.Generator) -> NDArray[Any]:
-    if loss == "multinomial":
+    if loss in TASKS["multiclass"]:
         codes = F.argmax(axis=1).astype(np.int32)
         codes[: F.shape[1]] = np.arange(F.shape[1])
         return codes
@@ -123,7 +124,7 @@ def _labels(loss: str, F: Array, rng: np.random.Generator) -> NDArray[Any]:
 
 def _plan(loss: str, rng: np.random.Generator, m: int, n: int) -> SimpleNamespace:
     """Random sparse data in two partitions, with columns of different scales, and sometimes a zero or a sign column."""
-    k = int(rng.integers(2, 5)) if loss in ("multinomial", "multitask") else 1
+    k = int(rng.integers(2, 5)) if loss in (*TASKS["multiclass"], *TASKS["multitask"]) else 1
     X = rng.normal(size=(m, n)) * (rng.random((m, n)) < rng.choice([0.3, 0.7, 1.0])) * 10.0 ** rng.uniform(-1, 1, n)
     if rng.random() < 0.3:
         X[:, 0] = 0.0

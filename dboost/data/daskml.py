@@ -138,5 +138,5 @@ def _daskml(part: str) -> Any:
     except ImportError as fault:
         raise UsageError(
             f"a dask array goes to dask-ml, which cannot be imported: {fault}",
-            hint="pip install dask-ml, or give the rows as a NumPy array",
+            hint="pip install 'dboost[dask-ml]', or give the rows as a NumPy array",
         ) from fault
