@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 PEERS := .peers
 LIGHTNING := .peers-lightning
@@ -30,25 +31,31 @@ help:
 	@echo "make bench         how fast it is, against peers on one machine and on a cluster (needs DBOOST_DATA_HOME; an hour)"
 	@echo "make clean         remove the environment, caches and builds (not runs/)"
 
-$(READY): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else \
 	"dboost needs Python 3.11 to 3.13; $(PYTHON) is %d.%d. Name another one: make PYTHON=python3.12 ..." % v)'
 	@$(PYTHON) -c 'import ensurepip, venv' || { echo "$(PYTHON) cannot create environments: install its venv package \
 	(on Debian and Ubuntu: apt-get install python3-venv)" >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,plots]"
+	@touch $(INSTALLED)
+
+# Kernels are compiled once, so that no run waits for them.
+$(READY): $(INSTALLED)
 	$(BIN)/python -m dboost.warm
 	@touch $(READY)
 
 demo: $(READY)
 	$(BIN)/dboost demo --out $(DEMO_OUT) --force
 
-lint: $(READY)
+lint: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# Two processes: most tests keep one core busy. A file stays in one process, with what its tests share.
-test: lint
+# Two processes: most tests keep one core busy, as linters and compiling do, which run side by side before. A file of
+# tests stays in one process, with what its tests share.
+test: $(INSTALLED)
+	@$(MAKE) --no-print-directory -j 2 lint $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 # Independent solvers live in an environment of their own; one that does not build here is named in the table.
