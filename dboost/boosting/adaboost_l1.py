@@ -25,8 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.budget import Progress, budget_suffices
+from dboost.boosting.iterate import Iterate, Score
 from dboost.boosting.line import margins
-from dboost.boosting.problem import Iterate, Problem, Score
+from dboost.boosting.problem import Problem
 from dboost.boosting.records import recorded
 from dboost.boosting.rules import NormalisedEdges, refuse_searched
 from dboost.boosting.simplex import minimise_quadratic

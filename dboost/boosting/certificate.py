@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.problem import Iterate, Problem, Score
+from dboost.boosting.iterate import Iterate, Score
+from dboost.boosting.problem import Problem
 
 Array = NDArray[np.float64]
 

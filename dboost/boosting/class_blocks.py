@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost import class_passes
-from dboost.boosting.problem import Iterate, Problem
+from dboost.boosting.iterate import Iterate
+from dboost.boosting.problem import Problem
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]

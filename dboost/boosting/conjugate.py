@@ -12,8 +12,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.boosting.iterate import Iterate
 from dboost.boosting.precondition import HeavyRows
-from dboost.boosting.problem import Iterate, Problem
+from dboost.boosting.problem import Problem
 
 Array = NDArray[np.float64]
 # (V, v) -> (X_A'H(X_A V + 1 v'), 1'H(X_A V + 1 v'))

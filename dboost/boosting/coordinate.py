@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.boosting.iterate import Iterate, Score
 from dboost.boosting.line import Direction, minimise
-from dboost.boosting.problem import Iterate, Problem, Score
+from dboost.boosting.problem import Problem
 from dboost.boosting.rules import rank
 from dboost.bounds.exponential import CAP
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.class_blocks import ClassBlocks
-from dboost.boosting.problem import Iterate, Problem
+from dboost.boosting.iterate import Iterate
+from dboost.boosting.problem import Problem
 
 Array = NDArray[np.float64]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dboost.boosting.problem import Iterate, Problem
+from dboost.boosting.iterate import Iterate
+from dboost.boosting.problem import Problem
 from dboost.boosting.rowwise import RowwiseSteps
 
 _SWEEPS = 20

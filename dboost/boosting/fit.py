@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from dboost.boosting.forward import Forward
 from dboost.boosting.induced import InducedProblem
+from dboost.boosting.iterate import Score
 from dboost.boosting.loop import Loop
 from dboost.boosting.pairs import FORWARD, check_pairs
 from dboost.boosting.predictor import predicted
-from dboost.boosting.problem import Problem, Score
+from dboost.boosting.problem import Problem
 from dboost.boosting.rowwise import SELECTIONS
 from dboost.boosting.state import FitResult, FitSettings, FitState
 from dboost.boosting.systems import Rounds

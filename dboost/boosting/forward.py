@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.problem import Iterate, Problem, Score
+from dboost.boosting.iterate import Iterate, Score
+from dboost.boosting.problem import Problem
 from dboost.boosting.records import recorded
 from dboost.boosting.state import FitSettings, FitState
 from dboost.bounds import exponential

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.problem import Iterate, Problem
+from dboost.boosting.iterate import Iterate
+from dboost.boosting.problem import Problem
 from dboost.compiled import descent
 
 Array = NDArray[np.float64]

@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.induced import InducedProblem
-from dboost.boosting.problem import Iterate, Problem
+from dboost.boosting.iterate import Iterate
+from dboost.boosting.problem import Problem
 from dboost.boosting.statistics import deviation
 from dboost.hypotheses.base import Key, group_of, groups_of
 from dboost.partition import Sums

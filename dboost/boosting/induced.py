@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from dboost import passes, pool_passes
+from dboost.boosting.iterate import Iterate, Score
 from dboost.boosting.pools import PoolSummary, Rule, settle_gaps, summarise_between, summarise_pool
-from dboost.boosting.problem import Array, Iterate, Problem, Rows, Score
+from dboost.boosting.problem import Array, Problem, Rows
 from dboost.boosting.search import search
 from dboost.boosting.statistics import row_weights
 from dboost.errors import UsageError

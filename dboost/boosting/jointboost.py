@@ -31,7 +31,8 @@ from dboost.hypotheses.stumps import Stumps
 from dboost.partition import Sums
 
 if TYPE_CHECKING:
-    from dboost.boosting.problem import Problem, Score
+    from dboost.boosting.iterate import Score
+    from dboost.boosting.problem import Problem
     from dboost.boosting.state import FitSettings, FitState
     from dboost.penalties import Penalty
 

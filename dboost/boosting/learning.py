@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from dboost.boosting.induced import InducedProblem
+from dboost.boosting.iterate import Iterate, Score
 from dboost.boosting.line import margins
-from dboost.boosting.problem import Iterate, Problem, Score
+from dboost.boosting.problem import Problem
 from dboost.compiled import rows
 from dboost.errors import UsageError
 from dboost.losses import get_loss

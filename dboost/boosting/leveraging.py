@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 from dboost.boosting.certificate import dual_bound
 from dboost.boosting.coordinate import Coordinates, Move, best_of, exact_step, moved, offered, worst_held
 from dboost.boosting.induced import InducedProblem
+from dboost.boosting.iterate import Score
 from dboost.boosting.learning import learned, unscored
-from dboost.boosting.problem import Problem, Score
+from dboost.boosting.problem import Problem
 from dboost.boosting.records import recorded
 from dboost.boosting.rules import RULES, RankedL1, RankedNone, refuse_searched
 from dboost.boosting.state import FitSettings, FitState

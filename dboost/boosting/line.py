@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.problem import Iterate, Problem
+from dboost.boosting.iterate import Iterate
+from dboost.boosting.problem import Problem
 from dboost.compiled import fused, one_output, rows
 from dboost.hypotheses.held import Held
 from dboost.losses import get_loss

@@ -27,9 +27,10 @@ from dboost.boosting.certificate import dual_bound, expected_gap, restricted_gap
 from dboost.boosting.far import brought_back
 from dboost.boosting.free_intercept import solve_intercept
 from dboost.boosting.gram import AcceleratedGram
+from dboost.boosting.iterate import Iterate, Score
 from dboost.boosting.newton import NewtonSteps, Step, pruned
 from dboost.boosting.one_output import CONTINUATION, OneOutputSteps, little_left, takes
-from dboost.boosting.problem import Iterate, Problem, Score
+from dboost.boosting.problem import Problem
 from dboost.boosting.records import recorded
 from dboost.boosting.rowwise import RowwiseSteps, diagonal_promise
 from dboost.boosting.scoring import among

@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 from dboost.boosting.aim import Aim
 from dboost.boosting.conjugate import Product, conjugate_step
 from dboost.boosting.gram import GramSteps
+from dboost.boosting.iterate import Iterate
 from dboost.boosting.precondition import HeavyRows
-from dboost.boosting.problem import Iterate, Problem
+from dboost.boosting.problem import Problem
 from dboost.boosting.rowwise import RowwiseSteps
 from dboost.compiled import columns, descent, fused
 from dboost.compiled.vector import width

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dboost import passes
 from dboost.boosting.driver_columns import DriverColumns
 from dboost.boosting.intercept import best_intercept
+from dboost.boosting.iterate import Iterate, Score
 from dboost.boosting.scoring import column_shards, repaired_shard, score_shard, size_of_shard, summarise_shard
 from dboost.boosting.statistics import Statistics, row_weights
 from dboost.bounds import exponential, quadratic
@@ -34,69 +35,6 @@ Rows = NDArray[np.int64]
 _RESOLUTION = 1e-24
 # Sums this small go to the driver whole: reducing them on a worker costs more in turns through a scheduler.
 _DRIVER_BYTES = 4_000_000
-
-
-@dataclass(frozen=True)
-class Iterate:
-    """A model, with the sums of the last pass at it.
-
-    Parameters
-    ----------
-    active : int64 array, shape (a,)
-        Rows of W that are held, ascending.
-    W : float64 array, shape (a, k)
-    intercept : float64 array, shape (k,)
-    loss : float
-        L at the model.
-    G : float64 array, shape (a, k)
-        Rows of X'U for the active rows.
-    bias : float64 array, shape (k,)
-        Column sums of U: minus the gradient of the intercept.
-    shift : float
-        `loss`, `G` and `bias` are in units of e^shift; 0 but for a model whose loss is beyond all bounds.
-    """
-
-    active: Rows
-    W: Array
-    intercept: Array
-    loss: float
-    G: Array
-    bias: Array
-    shift: float = 0.0
-
-
-@dataclass(frozen=True)
-class Score:
-    """Result of a full scoring pass: sums at the model, and every candidate's standing.
-
-    Parameters
-    ----------
-    iterate : Iterate
-        The model with its sums.
-    candidates : int64 array, shape (c,)
-        Columns that were scored.
-    norms : float64 array, shape (c,)
-        Dual norms ||G_j||_*.
-    best : int64 array
-        The best columns that left the optimality test, best first.
-    best_G : float64 array, shape (len(best), k)
-        Their rows of G.
-    size : float or None
-        ``penalty.dual_size`` of the repaired residuals over everything that may enter, where the pass formed it.
-    opened : int
-        Subtrees opened by the search of a class that is too large to be summed whole.
-    complete : bool
-        Whether that search was within its budget.
-    """
-
-    iterate: Iterate
-    candidates: Rows
-    norms: Array
-    best: Rows
-    best_G: Array
-    size: float | None = None
-    opened: int = 0
-    complete: bool = True
 
 
 class Problem:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dboost.boosting.problem import Iterate, Problem
+from dboost.boosting.iterate import Iterate
+from dboost.boosting.problem import Problem
 from dboost.boosting.state import FitState
 
 

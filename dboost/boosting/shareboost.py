@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.greedy import RULES, TRIED, Group, ranked, row_lengths
-from dboost.boosting.problem import Iterate, Problem, Score
+from dboost.boosting.iterate import Iterate, Score
+from dboost.boosting.problem import Problem
 from dboost.boosting.records import recorded
 from dboost.boosting.stages import StagesSoFar
 from dboost.boosting.state import FitSettings, FitState

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from dboost.boosting.aim import Aim
 from dboost.boosting.conjugate import conjugate_step
+from dboost.boosting.iterate import Iterate
 from dboost.boosting.newton import Memory, Step
-from dboost.boosting.problem import Iterate, Problem
+from dboost.boosting.problem import Problem
 from dboost.boosting.rowwise import RowwiseSteps
 
 Array = NDArray[np.float64]

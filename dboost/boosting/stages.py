@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.problem import Iterate
+from dboost.boosting.iterate import Iterate
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from dboost.boosting.problem import Problem, Score
+    from dboost.boosting.iterate import Score
+    from dboost.boosting.problem import Problem
     from dboost.boosting.state import FitSettings, FitState
     from dboost.penalties import Penalty
 

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from dboost.boosting.corrective import Free, Solved, solve
 from dboost.boosting.greedy import Group, row_lengths
-from dboost.boosting.problem import Iterate, Problem
+from dboost.boosting.iterate import Iterate
+from dboost.boosting.problem import Problem
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]

@@ -1,0 +1,74 @@
+"""What the passes say of a model: its sums, and the standing of every candidate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """A model, with the sums of the last pass at it.
+
+    Parameters
+    ----------
+    active : int64 array, shape (a,)
+        Rows of W that are held, ascending.
+    W : float64 array, shape (a, k)
+    intercept : float64 array, shape (k,)
+    loss : float
+        L at the model.
+    G : float64 array, shape (a, k)
+        Rows of X'U for the active rows.
+    bias : float64 array, shape (k,)
+        Column sums of U: minus the gradient of the intercept.
+    shift : float
+        `loss`, `G` and `bias` are in units of e^shift; 0 but for a model whose loss is beyond all bounds.
+    """
+
+    active: Rows
+    W: Array
+    intercept: Array
+    loss: float
+    G: Array
+    bias: Array
+    shift: float = 0.0
+
+
+@dataclass(frozen=True)
+class Score:
+    """Result of a full scoring pass: sums at the model, and every candidate's standing.
+
+    Parameters
+    ----------
+    iterate : Iterate
+        The model with its sums.
+    candidates : int64 array, shape (c,)
+        Columns that were scored.
+    norms : float64 array, shape (c,)
+        Dual norms ||G_j||_*.
+    best : int64 array
+        The best columns that left the optimality test, best first.
+    best_G : float64 array, shape (len(best), k)
+        Their rows of G.
+    size : float or None
+        ``penalty.dual_size`` of the repaired residuals over everything that may enter, where the pass formed it.
+    opened : int
+        Subtrees opened by the search of a class that is too large to be summed whole.
+    complete : bool
+        Whether that search was within its budget.
+    """
+
+    iterate: Iterate
+    candidates: Rows
+    norms: Array
+    best: Rows
+    best_G: Array
+    size: float | None = None
+    opened: int = 0
+    complete: bool = True
