@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +28,7 @@ from dboost.boosting.iterate import Iterate, Score
 from dboost.boosting.line import margins
 from dboost.boosting.problem import Problem
 from dboost.boosting.records import recorded
+from dboost.boosting.rounds import GreedyRounds
 from dboost.boosting.rules import NormalisedEdges, refuse_searched
 from dboost.boosting.simplex import minimise_quadratic
 from dboost.boosting.state import FitSettings, FitState
@@ -140,46 +140,27 @@ class Ensemble:
     usable: NDArray[np.bool_]
 
 
-class AdaBoostL1Rounds:
-    """Rounds of one fit (``systems.Rounds``).
+class AdaBoostL1Rounds(GreedyRounds):
+    """Rounds of one fit.
+
+    They end by "tol" (the margin is certified), "budget" (by eq. 17), "edge" (no hypothesis has an edge above `tol`),
+    "precision", "max_rounds" or "callback".
 
     Parameters
     ----------
-    problem : Problem
-    settings : FitSettings
-    null : Score
-        Scoring pass at the null model.
+    problem, settings, null
+        As for ``GreedyRounds``.
     system : AdaBoostL1
     """
 
     certified = True
 
     def __init__(self, problem: Problem, settings: FitSettings, null: Score, system: AdaBoostL1) -> None:
-        self.problem = problem
-        self.settings = settings
+        super().__init__(problem, settings, null)
         self.system = system
-        self.norms = null.norms.copy()
-        self.trace: list[tuple[float, float, float]] = []
-        self._started = time.perf_counter()
 
-    def run(self, state: FitState, callback: Callable[[dict[str, Any], FitState], bool]) -> tuple[FitState, str]:
-        """Rounds until a reason to stop.
-
-        Returns
-        -------
-        state : FitState
-            After the last round, with the Frank-Wolfe certificate of its model.
-        reason : str
-            "tol" (the margin is certified), "budget" (by eq. 17), "edge" (no hypothesis has an edge above `tol`),
-            "precision", "max_rounds" or "callback".
-        """
-        reason = "max_rounds" if state.round >= self.settings.max_rounds else ""
-        while not reason:
-            state, reason = self.advance(state)
-            if callback(dict(state.history[-1]), state):
-                reason = reason or "callback"
-            elif not reason and state.round >= self.settings.max_rounds:
-                reason = "max_rounds"
+    def ended(self, state: FitState, reason: str) -> tuple[FitState, str]:
+        """The state with the Frank-Wolfe certificate of its model."""
         if not state.history or state.history[-1]["step"] != "certificate":
             state, _ = self._certify(state)
         return state, reason
@@ -251,7 +232,7 @@ class AdaBoostL1Rounds:
         share = max(budget * edge - inner, 0.0)
         gap = -math.expm1(-share)
         shift = math.exp(min(at.shift, 700.0))
-        self._mark(loss * shift)
+        self.mark(loss * shift)
         state = replace(state, objective=loss * shift, gap=gap, lower_bound=loss * shift * math.exp(-share))
         return state, _Edges(score, edge, held, constant, loss, share)
 
@@ -318,10 +299,6 @@ class AdaBoostL1Rounds:
         return sums.shift + math.log(loss), e, H, sums.peak["ends"]
 
     # ---- records ---------------------------------------------------------------------------------------------------
-
-    def _mark(self, loss: float) -> None:
-        weight = self.problem.statistics.weight
-        self.trace.append((float(self.problem.passes), time.perf_counter() - self._started, loss / weight))
 
     def _recorded(
         self, state: FitState, scored: _Edges, entering: int, step: str, started: float, passes: int

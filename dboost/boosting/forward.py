@@ -11,66 +11,26 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.iterate import Iterate, Score
-from dboost.boosting.problem import Problem
+from dboost.boosting.iterate import Iterate
 from dboost.boosting.records import recorded
-from dboost.boosting.state import FitSettings, FitState
+from dboost.boosting.rounds import GreedyRounds
+from dboost.boosting.state import FitState
 from dboost.bounds import exponential
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 
-class Forward:
-    """Rounds of one fit; the interface of ``loop.Loop``.
+class Forward(GreedyRounds):
+    """Rounds of one fit, with the exponential bound and penalty "none".
 
-    Parameters
-    ----------
-    problem : Problem
-        With the exponential bound and penalty "none".
-    settings : FitSettings
-        What was asked.
-    null : Score
-        Scoring pass at the null model.
+    They end by "gradient", "max_rounds", "max_active_rows" or "callback".
     """
-
-    certified = False
-
-    def __init__(self, problem: Problem, settings: FitSettings, null: Score) -> None:
-        self.problem = problem
-        self.settings = settings
-        self.norms = null.norms.copy()
-        self.trace: list[tuple[float, float, float]] = []
-        self._started = time.perf_counter()
-
-    def run(self, state: FitState, callback: Callable[[dict[str, Any], FitState], bool]) -> tuple[FitState, str]:
-        """Rounds until a reason to stop; see ``loop.Loop.run``.
-
-        Returns
-        -------
-        state : FitState
-            After the last round, its objective that of the model it holds.
-        reason : str
-            "gradient", "max_rounds", "max_active_rows" or "callback".
-        """
-        while True:
-            state, reason = self.advance(state)
-            if callback(dict(state.history[-1]), state):
-                reason = reason or "callback"
-            elif not reason and state.round >= self.settings.max_rounds:
-                reason = "max_rounds"
-            if reason:
-                at = self.problem.evaluate(state.active, state.W, state.intercept)
-                value = self.problem.objective(at, 0.0)
-                self._mark(value)
-                return replace(state, objective=value), reason
 
     def advance(self, state: FitState) -> tuple[FitState, str]:
         """One round: state in, state out, and the reason to stop if there is one."""
@@ -87,7 +47,7 @@ class Forward:
         W[np.searchsorted(active, held.active)] = held.W
         best, moved, gain = self._best(held, active, W)
         value = problem.objective(held, 0.0)
-        self._mark(value)
+        self.mark(value)
         stop = gain <= 0.1 * self.settings.tol * abs(held.loss)
         if not stop:
             if best < active.shape[0]:
@@ -117,10 +77,6 @@ class Forward:
         # without opposing examples the bound has no minimiser: the step is capped
         new, _ = penalty.solve_exponential(W[one], plus[one], minus[one], a[one], 0.0)
         return best, new[0], float(gains[best])
-
-    def _mark(self, loss: float) -> None:
-        weight = self.problem.statistics.weight
-        self.trace.append((float(self.problem.passes), time.perf_counter() - self._started, loss / weight))
 
     def _recorded(self, state: FitState, entering: int, gain: float, started: float, passes: int) -> FitState:
         """The state with its record: the objective is that before the round's step, as in the other loops."""

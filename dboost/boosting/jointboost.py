@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 
 from dboost.boosting.induced import InducedProblem
 from dboost.boosting.records import recorded
+from dboost.boosting.rounds import GreedyRounds
 from dboost.errors import UsageError
 from dboost.hypotheses.base import Key
 from dboost.hypotheses.stumps import Stumps
@@ -178,43 +178,14 @@ class JointBoost:
         return {"system": self.name}
 
 
-class JointRounds:
-    """Rounds of one fit; the interface of ``systems.Rounds``.
+class JointRounds(GreedyRounds):
+    """Rounds of one fit over stumps, with an exponential loss; they end by "gradient", "max_rounds" or "callback"."""
 
-    Parameters
-    ----------
-    problem : InducedProblem
-        Over stumps, with an exponential loss.
-    settings : FitSettings
-    null : Score
-        Scoring pass at the null model.
-    """
+    problem: InducedProblem
 
-    certified = False
-
-    def __init__(self, problem: InducedProblem, settings: FitSettings, null: Score) -> None:
-        self.problem = problem
-        self.settings = settings
-        self.norms = null.norms.copy()
-        self.trace: list[tuple[float, float, float]] = []
-        self._started = time.perf_counter()
-
-    def run(self, state: FitState, callback: Callable[[dict[str, Any], FitState], bool]) -> tuple[FitState, str]:
-        """Rounds until a reason to stop: "gradient", "max_rounds" or "callback"."""
-        if state.round == 0:
-            # the paper begins with all scores 0 and all weights 1
-            state = replace(state, intercept=np.zeros_like(state.intercept))
-        while True:
-            state, reason = self.advance(state)
-            if callback(dict(state.history[-1]), state):
-                reason = reason or "callback"
-            elif not reason and state.round >= self.settings.max_rounds:
-                reason = "max_rounds"
-            if reason:
-                at = self.problem.evaluate(state.active, state.W, state.intercept)
-                value = self.problem.objective(at, 0.0)
-                self._mark(value)
-                return replace(state, objective=value), reason
+    def begun(self, state: FitState) -> FitState:
+        """The paper begins with all scores 0 and all weights 1."""
+        return replace(state, intercept=np.zeros_like(state.intercept)) if state.round == 0 else state
 
     def advance(self, state: FitState) -> tuple[FitState, str]:
         """One round: state in, state out, and the reason to stop if there is one."""
@@ -224,7 +195,7 @@ class JointRounds:
         found = [(best, loss) for best, loss in problem.pulled(at, _best_and_loss, problem.pool)]
         value = found[0][1]
         joints = [best for best, _ in found if best is not None]
-        self._mark(value)
+        self.mark(value)
         best = joints[int(_first_of_best(np.array([joint.gain for joint in joints])))] if joints else None
         stop = best is None or best.gain <= _GAINED * self.settings.tol * value
         before = len(state.active)
@@ -244,10 +215,9 @@ class JointRounds:
             length=0.0 if stop else 1.0,
             started=started,
             passes=passes,
+            more={"sharing_classes": 0 if best is None or stop else int(np.count_nonzero(best.shares))},
         )
-        shared = 0 if best is None or stop else int(np.count_nonzero(best.shares))
-        last = state.history[-1] | {"sharing_classes": shared}
-        return replace(state, history=(*state.history[:-1], last)), "gradient" if stop else ""
+        return state, "gradient" if stop else ""
 
     def _moved(self, state: FitState, best: Joint) -> FitState:
         """F + h: b + a 1[v >= th] is a + b - a 1[v < th]."""
@@ -258,10 +228,6 @@ class JointRounds:
         W[np.searchsorted(active, row)] += np.where(best.shares, best.below - best.above, 0.0)
         intercept = state.intercept + np.where(best.shares, best.above, best.constant)
         return replace(state, active=active, W=W, intercept=intercept)
-
-    def _mark(self, loss: float) -> None:
-        weight = self.problem.statistics.weight
-        self.trace.append((float(self.problem.passes), time.perf_counter() - self._started, loss / weight))
 
 
 def _best_and_loss(total: Sums, shard: Any, pool: Any) -> tuple[Joint | None, float]:

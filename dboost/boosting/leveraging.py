@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +28,7 @@ from dboost.boosting.iterate import Score
 from dboost.boosting.learning import learned, unscored
 from dboost.boosting.problem import Problem
 from dboost.boosting.records import recorded
+from dboost.boosting.rounds import GreedyRounds
 from dboost.boosting.rules import RULES, RankedL1, RankedNone, refuse_searched
 from dboost.boosting.state import FitSettings, FitState
 from dboost.errors import UsageError
@@ -108,22 +108,18 @@ class Leveraging:
         return {"system": self.name, "rule": self.rule, "step": self.step}
 
 
-class LeveragingRounds:
-    """Rounds of one fit (``systems.Rounds``).
+class LeveragingRounds(GreedyRounds):
+    """Rounds of one fit; they end by "gradient" or "tol", "precision", "max_rounds" or "callback".
 
     Parameters
     ----------
-    problem : Problem
-    settings : FitSettings
-        With the strength decided.
-    null : Score
-        Scoring pass at the null model.
+    problem, settings, null
+        As for ``GreedyRounds``.
     system : Leveraging
     """
 
     def __init__(self, problem: Problem, settings: FitSettings, null: Score, system: Leveraging) -> None:
-        self.problem = problem
-        self.settings = settings
+        super().__init__(problem, settings, null)
         self.system = system
         self.null = null
         self.lam = float(settings.alpha) * problem.statistics.weight
@@ -132,27 +128,9 @@ class LeveragingRounds:
         # of hypotheses that no pass has looked at
         self.certified = self.lam > 0.0 and not self.learns
         self.largest = _largest(null)
-        self.norms = null.norms.copy()
-        self.trace: list[tuple[float, float, float]] = []
-        self._started = time.perf_counter()
 
-    def run(self, state: FitState, callback: Callable[[dict[str, Any], FitState], bool]) -> tuple[FitState, str]:
-        """Rounds until a reason to stop.
-
-        Returns
-        -------
-        state : FitState
-            After the last round, its objective (and certificate) that of the model it holds.
-        reason : str
-            "gradient" or "tol", "precision", "max_rounds" or "callback".
-        """
-        reason = "max_rounds" if state.round >= self.settings.max_rounds else ""
-        while not reason:
-            state, reason = self.advance(state)
-            if callback(dict(state.history[-1]), state):
-                reason = reason or "callback"
-            elif not reason and state.round >= self.settings.max_rounds:
-                reason = "max_rounds"
+    def ended(self, state: FitState, reason: str) -> tuple[FitState, str]:
+        """The state with the objective (and certificate) of the model it holds."""
         if not state.history or state.history[-1]["step"] != "certificate":
             state, _ = self._scored(state, learn=False)
             if self.certified and state.gap <= self.settings.tol:
@@ -200,7 +178,7 @@ class LeveragingRounds:
             score = problem.score(at, None, self.lam, 1)
         at = score.iterate
         value = problem.objective(at, self.lam)
-        self._mark(value)
+        self.mark(value)
         state = replace(state, objective=value)
         if not self.certified or at.shift > 0.0:
             return state, score
@@ -225,10 +203,6 @@ class LeveragingRounds:
         return best
 
     # ---- records ---------------------------------------------------------------------------------------------------
-
-    def _mark(self, value: float) -> None:
-        weight = self.problem.statistics.weight
-        self.trace.append((float(self.problem.passes), time.perf_counter() - self._started, value / weight))
 
     def _recorded(
         self,

@@ -23,6 +23,7 @@ from dboost.boosting.greedy import RULES, TRIED, Group, ranked, row_lengths
 from dboost.boosting.iterate import Iterate, Score
 from dboost.boosting.problem import Problem
 from dboost.boosting.records import recorded
+from dboost.boosting.rounds import GreedyRounds
 from dboost.boosting.stages import StagesSoFar
 from dboost.boosting.state import FitSettings, FitState
 from dboost.boosting.trials import corrected, gains, only, pull, widened
@@ -122,8 +123,8 @@ class ShareBoost:
         }
 
 
-class ShareBoostRounds:
-    """Rounds of one fit; ``systems.Rounds``.
+class ShareBoostRounds(GreedyRounds):
+    """Rounds of one fit.
 
     Parameters
     ----------
@@ -138,14 +139,10 @@ class ShareBoostRounds:
         Number of examples.
     """
 
-    certified = False
-
     def __init__(self, system: ShareBoost, problem: Problem, settings: FitSettings, null: Score, n_rows: int) -> None:
-        self.system, self.problem, self.settings = system, problem, settings
+        super().__init__(problem, settings, null)
+        self.system = system
         self.n_rows = n_rows
-        self.norms = null.norms.copy()
-        self.trace: list[tuple[float, float, float]] = []
-        self._started = time.perf_counter()
         self._lam = float(settings.alpha) * problem.statistics.weight
         self._groups = self._checked_groups()
         if system.bound is not None and not math.isfinite(problem.n_candidates):
@@ -185,7 +182,8 @@ class ShareBoostRounds:
             at = self.problem.evaluate(state.active, state.W, state.intercept)
             value = self.problem.objective(at, self._lam)
             state = replace(state, objective=value, carried=StagesSoFar.empty().arrays())
-            self._mark(state)
+            self.mark(state.objective)
+        # a round that finds nothing to do leaves no record, and no callback sees it
         while True:
             state, reason = self.advance(state)
             if reason in ("gradient", "exhausted"):
@@ -230,16 +228,15 @@ class ShareBoostRounds:
             objective=problem.objective(at, self._lam),
             carried=so_far.arrays(),
         )
-        state = self._recorded(state, at, chosen, solved.length, started, passes)
-        record = state.history[-1] | {
+        more = {
             "loss": at.loss / problem.statistics.weight,
             "error": wrong,
             "bound": self._bound(state, wrong),
             "steps": solved.steps,
             "gradient": solved.rest / math.sqrt(problem.statistics.weight),
         }
-        state = replace(state, history=(*state.history[:-1], record))
-        self._mark(state)
+        state = self._recorded(state, at, chosen, solved.length, more, started, passes)
+        self.mark(state.objective)
         return state, ""
 
     def _flat(self, at: Iterate, group: Group) -> bool:
@@ -283,13 +280,15 @@ class ShareBoostRounds:
 
     # ---- records ---------------------------------------------------------------------------------------------------
 
-    def _mark(self, state: FitState) -> None:
-        weight = self.problem.statistics.weight
-        seconds = time.perf_counter() - self._started
-        self.trace.append((float(self.problem.passes), seconds, state.objective / weight))
-
     def _recorded(
-        self, state: FitState, at: Iterate, group: Group, length: float, started: float, passes: int
+        self,
+        state: FitState,
+        at: Iterate,
+        group: Group,
+        length: float,
+        more: dict[str, float],
+        started: float,
+        passes: int,
     ) -> FitState:
         """The state with its record; the objective is that after the round's step."""
         return recorded(
@@ -306,5 +305,6 @@ class ShareBoostRounds:
             length=length,
             started=started,
             passes=passes,
+            more=more,
         )
 
