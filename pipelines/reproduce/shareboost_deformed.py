@@ -22,7 +22,7 @@ from .shareboost_digits_claims import FIGURES, findings, judge_at
 
 COPIES = 5
 WHOLE = replace(WHOLE_ORIGINAL, rounds=305)
-SMALL = replace(SMALL_ORIGINAL, images=400, tried_images=300)
+SMALL = replace(SMALL_ORIGINAL, images=400, validation=100)
 
 CLAIMS = (
     Claim(

@@ -48,9 +48,9 @@ def strokes(n_train: int = 300) -> Dataset:
 @pytest.fixture
 def twin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mnist_data, "load", strokes)
-    small = shareboost_digits.Sizes(300, 5, 12, 150, 2, 8, 80)
+    small = shareboost_digits.Sizes(300, 5, 12, 2, 80)
     monkeypatch.setattr(shareboost_digits, "SMALL", small)
-    monkeypatch.setattr(shareboost_deformed, "SMALL", replace(small, images=100, tried_images=60, validation=30))
+    monkeypatch.setattr(shareboost_deformed, "SMALL", replace(small, images=100, validation=30))
     piecewise = shareboost_piecewise.Sizes(200, 8, 6, 4, 3, 80, 100, 2, 5)
     monkeypatch.setattr(shareboost_piecewise, "SMALL", piecewise)
     monkeypatch.setattr(shareboost_digits, "RIDGES", (1e-4, 1e-3))
