@@ -1,7 +1,7 @@
 """The fitted object: which hypotheses it holds, their weights, and how scores become predictions.
 
 Covers: ``Model`` (a frozen value that crosses processes and predicts one batch), its folder on disk, and the checks
-on reading it back.
+on reading it back. What a score means for each task is in ``dboost.tasks``.
 Does not cover: fitting (``dboost.boosting``), the scikit-learn shape (``dboost.estimators``), or reading data.
 
 A saved model is a folder with ``model.json`` and ``arrays.safetensors``. Reading it runs no code from the folder and
@@ -35,6 +35,7 @@ from dboost.modelfile import (
 )
 from dboost.stages import Stages, restored
 from dboost.storage import PathLike, pack_arrays, sha256_bytes, write_folder
+from dboost.tasks import TASKS, labels, probabilities
 
 Float = NDArray[np.float64]
 
@@ -42,15 +43,6 @@ FORMAT = "dboost-model"
 VERSION = 2
 # Version 1 knew raw columns only, and one loss per task.
 VERSIONS = (1, VERSION)
-# The losses of each task; the first is the default.
-TASKS: dict[str, tuple[str, ...]] = {
-    "binary": ("log", "exp"),
-    "multiclass": ("multinomial", "margin_softmax", "exp_one_vs_rest"),
-    "multitask": ("multitask",),
-    "regression": ("squared", "epsilon_insensitive"),
-}
-# Losses of many classes in which every score stands for itself, and not for its difference from the others.
-ONE_VS_REST = ("exp_one_vs_rest",)
 # Arrays of the hypotheses are saved under this prefix.
 _HELD = "hypotheses."
 
@@ -264,27 +256,11 @@ class Model:
         UsageError
             For a regression.
         """
-        if self.task == "regression":
-            raise UsageError("a regression has no probabilities", hint="use predict")
-        if self.loss in ("exp", *ONE_VS_REST):
-            # The score that minimises exp(-yf) in expectation is half the log-odds.
-            F = 2.0 * F
-        if self.task == "multiclass":
-            chances: Float = np.exp(F - F.max(axis=1, keepdims=True, initial=-np.inf))
-            chances /= chances.sum(axis=1, keepdims=True)
-            return chances
-        positive = _sigmoid(F)
-        return positive if self.task == "multitask" else np.hstack([_sigmoid(-F), positive])
+        return probabilities(self.task, self.loss, F)
 
     def labels(self, F: Float) -> NDArray[Any]:
         """Predictions from scores: (m,) of `classes`, int64 (m, k) of 0 and 1 for tasks, float64 (m,) of regression."""
-        if self.task == "regression":
-            return F[:, 0]
-        if self.task == "multitask":
-            return (F > 0).astype(np.int64)
-        codes = np.argmax(F, axis=1) if self.task == "multiclass" else (F[:, 0] > 0).astype(np.int64)
-        labels: NDArray[Any] = self.classes[codes]
-        return labels
+        return labels(self.task, self.classes, F)
 
     def predict_proba(self, X: Any) -> Float:
         """Probabilities of a batch with all columns."""
@@ -338,11 +314,6 @@ class Model:
         with write_folder(path, marker=MODEL_FILE, force=force) as folder:
             (folder / ARRAYS_FILE).write_bytes(packed)
             (folder / MODEL_FILE).write_bytes(text)
-
-
-def _sigmoid(z: Float) -> Float:
-    small = np.exp(-np.abs(z))
-    return np.where(z >= 0, 1.0, small) / (1.0 + small)
 
 
 def read_model(path: PathLike) -> Model:

@@ -30,9 +30,9 @@ from dboost.bounds import exponential, quadratic
 from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning, UsageError
 from dboost.losses import LOSSES
-from dboost.model import TASKS
 from dboost.partition import Partition
 from dboost.penalties import PENALTIES, SmoothL1, get_penalty
+from dboost.tasks import TASKS
 
 from . import tables
 

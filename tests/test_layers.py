@@ -47,14 +47,17 @@ ALLOWED: dict[str, set[str]] = {
     "storage": {"errors"},
     "modelfile": {"errors", "storage"},
     "stages": {"errors"},
-    "model": {"stages", "errors", "partition", "compiled", "losses", "storage", "modelfile", "metrics", "hypotheses"},
+    "tasks": {"errors"},
+    "model": {
+        "stages", "tasks", "errors", "partition", "compiled", "losses", "storage", "modelfile", "metrics", "hypotheses",
+    },
     "boosting": KERNELS | {
         "errors", "partition", "losses", "bounds", "penalties", "passes", "class_passes", "pool_passes", "model",
         "hypotheses", "folding",
     },
     "estimators": KERNELS | {
         "errors", "partition", "losses", "bounds", "penalties", "passes", "engine", "data", "storage", "modelfile",
-        "model", "metrics", "boosting", "hypotheses", "folding", "stages",
+        "model", "metrics", "boosting", "hypotheses", "folding", "stages", "tasks",
     },
 }  # fmt: skip
 # The lazy front (PEP 562) names everything and is named by nothing.

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dboost.boosting.class_blocks import ClassBlocks
 from dboost.boosting.iterate import Iterate
+from dboost.boosting.line_search import LONG, line_search
 from dboost.boosting.problem import Problem
 
 Array = NDArray[np.float64]
@@ -24,9 +25,7 @@ _MAX_PRODUCTS = 200
 _LOOSE = 0.1
 # A step leaves about this share of what it aims at: to aim below the tolerance itself saves another step.
 _ENOUGH = 0.3
-_ARMIJO = 1e-4
 _ROUNDING = 1e-13
-_GRID = np.array([0.5, 0.25, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-6])
 
 
 @dataclass(frozen=True)
@@ -97,10 +96,11 @@ def solve(problem: Problem, at: Iterate, lam: float, free: Free, tol: float) -> 
         D, d, slope = _direction(problem, at, lam, free, accuracy)
         if not slope > 0.0:
             break
-        moved, length = _search(problem, at, lam, D, d, slope)
-        if length == 0.0:
+        found = line_search(problem, at, lam, D, d, slope, grid=LONG, rounding=_ROUNDING)
+        if found is None:
+            length = 0.0
             break
-        at, steps = moved, steps + 1
+        (at, length), steps = found, steps + 1
         rest = _rest(problem, at, lam, free)
     return Solved(at, steps, rest, length)
 
@@ -169,25 +169,6 @@ def _direction(
         P, p = Z + (new / rz) * P, z + (new / rz) * p
         rz = new
     return X, x, _dot(right, X) + _dot(right_bias, x)
-
-
-def _search(
-    problem: Problem, at: Iterate, lam: float, D: Array, d: Array, slope: float
-) -> tuple[Iterate, float]:
-    """The full step where it gains a share of what the gradient promises, else the best of a grid of shorter ones."""
-    value = problem.objective(at, lam)
-    full = problem.evaluate(at.active, at.W + D, at.intercept + d)
-    if full.shift == 0.0 and problem.objective(full, lam) <= value - _ARMIJO * slope + _ROUNDING * abs(value):
-        return full, 1.0
-    values = problem.losses_along(at, D, d, _GRID)
-    values += [problem.penalty_value(at.active, at.W + t * D, lam) for t in _GRID]
-    best = int(np.argmin(values))
-    t = float(_GRID[best])
-    if values[best] < value:
-        shorter = problem.evaluate(at.active, at.W + t * D, at.intercept + t * d)
-        if problem.objective(shorter, lam) < value:
-            return shorter, t
-    return at, 0.0
 
 
 def _dot(u: Array, v: Array) -> float:

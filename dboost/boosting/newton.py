@@ -24,6 +24,7 @@ from dboost.boosting.aim import Aim
 from dboost.boosting.conjugate import Product, conjugate_step
 from dboost.boosting.gram import GramSteps
 from dboost.boosting.iterate import Iterate
+from dboost.boosting.line_search import SHORT, line_search
 from dboost.boosting.precondition import HeavyRows
 from dboost.boosting.problem import Problem
 from dboost.boosting.rowwise import RowwiseSteps
@@ -33,8 +34,6 @@ from dboost.hypotheses.held import Cut
 
 Array = NDArray[np.float64]
 
-_ARMIJO = 1e-4
-_GRID = np.array([0.5, 0.25, 0.1, 0.03, 0.01])
 _MAX_SWEEPS = 50
 # Where conjugate gradients can follow, a long descent is better broken off; with one output a sweep is cheap.
 _FEW_SWEEPS = 8
@@ -52,8 +51,6 @@ _SHARE = 0.1
 _SAMPLE_NUMBERS = 10_000_000
 # Curvatures of the examples up to which products are formed in float64.
 _EXACT = 100_000
-# Sums of the objective carry about this relative error: a step that promises less is judged by its promise, not by it.
-_ROUNDING = 1e-14
 
 
 @dataclass(frozen=True)
@@ -199,7 +196,7 @@ class NewtonSteps:
         value = self.problem.objective(at, lam)
         memory = self.memory
         if aim.final and not aim.near and memory.settled and memory.wait == 0:
-            moved = self._conjugate(at, lam, h, rank_one, diagonal, value)
+            moved = self._conjugate(at, lam, h, rank_one, diagonal)
             if moved is not None:
                 promised = moved[1].promised
                 stalls = promised > _FALL * memory.promised > 0.0
@@ -272,31 +269,13 @@ class NewtonSteps:
         omega = problem.penalty.value(at.W) - problem.penalty.value(at.W + D)
         rows = np.sum(at.G * D, axis=1) + lam * problem.lam_weight[at.active] * omega
         promised = max(0.0, float(np.sum(rows) + at.bias @ d))
-        found = self._search(at, lam, D, d, value, promised)
+        found = line_search(problem, at, lam, D, d, promised, grid=SHORT)
         if found is not None:
             return found[0], Step("descent", found[1], promised)
         moved, kind = self._bounded(at, lam)
         if problem.objective(moved, lam) < value:
             return moved, Step(kind, 1.0, promised)
         return at, Step(kind, 0.0, promised)
-
-    def _search(
-        self, at: Iterate, lam: float, D: Array, d: Array, value: float, promised: float
-    ) -> tuple[Iterate, float] | None:
-        """The full step if the objective falls by a share of the promise, else the best of a grid of shorter ones."""
-        problem = self.problem
-        full = problem.evaluate(at.active, at.W + D, at.intercept + d)
-        if full.shift == 0.0 and problem.objective(full, lam) <= value - _ARMIJO * promised + _ROUNDING * abs(value):
-            return full, 1.0
-        values = problem.losses_along(at, D, d, _GRID)
-        values += [problem.penalty_value(at.active, at.W + t * D, lam) for t in _GRID]
-        best = int(np.argmin(values))
-        t = float(_GRID[best])
-        if values[best] <= value - _ARMIJO * t * promised:
-            shorter = problem.evaluate(at.active, at.W + t * D, at.intercept + t * d)
-            if problem.objective(shorter, lam) < value:
-                return shorter, t
-        return None
 
     def _bounded(self, at: Iterate, lam: float) -> tuple[Iterate, str]:
         """A step on an upper bound of the loss, which cannot raise the objective."""
@@ -306,7 +285,7 @@ class NewtonSteps:
         return RowwiseSteps(self.problem, at.active, "template", rng).sweep(at, lam), "template"
 
     def _conjugate(
-        self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array, value: float
+        self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array
     ) -> tuple[Iterate, Step] | None:
         problem = self.problem
         strength = lam * problem.lam_weight[at.active]
@@ -317,7 +296,7 @@ class NewtonSteps:
         limit = self.memory.products
         W, d, promised = conjugate_step(problem, at, strength, diagonal, product, limit, heavy=self._heavy)
         if promised > 0.0:
-            found = self._search(at, lam, W - at.W, d, value, promised)
+            found = line_search(problem, at, lam, W - at.W, d, promised, grid=SHORT)
             if found is not None:
                 return found[0], Step("conjugate", found[1], promised)
         return None

@@ -13,17 +13,14 @@ from numpy.typing import NDArray
 from dboost.boosting.aim import Aim
 from dboost.boosting.conjugate import conjugate_step
 from dboost.boosting.iterate import Iterate
+from dboost.boosting.line_search import LONG, line_search
 from dboost.boosting.newton import Memory, Step
 from dboost.boosting.problem import Problem
 from dboost.boosting.rowwise import RowwiseSteps
 
 Array = NDArray[np.float64]
 
-_ARMIJO = 1e-4
-_GRID = np.array([0.5, 0.25, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-6])
 _MAX_PRODUCTS = 100
-# Sums of the objective carry about this relative error: a step that promises less is judged by its promise, not by it.
-_ROUNDING = 1e-14
 
 
 class SmoothSteps:
@@ -65,19 +62,10 @@ class SmoothSteps:
             return at, Step("conjugate", 0.0, 0.0)
         # a Newton step gains half of what the gradient promises along it
         promised = 0.5 * slope
-        full = problem.evaluate(at.active, W, at.intercept + d)
-        if problem.objective(full, lam) <= value - _ARMIJO * slope + _ROUNDING * abs(value):
-            return full, Step("conjugate", 1.0, promised)
-        D = W - at.W
-        values = problem.losses_along(at, D, d, _GRID)
-        values += [problem.penalty_value(at.active, at.W + t * D, lam) for t in _GRID]
-        best = int(np.argmin(values))
-        t = float(_GRID[best])
-        if values[best] < value:
-            shorter = problem.evaluate(at.active, at.W + t * D, at.intercept + t * d)
-            if problem.objective(shorter, lam) < value:
-                return shorter, Step("conjugate", t, promised)
-        return at, Step("conjugate", 0.0, promised)
+        found = line_search(problem, at, lam, W - at.W, d, promised, grid=LONG)
+        if found is None:
+            return at, Step("conjugate", 0.0, promised)
+        return found[0], Step("conjugate", found[1], promised)
 
     def _bound(self, at: Iterate, lam: float, value: float) -> tuple[Iterate, Step]:
         """Minimise the diagonal bound over all rows plus the penalty: it leaves zero whenever zero is not optimal."""

@@ -22,8 +22,9 @@ from dboost.estimators.callbacks import CallbackSupportMixin, Rounds, registered
 from dboost.estimators.fitting import PROCESS, Prepared, check_pool, model_of, prepared, run, start_from
 from dboost.estimators.history import Table, induction_stop
 from dboost.estimators.params import fit_settings
-from dboost.model import TASKS, Model
+from dboost.model import Model
 from dboost.storage import PathLike
+from dboost.tasks import TASKS
 
 
 class BoostedEstimator(CallbackSupportMixin, BaseEstimator):

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from dboost.data.factorise import factorise
-from dboost.errors import DataError
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.classifying import ClassifyingMixin
-from dboost.estimators.scoring import accuracy
 
 
 class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
@@ -114,30 +107,3 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
 
     _losses = ("log", "multinomial", "exp", "margin_softmax")
     _task = "classification"
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Share of correct labels.
-
-        Parameters
-        ----------
-        X : as for `fit`
-        y : labels, or the name of the label column of a table; None for ``ParquetData``
-        sample_weight : array-like, shape (m,), optional
-
-        Returns
-        -------
-        float
-        """
-        return accuracy(self, X, y, sample_weight, agree)
-
-
-def agree(y: Any, predicted: Any) -> tuple[Any, Any]:
-    """Per example: correct or not, and that it counts."""
-    found, expected = factorise(y)[0], factorise(predicted)[0]
-    numbers = {"int", "float"}
-    if found != expected and not {found, expected} <= numbers:
-        # NumPy compares 1 with "1" without a word, and every label would count as wrong.
-        raise DataError(f"labels of type {found}, the model predicts {expected}", hint="give the labels as in the fit")
-    labels = np.asarray(y)
-    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
-    return labels == predicted, np.ones(len(labels))

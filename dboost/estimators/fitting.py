@@ -29,9 +29,10 @@ from dboost.estimators.params import loss_name, loss_spec, penalty_spec
 from dboost.estimators.predicting import kind_of
 from dboost.hypotheses import Chosen
 from dboost.hypotheses.columns import ColumnSet
-from dboost.model import ONE_VS_REST, TASKS, Certificate, Model, Origin
+from dboost.model import Certificate, Model, Origin
 from dboost.modelfile import plain
 from dboost.stages import Stages
+from dboost.tasks import ONE_VS_REST, TASKS
 
 Float = NDArray[np.float64]
 

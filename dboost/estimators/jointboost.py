@@ -8,10 +8,8 @@ from dboost.boosting.fit import FitSettings, check_settings
 from dboost.boosting.jointboost import JointBoost
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.callbacks import split
-from dboost.estimators.classifier import agree
 from dboost.estimators.classifying import ClassifyingMixin
 from dboost.estimators.params import number
-from dboost.estimators.scoring import accuracy
 from dboost.hypotheses.stumps import Stumps
 from dboost.losses.one_vs_rest import OneVsRestExponential
 from dboost.storage import PathLike
@@ -111,7 +109,3 @@ class JointBoostClassifier(ClassifyingMixin, BoostedEstimator):
     def _loss_of(self, task: str, n_outputs: int) -> Any:
         """The exponential loss of the one score, or of every class against the rest."""
         return "exp" if task == "binary" else OneVsRestExponential(n_classes=n_outputs)
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Share of correct labels; see ``BoostedClassifier.score``."""
-        return accuracy(self, X, y, sample_weight, agree)

@@ -6,26 +6,26 @@ Does not cover: the rounds (``dboost.boosting.leveraging``).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any
-
-from sklearn.base import RegressorMixin
 
 from dboost.boosting.fit import FitSettings, check_settings
 from dboost.boosting.leveraging import Leveraging, learns
 from dboost.errors import UsageError
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.params import stored_settings
-from dboost.estimators.scoring import r_squared
+from dboost.estimators.regressing import RegressingMixin
 from dboost.estimators.two_class import TwoClassMixin
 from dboost.storage import PathLike
 
 
-class LeveragingEstimator(BoostedEstimator):
+class LeveragingEstimator(BoostedEstimator, ABC):
     """What both leveraging estimators share; not public."""
 
+    @abstractmethod
     def _system(self) -> Leveraging:
-        raise NotImplementedError
+        """The settings that the two do not share."""
 
     def _settings(self) -> FitSettings:
         settings = stored_settings(self, self._losses)
@@ -142,7 +142,7 @@ class LeveragingClassifier(TwoClassMixin, LeveragingEstimator):
         return Leveraging("edge", self.step)
 
 
-class LeveragingRegressor(RegressorMixin, LeveragingEstimator):
+class LeveragingRegressor(RegressingMixin, LeveragingEstimator):
     """Regression by coordinates: both forms of LS-Boost, and the l1-penalised form (the lasso).
 
     Raetsch, Mika & Warmuth, "On the Convergence of Leveraging" (2001), after Friedman's LS-Boost. With the residuals
@@ -211,18 +211,3 @@ class LeveragingRegressor(RegressorMixin, LeveragingEstimator):
 
     def _system(self) -> Leveraging:
         return Leveraging(self.learner, self.step)
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """R^2 of the predictions, as ``sklearn.metrics.r2_score`` defines it.
-
-        Parameters
-        ----------
-        X : as for `fit`
-        y : targets, or the name of the target column of a table; None for ``ParquetData``
-        sample_weight : array-like, shape (m,), optional
-
-        Returns
-        -------
-        float
-        """
-        return r_squared(self, X, y, sample_weight)

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dboost.errors import DataError, UsageError
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.classifier import agree
+from dboost.estimators.classifying import agree
 from dboost.estimators.history import Table
 from dboost.estimators.scoring import accuracy
 from dboost.estimators.shareboost import ShareBoostClassifier

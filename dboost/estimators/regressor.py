@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.base import RegressorMixin
-
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.scoring import r_squared
+from dboost.estimators.regressing import RegressingMixin
 from dboost.storage import PathLike
 
 
-class BoostedRegressor(RegressorMixin, BoostedEstimator):
+class BoostedRegressor(RegressingMixin, BoostedEstimator):
     """Linear regression with few features or induced hypotheses, fitted to a certified optimum.
 
     Minimises ``sum_i s_i loss(y_i, w'x_i + b) / sum_i s_i + alpha * sum_j omega(w_j)`` (Duchi & Singer 2009); see
@@ -93,19 +91,3 @@ class BoostedRegressor(RegressorMixin, BoostedEstimator):
             callbacks=callbacks,
             client=client,
         )
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """R^2 of the predictions, as ``sklearn.metrics.r2_score`` defines it.
-
-        Parameters
-        ----------
-        X : as for `fit`
-        y : targets, or the name of the target column of a table; None for ``ParquetData``
-        sample_weight : array-like, shape (m,), optional
-
-        Returns
-        -------
-        float
-            1 for perfect predictions, 0 for those of the weighted mean; below 0 for worse ones.
-        """
-        return r_squared(self, X, y, sample_weight)

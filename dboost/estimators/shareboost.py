@@ -15,11 +15,9 @@ from dboost.errors import UsageError
 from dboost.estimators import predicting
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.callbacks import split
-from dboost.estimators.classifier import agree
 from dboost.estimators.classifying import ClassifyingMixin
 from dboost.estimators.history import Table
 from dboost.estimators.params import check_hypotheses, flag, known_loss, number, resolve_seed
-from dboost.estimators.scoring import accuracy
 from dboost.hypotheses.columns import Columns
 from dboost.model import Model
 from dboost.penalties import get_penalty
@@ -224,10 +222,6 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
         elif kind == "table" and hasattr(X, "columns"):
             validate_data(self, X, reset=False, skip_check_array=True)
         return predicting.staged(self.model_, X, kind, what)
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Share of correct labels; see ``BoostedClassifier.score``."""
-        return accuracy(self, X, y, sample_weight, agree)
 
 
 def _groups(groups: Any) -> tuple[int, ...] | None:

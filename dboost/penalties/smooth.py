@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dboost.bounds import exponential
-from dboost.errors import UsageError
-from dboost.penalties.base import RowPenalty
 from dboost.penalties.diagonal import SMOOTH, smooth_roots
+from dboost.penalties.rounded import RoundedPenalty
 from dboost.penalties.rows import BoolArray, FloatArray, per_row
 from dboost.penalties.smooth_faces import SmoothFace
 
@@ -24,7 +23,7 @@ _LOG2 = np.log(2.0)
 
 
 @dataclass(frozen=True)
-class SmoothL1(RowPenalty):
+class SmoothL1(RoundedPenalty):
     """omega(w) = sum_r (2 / b) log cosh(b w_r / 2), between |w| - 2 log 2 / b and |w|; never sparse.
 
     Parameters
@@ -38,17 +37,7 @@ class SmoothL1(RowPenalty):
         If ``sharpness`` is not a positive number.
     """
 
-    sharpness: float = 1.0
     name: ClassVar[str] = "smooth_l1"
-    certified: ClassVar[bool] = False
-    threshold: ClassVar[bool] = False
-    degree: ClassVar[int] = 0
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.sharpness < np.inf:
-            raise UsageError(
-                f"sharpness is {self.sharpness!r}, expected a positive number", hint="1 is the penalty of the papers"
-            )
 
     @property
     def compiled(self) -> tuple[int, float, float]:
@@ -75,18 +64,9 @@ class SmoothL1(RowPenalty):
         result: FloatArray = np.abs(G).max(axis=1, initial=0.0)
         return result
 
-    def leaves_zero(self, G: FloatArray, lam: npt.ArrayLike) -> BoolArray:
-        """Wherever there is a pull: the derivative at zero is zero."""
-        result: BoolArray = np.any(G != 0.0, axis=1)
-        return result
-
     def prox(self, Z: FloatArray, t: npt.ArrayLike) -> FloatArray:
         """Root of w - z + t tanh(b w / 2) per entry."""
         return self.solve_quadratic(np.zeros_like(Z), Z, 1.0, t)
-
-    def centre(self, W: FloatArray) -> FloatArray:
-        """W unchanged: the best constant has no closed form, and any other could raise omega."""
-        return W
 
     def solve_quadratic(self, W: FloatArray, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
         """Root of D w - (D W + G) + lam tanh(b w / 2) per entry."""
@@ -95,14 +75,6 @@ class SmoothL1(RowPenalty):
         new = np.ascontiguousarray(D[:, None] * W + G)
         smooth_roots(D, lam, self.sharpness, new)
         return np.where((D > 0)[:, None], new, self._rest(W, lam))
-
-    def score_quadratic(self, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
-        """Exact: the decrease at the root."""
-        D, lam = per_row(D, len(G)), per_row(lam, len(G))
-        moved = self.solve_quadratic(np.zeros_like(G), G, D, lam)
-        inner = np.einsum("ij,ij->i", G, moved) - 0.5 * D * np.einsum("ij,ij->i", moved, moved)
-        result: FloatArray = inner - lam * self.value(moved)
-        return result
 
     def solve_exponential(
         self,
@@ -157,12 +129,6 @@ class SmoothL1(RowPenalty):
     def score_tilted(self, mu_plus: FloatArray, mu_minus: FloatArray, lam: FloatArray) -> FloatArray:
         """As ``score_exponential`` with a = 1."""
         return self.score_exponential(mu_plus, mu_minus, 1.0, lam)
-
-    def kkt(self, W: FloatArray, G: FloatArray, lam: npt.ArrayLike) -> FloatArray:
-        """Largest absolute entry of G - lam tanh(b w / 2)."""
-        net = np.abs(G - per_row(lam, len(W))[:, None] * self.slope(W))
-        result: FloatArray = net.max(axis=1, initial=0.0)
-        return result
 
     def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> SmoothFace:
         """All entries."""

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dboost.errors import UsageError
-from dboost.penalties.base import RowPenalty
-from dboost.penalties.rows import BoolArray, FloatArray, per_row
+from dboost.penalties.rounded import RoundedPenalty
+from dboost.penalties.rows import FloatArray, per_row
 from dboost.penalties.smooth_faces import WholeFace
 
 _STEPS = 100
@@ -24,7 +24,7 @@ _ROUNDING = 1e-14
 
 
 @dataclass(frozen=True)
-class SmoothLinf(RowPenalty):
+class SmoothLinf(RoundedPenalty):
     """omega(w) = log(sum_r cosh(b w_r) / k) / b, between max_r |w_r| - log(2 k) / b and max_r |w_r|; never sparse.
 
     Parameters
@@ -38,18 +38,7 @@ class SmoothLinf(RowPenalty):
         If ``sharpness`` is not a positive number.
     """
 
-    sharpness: float = 1.0
     name: ClassVar[str] = "smooth_l1/linf"
-    certified: ClassVar[bool] = False
-    threshold: ClassVar[bool] = False
-    degree: ClassVar[int] = 0
-
-    def __post_init__(self) -> None:
-        number = isinstance(self.sharpness, int | float) and not isinstance(self.sharpness, bool)
-        if not (number and 0.0 < self.sharpness < np.inf):
-            raise UsageError(
-                f"sharpness is {self.sharpness!r}, expected a positive number", hint="1 is the penalty of the paper"
-            )
 
     def _shares(self, W: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """log mean_r cosh(b w_r) (rows,), its slope in b w, and cosh(b w_r) / sum_r cosh(b w_r), (rows, k)."""
@@ -81,15 +70,6 @@ class SmoothLinf(RowPenalty):
         """Sum of absolute entries, as for ``l1/linf``: a G beyond lam has no minimiser of -<G, w> + lam omega(w)."""
         result: FloatArray = np.abs(G).sum(axis=1)
         return result
-
-    def leaves_zero(self, G: FloatArray, lam: npt.ArrayLike) -> BoolArray:
-        """Wherever there is a pull: the derivative at zero is zero."""
-        result: BoolArray = np.any(G != 0.0, axis=1)
-        return result
-
-    def centre(self, W: FloatArray) -> FloatArray:
-        """W unchanged: the best constant has no closed form, and any other could raise omega."""
-        return W
 
     def prox(self, Z: FloatArray, t: npt.ArrayLike) -> FloatArray:
         """Minimiser of ||w - z||^2 / 2 + t omega(w) for each row, by Newton's method with halved steps."""
@@ -130,14 +110,6 @@ class SmoothLinf(RowPenalty):
         bottom = np.where(column, D, 1.0)
         return np.where(column[:, None], self.prox(W + G / bottom[:, None], lam / bottom), self._rest(W, lam))
 
-    def score_quadratic(self, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
-        """Exact: the decrease at the solution."""
-        D, lam = per_row(D, len(G)), per_row(lam, len(G))
-        moved = self.solve_quadratic(np.zeros_like(G), G, D, lam)
-        inner = np.einsum("ij,ij->i", G, moved) - 0.5 * D * np.einsum("ij,ij->i", moved, moved)
-        result: FloatArray = inner - lam * self.value(moved)
-        return result
-
     def solve_tilted(self, A: FloatArray, B: FloatArray, lam: FloatArray) -> FloatArray:
         """There is none."""
         raise self._undefined("update='adaboost'")
@@ -145,12 +117,6 @@ class SmoothLinf(RowPenalty):
     def score_tilted(self, mu_plus: FloatArray, mu_minus: FloatArray, lam: FloatArray) -> FloatArray:
         """There is none."""
         raise self._undefined("update='adaboost'")
-
-    def kkt(self, W: FloatArray, G: FloatArray, lam: npt.ArrayLike) -> FloatArray:
-        """Largest absolute entry of G - lam omega'(w)."""
-        net = np.abs(G - per_row(lam, len(W))[:, None] * self.slope(W))
-        result: FloatArray = net.max(axis=1, initial=0.0)
-        return result
 
     def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> RoundedFace:
         """All entries; the entries of a row bend together."""

@@ -1,7 +1,7 @@
 """What every data set of the benchmarks has in common.
 
-Covers: the value a loader returns, where files are looked for, how a compressed file is opened, tf-idf of text, and
-random splits.
+Covers: the value a loader returns, where files are looked for, how a compressed file is opened, tables of numbers,
+tf-idf of text, and random splits.
 Does not cover: the format of any one set (one file each beside this one), nor Parquet data sets made by ``prepare``.
 """
 
@@ -120,6 +120,43 @@ def open_text(path: Path, encoding: str = "utf-8") -> TextIO:
     if path.suffix == ".gz":
         return cast(TextIO, gzip.open(path, "rt", encoding=encoding))
     return path.open(encoding=encoding)
+
+
+def numeric_table(
+    path: Path, n_features: int, *, target: str = "label", place: int = -1, delimiter: str | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the columns of a text file of numbers: the features, and the target.
+
+    Parameters
+    ----------
+    path : Path
+    n_features : int
+        Columns beside the target.
+    target : str
+        What the target is, for the message.
+    place : int
+        Its column, -1 for the last one.
+    delimiter : str, optional
+        What stands between two numbers; without it white space.
+
+    Returns
+    -------
+    X : float64 array, shape (m, n_features), C order
+    y : float64 array, shape (m,)
+
+    Raises
+    ------
+    DataError
+        When the file holds anything but numbers, or another number of columns.
+    """
+    with open_text(path) as file:
+        try:
+            table: NDArray[Any] = np.loadtxt(file, dtype=np.float64, delimiter=delimiter, ndmin=2)
+        except ValueError as error:
+            raise DataError(f"not a table of numbers: {error}", file=str(path)) from error
+    if table.shape[1] != n_features + 1:
+        raise DataError(f"{table.shape[1]} columns, expected {n_features} and the {target}", file=str(path))
+    return np.ascontiguousarray(np.delete(table, place, axis=1)), table[:, place].copy()
 
 
 def tfidf(

@@ -9,14 +9,11 @@ Source: Harrison, Rubinfeld, J. Environ. Econ. Manag. 5 (1978); StatLib and UCI,
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.errors import DataError
-
-from .base import Dataset, data_file, open_text, random_split
+from .base import Dataset, data_file, numeric_table, random_split
 
 NAMES = ("crim", "zn", "indus", "chas", "nox", "rm", "age", "dis", "rad", "tax", "ptratio", "b", "lstat")
 
@@ -32,14 +29,8 @@ def table(home: str | Path | None = None) -> tuple[NDArray[np.float64], NDArray[
         When the file is missing or has another number of columns.
     """
     path = data_file(home, "boston", "housing.data")
-    with open_text(path) as file:
-        try:
-            found: NDArray[Any] = np.loadtxt(file, dtype=np.float64, ndmin=2)
-        except ValueError as error:
-            raise DataError(f"not a table of numbers: {error}", file=str(path)) from error
-    if found.shape[1] != len(NAMES) + 1:
-        raise DataError(f"{found.shape[1]} columns, expected {len(NAMES)} and the value", file=str(path))
-    return np.ascontiguousarray(found[:, :-1]), found[:, -1].copy(), np.asarray(NAMES, dtype=np.str_)
+    X, y = numeric_table(path, len(NAMES), target="value")
+    return X, y, np.asarray(NAMES, dtype=np.str_)
 
 
 def load(home: str | Path | None = None, *, test_share: float = 0.2, seed: int = 0) -> Dataset:

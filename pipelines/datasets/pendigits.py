@@ -8,14 +8,11 @@ Source: E. Alpaydin, F. Alimoglu, "Pen-Based Recognition of Handwritten Digits",
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.errors import DataError
-
-from .base import Dataset, data_file, open_text
+from .base import Dataset, data_file, numeric_table
 
 N_FEATURES = 16
 
@@ -25,14 +22,8 @@ def _names() -> NDArray[np.str_]:
 
 
 def _read(path: Path) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    with open_text(path) as file:
-        try:
-            table: NDArray[Any] = np.loadtxt(file, dtype=np.float64, delimiter=",", ndmin=2)
-        except ValueError as error:
-            raise DataError(f"not a table of numbers: {error}", file=str(path)) from error
-    if table.shape[1] != N_FEATURES + 1:
-        raise DataError(f"{table.shape[1]} columns, expected {N_FEATURES} and the label", file=str(path))
-    return table[:, :N_FEATURES], table[:, N_FEATURES].astype(np.int64)
+    X, y = numeric_table(path, N_FEATURES, delimiter=",")
+    return X, y.astype(np.int64)
 
 
 def load(home: str | Path | None = None) -> Dataset:

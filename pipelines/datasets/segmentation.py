@@ -8,14 +8,10 @@ Source: Vision Group, University of Massachusetts, 1990; Michie, Spiegelhalter, 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dboost.errors import DataError
-
-from .base import Dataset, data_file, open_text, random_split
+from .base import Dataset, data_file, numeric_table, random_split
 
 NAMES = (
     "region-centroid-col", "region-centroid-row", "region-pixel-count", "short-line-density-5", "short-line-density-2",
@@ -42,14 +38,8 @@ def load(home: str | Path | None = None, *, test_share: float = 0.3, seed: int =
         When the file is missing or has another number of columns.
     """
     path = data_file(home, "segmentation", "segment.dat")
-    with open_text(path) as file:
-        try:
-            table: NDArray[Any] = np.loadtxt(file, dtype=np.float64, ndmin=2)
-        except ValueError as error:
-            raise DataError(f"not a table of numbers: {error}", file=str(path)) from error
-    if table.shape[1] != len(NAMES) + 1:
-        raise DataError(f"{table.shape[1]} columns, expected {len(NAMES)} and the label", file=str(path))
-    X, y = table[:, :-1], table[:, -1].astype(np.int64)
+    X, y = numeric_table(path, len(NAMES))
+    y = y.astype(np.int64)
     train, test = random_split(len(y), test_share, seed)
     return Dataset(
         "segmentation", X[train], y[train], X[test], y[test], np.asarray(NAMES, dtype=np.str_), "multiclass"

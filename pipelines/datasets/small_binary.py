@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.errors import DataError, UsageError
+from dboost.errors import UsageError
 
-from .base import data_file, open_text
+from .base import data_file, numeric_table
 
 
 @dataclass(frozen=True)
@@ -64,15 +64,8 @@ def table(name: str, home: str | Path | None = None) -> tuple[NDArray[np.float64
         raise UsageError(f"unknown table {name!r}", hint=f"known tables: {', '.join(SOURCES)}")
     source = SOURCES[name]
     path = data_file(home, source.folder, source.file)
-    with open_text(path) as file:
-        try:
-            found = np.loadtxt(file, dtype=np.float64, delimiter=source.delimiter, ndmin=2)
-        except ValueError as error:
-            raise DataError(f"not a table of numbers: {error}", file=str(path)) from error
-    if found.shape[1] != source.n_features + 1:
-        raise DataError(f"{found.shape[1]} columns, expected {source.n_features} and the label", file=str(path))
-    y = np.where(found[:, source.label] == source.positive, 1, -1)
-    return np.ascontiguousarray(np.delete(found, source.label, axis=1)), y
+    X, labels = numeric_table(path, source.n_features, place=source.label, delimiter=source.delimiter)
+    return X, np.where(labels == source.positive, 1, -1)
 
 
 def synthetic(seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

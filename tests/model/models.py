@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from dboost.hypotheses.columns import ColumnSet
-from dboost.model import TASKS, Certificate, Model
+from dboost.model import Certificate, Model
+from dboost.tasks import TASKS
 
 
 def make(task="multiclass", classes=None, names=True, seed=0, n=9, active=(1, 4, 7)):

@@ -11,7 +11,8 @@ import pytest
 
 from dboost import metrics
 from dboost.hypotheses.columns import ColumnSet
-from dboost.model import TASKS, Certificate, Model, read_model
+from dboost.model import Certificate, Model, read_model
+from dboost.tasks import TASKS
 from pipelines import pages
 from pipelines.cli import main
 from pipelines.commands import evaluate

@@ -53,7 +53,7 @@ def twin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shareboost_deformed, "SMALL", replace(small, images=100, validation=30))
     piecewise = shareboost_piecewise.Sizes(200, 8, 6, 4, 3, 80, 100, 2, 5)
     monkeypatch.setattr(shareboost_piecewise, "SMALL", piecewise)
-    monkeypatch.setattr(shareboost_digits, "RIDGES", (1e-4, 1e-3))
+    monkeypatch.setattr(shareboost_digits, "RIDGES", (1e-5, 1e-4, 1e-3))
     monkeypatch.setattr(shareboost_digits, "SPREADS", (0.5, 1.0))
 
 
@@ -65,7 +65,9 @@ def test_digits(tmp_path: Path, twin: None) -> None:
     assert tables["path"][-1]["test_error"] < tables["path"][0]["test_error"]
     assert tables["path"][-1]["test_error"] < 0.1
     assert tables["cost"][0]["feature_bytes"] == 300 * 12 * 16
-    assert len(tables["validation"]) == 4
+    tried = tables["validation"]
+    assert tried.column("spread")[:2].tolist() == [0.5, 1.0]
+    assert {1e-5, 1e-4, 1e-3} == set(tried.column("ridge"))
 
 
 def test_deformed_digits(tmp_path: Path, twin: None) -> None:

@@ -1,0 +1,69 @@
+"""What norms rounded at zero share: their sharpness, and a derivative everywhere."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dboost.errors import UsageError
+from dboost.penalties.base import RowPenalty
+from dboost.penalties.rows import BoolArray, FloatArray, per_row
+
+
+@dataclass(frozen=True)
+class RoundedPenalty(RowPenalty):
+    """A penalty that is smooth at zero, so that no row ever vanishes; see ``SmoothL1`` and ``SmoothLinf``.
+
+    Parameters
+    ----------
+    sharpness : float
+        b > 0; the larger, the closer to the norm.
+
+    Raises
+    ------
+    UsageError
+        If ``sharpness`` is not a positive number.
+    """
+
+    sharpness: float = 1.0
+    certified: ClassVar[bool] = False
+    threshold: ClassVar[bool] = False
+    degree: ClassVar[int] = 0
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.sharpness, int | float) and not isinstance(self.sharpness, bool)
+        if not (number and 0.0 < self.sharpness < np.inf):
+            raise UsageError(
+                f"sharpness is {self.sharpness!r}, expected a positive number", hint="1 is the penalty of the papers"
+            )
+
+    @abstractmethod
+    def slope(self, W: FloatArray) -> FloatArray:
+        """Derivative of omega, (rows, k)."""
+
+    def leaves_zero(self, G: FloatArray, lam: npt.ArrayLike) -> BoolArray:
+        """Wherever there is a pull: the derivative at zero is zero."""
+        result: BoolArray = np.any(G != 0.0, axis=1)
+        return result
+
+    def centre(self, W: FloatArray) -> FloatArray:
+        """W unchanged: the best constant has no closed form, and any other could raise omega."""
+        return W
+
+    def score_quadratic(self, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
+        """Exact: the decrease at the solution."""
+        D, lam = per_row(D, len(G)), per_row(lam, len(G))
+        moved = self.solve_quadratic(np.zeros_like(G), G, D, lam)
+        inner = np.einsum("ij,ij->i", G, moved) - 0.5 * D * np.einsum("ij,ij->i", moved, moved)
+        result: FloatArray = inner - lam * self.value(moved)
+        return result
+
+    def kkt(self, W: FloatArray, G: FloatArray, lam: npt.ArrayLike) -> FloatArray:
+        """Largest absolute entry of G - lam omega'(w)."""
+        net = np.abs(G - per_row(lam, len(W))[:, None] * self.slope(W))
+        result: FloatArray = net.max(axis=1, initial=0.0)
+        return result
