@@ -235,7 +235,7 @@ def _ours(case: Case, version: str) -> dict[str, Any]:
         "passes": {named(target): case.our_passes(target) for target in TARGETS},
         "curves": [[[s, v, p] for p, s, v in trace] for trace in case.traces],
         "best": case.best,
-        "planning": statistics.median(case.planning) if case.planning else math.nan,
+        "layout": statistics.median(case.planning) if case.planning else math.nan,
         "peak": max(case.peaks, default=math.nan),
         "certified": max(0.0, (case.best - case.lower) / case.best),
         "tol": CURVE,
@@ -249,6 +249,7 @@ def _theirs(found: Found, best: float, intercept: bool) -> dict[str, Any]:
         "times": {named(target): _plain(found.time(best, target)) for target in TARGETS},
         "runs": [{"rung": run.rung, "seconds": run.seconds, "objective": run.objective} for run in found.runs],
         "best": best,
+        "layout": found.layout,
         "peak": found.peak,
         "limit": found.limit,
         "intercept": intercept,
@@ -261,10 +262,10 @@ def _plain(found: Time) -> dict[str, Any]:
     return {"seconds": found.seconds, "bound": found.bound}
 
 
-def time_of(solver: dict[str, Any], target: float) -> Time:
-    """The time of a record's solver."""
+def time_of(solver: dict[str, Any], target: float, layout: bool = True) -> Time:
+    """The time of a record's solver from the data as loaded, or without its `layout` of them."""
     found = solver["times"][named(target)]
-    return Time(float(found["seconds"]), bool(found["bound"]))
+    return Time(float(found["seconds"]) - (0.0 if layout else float(solver["layout"])), bool(found["bound"]))
 
 
 def line_of(record: dict[str, Any]) -> str:

@@ -45,16 +45,19 @@ class Versus:
     ratio: Ratio | None
 
 
-def times(record: Record, target: float) -> dict[str, Time]:
+def times(record: Record, target: float, layout: bool = True) -> dict[str, Time]:
     """Seconds of every peer that was measured on a problem."""
-    found = {name: time_of(solver, target) for name, solver in record["solvers"].items() if name in PEERS}
+    found = {name: time_of(solver, target, layout) for name, solver in record["solvers"].items() if name in PEERS}
     return {name: time for name, time in found.items() if math.isfinite(time.seconds)}
 
 
-def versus(record: Record, target: float) -> Versus:
-    """Our solver against the fastest of the peers that solve the same problem, without an intercept."""
-    ours = time_of(record["solvers"][OURS.name], target)
-    same = {n: time for n, time in times(record, target).items() if not record["solvers"][n]["intercept"]}
+def versus(record: Record, target: float, layout: bool = True) -> Versus:
+    """Our solver against the fastest of the peers that solve the same problem, without an intercept.
+
+    From the data as loaded, or with everyone's `layout` of them taken off.
+    """
+    ours = time_of(record["solvers"][OURS.name], target, layout)
+    same = {n: time for n, time in times(record, target, layout).items() if not record["solvers"][n]["intercept"]}
     best = fastest(same.items())
     if best is None:
         return Versus(record["problem"], target, ours, None, None, None)
@@ -71,6 +74,8 @@ class Mean:
     target : float
     mean : Ratio or None
         None where no problem of the kind has a peer.
+    alone : Ratio or None
+        The same of the solvers alone: what everyone took to lay out the data is taken off.
     goal : float
     problems, compared, slower : int
         Measured; of those with a ratio; of those with a ratio below 1.
@@ -79,6 +84,7 @@ class Mean:
     kind: str
     target: float
     mean: Ratio | None
+    alone: Ratio | None
     goal: float
     problems: int
     compared: int
@@ -100,10 +106,15 @@ def means(records: Sequence[Record]) -> list[Mean]:
     for kind in KINDS.values():
         mine = [record for record in records if record["kind"] == kind.name]
         for target in JUDGED if mine else ():
-            ratios = [r for r in (versus(record, target).ratio for record in mine) if r is not None]
+            ratios, alone = (_ratios(mine, target, layout) for layout in (True, False))
             slower = sum(r.value < 1.0 and not r.bound for r in ratios)
-            found.append(Mean(kind.name, target, geometric_mean(ratios), kind.goal, len(mine), len(ratios), slower))
+            both = geometric_mean(ratios), geometric_mean(alone)
+            found.append(Mean(kind.name, target, *both, kind.goal, len(mine), len(ratios), slower))
     return found
+
+
+def _ratios(records: Sequence[Record], target: float, layout: bool) -> list[Ratio]:
+    return [r for r in (versus(record, target, layout).ratio for record in records) if r is not None]
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +16,11 @@ import pytest
 from pipelines.benchmarks.against import Budget
 from pipelines.benchmarks.curve import TARGETS
 from pipelines.benchmarks.measure import Case, Found, Limits, Run, again, climb, crossings
-from pipelines.benchmarks.peers import OURS, PEERS
+from pipelines.benchmarks.peers import OURS, PEERS, base
+from pipelines.benchmarks.peers.base import Task
 from pipelines.benchmarks.process import Failed, Missing, PeerProcess, TimeUp, environment, interpreter
 from pipelines.benchmarks.sets import SETS
+from pipelines.benchmarks.worker import Worker
 from pipelines.oracle import plain
 from pipelines.oracle.peers import PEER_PYTHON_VARIABLE, store
 
@@ -253,3 +256,18 @@ def test_a_failure_of_our_own_leaves_the_other_problems(monkeypatch: pytest.Monk
     assert [r["problem"] for r in records] == ["bibtex l1/l2 0.3", *[f"bibtex l1/linf {r}" for r in (0.3, 0.1, 0.02)]]
     assert failed == {f"bibtex l1/l2 {ratio}": "DataError: no" for ratio in (0.1, 0.02)}
     assert any("dboost failed" in line for line in said)
+
+
+def test_the_layout_of_a_peer_is_charged_to_every_run(binary: Stored) -> None:
+    def slowly(task: Task) -> Any:
+        time.sleep(0.05)
+        return task.X
+
+    peer = replace(PEERS["liblinear"], prepare=slowly, warm=1)
+    opening = {"loss": "log", "penalty": "l1", "alpha_max": binary.high, "threads": 1}
+    order = {"alpha": 0.5 * binary.high, "rung": {"tol": 1e-2}, "answer": str(binary.folder / "layout.npz")}
+    for charged, least in ((peer, 0.05), (replace(peer, loads=True), 0.0)):
+        worker = Worker(charged, base, binary.folder)
+        layout = worker.open(opening)["layout"]
+        assert layout >= least and (layout > 0.0) == (least > 0.0)
+        assert layout <= worker.run(order)["seconds"]

@@ -21,14 +21,14 @@ def solver(seconds: float, bound: bool = False, intercept: bool = False, note: s
     if not bound:
         runs.append({"rung": {}, "seconds": [seconds], "objective": 1.0 + 1e-8})
     return {
-        "times": times, "runs": runs, "best": 1.0, "peak": 2.0**21, "limit": seconds, "intercept": intercept,
-        "version": "1.0", "note": note,
+        "times": times, "runs": runs, "best": 1.0, "layout": 0.05 * seconds, "peak": 2.0**21, "limit": seconds,
+        "intercept": intercept, "version": "1.0", "note": note,
     }  # fmt: skip
 
 
 def record(problem: str, kind: str, ours: float, **peers: dict[str, Any]) -> dict[str, Any]:
     own = {
-        "times": solver(ours)["times"], "passes": {"1e-2": 3.0, "1e-4": 5.0, "1e-6": 9.0}, "planning": 0.1 * ours,
+        "times": solver(ours)["times"], "passes": {"1e-2": 3.0, "1e-4": 5.0, "1e-6": 9.0}, "layout": 0.1 * ours,
         "curves": [[[0.5 * ours, 1.2, 3.0], [ours, 1.0 + 1e-9, 9.0]]], "best": 1.0, "peak": 2.0**20, "version": "0",
         "certified": 1e-10, "tol": 1e-7, "note": "",
     }  # fmt: skip
@@ -51,6 +51,8 @@ RECORDS = [
 def test_our_solver_is_compared_with_the_fastest_peer_of_the_same_problem() -> None:
     found = versus(RECORDS[0], 1e-4)
     assert found.peer == "skglm" and found.ratio is not None and found.ratio.value == 3.0
+    alone = versus(RECORDS[0], 1e-4, layout=False)
+    assert alone.ratio is not None and alone.ratio.value == pytest.approx(3.0 * 0.95 / 0.9)
     other = versus(RECORDS[1], 1e-6)
     # the peer with an intercept solves another problem
     assert other.peer == "liblinear" and other.ratio is not None and other.ratio.value == 0.5
@@ -62,6 +64,7 @@ def test_means_say_what_they_stand_on() -> None:
     binary = found["binary-l1", 1e-4]
     assert binary.mean is not None and binary.mean.value == pytest.approx(math.sqrt(1.5)) and not binary.mean.bound
     assert (binary.problems, binary.compared, binary.slower, binary.met) == (2, 2, 1, "NO")
+    assert binary.alone is not None and binary.alone.value == pytest.approx(math.sqrt(1.5) * 0.95 / 0.9)
     groups = found["multinomial-groups", 1e-6]
     assert groups.mean is not None and groups.mean.bound and groups.met == "yes"
     assert found["multitask-groups", 1e-6].met == "cannot be judged"

@@ -89,17 +89,19 @@ class Peer:
     solves : tuple of (loss, penalty)
         The objectives that it can minimise exactly as they are written in `Task`.
     layout : str
-        What `prepare` does outside the timed part, in words for the page.
+        What `prepare` does, in words for the page.
     ladder : function of the task
         Settings from coarse to fine. Each is a whole run of its own; the curve is read from all of them.
     prepare : function of the task
-        The data in the peer's favourite layout; not timed.
+        The data in the peer's favourite layout. Its seconds count as part of every fit, as our own layout does.
     solve : function of (prepared, task, rung)
         Timed. Converts what a user would have to convert, solves, returns an `Answer`.
     path : function of (prepared, task, strengths, rung), optional
         Solve a falling sequence of strengths with what the peer offers for it; returns a list of `Answer`.
     environment : {"own", "peers", "lightning"}
         Which interpreter has it.
+    loads : bool
+        Whether `prepare` loads a cluster, which no fit is charged with.
     intercept : tuple of str
         Losses with which it cannot do without an intercept; it is then compared with the optimum that has one.
     warm : int
@@ -118,6 +120,7 @@ class Peer:
     solve: Callable[[Any, Task, Rung], Answer]
     path: Callable[[Any, Task, Sequence[float], Rung], list[Answer]] | None = None
     environment: str = "peers"
+    loads: bool = False
     intercept: tuple[str, ...] = ()
     warm: int = 3
     note: str = ""

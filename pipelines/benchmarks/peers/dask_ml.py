@@ -57,4 +57,5 @@ PEER = Peer(
     prepare=prepare,
     solve=solve,
     warm=1,
+    loads=True,
 )

@@ -74,5 +74,6 @@ PEER = Peer(
     prepare=prepare,
     solve=solve,
     warm=1,
+    loads=True,
     note="local master in one JVM",
 )
