@@ -97,6 +97,10 @@ class LeftEngine:
         """As ``Engine.map``."""
         return list(self._engine.map(fn, items, *args, name=name))
 
+    def on_driver(self, fn: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        """As ``Engine.on_driver``."""
+        return list(self._engine.on_driver(fn, items))
+
     def map_reduce(self, leaf: Any, *args: Any, shards: Sequence[Any] | None = None, **kwargs: Any) -> Any:
         """As ``Engine.map_reduce``, over what is left."""
         if shards is None:

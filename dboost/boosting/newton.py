@@ -49,6 +49,9 @@ _SMALL_SWEEP = 10_000_000
 _EXAMPLES_PER_ROW = 20
 _SHARE = 0.1
 _SAMPLE_NUMBERS = 10_000_000
+# A sample is cut into parts for threads: numbers of one, and the most of them.
+_PART = 100_000
+_MOST_PARTS = 8
 # Curvatures of the examples up to which products are formed in float64.
 _EXACT = 100_000
 
@@ -102,12 +105,22 @@ class Step:
 
 
 @dataclass(frozen=True)
+class _Part:
+    """Consecutive examples of a sample, worked on by one thread; cut by their number alone, for the bits' sake."""
+
+    examples: slice
+    by_row: Cut
+    target: Any
+    weight: Array
+
+
+@dataclass(frozen=True)
 class _Sample:
     """Rows of X_A on the driver, by row and by column, with labels and weights that sum to the whole."""
 
     by_row: Cut
     by_column: Cut
-    target: Any
+    parts: tuple[_Part, ...]
     weight: Array
     whole: bool
 
@@ -172,13 +185,21 @@ class NewtonSteps:
         if share < 1.0 and drawn > 0.0:
             weight = weight * (self.problem.statistics.weight / drawn)
         by_row = (pointer, slots, values)
+        labels = np.concatenate([p[3] for p in parts])
+        m = weight.shape[0]
+        count = max(1, min(_MOST_PARTS, m * self.problem.k // _PART))
         return _Sample(
             by_row=by_row,
             by_column=columns.transpose(*by_row, active.shape[0]),
-            target=self.problem.loss.target(np.concatenate([p[3] for p in parts])),
+            parts=tuple(self._part(by_row, labels, weight, examples) for examples in _slices(m, count)),
             weight=weight,
             whole=share >= 1.0,
         )
+
+    def _part(self, by_row: Cut, labels: NDArray[Any], weight: Array, examples: slice) -> _Part:
+        pointer, slots, values = by_row
+        mine = (pointer[examples.start : examples.stop + 1], slots, values)
+        return _Part(examples, mine, self.problem.loss.target(labels[examples]), weight[examples])
 
     def step(self, at: Iterate, lam: float, aim: Aim) -> tuple[Iterate, Step]:
         """Take one step; the objective of the result is never above that of `at`.
@@ -215,14 +236,27 @@ class NewtonSteps:
 
     def _curvature(self, at: Iterate) -> tuple[NDArray[np.float32], Array, Array]:
         """Hessian of every sampled example at the model, and the diagonal of the row models."""
-        sample, k = self._sample, self.problem.k
+        sample, k, on_driver = self._sample, self.problem.k, self.problem.engine.on_driver
         m = sample.weight.shape[0]
         h, rank_one = np.empty((m, width(k)), np.float32), np.empty(m)
-        fused.curvature(*sample.by_row, at.W, at.intercept, sample.target, sample.weight, h, rank_one)
+        bound = np.empty_like(h)
         intercept = self.problem.fit_intercept
-        diagonal = np.zeros((at.active.shape[0] + (1 if intercept else 0), k))
-        block = (*sample.by_column, np.arange(at.active.shape[0]))
-        descent.curvature_diagonal(*block, h, rank_one, sample.weight, intercept, diagonal, np.empty_like(h))
+
+        def fill(part: _Part) -> None:
+            some = part.examples
+            fused.curvature(*part.by_row, at.W, at.intercept, part.target, part.weight, h[some], rank_one[some])
+            descent.bound_curvature(h[some], rank_one[some], part.weight, bound[some])
+
+        on_driver(fill, sample.parts)
+        a = at.active.shape[0]
+        diagonal = np.zeros((a + (1 if intercept else 0), k))
+
+        def square(some: slice) -> None:
+            descent.add_squares(*sample.by_column, np.arange(some.start, some.stop), bound, diagonal[some])
+
+        on_driver(square, _slices(a, min(a, len(sample.parts))))
+        if intercept:
+            diagonal[a] += bound[:, :k].sum(axis=0, dtype=np.float64)
         return h, rank_one, diagonal
 
     def _damping(self, at: Iterate, lam: float, diagonal: Array) -> Array:
@@ -308,9 +342,15 @@ class NewtonSteps:
             h = h.astype(np.float64)
 
         def product(V: Array, v: Array) -> tuple[Array, Array]:
-            out, total = np.zeros_like(V), np.zeros_like(v)
-            fused.hessian_product(*self._sample.by_row, h, rank_one, V, v, out, total)
-            return out, total
+            def of_part(part: _Part) -> tuple[Array, Array]:
+                out, total, some = np.zeros_like(V), np.zeros_like(v), part.examples
+                fused.hessian_product(*part.by_row, h[some], rank_one[some], V, v, out, total)
+                return out, total
+
+            first, *others = self.problem.engine.on_driver(of_part, self._sample.parts)
+            for out, total in others:
+                first = first[0] + out, first[1] + total
+            return first
 
         return product
 
@@ -335,6 +375,11 @@ def growth(problem: Problem, at: Iterate, lam: float, diagonal: Array) -> Array:
     with np.errstate(invalid="ignore"):
         ratio = np.where(u > 1e-8, u / np.log1p(u), 1.0 + 0.5 * u)
     return np.where(D[:, None] > 0.0, diagonal * (ratio - 1.0), 0.0)
+
+
+def _slices(size: int, count: int) -> list[slice]:
+    """0 to `size` in `count` slices of about equal length."""
+    return [slice(size * i // count, size * (i + 1) // count) for i in range(count)]
 
 
 def _support(W: Array) -> NDArray[np.bool_]:

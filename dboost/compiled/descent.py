@@ -41,14 +41,15 @@ def curvature_diagonal(
     diag(q) - q q' is bounded by diag(q) when no class holds more than half, else by 2 diag(q (1 - q)) (math notes,
     section 8, class-separable Newton); a diagonal Hessian is its own bound.
     """
-    _bound_curvature(h, rank_one, weight, bound)
-    _add_squares(columns, rows, values, selected, padded(bound), out)
+    bound_curvature(h, rank_one, weight, bound)
+    add_squares(columns, rows, values, selected, padded(bound), out)
     if intercept:
         out[selected.shape[0]] += bound[:, : out.shape[1]].sum(axis=0, dtype=np.float64)
 
 
 @njit(nogil=True, cache=True)
-def _bound_curvature(h, rank_one, weight, bound):
+def bound_curvature(h, rank_one, weight, bound):
+    """Fill `bound` with the diagonal that bounds the Hessian of every example; see ``curvature_diagonal``."""
     k = h.shape[1]
     for i in range(h.shape[0]):
         row = h[i]
@@ -66,7 +67,8 @@ def _bound_curvature(h, rank_one, weight, bound):
 
 
 @njit(nogil=True, cache=True)
-def _add_squares(columns, rows, values, selected, bound, out):
+def add_squares(columns, rows, values, selected, bound, out):
+    """Add sum_i x_ij**2 bound_i to a row of `out` for every column j of `selected`."""
     # sums of so few numbers of the type of `bound` are exact enough, the sum of these is of float64
     k = out.shape[1]
     d = np.empty(bound.shape[1], bound.dtype)

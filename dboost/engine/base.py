@@ -104,6 +104,13 @@ class Engine(Protocol):
         """
         ...
 
+    def on_driver(self, fn: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        """Return ``[fn(item)]``, in order, computed in this process on the threads that the engine may use in it.
+
+        For the driver's own work on arrays that are here; it is no pass, and its seconds are the driver's.
+        """
+        ...
+
     def map_reduce(
         self,
         leaf: Leaf,

@@ -192,6 +192,10 @@ class DaskEngine:
         work.map(fn, pieces, args)
         return [value for chunk in self._wait(work, list(work.described), beside=True) for value in chunk]
 
+    def on_driver(self, fn: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        """Return ``[fn(item) for item in items]``, on one thread: the cores may be the workers'."""
+        return [fn(item) for item in items]
+
     def map_reduce(
         self,
         leaf: Leaf,

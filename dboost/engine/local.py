@@ -73,6 +73,12 @@ class LocalEngine:
     def map(self, fn: Callable[..., Any], items: Sequence[Any], *args: Any, name: str) -> list[Any]:
         """Return ``[fn(item, *args) for item in items]``; see `Engine.map`."""
         start = time.perf_counter()
+        results = self.on_driver(lambda item: fn(item, *args), items)
+        self.seconds.kernels += time.perf_counter() - start
+        return results
+
+    def on_driver(self, fn: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        """Return ``[fn(item) for item in items]``; see `Engine.on_driver`."""
         results: list[Any] = [None] * len(items)
 
         def done(job: int, value: Any) -> None:
@@ -82,13 +88,12 @@ class LocalEngine:
         fold_many(
             (0,) * len(items),
             jobs,
-            lambda job, i: fn(items[i], *args),
+            lambda job, i: fn(items[i]),
             _never_merged,
             done,
             self.n_threads,
             self._pool(),
         )
-        self.seconds.kernels += time.perf_counter() - start
         return results
 
     def map_reduce(

@@ -5,15 +5,16 @@ l(y, f) = softplus(-y f) with y in {-1, +1}; a label of 0 is missing and contrib
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
 from dboost.compiled.exponential import exp_nonpositive, log1p_unit, log_positive
+from dboost.compiled.lanes import total_of
 from dboost.losses.base import (
     SINGLE,
     Array,
@@ -44,25 +45,43 @@ _ROOM = 256
 _TINY = 1e-300
 
 
+@njit(nogil=True, cache=True, inline="always", error_model="numpy")
+def _entropy(f: float, y: float, scale: float, mix: float, shift: float, prior: float) -> float:
+    """al log(al) + (1 - al) log(1 - al), al being the mass that the dual point moves away from the label y."""
+    e = exp_nonpositive(-abs(f))
+    q = (1.0 if f > 0.0 else e) / (1.0 + e)
+    q = (1.0 - mix) * (q - shift) + mix * prior
+    al = scale * (1.0 - q if y > 0.0 else q)
+    rest = 1.0 - al
+    # at the ends both products vanish
+    al = al if al < 1.0 else 1.0
+    al, rest = al if al > _TINY else _TINY, rest if rest > _TINY else _TINY
+    entropy: float = al * log_positive(al) + rest * log_positive(rest)
+    return entropy
+
+
 def _is_logistic(target: Any) -> bool:
     return getattr(target, "instance_class", None) is LogisticTarget
 
 
-@overload(residual_row, inline="never")
+# Rows of many tasks: straight-line code on consecutive numbers is vectorised; the sum, whose order counts, is apart.
+
+
+@overload(residual_row, inline="never", jit_options={"error_model": "numpy"})
 def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
     if not _is_logistic(target):
         return None
 
     def logistic(target: Any, i: int, f: Array, s: float, u: Array) -> float:
-        loss = 0.0
+        label = target.sign[i]
         for r in range(f.shape[0]):
-            y = np.float64(target.sign[i, r])
+            y = np.float64(label[r])
             z = y * f[r]
             e = exp_nonpositive(-abs(z))
             # sigma(-z) without cancellation on either side
-            u[r] = s * y * (e if z > 0.0 else 1.0) / (1.0 + e)
-            loss += abs(y) * (max(-z, 0.0) + math.log1p(e))
-        return s * loss
+            u[r] = s * y * ((e if z > 0.0 else 1.0) / (1.0 + e))
+            f[r] = abs(y) * ((-z if z < 0.0 else 0.0) + log1p_unit(e))
+        return float(s * total_of(f))
 
     return logistic
 
@@ -117,15 +136,7 @@ def _single_dual(
             some, label, s = f[start : start + size], sign[start:], weight[start:]
             for t in range(size):
                 y = np.float64(label[t])
-                e = exp_nonpositive(-abs(some[t]))
-                q = (1.0 if some[t] > 0.0 else e) / (1.0 + e)
-                q = (1.0 - mix) * (q - shift) + mix * prior
-                al = scale * (1.0 - q if y > 0.0 else q)
-                rest = 1.0 - al
-                # at the ends both products vanish
-                al = al if al < 1.0 else 1.0
-                al, rest = al if al > _TINY else _TINY, rest if rest > _TINY else _TINY
-                values[t] = s[t] * abs(y) * (al * log_positive(al) + rest * log_positive(rest))
+                values[t] = s[t] * abs(y) * _entropy(some[t], y, scale, mix, shift, prior)
             part = 0.0
             for t in range(size):
                 part += values[t]
@@ -135,37 +146,38 @@ def _single_dual(
     return logistic
 
 
-@overload(loss_row, inline="never")
+@overload(loss_row, inline="never", jit_options={"error_model": "numpy"})
 def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
     if not _is_logistic(target):
         return None
 
     def logistic(target: Any, i: int, f: Array, s: float) -> float:
-        loss = 0.0
+        label = target.sign[i]
         for r in range(f.shape[0]):
-            y = np.float64(target.sign[i, r])
+            y = np.float64(label[r])
             z = y * f[r]
-            loss += abs(y) * (max(-z, 0.0) + math.log1p(exp_nonpositive(-abs(z))))
-        return s * loss
+            f[r] = abs(y) * ((-z if z < 0.0 else 0.0) + log1p_unit(exp_nonpositive(-abs(z))))
+        return float(s * total_of(f))
 
     return logistic
 
 
-@overload(curvature_row, inline="never")
+@overload(curvature_row, inline="never", jit_options={"error_model": "numpy"})
 def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
     if not _is_logistic(target):
         return None
 
     def logistic(target: Any, i: int, f: Array, s: float, h: Array) -> float:
+        label = target.sign[i]
         for r in range(f.shape[0]):
             e = exp_nonpositive(-abs(f[r]))
-            h[r] = s * abs(np.float64(target.sign[i, r])) * e / ((1.0 + e) * (1.0 + e))
+            h[r] = s * abs(np.float64(label[r])) * (e / ((1.0 + e) * (1.0 + e)))
         return 0.0
 
     return logistic
 
 
-@overload(dual_row, inline="never")
+@overload(dual_row, inline="never", jit_options={"error_model": "numpy"})
 def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> Any:
     if not _is_logistic(target):
         return None
@@ -173,19 +185,11 @@ def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array,
     def logistic(
         target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array
     ) -> float:
-        value = 0.0
+        label = target.sign[i]
         for r in range(f.shape[0]):
-            y = target.sign[i, r]
-            if y == 0:
-                continue
-            e = exp_nonpositive(-abs(f[r]))
-            q = (1.0 if f[r] > 0.0 else e) / (1.0 + e)
-            q = (1.0 - mix[r]) * (q - shift[r]) + mix[r] * prior[r]
-            # al is the mass moved away from the label
-            al = scale[r] * (1.0 - q if y > 0 else q)
-            if al > 0.0 and al < 1.0:
-                value -= al * math.log(al) + (1.0 - al) * math.log1p(-al)
-        return s * value
+            y = np.float64(label[r])
+            f[r] = abs(y) * _entropy(f[r], y, scale[r], mix[r], shift[r], prior[r])
+        return float(-s * total_of(f))
 
     return logistic
 

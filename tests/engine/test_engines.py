@@ -162,6 +162,17 @@ def test_map_keeps_the_order(engine):
     assert engine.map(leaves.describe, [], "!", name="describe") == []
 
 
+def test_work_of_the_driver_stays_in_this_process(engine):
+    import os
+
+    here, before = os.getpid(), engine.bytes_moved
+    # a closure: nothing is sent anywhere
+    assert engine.on_driver(lambda i: (i * i, os.getpid()), range(40)) == [(i * i, here) for i in range(40)]
+    assert engine.on_driver(lambda i: i, []) == [] and engine.bytes_moved == before
+    with pytest.raises(ZeroDivisionError):
+        engine.on_driver(lambda i: 1 // i, [2, 1, 0])
+
+
 def test_errors_of_a_leaf_surface_unchanged(engine):
     specs, rows = leaves.make_specs(SIZES["equal"])
     engine.set_plan(specs, rows, "run")
