@@ -128,8 +128,10 @@ class _LaneMemo:
         self._memo = memo
         self._lane = lane
 
-    def get(self, kind: str, token: Hashable, build: Callable[[], Any], passing: bool = False) -> Any:
-        return self._memo.get(f"{kind}-{self._lane}", token, build, passing=passing)
+    def get(
+        self, kind: str, token: Hashable, build: Callable[[], Any], passing: bool = False, stays: bool = False
+    ) -> Any:
+        return self._memo.get(f"{kind}-{self._lane}", token, build, passing, stays)
 
     def forget(self, kind: str) -> None:
         self._memo.forget(f"{kind}-{self._lane}")

@@ -69,8 +69,13 @@ class Partition:
         return int(sum(a.nbytes for a in arrays))
 
     @property
+    def rowwise(self) -> bool:
+        """False: the features are at hand by column only."""
+        return False
+
+    @property
     def by_row(self) -> ByRow | None:
-        """None: the features are at hand by column only."""
+        """None, as they are at hand by column only."""
         return None
 
     def load(self) -> Partition:

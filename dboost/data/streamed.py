@@ -56,6 +56,11 @@ class StreamedPartition:
         return int(sum(a.nbytes for a in (self.pointer, self.index, self.data, self.y, self.weight)))
 
     @property
+    def rowwise(self) -> bool:
+        """True: the features are at hand by row."""
+        return True
+
+    @property
     def by_row(self) -> ByRow:
         """The features by row."""
         return self.pointer, self.index, self.data

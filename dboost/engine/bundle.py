@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from itertools import accumulate
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from dboost.engine.base import Leaf
+from dboost.engine.late import open_late
 from dboost.engine.memo import Memo, MemoStore
 from dboost.engine.tree import Node, combine, fold_many
 from dboost.partition import Partition, Sums
@@ -54,15 +55,16 @@ SHARE_STAYING = 0.5
 
 
 def open_partition(item: Any, store: MemoStore, run: str, stays: bool = True) -> Partition:
-    """Return the decoded partition: the item itself, or read, through the memo where it `stays` there.
+    """Return the partition: the item itself, or read, through the memo where it `stays` there.
 
-    What is read for one visit comes by row where the item has a method ``load_rows``; leaves take both.
+    What does not stay is read when a leaf asks for its features, and comes by row where it can; leaves take all forms.
     """
     if isinstance(item, Partition):
         return item
-    load = item.load if stays else getattr(item, "load_rows", item.load)
-    partition: Partition = store.get(run, item.key, "partition", None, load, True) if stays else load()
-    return partition
+    partition: Any = (
+        store.get(run, item.key, "partition", None, item.load, True) if stays else open_late(item, store, run)
+    )
+    return cast(Partition, partition)
 
 
 def staying(items: Sequence[Any], store: MemoStore) -> list[bool]:

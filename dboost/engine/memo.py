@@ -181,7 +181,9 @@ class Memo:
         """Bytes that the process remembers at most, for all partitions together."""
         return self._store.budget
 
-    def get(self, kind: str, token: Hashable, build: Callable[[], Any], passing: bool = False) -> Any:
+    def get(
+        self, kind: str, token: Hashable, build: Callable[[], Any], passing: bool = False, stays: bool = False
+    ) -> Any:
         """Return the value of `kind` for the state named by `token`; ``build()`` makes it when it is not at hand.
 
         Parameters
@@ -194,12 +196,14 @@ class Memo:
             Makes the value. It must be a pure function of the partition and of what `token` names.
         passing : bool
             Whether only the shards of one pass share the value, so that it may go when the pass ends.
+        stays : bool
+            Whether it is dropped only when there is nothing else to drop.
         """
         if passing and self._visit is not None:
             if (kind, token) not in self._visit:
                 self._visit[kind, token] = build()
             return self._visit[kind, token]
-        return self._store.get(self._run, self._key, kind, token, build, passing=passing)
+        return self._store.get(self._run, self._key, kind, token, build, stays, passing)
 
     def forget(self, kind: str) -> None:
         """Let go of the value of `kind`, whatever state it is of: the caller knows that no pass will ask for it."""

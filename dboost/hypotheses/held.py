@@ -44,7 +44,7 @@ class Held:
 
     def block(self, partition: Partition, memo: Any) -> tuple[Block, NDArray[np.int64]]:
         """A block that has the columns, and their places in it."""
-        if self.pool is None and partition.by_row is not None:
+        if self.pool is None and partition.rowwise:
             # to take these columns out of the rows costs less than to put all of them by column
             pointer, rows, values = transpose(*self.cut(partition, memo), self.n)
             return Block(pointer, rows, values, partition.n_rows), np.arange(self.n)
@@ -58,11 +58,13 @@ class Held:
         """The columns by row: start of each row, place of each value among the columns, values."""
 
         def build() -> Cut:
-            if self.pool is None and partition.by_row is not None:
-                return cut_of_rows(*partition.by_row, self.columns, partition.n_features)
+            by_row = partition.by_row if self.pool is None and partition.rowwise else None
+            if by_row is not None:
+                return cut_of_rows(*by_row, self.columns, partition.n_features)
             block, places = self.block(partition, memo)
             found: Cut = cut_rows(block.indptr, block.rows, block.values, places, block.n_rows)
             return found
 
-        cut: Cut = memo.get("cut", self.token, build)
+        # without it, a block that is not held has to be read again
+        cut: Cut = memo.get("cut", self.token, build, stays=partition.rowwise)
         return cut

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -185,3 +185,49 @@ def test_a_fit_has_the_bits_of_one_in_memory(loss):
     assert held.W.shape == streamed.W.shape and held.W.any()
     assert held.W.tobytes() == streamed.W.tobytes() and held.intercept.tobytes() == streamed.intercept.tobytes()
     assert held.gap == streamed.gap <= 1e-6
+
+
+@dataclass(frozen=True)
+class Counted(ReadAgain):
+    """A block that notes when it is read."""
+
+    reads: list[str] = field(default_factory=list)
+
+    def load_rows(self) -> StreamedPartition:
+        self.reads.append(self.key)
+        return super().load_rows()
+
+
+def test_a_pass_over_the_active_columns_reads_nothing_once_they_are_cut_out():
+    data = plain.make("multinomial", m=90, n=12, seed=3)
+    parts = plain.plan(data, 3, np.float32).items
+    reads: list[str] = []
+    engine = LocalEngine(2, MemoStore(10**6))
+    engine.set_plan([Counted(part, reads=reads) for part in parts], [part.n_rows for part in parts], "run")
+    W, b = np.random.default_rng(0).normal(size=(2, data.k)), np.zeros(data.k)
+    zero = np.zeros(data.k)
+
+    def held(columns, token):
+        return passes.Point("multinomial", Held(np.array(columns), token), W, b, f"point-{token}")
+
+    first = engine.map_reduce(passes.active_gradient, held([1, 7], "a"), name="gradient")
+    assert sorted(reads) == sorted(part.key for part in parts)
+    for leaf, arguments in (
+        (passes.active_gradient, ()),
+        (passes.intercept_sums, ()),
+        (passes.dual_value, (zero + 0.9, zero, zero, zero)),
+        (passes.curvature_diagonal, (True,)),
+        (passes.hessian_product, (W, b)),
+        (passes.label_counts, None),
+    ):
+        point = () if arguments is None else (held([1, 7], "a"), *arguments)
+        engine.map_reduce(leaf, *(point or ("multinomial", data.k)), name="pass")
+        assert len(reads) == 3, leaf.__name__
+    # other columns, or all of them: once for every block
+    engine.map_reduce(passes.active_gradient, held([0, 7], "b"), name="gradient")
+    assert len(reads) == 6
+    every = np.arange(12)
+    found = engine.map_reduce(passes.score, every, held([1, 7], "a"), False, True, name="score").add
+    assert len(reads) == 9
+    np.testing.assert_allclose(found["G"][[1, 7]], first.add["G"])
+    engine.close()

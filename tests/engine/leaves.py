@@ -53,6 +53,11 @@ def column_sums(partition: Partition) -> np.ndarray:
     return partition.values.reshape(partition.n_features, -1) @ partition.weight
 
 
+def unremembered(partition: Partition, memo: Any) -> Sums:
+    """Sums of features, which are not put into the memo."""
+    return Sums(add={"column": column_sums(partition)})
+
+
 def plain(partition: Partition, memo: Any, scale: float) -> Sums:
     """Sums whose bits depend on the order of addition."""
     sums = memo.get("column", "fixed", lambda: column_sums(partition))

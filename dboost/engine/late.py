@@ -1,0 +1,103 @@
+"""A block that is read again in every pass that needs its features, and in no other.
+
+Covers: ``LatePartition``, which leaves take in place of a ``Partition``, and what is remembered for it.
+Does not cover: which partitions stay decoded in memory (``bundle``), or reading (the item).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.engine.memo import MemoStore
+from dboost.partition import ByRow
+
+
+class Features:
+    """The features of a block, read once when they are first asked for; what is derived from a block shares them.
+
+    Parameters
+    ----------
+    item : object with ``load_rows`` or ``load``
+    """
+
+    def __init__(self, item: Any) -> None:
+        self.item = item
+
+    @cached_property
+    def decoded(self) -> Any:
+        """By row where the item can: for one visit, that is cheaper than turning rows into columns."""
+        return getattr(self.item, "load_rows", self.item.load)()
+
+
+@dataclass(frozen=True)
+class LatePartition:
+    """Labels and weights that are at hand, features that are read when a leaf first asks for them.
+
+    Most passes need only the columns that a model holds, which they have cut out before and find in the memo: then
+    nothing is read, and the pass costs what its arithmetic does.
+
+    Parameters
+    ----------
+    features : Features
+    y, weight, key
+        As in ``dboost.partition.Partition``.
+    rowwise : bool
+        Whether the features come by row.
+    """
+
+    features: Features
+    y: NDArray[Any]
+    weight: NDArray[np.float64]
+    key: str
+    rowwise: bool
+
+    @property
+    def n_rows(self) -> int:
+        """Number of examples m in the block."""
+        return int(self.weight.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns n."""
+        return int(self.features.decoded.n_features)
+
+    @property
+    def by_row(self) -> ByRow | None:
+        """The features by row, where they come so."""
+        found: ByRow | None = self.features.decoded.by_row
+        return found
+
+    @property
+    def indptr(self) -> NDArray[np.int64]:
+        """Start of each column in `rows` and `values`."""
+        found: NDArray[np.int64] = self.features.decoded.indptr
+        return found
+
+    @property
+    def rows(self) -> NDArray[np.int32]:
+        """Row of each stored value, by column."""
+        found: NDArray[np.int32] = self.features.decoded.rows
+        return found
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """The stored values, by column."""
+        found: NDArray[Any] = self.features.decoded.values
+        return found
+
+
+def open_late(item: Any, store: MemoStore, run: str) -> LatePartition:
+    """The block of an item that does not stay decoded; it is read here only where its labels are not remembered."""
+    features = Features(item)
+
+    def known() -> tuple[NDArray[Any], NDArray[np.float64], bool]:
+        read = features.decoded
+        return read.y, read.weight, read.rowwise
+
+    y, weight, rowwise = store.get(run, item.key, "labels", None, known, True)
+    return LatePartition(features, y, weight, item.key, rowwise)
