@@ -50,8 +50,9 @@ def combine_sums(rows: Sequence[int], nodes: Sequence[Node], values: Sequence[Su
     return copy_sums(total) if id(total) in given else total
 
 
-SHARE_STAYING = 0.5
-"""Share of the memo for decoded partitions where not all of them fit; the rest is for what is derived from them."""
+SHARE_STAYING = 0.25
+"""Share of the memo for decoded partitions where not all of them fit. The rest is for what is derived from them, above
+all the columns of the model: a pass that finds these in the memo reads nothing, and most passes are such."""
 
 
 def open_partition(item: Any, store: MemoStore, run: str, stays: bool = True) -> Partition:

@@ -155,7 +155,7 @@ def test_what_stays_is_dropped_last():
     assert made.count("a") == 2
 
 
-@pytest.mark.parametrize(("budget", "per_pass"), [(10_000, 0), (2_000, 6), (0, 8)])
+@pytest.mark.parametrize(("budget", "per_pass"), [(10_000, 0), (2_000, 7), (0, 8)])
 def test_some_partitions_stay_where_not_all_fit(budget, per_pass, tmp_path):
     log = tmp_path / "reads"
     specs, rows = leaves.make_specs([5] * 8, str(log))
