@@ -37,7 +37,7 @@ def class_grams(
     h, rank_one = memo.get("curvature", point.token, lambda: curvature_of(partition, memo, point))
     k = point.intercept.shape[0]
     some = np.arange(0, partition.n_rows, every)
-    diagonal = h[some, :k].astype(np.float64)
+    diagonal = h[some].astype(np.float64)
     diagonal = np.maximum(diagonal - rank_one[some, None] * diagonal**2, 0.0)
     diagonal *= partition.n_rows / max(1, some.shape[0])
     block, places = point.held.block(partition, memo)
@@ -50,10 +50,9 @@ def class_grams(
         if every > 1:
             cut = columns.take_rows(*cut, some)
         size = chosen.shape[0] + (1 if intercept else 0)
-        out = np.zeros((k, size, size))
-        for r in range(k):
-            columns.gram(*cut, np.ascontiguousarray(diagonal[:, r]), 1.0 if intercept else 0.0, out[r])
-        sums.add[f"gram{number}"] = out
+        out = np.zeros((size, size, diagonal.shape[1]))
+        columns.class_grams(*cut, diagonal, intercept, out)
+        sums.add[f"gram{number}"] = np.ascontiguousarray(np.moveaxis(out[:, :, :k], 2, 0))
     return sums
 
 

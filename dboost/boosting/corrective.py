@@ -22,6 +22,8 @@ Array = NDArray[np.float64]
 
 _MAX_STEPS = 60
 _MAX_PRODUCTS = 200
+# Products of a step from which on a new preconditioner is worth its price.
+_STALE = 30
 _LOOSE = 0.1
 # A step leaves about this share of what it aims at: to aim below the tolerance itself saves another step.
 _ENOUGH = 0.3
@@ -90,10 +92,15 @@ def solve(problem: Problem, at: Iterate, lam: float, free: Free, tol: float) -> 
     """
     length, steps = 0.0, 0
     first = rest = _rest(problem, at, lam, free)
+    inverse: ClassBlocks | None = None
     while steps < _MAX_STEPS and rest > tol:
         # the first steps only bring the model near; the last ones square what is left
         accuracy = min(_LOOSE, max(math.sqrt(rest / first), _ENOUGH * tol / rest))
-        D, d, slope = _direction(problem, at, lam, free, accuracy)
+        if inverse is None:
+            inverse = _preconditioner(problem, at, lam, free)
+        D, d, slope, products = _direction(problem, at, lam, free, accuracy, inverse)
+        # made at another model it serves as well while it serves at all: to make it may cost as much as the products
+        inverse = inverse if products <= _STALE else None
         if not slope > 0.0:
             break
         found = line_search(problem, at, lam, D, d, slope, grid=LONG, rounding=_ROUNDING)
@@ -130,14 +137,22 @@ def _rest(problem: Problem, at: Iterate, lam: float, free: Free) -> float:
     return max(largest, float(np.abs(bias).sum()) / math.sqrt(problem.statistics.weight))
 
 
-def _direction(
-    problem: Problem, at: Iterate, lam: float, free: Free, accuracy: float
-) -> tuple[Array, Array, float]:
-    """Conjugate gradients on H d = -gradient until its norm under the preconditioner is `accuracy` of the first."""
+def _preconditioner(problem: Problem, at: Iterate, lam: float, free: Free) -> ClassBlocks:
     strength = lam * problem.lam_weight[at.active]
     face = problem.penalty.face(at.W, strength)
     bend = np.asarray(face.expand(face.diagonal(strength)))
-    inverse = ClassBlocks(problem, at, np.flatnonzero(free.rows), free.intercept, bend, free.n_rows)
+    return ClassBlocks(problem, at, np.flatnonzero(free.rows), free.intercept, bend, free.n_rows)
+
+
+def _direction(
+    problem: Problem, at: Iterate, lam: float, free: Free, accuracy: float, inverse: ClassBlocks
+) -> tuple[Array, Array, float, int]:
+    """Conjugate gradients on H d = -gradient until its norm under the preconditioner is `accuracy` of the first.
+
+    The step, its slope, and the products with H that it took.
+    """
+    strength = lam * problem.lam_weight[at.active]
+    face = problem.penalty.face(at.W, strength)
     product = problem.curvature_at(at)
     mask = free.rows[:, None]
 
@@ -152,10 +167,10 @@ def _direction(
     Z, z = inverse(R, r)
     P, p = Z, z
     rz = start = _dot(R, Z) + _dot(r, z)
-    for _ in range(_MAX_PRODUCTS):
-        if not rz > 0.0:
-            break
+    products = 0
+    while products < _MAX_PRODUCTS and rz > 0.0:
         Q, q = times(P, p)
+        products += 1
         curvature = _dot(P, Q) + _dot(p, q)
         if not curvature > 0.0:
             break
@@ -168,7 +183,7 @@ def _direction(
             break
         P, p = Z + (new / rz) * P, z + (new / rz) * p
         rz = new
-    return X, x, _dot(right, X) + _dot(right_bias, x)
+    return X, x, _dot(right, X) + _dot(right_bias, x), products
 
 
 def _dot(u: Array, v: Array) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dboost.compiled.vector import gather, padded
+from dboost.compiled.vector import gather, padded, scatter
 
 
 def column_gradient(
@@ -224,3 +224,25 @@ def gram(pointer, slots, values, weight, extra, out):
                 row[last] += t
         if extra > 0.0:
             out[last, last] += s
+
+
+@njit(nogil=True, cache=True)
+def class_grams(pointer, slots, values, weights, intercept, out):
+    """Add the upper triangles of X_A' diag(weights[:, r]) X_A to out[:, :, r], with an intercept its slot last.
+
+    `weights` (m, w) and `out` (b, b, w) have the same padded width w (``vector.width``).
+    """
+    last = out.shape[0] - 1
+    z = np.empty(weights.shape[1])
+    for i in range(pointer.shape[0] - 1):
+        for p in range(pointer[i], pointer[i + 1]):
+            x = np.float64(values[p])
+            for r in range(z.shape[0]):
+                z[r] = x * weights[i, r]
+            scatter(slots, values, p, pointer[i + 1], z, out[slots[p]])
+            if intercept:
+                for r in range(z.shape[0]):
+                    out[slots[p], last, r] += z[r]
+        if intercept:
+            for r in range(z.shape[0]):
+                out[last, last, r] += weights[i, r]

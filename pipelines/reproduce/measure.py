@@ -198,6 +198,27 @@ def split_per_class(
     return np.sort(np.concatenate(first)).astype(np.int64), np.sort(np.concatenate(second)).astype(np.int64)
 
 
+def walked(values: Sequence[float], error: Callable[[float], float], least: float) -> None:
+    """Try values on both sides of the middle one, whose error is `least`, on each side as long as the error falls.
+
+    Parameters
+    ----------
+    values : sequence of float
+        In order; the middle one is not tried again.
+    error : function of a value
+        Its error, noted by the function itself.
+    least : float
+        Lowest error so far.
+    """
+    middle = len(values) // 2
+    for side in (values[middle + 1 :], values[:middle][::-1]):
+        for value in side:
+            found = error(value)
+            if found >= least:
+                break
+            least = found
+
+
 def best_by_validation(rows: Rows, score: str) -> dict[str, Any]:
     """The record with the smallest `score`; of equal ones the first, which on a path is the sparsest."""
     place = int(np.nanargmin(rows.column(score)))

@@ -20,6 +20,7 @@ import dboost
 
 from ..datasets import mnist
 from .base import Context, Report
+from .measure import walked
 from .rows import Rows
 from .shareboost_digits_claims import CLAIMS, FIGURES, SHOWN, findings
 
@@ -139,14 +140,8 @@ def choose(X: Any, y: NDArray[Any], sizes: Sizes, context: Context) -> Rows:
         context.say(f"spread {spread:g}, ridge {ridge:g}: {100 * error:.2f} % of the validation images wrong")
         return error
 
-    middle = len(RIDGES) // 2
-    least, spread = min((wrong(spread, RIDGES[middle]), spread) for spread in SPREADS)
-    for ridges in (RIDGES[middle + 1 :], RIDGES[:middle][::-1]):
-        for ridge in ridges:
-            error = wrong(spread, ridge)
-            if error >= least:
-                break
-            least = error
+    least, spread = min((wrong(spread, RIDGES[len(RIDGES) // 2]), spread) for spread in SPREADS)
+    walked(RIDGES, lambda ridge: wrong(spread, ridge), least)
     return Rows(found)
 
 

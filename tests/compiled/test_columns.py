@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dboost.compiled import columns
+from dboost.compiled.vector import padded, width
 
 K = 3
 EMPTY_COLUMNS = np.array([2, 11])
@@ -123,3 +124,19 @@ def test_template_sums_and_gram(block, extra):
     columns.gram(*cut, s, extra, K)
     np.testing.assert_allclose(np.triu(K), np.triu(X.T @ (s[:, None] * X)), rtol=1e-12, atol=1e-13)
     assert not np.tril(K, -1).any()
+
+
+@pytest.mark.parametrize("k", [1, 3, 10])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_grams_of_all_classes(block, k, intercept):
+    active = np.array([0, 2, 4, 7, 9])
+    cut = columns.cut_rows(*block.csc, active, 40)
+    X = block.dense[:, active]
+    X = np.hstack([X, np.ones((40, 1))]) if intercept else X
+    weights = np.random.default_rng(0).random((40, k))
+    out = np.zeros((X.shape[1], X.shape[1], width(k)))
+    columns.class_grams(*cut, padded(weights), intercept, out)
+    wanted = np.einsum("ia,ir,ib->abr", X, weights, X)
+    for r in range(k):
+        np.testing.assert_allclose(out[:, :, r], np.triu(wanted[:, :, r]), rtol=1e-12, atol=1e-13)
+    assert not out[:, :, k:].any()

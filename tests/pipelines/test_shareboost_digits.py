@@ -51,7 +51,7 @@ def twin(monkeypatch: pytest.MonkeyPatch) -> None:
     small = shareboost_digits.Sizes(300, 5, 12, 2, 80)
     monkeypatch.setattr(shareboost_digits, "SMALL", small)
     monkeypatch.setattr(shareboost_deformed, "SMALL", replace(small, images=100, validation=30))
-    piecewise = shareboost_piecewise.Sizes(200, 8, 6, 4, 3, 80, 100, 2, 5)
+    piecewise = shareboost_piecewise.Sizes(200, 8, 6, 4, 3, 80, 2, 5)
     monkeypatch.setattr(shareboost_piecewise, "SMALL", piecewise)
     monkeypatch.setattr(shareboost_digits, "RIDGES", (1e-5, 1e-4, 1e-3))
     monkeypatch.setattr(shareboost_digits, "SPREADS", (0.5, 1.0))
