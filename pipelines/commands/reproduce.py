@@ -93,8 +93,9 @@ def run_together(which: str, out: Path, force: bool, context: Context) -> int:
 
 def show(done: Done, out: str, console: Console) -> None:
     """Print the verdicts."""
-    rows = [(c.name, c.where, v.outcome) for c, v in zip(done.report.claims, done.verdicts, strict=True)]
-    grid = Grid(("claim", "paper", "verdict"), rows, left=frozenset({0, 1, 2}))
+    rows = [(v.outcome, c.name, c.where) for c, v in zip(done.report.claims, done.verdicts, strict=True)]
+    # where a terminal is narrow, the place in the paper is cut first, and the verdict never
+    grid = Grid(("verdict", "claim", "paper"), rows, left=frozenset({0, 1, 2}), widest={2: 24})
     values = {
         "experiment": done.name,
         "out": out,
