@@ -49,7 +49,7 @@ class MemoStore:
     Parameters
     ----------
     budget : int
-        Bytes to hold at most. A value larger than that is handed out and not kept.
+        Bytes to hold at most. A value for which there is no room is handed out and not kept.
     """
 
     def __init__(self, budget: int) -> None:
@@ -78,7 +78,7 @@ class MemoStore:
         """Return the remembered value, or build and remember it.
 
         Two threads that want the same value build it once; the second waits for the first. A value that stays is
-        dropped only when there is nothing else to drop; a passing one at the end of the pass.
+        dropped only for another run, when there is nothing else to drop; a passing one at the end of the pass.
         """
         full = (run, key, kind, token)
         with self._lock:
@@ -130,10 +130,8 @@ class MemoStore:
             tokens = self._tokens.get((run, key, kind), [])
             for old in tokens[: len(tokens) + 1 - TOKENS_PER_KIND]:
                 self._remove((run, key, kind, old))
-            if size > self.budget:
+            if not self._make_room(run, size):
                 return
-            while self.nbytes + size > self.budget:
-                self._remove(next((old for old in self._values if old not in self._staying), next(iter(self._values))))
             self._values[full] = (value, size)
             if stays:
                 self._staying.add(full)
@@ -141,6 +139,24 @@ class MemoStore:
                 self._passing.add(full)
             self._tokens.setdefault((run, key, kind), []).append(token)
             self.nbytes += size
+
+    def _make_room(self, run: str, size: int) -> bool:
+        """Drop what does not stay, and what stays for other runs; whether `size` bytes more then fit.
+
+        What stays for this run is not dropped for another value of it: passes visit partitions in turn, and each would
+        be dropped just before it is needed again.
+        """
+        if self.nbytes + size <= self.budget:
+            return True
+        kept = sum(self._values[full][1] for full in self._staying if full[0] == run)
+        if kept + size > self.budget:
+            return False
+        loose = [full for full in self._values if full not in self._staying]
+        for full in loose + [full for full in self._values if full in self._staying and full[0] != run]:
+            if self.nbytes + size <= self.budget:
+                break
+            self._remove(full)
+        return True
 
     def _remove(self, full: Key) -> None:
         _, size = self._values.pop(full)
@@ -197,7 +213,7 @@ class Memo:
         passing : bool
             Whether only the shards of one pass share the value, so that it may go when the pass ends.
         stays : bool
-            Whether it is dropped only when there is nothing else to drop.
+            Whether no other value of the run may displace it.
         """
         if passing and self._visit is not None:
             if (kind, token) not in self._visit:
