@@ -81,9 +81,13 @@ def gains(
 
 
 def pull(at: Iterate, rows: Rows, length: Array) -> float:
-    """The largest ||G_j||_1 / length_j of some rows: the gradient that a corrective step has to bring down."""
+    """The mean ||G_j||_1 / length_j of some rows: the gradient that a corrective step has to bring down.
+
+    Groups are ranked by sums over their rows. Measured by its largest row, a group that enters could leave more of
+    itself, all rows together, than it began with, and copies of it would look better than what is new.
+    """
     places = np.searchsorted(at.active, rows)
-    return float(np.max(np.abs(at.G[places]).sum(axis=1) / length[places], initial=0.0))
+    return float(np.sum(np.abs(at.G[places]).sum(axis=1) / length[places])) / max(1, places.shape[0])
 
 
 def corrected(problem: Problem, at: Iterate, lam: float, fresh: Rows, tol: float, n_rows: int) -> Solved:

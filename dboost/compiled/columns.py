@@ -230,6 +230,8 @@ def gram(pointer, slots, values, weight, extra, out):
 def class_grams(pointer, slots, values, weights, intercept, out):
     """Add the upper triangles of X_A' diag(weights[:, r]) X_A to out[:, :, r], with an intercept its slot last.
 
+    Blocks of the class-separable Hessian of a softmax (math notes, section 8).
+
     `weights` (m, w) and `out` (b, b, w) have the same padded width w (``vector.width``).
     """
     last = out.shape[0] - 1

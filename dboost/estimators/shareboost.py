@@ -62,7 +62,8 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
         without end, such as ``dboost.Products()``, the candidates of a round are those next to the model, and of stumps
         in bins (more than their `max_listed`) those at the ends of the bins; both need ``standardize=False``.
     tol : float, default 1e-3
-        A re-optimisation ends with a gradient of at most `tol` times that of the feature that entered.
+        A re-optimisation ends with a gradient of at most `tol` times that of the feature that entered, of a group the
+        mean over its features.
     max_active_rows : int, optional
         The fit ends once so many features are held.
     bound : float, optional

@@ -147,6 +147,18 @@ def test_every_pass_has_the_bits_of_blocks_by_column(loss, threads):
     assert all(found[name].tobytes() == wanted[name].tobytes() for name in wanted)
 
 
+def over_active_columns(W, b):
+    """The passes that need only the columns of the model, with their arguments."""
+    zero = np.zeros_like(b)
+    return (
+        (passes.active_gradient, ()),
+        (passes.intercept_sums, ()),
+        (passes.dual_value, (zero + 0.9, zero, zero, zero)),
+        (passes.curvature_diagonal, (True,)),
+        (passes.hessian_product, (W, b)),
+    )
+
+
 @pytest.mark.parametrize("loss", ["log", "multinomial"])
 def test_passes_over_the_active_columns_leave_the_others_by_row(loss):
     data = plain.make(loss, m=60, n=12, seed=3)
@@ -156,14 +168,7 @@ def test_passes_over_the_active_columns_leave_the_others_by_row(loss):
     W, b = rng.normal(size=(2, data.k)), np.zeros(data.k)
     point = passes.Point(loss, Held(np.array([1, 7]), "held"), W, b, "point")
     memo = Memo(MemoStore(10**6), "run", found.key)
-    zero = np.zeros(data.k)
-    for leaf, arguments in (
-        (passes.active_gradient, ()),
-        (passes.intercept_sums, ()),
-        (passes.dual_value, (zero + 0.9, zero, zero, zero)),
-        (passes.curvature_diagonal, (True,)),
-        (passes.hessian_product, (W, b)),
-    ):
+    for leaf, arguments in over_active_columns(W, b):
         assert leaf(found, memo, point, *arguments).add
         assert "_by_column" not in vars(found), leaf.__name__
 
@@ -205,23 +210,15 @@ def test_a_pass_over_the_active_columns_reads_nothing_once_they_are_cut_out():
     engine = LocalEngine(2, MemoStore(10**6))
     engine.set_plan([Counted(part, reads=reads) for part in parts], [part.n_rows for part in parts], "run")
     W, b = np.random.default_rng(0).normal(size=(2, data.k)), np.zeros(data.k)
-    zero = np.zeros(data.k)
 
     def held(columns, token):
         return passes.Point("multinomial", Held(np.array(columns), token), W, b, f"point-{token}")
 
     first = engine.map_reduce(passes.active_gradient, held([1, 7], "a"), name="gradient")
     assert sorted(reads) == sorted(part.key for part in parts)
-    for leaf, arguments in (
-        (passes.active_gradient, ()),
-        (passes.intercept_sums, ()),
-        (passes.dual_value, (zero + 0.9, zero, zero, zero)),
-        (passes.curvature_diagonal, (True,)),
-        (passes.hessian_product, (W, b)),
-        (passes.label_counts, None),
-    ):
-        point = () if arguments is None else (held([1, 7], "a"), *arguments)
-        engine.map_reduce(leaf, *(point or ("multinomial", data.k)), name="pass")
+    engine.map_reduce(passes.label_counts, "multinomial", data.k, name="labels")
+    for leaf, arguments in over_active_columns(W, b):
+        engine.map_reduce(leaf, held([1, 7], "a"), *arguments, name="pass")
         assert len(reads) == 3, leaf.__name__
     # other columns, or all of them: once for every block
     engine.map_reduce(passes.active_gradient, held([0, 7], "b"), name="gradient")
