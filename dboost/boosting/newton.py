@@ -4,7 +4,8 @@ One step minimises, over the rows A and the intercept,
 
     -<G, D> + 1/2 sum_i z_i' H_i z_i + sum_j lam_j omega(W_j + D_j),     z = X_A D,
 
-by block descent on the driver, on all examples or a random sample of them, and is accepted only if the objective falls
+by block descent on the driver, on all examples or a random sample of them, row by row or, where the penalty ties no
+entries and few move, entry by entry (``entrywise``), and is accepted only if the objective falls
 (math notes, section 8; the step grid spends one more pass when the full step fails). Once the support has settled the
 penalty is smooth along it, and conjugate gradients with the curvature of all examples take over. If no step of the
 model helps, an upper bound of the loss is minimised instead, which cannot fail: the Gram bound, or the exponential
@@ -22,12 +23,15 @@ from numpy.typing import NDArray
 
 from dboost.boosting.aim import Aim
 from dboost.boosting.conjugate import Product, conjugate_step
+from dboost.boosting.entrywise import EntryModel, strength_of_entries, unsettled
 from dboost.boosting.gram import GramSteps
+from dboost.boosting.growth import growth
 from dboost.boosting.iterate import Iterate
 from dboost.boosting.line_search import SHORT, line_search
 from dboost.boosting.precondition import HeavyRows
 from dboost.boosting.problem import Problem
 from dboost.boosting.rowwise import RowwiseSteps
+from dboost.boosting.slices import equal_slices
 from dboost.compiled import columns, descent, fused
 from dboost.compiled.vector import width
 from dboost.hypotheses.held import Cut
@@ -48,7 +52,8 @@ _SMALL = 1_000_000
 _SMALL_SWEEP = 10_000_000
 _EXAMPLES_PER_ROW = 20
 _SHARE = 0.1
-_SAMPLE_NUMBERS = 10_000_000
+_MOSTLY = 0.5
+_SAMPLE_NUMBERS = 12_000_000
 # A sample is cut into parts for threads: numbers of one, and the most of them.
 _PART = 100_000
 _MOST_PARTS = 8
@@ -151,6 +156,8 @@ class NewtonSteps:
         self.seed = seed
         self.memory = memory
         self.gram = GramSteps(problem)
+        # one output has a descent of its own
+        self._single = strength_of_entries(problem.penalty) if problem.k > 1 else None
         self._full_diagonal: Array | None = None
         self._heavy: HeavyRows | None = None
         share = self._share(n_rows, active) if sample == "auto" else float(sample)
@@ -163,6 +170,8 @@ class NewtonSteps:
             wanted = float(m)
         else:
             wanted = max(_SHARE * m, _EXAMPLES_PER_ROW * active.shape[0])
+            # a sample of most examples saves little, and its steps never come to square what is left
+            wanted = wanted if wanted < _MOSTLY * m else m
         return min(1.0, wanted / m, _SAMPLE_NUMBERS / (m * k))
 
     def _values(self, m: int, active: NDArray[np.int64]) -> float:
@@ -191,7 +200,7 @@ class NewtonSteps:
         return _Sample(
             by_row=by_row,
             by_column=columns.transpose(*by_row, active.shape[0]),
-            parts=tuple(self._part(by_row, labels, weight, examples) for examples in _slices(m, count)),
+            parts=tuple(self._part(by_row, labels, weight, examples) for examples in equal_slices(m, count)),
             weight=weight,
             whole=share >= 1.0,
         )
@@ -254,7 +263,7 @@ class NewtonSteps:
         def square(some: slice) -> None:
             descent.add_squares(*sample.by_column, np.arange(some.start, some.stop), bound, diagonal[some])
 
-        on_driver(square, _slices(a, min(a, len(sample.parts))))
+        on_driver(square, equal_slices(a, min(a, len(sample.parts))))
         if intercept:
             diagonal[a] += bound[:, :k].sum(axis=0, dtype=np.float64)
         return h, rank_one, diagonal
@@ -277,22 +286,17 @@ class NewtonSteps:
     ) -> tuple[Array, Array]:
         G, W, strength = self.problem.with_intercept(at, lam)
         most = _FEW_SWEEPS if aim.final and self.problem.k > 1 else _MAX_SWEEPS
+        settle = aim.whole if self._sample.whole else aim.sampled
+        damping = self._damping(at, lam, diagonal)
+        if self._single is not None:
+            lam_of = self._single * strength
+            entries, moving = self._entries(h, rank_one), unsettled(G, W, lam_of)
+            if entries.pays(moving):
+                D, _ = entries.descend(G, W, lam_of, damping, moving, most, self._seed(), settle)
+                return self.problem.split_intercept(D)
         D = np.zeros_like(W)
-        descent.newton_descent(
-            *self._sample.by_column,
-            h,
-            rank_one,
-            G,
-            W,
-            strength,
-            diagonal,
-            self._damping(at, lam, diagonal),
-            *self.problem.penalty.compiled,
-            most,
-            self._seed(),
-            D,
-            aim.whole if self._sample.whole else aim.sampled,
-        )
+        model = (*self._sample.by_column, h, rank_one, G, W, strength, diagonal, damping)
+        descent.newton_descent(*model, *self.problem.penalty.compiled, most, self._seed(), D, settle)
         return self.problem.split_intercept(D)
 
     def _accept(self, at: Iterate, lam: float, D: Array, d: Array, value: float) -> tuple[Iterate, Step]:
@@ -323,7 +327,7 @@ class NewtonSteps:
     ) -> tuple[Iterate, Step] | None:
         problem = self.problem
         strength = lam * problem.lam_weight[at.active]
-        product = self._sampled_product(h, rank_one) if self._sample.whole else problem.curvature_at(at)
+        product = self._sampled_product(at, h, rank_one) if self._sample.whole else problem.curvature_at(at)
         if self._heavy is None:
             # once for a set of rows, like the diagonal: it preconditions, nothing more
             self._heavy = HeavyRows.of(self._sample.by_row, h, rank_one, diagonal, problem.fit_intercept)
@@ -335,11 +339,23 @@ class NewtonSteps:
                 return found[0], Step("conjugate", found[1], promised)
         return None
 
-    def _sampled_product(self, h: NDArray[Any], rank_one: Array) -> Product:
+    def _entries(self, h: NDArray[np.float32], rank_one: Array) -> EntryModel:
+        problem = self.problem
+        return EntryModel(
+            self._sample.by_column, h, rank_one, problem.k, problem.fit_intercept, problem.engine.on_driver
+        )
+
+    def _sampled_product(self, at: Iterate, h: NDArray[Any], rank_one: Array) -> Product:
         """Products with the Hessian without a pass: the driver holds every example."""
         if h.size <= _EXACT:
             # so little that float64 costs nothing, and a fit does not depend on how weights round
             h = h.astype(np.float64)
+        elif self._single is not None:
+            entries, moving = self._entries(h, rank_one), at.W != 0.0
+            if self.problem.fit_intercept:
+                moving = np.vstack([moving, np.ones((1, self.problem.k), np.bool_)])
+            if entries.pays(moving):
+                return entries.product(moving)
 
         def product(V: Array, v: Array) -> tuple[Array, Array]:
             def of_part(part: _Part) -> tuple[Array, Array]:
@@ -353,33 +369,6 @@ class NewtonSteps:
             return first
 
         return product
-
-
-def growth(problem: Problem, at: Iterate, lam: float, diagonal: Array) -> Array:
-    """Curvature that turns a Newton step of an entry into the step of an exponential.
-
-    Where a class is rare its probability, and with it the curvature A, grows like exp(x d) along the step d: Newton
-    goes to g/A, but g = (A/x)(exp(x d) - 1) is solved by d = log1p(u)/x with u = g x/A. A u/log1p(u) in place of A
-    gives that step. g is the gradient net of the penalty, so the damping vanishes at the optimum. The same holds far
-    from the label of a loss that is linear there; a loss of constant curvature needs none.
-    """
-    if not problem.loss.growing:
-        return np.zeros_like(diagonal)
-    G, W, strength = problem.with_intercept(at, lam)
-    D = diagonal.max(axis=1, initial=0.0)
-    net = D[:, None] * (problem.penalty.solve_quadratic(W, G, D, strength) - W)
-    stats = problem.statistics
-    size = stats.square[at.active] / np.maximum(stats.absolute[at.active], np.finfo(float).tiny)
-    size = np.append(size, 1.0)[: W.shape[0], None]
-    u = np.maximum(net, 0.0) * size / np.maximum(diagonal, np.finfo(float).tiny)
-    with np.errstate(invalid="ignore"):
-        ratio = np.where(u > 1e-8, u / np.log1p(u), 1.0 + 0.5 * u)
-    return np.where(D[:, None] > 0.0, diagonal * (ratio - 1.0), 0.0)
-
-
-def _slices(size: int, count: int) -> list[slice]:
-    """0 to `size` in `count` slices of about equal length."""
-    return [slice(size * i // count, size * (i + 1) // count) for i in range(count)]
 
 
 def _support(W: Array) -> NDArray[np.bool_]:

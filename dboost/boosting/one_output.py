@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.aim import Aim
+from dboost.boosting.growth import growth
 from dboost.boosting.iterate import Iterate
-from dboost.boosting.newton import Memory, NewtonSteps, Step, growth
+from dboost.boosting.newton import Memory, NewtonSteps, Step
 from dboost.boosting.problem import Problem
 from dboost.compiled import one_output, rows
 

@@ -119,7 +119,7 @@ def curvature_blocks(pointer, slots, values, h, rank_one, place, every, intercep
 
 
 @njit(nogil=True, cache=True)
-def _shuffle(order, state):
+def shuffle(order, state):
     # xorshift: the order of the blocks is a function of the seed alone
     for i in range(order.shape[0] - 1, 0, -1):
         state ^= (state << np.uint64(13)) & np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -221,7 +221,7 @@ def _newton_descent(
     whole = True
     budget = max_sweeps * columns[n_columns]
     while True:
-        state = _shuffle(order, state)
+        state = shuffle(order, state)
         gain = 0.0
         calm = True
         for o in range(n_rows):
@@ -270,7 +270,8 @@ def _newton_descent(
             if moved:
                 _push(columns, rows, values, h, rank_one, V, j, everyone, n_columns, delta)
         sweeps += 1
-        if gain == 0.0:
+        # some of the rows alone may have nothing left to gain: the others are still to be visited
+        if gain == 0.0 and (whole or settle == 0.0):
             break
         if settle > 0.0:
             if budget <= 0 or (whole and calm):

@@ -24,7 +24,7 @@ from .curve import TARGETS, Time, named
 from .measure import Case, Found, Limits, again, climb
 from .peers import OURS, PEERS, Peer
 from .peers.base import Task
-from .peers.ours import BEST, CURVE
+from .peers.ours import CURVE
 from .problems import Problem
 from .process import COMPILE, Failed, Missing, PeerProcess, TimeUp
 from .sets import SETS
@@ -167,13 +167,12 @@ class _Problem:
         """All rounds; returns the record."""
         biased = any(self.data.loss in peer.intercept for peer, _ in peers.values())
         cases = [self.case, self.biased] if biased else [self.case]
-        # finds the optimum, and leaves this process as warm as any later run
-        self.case.ours(own, BEST, keep=False)
+        self.case.optimum(own)
         for turn in range(self.options.repeats):
             for case in cases:
                 # the line with an intercept serves two peers only: one run
                 if len(case.traces) <= turn and (case is self.case or turn == 0):
-                    case.ours(own, CURVE)
+                    case.curve(own)
             self.case.certificate(own)
             # what our own runs took is not the peers' loss
             deadline = max(deadline, time.monotonic() + self.options.least)

@@ -31,7 +31,6 @@ from .curve import Time, median, named, ratio, short, suboptimality
 from .measure import Case, Found, climb
 from .peers import DISTRIBUTED, OURS
 from .peers.base import Task
-from .peers.ours import BEST, CURVE
 from .plots import draw
 from .process import COMPILE, Failed, Missing, PeerProcess, TimeUp
 from .sets import SETS
@@ -122,9 +121,9 @@ def measure(question: Question, data: Encoded, folder: Path, threads: int, repea
     case = Case(data, question.penalty, alpha, False, folder / "answer.npz")
     with PeerProcess(OURS, folder, opening, folder / "dboost.log") as own:
         own.ready(COMPILE)
-        case.ours(own, BEST, keep=False)
+        case.optimum(own)
         for _ in range(repeats):
-            case.ours(own, CURVE)
+            case.curve(own)
             case.certificate(own)
     ours = case.our_time(TARGET)
     cluster = on_dask(data, question.penalty, alpha, threads, repeats)

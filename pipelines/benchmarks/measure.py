@@ -23,13 +23,18 @@ from ..oracle import plain
 from ..oracle.problems import Encoded
 from .curve import TARGETS, Time, median, read, suboptimality
 from .peers import Peer, Rung
-from .peers.ours import CERTIFICATE
+from .peers.ours import BEST, CERTIFICATE, CURVE
 from .process import Failed, Missing, PeerProcess, TimeUp
 
 OWN_LIMIT = 600.0
+BEST_SECONDS = 60.0
+"""Of the run that finds the optimum."""
+BEYOND = 0.5
+"""Share of the last target at which a run whose curve is read may end."""
 LONG = 3.0
 """Seconds from which on the first run of a process is as good as a later one."""
-SMALLEST_LIMIT = 0.2
+SMALLEST_LIMIT = 1.0
+"""An order of a short run is one of several."""
 
 
 @dataclass(frozen=True)
@@ -148,9 +153,20 @@ class Case:
             return float("inf")
         return plain.objective(self.data.X, self.data.y, W, b, self.alpha, self.penalty, self.data.loss)
 
-    def ours(self, process: PeerProcess, tol: float, *, keep: bool = True) -> dict[str, Any]:
+    def optimum(self, process: PeerProcess) -> None:
+        """Find the optimum, and leave the process as warm as any later run; a certificate that takes long stays open.
+
+        How far it came is in `best` and `lower`. The run counts as a curve if it took so long that warmth is nothing.
+        """
+        self.ours(process, BEST, keep=False, seconds=BEST_SECONDS)
+
+    def curve(self, process: PeerProcess) -> None:
+        """One run whose curve is read, until it is beyond the last target."""
+        self.ours(process, CURVE, until=self.best + BEYOND * TARGETS[-1] * abs(self.best))
+
+    def ours(self, process: PeerProcess, tol: float, *, keep: bool = True, **limits: float) -> dict[str, Any]:
         """One run of our core; its trace is a curve when `keep`, or when it took so long that warmth is nothing."""
-        rung = {"tol": tol, "intercept": self.intercept}
+        rung = {"tol": tol, "intercept": self.intercept, **limits}
         reply = process.order(OWN_LIMIT, do="run", alpha=self.alpha, rung=rung, answer=str(self.answer))
         facts = reply["facts"]
         self.best = min(self.best, self.objective())

@@ -16,9 +16,11 @@ from ..console import finite
 from ..reproduce import machine
 from .against import WITH_INTERCEPT, Options, time_of
 from .curve import TARGETS, Ratio, named, short
+from .measure import BEST_SECONDS
 from .peers import OURS, PEERS
 from .problems import KINDS
 from .verdicts import JUDGED, LAG, Mean, lags, means, versus
+from .worker import SHORT, SHORT_RUNS
 
 Record = dict[str, Any]
 MARKER = "peers.json"
@@ -233,14 +235,15 @@ def method(options: Options, seconds: float) -> str:
             "in memory as loaded, CSR or C-contiguous, before the clock starts. The layout named above is made twice "
             "at the beginning, and the shorter time is added to each run of the peer; ours is made anew in every run. "
             "What is compiled at first use was compiled on a small problem of the same kind.",
-            "P* is the best objective that anyone reached; the dual bound of our own run at a certified gap of 1e-9 "
-            'bounds its error (column "P* certified to").',
+            "P* is the best objective that anyone reached; the dual bound of our own run to a certified gap of 1e-9, "
+            f'of {BEST_SECONDS:g} s at most, bounds its error (column "P* certified to").',
             "Our curve is the trace of one fit; planning (checks, hashing, CSR to blocks of CSC) is our layout. The "
             "first step that is good enough counts. A "
             "peer's curve is whole runs with finer and finer settings, each timed on its own; between two of them "
             "the logarithm of the suboptimality is taken as linear in the seconds, which favours the peer.",
             f"{options.repeats} rounds in turn (ours, each peer, ours, each peer ...), medians; later rounds repeat "
-            "the settings on both sides of each target.",
+            f"the settings on both sides of each target. A run of less than {SHORT:g} s, anyone's, is done "
+            f"{SHORT_RUNS} times, and its median counts: the first after a pause finds a cold machine.",
             f"A peer's run is cut off at {limits.factor:g} times our own time to 1e-6, not below {limits.floor:g} s "
             f"nor above {limits.ceiling:g} s, at {limits.of_best:g} times the best peer's so far, or when the "
             "problem's share of the whole time is used up. Its time is then a lower bound.",

@@ -28,6 +28,9 @@ from typing import Any
 import numpy as np
 
 NOT_INSTALLED = 3
+SHORT = 0.25
+SHORT_RUNS = 3
+"""A run of less than so many seconds is done so often, whoever's it is."""
 
 
 def load_peer(name: str) -> Any:
@@ -156,6 +159,13 @@ class Worker:
         return measured
 
     def _timed(self, work: Any) -> tuple[Any, dict[str, Any]]:
+        """Result and cost of a run; of a short one, which finds a cold machine after a pause, the median of three."""
+        runs = [self._once(work)]
+        while len(runs) < SHORT_RUNS and runs[0][1]["seconds"] - self.layout < SHORT:
+            runs.append(self._once(work))
+        return sorted(runs, key=lambda run: run[1]["seconds"])[len(runs) // 2]
+
+    def _once(self, work: Any) -> tuple[Any, dict[str, Any]]:
         gc.collect()
         reset_peak()
         busy, began = time.process_time(), time.perf_counter()

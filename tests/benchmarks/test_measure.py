@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from pipelines.benchmarks.against import Budget
-from pipelines.benchmarks.curve import TARGETS
-from pipelines.benchmarks.measure import Case, Found, Limits, Run, again, climb, crossings
+from pipelines.benchmarks.curve import TARGETS, suboptimality
+from pipelines.benchmarks.measure import BEYOND, Case, Found, Limits, Run, again, climb, crossings
 from pipelines.benchmarks.peers import OURS, PEERS, base
-from pipelines.benchmarks.peers.base import Task
+from pipelines.benchmarks.peers.base import Answer, Task
 from pipelines.benchmarks.process import Failed, Missing, PeerProcess, TimeUp, environment, interpreter
 from pipelines.benchmarks.sets import SETS
 from pipelines.benchmarks.worker import Worker
@@ -61,8 +61,8 @@ def binary(tmp_path_factory: pytest.TempPathFactory) -> Stored:
 def ours(binary: Stored) -> Iterator[tuple[PeerProcess, Case]]:
     with binary.process(OURS.name) as process:
         case = binary.case()
-        case.ours(process, 1e-9, keep=False)
-        case.ours(process, 1e-7)
+        case.optimum(process)
+        case.curve(process)
         case.certificate(process)
         yield process, case
 
@@ -105,6 +105,36 @@ def test_a_peer_climbs_its_ladder_to_the_optimum(binary: Stored, ours: tuple[Pee
         assert not found.time(case.best, 1e-6).bound
         again(found, process, case, float("inf"))
     assert [len(found.runs[i].seconds) for i in crossings(found, case.best)] == [2] * len(crossings(found, case.best))
+
+
+def test_our_run_ends_when_it_is_beyond_the_last_target_or_its_time(ours: tuple[PeerProcess, Case]) -> None:
+    process, case = ours
+    certified = case.ours(process, 1e-9, keep=False)["facts"]
+    case.curve(process)
+    reached = case.traces[-1][-1][2]
+    assert suboptimality(reached, case.best) <= BEYOND * TARGETS[-1]
+    assert len(case.traces[-1]) < len(certified["trace"])
+    stopped = case.ours(process, 1e-9, keep=False, seconds=0.0)["facts"]
+    assert stopped["stop"] == "callback" and stopped["rounds"] == 1
+
+
+def test_a_short_run_is_the_median_of_three(binary: Stored) -> None:
+    taken = iter((0.06, 0.0, 0.02, 0.3))
+    seen: list[float] = []
+
+    def work(prepared: Any, task: Task, rung: Any) -> Answer:
+        seen.append(next(taken))
+        time.sleep(seen[-1])
+        return Answer(np.full((1, 1), seen[-1]), np.zeros(1))
+
+    worker = Worker(replace(PEERS["liblinear"], solve=work), base, binary.folder)
+    worker.task = _task(binary)
+    order = {"alpha": binary.high, "rung": {}, "answer": str(binary.folder / "short.npz")}
+    short = worker.run(order)
+    assert len(seen) == 3 and 0.02 <= short["seconds"] < 0.06
+    with np.load(order["answer"]) as answer:
+        assert answer["W"][0, 0] == 0.02
+    assert worker.run(order)["seconds"] >= 0.3 and len(seen) == 4
 
 
 def test_a_peer_that_needs_an_intercept_has_its_own_optimum(binary: Stored, ours: tuple[PeerProcess, Case]) -> None:

@@ -2,66 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 import pytest
 
-from dboost.compiled import columns, descent, fused
-from dboost.losses import LOSSES, get_loss
+from dboost.compiled import columns, descent
+from dboost.losses import LOSSES
 from dboost.penalties import PENALTIES, get_penalty
 from dboost.penalties.diagonal import diagonal_prox
 from tests.boosting.plain import covering
-from tests.losses.references import REFERENCES
+from tests.compiled.newton_model import ACTIVE, Model, newton_model
 
 SEPARABLE = [name for name in PENALTIES if get_penalty(name).separable]
 PENALISED = [name for name in SEPARABLE if name != "none"]
-ACTIVE = np.array([0, 2, 3, 5, 7, 9])
-
-
-@dataclass
-class Model:
-    """A Newton model: kernels' arguments, and its Hessian as a dense matrix over (rows, outputs)."""
-
-    cut: Any
-    h: Any
-    rank_one: Any
-    weight: Any
-    G: Any
-    W: Any
-    dense: Any
-    hessian: Any
-
-    def times(self, D):
-        a, k = D.shape
-        return (self.hessian.reshape(a * k, a * k) @ D.ravel()).reshape(a, k)
-
-    def fill_diagonal(self, turned, intercept, out):
-        given = (*turned, np.arange(6), self.h, self.rank_one, self.weight, intercept, out)
-        descent.curvature_diagonal(*given, np.empty_like(self.h))
-
-    def value(self, penalty, lam, D):
-        return 0.5 * np.sum(D * self.times(D)) - np.sum(self.G * D) + float(lam @ penalty.value(self.W + D))
-
-    def minimise(self, penalty, lam, steps=20_000):
-        """FISTA with restarts."""
-        a, k = self.W.shape
-        bound = np.linalg.eigvalsh(self.hessian.reshape(a * k, a * k)).max()
-        D = E = np.zeros_like(self.W)
-        t = 1.0
-        for _ in range(steps):
-            gradient = self.times(E) - self.G
-            new = penalty.prox(self.W + E - gradient / bound, lam / bound) - self.W
-            if np.sum((E - new) * (new - D)) > 0:
-                t = 1.0
-            after = 0.5 * (1 + np.sqrt(1 + 4 * t * t))
-            if np.abs(new - D).max() < 1e-13 and t > 1:
-                return new
-            E, D, t = new + (t - 1) / after * (new - D), new, after
-        return D
-
-
 @pytest.fixture(params=list(LOSSES))
 def loss_name(request):
     return request.param
@@ -74,22 +26,7 @@ def intercept(request):
 
 @pytest.fixture
 def model(block, rng, loss_name, intercept):
-    reference = REFERENCES[loss_name]
-    W = 0.3 * rng.normal(size=(6 + intercept, reference.k))
-    W[[1, 3]] = 0.0
-    b = W[-1].copy() if intercept else np.zeros(reference.k)
-    y = reference.labels(rng, 40)
-    cut = columns.cut_rows(*block.csc, ACTIVE, 40)
-    h, rank_one = np.empty((40, reference.k), np.float32), np.empty(40)
-    args = (*cut, W[:6], b, get_loss(loss_name).target(y), block.weight)
-    fused.curvature(*args, h, rank_one)
-    X = block.dense[:, ACTIVE]
-    if intercept:
-        X = np.hstack([X, np.ones((40, 1))])
-    H = h[:, :, None] * np.eye(reference.k) - rank_one[:, None, None] * h[:, :, None] * h[:, None, :].astype(float)
-    # the gradient of the loss itself: any other may have a part along which the model has no minimum
-    G = X.T @ fused.residuals(*args, np.zeros(reference.k))[0][:, : reference.k]
-    return Model(cut, h, rank_one, block.weight, G, W, X, np.einsum("ia,irs,ib->arbs", X, H, X))
+    return newton_model(block, rng, loss_name, intercept)
 
 
 def test_the_diagonal_bounds_each_row(model, intercept):

@@ -33,13 +33,16 @@ def _estimator(task: Task, tol: float, intercept: bool, alpha: Any) -> Any:
 
 
 def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
-    """Fit to a certified gap of ``rung["tol"]``, with an intercept where ``rung["intercept"]`` says so."""
-    intercept = bool(rung.get("intercept"))
+    """Fit to a certified gap of ``rung["tol"]``, with an intercept where ``rung["intercept"]`` says so.
+
+    The core also ends with the round after which the objective is at most ``rung["until"]``, or ``rung["seconds"]``
+    have passed.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if rung.get("estimator"):
-            return _by_estimator(prepared, task, rung["tol"], intercept)
-        return _by_core(prepared, task, rung["tol"], intercept)
+            return _by_estimator(prepared, task, rung["tol"], bool(rung.get("intercept")))
+        return _by_core(prepared, task, rung)
 
 
 def _by_estimator(X: Any, task: Task, tol: float, intercept: bool) -> Answer:
@@ -48,13 +51,19 @@ def _by_estimator(X: Any, task: Task, tol: float, intercept: bool) -> Answer:
     return Answer(np.asarray(model.coef_).T, np.atleast_1d(model.intercept_) * intercept, facts)
 
 
-def _by_core(X: Any, task: Task, tol: float, intercept: bool) -> Answer:
+def _by_core(X: Any, task: Task, rung: Rung) -> Answer:
     from dboost.boosting.fit import FitSettings, Fitting
     from dboost.data.plan import build_plan
     from dboost.engine.local import LocalEngine
 
-    settings = FitSettings(task.loss, task.penalty, alpha=task.alpha, fit_intercept=intercept, tol=tol)
+    intercept, until, seconds = bool(rung.get("intercept")), rung.get("until"), rung.get("seconds")
+    settings = FitSettings(task.loss, task.penalty, alpha=task.alpha, fit_intercept=intercept, tol=rung["tol"])
     began = time.perf_counter()
+
+    def enough(record: dict[str, Any], state: Any) -> bool:
+        there = until is not None and record["objective"] <= until
+        return there or (seconds is not None and time.perf_counter() - began >= seconds)
+
     with LocalEngine(task.threads) as engine:
         plan = build_plan(X, task.y, task=KIND[task.loss], engine=engine)
         planning = time.perf_counter() - began
@@ -62,7 +71,7 @@ def _by_core(X: Any, task: Task, tol: float, intercept: bool) -> Answer:
         # the fit's own clock starts after this pass, which it would do first
         fitting.null()
         before = time.perf_counter() - began
-        found = fitting.fit(task.alpha)
+        found = fitting.fit(task.alpha, callback=enough)
     W = np.zeros((X.shape[1], found.W.shape[1]))
     W[found.active] = found.W
     trace = [[float(passes), before + float(at), float(value)] for passes, at, value in found.trace]
