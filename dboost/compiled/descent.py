@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dboost.compiled.order import shuffle
 from dboost.compiled.vector import gather, padded, push
 from dboost.penalties.diagonal import BOUND, diagonal_prox
 
@@ -116,20 +117,6 @@ def curvature_blocks(pointer, slots, values, h, rank_one, place, every, intercep
                 sums = out[where[p], where[q]]
                 for r in range(k):
                     sums[r] += c * d[r]
-
-
-@njit(nogil=True, cache=True)
-def shuffle(order, state):
-    # xorshift: the order of the blocks is a function of the seed alone
-    for i in range(order.shape[0] - 1, 0, -1):
-        state ^= (state << np.uint64(13)) & np.uint64(0xFFFFFFFFFFFFFFFF)
-        state ^= state >> np.uint64(7)
-        state ^= (state << np.uint64(17)) & np.uint64(0xFFFFFFFFFFFFFFFF)
-        j = np.int64(state % np.uint64(i + 1))
-        t = order[i]
-        order[i] = order[j]
-        order[j] = t
-    return state
 
 
 @njit(nogil=True, cache=True)

@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dboost.compiled.descent import shuffle
+from dboost.compiled.order import shuffle
 from dboost.compiled.vector import gather
 
 _SWEEPS_AFTER_FIRST = 0.1
