@@ -22,7 +22,7 @@ from ..oracle.peers import store
 from ..oracle.problems import Encoded
 from .curve import TARGETS, Time, named
 from .measure import Case, Found, Limits, again, climb
-from .peers import OURS, PEERS, Peer
+from .peers import OURS, PEERS, Peer, in_turn
 from .peers.base import Task
 from .peers.ours import CURVE
 from .problems import Problem
@@ -116,7 +116,7 @@ def _group(
     """All strengths of one data set and penalty, in processes that stay open between them."""
     high = plain.alpha_max(data.X, data.y, penalty, data.loss, False)
     opening = {"loss": data.loss, "penalty": penalty, "alpha_max": high, "threads": options.threads}
-    taking = [PEERS[name] for name in options.peers if (data.loss, penalty) in PEERS[name].solves]
+    taking = in_turn(options.peers, data.loss, penalty)
     with contextlib.ExitStack() as stack:
 
         def opened(peer: Peer) -> PeerProcess:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,7 @@ BEYOND = 0.5
 """Share of the last target at which a run whose curve is read may end."""
 LONG = 3.0
 """Seconds from which on the first run of a process is as good as a later one."""
-SMALLEST_LIMIT = 1.0
-"""An order of a short run is one of several."""
+SMALLEST_LIMIT = 0.2
 
 
 @dataclass(frozen=True)
@@ -158,16 +157,20 @@ class Case:
 
         How far it came is in `best` and `lower`. The run counts as a curve if it took so long that warmth is nothing.
         """
-        self.ours(process, BEST, keep=False, seconds=BEST_SECONDS)
+        self.ours(process, BEST, keep=False, limits={"seconds": BEST_SECONDS})
 
     def curve(self, process: PeerProcess) -> None:
-        """One run whose curve is read, until it is beyond the last target."""
-        self.ours(process, CURVE, until=self.best + BEYOND * TARGETS[-1] * abs(self.best))
+        """One run whose curve is read, until it is beyond the last target; the first of all says where that is."""
+        enough = {"until": self.best * (1.0 + BEYOND * TARGETS[-1])} if np.isfinite(self.best) else {}
+        self.ours(process, CURVE, limits=enough)
 
-    def ours(self, process: PeerProcess, tol: float, *, keep: bool = True, **limits: float) -> dict[str, Any]:
+    def ours(
+        self, process: PeerProcess, tol: float, *, keep: bool = True, limits: Mapping[str, float] | None = None
+    ) -> dict[str, Any]:
         """One run of our core; its trace is a curve when `keep`, or when it took so long that warmth is nothing."""
-        rung = {"tol": tol, "intercept": self.intercept, **limits}
-        reply = process.order(OWN_LIMIT, do="run", alpha=self.alpha, rung=rung, answer=str(self.answer))
+        rung = {"tol": tol, "intercept": self.intercept, **(limits or {})}
+        order = {"alpha": self.alpha, "rung": rung, "answer": str(self.answer), "repeat": keep}
+        reply = process.order(OWN_LIMIT, do="run", **order)
         facts = reply["facts"]
         self.best = min(self.best, self.objective())
         self.lower = max(self.lower, facts["lower"])
@@ -181,7 +184,8 @@ class Case:
     def certificate(self, process: PeerProcess) -> None:
         """One run of the estimator to the certified gap that is asked for, timed as a whole."""
         rung = {"tol": CERTIFICATE, "intercept": self.intercept, "estimator": True}
-        reply = process.order(OWN_LIMIT, do="run", alpha=self.alpha, rung=rung, answer=str(self.answer))
+        order = {"alpha": self.alpha, "rung": rung, "answer": str(self.answer), "repeat": True}
+        reply = process.order(OWN_LIMIT, do="run", **order)
         self.certified.append(
             {
                 "seconds": reply["seconds"],
@@ -266,9 +270,10 @@ def again(found: Found, process: PeerProcess, problem: Case, deadline: float) ->
         if time.monotonic() + run.seconds[0] > deadline:
             return
         try:
-            reply = process.order(allowed, do="run", alpha=problem.alpha, rung=run.rung, answer=str(problem.answer))
+            order = {"alpha": problem.alpha, "rung": run.rung, "answer": str(problem.answer), "repeat": True}
+            reply = process.order(allowed, do="run", **order)
         except TimeUp:
             # an upset of the machine, not of the peer: the first time stands
             return
-        run.seconds.append(reply["seconds"])
+        run.seconds += reply["times"]
         run.peaks.append(reply["peak"])

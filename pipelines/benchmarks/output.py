@@ -242,8 +242,8 @@ def method(options: Options, seconds: float) -> str:
             "peer's curve is whole runs with finer and finer settings, each timed on its own; between two of them "
             "the logarithm of the suboptimality is taken as linear in the seconds, which favours the peer.",
             f"{options.repeats} rounds in turn (ours, each peer, ours, each peer ...), medians; later rounds repeat "
-            f"the settings on both sides of each target. A run of less than {SHORT:g} s, anyone's, is done "
-            f"{SHORT_RUNS} times, and its median counts: the first after a pause finds a cold machine.",
+            f"the settings on both sides of each target. There, and in every run of ours, one of less than {SHORT:g} s "
+            f"is done {SHORT_RUNS} times: the first after a pause finds a cold machine.",
             f"A peer's run is cut off at {limits.factor:g} times our own time to 1e-6, not below {limits.floor:g} s "
             f"nor above {limits.ceiling:g} s, at {limits.of_best:g} times the best peer's so far, or when the "
             "problem's share of the whole time is used up. Its time is then a lower bound.",

@@ -32,7 +32,7 @@ def options_of(settings: Any, quick: bool, peers: tuple[str, ...] | None = None)
     if unknown:
         raise UsageError(f"unknown peer {unknown[0]!r}", hint=f"known: {', '.join(PEERS)}, or none")
     seconds = settings.time_limit or (QUICK_SECONDS if quick else SECONDS)
-    limits = Limits(factor=10.0, floor=1.0, ceiling=3.0) if quick else Limits()
+    limits = Limits(factor=10.0, floor=0.5, ceiling=3.0) if quick else Limits()
     names = tuple(PEERS) if not asked else tuple(name for name in PEERS if name in asked)
     return Options(
         names,

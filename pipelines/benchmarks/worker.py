@@ -6,8 +6,8 @@ the standard output (what the peer prints goes to the standard error). FOLDER ho
 
 Orders: ``{"do": "open", "loss": ..., "penalty": ..., "alpha_max": ..., "threads": ...}`` reads the data, brings it
 into the peer's layout and compiles on a small problem. ``{"do": "run", "alpha": ..., "rung": ..., "answer": FILE}``
-times one run, ``{"do": "path", "alphas": [...], "rung": ..., "answer": FILE}`` a whole path; the seconds of the layout
-are added to both.
+times one run, with ``"repeat": true`` a short one several times; ``{"do": "path", "alphas": [...], "rung": ...,
+"answer": FILE}`` a whole path. The seconds of the layout are added to both.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import numpy as np
 NOT_INSTALLED = 3
 SHORT = 0.25
 SHORT_RUNS = 3
-"""A run of less than so many seconds is done so often, whoever's it is."""
+"""A run of less than so many seconds is done so often where an order asks for it."""
 
 
 def load_peer(name: str) -> Any:
@@ -146,7 +146,8 @@ class Worker:
     def run(self, order: dict[str, Any]) -> dict[str, Any]:
         """Time one run and write its W."""
         task = replace(self.task, alpha=float(order["alpha"]))
-        answer, measured = self._timed(lambda: self.peer.solve(self.prepared, task, order["rung"]))
+        most = SHORT_RUNS if order.get("repeat") else 1
+        answer, measured = self._timed(lambda: self.peer.solve(self.prepared, task, order["rung"]), most)
         np.savez(order["answer"], W=answer.W, b=answer.b)
         return {**measured, "facts": answer.facts}
 
@@ -158,12 +159,19 @@ class Worker:
         np.savez(order["answer"], **{f"W{i}": answer.W for i, answer in enumerate(answers)})
         return measured
 
-    def _timed(self, work: Any) -> tuple[Any, dict[str, Any]]:
-        """Result and cost of a run; of a short one, which finds a cold machine after a pause, the median of three."""
+    def _timed(self, work: Any, most: int = 1) -> tuple[Any, dict[str, Any]]:
+        """Result and cost of a run; of a short one, which finds a cold machine after a pause, of the median run.
+
+        Parameters
+        ----------
+        most : int
+            How often a short run is done.
+        """
         runs = [self._once(work)]
-        while len(runs) < SHORT_RUNS and runs[0][1]["seconds"] - self.layout < SHORT:
+        while len(runs) < most and runs[0][1]["seconds"] - self.layout < SHORT:
             runs.append(self._once(work))
-        return sorted(runs, key=lambda run: run[1]["seconds"])[len(runs) // 2]
+        result, cost = sorted(runs, key=lambda run: run[1]["seconds"])[len(runs) // 2]
+        return result, {**cost, "times": [run[1]["seconds"] for run in runs]}
 
     def _once(self, work: Any) -> tuple[Any, dict[str, Any]]:
         gc.collect()

@@ -104,7 +104,8 @@ def test_a_peer_climbs_its_ladder_to_the_optimum(binary: Stored, ours: tuple[Pee
         assert min(run.objective for run in found.runs) <= case.best * (1.0 + 1e-6)
         assert not found.time(case.best, 1e-6).bound
         again(found, process, case, float("inf"))
-    assert [len(found.runs[i].seconds) for i in crossings(found, case.best)] == [2] * len(crossings(found, case.best))
+    # one in the climb, then one more, or three where they are short
+    assert {len(found.runs[i].seconds) for i in crossings(found, case.best)} <= {2, 4}
 
 
 def test_our_run_ends_when_it_is_beyond_the_last_target_or_its_time(ours: tuple[PeerProcess, Case]) -> None:
@@ -114,7 +115,10 @@ def test_our_run_ends_when_it_is_beyond_the_last_target_or_its_time(ours: tuple[
     reached = case.traces[-1][-1][2]
     assert suboptimality(reached, case.best) <= BEYOND * TARGETS[-1]
     assert len(case.traces[-1]) < len(certified["trace"])
-    stopped = case.ours(process, 1e-9, keep=False, seconds=0.0)["facts"]
+    first = Case(case.data, case.penalty, case.alpha, False, case.answer)
+    first.curve(process)
+    assert suboptimality(first.best, case.best) <= 1e-7
+    stopped = case.ours(process, 1e-9, keep=False, limits={"seconds": 0.0})["facts"]
     assert stopped["stop"] == "callback" and stopped["rounds"] == 1
 
 
@@ -129,7 +133,7 @@ def test_a_short_run_is_the_median_of_three(binary: Stored) -> None:
 
     worker = Worker(replace(PEERS["liblinear"], solve=work), base, binary.folder)
     worker.task = _task(binary)
-    order = {"alpha": binary.high, "rung": {}, "answer": str(binary.folder / "short.npz")}
+    order = {"alpha": binary.high, "rung": {}, "answer": str(binary.folder / "short.npz"), "repeat": True}
     short = worker.run(order)
     assert len(seen) == 3 and 0.02 <= short["seconds"] < 0.06
     with np.load(order["answer"]) as answer:
@@ -200,7 +204,7 @@ class Scripted:
         if isinstance(answer, Exception):
             raise answer
         self.last = answer[1]
-        return {"seconds": answer[0], "peak": 0.0}
+        return {"seconds": answer[0], "times": [answer[0]], "peak": 0.0}
 
 
 def _climbed(process: Scripted, limit: float, deadline: float = float("inf"), clock: Any = lambda: 0.0) -> Found:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pipelines.benchmarks import REGISTRY
-from pipelines.benchmarks.peers import DISTRIBUTED, OURS, PEERS
+from pipelines.benchmarks.peers import DISTRIBUTED, OURS, PEERS, in_turn
 from pipelines.benchmarks.peers import base as peers_base
 from pipelines.benchmarks.peers.base import Task, doubling, small, tightening
 from pipelines.benchmarks.plots import LOOK, file_name
@@ -74,6 +74,16 @@ def test_every_peer_declares_what_it_can_do(peer: peers_base.Peer) -> None:
         ladder = list(peer.ladder(twin_task(names[loss], penalty)))
         assert ladder and all(isinstance(rung, dict) and rung for rung in ladder)
         assert len({str(sorted(rung.items())) for rung in ladder}) == len(ladder)
+
+
+@pytest.mark.parametrize("loss", sorted(LOSSES))
+@pytest.mark.parametrize("penalty", sorted(PENALTIES))
+def test_peers_run_in_turn_and_none_is_left_out(loss: str, penalty: str) -> None:
+    order = in_turn(tuple(PEERS), loss, penalty)
+    assert {peer.name for peer in order} == {name for name, peer in PEERS.items() if (loss, penalty) in peer.solves}
+    if (loss, penalty) == ("multinomial", "l1"):
+        assert order[0].name == "saga"
+    assert in_turn(("liblinear",), loss, penalty) == ([PEERS["liblinear"]] if (loss, penalty) == ("log", "l1") else [])
 
 
 def test_our_solver_takes_every_problem() -> None:

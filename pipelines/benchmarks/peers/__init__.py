@@ -1,9 +1,11 @@
-"""The programs that dboost is compared with, one file each; ``PEERS`` names them, the fastest expected first.
+"""The programs that dboost is compared with, one file each: ``PEERS``, and ``in_turn``, the fastest expected first.
 
 Two more are distributed and run by ``dboost bench distributed`` only.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from . import celer, cyanure, dask_ml, gblinear, glmnet, liblinear, lightning, ours, saga, skglm, spark
 from .base import Answer, Peer, Rung, Task
@@ -14,4 +16,15 @@ PEERS: dict[str, Peer] = {
 }
 DISTRIBUTED: dict[str, Peer] = {module.PEER.name: module.PEER for module in (spark, dask_ml)}
 
-__all__ = ["DISTRIBUTED", "OURS", "PEERS", "Answer", "Peer", "Rung", "Task"]
+# Who is first has most of a problem's time, and is what the others are cut off by. Two classes as in ``PEERS``.
+_FIRST = {"multinomial": ("saga", "cyanure"), "multitask": ("cyanure",)}
+
+
+def in_turn(names: Sequence[str], loss: str, penalty: str) -> list[Peer]:
+    """The peers among `names` that solve a problem, in the order in which they run."""
+    first = _FIRST.get(loss, ())
+    taking = [PEERS[name] for name in names if (loss, penalty) in PEERS[name].solves]
+    return sorted(taking, key=lambda peer: first.index(peer.name) if peer.name in first else len(first))
+
+
+__all__ = ["DISTRIBUTED", "OURS", "PEERS", "Answer", "Peer", "Rung", "Task", "in_turn"]
