@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from tests.compiled.newton_model import Coupled, newton_model
+
 
 @dataclass
 class Block:
@@ -58,3 +60,19 @@ def empty_block():
     """No rows at all."""
     nothing = np.zeros(0)
     return Block(np.zeros((0, 12)), np.zeros(13, np.int64), np.zeros(0, np.int32), nothing, nothing)
+
+
+@pytest.fixture(params=[True, False], ids=["intercept", "no intercept"])
+def intercept(request):
+    return request.param
+
+
+@pytest.fixture
+def model(block, rng, loss_name, intercept):
+    """A Newton model of the loss `loss_name`, which the file of the test names."""
+    return newton_model(block, rng, loss_name, intercept)
+
+
+@pytest.fixture
+def coupled():
+    return Coupled()

@@ -74,3 +74,18 @@ def newton_model(block, rng, loss_name, intercept):
     # the gradient of the loss itself: any other may have a part along which the model has no minimum
     G = X.T @ fused.residuals(*args, np.zeros(reference.k))[0][:, : reference.k]
     return Model(cut, h, rank_one, block.weight, G, W, X, np.einsum("ia,irs,ib->arbs", X, H, X))
+
+
+class Coupled:
+    """Two rows of the same column, one example: -a + 3 b + (a + b)**2 / 2 + (a**2 + b**2) / 2 + |a| + |b|.
+
+    At zero the first row is optimal and the second is not. All numbers are powers of two, so that a row that is solved
+    moves by exactly nothing when it is visited again.
+    """
+
+    def __init__(self):
+        self.cut = (np.array([0, 1, 2]), np.zeros(2, np.int32), np.ones(2, np.float32))
+        self.h, self.rank_one = np.zeros((1, 4), np.float32), np.zeros(1)
+        self.h[:, :2] = 1.0
+        self.G, self.damping = np.array([[1.0, 0.0], [-3.0, 0.0]]), np.ones((2, 2))
+        self.best = np.array([[2 / 3, 0.0], [-4 / 3, 0.0]])

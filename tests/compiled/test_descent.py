@@ -10,23 +10,15 @@ from dboost.losses import LOSSES
 from dboost.penalties import PENALTIES, get_penalty
 from dboost.penalties.diagonal import diagonal_prox
 from tests.boosting.plain import covering
-from tests.compiled.newton_model import ACTIVE, Model, newton_model
+from tests.compiled.newton_model import ACTIVE, Model
 
 SEPARABLE = [name for name in PENALTIES if get_penalty(name).separable]
 PENALISED = [name for name in SEPARABLE if name != "none"]
+
+
 @pytest.fixture(params=list(LOSSES))
 def loss_name(request):
     return request.param
-
-
-@pytest.fixture(params=[True, False], ids=["intercept", "no intercept"])
-def intercept(request):
-    return request.param
-
-
-@pytest.fixture
-def model(block, rng, loss_name, intercept):
-    return newton_model(block, rng, loss_name, intercept)
 
 
 def test_the_diagonal_bounds_each_row(model, intercept):
@@ -163,3 +155,12 @@ def test_gram_descent_reaches_the_minimum_of_its_bound(rng, name, centred):
     again = np.zeros((a, k))
     assert descent.gram_descent(K, kappa, centred, G, W, lam, *penalty.compiled, 5, 0.5, again) <= 5
     assert model.value(penalty, lam, again) < model.value(penalty, lam, np.zeros((a, k)))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_rows_that_have_nothing_to_gain_do_not_keep_others_from_being_visited(coupled, seed):
+    """The second row is solved exactly at once; by then the first, visited before it, is no longer optimal at zero."""
+    D = np.zeros((2, 2))
+    args = (*coupled.cut, coupled.h, coupled.rank_one, coupled.G, np.zeros((2, 2)), np.ones(2), coupled.damping)
+    descent.newton_descent(*args, coupled.damping, *get_penalty("l1").compiled, 1000, seed, D, 1e-6)
+    np.testing.assert_allclose(D, coupled.best, atol=1e-5)

@@ -11,7 +11,6 @@ from dboost.engine.local import LocalEngine
 from dboost.losses import LOSSES
 from dboost.penalties import PENALTIES, get_penalty
 from tests.boosting.plain import covering
-from tests.compiled.newton_model import newton_model
 from tests.losses.references import REFERENCES
 
 MANY = [name for name in LOSSES if REFERENCES[name].k > 1]
@@ -21,16 +20,6 @@ LAM = 1.5
 @pytest.fixture(params=MANY)
 def loss_name(request):
     return request.param
-
-
-@pytest.fixture(params=[True, False], ids=["intercept", "no intercept"])
-def intercept(request):
-    return request.param
-
-
-@pytest.fixture
-def model(block, rng, loss_name, intercept):
-    return newton_model(block, rng, loss_name, intercept)
 
 
 @pytest.fixture
@@ -141,3 +130,12 @@ def test_few_entries_pay(model, intercept):
 
 def test_which_penalties_tie_no_entries():
     assert [name for name in PENALTIES if strength_of_entries(get_penalty(name)) is not None] == ["l1"]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_entries_that_have_nothing_to_gain_do_not_keep_others_from_being_visited(coupled, seed):
+    entries = EntryModel(coupled.cut, coupled.h, coupled.rank_one, 2, False, LocalEngine(1).on_driver)
+    W = np.zeros((2, 2))
+    args = (coupled.G, W, np.ones(2), coupled.damping, np.ones(W.shape, np.bool_))
+    D, _ = entries.descend(*args, 1000, seed, 1e-6)
+    np.testing.assert_allclose(D, coupled.best, atol=1e-5)
