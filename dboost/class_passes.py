@@ -1,6 +1,7 @@
-"""The passes of a step that solves all rows held at once: the blocks of the Hessian of each class, and mistakes.
+"""The passes of ShareBoost and of its corrective step: blocks of the Hessian of each class, trials of rows, mistakes.
 
-Covers: two leaves, as ``dboost.passes``. Does not cover: what is made of the sums (``dboost.boosting.class_blocks``).
+Covers: three leaves, as ``dboost.passes``. Does not cover: what is made of the sums (``dboost.boosting.class_blocks``,
+``dboost.boosting.trials``).
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from numpy.typing import NDArray
 
 from dboost.compiled import columns, fused
 from dboost.folding import wrong_share
+from dboost.hypotheses.held import Held
 from dboost.partition import Partition, Sums
-from dboost.passes import Point, curvature_of
+from dboost.passes import Point, arguments_at, curvature_of
 
 
 def class_grams(
@@ -54,6 +56,23 @@ def class_grams(
         columns.class_grams(*cut, diagonal, intercept, out)
         sums.add[f"gram{number}"] = np.ascontiguousarray(np.moveaxis(out[:, :, :k], 2, 0))
     return sums
+
+
+def row_trials(
+    partition: Partition, memo: Any, point: Point, fresh: Held, u: NDArray[np.float64], live: NDArray[np.bool_]
+) -> Sums:
+    """What each fresh column c, alone beside the model at `point` with the row u_c, makes of the loss.
+
+    Returns
+    -------
+    Sums
+        "change" (c,), the loss less that at `point`; "G" (c, k) and "H" (c, k, k), minus the gradient and the Hessian
+        in u_c. Zero for columns that are not `live`.
+    """
+    k = point.intercept.shape[0]
+    sums = {"change": np.zeros(fresh.n), "G": np.zeros((fresh.n, k)), "H": np.zeros((fresh.n, k, k))}
+    fused.add_trials(*arguments_at(partition, memo, point), fresh.cut(partition, memo), u, live, *sums.values())
+    return Sums(add=sums)
 
 
 def mistakes(partition: Partition, memo: Any, point: Point) -> Sums:

@@ -18,7 +18,7 @@ PACKAGE = ROOT / "dboost"
 
 # part -> the parts of dboost it may import. A file that is not listed belongs to its folder; a folder that is not
 # listed fails, so that new parts state their place.
-KERNELS = {"compiled", "compiled.rows", "compiled.fused", "compiled.descent"}
+KERNELS = {"compiled", "compiled.rows", "compiled.trials", "compiled.fused", "compiled.descent"}
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "partition": set(),
@@ -28,7 +28,8 @@ ALLOWED: dict[str, set[str]] = {
     "penalties": {"errors", "bounds"},
     # The loops over a block call the loops of one row, which lie beside their mathematics.
     "compiled.rows": {"compiled", "losses"},
-    "compiled.fused": {"compiled", "compiled.rows", "losses"},
+    "compiled.trials": {"compiled", "losses"},
+    "compiled.fused": {"compiled", "compiled.rows", "compiled.trials", "losses"},
     "compiled.descent": {"compiled", "penalties"},
     "warm": KERNELS | {
         "errors", "losses", "penalties", "data", "passes", "boosting", "partition", "engine", "hypotheses", "folding",
@@ -37,7 +38,7 @@ ALLOWED: dict[str, set[str]] = {
     "passes": KERNELS | {"errors", "partition", "losses", "bounds", "hypotheses"},
     "pool_passes": KERNELS | {"errors", "partition", "losses", "hypotheses", "passes"},
     "folding": KERNELS | {"errors", "partition", "losses", "passes", "hypotheses"},
-    "class_passes": KERNELS | {"partition", "passes", "folding"},
+    "class_passes": KERNELS | {"partition", "passes", "folding", "hypotheses"},
     "engine": {"errors", "partition"},
     "hypotheses": {"errors", "partition", "compiled", "modelfile", "hypotheses.clusters"},
     "hypotheses.clusters": {"errors"},

@@ -117,12 +117,9 @@ class InducedProblem(Problem):
             self.lam_weight = row_weights(self.statistics, self.standardize, self.penalty.degree)
         return np.array([self._ids[key] for key in keys], dtype=np.int64)
 
-    def held(self, active: Rows) -> Held:
-        """The hypotheses of some rows of W; the same object while the rows stay the same."""
-        if self._held is None or not np.array_equal(self._held.columns, active):
-            keys = tuple(self.keys[i] for i in active.tolist())
-            self._held = Held(active, self._token(), self.pool, keys)
-        return self._held
+    def columns_of(self, rows: Rows) -> Held:
+        """The hypotheses of some rows of W."""
+        return Held(rows, self._token(), self.pool, tuple(self.keys[i] for i in rows.tolist()))
 
     def rows_sums(self, at: Iterate, rows: Rows) -> Sums:
         """As for ``Problem``; the rows must be held by the model."""

@@ -109,8 +109,12 @@ class Problem:
     def held(self, active: Rows) -> Held:
         """The columns of some rows of W; the same object while the rows stay the same."""
         if self._held is None or not np.array_equal(self._held.columns, active):
-            self._held = Held(active, self._token())
+            self._held = self.columns_of(active)
         return self._held
+
+    def columns_of(self, rows: Rows) -> Held:
+        """The columns of some rows of W that the model need not hold."""
+        return Held(rows, self._token())
 
     def point(self, active: Rows, W: Array, intercept: Array) -> Point:
         """Name the model (active rows, W, b) for passes."""

@@ -26,7 +26,7 @@ from dboost.boosting.records import recorded
 from dboost.boosting.rounds import GreedyRounds
 from dboost.boosting.stages import StagesSoFar
 from dboost.boosting.state import FitSettings, FitState
-from dboost.boosting.trials import corrected, gains, only, pull, widened
+from dboost.boosting.trials import corrected, gains, pull, widened
 from dboost.class_passes import mistakes
 from dboost.errors import UsageError
 from dboost.penalties import Penalty
@@ -208,12 +208,11 @@ class ShareBoostRounds(GreedyRounds):
         if not shortlist:
             whole = self._groups is None and state.active.shape[0] >= problem.n_candidates
             return replace(state, passes=state.passes + problem.passes - passes), "exhausted" if whole else "gradient"
-        at = widened(problem, here, np.concatenate([group.rows for group in shortlist]))
         chosen = shortlist[0]
         if tried and len(shortlist) > 1:
-            found = gains(problem, at, shortlist, self.system.rule, self._lam, self.settings.tol, self.n_rows)
+            found = gains(problem, here, shortlist, self.system.rule, self._lam, self.settings.tol, self.n_rows)
             chosen = shortlist[int(np.argmax(found))]
-        at = only(at, np.sort(np.concatenate([state.active, chosen.rows])))
+        at = widened(problem, here, chosen.rows)
         if self._flat(at, chosen):
             return replace(state, passes=state.passes + problem.passes - passes), "gradient"
         solved = corrected(problem, at, self._lam, chosen.rows, self.settings.tol, self.n_rows)

@@ -4,7 +4,8 @@
 - ``"row"`` (rule 2): min over u of L(W + e_j u'), the rest of the model held.
 - ``"full"`` (rule 3): all weights solved again with the group.
 
-L includes the penalty.
+L includes the penalty. A row that is tried alone is k numbers: Newton's method finds them for the whole shortlist at
+once, each pass telling every column's loss, gradient and Hessian, and none of them touches the rows of the model.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost import class_passes
 from dboost.boosting.corrective import Free, Solved, solve
 from dboost.boosting.greedy import Group, row_lengths
 from dboost.boosting.iterate import Iterate
@@ -28,6 +30,11 @@ _FINER = np.linspace(0.0, 1.0, 17)
 _ZOOMS = 3
 # A trial is worth no more than this share of the gradient of its group.
 _ACCURACY = 1e-2
+# Newton steps of a row, halved ones among them.
+_MAX_STEPS = 60
+_ARMIJO = 1e-4
+# Ridge, relative to the largest curvature, on outputs that no example is undecided about.
+_RIDGE = 1e-9
 
 
 def widened(problem: Problem, at: Iterate, rows: Rows) -> Iterate:
@@ -46,7 +53,7 @@ def only(at: Iterate, rows: Rows) -> Iterate:
 
 def gains(
     problem: Problem,
-    at: Iterate,
+    here: Iterate,
     shortlist: list[Group],
     rule: str,
     lam: float,
@@ -57,21 +64,24 @@ def gains(
 
     Parameters
     ----------
-    at : Iterate
-        The corrected model, with all rows of the shortlist at zero.
+    here : Iterate
+        The corrected model; its sums have no meaning.
     rule : {"line", "row", "full"}
     tol : float
         Of the corrective steps of "full", as a share of the gradient of the group.
     n_rows : int
         Number of examples.
     """
+    fresh = np.concatenate([group.rows for group in shortlist])
+    if rule == "row" and fresh.shape[0] == len(shortlist):
+        return _on_single_rows(problem, here, fresh, lam).tolist()
+    at = widened(problem, here, fresh)
     value = problem.objective(at, lam)
     if rule == "line":
         return [value - _on_line(problem, at, group.rows, lam) for group in shortlist]
     if rule == "row":
         alone = (_on_rows(problem, at, group.rows, lam, n_rows).at for group in shortlist)
         return [value - problem.objective(one, lam) for one in alone]
-    fresh = np.concatenate([group.rows for group in shortlist])
     found = []
     for group in shortlist:
         others = np.setdiff1d(fresh, group.rows)
@@ -102,6 +112,55 @@ def _on_rows(problem: Problem, at: Iterate, rows: Rows, lam: float, n_rows: int)
     length = row_lengths(problem, at.active)
     free = Free(np.isin(at.active, rows), False, length, n_rows)
     return solve(problem, at, lam, free, _ACCURACY * pull(at, rows, length))
+
+
+def _on_single_rows(problem: Problem, here: Iterate, rows: Rows, lam: float) -> Array:
+    """What each of some rows gains alone, from zero; (c,)."""
+    strength = lam * problem.lam_weight[rows]
+    fresh, k = problem.columns_of(rows), problem.k
+
+    def penalty(u: Array) -> Array:
+        return np.array([problem.penalty.total(u[[c]], strength[[c]]) for c in range(u.shape[0])])
+
+    u, D = np.zeros((rows.shape[0], k)), np.zeros((rows.shape[0], k))
+    length, slope, fallen = (np.full(rows.shape[0], start) for start in (1.0, 0.0, 0.0))
+    first: Array | None = None
+    live, free = np.ones(rows.shape[0], np.bool_), penalty(u)
+    for _ in range(_MAX_STEPS):
+        trial = u + length[:, None] * D
+        told = problem.own_pass(class_passes.row_trials, here, fresh, trial, live, name="trials").add
+        after = free - penalty(trial) - told["change"]
+        better = live & (after >= fallen + _ARMIJO * length * slope)
+        length[live & ~better] *= 0.5
+        face = problem.penalty.face(trial, strength)
+        R = told["G"] - face.expand(face.gradient(strength))
+        rest = np.abs(R).sum(axis=1)
+        first = rest if first is None else first
+        u[better], fallen[better], length[better] = trial[better], after[better], 1.0
+        live &= ~(better & (rest <= _ACCURACY * first))
+        if not live.any():
+            break
+        for c in np.flatnonzero(better & live).tolist():
+            D[c] = _newton(told["H"][c], R[c], _bend(problem, trial[c], strength[c]), not problem.loss.separable)
+            slope[c] = R[c] @ D[c]
+    return fallen
+
+
+def _bend(problem: Problem, row: Array, strength: float) -> Array:
+    """Hessian of the penalty of one row, (k, k)."""
+    face = problem.penalty.face(row[None], strength)
+    columns = [face.expand(face.hessian(face.restrict(unit[None]), strength))[0] for unit in np.eye(row.shape[0])]
+    return np.stack(columns, axis=1)
+
+
+def _newton(H: Array, R: Array, bend: Array, shifts: bool) -> Array:
+    """The step of Newton's method for one row; `shifts`: a shift of all outputs changes no loss."""
+    k = R.shape[0]
+    largest = float(np.max(np.diagonal(H), initial=0.0))
+    # curvature along the shift, where the loss has none, and the sums have rounding only
+    along = largest / k if shifts else 0.0
+    ridge = _RIDGE * largest + np.finfo(float).tiny
+    return np.asarray(np.linalg.solve(H + bend + along + ridge * np.eye(k), R), dtype=np.float64)
 
 
 def _on_line(problem: Problem, at: Iterate, rows: Rows, lam: float) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dboost.compiled import rows
+from dboost.compiled import rows, trials
 from dboost.compiled.rows import repair
 from dboost.compiled.vector import gather, padded, scatter, width
 
@@ -146,6 +146,26 @@ def intercept_sums(
     return loss
 
 
+def add_trials(
+    pointer: Any,
+    slots: Any,
+    values: Any,
+    W: Array,
+    b: Array,
+    target: Any,
+    weight: Array,
+    fresh: tuple[Any, Any, Any],
+    u: Array,
+    live: NDArray[np.bool_],
+    change: Array,
+    G: Array,
+    H: Array,
+) -> None:
+    """Add what the models with one more column each, those of the cut `fresh`, say (``trials.add_trials``)."""
+    for first, F in _blocks(pointer, slots, values, W, b):
+        trials.add_trials(F, first, *fresh, u, live, target, weight, change, G, H)
+
+
 def losses_along(
     pointer: Any,
     slots: Any,
@@ -247,6 +267,7 @@ def dual_value(
 
 
 __all__ = [
+    "add_trials",
     "active_gradient",
     "branches",
     "curvature",
