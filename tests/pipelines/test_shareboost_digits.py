@@ -48,7 +48,7 @@ def strokes(n_train: int = 300) -> Dataset:
 @pytest.fixture
 def twin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mnist_data, "load", strokes)
-    small = shareboost_digits.Sizes(300, 5, 12, 2, 80)
+    small = shareboost_digits.Sizes(300, 5, 12, 2, 1, 80)
     monkeypatch.setattr(shareboost_digits, "SMALL", small)
     monkeypatch.setattr(shareboost_deformed, "SMALL", replace(small, images=100, validation=30))
     piecewise = shareboost_piecewise.Sizes(200, 8, 6, 4, 3, 80, 2, 5)
