@@ -5,7 +5,10 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from sklearn.base import clone
+
 from dboost.errors import ModelFormatError
+from dboost.estimators import one_vs_rest_folder
 from dboost.estimators.adaboost_l1 import AdaBoostL1Classifier
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.classifier import BoostedClassifier
@@ -14,6 +17,7 @@ from dboost.estimators.fitting import UNSAVED
 from dboost.estimators.jointboost import JointBoostClassifier
 from dboost.estimators.leveraging import LeveragingClassifier, LeveragingRegressor
 from dboost.estimators.multitask import MultiTaskBoostedClassifier
+from dboost.estimators.one_vs_rest import OneVsRestBoostedClassifier
 from dboost.estimators.params import loss_from_spec, penalty_from_spec
 from dboost.estimators.regressor import BoostedRegressor
 from dboost.estimators.shareboost import ShareBoostClassifier
@@ -46,7 +50,7 @@ def load_model(path: PathLike) -> Any:
 
     Returns
     -------
-    estimator of one of the classes in ``ESTIMATORS``
+    estimator of one of the classes in ``ESTIMATORS``, or ``OneVsRestBoostedClassifier``
         Fitted, with its parameters (but no client, callbacks or checkpoint) and its history.
 
     Raises
@@ -54,6 +58,14 @@ def load_model(path: PathLike) -> Any:
     ModelFormatError
         When the folder is damaged, of an unknown version, or reaches outside itself.
     """
+    if one_vs_rest_folder.is_one_vs_rest(path):
+        classes, fitted, given = one_vs_rest_folder.read(path, _load_one)
+        return OneVsRestBoostedClassifier(clone(fitted[0]) if given else None)._adopt(classes, fitted)
+    return _load_one(path)
+
+
+def _load_one(path: PathLike) -> Any:
+    """The estimator of a folder of one model."""
     model = read_model(path)
     spec = Document(model.manifest, str(path), "manifest.").child("estimator")
     name = spec.choice("class", tuple(ESTIMATORS))

@@ -16,11 +16,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from dboost.errors import DataError, UsageError
+from dboost.estimators import one_vs_rest_folder
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.classifying import agree
 from dboost.estimators.history import Table
 from dboost.estimators.scoring import accuracy
 from dboost.estimators.shareboost import ShareBoostClassifier
+from dboost.storage import PathLike
 
 
 class OneVsRestBoostedClassifier(ClassifierMixin, BaseEstimator):
@@ -92,6 +94,10 @@ class OneVsRestBoostedClassifier(ClassifierMixin, BaseEstimator):
         for label in wanted.tolist():
             mine = (y if lazy else labels) == label
             fitted.append(clone(template).fit(X, mine, sample_weight))
+        return self._adopt(classes, fitted)
+
+    def _adopt(self, classes: NDArray[Any], fitted: list[Any]) -> Self:
+        """Become the classifier of these binary ones."""
         self.estimators_ = fitted
         self.classes_ = classes
         self.n_features_in_ = fitted[0].n_features_in_
@@ -154,6 +160,25 @@ class OneVsRestBoostedClassifier(ClassifierMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Share of correct labels."""
         return accuracy(self, X, y, sample_weight, agree)
+
+    def save(self, path: PathLike, *, force: bool = False) -> None:
+        """Write the models of all classes as one folder; see ``dboost.load_model``.
+
+        Parameters
+        ----------
+        path : path
+        force : bool
+            Replace the folder of an earlier model of this kind.
+
+        Raises
+        ------
+        UsageError
+            When the folder exists.
+        StorageError
+            When it cannot be written.
+        """
+        check_is_fitted(self, "estimators_")
+        one_vs_rest_folder.write(path, self.classes_, self.estimators_, self.estimator is not None, force)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import shutil
+
 import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
 
-from dboost import BoostedClassifier, DataError, OneVsRestBoostedClassifier, ShareBoostClassifier, UsageError
+from dboost import (
+    BoostedClassifier,
+    DataError,
+    ModelFormatError,
+    OneVsRestBoostedClassifier,
+    ShareBoostClassifier,
+    UsageError,
+    load_model,
+)
 
 LOG = ShareBoostClassifier(max_rounds=4, loss="log")
 
@@ -75,3 +87,88 @@ def test_what_has_no_meaning_is_refused(multiclass, estimator, said):
         OneVsRestBoostedClassifier().fit(X, np.array([None, *y[1:]], dtype=object))
     with pytest.raises(DataError, match="only one class"):
         OneVsRestBoostedClassifier().fit(X, np.zeros(len(y)))
+
+
+@pytest.mark.parametrize("estimator", [None, LOG, BoostedClassifier(penalty="l1", alpha=0.05)])
+def test_a_saved_classifier_is_the_same(multiclass, tmp_path, estimator):
+    X, y = multiclass
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(12)])
+    if estimator is None:
+        frame, y = frame.iloc[:60], y[:60]
+    model = OneVsRestBoostedClassifier(estimator).fit(frame, y)
+    model.save(tmp_path / "model")
+    read = load_model(tmp_path / "model")
+    assert read.decision_function(frame).tobytes() == model.decision_function(frame).tobytes()
+    assert read.predict(frame).tolist() == model.predict(frame).tolist()
+    assert read.active_features_ == model.active_features_ and read.path_ == model.path_
+    assert read.feature_names_in_.tolist() == frame.columns.tolist()
+    assert (read.estimator is None) == (estimator is None)
+    if estimator is not None:
+        assert read.estimator.get_params() == estimator.get_params()
+    with pytest.raises(UsageError, match="exists"):
+        model.save(tmp_path / "model")
+    model.save(tmp_path / "model", force=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
+
+
+def test_two_classes_are_saved_as_one_model(binary, tmp_path):
+    X, y = binary
+    model = OneVsRestBoostedClassifier(LOG).fit(X, y)
+    model.save(tmp_path / "model")
+    read = load_model(tmp_path / "model")
+    assert len(read.estimators_) == 1
+    assert read.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
+
+
+def _swap(folder):
+    (folder / "class-0").rename(folder / "other")
+    (folder / "class-1").rename(folder / "class-0")
+    (folder / "other").rename(folder / "class-1")
+
+
+def _link(folder):
+    (folder / "class-0").rename(folder.parent / "outside")
+    (folder / "class-0").symlink_to(folder.parent / "outside")
+
+
+def _edited(**fields):
+    def edit(folder):
+        file = folder / "one_vs_rest.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | fields))
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    "damage,said",
+    [
+        (_swap, "is not the model that was saved here"),
+        (_link, "links are not followed"),
+        (lambda folder: shutil.rmtree(folder / "class-2"), "cannot be opened"),
+        (_edited(models=[]), "0 models for the classes"),
+        (_edited(models="x"), "field models: expected a list"),
+        (_edited(given=1), "field given"),
+        (_edited(version=2), "format version 2"),
+        (_edited(format="other"), "is not a dboost one-vs-rest document"),
+        (_edited(classes={"dtype": "<U3", "values": ["ant", "ant", "cat"]}), "3 models for the classes"),
+    ],
+)
+def test_a_damaged_folder_is_refused(multiclass, tmp_path, damage, said):
+    X, y = multiclass
+    OneVsRestBoostedClassifier(LOG).fit(X, y).save(tmp_path / "model")
+    damage(tmp_path / "model")
+    with pytest.raises(ModelFormatError, match=said):
+        load_model(tmp_path / "model")
+
+
+def test_models_of_more_classes_are_no_parts(multiclass, tmp_path):
+    X, y = multiclass
+    OneVsRestBoostedClassifier(LOG).fit(X, y).save(tmp_path / "model")
+    other = ShareBoostClassifier(max_rounds=2).fit(X, y)
+    shutil.rmtree(tmp_path / "model" / "class-0")
+    other.save(tmp_path / "model" / "class-0")
+    digest = hashlib.sha256((tmp_path / "model" / "class-0" / "model.json").read_bytes()).hexdigest()
+    found = json.loads((tmp_path / "model" / "one_vs_rest.json").read_text())
+    _edited(models=[digest, *found["models"][1:]])(tmp_path / "model")
+    with pytest.raises(ModelFormatError, match="no classifier of one class against the others"):
+        load_model(tmp_path / "model")
