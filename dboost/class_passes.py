@@ -63,6 +63,19 @@ def row_trials(
 ) -> Sums:
     """What each fresh column c, alone beside the model at `point` with the row u_c, makes of the loss.
 
+    The trials of ShareBoost's rule 2 (paper, section 3.1; math notes, section 7, sheet J).
+
+    Parameters
+    ----------
+    point : Point
+        The model; its k outputs.
+    fresh : Held
+        The c columns.
+    u : float64 array, shape (c, k)
+        Their rows of W.
+    live : bool array, shape (c,)
+        Columns that are asked for.
+
     Returns
     -------
     Sums

@@ -197,6 +197,26 @@ def expect_array(
     return value
 
 
+def read_document(path: PathLike, name: str, form: str, versions: Sequence[int]) -> Document:
+    """Read the document `name` of a folder, of one of the known versions.
+
+    Raises
+    ------
+    ModelFormatError
+    """
+    file = os.path.join(os.fspath(path), name)
+    fields = parse_json(read_plain_file(path, name, max_bytes=MAX_JSON_BYTES), file)
+    if not isinstance(fields, dict) or fields.get("format") != form:
+        raise ModelFormatError(f"is not a {form} document", file=file)
+    document = Document(fields, file)
+    found = document.count("version")
+    if found not in versions:
+        known = ", ".join(map(str, versions))
+        hint = "update dboost" if found > max(versions) else "save the model again with the version that wrote it"
+        raise ModelFormatError(f"format version {found}, this version reads {known}", file=file, hint=hint)
+    return document
+
+
 def read_folder(path: PathLike, form: str, versions: Sequence[int]) -> tuple[Document, dict[str, NDArray[Any]]]:
     """Read and check the two files of a folder, of one of the known versions.
 
@@ -210,16 +230,7 @@ def read_folder(path: PathLike, form: str, versions: Sequence[int]) -> tuple[Doc
     ------
     ModelFormatError
     """
-    file = os.path.join(os.fspath(path), MODEL_FILE)
-    fields = parse_json(read_plain_file(path, MODEL_FILE, max_bytes=MAX_JSON_BYTES), file)
-    if not isinstance(fields, dict) or fields.get("format") != form:
-        raise ModelFormatError(f"is not a {form} document", file=file)
-    document = Document(fields, file)
-    found = document.count("version")
-    if found not in versions:
-        known = ", ".join(map(str, versions))
-        hint = "update dboost" if found > max(versions) else "save the model again with the version that wrote it"
-        raise ModelFormatError(f"format version {found}, this version reads {known}", file=file, hint=hint)
+    document = read_document(path, MODEL_FILE, form, versions)
     spec = document.child("arrays")
     size = spec.count("bytes")
     data = read_plain_file(path, spec.text("file"), max_bytes=min(size, MAX_ARRAYS_BYTES))

@@ -5,7 +5,7 @@
 - ``"full"`` (rule 3): all weights solved again with the group.
 
 L includes the penalty. A row that is tried alone is k numbers: Newton's method finds them for the whole shortlist at
-once, each pass telling every column's loss, gradient and Hessian, and none of them touches the rows of the model.
+once. A pass forms the margins of the model once and tells every column's loss, gradient and Hessian beside them.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _on_rows(problem: Problem, at: Iterate, rows: Rows, lam: float, n_rows: int)
 
 
 def _on_single_rows(problem: Problem, here: Iterate, rows: Rows, lam: float) -> Array:
-    """What each of some rows gains alone, from zero; (c,)."""
+    """What each of some rows gains alone, from zero, (c,): rule 2 by damped Newton steps, rows ending one by one."""
     strength = lam * problem.lam_weight[rows]
     fresh, k = problem.columns_of(rows), problem.k
 

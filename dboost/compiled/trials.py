@@ -1,4 +1,4 @@
-"""Sums of a model that one more column, each of several in its turn, is added to: what ShareBoost's trials need."""
+"""Sums of a model with one more column, for each of several: ShareBoost's trials of rows (paper, section 3.1)."""
 
 from __future__ import annotations
 

@@ -18,10 +18,9 @@ from dboost.errors import ModelFormatError
 from dboost.modelfile import (
     MAX_JSON_BYTES,
     MODEL_FILE,
-    Document,
     decode_labels,
     encode_labels,
-    parse_json,
+    read_document,
     to_json,
 )
 from dboost.storage import PathLike, read_plain_file, sha256_bytes, write_folder
@@ -80,17 +79,10 @@ def read(path: PathLike, load: Callable[[PathLike], Any]) -> tuple[NDArray[Any],
     ------
     ModelFormatError
     """
-    file = os.path.join(os.fspath(path), FILE)
-    fields = parse_json(read_plain_file(path, FILE, max_bytes=MAX_JSON_BYTES), file)
-    if not isinstance(fields, dict) or fields.get("format") != FORMAT:
-        raise ModelFormatError(f"is not a {FORMAT} document", file=file)
-    document = Document(fields, file)
-    if document.count("version") != VERSION:
-        raise ModelFormatError(
-            f"format version {fields['version']}, this version reads {VERSION}", file=file, hint="update dboost"
-        )
+    document = read_document(path, FILE, FORMAT, (VERSION,))
+    file = document.file
     classes = decode_labels(document.child("classes"))
-    given = fields.get("given")
+    given = document.fields.get("given")
     if not isinstance(given, bool):
         raise ModelFormatError("field given: expected true or false", file=file)
     digests = document.strings("models") or ()

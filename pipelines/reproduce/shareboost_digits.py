@@ -119,9 +119,9 @@ DIFFERENCES = (
     "patch gives no response.",
     "Features are rounded to bytes (multiples of 1/256), so that all of them fit in memory.",
     "The paper clusters all patches of all images; we cluster 100,000 at random, each less its mean.",
-    "The paper names several rules of choice and does not say which one was used here. Ours takes the ten candidates "
-    "with the largest l1 norm of the gradient, divided by the deviation of the column, and of these the one whose own "
-    "weights, all others held, lower the loss most (section 3.1).",
+    "The paper names several rules of choice and does not say which one was used here. Ours takes the "
+    f"{SHORTLIST} candidates with the largest l1 norm of the gradient, divided by the deviation of the column, and of "
+    "these the one whose own weights, all others held, lower the loss most (section 3.1).",
     "The paper's sentence of 75 features stands beside results on a training set with five deformations of every "
     "image; ours is the original set.",
     "A small ridge on standardised features, and an intercept, which the paper does not mention.",
