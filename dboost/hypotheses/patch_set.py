@@ -34,6 +34,35 @@ _CHUNK = 512
 
 
 @dataclass(frozen=True)
+class Lattice:
+    """Masks of one width: side x side Gaussians over the positions of a template's corner.
+
+    Parameters
+    ----------
+    side : int
+    spread : float
+        Standard deviation of a mask, in spacings of the lattice.
+    """
+
+    side: int
+    spread: float
+
+    def gains(self, positions: tuple[int, int]) -> NDArray[np.float64]:
+        """Value of every mask at every position, shape (masks, positions)."""
+        across = [self._bumps(count) for count in positions]
+        squares = across[0][:, None, :, None] + across[1][None, :, None, :]
+        found = np.where(squares <= REACH**2, np.exp(-0.5 * squares), 0.0)
+        return found.reshape(self.side**2, -1)
+
+    def _bumps(self, count: int) -> NDArray[np.float64]:
+        """Squared distance, in standard deviations, of positions 0 .. count - 1 to the centres of one axis."""
+        spacing = count / self.side
+        centres = spacing * (np.arange(self.side) + 0.5) - 0.5
+        found: NDArray[np.float64] = ((np.arange(count) - centres[:, None]) / (self.spread * spacing)) ** 2
+        return found
+
+
+@dataclass(frozen=True)
 class Bank:
     """Templates, and what their responses are taken of.
 
@@ -48,10 +77,8 @@ class Bank:
         Rows and columns of an image; pixel (i, j) is raw column i * columns + j.
     size : int
         Side of a template.
-    grid : int
-        Masks are centred on a grid x grid lattice of the positions of a template's corner.
-    spread : float
-        Standard deviation of a mask, in spacings of the lattice.
+    lattices : tuple of Lattice
+        The masks: those of the first lattice, of the second, ...
     """
 
     # Hundreds of kilobytes that every pass refers to: an engine sends them to a worker once (``engine.wire``).
@@ -60,8 +87,7 @@ class Bank:
     templates: NDArray[np.float32]
     shape: tuple[int, int]
     size: int
-    grid: int
-    spread: float
+    lattices: tuple[Lattice, ...]
 
     def __len__(self) -> int:
         return len(self.templates)
@@ -69,7 +95,7 @@ class Bank:
     @property
     def n_masks(self) -> int:
         """Masks of every template."""
-        return self.grid**2
+        return sum(lattice.side**2 for lattice in self.lattices)
 
     @property
     def n_pixels(self) -> int:
@@ -79,7 +105,7 @@ class Bank:
     @cached_property
     def token(self) -> str:
         """Digest of templates and geometry."""
-        digest = hashlib.sha256(repr((FAMILY, self.shape, self.size, self.grid, self.spread)).encode())
+        digest = hashlib.sha256(repr((FAMILY, self.shape, self.size, self.lattices)).encode())
         digest.update(np.ascontiguousarray(self.templates).data)
         return digest.hexdigest()
 
@@ -110,10 +136,8 @@ class Bank:
     @cached_property
     def gains(self) -> NDArray[np.float32]:
         """Value of every mask at every position, shape (masks, positions)."""
-        across = [_bumps(count, self.grid, self.spread) for count in self.positions]
-        squares = across[0][:, None, :, None] + across[1][None, :, None, :]
-        found = np.where(squares <= REACH**2, np.exp(-0.5 * squares), 0.0)
-        return np.ascontiguousarray(found.reshape(self.n_masks, -1).astype(np.float32))
+        found = np.concatenate([lattice.gains(self.positions) for lattice in self.lattices])
+        return np.ascontiguousarray(found.astype(np.float32))
 
     @cached_property
     def _seen(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
@@ -158,14 +182,6 @@ class Bank:
         out = np.empty((len(images), self.n_masks * count), np.uint8)
         loops.features(images, self.taps, self.corners, self._tiles, tile, *self._seen, self.n_masks, count, out)
         return out
-
-
-def _bumps(count: int, grid: int, spread: float) -> NDArray[np.float64]:
-    """Squared distance, in standard deviations, of positions 0 .. count - 1 to the centres of one axis."""
-    spacing = count / grid
-    centres = spacing * (np.arange(grid) + 0.5) - 0.5
-    found: NDArray[np.float64] = ((np.arange(count) - centres[:, None]) / (spread * spacing)) ** 2
-    return found
 
 
 def columns_of(parts: Sequence[Bytes], n_rows: int) -> Block:
@@ -226,8 +242,8 @@ class PatchSet:
         return len(self.slots)
 
     def words(self) -> list[str]:
-        """``patch 17 at 2,3``: the template's number, row and column of the mask."""
-        return words_of(self.numbers[self.slots], self.masks, self.bank.grid)
+        """``patch 17 at 2,3``: the template's number, row and column of the mask; see ``words_of``."""
+        return words_of(self.numbers[self.slots], self.masks, self.bank.lattices)
 
     def evaluate(self, raw: Block) -> Block:
         """The features as columns."""
@@ -236,8 +252,8 @@ class PatchSet:
     def to_json(self) -> dict[str, Any]:
         """The geometry."""
         bank = self.bank
-        frame = {"size": bank.size, "grid": bank.grid, "spread": bank.spread}
-        return {"family": FAMILY, "shape": list(bank.shape), **frame}
+        lattices = [{"side": lattice.side, "spread": lattice.spread} for lattice in bank.lattices]
+        return {"family": FAMILY, "shape": list(bank.shape), "size": bank.size, "lattices": lattices}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Templates, and the hypotheses."""
@@ -245,10 +261,13 @@ class PatchSet:
         return {"patch_templates": self.bank.templates, **{f"patch_{name}": value for name, value in found.items()}}
 
 
-def words_of(numbers: NDArray[np.int64], masks: NDArray[np.int64], grid: int) -> list[str]:
-    """Names of templates under masks."""
-    pairs = zip(numbers.tolist(), masks.tolist(), strict=True)
-    return [f"patch {number} at {mask // grid},{mask % grid}" for number, mask in pairs]
+def words_of(numbers: NDArray[np.int64], masks: NDArray[np.int64], lattices: Sequence[Lattice]) -> list[str]:
+    """Names of templates under masks: ``patch 17 at 2,3``; with several lattices ``patch 17 at 2,3 of 4x4 (0.5)``."""
+    places = []
+    for lattice in lattices:
+        which = f" of {lattice.side}x{lattice.side} ({lattice.spread:g})" if len(lattices) > 1 else ""
+        places += [f"{row},{column}{which}" for row in range(lattice.side) for column in range(lattice.side)]
+    return [f"patch {number} at {places[mask]}" for number, mask in zip(numbers.tolist(), masks.tolist(), strict=True)]
 
 
 def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> PatchSet:
@@ -258,10 +277,14 @@ def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int)
     ------
     ModelFormatError
     """
-    shape, size, grid = spec.integers("shape").tolist(), spec.count("size"), spec.count("grid")
-    spread = spec.number("spread")
-    sound = len(shape) == 2 and 0 < size <= min(shape) and shape[0] * shape[1] == n_features
-    if not sound or not 0 < grid <= MOST_MASKS or not 0.0 < spread < math.inf:
+    shape, size = spec.integers("shape").tolist(), spec.count("size")
+    if "grid" in spec.fields:
+        # as models with one lattice were saved before there were several
+        lattices: tuple[Lattice, ...] = (Lattice(spec.count("grid"), spec.number("spread")),)
+    else:
+        lattices = tuple(Lattice(part.count("side"), part.number("spread")) for part in spec.children("lattices"))
+    sound = len(shape) == 2 and 0 < size <= min(shape) and shape[0] * shape[1] == n_features and bool(lattices)
+    if not sound or not all(0 < one.side <= MOST_MASKS and 0.0 < one.spread < math.inf for one in lattices):
         raise ModelFormatError("the patches' image shape, size or masks are wrong", file=spec.file)
     names = ("numbers", "slots", "masks")
     odd = sorted(set(arrays) ^ {"patch_templates", *(f"patch_{name}" for name in names)})
@@ -269,6 +292,7 @@ def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int)
         raise ModelFormatError(f"hypotheses of family {FAMILY!r}: array {odd[0]!r} is odd or missing", file=spec.file)
     templates = arrays["patch_templates"]
     numbers, slots, masks = (arrays[f"patch_{name}"] for name in names)
+    bank = Bank(templates, (shape[0], shape[1]), size, lattices)
     sound = (
         templates.dtype == np.float32
         and templates.ndim == 2
@@ -278,8 +302,8 @@ def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int)
         and len(numbers) == len(templates)
         and len(slots) == len(masks)
         and bool(np.all(numbers >= 0) and np.all((slots >= 0) & (slots < len(templates))))
-        and bool(np.all((masks >= 0) & (masks < grid**2)))
+        and bool(np.all((masks >= 0) & (masks < bank.n_masks)))
     )
     if not sound:
         raise ModelFormatError("the templates of the patches are damaged", file=spec.file)
-    return PatchSet(Bank(templates, (shape[0], shape[1]), size, grid, spread), numbers, slots, masks)
+    return PatchSet(bank, numbers, slots, masks)

@@ -12,7 +12,7 @@ may remember are made again in every pass.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from typing import Any
@@ -31,6 +31,7 @@ from dboost.hypotheses.patch_set import (
     MOST_MASKS,
     Bank,
     Bytes,
+    Lattice,
     PatchSet,
     columns_of,
     made_columns,
@@ -58,7 +59,8 @@ class Patches(Joinable):
     - a template has mean zero over its pixels, so that a blank patch gives 0, and its positive weights sum to one over
       the largest pixel of the data, so that no response of pixels >= 0 is above 1 (others are cut off at 255 / 256);
     - masks are centred on a `masks` x `masks` lattice of the positions; their standard deviation is `spread` spacings
-      of the lattice, and they are zero beyond three of these.
+      of the lattice, and they are zero beyond three of these. Several lattices may lie over each other, such as a fine
+      one of narrow masks and a coarse one of wide masks: ``masks=(3, 1), spread=(0.6, 0.5)``.
 
     Parameters
     ----------
@@ -67,10 +69,10 @@ class Patches(Joinable):
         patches are those of 10,000 images at random, or of all, at positions that are not blank.
     size : int
         Side of a template, in pixels.
-    masks : int
-        Masks of every template, on each side of the lattice; 4 are 16 masks.
-    spread : float
-        Standard deviation of a mask, in spacings of the lattice.
+    masks : int or sequence of int
+        Masks of every template, on each side of the lattice; 4 are 16 masks. A sequence is one number per lattice.
+    spread : float or sequence of float
+        Standard deviation of a mask, in spacings of its lattice; one for all lattices, or one per lattice.
     shape : tuple of two int, optional
         Rows and columns of an image; by default images are square. Pixel (i, j) is raw column i * columns + j.
     sample : int
@@ -89,20 +91,23 @@ class Patches(Joinable):
 
     templates: Any = 1000
     size: int = 7
-    masks: int = 4
-    spread: float = 0.5
+    masks: Any = 4
+    spread: Any = 0.5
     shape: Any = None
     sample: int = 100_000
 
     def __post_init__(self) -> None:
-        for name in ("size", "masks", "sample"):
+        for name in ("size", "sample"):
             _positive(name, getattr(self, name))
-        if self.masks > MOST_MASKS:
-            raise UsageError(f"masks={self.masks}", hint=f"expected at most {MOST_MASKS} on a side")
-        if isinstance(self.spread, bool) or not isinstance(self.spread, int | float | np.number):
-            raise UsageError(f"spread={self.spread!r}", hint="expected a number > 0")
-        if not 0.0 < float(self.spread) < math.inf:
-            raise UsageError(f"spread={self.spread!r}", hint="expected a number > 0")
+        object.__setattr__(self, "masks", _one_or_more("masks", self.masks, _side))
+        object.__setattr__(self, "spread", _one_or_more("spread", self.spread, _width))
+        if isinstance(self.masks, tuple) and isinstance(self.spread, tuple) and len(self.masks) != len(self.spread):
+            raise UsageError(
+                f"masks names {len(self.masks)} lattices and spread {len(self.spread)}",
+                hint="give one spread for each lattice, or one for all",
+            )
+        if len(set(self.lattices)) < len(self.lattices):
+            raise UsageError(f"masks={self.masks}, spread={self.spread} name a lattice twice", hint="leave one out")
         if isinstance(self.templates, int | np.integer):
             _positive("templates", self.templates)
         else:
@@ -126,8 +131,8 @@ class Patches(Joinable):
             "family": FAMILY,
             "templates": self.templates.tolist() if given else int(self.templates),
             "size": int(self.size),
-            "masks": int(self.masks),
-            "spread": float(self.spread),
+            "masks": list(self.masks) if isinstance(self.masks, tuple) else self.masks,
+            "spread": list(self.spread) if isinstance(self.spread, tuple) else self.spread,
             "shape": None if self.shape is None else list(self.shape),
             "sample": int(self.sample),
         }
@@ -162,13 +167,20 @@ class Patches(Joinable):
         if not top > 0.0:
             raise DataError("patches of images whose pixels are all zero")
         none = np.zeros((0, self.size**2), np.float32)
-        frame = Bank(none, shape, int(self.size), int(self.masks), float(self.spread))
+        frame = Bank(none, shape, int(self.size), self.lattices)
         if isinstance(self.templates, np.ndarray):
             raw = self.templates.reshape(len(self.templates), -1)
         else:
             raw = centres_of(self._patches(context, frame), int(self.templates), context.seed, "templates")
         bank = replace(frame, templates=scaled(raw, top))
         return PatchPool(bank, -(-context.n_rows // max(1, int(context.engine.n_workers))))
+
+    @property
+    def lattices(self) -> tuple[Lattice, ...]:
+        """The lattices of the masks."""
+        sides, spreads = np.broadcast_arrays(np.array(self.masks), np.array(self.spread))
+        pairs = zip(sides.reshape(-1).tolist(), spreads.reshape(-1).tolist(), strict=True)
+        return tuple(Lattice(side, spread) for side, spread in pairs)
 
     def _shape(self, n_features: int) -> tuple[int, int]:
         side = math.isqrt(n_features)
@@ -215,6 +227,29 @@ def _whole(value: Any) -> bool:
 def _positive(name: str, value: Any) -> None:
     if not _whole(value) or value < 1:
         raise UsageError(f"{name}={value!r}", hint="expected a positive integer")
+
+
+def _one_or_more(name: str, value: Any, read: Callable[[str, Any], Any]) -> Any:
+    """A checked value, or a tuple of checked ones for a sequence that is not empty."""
+    if not isinstance(value, list | tuple | np.ndarray):
+        return read(name, value)
+    if not len(value):
+        raise UsageError(f"{name} is empty", hint="expected one value, or one for each lattice")
+    return tuple(read(name, one) for one in value)
+
+
+def _side(name: str, value: Any) -> int:
+    _positive(name, value)
+    if value > MOST_MASKS:
+        raise UsageError(f"{name}={value}", hint=f"expected at most {MOST_MASKS} on a side")
+    return int(value)
+
+
+def _width(name: str, value: Any) -> float:
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not number or not 0.0 < float(value) < math.inf:
+        raise UsageError(f"{name}={value!r}", hint="expected a number > 0")
+    return float(value)
 
 
 def _given(templates: Any, size: int) -> Array:
@@ -314,7 +349,7 @@ class PatchPool:
     def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
         """``patch 17 at 2,3``; names of pixels have no part in it."""
         templates, masks = _pairs(keys)
-        return words_of(templates, masks, self.bank.grid)
+        return words_of(templates, masks, self.bank.lattices)
 
     def chosen(self, keys: Sequence[Key], features: Sequence[str] | None) -> Chosen:
         """The patches `keys` with their templates only."""

@@ -53,9 +53,15 @@ class Sizes:
 
 WHOLE = Sizes(60_000, 266, 1000, 75, 25, 10_000)
 SMALL = Sizes(2_000, 12, 60, 6, 2, 500)
-# Spread of the masks in spacings of their lattice, and ridge: what the paper leaves open, and validation decides.
-# Fewer images or templates would choose a stronger ridge than the whole fit wants, so validation has its sizes.
-SPREADS = (0.5, 1.0, 1.5)
+# Where the 16 masks of a template lie and how wide they are, and the ridge: what the paper leaves open, and validation
+# decides. A pyramid is nine narrow masks, four wider ones and three around the centre. Fewer images or templates would
+# choose a stronger ridge than the whole fit wants, so validation has its sizes.
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "lattice, spread 1": {"masks": 4, "spread": 1.0},
+    "lattice, spread 1.5": {"masks": 4, "spread": 1.5},
+    "pyramid": {"masks": (3, 2, 1, 1, 1), "spread": (0.6, 0.7, 0.25, 0.5, 1.0)},
+    "wide pyramid": {"masks": (3, 2, 1, 1, 1), "spread": (0.9, 0.7, 0.25, 0.5, 1.0)},
+}
 RIDGES = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3)
 # Folds that judge a setting, one after the other, and of each fit the mean over its last rounds: with one round of one
 # fold two spreads differed by 4 images of 10,000, and a round more or less is as many.
@@ -74,7 +80,7 @@ def run(context: Context) -> Report:
     with context.stage("validation"):
         tried = choose(data.X, data.y, sizes, context)
     best = tried[int(np.argmin(tried.column("error")))]
-    context.say(f"chosen: spread {best['spread']:g}, ridge {best['ridge']:g}")
+    context.say(f"chosen: {best['layout']}, ridge {best['ridge']:g}")
     with context.stage("fit"):
         path, cost = follow(data.X, data.y, data.X_test, data.y_test, best, sizes, context)
     tables = {"validation": tried, "path": path, "cost": cost}
@@ -99,24 +105,30 @@ def protocol(sizes: Sizes, best: dict[str, Any]) -> tuple[str, ...]:
     return (
         f"Training: {sizes.images:,} images of the original set, pixels divided by 255, nothing deformed. Test: the "
         "10,000 test images, seen by no choice.",
-        f"Features: dboost.Patches(templates={sizes.templates}, size=7, masks=4): {sizes.templates:,} centres of "
-        "k-means among 100,000 random patches, under 16 masks. Each is computed once and kept as a byte.",
+        f"Features: dboost.Patches(templates={sizes.templates}, size=7): {sizes.templates:,} centres of k-means among "
+        "100,000 random patches, under 16 masks. Each is computed once and kept as a byte.",
         f"ShareBoost: margin softmax, rule \"{RULE}\" with a shortlist of {SHORTLIST}, {sizes.rounds} rounds, all "
         f"weights solved again in every round until the gradient is {TOL:g} of that of the feature that entered; a "
         "free intercept.",
-        f"The spread of the masks ({', '.join(f'{s:g}' for s in SPREADS)} spacings of their lattice) and the ridge "
-        f"({', '.join(f'{r:g}' for r in RIDGES)}) are chosen once by validation: fits of {sizes.tried_rounds} features "
-        f"on all but {sizes.validation:,} training images, judged on those by the mean error of the last "
-        f"{sizes.judged_rounds} rounds, once for each of the {FOLDS} last {sizes.validation:,}; first every spread "
-        "with the middle ridge, then from the best one along the ridges as long as the error falls. Chosen: spread "
-        f"{best['spread']:g}, ridge {best['ridge']:g}.",
+        f"The masks and the ridge ({', '.join(f'{r:g}' for r in RIDGES)}) are chosen once by validation: fits of "
+        f"{sizes.tried_rounds} features on all but {sizes.validation:,} training images, judged on those by the mean "
+        f"error of the last {sizes.judged_rounds} rounds, once for each of the {FOLDS} last {sizes.validation:,}; "
+        "first every layout of the masks with the middle ridge, then from the best one along the ridges as long as the "
+        f"error falls. Layouts: {'; '.join(f'{name}: {told(name)}' for name in LAYOUTS)}. Chosen: {best['layout']}, "
+        f"ridge {best['ridge']:g}.",
     )
 
 
+def told(layout: str) -> str:
+    """The masks of a layout in words: those of each lattice, and their deviation in its spacings."""
+    parts = [f"{one.side} x {one.side} of {one.spread:g}" for one in dboost.Patches(**LAYOUTS[layout]).lattices]
+    return " + ".join(parts) + " spacings"
+
+
 DIFFERENCES = (
-    "The paper does not say where its masks lie, how wide they are, or how templates are scaled. Ours: a 4 x 4 lattice "
-    "of centres, widths by validation, cut off at three standard deviations; templates have mean zero, so that a blank "
-    "patch gives no response.",
+    "The paper does not say where its 16 masks lie, how wide they are, or how templates are scaled. Ours: on one "
+    "lattice, or on lattices of several widths, by validation, cut off at three standard deviations; templates have "
+    "mean zero, so that a blank patch gives no response.",
     "Features are rounded to bytes (multiples of 1/256), so that all of them fit in memory.",
     "The paper clusters all patches of all images; we cluster 100,000 at random, each less its mean.",
     "The paper names several rules of choice and does not say which one was used here. Ours takes the "
@@ -128,9 +140,9 @@ DIFFERENCES = (
 )
 
 
-def classifier(rounds: int, templates: int, spread: float, ridge: float, callbacks: Any = None) -> Any:
+def classifier(rounds: int, templates: int, layout: str, ridge: float, callbacks: Any = None) -> Any:
     """The estimator of all fits."""
-    patches = dboost.Patches(templates=templates, spread=spread)
+    patches = dboost.Patches(templates=templates, **LAYOUTS[layout])
     return dboost.ShareBoostClassifier(
         max_rounds=rounds,
         alpha=ridge,
@@ -143,26 +155,26 @@ def classifier(rounds: int, templates: int, spread: float, ridge: float, callbac
 
 
 def choose(X: Any, y: NDArray[Any], sizes: Sizes, context: Context) -> Rows:
-    """Validation error of every setting tried: the spreads, then ridges as long as the error falls."""
+    """Validation error of every setting tried: the layouts, then ridges as long as the error falls."""
     last = np.arange(len(y)) // sizes.validation
     found: list[dict[str, Any]] = []
 
-    def wrong(spread: float, ridge: float) -> float:
+    def wrong(layout: str, ridge: float) -> float:
         errors, training = [], []
         for fold in last.max() - np.arange(FOLDS):
             fitted, held = np.flatnonzero(last != fold), np.flatnonzero(last == fold)
-            model = classifier(sizes.tried_rounds, sizes.templates, spread, ridge).fit(X[fitted], y[fitted])
+            model = classifier(sizes.tried_rounds, sizes.templates, layout, ridge).fit(X[fitted], y[fitted])
             stages = list(model.staged_predict(X[held]))[-sizes.judged_rounds :]
             errors.append(float(np.mean([np.mean(labels != y[held]) for labels in stages])))
             training.append(float(model.path_.column("error")[-1]))
         error = float(np.mean(errors))
-        found.append({"spread": spread, "ridge": ridge, "error": error, "training_error": float(np.mean(training))})
+        found.append({"layout": layout, "ridge": ridge, "error": error, "training_error": float(np.mean(training))})
         parts = ", ".join(f"{100 * part:.2f}" for part in errors)
-        context.say(f"spread {spread:g}, ridge {ridge:g}: {100 * error:.3f} % of the validation images wrong ({parts})")
+        context.say(f"{layout}, ridge {ridge:g}: {100 * error:.3f} % of the validation images wrong ({parts})")
         return error
 
-    least, spread = min((wrong(spread, RIDGES[len(RIDGES) // 2]), spread) for spread in SPREADS)
-    walked(RIDGES, lambda ridge: wrong(spread, ridge), least)
+    least, layout = min((wrong(layout, RIDGES[len(RIDGES) // 2]), layout) for layout in LAYOUTS)
+    walked(RIDGES, lambda ridge: wrong(layout, ridge), least)
     return Rows(found)
 
 
@@ -171,7 +183,7 @@ def follow(
 ) -> tuple[Rows, Rows]:
     """The error of the model of every round, and what the fit cost."""
     started = time.perf_counter()
-    model = classifier(sizes.rounds, sizes.templates, best["spread"], best["ridge"], [progress(context)])
+    model = classifier(sizes.rounds, sizes.templates, best["layout"], best["ridge"], [progress(context)])
     model.fit(X, y)
     seconds = time.perf_counter() - started
     spent = np.cumsum(model.history_.column("seconds"))

@@ -54,10 +54,10 @@ def slow_masks(positions, grid, spread):
     return found
 
 
-def slow_features(images, templates, top, spread):
+def slow_features(images, templates, top, lattices):
     """max over positions of 256 (I * w) g, at least 0, unrounded: (m, templates, masks)."""
     positions = SHAPE[0] - SIZE + 1, SHAPE[1] - SIZE + 1
-    masks = slow_masks(positions, GRID, spread)
+    masks = np.concatenate([slow_masks(positions, grid, spread) for grid, spread in lattices])
     out = np.zeros((len(images), len(templates), len(masks)))
     for i, image in enumerate(images.reshape(-1, *SHAPE)):
         for f, template in enumerate(templates):
@@ -74,15 +74,26 @@ def family(t=5):
     return Patches(templates=given(t), size=SIZE, masks=GRID, shape=SHAPE)
 
 
-@pytest.mark.parametrize("spread", [0.5, 0.9])
-def test_features_are_the_formula_rounded_to_bytes(spread):
+@pytest.mark.parametrize(
+    ("masks", "spread", "lattices"),
+    [
+        (2, 0.5, [(2, 0.5)]),
+        (2, 0.9, [(2, 0.9)]),
+        ((3, 1), 0.5, [(3, 0.5), (1, 0.5)]),
+        (2, (0.4, 1.5), [(2, 0.4), (2, 1.5)]),
+        ([1, 2], [0.3, 0.8], [(1, 0.3), (2, 0.8)]),
+    ],
+)
+def test_features_are_the_formula_rounded_to_bytes(masks, spread, lattices):
     images = make_images()
     raw = Raw(images)
-    pool = raw.prepare(replace(family(), spread=spread))
+    pool = raw.prepare(replace(family(), masks=masks, spread=spread))
     assert isinstance(family(), Family)
-    keys = [(f, c) for f in range(5) for c in range(4)]
-    found = 256 * dense(pool.columns(raw.block(), keys)).reshape(40, 5, 4)
-    expected = np.minimum(slow_features(images, given(), images.max(), spread), 255)
+    count = sum(grid**2 for grid, _ in lattices)
+    assert pool.size == 5 * count
+    keys = [(f, c) for f in range(5) for c in range(count)]
+    found = 256 * dense(pool.columns(raw.block(), keys)).reshape(40, 5, count)
+    expected = np.minimum(slow_features(images, given(), images.max(), lattices), 255)
     assert np.array_equal(found, np.round(found))
     assert np.abs(found - expected).max() <= 0.5 + 1e-3
     # an independent rounding may only differ where the number lies at the border of two levels
@@ -204,6 +215,9 @@ def test_words_json_and_reading_back():
     back = restore_chosen(spec, chosen.arrays(), raw.n)
     assert same_hypotheses(back, chosen)
     assert np.array_equal(dense(back.evaluate(raw.block(back.inputs))), dense(pool.columns(raw.block(), keys)))
+    before = spec.fields | {"grid": GRID, "spread": 0.5}
+    before.pop("lattices")
+    assert same_hypotheses(restore_chosen(Document(before, "model.json"), chosen.arrays(), raw.n), chosen)
     for name, bad in [
         ("patch_templates", np.full((2, 9), np.nan, np.float32)),
         ("patch_templates", np.zeros((2, 8), np.float32)),
@@ -217,6 +231,25 @@ def test_words_json_and_reading_back():
             restore_chosen(spec, {**chosen.arrays(), name: bad}, raw.n)
     with pytest.raises(ModelFormatError, match="shape"):
         restore_chosen(spec, chosen.arrays(), raw.n + 1)
+
+
+def test_several_lattices_in_words_sums_and_a_model_read_back():
+    raw = Raw(make_images())
+    asked = replace(family(130), masks=(2, 1), spread=(0.5, 0.25))
+    assert family_from_json(json.loads(json.dumps(asked.to_json()))) == asked
+    pool = raw.prepare(asked)
+    assert sorted(check_sums(raw, pool)) == [(f, c) for f in range(130) for c in range(5)]
+    keys = [(4, 1), (129, 4), (4, 3)]
+    chosen = pool.chosen(keys, None)
+    fine = "of 2x2 (0.5)"
+    assert chosen.words() == [f"patch 4 at 0,1 {fine}", "patch 129 at 0,0 of 1x1 (0.25)", f"patch 4 at 1,1 {fine}"]
+    spec = json.loads(json.dumps(chosen.to_json()))
+    back = restore_chosen(Document(spec, "model.json"), chosen.arrays(), raw.n)
+    assert same_hypotheses(back, chosen)
+    assert np.array_equal(dense(back.evaluate(raw.block(back.inputs))), dense(pool.columns(raw.block(), keys)))
+    for lattices in ([], spec["lattices"][:1], [{"side": 65, "spread": 1.0}], [{"side": 3, "spread": 0.0}], 4):
+        with pytest.raises(ModelFormatError):
+            restore_chosen(Document(spec | {"lattices": lattices}, "model.json"), chosen.arrays(), raw.n)
 
 
 def test_in_a_union():
@@ -235,7 +268,8 @@ def test_in_a_union():
     [
         {"templates": 0}, {"templates": True}, {"templates": "many"}, {"templates": np.zeros((2, 3, 4)), "size": 3},
         {"templates": np.full((1, 7, 7), np.inf)}, {"size": 0}, {"masks": 1.5}, {"masks": 65}, {"spread": 0.0},
-        {"spread": "wide"}, {"shape": 28}, {"shape": (28, 6)}, {"sample": -1},
+        {"spread": "wide"}, {"masks": ()}, {"masks": (3, 0)}, {"masks": (3, 2), "spread": (0.5, 0.6, 0.7)},
+        {"spread": (0.5, 0.0)}, {"masks": (3, 3)}, {"shape": 28}, {"shape": (28, 6)}, {"sample": -1},
     ],
 )  # fmt: skip
 def test_parameters_without_a_meaning_are_refused(arguments):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
+import dboost
 from pipelines.cli import main
 from pipelines.datasets import deform
 from pipelines.datasets import mnist as mnist_data
@@ -54,7 +55,8 @@ def twin(monkeypatch: pytest.MonkeyPatch) -> None:
     piecewise = shareboost_piecewise.Sizes(200, 8, 6, 4, 3, 80, 2, 5)
     monkeypatch.setattr(shareboost_piecewise, "SMALL", piecewise)
     monkeypatch.setattr(shareboost_digits, "RIDGES", (1e-5, 1e-4, 1e-3))
-    monkeypatch.setattr(shareboost_digits, "SPREADS", (0.5, 1.0))
+    few = {"pyramid": shareboost_digits.LAYOUTS["pyramid"], "narrow": {"masks": 4, "spread": 0.5}}
+    monkeypatch.setattr(shareboost_digits, "LAYOUTS", few)
 
 
 def test_digits(tmp_path: Path, twin: None) -> None:
@@ -66,8 +68,14 @@ def test_digits(tmp_path: Path, twin: None) -> None:
     assert tables["path"][-1]["test_error"] < 0.1
     assert tables["cost"][0]["feature_bytes"] == 300 * 12 * 16
     tried = tables["validation"]
-    assert tried.column("spread")[:2].tolist() == [0.5, 1.0]
+    assert [row["layout"] for row in tried][:2] == ["pyramid", "narrow"]
     assert {1e-5, 1e-4, 1e-3} == set(tried.column("ridge"))
+
+
+def test_every_layout_has_the_masks_of_the_paper() -> None:
+    for layout in shareboost_digits.LAYOUTS.values():
+        assert sum(lattice.side**2 for lattice in dboost.Patches(**layout).lattices) == 16
+    assert shareboost_digits.told("lattice, spread 1.5") == "4 x 4 of 1.5 spacings"
 
 
 def test_deformed_digits(tmp_path: Path, twin: None) -> None:
