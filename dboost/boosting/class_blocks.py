@@ -72,13 +72,9 @@ class ClassBlocks:
         enough = max(_WORK / (0.5 * problem.k * most * max(count, most)), _EXAMPLES * most)
         every = max(1, int(n_rows // enough))
         self._blocks = []
-        for places, gram in zip(pieces, _grams(problem, at, pieces, intercept, every), strict=True):
-            size, own = places.shape[0], np.arange(gram.shape[1])
-            diagonal = gram[:, own, own]
-            # a class that no example of the sample is undecided about has no curvature there
-            gram[:, own, own] += _RIDGE * np.maximum(diagonal, diagonal.max(initial=0.0)) + np.finfo(float).tiny
-            gram[:, own[:size], own[:size]] += bend[places].T
-            self._blocks.append(_Block(places, np.asarray(np.linalg.inv(gram), dtype=np.float64)))
+        for places, gram in zip(pieces, grams(problem, at, pieces, intercept, every), strict=True):
+            inverse = np.linalg.inv(regularised(gram, bend[places]))
+            self._blocks.append(_Block(places, np.asarray(inverse, dtype=np.float64)))
 
     def __call__(self, rows: Array, bias: Array) -> tuple[Array, Array]:
         """P^-1 of a residual: rows (a, k), intercept (k,)."""
@@ -100,7 +96,17 @@ class ClassBlocks:
         return out, free
 
 
-def _grams(problem: Problem, at: Iterate, pieces: Sequence[Rows], intercept: bool, every: int) -> list[Array]:
+def regularised(gram: Array, bend: Array) -> Array:
+    """Blocks (k, b, b) of the Hessian of the loss with the penalty's diagonal (rows, k) and a little more, inplace."""
+    size, own = bend.shape[0], np.arange(gram.shape[1])
+    diagonal = gram[:, own, own]
+    # a class that no example of the sample is undecided about has no curvature there
+    gram[:, own, own] += _RIDGE * np.maximum(diagonal, diagonal.max(initial=0.0)) + np.finfo(float).tiny
+    gram[:, own[:size], own[:size]] += bend.T
+    return gram
+
+
+def grams(problem: Problem, at: Iterate, pieces: Sequence[Rows], intercept: bool, every: int) -> list[Array]:
     """Blocks (k, b, b) of the Hessian at a model, each of one set of active rows, by place, and one output.
 
     Summed over every so many examples and scaled up. With `intercept` it is the last row and column of each.

@@ -91,7 +91,7 @@ def solve(problem: Problem, at: Iterate, lam: float, free: Free, tol: float) -> 
         Its objective is never above that of `at`.
     """
     length, steps = 0.0, 0
-    first = rest = _rest(problem, at, lam, free)
+    first = rest = left_over(problem, at, lam, free)
     inverse: ClassBlocks | None = None
     while steps < _MAX_STEPS and rest > tol:
         # the first steps only bring the model near; the last ones square what is left
@@ -108,7 +108,7 @@ def solve(problem: Problem, at: Iterate, lam: float, free: Free, tol: float) -> 
             length = 0.0
             break
         (at, length), steps = found, steps + 1
-        rest = _rest(problem, at, lam, free)
+        rest = left_over(problem, at, lam, free)
     return Solved(at, steps, rest, length)
 
 
@@ -131,7 +131,8 @@ def _without_shift(problem: Problem, rows: Array, bias: Array) -> tuple[Array, A
     return rows - rows.mean(axis=1, keepdims=True), bias - bias.mean()
 
 
-def _rest(problem: Problem, at: Iterate, lam: float, free: Free) -> float:
+def left_over(problem: Problem, at: Iterate, lam: float, free: Free) -> float:
+    """The gradient of the objective over the free rows, as in ``Solved.rest``."""
     rows, bias = _residual(problem, at, lam, free)
     largest = float(np.max(np.abs(rows).sum(axis=1) / free.scale, initial=0.0))
     return max(largest, float(np.abs(bias).sum()) / math.sqrt(problem.statistics.weight))

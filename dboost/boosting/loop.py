@@ -112,18 +112,22 @@ class Loop:
         reason : str
             Why it stopped.
         """
-        while True:
+        # a fit that is resumed may have ended before
+        certified = bool(state.history) and state.history[-1]["step"] == "certificate"
+        reason = "tol" if certified and state.gap <= self.settings.tol else ""
+        if state.round >= self.settings.max_rounds:
+            reason = reason or "max_rounds"
+        while not reason:
             state, reason = self.advance(state)
             if callback(dict(state.history[-1]), state):
                 reason = reason or "callback"
             elif not reason and state.round >= self.settings.max_rounds:
                 reason = "max_rounds"
-            if reason in ("tol", "max_opened"):
-                return state, reason
-            if reason:
-                # the certificate so far is that of the model the round began with
-                state = self._final(state)
-                return state, "tol" if state.gap <= self.settings.tol else reason
+        if reason in ("tol", "max_opened"):
+            return state, reason
+        # the certificate so far is that of the model the round began with
+        state = self._final(state)
+        return state, "tol" if state.gap <= self.settings.tol else reason
 
     def advance(self, state: FitState) -> tuple[FitState, str]:
         """One round: state in, state out, and the reason to stop if there is one."""

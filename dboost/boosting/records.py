@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -85,3 +85,8 @@ def recorded(
         history=(*state.history, record),
         keys=tuple(problem.keys),
     )
+
+
+def last_of_size(history: Sequence[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    """The last record of a model of each number of rows."""
+    return {record["active_rows"]: record for record in history}

@@ -4,7 +4,8 @@
       the feature, or group of features, whose row of the gradient is largest enters        (``greedy``, ``trials``)
       all weights of the features held are solved again, from where they were                (``corrective``)
 
-One run gives the whole path: the model of every round is kept. A feature that entered stays. With |x| <= 1 and rule
+One run gives the whole path: the model of every round is kept. A feature that entered stays, unless the fit goes back
+from what has grown (``backward``). With |x| <= 1 and rule
 "norm" or "scaled", ceil(4 ||W*||_{inf,1}^2 / eps) rounds reach the mean loss L(W*) + eps for any W* (Theorem 2).
 """
 
@@ -19,19 +20,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.boosting.backward import WayBack, removal_costs, without
+from dboost.boosting.corrective import Solved
 from dboost.boosting.greedy import RULES, TRIED, Group, ranked, row_lengths
+from dboost.boosting.induced import InducedProblem
 from dboost.boosting.iterate import Iterate, Score
 from dboost.boosting.problem import Problem
-from dboost.boosting.records import recorded
+from dboost.boosting.records import last_of_size, recorded
 from dboost.boosting.rounds import GreedyRounds
 from dboost.boosting.stages import StagesSoFar
 from dboost.boosting.state import FitSettings, FitState
 from dboost.boosting.trials import corrected, gains, pull, widened
 from dboost.class_passes import mistakes
 from dboost.errors import UsageError
+from dboost.hypotheses.base import group_of
 from dboost.penalties import Penalty
 
 Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+REMOVAL = "removal"
+"""What a record says of a round in which features left."""
 
 # The gradient of all candidates, per unit of weight and of column length, at which there is nothing to add.
 _FLAT = 1e-10
@@ -56,12 +65,15 @@ class ShareBoost:
     bound : float or None
         Constant of the generalisation bound (Theorem 1). The fit ends once the bound has not fallen for ten rounds,
         with the model at which it was lowest.
+    keep : int or None
+        With a number, the fit goes back from what has grown, and ends with the model of at most so many features.
     """
 
     rule: str = "scaled"
     shortlist: int = 10
     groups: tuple[int, ...] | None = None
     bound: float | None = None
+    keep: int | None = None
 
     @property
     def name(self) -> str:
@@ -84,8 +96,9 @@ class ShareBoost:
 
         if self.rule not in RULES:
             raise UsageError(f"rule={self.rule!r}", hint=f"known rules: {', '.join(RULES)}")
-        if isinstance(self.shortlist, bool) or not isinstance(self.shortlist, int | np.integer) or self.shortlist < 1:
-            raise UsageError(f"shortlist={self.shortlist!r}", hint="expected an integer >= 1")
+        _count("shortlist", self.shortlist)
+        if self.keep is not None:
+            _count("keep", self.keep)
         if self.groups is not None and settings.hypotheses is not None:
             raise UsageError(
                 "groups= are groups of raw columns, and hypotheses= makes other ones",
@@ -120,7 +133,13 @@ class ShareBoost:
             "shortlist": int(self.shortlist),
             "groups": groups,
             "bound": self.bound,
+            "keep": None if self.keep is None else int(self.keep),
         }
+
+
+def _count(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise UsageError(f"{name}={value!r}", hint="expected an integer >= 1")
 
 
 class ShareBoostRounds(GreedyRounds):
@@ -171,8 +190,21 @@ class ShareBoostRounds(GreedyRounds):
             After the last round, or, when the generalisation bound ended the fit, with the model of its best one.
         reason : str
             "max_rounds", "max_active_rows", "gradient" (no candidate has any pull), "exhausted" (all candidates are in
-            the model), "bound" or "callback".
+            the model), "bound", "kept" (it grew, and went back) or "callback".
         """
+        if self.system.keep is None:
+            return self._grown(state, callback)
+        if state.history and state.history[-1]["step"] == REMOVAL:
+            return self._back(state, callback)
+        state, reason = self._grown(state, callback)
+        if reason == "callback" or not state.active.size:
+            return state, reason
+        return self._back(state, callback)
+
+    def _grown(
+        self, state: FitState, callback: Callable[[dict[str, Any], FitState], bool]
+    ) -> tuple[FitState, str]:
+        """Rounds that add features, until a reason to stop."""
         if not state.carried:
             if state.active.size:
                 raise UsageError(
@@ -183,18 +215,17 @@ class ShareBoostRounds(GreedyRounds):
             value = self.problem.objective(at, self._lam)
             state = replace(state, objective=value, carried=StagesSoFar.empty().arrays())
             self.mark(state.objective)
-        # a round that finds nothing to do leaves no record, and no callback sees it
-        while True:
+        # a fit that is resumed may have done its last round before
+        reason = self._reason(state)
+        while not reason:
             state, reason = self.advance(state)
-            if reason in ("gradient", "exhausted"):
+            if reason:
+                # a round that finds nothing to do leaves no record, and no callback sees it
                 return state, reason
             if callback(dict(state.history[-1]), state):
                 return state, "callback"
             reason = self._reason(state)
-            if reason == "bound":
-                return self._best(state), reason
-            if reason:
-                return state, reason
+        return self._best(state) if reason == "bound" else state, reason
 
     def advance(self, state: FitState) -> tuple[FitState, str]:
         """One round: state in, state out, and the reason why there was nothing to do, if so."""
@@ -216,32 +247,55 @@ class ShareBoostRounds(GreedyRounds):
         if self._flat(at, chosen):
             return replace(state, passes=state.passes + problem.passes - passes), "gradient"
         solved = corrected(problem, at, self._lam, chosen.rows, self.settings.tol, self.n_rows)
-        at = solved.at
-        wrong = float(problem.own_pass(mistakes, at, name="mistakes").add["wrong"]) / problem.statistics.weight
-        so_far = so_far.after(at, chosen.rows)
-        state = replace(
-            state,
-            active=at.active,
-            W=at.W,
-            intercept=at.intercept,
-            objective=problem.objective(at, self._lam),
-            carried=so_far.arrays(),
-        )
-        more = {
-            "loss": at.loss / problem.statistics.weight,
-            "error": wrong,
-            "bound": self._bound(state, wrong),
-            "steps": solved.steps,
-            "gradient": solved.rest / math.sqrt(problem.statistics.weight),
-        }
-        state = self._recorded(state, at, chosen, solved.length, more, started, passes)
-        self.mark(state.objective)
-        return state, ""
+        so_far = so_far.after(solved.at, chosen.rows)
+        rows = (chosen.rows.shape[0], 0)
+        return self._moved(state, solved, so_far.arrays(), rows, "corrective", started, passes), ""
 
     def _flat(self, at: Iterate, group: Group) -> bool:
         """Whether the best candidate's gradient is nothing but rounding."""
         length = row_lengths(self.problem, at.active)
         return pull(at, group.rows, length) <= _FLAT * math.sqrt(self.problem.statistics.weight)
+
+    # ---- the way back ----------------------------------------------------------------------------------------------
+
+    def _back(self, state: FitState, callback: Callable[[dict[str, Any], FitState], bool]) -> tuple[FitState, str]:
+        """Rounds that remove features, down to the last one; then the model of at most `keep`, and the path to it."""
+        assert self.system.keep is not None
+        if "order" in state.carried:
+            if state.history and state.history[-1]["step"] == REMOVAL:
+                return state, "kept"
+            state = replace(state, carried=WayBack.begun(state.active, state.W, state.intercept).arrays())
+        reason = "kept"
+        while (groups := self._held_groups(state.active))[1:]:
+            state = self._retreat(state, groups)
+            if callback(dict(state.history[-1]), state):
+                reason = "callback"
+                break
+        so_far = WayBack.of(state.carried).stages(self.system.keep)
+        return self._ending_at(state, so_far), reason
+
+    def _retreat(self, state: FitState, groups: list[Rows]) -> FitState:
+        """One round back: the cheapest group leaves, and all other weights are solved again."""
+        started, problem = time.perf_counter(), self.problem
+        passes = problem.passes
+        here = replace(problem.null(), active=state.active, W=state.W, intercept=state.intercept)
+        costs = removal_costs(problem, here, self._lam, groups, self.n_rows)
+        gone = groups[int(np.argmin(costs))]
+        solved = without(problem, here, gone, self._lam, self.settings.tol, self.n_rows)
+        way = WayBack.of(state.carried).after(solved.at, state.active[gone])
+        return self._moved(state, solved, way.arrays(), (0, gone.shape[0]), REMOVAL, started, passes)
+
+    def _held_groups(self, active: Rows) -> list[Rows]:
+        """Places of the active rows by group, in the order of their first rows."""
+        problem = self.problem
+        if isinstance(problem, InducedProblem):
+            names: list[Any] = [group_of(problem.pool, key)[0] for key in problem.held(active).keys]
+        else:
+            names = (active if self._groups is None else self._groups[active]).tolist()
+        found: dict[Any, list[int]] = {}
+        for place, name in enumerate(names):
+            found.setdefault(name, []).append(place)
+        return [np.array(places, dtype=np.int64) for places in found.values()]
 
     # ---- when to stop ----------------------------------------------------------------------------------------------
 
@@ -253,7 +307,7 @@ class ShareBoostRounds(GreedyRounds):
             return "max_active_rows"
         if self.system.bound is not None:
             bounds = [record["bound"] for record in state.history]
-            if len(bounds) - 1 - int(np.argmin(bounds)) >= _PATIENCE:
+            if bounds and len(bounds) - 1 - int(np.argmin(bounds)) >= _PATIENCE:
                 return "bound"
         return ""
 
@@ -269,9 +323,12 @@ class ShareBoostRounds(GreedyRounds):
     def _best(self, state: FitState) -> FitState:
         """The model of the round with the lowest bound, and the path up to it."""
         best = int(np.argmin([record["bound"] for record in state.history]))
-        so_far = StagesSoFar.of(state.carried).until(best + 1)
+        return self._ending_at(state, StagesSoFar.of(state.carried).until(best + 1))
+
+    def _ending_at(self, state: FitState, so_far: StagesSoFar) -> FitState:
+        """The state with the last of some models, and the path up to it."""
         active, W, intercept = so_far.last()
-        record = state.history[best]
+        record = last_of_size(state.history)[active.shape[0]]
         value = float(record["objective"]) * self.problem.statistics.weight
         return replace(
             state, active=active, W=W, intercept=intercept, objective=value, carried=so_far.arrays()
@@ -279,31 +336,48 @@ class ShareBoostRounds(GreedyRounds):
 
     # ---- records ---------------------------------------------------------------------------------------------------
 
-    def _recorded(
+    def _moved(
         self,
         state: FitState,
-        at: Iterate,
-        group: Group,
-        length: float,
-        more: dict[str, float],
+        solved: Solved,
+        carried: dict[str, NDArray[Any]],
+        rows: tuple[int, int],
+        step: str,
         started: float,
         passes: int,
     ) -> FitState:
-        """The state with its record; the objective is that after the round's step."""
+        """The state with the model of a corrective step and its record; `rows` entered and left."""
+        problem, at = self.problem, solved.at
+        wrong = float(problem.own_pass(mistakes, at, name="mistakes").add["wrong"]) / problem.statistics.weight
+        state = replace(
+            state,
+            active=at.active,
+            W=at.W,
+            intercept=at.intercept,
+            objective=problem.objective(at, self._lam),
+            carried=carried,
+        )
+        self.mark(state.objective)
+        more = {
+            "loss": at.loss / problem.statistics.weight,
+            "error": wrong,
+            "bound": self._bound(state, wrong),
+            "steps": solved.steps,
+            "gradient": solved.rest / math.sqrt(problem.statistics.weight),
+        }
         return recorded(
-            self.problem,
+            problem,
             state,
             gap=math.nan,
             lower_bound=math.nan,
-            alpha=self._lam / self.problem.statistics.weight,
-            rows_in=int(group.rows.shape[0]),
-            rows_out=0,
+            alpha=self._lam / problem.statistics.weight,
+            rows_in=rows[0],
+            rows_out=rows[1],
             held=at,
-            candidates=self.problem.n_candidates,
-            step="corrective",
-            length=length,
+            candidates=problem.n_candidates,
+            step=step,
+            length=solved.length,
             started=started,
             passes=passes,
             more=more,
         )
-

@@ -333,7 +333,8 @@ def model_of(estimator: Any, parts: Prepared, result: FitResult) -> Model:
 def stages_of(result: FitResult, places: NDArray[np.int64]) -> Stages | None:
     """The models of all rounds, where the fit kept them; `places`: of the rows of the result in the model."""
     carried = result.state.carried
-    if "counts" not in carried:
+    # on its way back a fit keeps models that do not grow out of each other
+    if "order" not in carried:
         return None
     order = places[np.searchsorted(result.active, carried["order"])]
     return Stages(order, carried["counts"], carried["weights"], carried["intercepts"])

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dboost.boosting.fit import FitSettings, check_settings
+from dboost.boosting.records import last_of_size
 from dboost.boosting.shareboost import ShareBoost
 from dboost.errors import UsageError
 from dboost.estimators import predicting
@@ -70,6 +71,12 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
         Constant C of the generalisation bound (Theorem 1; the paper leaves it open): error in training plus
         ``C sqrt((T k log(T k) log k + T log d + log(1/0.05)) / m)``. With it the fit ends when the bound has not fallen
         for ten rounds, and the model is that of its lowest value.
+    keep : int, optional
+        Take features out again. After the last round the feature, or group, that the loss misses least leaves, all
+        other weights are solved again, and so on down to one; the fit ends with the model of at most `keep` features.
+        Chosen beside more features than are kept, these have a lower loss than as many that only entered: with
+        ``max_rounds=150, keep=75``, say. `path_` and the ``staged_`` methods are then those of the way back. A
+        checkpoint of a fit on its way back grows no more.
     fit_intercept : bool, default True
         The paper has none; it is not penalised and counts as no feature.
     standardize : bool or None, default None
@@ -90,15 +97,16 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
     Attributes
     ----------
     path_ : Table
-        One record per round: ``features`` held, ``entered`` (names), ``objective``, ``loss``, ``error`` (share of the
-        training examples classified wrongly) and ``bound``.
+        One record per round, or per model of the way back, fewest features first: ``round``, ``features`` held,
+        ``entered`` (names), ``objective``, ``loss``, ``error`` (share of the training examples classified wrongly) and
+        ``bound``.
     coef_, intercept_, classes_, n_features_in_, feature_names_in_, active_features_, history_, objective_, alpha_,
     stop_reason_, n_iter_, model_
         As in ``BoostedClassifier``. There is no certificate: `duality_gap_` is nan.
 
     Notes
     -----
-    A feature that entered stays. Ties go to the column that comes first.
+    A feature that entered stays until the way back, if there is one. Ties go to the column that comes first.
 
     Examples
     --------
@@ -128,6 +136,7 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
         tol: float = 1e-3,
         max_active_rows: int | None = None,
         bound: float | None = None,
+        keep: int | None = None,
         fit_intercept: bool = True,
         standardize: Any = None,
         class_weight: Any = None,
@@ -148,6 +157,7 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
         self.tol = tol
         self.max_active_rows = max_active_rows
         self.bound = bound
+        self.keep = keep
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.class_weight = class_weight
@@ -180,7 +190,7 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
             standardize=scaled,
             random_state=resolve_seed(self.random_state),
             hypotheses=None if self.hypotheses == Columns() else self.hypotheses,
-            system=ShareBoost(self.rule, self.shortlist, _groups(self.groups), self.bound),
+            system=ShareBoost(self.rule, self.shortlist, _groups(self.groups), self.bound, self.keep),
         )
         check_settings(settings)
         return settings
@@ -237,12 +247,14 @@ def _groups(groups: Any) -> tuple[int, ...] | None:
 
 
 def path_of(model: Model) -> Table:
-    """One record per round of a model that keeps its stages."""
+    """One record per model of the path, fewest features first."""
     stages = model.stages
     if stages is None:
         return Table()
     words, before, records = model.hypotheses.words(), 0, []
-    for record, count in zip(model.history, stages.counts.tolist(), strict=False):
+    of_size = last_of_size(model.history)
+    for count in stages.counts.tolist():
+        record = of_size[count]
         entered = [words[j] for j in stages.order[before:count].tolist()]
         keep = {name: record.get(name, math.nan) for name in ("objective", "loss", "error", "bound")}
         records.append({"round": record["round"], "features": count, "entered": ", ".join(entered)} | keep)

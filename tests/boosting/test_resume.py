@@ -50,9 +50,23 @@ def test_any_round_can_be_resumed(loss, settings):
     alpha = 0.3 * fitting().alpha_max()
     whole = fitting().fit(alpha, callback=lambda record, state: states.append(pickle.dumps(state)))
     assert whole.stop_reason == "tol" and len(states) == whole.n_iter >= 2
-    for stopped in {0, len(states) // 2}:
+    for stopped in {0, len(states) // 2, len(states) - 1}:
         resumed = fitting().fit(alpha, resume=pickle.loads(states[stopped]))
         assert bits(resumed) == bits(whole)
+
+
+@pytest.mark.parametrize("loss,update", plain.DEFINED)
+def test_a_fit_that_had_done_its_last_round_does_no_other(loss, update):
+    data = plain.make(loss, m=60, n=8, seed=22)
+
+    def fitting():
+        return plain.fitting(data, update=update, max_rounds=2, tol=1e-12)
+
+    states = []
+    alpha = 0.1 * fitting().alpha_max()
+    whole = fitting().fit(alpha, callback=lambda record, state: states.append(pickle.dumps(state)))
+    assert whole.stop_reason == "max_rounds" and whole.n_iter == len(states) == 2
+    assert bits(fitting().fit(alpha, resume=pickle.loads(states[-1]))) == bits(whole)
 
 
 @pytest.mark.parametrize("loss,update", plain.DEFINED)

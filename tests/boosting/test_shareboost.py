@@ -22,9 +22,8 @@ LOSSES = ("margin_softmax", "multinomial", "log")
 
 
 def fitted(data, rule="scaled", rounds=5, cuts=3, threads=1, alpha=RIDGE, callback=None, resume=None, **settings):
-    system = ShareBoost(
-        rule, settings.pop("shortlist", 4), settings.pop("groups", None), settings.pop("bound", None)
-    )
+    own = {name: settings.pop(name) for name in ("shortlist", "groups", "bound", "keep") if name in settings}
+    system = ShareBoost(rule, **{"shortlist": 4} | own)
     settings = {"penalty": "l2_squared", "tol": 1e-9, "max_rounds": rounds, "system": system} | settings
     fitting = plain.fitting(data, cuts=cuts, threads=threads, **settings)
     return fitting.fit(alpha, callback=callback, resume=resume)
@@ -276,7 +275,7 @@ def test_any_round_can_be_resumed(rule, family):
         return fitted(data, rule, rounds=4, hypotheses=family, tol=1e-5, **more)
 
     whole = run(callback=lambda record, state: states.append(pickle.dumps(state)))
-    for stopped in (0, 2):
+    for stopped in (0, 2, 3):
         resumed = run(resume=pickle.loads(states[stopped]))
         assert bits(resumed) == bits(whole)
         for name, value in whole.state.carried.items():

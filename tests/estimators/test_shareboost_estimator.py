@@ -126,6 +126,33 @@ def test_a_callback_ends_the_fit_and_sees_the_model(multiclass):
     assert seen == model.path_.column("error").tolist()
 
 
+def test_features_are_taken_out_again(multiclass, tmp_path):
+    X, y = multiclass
+    file = tmp_path / "state"
+    params = {"max_rounds": 6, "keep": 4, "hypotheses": Products(max_degree=2)}
+    model = ShareBoostClassifier(**params).fit(X, y)
+    assert model.stop_reason_ == "kept" and len(model.active_features_) == 4 and model.n_iter_ == 11
+    path = model.path_
+    assert path.column("features").tolist() == [1, 2, 3, 4] and path.column("round").tolist() == [11, 10, 9, 8]
+    assert sorted(", ".join(record["entered"] for record in path).split(", ")) == sorted(model.active_features_)
+    labels = list(model.staged_predict(X))
+    np.testing.assert_allclose(path.column("error"), [(one != y).mean() for one in labels], atol=1e-12)
+    assert labels[-1].tolist() == model.predict(X).tolist()
+    model.save(tmp_path / "m")
+    back = load_model(tmp_path / "m")
+    assert list(back.path_) == list(path) and back.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
+    # killed on its way up, at the top and on its way back
+    for rounds in (3, 6, 8):
+        stop = ShareBoostClassifier(**params, checkpoint=file, callbacks=[lambda r, n=rounds: r["round"] == n])
+        assert stop.fit(X, y).stop_reason_ == "callback"
+        rest = ShareBoostClassifier(**params, checkpoint=file).fit(X, y)
+        assert rest.coef_.tobytes() == model.coef_.tobytes() and list(rest.path_) == list(path)
+        file.unlink()
+    ShareBoostClassifier(**params, checkpoint=file).fit(X, y)
+    again = ShareBoostClassifier(**params, checkpoint=file).fit(X, y)
+    assert again.coef_.tobytes() == model.coef_.tobytes() and again.n_iter_ == 11
+
+
 def test_groups_of_columns_enter_together(multiclass):
     X, y = multiclass
     model = ShareBoostClassifier(max_rounds=2, groups=np.arange(12) // 3).fit(X, y)
@@ -144,6 +171,8 @@ def test_groups_of_columns_enter_together(multiclass):
         ({"groups": [0.5] * 12}, "expected an integer for each column"),
         ({"rule": "best"}, "rule='best'"),
         ({"bound": 0.0}, "bound=0.0"),
+        ({"keep": 0}, "keep=0"),
+        ({"keep": 2.5}, "keep=2.5"),
         ({"hypotheses": Products(), "standardize": True}, "set standardize=False"),
         ({"hypotheses": Products(), "standardize": False, "bound": 1.0}, "finite number of candidates"),
     ],
