@@ -68,6 +68,22 @@ def _lit(image, taps, corners, places):
     return n
 
 
+@njit(nogil=True, cache=True)
+def _damping(image, taps, corners, places, n, pixels, floor, damping):
+    """1 / max(contrast, floor) of the patches at the first n places, in `damping` by position."""
+    for e in range(n):
+        p = places[e]
+        total = 0.0
+        for q in range(pixels):
+            total += image[corners[p] + taps[q]]
+        mean = total / pixels
+        square = 0.0
+        for q in range(pixels):
+            difference = image[corners[p] + taps[q]] - mean
+            square += difference * difference
+        damping[p] = np.float32(1.0 / max(np.sqrt(square), floor))
+
+
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def _responses(image, taps, corners, tiles, tile, acc):
     """Responses of the templates of a tile at _AHEAD corners, one after the other in `acc`.
@@ -123,7 +139,7 @@ def _raise(best, mask, acc, s, gain):
 
 
 @njit(nogil=True, cache=True)
-def features(images, taps, corners, tiles, tile, pointer, masks, gains, n_masks, count, out):
+def features(images, taps, corners, tiles, tile, pointer, masks, gains, n_masks, count, pixels, floor, out):
     """Largest masked response, at least 0, of the templates of a tile under every mask in every image, as bytes.
 
     Parameters
@@ -141,18 +157,26 @@ def features(images, taps, corners, tiles, tile, pointer, masks, gains, n_masks,
     n_masks : int
     count : int
         Templates in the tile.
+    pixels : int
+        Pixels of a patch: the first of `taps`.
+    floor : float
+        Responses are divided by the contrast of the patch, the norm of its pixels less their mean, or by this where the
+        contrast is less; 0 for responses as they are.
     out : uint8 array, shape (m, n_masks * count)
         All templates under the first mask, then under the second, ...
     """
     places = np.empty(corners.shape[0] + _AHEAD, np.int64)
     acc = np.empty((_AHEAD, TILE), np.float32)
     best = np.empty((n_masks, TILE), np.float32)
+    damping = np.ones(corners.shape[0], np.float32)
     for i in range(images.shape[0]):
         image = images[i]
         n = _lit(image, taps, corners, places)
         if n:
             # the last turn may see the last position more than once
             places[n : n + _AHEAD] = places[n - 1]
+        if floor > 0.0:
+            _damping(image, taps, corners, places, n, pixels, floor, damping)
         best[:] = 0.0
         for g in range(0, n, _AHEAD):
             first, second, third, fourth = places[g], places[g + 1], places[g + 2], places[g + 3]
@@ -162,7 +186,7 @@ def features(images, taps, corners, tiles, tile, pointer, masks, gains, n_masks,
             for s in range(_AHEAD):
                 position = places[g + s]
                 for e in range(pointer[position], pointer[position + 1]):
-                    _raise(best, masks[e], acc, s, gains[e])
+                    _raise(best, masks[e], acc, s, gains[e] * damping[position])
         for c in range(n_masks):
             for t in range(count):
                 x = best[c, t] + np.float32(0.5)

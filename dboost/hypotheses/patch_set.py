@@ -67,7 +67,8 @@ class Bank:
     """Templates, and what their responses are taken of.
 
     The feature of template w and mask g in an image I is q / 256 with q = min(255, round(max over positions of 256 (I *
-    w)(p) g(p), 0)), rounded half up: a byte, so that all features of a data set can be kept.
+    w)(p) g(p) / s(p), 0)), rounded half up: a byte, so that all features of a data set can be kept. With a floor, s(p)
+    is the contrast of the patch, the norm of its pixels less their mean, or the floor where that is more; else 1.
 
     Parameters
     ----------
@@ -79,6 +80,8 @@ class Bank:
         Side of a template.
     lattices : tuple of Lattice
         The masks: those of the first lattice, of the second, ...
+    floor : float
+        Least contrast that responses are divided by, in the units of a pixel; 0 where they are not divided.
     """
 
     # Hundreds of kilobytes that every pass refers to: an engine sends them to a worker once (``engine.wire``).
@@ -88,6 +91,7 @@ class Bank:
     shape: tuple[int, int]
     size: int
     lattices: tuple[Lattice, ...]
+    floor: float = 0.0
 
     def __len__(self) -> int:
         return len(self.templates)
@@ -105,7 +109,7 @@ class Bank:
     @cached_property
     def token(self) -> str:
         """Digest of templates and geometry."""
-        digest = hashlib.sha256(repr((FAMILY, self.shape, self.size, self.lattices)).encode())
+        digest = hashlib.sha256(repr((FAMILY, self.shape, self.size, self.lattices, self.floor)).encode())
         digest.update(np.ascontiguousarray(self.templates).data)
         return digest.hexdigest()
 
@@ -180,7 +184,8 @@ class Bank:
         """Features of a tile, (m, masks * templates of the tile): all templates under mask 0, under mask 1, ..."""
         count = self.width(tile)
         out = np.empty((len(images), self.n_masks * count), np.uint8)
-        loops.features(images, self.taps, self.corners, self._tiles, tile, *self._seen, self.n_masks, count, out)
+        frame = (self.taps, self.corners, self._tiles, tile, *self._seen)
+        loops.features(images, *frame, self.n_masks, count, self.size**2, self.floor, out)
         return out
 
 
@@ -253,7 +258,8 @@ class PatchSet:
         """The geometry."""
         bank = self.bank
         lattices = [{"side": lattice.side, "spread": lattice.spread} for lattice in bank.lattices]
-        return {"family": FAMILY, "shape": list(bank.shape), "size": bank.size, "lattices": lattices}
+        frame = {"shape": list(bank.shape), "size": bank.size, "lattices": lattices, "floor": bank.floor}
+        return {"family": FAMILY, **frame}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Templates, and the hypotheses."""
@@ -278,21 +284,24 @@ def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int)
     ModelFormatError
     """
     shape, size = spec.integers("shape").tolist(), spec.count("size")
+    floor = 0.0
     if "grid" in spec.fields:
         # as models with one lattice were saved before there were several
         lattices: tuple[Lattice, ...] = (Lattice(spec.count("grid"), spec.number("spread")),)
     else:
+        floor = spec.number("floor")
         lattices = tuple(Lattice(part.count("side"), part.number("spread")) for part in spec.children("lattices"))
     sound = len(shape) == 2 and 0 < size <= min(shape) and shape[0] * shape[1] == n_features and bool(lattices)
+    sound = sound and 0.0 <= floor < math.inf
     if not sound or not all(0 < one.side <= MOST_MASKS and 0.0 < one.spread < math.inf for one in lattices):
-        raise ModelFormatError("the patches' image shape, size or masks are wrong", file=spec.file)
+        raise ModelFormatError("the patches' image shape, size, masks or floor are wrong", file=spec.file)
     names = ("numbers", "slots", "masks")
     odd = sorted(set(arrays) ^ {"patch_templates", *(f"patch_{name}" for name in names)})
     if odd:
         raise ModelFormatError(f"hypotheses of family {FAMILY!r}: array {odd[0]!r} is odd or missing", file=spec.file)
     templates = arrays["patch_templates"]
     numbers, slots, masks = (arrays[f"patch_{name}"] for name in names)
-    bank = Bank(templates, (shape[0], shape[1]), size, lattices)
+    bank = Bank(templates, (shape[0], shape[1]), size, lattices, floor)
     sound = (
         templates.dtype == np.float32
         and templates.ndim == 2

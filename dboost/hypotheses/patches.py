@@ -60,7 +60,10 @@ class Patches(Joinable):
       the largest pixel of the data, so that no response of pixels >= 0 is above 1 (others are cut off at 255 / 256);
     - masks are centred on a `masks` x `masks` lattice of the positions; their standard deviation is `spread` spacings
       of the lattice, and they are zero beyond three of these. Several lattices may lie over each other, such as a fine
-      one of narrow masks and a coarse one of wide masks: ``masks=(3, 1), spread=(0.6, 0.5)``.
+      one of narrow masks and a coarse one of wide masks: ``masks=(3, 1), spread=(0.6, 0.5)``;
+    - with a `contrast`, (I * w)(p) is the cosine between the template and the patch at p, each less its mean, so that a
+      faint or thin stroke counts as a strong one of the same shape. A patch whose contrast, the norm of its pixels less
+      their mean, is below `contrast` times the largest pixel of the data is divided by that instead.
 
     Parameters
     ----------
@@ -77,6 +80,9 @@ class Patches(Joinable):
         Rows and columns of an image; by default images are square. Pixel (i, j) is raw column i * columns + j.
     sample : int
         Patches that k-means sees.
+    contrast : float, optional
+        Least contrast of a patch by which its responses are divided; 1 is that of a few pixels. None leaves responses
+        as they are.
 
     Raises
     ------
@@ -85,8 +91,9 @@ class Patches(Joinable):
 
     Examples
     --------
-    >>> Patches(templates=50, size=5).to_json()
-    {'family': 'patches', 'templates': 50, 'size': 5, 'masks': 4, 'spread': 0.5, 'shape': None, 'sample': 100000}
+    >>> Patches(templates=50, size=5).to_json()  # doctest: +NORMALIZE_WHITESPACE
+    {'family': 'patches', 'templates': 50, 'size': 5, 'masks': 4, 'spread': 0.5, 'shape': None, 'sample': 100000,
+    'contrast': None}
     """
 
     templates: Any = 1000
@@ -95,12 +102,15 @@ class Patches(Joinable):
     spread: Any = 0.5
     shape: Any = None
     sample: int = 100_000
+    contrast: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("size", "sample"):
             _positive(name, getattr(self, name))
         object.__setattr__(self, "masks", _one_or_more("masks", self.masks, _side))
         object.__setattr__(self, "spread", _one_or_more("spread", self.spread, _width))
+        if self.contrast is not None:
+            object.__setattr__(self, "contrast", _width("contrast", self.contrast))
         if isinstance(self.masks, tuple) and isinstance(self.spread, tuple) and len(self.masks) != len(self.spread):
             raise UsageError(
                 f"masks names {len(self.masks)} lattices and spread {len(self.spread)}",
@@ -135,12 +145,13 @@ class Patches(Joinable):
             "spread": list(self.spread) if isinstance(self.spread, tuple) else self.spread,
             "shape": None if self.shape is None else list(self.shape),
             "sample": int(self.sample),
+            "contrast": self.contrast,
         }
 
     @classmethod
     def from_json(cls, spec: dict[str, Any]) -> Patches:
         """Undo `to_json`."""
-        known = ("templates", "size", "masks", "spread", "shape", "sample")
+        known = ("templates", "size", "masks", "spread", "shape", "sample", "contrast")
         odd = sorted(set(spec) - {"family", *known})
         if odd:
             raise UsageError(
@@ -167,12 +178,12 @@ class Patches(Joinable):
         if not top > 0.0:
             raise DataError("patches of images whose pixels are all zero")
         none = np.zeros((0, self.size**2), np.float32)
-        frame = Bank(none, shape, int(self.size), self.lattices)
+        frame = Bank(none, shape, int(self.size), self.lattices, top * (self.contrast or 0.0))
         if isinstance(self.templates, np.ndarray):
             raw = self.templates.reshape(len(self.templates), -1)
         else:
             raw = centres_of(self._patches(context, frame), int(self.templates), context.seed, "templates")
-        bank = replace(frame, templates=scaled(raw, top))
+        bank = replace(frame, templates=scaled(raw, top) if self.contrast is None else directions(raw))
         return PatchPool(bank, -(-context.n_rows // max(1, int(context.engine.n_workers))))
 
     @property
@@ -214,9 +225,20 @@ class Patches(Joinable):
 def scaled(templates: Array, top: float) -> NDArray[np.float32]:
     """Templates (t, pixels) with mean zero whose positive weights sum to LEVELS / top; flat ones are zero."""
     centred = templates - templates.mean(axis=1, keepdims=True)
-    positive = np.maximum(centred, 0.0).sum(axis=1, keepdims=True)
-    flat = positive <= 1e-9 * np.abs(templates).sum(axis=1, keepdims=True)
-    found = np.where(flat, 0.0, centred / np.where(flat, 1.0, positive) * (LEVELS / top))
+    return _of_size(templates, np.maximum(centred, 0.0).sum(axis=1, keepdims=True), LEVELS / top)
+
+
+def directions(templates: Array) -> NDArray[np.float32]:
+    """Templates (t, pixels) with mean zero and norm LEVELS; flat ones are zero."""
+    centred = templates - templates.mean(axis=1, keepdims=True)
+    return _of_size(templates, np.linalg.norm(centred, axis=1, keepdims=True), LEVELS)
+
+
+def _of_size(templates: Array, size: Array, wanted: float) -> NDArray[np.float32]:
+    """Templates less their means, brought from a size (t, 1) to another."""
+    flat = size <= 1e-9 * np.abs(templates).sum(axis=1, keepdims=True)
+    centred = templates - templates.mean(axis=1, keepdims=True)
+    found = np.where(flat, 0.0, centred / np.where(flat, 1.0, size) * wanted)
     return np.ascontiguousarray(found, dtype=np.float32)
 
 

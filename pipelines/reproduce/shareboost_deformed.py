@@ -89,6 +89,6 @@ def protocol(sizes: Sizes, best: dict[str, Any]) -> tuple[str, ...]:
         f"Training: the {sizes.images:,} original images and {COPIES} elastic deformations of each (Simard et al. "
         f"2003: displacements smoothed by a Gaussian of {SMOOTHNESS:g} pixels, times {STRENGTH:g}). Test: the 10,000 "
         "test images, as they are.",
-        f"Features and ShareBoost as in shareboost-digits, {sizes.rounds} rounds; masks ("
-        f"{best['layout']}) and ridge ({best['ridge']:g}) by the same validation on original images.",
+        f"Features and ShareBoost as in shareboost-digits, {sizes.rounds} rounds; kind of patches ("
+        f"{best['kind']}) and ridge ({best['ridge']:g}) by the same validation on original images.",
     )

@@ -53,14 +53,18 @@ class Sizes:
 
 WHOLE = Sizes(60_000, 266, 1000, 75, 25, 10_000)
 SMALL = Sizes(2_000, 12, 60, 6, 2, 500)
-# Where the 16 masks of a template lie and how wide they are, and the ridge: what the paper leaves open, and validation
-# decides. A pyramid is nine narrow masks, four wider ones and three around the centre. Fewer images or templates would
-# choose a stronger ridge than the whole fit wants, so validation has its sizes.
-LAYOUTS: dict[str, dict[str, Any]] = {
-    "lattice, spread 1": {"masks": 4, "spread": 1.0},
-    "lattice, spread 1.5": {"masks": 4, "spread": 1.5},
-    "pyramid": {"masks": (3, 2, 1, 1, 1), "spread": (0.6, 0.7, 0.25, 0.5, 1.0)},
-    "wide pyramid": {"masks": (3, 2, 1, 1, 1), "spread": (0.9, 0.7, 0.25, 0.5, 1.0)},
+# What the paper leaves open, and validation decides: where the 16 masks of a template lie and how wide they are,
+# whether responses are divided by the contrast of the patch, and the ridge. A pyramid is nine narrow masks, four wider
+# ones and three around the centre. Fewer images or templates would choose a stronger ridge than the whole fit wants, so
+# validation has its sizes.
+LATTICE: dict[str, Any] = {"masks": 4, "spread": 1.0}
+PYRAMID: dict[str, Any] = {"masks": (3, 2, 1, 1, 1), "spread": (0.6, 0.7, 0.25, 0.5, 1.0)}
+KINDS = {
+    "lattice": LATTICE,
+    "pyramid": PYRAMID,
+    "lattice of cosines": LATTICE | {"contrast": 0.5},
+    "pyramid of cosines": PYRAMID | {"contrast": 0.5},
+    "pyramid of cosines, low floor": PYRAMID | {"contrast": 0.25},
 }
 RIDGES = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3)
 # Folds that judge a setting, one after the other, and of each fit the mean over its last rounds: with one round of one
@@ -80,7 +84,7 @@ def run(context: Context) -> Report:
     with context.stage("validation"):
         tried = choose(data.X, data.y, sizes, context)
     best = tried[int(np.argmin(tried.column("error")))]
-    context.say(f"chosen: {best['layout']}, ridge {best['ridge']:g}")
+    context.say(f"chosen: {best['kind']}, ridge {best['ridge']:g}")
     with context.stage("fit"):
         path, cost = follow(data.X, data.y, data.X_test, data.y_test, best, sizes, context)
     tables = {"validation": tried, "path": path, "cost": cost}
@@ -110,25 +114,28 @@ def protocol(sizes: Sizes, best: dict[str, Any]) -> tuple[str, ...]:
         f"ShareBoost: margin softmax, rule \"{RULE}\" with a shortlist of {SHORTLIST}, {sizes.rounds} rounds, all "
         f"weights solved again in every round until the gradient is {TOL:g} of that of the feature that entered; a "
         "free intercept.",
-        f"The masks and the ridge ({', '.join(f'{r:g}' for r in RIDGES)}) are chosen once by validation: fits of "
-        f"{sizes.tried_rounds} features on all but {sizes.validation:,} training images, judged on those by the mean "
-        f"error of the last {sizes.judged_rounds} rounds, once for each of the {FOLDS} last {sizes.validation:,}; "
-        "first every layout of the masks with the middle ridge, then from the best one along the ridges as long as the "
-        f"error falls. Layouts: {'; '.join(f'{name}: {told(name)}' for name in LAYOUTS)}. Chosen: {best['layout']}, "
-        f"ridge {best['ridge']:g}.",
+        f"The kind of patches and the ridge ({', '.join(f'{r:g}' for r in RIDGES)}) are chosen once by validation: "
+        f"fits of {sizes.tried_rounds} features on all but {sizes.validation:,} training images, judged on those by "
+        f"the mean error of the last {sizes.judged_rounds} rounds, once for each of the {FOLDS} last "
+        f"{sizes.validation:,}; first every kind with the middle ridge, then from the best one along the ridges as "
+        "long as the error falls. "
+        f"Kinds: {'; '.join(f'{name}: {told(name)}' for name in KINDS)}. Chosen: {best['kind']}, ridge "
+        f"{best['ridge']:g}.",
     )
 
 
-def told(layout: str) -> str:
-    """The masks of a layout in words: those of each lattice, and their deviation in its spacings."""
-    parts = [f"{one.side} x {one.side} of {one.spread:g}" for one in dboost.Patches(**LAYOUTS[layout]).lattices]
-    return " + ".join(parts) + " spacings"
+def told(kind: str) -> str:
+    """A kind of patches in words: the masks of each lattice, their deviation in its spacings, and the contrast."""
+    patches = dboost.Patches(**KINDS[kind])
+    masks = " + ".join(f"{one.side} x {one.side} of {one.spread:g}" for one in patches.lattices)
+    return f"masks {masks} spacings" + ("" if patches.contrast is None else f", contrast {patches.contrast:g}")
 
 
 DIFFERENCES = (
     "The paper does not say where its 16 masks lie, how wide they are, or how templates are scaled. Ours: on one "
     "lattice, or on lattices of several widths, by validation, cut off at three standard deviations; templates have "
-    "mean zero, so that a blank patch gives no response.",
+    "mean zero, so that a blank patch gives no response, and a response is the convolution, or, where validation "
+    "prefers it, the cosine between template and patch.",
     "Features are rounded to bytes (multiples of 1/256), so that all of them fit in memory.",
     "The paper clusters all patches of all images; we cluster 100,000 at random, each less its mean.",
     "The paper names several rules of choice and does not say which one was used here. Ours takes the "
@@ -140,9 +147,9 @@ DIFFERENCES = (
 )
 
 
-def classifier(rounds: int, templates: int, layout: str, ridge: float, callbacks: Any = None) -> Any:
+def classifier(rounds: int, templates: int, kind: str, ridge: float, callbacks: Any = None) -> Any:
     """The estimator of all fits."""
-    patches = dboost.Patches(templates=templates, **LAYOUTS[layout])
+    patches = dboost.Patches(templates=templates, **KINDS[kind])
     return dboost.ShareBoostClassifier(
         max_rounds=rounds,
         alpha=ridge,
@@ -155,26 +162,26 @@ def classifier(rounds: int, templates: int, layout: str, ridge: float, callbacks
 
 
 def choose(X: Any, y: NDArray[Any], sizes: Sizes, context: Context) -> Rows:
-    """Validation error of every setting tried: the layouts, then ridges as long as the error falls."""
+    """Validation error of every setting tried: the kinds of patches, then ridges as long as the error falls."""
     last = np.arange(len(y)) // sizes.validation
     found: list[dict[str, Any]] = []
 
-    def wrong(layout: str, ridge: float) -> float:
+    def wrong(kind: str, ridge: float) -> float:
         errors, training = [], []
         for fold in last.max() - np.arange(FOLDS):
             fitted, held = np.flatnonzero(last != fold), np.flatnonzero(last == fold)
-            model = classifier(sizes.tried_rounds, sizes.templates, layout, ridge).fit(X[fitted], y[fitted])
+            model = classifier(sizes.tried_rounds, sizes.templates, kind, ridge).fit(X[fitted], y[fitted])
             stages = list(model.staged_predict(X[held]))[-sizes.judged_rounds :]
             errors.append(float(np.mean([np.mean(labels != y[held]) for labels in stages])))
             training.append(float(model.path_.column("error")[-1]))
         error = float(np.mean(errors))
-        found.append({"layout": layout, "ridge": ridge, "error": error, "training_error": float(np.mean(training))})
+        found.append({"kind": kind, "ridge": ridge, "error": error, "training_error": float(np.mean(training))})
         parts = ", ".join(f"{100 * part:.2f}" for part in errors)
-        context.say(f"{layout}, ridge {ridge:g}: {100 * error:.3f} % of the validation images wrong ({parts})")
+        context.say(f"{kind}, ridge {ridge:g}: {100 * error:.3f} % of the validation images wrong ({parts})")
         return error
 
-    least, layout = min((wrong(layout, RIDGES[len(RIDGES) // 2]), layout) for layout in LAYOUTS)
-    walked(RIDGES, lambda ridge: wrong(layout, ridge), least)
+    least, kind = min((wrong(kind, RIDGES[len(RIDGES) // 2]), kind) for kind in KINDS)
+    walked(RIDGES, lambda ridge: wrong(kind, ridge), least)
     return Rows(found)
 
 
@@ -183,7 +190,7 @@ def follow(
 ) -> tuple[Rows, Rows]:
     """The error of the model of every round, and what the fit cost."""
     started = time.perf_counter()
-    model = classifier(sizes.rounds, sizes.templates, best["layout"], best["ridge"], [progress(context)])
+    model = classifier(sizes.rounds, sizes.templates, best["kind"], best["ridge"], [progress(context)])
     model.fit(X, y)
     seconds = time.perf_counter() - started
     spent = np.cumsum(model.history_.column("seconds"))

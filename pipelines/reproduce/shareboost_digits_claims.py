@@ -82,7 +82,7 @@ def findings(tables: Tables) -> tuple[str, ...]:
     last = tables["path"][-1]
     validation = sorted(tables["validation"], key=lambda r: r["error"])
     ends = (validation[0], validation[-1])
-    told = "; ".join(f"{r['layout']}, ridge {r['ridge']:g}: {100 * r['error']:.2f} %" for r in ends)
+    told = "; ".join(f"{r['kind']}, ridge {r['ridge']:g}: {100 * r['error']:.2f} %" for r in ends)
     return (
         f"{cost['candidates']:,} features of {cost['images']:,} images took {cost['feature_bytes'] / 1e9:.2f} GB as "
         f"bytes; the process held at most {cost['peak_bytes'] / 1e9:.1f} GB. The fit took {cost['seconds']:.0f} s.",

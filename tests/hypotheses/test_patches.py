@@ -54,18 +54,21 @@ def slow_masks(positions, grid, spread):
     return found
 
 
-def slow_features(images, templates, top, lattices):
-    """max over positions of 256 (I * w) g, at least 0, unrounded: (m, templates, masks)."""
+def slow_features(images, templates, top, lattices, contrast=None):
+    """max over positions of 256 (I * w) g, or of 256 cos(I, w) g, at least 0, unrounded: (m, templates, masks)."""
     positions = SHAPE[0] - SIZE + 1, SHAPE[1] - SIZE + 1
     masks = np.concatenate([slow_masks(positions, grid, spread) for grid, spread in lattices])
     out = np.zeros((len(images), len(templates), len(masks)))
     for i, image in enumerate(images.reshape(-1, *SHAPE)):
         for f, template in enumerate(templates):
             w = template - template.mean()
-            w = 256 * w / (top * w[w > 0].sum())
+            w = 256 * w / (top * w[w > 0].sum() if contrast is None else np.sqrt((w**2).sum()))
             for y in range(positions[0]):
                 for x in range(positions[1]):
-                    r = (image[y : y + SIZE, x : x + SIZE] * w).sum()
+                    patch = image[y : y + SIZE, x : x + SIZE]
+                    r = (patch * w).sum()
+                    if contrast is not None:
+                        r /= max(np.sqrt(((patch - patch.mean()) ** 2).sum()), contrast * top)
                     out[i, f] = np.maximum(out[i, f], r * masks[:, y, x])
     return out
 
@@ -100,6 +103,38 @@ def test_features_are_the_formula_rounded_to_bytes(masks, spread, lattices):
     border = np.abs(expected - np.floor(expected) - 0.5) < 1e-3
     assert np.array_equal(found[~border], np.floor(expected + 0.5)[~border])
     assert found.max() > 60 and np.all(found[3] == 0)
+
+
+@pytest.mark.parametrize("contrast", [0.2, 1.0, 5.0])
+def test_responses_are_cosines_above_a_contrast(contrast):
+    images = make_images()
+    images[5:] *= 10.0 ** -np.arange(35)[:, None] / 4
+    raw = Raw(images)
+    pool = raw.prepare(replace(family(), contrast=contrast))
+    keys = [(f, c) for f in range(5) for c in range(4)]
+    found = 256 * dense(pool.columns(raw.block(), keys)).reshape(40, 5, 4)
+    expected = np.minimum(slow_features(images, given(), images.max(), [(2, 0.5)], contrast), 255)
+    assert np.abs(found - expected).max() <= 0.5 + 1e-3
+    assert found.max() > (60 if contrast < 5 else 10) and np.all(found[[3, 39]] == 0)
+    spec = json.loads(json.dumps(pool.chosen(keys, None).to_json()))
+    chosen = pool.chosen(keys, None)
+    back = restore_chosen(Document(spec, "model.json"), chosen.arrays(), raw.n)
+    assert same_hypotheses(back, chosen)
+    assert np.array_equal(dense(back.evaluate(raw.block(back.inputs))), dense(pool.columns(raw.block(), keys)))
+    with pytest.raises(ModelFormatError):
+        restore_chosen(Document(spec | {"floor": -1.0}, "model.json"), chosen.arrays(), raw.n)
+
+
+def test_a_faint_stroke_counts_as_a_strong_one():
+    stroke = np.zeros(SHAPE)
+    stroke[2:5, 4] = 1.0
+    images = np.array([stroke, 0.5 * stroke, 0.05 * stroke]).reshape(3, -1)
+    asked = Patches(templates=stroke[None, 2:5, 3:6], size=3, masks=1, shape=SHAPE)
+    plain, cosine = (dense(Raw(images).prepare(one).columns(Raw(images).block(), [(0, 0)]))[:, 0] for one in (
+        asked, replace(asked, contrast=0.2)
+    ))  # fmt: skip
+    assert plain[0] > 1.9 * plain[1] > 0
+    assert cosine[0] == cosine[1] > 0.8 and 0 < cosine[2] < 0.5 * cosine[1]
 
 
 @pytest.mark.parametrize("t", [5, 130])
@@ -216,7 +251,7 @@ def test_words_json_and_reading_back():
     assert same_hypotheses(back, chosen)
     assert np.array_equal(dense(back.evaluate(raw.block(back.inputs))), dense(pool.columns(raw.block(), keys)))
     before = spec.fields | {"grid": GRID, "spread": 0.5}
-    before.pop("lattices")
+    del before["lattices"], before["floor"]
     assert same_hypotheses(restore_chosen(Document(before, "model.json"), chosen.arrays(), raw.n), chosen)
     for name, bad in [
         ("patch_templates", np.full((2, 9), np.nan, np.float32)),
@@ -269,7 +304,8 @@ def test_in_a_union():
         {"templates": 0}, {"templates": True}, {"templates": "many"}, {"templates": np.zeros((2, 3, 4)), "size": 3},
         {"templates": np.full((1, 7, 7), np.inf)}, {"size": 0}, {"masks": 1.5}, {"masks": 65}, {"spread": 0.0},
         {"spread": "wide"}, {"masks": ()}, {"masks": (3, 0)}, {"masks": (3, 2), "spread": (0.5, 0.6, 0.7)},
-        {"spread": (0.5, 0.0)}, {"masks": (3, 3)}, {"shape": 28}, {"shape": (28, 6)}, {"sample": -1},
+        {"spread": (0.5, 0.0)}, {"masks": (3, 3)}, {"contrast": 0.0}, {"contrast": "low"}, {"shape": 28},
+        {"shape": (28, 6)}, {"sample": -1},
     ],
 )  # fmt: skip
 def test_parameters_without_a_meaning_are_refused(arguments):

@@ -55,8 +55,8 @@ def twin(monkeypatch: pytest.MonkeyPatch) -> None:
     piecewise = shareboost_piecewise.Sizes(200, 8, 6, 4, 3, 80, 2, 5)
     monkeypatch.setattr(shareboost_piecewise, "SMALL", piecewise)
     monkeypatch.setattr(shareboost_digits, "RIDGES", (1e-5, 1e-4, 1e-3))
-    few = {"pyramid": shareboost_digits.LAYOUTS["pyramid"], "narrow": {"masks": 4, "spread": 0.5}}
-    monkeypatch.setattr(shareboost_digits, "LAYOUTS", few)
+    few = {"pyramid": shareboost_digits.PYRAMID, "narrow": {"masks": 4, "spread": 0.5}}
+    monkeypatch.setattr(shareboost_digits, "KINDS", few)
 
 
 def test_digits(tmp_path: Path, twin: None) -> None:
@@ -68,14 +68,15 @@ def test_digits(tmp_path: Path, twin: None) -> None:
     assert tables["path"][-1]["test_error"] < 0.1
     assert tables["cost"][0]["feature_bytes"] == 300 * 12 * 16
     tried = tables["validation"]
-    assert [row["layout"] for row in tried][:2] == ["pyramid", "narrow"]
+    assert [row["kind"] for row in tried][:2] == ["pyramid", "narrow"]
     assert {1e-5, 1e-4, 1e-3} == set(tried.column("ridge"))
 
 
-def test_every_layout_has_the_masks_of_the_paper() -> None:
-    for layout in shareboost_digits.LAYOUTS.values():
-        assert sum(lattice.side**2 for lattice in dboost.Patches(**layout).lattices) == 16
-    assert shareboost_digits.told("lattice, spread 1.5") == "4 x 4 of 1.5 spacings"
+def test_every_kind_has_the_masks_of_the_paper() -> None:
+    for kind in shareboost_digits.KINDS.values():
+        assert sum(lattice.side**2 for lattice in dboost.Patches(**kind).lattices) == 16
+    assert shareboost_digits.told("lattice") == "masks 4 x 4 of 1 spacings"
+    assert shareboost_digits.told("lattice of cosines") == "masks 4 x 4 of 1 spacings, contrast 0.5"
 
 
 def test_deformed_digits(tmp_path: Path, twin: None) -> None:
