@@ -34,7 +34,8 @@ def test_one_row_steps_keep_their_promise(problems, name):
                 assert gained >= score[j] * (1 - 1e-12) - 1e-11 * problem.loss(problem.F)
                 tried += 1
                 moved += score[j] > 0
-    assert tried > 300 and moved > 90
+    # how many is rounding where a strength is that of a row
+    assert tried > 300 and moved > tried // 5
 
 
 @pytest.mark.parametrize("name", list(PENALTIES))
