@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.class_blocks import grams, regularised
+from dboost.boosting.class_blocks import grams, regularised, sampled
 from dboost.boosting.corrective import Free, Solved, left_over, solve
 from dboost.boosting.greedy import row_lengths
 from dboost.boosting.iterate import Iterate
@@ -31,9 +31,8 @@ from dboost.boosting.stages import StagesSoFar
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-# Multiplications spent on the Hessian of a model, and examples for each of its rows that are always looked at.
+# Multiplications spent on the Hessian of a model.
 _WORK = 1e9
-_EXAMPLES = 10
 
 
 @dataclass(frozen=True)
@@ -120,8 +119,7 @@ def removal_costs(problem: Problem, at: Iterate, lam: float, groups: list[Rows],
     float64 array, one number for each group
     """
     size = at.active.shape[0]
-    enough = max(_WORK / (0.5 * problem.k * size * size), _EXAMPLES * size)
-    every = max(1, int(n_rows // enough))
+    every = sampled(problem.k, size, size, n_rows, _WORK)
     (found,) = grams(problem, at, [np.arange(size)], problem.fit_intercept, every)
     strength = lam * problem.lam_weight[at.active]
     face = problem.penalty.face(at.W, strength)

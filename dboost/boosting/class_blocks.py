@@ -69,8 +69,7 @@ class ClassBlocks:
         width = max(16, min(BLOCK, int(np.sqrt(_NUMBERS / problem.k)), affordable))
         pieces = [rows[start : start + width] for start in range(0, rows.shape[0], width)] or [rows]
         most = max(len(piece) for piece in pieces) + 1
-        enough = max(_WORK / (0.5 * problem.k * most * max(count, most)), _EXAMPLES * most)
-        every = max(1, int(n_rows // enough))
+        every = sampled(problem.k, most, max(count, most), n_rows, _WORK)
         self._blocks = []
         for places, gram in zip(pieces, grams(problem, at, pieces, intercept, every), strict=True):
             inverse = np.linalg.inv(regularised(gram, bend[places]))
@@ -96,8 +95,20 @@ class ClassBlocks:
         return out, free
 
 
+def sampled(k: int, width: int, count: int, n_rows: int, work: float) -> int:
+    """Of how many examples one is looked at where `count` rows in blocks of a width are to cost `work` multiplications.
+
+    No fewer than some for each row of a block.
+    """
+    enough = max(work / (0.5 * k * width * count), _EXAMPLES * width)
+    return max(1, int(n_rows // enough))
+
+
 def regularised(gram: Array, bend: Array) -> Array:
-    """Blocks (k, b, b) of the Hessian of the loss with the penalty's diagonal (rows, k) and a little more, inplace."""
+    """Blocks (k, b, b) of the Hessian of the loss, with the penalty's diagonal (rows, k) and a little more added.
+
+    In place: they are large.
+    """
     size, own = bend.shape[0], np.arange(gram.shape[1])
     diagonal = gram[:, own, own]
     # a class that no example of the sample is undecided about has no curvature there
