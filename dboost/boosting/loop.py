@@ -113,10 +113,9 @@ class Loop:
             Why it stopped.
         """
         # a fit that is resumed may have ended before
-        certified = bool(state.history) and state.history[-1]["step"] == "certificate"
-        reason = "tol" if certified and state.gap <= self.settings.tol else ""
-        if state.round >= self.settings.max_rounds:
-            reason = reason or "max_rounds"
+        reason = "max_rounds" if state.round >= self.settings.max_rounds else ""
+        if state.history and state.history[-1]["step"] == "certificate" and state.gap <= self.settings.tol:
+            reason = "tol"
         while not reason:
             state, reason = self.advance(state)
             if callback(dict(state.history[-1]), state):

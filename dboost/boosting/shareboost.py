@@ -5,8 +5,8 @@
       all weights of the features held are solved again, from where they were                (``corrective``)
 
 One run gives the whole path: the model of every round is kept. A feature that entered stays, unless the fit goes back
-from what has grown (``backward``). With |x| <= 1 and rule
-"norm" or "scaled", ceil(4 ||W*||_{inf,1}^2 / eps) rounds reach the mean loss L(W*) + eps for any W* (Theorem 2).
+from what has grown (``backward``). With |x| <= 1 and rule "norm" or "scaled", ceil(4 ||W*||_{inf,1}^2 / eps) rounds
+reach the mean loss L(W*) + eps for any W* (Theorem 2).
 """
 
 from __future__ import annotations
@@ -192,14 +192,18 @@ class ShareBoostRounds(GreedyRounds):
             "max_rounds", "max_active_rows", "gradient" (no candidate has any pull), "exhausted" (all candidates are in
             the model), "bound", "kept" (it grew, and went back) or "callback".
         """
-        if self.system.keep is None:
+        keep = self.system.keep
+        if keep is None:
             return self._grown(state, callback)
-        if state.history and state.history[-1]["step"] == REMOVAL:
-            return self._back(state, callback)
-        state, reason = self._grown(state, callback)
-        if reason == "callback" or not state.active.size:
-            return state, reason
-        return self._back(state, callback)
+        if not state.history or state.history[-1]["step"] != REMOVAL:
+            state, reason = self._grown(state, callback)
+            if reason == "callback" or not state.active.size:
+                return state, reason
+            state = replace(state, carried=WayBack.begun(state.active, state.W, state.intercept).arrays())
+        elif "order" in state.carried:
+            # a fit that is resumed may have ended before
+            return state, "kept"
+        return self._back(state, keep, callback)
 
     def _grown(
         self, state: FitState, callback: Callable[[dict[str, Any], FitState], bool]
@@ -258,20 +262,17 @@ class ShareBoostRounds(GreedyRounds):
 
     # ---- the way back ----------------------------------------------------------------------------------------------
 
-    def _back(self, state: FitState, callback: Callable[[dict[str, Any], FitState], bool]) -> tuple[FitState, str]:
+    def _back(
+        self, state: FitState, keep: int, callback: Callable[[dict[str, Any], FitState], bool]
+    ) -> tuple[FitState, str]:
         """Rounds that remove features, down to the last one; then the model of at most `keep`, and the path to it."""
-        assert self.system.keep is not None
-        if "order" in state.carried:
-            if state.history and state.history[-1]["step"] == REMOVAL:
-                return state, "kept"
-            state = replace(state, carried=WayBack.begun(state.active, state.W, state.intercept).arrays())
         reason = "kept"
         while (groups := self._held_groups(state.active))[1:]:
             state = self._retreat(state, groups)
             if callback(dict(state.history[-1]), state):
                 reason = "callback"
                 break
-        so_far = WayBack.of(state.carried).stages(self.system.keep)
+        so_far = WayBack.of(state.carried).stages(keep)
         return self._ending_at(state, so_far), reason
 
     def _retreat(self, state: FitState, groups: list[Rows]) -> FitState:

@@ -75,8 +75,8 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
         Take features out again. After the last round the feature, or group, that the loss misses least leaves, all
         other weights are solved again, and so on down to one; the fit ends with the model of at most `keep` features.
         Chosen beside more features than are kept, these have a lower loss than as many that only entered: with
-        ``max_rounds=150, keep=75``, say. `path_` and the ``staged_`` methods are then those of the way back. A
-        checkpoint of a fit on its way back grows no more.
+        ``max_rounds=150, keep=75``, say. `path_` and the ``staged_`` methods are then those of the way back, and
+        `stop_reason_` is "kept". A checkpoint of a fit on its way back grows no more.
     fit_intercept : bool, default True
         The paper has none; it is not penalised and counts as no feature.
     standardize : bool or None, default None
