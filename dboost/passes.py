@@ -109,11 +109,27 @@ def label_counts(partition: Partition, memo: Any, loss: str | Loss, k: int) -> S
     if k == 1 and not given.shifted:
         add["at_zero"] = _state(partition, loss, np.zeros(partition.n_rows))[2]
         return Sums(add=add)
-    cut = (np.zeros(partition.n_rows + 1, np.int64), np.zeros(0, np.int32), np.zeros(0))
+    y, s = _alike(partition, k) or (partition.y, partition.weight)
     W, b, at_zero = np.zeros((0, k)), np.zeros(k), np.zeros(1)
-    fused.losses_along(*cut, W, b, W, b, np.zeros(1), given.target(partition.y), partition.weight, at_zero)
+    fused.losses_along(*_no_columns(s), W, b, W, b, np.zeros(1), given.target(y), s, at_zero)
     add["at_zero"] = float(at_zero[0])
     return Sums(add=add)
+
+
+def _no_columns(weight: Array) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """The cut of no columns out of so many examples."""
+    return np.zeros(weight.shape[0] + 1, np.int64), np.zeros(0, np.int32), np.zeros(0)
+
+
+def _alike(partition: Partition, k: int) -> tuple[NDArray[Any], Array] | None:
+    """One example per class, with the weight of all of that class: the same sums to a model without features.
+
+    None where the labels are no class codes.
+    """
+    y = partition.y
+    if y.ndim > 1 or y.dtype.kind != "i":
+        return None
+    return np.arange(k, dtype=y.dtype), np.bincount(y, weights=partition.weight, minlength=k).astype(float)
 
 
 def feature_statistics(partition: Partition, memo: Any, held: Held | None = None) -> Sums:
@@ -140,6 +156,22 @@ def _residuals(partition: Partition, memo: Any, point: Point) -> tuple[Array, Ar
     return memo.get("residual", point.token, build, passing=True)
 
 
+def _residuals_of_classes(point: Point, y: NDArray[Any], mass: Array) -> tuple[Array, Array, float]:
+    """U of an example of weight one of every class at a model without features; the column sums and loss of them all.
+
+    Parameters
+    ----------
+    y, mass
+        What ``_alike`` found.
+    """
+    k, one = point.intercept.shape[0], np.ones_like(mass)
+    target = get_loss(point.loss).target(y)
+    U, _ = fused.residuals(*_no_columns(mass), point.W, point.intercept, target, one, np.zeros(k))
+    total = np.zeros(k)
+    _, loss = fused.residuals(*_no_columns(mass), point.W, point.intercept, target, mass, total)
+    return U, total, loss
+
+
 def _branches(partition: Partition, memo: Any, point: Point) -> tuple[Array, Array, Array, float, float]:
     """The pulls up and down of the examples, the column sums of U, the loss, in units of e^c, and c."""
 
@@ -163,7 +195,13 @@ def score(partition: Partition, memo: Any, candidates: NDArray[np.int64], point:
     block = partition if point.held.pool is None else point.held.block(partition, memo)[0]
     arrays = (block.indptr, block.rows, block.values)
     sums = Sums()
-    if mu:
+    alike = None if mu or point.held.n or get_loss(point.loss).shifted else _alike(partition, shape[1])
+    if alike is not None:
+        y, mass = alike
+        U, total, loss = _residuals_of_classes(point, y, mass)
+        sums.add["G"] = np.empty(shape)
+        columns.class_gradient(*arrays, partition.weight, partition.y, U, candidates, sums.add["G"])
+    elif mu:
         plus, minus, total, loss, sums.shift = _branches(partition, memo, point)
         sums.add["mu_plus"], sums.add["mu_minus"] = np.empty(shape), np.empty(shape)
         columns.column_mu(*arrays, plus, minus, candidates, sums.add["mu_plus"], sums.add["mu_minus"])

@@ -14,6 +14,7 @@ from tests.boosting import plain
 
 ACTIVE = np.array([0, 3, 4, 9])
 HELD = Held(ACTIVE, "cut")
+NOTHING = Held(ACTIVE[:0], "nothing")
 CUTS = [1, 2, 7, [1, 2, 3, 60, 80], [0, 0, 40, 40, 80]]
 
 
@@ -40,6 +41,7 @@ class Run:
             "labels": (passes.label_counts, self.data.loss, k),
             "statistics": (passes.feature_statistics,),
             "score": (passes.score, columns, point, False, True),
+            "null": (passes.score, columns, Point(self.data.loss, NOTHING, self.W[:0], self.b, "null"), False, True),
             "mu": (passes.score, columns, point, True, True),
             "gradient": (passes.active_gradient, point),
             "grid": (passes.losses_along, point, self.D, self.d, steps),
@@ -147,6 +149,20 @@ def test_sums_against_dense_numpy(data):
     }
     for name, value in wanted.items():
         np.testing.assert_allclose(got[name], value, rtol=1e-11, atol=1e-11, err_msg=name)
+
+
+@pytest.mark.parametrize("repeat", [1, 40])
+def test_a_model_without_features_is_one_of_zeros(data, repeat):
+    # repeated rows give columns more values than there are classes
+    run = Run(data.take(np.tile(np.arange(80), repeat)), 3)
+    zeros = Point(data.loss, HELD, np.zeros_like(run.W), run.b, "zeros")
+    nothing = Point(data.loss, NOTHING, run.W[:0], run.b, "nothing")
+    columns = np.array([0, 2, 3, 11])
+    got, wanted = (
+        run.engine.map_reduce(passes.score, columns, point, False, True, name="score").plain().add
+        for point in (nothing, zeros)
+    )
+    assert_close(got, wanted)
 
 
 def test_a_shard_of_columns_has_the_bits_of_the_whole(data):

@@ -9,7 +9,6 @@ descent. Where such a step does not help, or converges slowly, ``newton`` takes 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +18,7 @@ from dboost.boosting.growth import growth
 from dboost.boosting.iterate import Iterate
 from dboost.boosting.newton import Memory, NewtonSteps, Step
 from dboost.boosting.problem import Problem
+from dboost.boosting.slices import equal_loads, equal_slices
 from dboost.compiled import one_output, rows
 
 Array = NDArray[np.float64]
@@ -43,6 +43,9 @@ _FACE_SHARE = 4.0
 _FACE_FREE = 2e6
 # It is formed anew when a step promises more than this share of what the last one did.
 _STALE = 0.1
+# Work is cut into parts for threads: operations of one, and the most of them.
+_PART = 200_000
+_MOST_PARTS = 8
 _RESOLVES = 4
 _PIVOT = 1e-10
 # Sums of the objective carry about this relative error: a step that promises less is judged by its promise, not by it.
@@ -115,6 +118,9 @@ class OneOutputSteps:
         self._places = problem.columns.places(active, problem.held)
         held = problem.columns
         self._block = held.indptr, held.rows, held.values
+        self._sizes = held.indptr[self._places + 1] - held.indptr[self._places]
+        stored = np.concatenate([[0], np.cumsum(self._sizes)])
+        self._parts = equal_loads(stored, min(max(int(stored[-1]) // _PART, 1), _MOST_PARTS))
         self._target = problem.loss.target(held.labels)
         code, a, b = problem.penalty.compiled
         self._unit = a + b if code == 0 else 1.0
@@ -191,7 +197,7 @@ class OneOutputSteps:
         if self._face is None or not self._face.holds(support):
             if not self._pays(support, self._sweeps):
                 return None
-            self._face = Face.of(self._block, self._places, support, now.curvature, self.problem.fit_intercept)
+            self._face = self._summed_face(support, now.curvature)
         strength = self._row_weight * lam * self._unit
         w, b = self._face.minimiser(at, strength, support)
         found = self._searched(at, lam, w[:, None], b, now, value, "newton", ())
@@ -201,10 +207,18 @@ class OneOutputSteps:
             self._face.promised = found[1].promised
         return found
 
+    def _summed_face(self, support: NDArray[np.int64], h: Array) -> Face:
+        """The curvature among the entries of a support, its examples in parts for threads."""
+        m, problem = h.shape[0], self.problem
+        count = int(Face.cost(float(np.sum(self._sizes[support])), support.shape[0], m) // _PART)
+        parts = equal_slices(m, min(max(count, 1), _MOST_PARTS))
+        places = self._places[support]
+        sums = one_output.gram(*self._block, places, h, problem.fit_intercept, parts, problem.engine.on_driver)
+        return Face(support, sums)
+
     def _pays(self, support: NDArray[np.int64], sweeps: int) -> bool:
         """Whether forming the curvature takes no longer than a few times what so many sweeps take."""
-        indptr = self._block[0]
-        sizes = indptr[self._places + 1] - indptr[self._places]
+        sizes = self._sizes
         cost = Face.cost(float(np.sum(sizes[support])), support.shape[0], self.problem.columns.weight.shape[0])
         return cost <= _FACE_FREE + _FACE_SHARE * sweeps * float(np.sum(sizes))
 
@@ -262,7 +276,12 @@ class OneOutputSteps:
         a = W.shape[0]
         G = np.empty(a)
         diagonal = np.zeros(a + (1 if self.problem.fit_intercept else 0))
-        one_output.column_curvature(*self._block, self._places, state.residual, state.curvature, G, diagonal)
+
+        def sums(part: slice) -> None:
+            mine = (self._places[part], state.residual, state.curvature, G[part], diagonal[part])
+            one_output.column_curvature(*self._block, *mine)
+
+        self.problem.engine.on_driver(sums, self._parts)
         diagonal[a:] = state.curvature.sum()
         self._diagonal = diagonal
         self._state = state
@@ -288,14 +307,9 @@ class Face:
         # by the last step
         self.promised = 0.0
 
-    @classmethod
-    def of(cls, block: Any, places: NDArray[np.int64], support: NDArray[np.int64], h: Array, intercept: bool) -> Face:
-        """Sum the curvature."""
-        return cls(support, one_output.gram(*block, places[support], h, intercept))
-
     @staticmethod
     def cost(nnz: float, s: int, m: int) -> float:
-        """Operations of `of` and `minimiser` for so many values of s columns and m examples."""
+        """Operations of summing it and of `minimiser` for so many values of s columns and m examples."""
         return 0.5 * nnz * nnz / m + 5.0 * nnz + s**3 / 6
 
     def holds(self, support: NDArray[np.int64]) -> bool:

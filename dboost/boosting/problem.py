@@ -35,6 +35,8 @@ Rows = NDArray[np.int64]
 _RESOLUTION = 1e-24
 # Sums this small go to the driver whole: reducing them on a worker costs more in turns through a scheduler.
 _DRIVER_BYTES = 4_000_000
+# So do those of partitions that lie in this process, where the sums of one shard are formed anyway.
+_LOCAL_BYTES = 64_000_000
 
 
 class Problem:
@@ -95,6 +97,7 @@ class Problem:
         self.columns = DriverColumns(engine)
         self._null_intercept: Array | None = None
         self._null_sums: dict[bytes | None, Sums] = {}
+        self._driver_bytes = _DRIVER_BYTES if engine.at_hand() is None else _LOCAL_BYTES
         self._seconds_marked = replace(engine.seconds)
         self.statistics = self._statistics()
         self.standardize = standardize
@@ -197,7 +200,7 @@ class Problem:
             scale = self._curvature(columns)
             return columns, at.active, lam[columns], scale, self.penalty, self.exponential, take
 
-        if count * row_bytes <= _DRIVER_BYTES:
+        if count * row_bytes <= self._driver_bytes:
             null = at.intercept.tobytes() if at.active.shape[0] == 0 and candidates is None else None
             # the first round scores the null model again, at a strength that its first pass has told
             total = self._null_sums.get(null)
@@ -246,7 +249,7 @@ class Problem:
         """
         point = self.point(at.active, at.W, at.intercept)
         shards = column_shards(self.n, 8 * self.k, self.engine.n_workers)
-        if self.n * 8 * self.k <= _DRIVER_BYTES:
+        if self.n * 8 * self.k <= self._driver_bytes:
             total = self._pass(score_shard, shards[0], None, point, False, name="score")
             return [finish(total, shards[0], *arguments)]
         found: list[Any] = self._pass(

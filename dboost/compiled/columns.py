@@ -35,6 +35,37 @@ def _column_gradient(indptr, rows, values, residual, candidates, out):
 
 
 @njit(nogil=True, cache=True)
+def class_gradient(indptr, rows, values, weight, code, residual, candidates, out):
+    """Rows of G = X'U for the columns in `candidates`, where example i has the residuals weight_i residual[code_i].
+
+    The table has a row per class and the width of ``vector.padded``, and stays in the processor's cache; a column with
+    more values than there are classes is summed by class first.
+    """
+    n_classes, k = residual.shape[0], out.shape[1]
+    every = np.arange(n_classes)
+    label = np.empty(n_classes, np.int64)
+    amount = np.empty(n_classes)
+    g = np.empty(residual.shape[1])
+    for c in range(candidates.shape[0]):
+        start, stop = indptr[candidates[c]], indptr[candidates[c] + 1]
+        g[:] = 0.0
+        if stop - start > n_classes:
+            amount[:] = 0.0
+            for p in range(start, stop):
+                i = rows[p]
+                amount[code[i]] += weight[i] * values[p]
+            gather(every, amount, 0, n_classes, residual, g)
+        else:
+            for p in range(start, stop):
+                i = rows[p]
+                label[p - start] = code[i]
+                amount[p - start] = weight[i] * values[p]
+            gather(label, amount, 0, stop - start, residual, g)
+        for r in range(k):
+            out[c, r] = g[r]
+
+
+@njit(nogil=True, cache=True)
 def column_mu(indptr, rows, values, plus, minus, candidates, mu_plus, mu_minus):
     """mu+ and mu- of the columns in `candidates` from the pulls of the examples (math notes, eq. 1 and 2).
 

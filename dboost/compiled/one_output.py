@@ -6,6 +6,9 @@ so that a model needs no cut by row of its columns, and arrays of examples have 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -167,34 +170,65 @@ def descend(
     return sweeps
 
 
-@njit(nogil=True, cache=True)
-def gram(indptr, rows, values, places, h, intercept):
+def gram(
+    indptr: Any,
+    rows: Any,
+    values: Any,
+    places: NDArray[np.int64],
+    h: Array,
+    intercept: bool,
+    parts: Sequence[slice] = (),
+    each: Callable[[Any, Any], list[Array]] | None = None,
+) -> Array:
     """X' diag(h) X of the columns at `places`, with the intercept's column of ones last; symmetric.
 
-    A few rows at a time are turned to rows, so that they are still in the processor's cache when their products are
-    formed. The fullest columns come first, so that most products fall in one corner of the result.
+    Parameters
+    ----------
+    parts : sequence of slice
+        The examples in parts that are summed on their own, and then added; all in one without.
+    each : callable (function, parts), optional
+        The function of every part, on threads.
     """
-    m, s = h.shape[0], places.shape[0]
-    sizes = np.empty(s, np.int64)
-    for c in range(s):
-        sizes[c] = indptr[places[c]] - indptr[places[c] + 1]
-    order = np.argsort(sizes, kind="mergesort")
+    # the fullest columns first, so that most products fall in one corner of the sums
+    order = np.argsort(indptr[places] - indptr[places + 1], kind="stable")
+    block = (indptr, rows, values, places[order], h, intercept)
+    if each is None or len(parts) < 2:
+        upper = _gram(*block, 0, h.shape[0])
+    else:
+        upper, *others = each(lambda part: _gram(*block, part.start, part.stop), parts)
+        for other in others:
+            upper += other
+    full = upper + np.triu(upper, 1).T
+    back = np.arange(full.shape[0])
+    back[order] = np.arange(order.shape[0])
+    return np.asarray(full[np.ix_(back, back)])
+
+
+@njit(nogil=True, cache=True)
+def _gram(indptr, rows, values, places, h, intercept, first, stop):
+    """Upper triangle of ``gram`` over the examples first..stop - 1.
+
+    A few rows at a time are turned to rows, so that they are still in the processor's cache when their products are
+    formed.
+    """
+    s = places.shape[0]
     extra = 1 if intercept else 0
     sums = np.zeros((s + extra, s + extra))
     now = np.empty(s, np.int64)
     for c in range(s):
-        now[c] = indptr[places[order[c]]]
+        start, end = indptr[places[c]], indptr[places[c] + 1]
+        now[c] = start + np.searchsorted(rows[start:end], first)
     then = now.copy()
     pointer = np.empty(_ROWS + 1, np.int64)
     slots = np.empty(_ROWS * (s + extra), np.int32)
     x = np.empty(_ROWS * (s + extra))
-    for first in range(0, m, _ROWS):
-        size = min(_ROWS, m - first)
+    for top in range(first, stop, _ROWS):
+        size = min(_ROWS, stop - top)
         pointer[:] = 0
         for c in range(s):
-            p, stop = now[c], indptr[places[order[c]] + 1]
-            while p < stop and rows[p] < first + size:
-                pointer[rows[p] - first + 1] += 1
+            p, end = now[c], indptr[places[c] + 1]
+            while p < end and rows[p] < top + size:
+                pointer[rows[p] - top + 1] += 1
                 p += 1
             then[c] = p
         for i in range(size):
@@ -202,7 +236,7 @@ def gram(indptr, rows, values, places, h, intercept):
         for c in range(s):
             for p in range(now[c], then[c]):
                 # the place of each row's next value is kept where its first will be
-                i = rows[p] - first
+                i = rows[p] - top
                 q = pointer[i]
                 slots[q] = c
                 x[q] = values[p]
@@ -216,15 +250,8 @@ def gram(indptr, rows, values, places, h, intercept):
             pointer[i + 1] = pointer[i]
         pointer[0] = 0
         for i in range(size):
-            _add_products(slots, x, np.uint64(pointer[i]), np.uint64(pointer[i + 1]), h[first + i], sums)
-    out = np.empty_like(sums)
-    for c in range(s + extra):
-        a = order[c] if c < s else s
-        for d in range(c, s + extra):
-            b = order[d] if d < s else s
-            out[a, b] = sums[c, d]
-            out[b, a] = sums[c, d]
-    return out
+            _add_products(slots, x, np.uint64(pointer[i]), np.uint64(pointer[i + 1]), h[top + i], sums)
+    return sums
 
 
 @njit(nogil=True, cache=True)

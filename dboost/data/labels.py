@@ -191,7 +191,7 @@ def scan(task: str, labels: Any, weight: NDArray[np.float64]) -> LabelStats:
     if task == "multitask":
         values = task_values(labels)[keep]
         columns = [np.count_nonzero(values == v, axis=0) for v in (-1, 0, 1)]
-        columns.append(np.count_nonzero(np.isnan(values), axis=0))
+        columns.append(stats.n_kept - sum(columns))
         stats.tasks = np.stack(columns, axis=1).astype(np.int64)
         return stats
     kind, distinct, codes = factorise(labels)

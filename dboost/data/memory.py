@@ -21,6 +21,10 @@ from dboost.errors import DataError, UsageError
 
 BLOCK_COST = 1_000_000
 MAX_BLOCKS = 64
+BLOCK_WORK = 1_000_000
+"""Cost times outputs from which a block is worth a thread of its own: about a millisecond of a pass."""
+SHARED_BLOCKS = 8
+"""So many blocks keep the threads of most machines busy; each more costs a pass its own sums of all columns."""
 
 
 @dataclass(frozen=True)
@@ -80,21 +84,28 @@ def value_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32 if dtype in (np.dtype(np.float32), np.dtype(np.float16)) else np.float64)
 
 
-def block_bounds(cost: NDArray[np.int64], n_features: int) -> NDArray[np.int64]:
+def block_bounds(cost: NDArray[np.int64], n_features: int, n_outputs: int = 1) -> NDArray[np.int64]:
     """First rows of the blocks, and the end: int64 (number of blocks + 1,).
 
     Blocks are of about equal cost (a row costs 1 plus its nonzeros), of about a million each but no more than 64 of
-    them, and fewer where there are more columns than that: each block stores one offset per column.
+    them. Little data is cut into 2, 4 or 8 where a pass over it is long enough to be shared by threads. There are fewer
+    where there are more columns than that: each block stores one offset per column.
 
     Parameters
     ----------
     cost : int64 array, shape (m + 1,)
         Cumulated cost of the rows, starting with 0.
     n_features : int
+    n_outputs : int, default 1
+        A pass works so often on what is stored.
     """
     n_rows = cost.shape[0] - 1
     total = int(cost[-1])
-    blocks = min(max(-(-total // max(BLOCK_COST, n_features)), 1), MAX_BLOCKS)
+    large = -(-total // max(BLOCK_COST, n_features))
+    shared = min(total * n_outputs // BLOCK_WORK, total // max(n_features, 1), SHARED_BLOCKS)
+    # a power of two: as many for one thread as for another
+    even = 1 << max(shared.bit_length() - 1, 0)
+    blocks = min(max(large, even), MAX_BLOCKS)
     goals = np.array([total * i // blocks for i in range(1, blocks)], dtype=np.int64)
     inner = np.searchsorted(cost, goals, side="left")
     return np.unique(np.concatenate([[0], inner, [n_rows]])).astype(np.int64)

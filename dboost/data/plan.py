@@ -151,7 +151,8 @@ def plan_memory(
     codes, kept_weight = coder.encode(kept_y, kept_weight)
     cost = np.zeros(rows.n_rows + 1, dtype=np.int64)
     np.cumsum((np.diff(rows.indptr) + 1) * keep, out=cost[1:])
-    bounds = block_bounds(cost, rows.n_features)
+    outputs = n_outputs(coder, stats)
+    bounds = block_bounds(cost, rows.n_features, outputs)
     offsets = np.concatenate([[0], np.cumsum(keep)])[bounds]
 
     def cut(number: int) -> tuple[Partition, bytes]:
@@ -176,7 +177,7 @@ def plan_memory(
         n_features=rows.n_features,
         feature_names=rows.names,
         classes=task_classes,
-        n_outputs=n_outputs(coder, stats),
+        n_outputs=outputs,
         task=coder.task,
         fingerprint=digest.hexdigest(),
         nbytes_estimate=sum(partition.nbytes for partition in partitions),

@@ -14,8 +14,10 @@ from dboost.errors import DataError
 def task_labels(labels: Any) -> NDArray[np.int8]:
     """Labels of k binary tasks as int8 (m, k): -1, +1, and 0 where the label is missing."""
     values = task_values(labels)
-    missing = np.isnan(values)
-    return np.where(missing, 0, np.where(values > 0, 1, -1)).astype(np.int8)
+    signs = 2 * (values > 0).view(np.int8) - np.int8(1)
+    if values.dtype.kind == "f":
+        signs[np.isnan(values)] = 0
+    return signs
 
 
 def regression_targets(labels: Any) -> NDArray[np.float64]:
@@ -40,8 +42,8 @@ def regression_targets(labels: Any) -> NDArray[np.float64]:
     return target
 
 
-def task_values(labels: Any) -> NDArray[np.float64]:
-    """Task labels as float64 (m, k) of -1, 0, 1 and NaN; anything else is refused."""
+def task_values(labels: Any) -> NDArray[Any]:
+    """Task labels as (m, k) of -1, 0 and 1: int8, or float64 with NaN where they may be missing; others are refused."""
     if hasattr(labels, "toarray"):
         labels = labels.toarray()
     array = np.asarray(labels)
@@ -57,6 +59,9 @@ def task_values(labels: Any) -> NDArray[np.float64]:
             raise DataError("labels of several tasks are not numbers", hint="use 0/1, -1/+1 or booleans") from fault
     if array.dtype.kind not in "biuf":
         raise DataError(f"labels of several tasks have type {array.dtype}", hint="use 0/1, -1/+1 or booleans")
+    if array.dtype.kind != "f" and array.max(initial=0) <= 1 and array.min(initial=0) >= -1:
+        # whole numbers are none missing, and may be many: an eighth of the memory
+        return array.astype(np.int8)
     values = array.astype(np.float64)
     bad = ~(np.isnan(values) | (values == 0) | (np.abs(values) == 1))
     if np.any(bad):

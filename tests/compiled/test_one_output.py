@@ -122,6 +122,11 @@ def test_gram(block, intercept, rng):
     got = one_output.gram(*arrays(block), places, h, intercept)
     np.testing.assert_allclose(got, dense.T @ (h[:, None] * dense), rtol=1e-11)
     assert np.array_equal(got, got.T)
+    some = [slice(0, 3), slice(3, 700), slice(700, 700), slice(700, 1300)]
+    parts = one_output.gram(
+        *arrays(block), places, h, intercept, some, lambda each, given: [each(part) for part in given]
+    )
+    np.testing.assert_allclose(parts, got, rtol=1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 8])

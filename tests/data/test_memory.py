@@ -132,6 +132,30 @@ def test_the_cut_depends_on_cost_only():
 
 
 @pytest.mark.parametrize(
+    "rows, n_features, n_outputs, blocks",
+    [
+        (1000, 50, 1, 1),
+        (1000, 50, 19, 1),
+        (1000, 50, 20, 2),
+        (1000, 50, 79, 4),
+        (1000, 50, 2000, 8),
+        (1000, 30_000, 79, 2),
+    ],
+)
+def test_little_data_is_cut_where_threads_can_share_a_pass(rows, n_features, n_outputs, blocks):
+    cost = np.arange(rows + 1, dtype=np.int64) * 100
+    assert len(block_bounds(cost, n_features, n_outputs)) == blocks + 1
+
+
+def test_the_cut_of_many_classes(plan):
+    rng = np.random.default_rng(0)
+    X = sparse.random(3000, 40, density=0.5, format="csr", rng=rng)
+    few, many = (plan(X, np.arange(3000) % k, task="multiclass") for k in (3, 100))
+    assert (len(few.items), len(many.items)) == (1, 4)
+    assert sum(few.rows) == sum(many.rows) == 3000
+
+
+@pytest.mark.parametrize(
     "X, error, words",
     [
         (np.zeros(60), DataError, "expected \\(rows, features\\)"),
