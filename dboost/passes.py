@@ -164,11 +164,11 @@ def _residuals_of_classes(point: Point, y: NDArray[Any], mass: Array) -> tuple[A
     y, mass
         What ``_alike`` found.
     """
-    k, one = point.intercept.shape[0], np.ones_like(mass)
+    total = np.zeros(point.intercept.shape[0])
     target = get_loss(point.loss).target(y)
-    U, _ = fused.residuals(*_no_columns(mass), point.W, point.intercept, target, one, np.zeros(k))
-    total = np.zeros(k)
-    _, loss = fused.residuals(*_no_columns(mass), point.W, point.intercept, target, mass, total)
+    U, loss = fused.residuals(*_no_columns(mass), point.W, point.intercept, target, mass, total)
+    # a class without weight has no example to be told from
+    U /= np.where(mass > 0.0, mass, 1.0)[:, None]
     return U, total, loss
 
 

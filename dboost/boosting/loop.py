@@ -304,7 +304,8 @@ class Loop:
         steps: NewtonSteps | OneOutputSteps | SmoothSteps = SmoothSteps(problem, state.memory)
         if self.sparse:
             kind = OneOutputSteps if self.single else NewtonSteps
-            steps = kind(problem, at.active, self.n_rows, settings.sample, settings.random_state, state.memory)
+            given = (settings.sample, settings.random_state, state.memory, state.gap)
+            steps = kind(problem, at.active, self.n_rows, *given)
         limit = 1 if lam > self.lam else _MAX_NEWTON_STEPS
         little = little_left(problem, at, lam, gap * value) if self.single and self.certified else 0.0
         step, aim = Step("descent", 0.0, 0.0), Aim(final=False)

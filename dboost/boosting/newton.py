@@ -53,6 +53,9 @@ _SMALL_SWEEP = 10_000_000
 _EXAMPLES_PER_ROW = 20
 _SHARE = 0.1
 _MOSTLY = 0.5
+# Nor is one of a good part of them worth it once the gap is as small as this: all of them end the fit in a few steps.
+_PART_OF_ALL = 0.2
+_NEAR = 1e-2
 _SAMPLE_NUMBERS = 12_000_000
 # A sample is cut into parts for threads: numbers of one, and the most of them.
 _PART = 100_000
@@ -147,14 +150,24 @@ class NewtonSteps:
         Seed of the samples and of the order of the blocks.
     memory : Memory
         What earlier steps left.
+    gap : float
+        Relative gap of the model that is moved; infinite where it is not known.
     """
 
     def __init__(
-        self, problem: Problem, active: NDArray[np.int64], n_rows: int, sample: str | float, seed: int, memory: Memory
+        self,
+        problem: Problem,
+        active: NDArray[np.int64],
+        n_rows: int,
+        sample: str | float,
+        seed: int,
+        memory: Memory,
+        gap: float = math.inf,
     ) -> None:
         self.problem = problem
         self.seed = seed
         self.memory = memory
+        self._mostly = _MOSTLY if gap > _NEAR else _PART_OF_ALL
         self.gram = GramSteps(problem)
         # one output has a descent of its own
         self._single = strength_of_entries(problem.penalty) if problem.k > 1 else None
@@ -171,7 +184,7 @@ class NewtonSteps:
         else:
             wanted = max(_SHARE * m, _EXAMPLES_PER_ROW * active.shape[0])
             # a sample of most examples saves little, and its steps never come to square what is left
-            wanted = wanted if wanted < _MOSTLY * m else m
+            wanted = wanted if wanted < self._mostly * m else m
         return min(1.0, wanted / m, _SAMPLE_NUMBERS / (m * k))
 
     def _values(self, m: int, active: NDArray[np.int64]) -> float:

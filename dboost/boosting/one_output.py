@@ -8,6 +8,7 @@ descent. Where such a step does not help, or converges slowly, ``newton`` takes 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -96,14 +97,24 @@ class OneOutputSteps:
         Seed of the order of the coordinates.
     memory : Memory
         What earlier steps left.
+    gap : float
+        Relative gap of the model that is moved, for the same.
     """
 
     def __init__(
-        self, problem: Problem, active: NDArray[np.int64], n_rows: int, sample: str | float, seed: int, memory: Memory
+        self,
+        problem: Problem,
+        active: NDArray[np.int64],
+        n_rows: int,
+        sample: str | float,
+        seed: int,
+        memory: Memory,
+        gap: float = math.inf,
     ) -> None:
         self.problem = problem
         self.memory = memory
         self._arguments = (problem, active, n_rows, sample, seed)
+        self._gap = gap
         self._seed = seed
         self._active = active
         self._general: NewtonSteps | None = None
@@ -253,7 +264,7 @@ class OneOutputSteps:
     def _by_newton(self, at: Iterate, lam: float, aim: Aim) -> tuple[Iterate, Step]:
         """A step with all that ``newton`` can do: conjugate gradients, and an upper bound of the loss."""
         if self._general is None:
-            self._general = NewtonSteps(*self._arguments, replace(self.memory, settled=self._slow))
+            self._general = NewtonSteps(*self._arguments, replace(self.memory, settled=self._slow), self._gap)
         else:
             self._general.memory = self.memory
         result = self._general.step(at, lam, aim)

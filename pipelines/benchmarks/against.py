@@ -43,7 +43,7 @@ class Options:
     repeats : int
         Rounds of A B A B.
     seconds : float
-        For all problems together; each gets an equal share of what is left when its turn comes.
+        For all problems that a peer takes; each gets an equal share of what is left when its turn comes.
     least : float
         What the peers of a problem get together in each round, however little is left.
     threads : int
@@ -84,7 +84,8 @@ def measure_all(
 
     Where our own solver fails, the other problems are measured all the same; `failed` gets the problem and why.
     """
-    budget = Budget(options.seconds, len(problems))
+    contested = [p for p in problems if in_turn(options.peers, p.loss, p.penalty)]
+    budget = Budget(options.seconds, len(contested))
     with tempfile.TemporaryDirectory(prefix="dboost-bench-") as scratch:
         for name, of_set in groupby(problems, key=lambda problem: problem.data):
             data = SETS[name].twin() if options.twins else SETS[name].load()
@@ -129,7 +130,7 @@ def _group(
             own.launch()
             absent |= _started({name: both for name, both in processes.items() if name not in absent})
             own.ready(COMPILE)
-            deadline = budget.next()
+            deadline = budget.next() if taking else time.monotonic()
             alpha = problem.ratio * high
             task = Task(data.X, data.y, data.loss, penalty, alpha, high, options.threads)
             measured = _Problem(problem, data, task, folder / "answer.npz", options)
