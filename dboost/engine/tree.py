@@ -244,13 +244,15 @@ def fold_many(
 
     count = sum(hi - lo for lo, hi in jobs)
     others: list[Any] = []
-    if helpers is not None:
-        others = [helpers.submit(work) for _ in range(min(threads, count) - 1)]
     try:
+        if helpers is not None:
+            for _ in range(min(threads, count) - 1):
+                others.append(helpers.submit(work))
         work()
         wait(others)
     except BaseException as error:
-        # An interrupt that arrives between leaves: let the helpers end their current leaf, then hand it on.
+        # An interrupt that arrives between leaves, or while helpers are started: let them end their current leaf, then
+        # hand it on.
         with lock:
             failures.append(((-1, -1), error))
         wait(others)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -178,3 +179,28 @@ def test_stop_is_obeyed():
     with pytest.raises(Abandoned):
         fold_many((1,) * 10, [(0, 10)], lambda job, i: seen.append(i), max, {}.__setitem__, stop=lambda: len(seen) == 1)
     assert seen == [0]
+
+
+def test_an_interrupt_while_threads_are_started_stops_those_that_were():
+    seen = []
+
+    class Interrupted(ThreadPoolExecutor):
+        def submit(self, fn, /, *args, **kwargs):
+            super().submit(fn, *args, **kwargs)
+            while not seen:
+                time.sleep(0.001)
+            raise KeyboardInterrupt
+
+    def leaf(job, i):
+        seen.append(i)
+        time.sleep(0.005)
+        return i
+
+    with Interrupted(2) as pool:
+        with pytest.raises(KeyboardInterrupt):
+            fold_many((1,) * 200, [(0, 200)], leaf, max, {}.__setitem__, 3, pool)
+        # the leaf that was being worked on may end
+        time.sleep(0.02)
+        count = len(seen)
+        time.sleep(0.05)
+        assert len(seen) == count < 50
