@@ -28,14 +28,14 @@ from dboost.boosting.far import brought_back
 from dboost.boosting.free_intercept import solve_intercept
 from dboost.boosting.gram import AcceleratedGram
 from dboost.boosting.iterate import Iterate, Score
-from dboost.boosting.newton import NewtonSteps, Step, pruned
-from dboost.boosting.one_output import CONTINUATION, OneOutputSteps, little_left, takes
+from dboost.boosting.newton import Step, pruned
+from dboost.boosting.one_output import CONTINUATION, little_left, takes
 from dboost.boosting.problem import Problem
 from dboost.boosting.records import recorded
 from dboost.boosting.rowwise import RowwiseSteps, diagonal_promise
 from dboost.boosting.scoring import among
-from dboost.boosting.smooth import SmoothSteps
 from dboost.boosting.state import FitSettings, FitState
+from dboost.boosting.steps import steps_on
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -299,13 +299,8 @@ class Loop:
         if settings.update != "newton":
             return self._sweeps(at, lam, target, state.round)
         if settings.curvature == "gram":
-            accelerated = AcceleratedGram(problem)
-            return self._gram_steps(accelerated, at, lam, target)
-        steps: NewtonSteps | OneOutputSteps | SmoothSteps = SmoothSteps(problem, state.memory)
-        if self.sparse:
-            kind = OneOutputSteps if self.single else NewtonSteps
-            given = (settings.sample, settings.random_state, state.memory, state.gap)
-            steps = kind(problem, at.active, self.n_rows, *given)
+            return self._gram_steps(AcceleratedGram(problem), at, lam, target)
+        steps = steps_on(problem, at.active, self.n_rows, settings, state, sparse=self.sparse, single=self.single)
         limit = 1 if lam > self.lam else _MAX_NEWTON_STEPS
         little = little_left(problem, at, lam, gap * value) if self.single and self.certified else 0.0
         step, aim = Step("descent", 0.0, 0.0), Aim(final=False)

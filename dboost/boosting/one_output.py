@@ -8,7 +8,7 @@ descent. Where such a step does not help, or converges slowly, ``newton`` takes 
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -89,32 +89,25 @@ class OneOutputSteps:
     problem : Problem
     active : int64 array
         The rows A.
-    n_rows : int
-        Number of examples.
-    sample : "auto" or float
-        For the steps of ``NewtonSteps`` that take over.
     seed : int
         Seed of the order of the coordinates.
     memory : Memory
         What earlier steps left.
-    gap : float
-        Relative gap of the model that is moved, for the same.
+    newton : callable
+        The steps on the same rows that take over, from a memory.
     """
 
     def __init__(
         self,
         problem: Problem,
         active: NDArray[np.int64],
-        n_rows: int,
-        sample: str | float,
         seed: int,
         memory: Memory,
-        gap: float = math.inf,
+        newton: Callable[[Memory], NewtonSteps],
     ) -> None:
         self.problem = problem
         self.memory = memory
-        self._arguments = (problem, active, n_rows, sample, seed)
-        self._gap = gap
+        self._newton = newton
         self._seed = seed
         self._active = active
         self._general: NewtonSteps | None = None
@@ -131,7 +124,7 @@ class OneOutputSteps:
         self._block = held.indptr, held.rows, held.values
         self._sizes = held.indptr[self._places + 1] - held.indptr[self._places]
         stored = np.concatenate([[0], np.cumsum(self._sizes)])
-        self._parts = equal_loads(stored, min(max(int(stored[-1]) // _PART, 1), _MOST_PARTS))
+        self._parts = equal_loads(stored, _parts(float(stored[-1])))
         self._target = problem.loss.target(held.labels)
         code, a, b = problem.penalty.compiled
         self._unit = a + b if code == 0 else 1.0
@@ -220,18 +213,18 @@ class OneOutputSteps:
 
     def _summed_face(self, support: NDArray[np.int64], h: Array) -> Face:
         """The curvature among the entries of a support, its examples in parts for threads."""
-        m, problem = h.shape[0], self.problem
-        count = int(Face.cost(float(np.sum(self._sizes[support])), support.shape[0], m) // _PART)
-        parts = equal_slices(m, min(max(count, 1), _MOST_PARTS))
-        places = self._places[support]
+        problem, places = self.problem, self._places[support]
+        parts = equal_slices(h.shape[0], _parts(self._face_cost(support)))
         sums = one_output.gram(*self._block, places, h, problem.fit_intercept, parts, problem.engine.on_driver)
         return Face(support, sums)
 
     def _pays(self, support: NDArray[np.int64], sweeps: int) -> bool:
         """Whether forming the curvature takes no longer than a few times what so many sweeps take."""
-        sizes = self._sizes
-        cost = Face.cost(float(np.sum(sizes[support])), support.shape[0], self.problem.columns.weight.shape[0])
-        return cost <= _FACE_FREE + _FACE_SHARE * sweeps * float(np.sum(sizes))
+        return self._face_cost(support) <= _FACE_FREE + _FACE_SHARE * sweeps * float(np.sum(self._sizes))
+
+    def _face_cost(self, support: NDArray[np.int64]) -> float:
+        """Operations of a step on a support."""
+        return Face.cost(float(np.sum(self._sizes[support])), support.shape[0], self.problem.columns.weight.shape[0])
 
     def _searched(
         self,
@@ -264,7 +257,7 @@ class OneOutputSteps:
     def _by_newton(self, at: Iterate, lam: float, aim: Aim) -> tuple[Iterate, Step]:
         """A step with all that ``newton`` can do: conjugate gradients, and an upper bound of the loss."""
         if self._general is None:
-            self._general = NewtonSteps(*self._arguments, replace(self.memory, settled=self._slow), self._gap)
+            self._general = self._newton(replace(self.memory, settled=self._slow))
         else:
             self._general.memory = self.memory
         result = self._general.step(at, lam, aim)
@@ -299,6 +292,11 @@ class OneOutputSteps:
         bias = np.array([state.residual.sum()])
         self._at = Iterate(self._active, W, intercept, state.loss, G[:, None], bias)
         return self._at
+
+
+def _parts(cost: float) -> int:
+    """Into how many parts work of so many operations is cut."""
+    return min(max(int(cost // _PART), 1), _MOST_PARTS)
 
 
 class Face:

@@ -18,7 +18,14 @@ from dboost import passes
 from dboost.boosting.driver_columns import DriverColumns
 from dboost.boosting.intercept import best_intercept
 from dboost.boosting.iterate import Iterate, Score
-from dboost.boosting.scoring import column_shards, repaired_shard, score_shard, size_of_shard, summarise_shard
+from dboost.boosting.scoring import (
+    SHARD_BYTES,
+    column_shards,
+    repaired_shard,
+    score_shard,
+    size_of_shard,
+    summarise_shard,
+)
 from dboost.boosting.statistics import Statistics, row_weights
 from dboost.bounds import exponential, quadratic
 from dboost.hypotheses.held import Held
@@ -35,8 +42,6 @@ Rows = NDArray[np.int64]
 _RESOLUTION = 1e-24
 # Sums this small go to the driver whole: reducing them on a worker costs more in turns through a scheduler.
 _DRIVER_BYTES = 4_000_000
-# So do those of partitions that lie in this process, where the sums of one shard are formed anyway.
-_LOCAL_BYTES = 64_000_000
 
 
 class Problem:
@@ -97,7 +102,8 @@ class Problem:
         self.columns = DriverColumns(engine)
         self._null_intercept: Array | None = None
         self._null_sums: dict[bytes | None, Sums] = {}
-        self._driver_bytes = _DRIVER_BYTES if engine.at_hand() is None else _LOCAL_BYTES
+        # where the partitions lie in this process, the sums of one shard are formed in it anyway
+        self._driver_bytes = _DRIVER_BYTES if engine.at_hand() is None else SHARD_BYTES
         self._seconds_marked = replace(engine.seconds)
         self.statistics = self._statistics()
         self.standardize = standardize

@@ -36,10 +36,11 @@ def _column_gradient(indptr, rows, values, residual, candidates, out):
 
 @njit(nogil=True, cache=True)
 def class_gradient(indptr, rows, values, weight, code, residual, candidates, out):
-    """Rows of G = X'U for the columns in `candidates`, where example i has the residuals weight_i residual[code_i].
+    """Rows of G = X'U for the columns in `candidates`, where U_i = weight_i residual[code_i] (math notes, section 0).
 
-    The table has a row per class and the width of ``vector.padded``, and stays in the processor's cache; a column with
-    more values than there are classes is summed by class first.
+    `residual` (classes, width of ``vector.padded``) has a row per class and stays in the processor's cache; `weight`
+    and `code` are (m,), `out` (len(candidates), k). A column with more values than there are classes is summed by class
+    first: G_j = sum_c (sum of weight_i x_ij over the examples of c) residual_c.
     """
     n_classes, k = residual.shape[0], out.shape[1]
     every = np.arange(n_classes)

@@ -184,10 +184,19 @@ def gram(
 
     Parameters
     ----------
+    indptr, rows, values : arrays
+        A block by column, rows ascending.
+    places : int64 array, shape (s,)
+    h : float64 array, shape (m,)
+    intercept : bool
     parts : sequence of slice
         The examples in parts that are summed on their own, and then added; all in one without.
     each : callable (function, parts), optional
         The function of every part, on threads.
+
+    Returns
+    -------
+    float64 array, shape (s, s) or (s + 1, s + 1)
     """
     # the fullest columns first, so that most products fall in one corner of the sums
     order = np.argsort(indptr[places] - indptr[places + 1], kind="stable")

@@ -69,6 +69,8 @@ def test_bits_do_not_depend_on_where_the_columns_are(problem, blocks, dtype, mon
             return None
 
     monkeypatch.setattr(memory, "BLOCK_COST", 400 * 60 // blocks)
+    # several parts for threads
+    monkeypatch.setattr(one_output, "_PART", 500)
     here = fitted(problem, dtype=dtype)
     assert bits(here) == bits(fitted(problem, Away(1), dtype)) == bits(fitted(problem, LocalEngine(3), dtype))
 
