@@ -107,7 +107,12 @@ def label_counts(partition: Partition, memo: Any, loss: str | Loss, k: int) -> S
     weight = float(partition.weight.sum())
     add = {"mass": mass, "total": total, "weight": weight, "rows": partition.n_rows}
     if k == 1 and not given.shifted:
-        add["at_zero"] = _state(partition, loss, np.zeros(partition.n_rows))[2]
+        y, s = partition.y, partition.weight
+        if y.dtype == np.int8:
+            # the labels of two classes: one example of each, with the weight of all of them
+            y, s = np.array([[1], [-1]], np.int8), np.concatenate([mass, total - mass])
+        unused = np.empty((2, s.shape[0]))
+        add["at_zero"] = float(rows.single_state(given.target(y), np.zeros(s.shape[0]), s, *unused))
         return Sums(add=add)
     y, s = _alike(partition, k) or (partition.y, partition.weight)
     W, b, at_zero = np.zeros((0, k)), np.zeros(k), np.zeros(1)

@@ -99,22 +99,31 @@ def column_mu(indptr, rows, values, plus, minus, candidates, mu_plus, mu_minus):
 def column_statistics(indptr, rows, values, weight, peak, total, absolute, square):
     """Per column: max |x|, sum s x, sum s |x|, sum s x**2 (examples of weight zero count in none)."""
     for j in range(indptr.shape[0] - 1):
-        a = 0.0
-        t = 0.0
-        b = 0.0
-        q = 0.0
-        for p in range(indptr[j], indptr[j + 1]):
-            s = weight[rows[p]]
-            if s > 0.0:
-                v = np.float64(values[p])
-                a = max(a, abs(v))
-                t += s * v
-                b += s * abs(v)
-                q += s * v * v
-        peak[j] = a
-        total[j] = t
-        absolute[j] = b
-        square[j] = q
+        start, stop = np.uint64(indptr[j]), np.uint64(indptr[j + 1])
+        # two sums of each, of every other value: one addition need not wait for the one before
+        whole = stop - (stop - start) % np.uint64(2)
+        a = t = b = q = c = u = d = r = 0.0
+        for p in range(start, whole, np.uint64(2)):
+            s, z = weight[np.uint64(rows[p])], weight[np.uint64(rows[p + np.uint64(1)])]
+            v, w = np.float64(values[p]), np.float64(values[p + np.uint64(1)])
+            a = max(a, abs(v) if s > 0.0 else 0.0)
+            c = max(c, abs(w) if z > 0.0 else 0.0)
+            t += s * v
+            u += z * w
+            b += s * abs(v)
+            d += z * abs(w)
+            q += s * v * v
+            r += z * w * w
+        for p in range(whole, stop):
+            s, v = weight[np.uint64(rows[p])], np.float64(values[p])
+            a = max(a, abs(v) if s > 0.0 else 0.0)
+            t += s * v
+            b += s * abs(v)
+            q += s * v * v
+        peak[j] = max(a, c)
+        total[j] = t + u
+        absolute[j] = b + d
+        square[j] = q + r
 
 
 @njit(nogil=True, cache=True)

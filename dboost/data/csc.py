@@ -195,8 +195,26 @@ def _unpack(indptr, packed, rows, bits):
 
 
 @njit(nogil=True, cache=True)
+def _ascending(indptr, indices):
+    """Whether the columns of each row ascend, none twice; `indptr` starts with 0."""
+    # a plain loop over all neighbours, less those of two rows
+    falls = np.int64(0)
+    for p in range(1, indices.shape[0]):
+        falls += indices[p] <= indices[p - 1]
+    last = np.int64(0)
+    for i in range(1, indptr.shape[0] - 1):
+        start = indptr[i]
+        if start > last and start < indices.shape[0]:
+            falls -= indices[start] <= indices[start - 1]
+            last = start
+    return falls == 0
+
+
+@njit(nogil=True, cache=True)
 def any_repeats(indptr, indices, n_features):
     """Whether a row of a matrix names a column twice; indices are in range, in any order."""
+    if _ascending(indptr, indices):
+        return False
     last = np.full(n_features, -1, np.int64)
     for i in range(indptr.shape[0] - 1):
         for p in range(indptr[i], indptr[i + 1]):
@@ -323,22 +341,6 @@ def _from_usual(pieces: Sequence[CsrPiece], n_features: int, dtype: np.dtype[Any
     if _unpack(indptr, packed, rows, out.view(np.int32)):
         return _without_duplicates(indptr, rows, out)
     return indptr, rows, out
-
-
-@njit(nogil=True, cache=True)
-def _ascending(indptr, indices):
-    """Whether the columns of each row ascend, none twice; `indptr` starts with 0."""
-    # a plain loop over all neighbours, less those of two rows
-    falls = np.int64(0)
-    for p in range(1, indices.shape[0]):
-        falls += indices[p] <= indices[p - 1]
-    last = np.int64(0)
-    for i in range(1, indptr.shape[0] - 1):
-        start = indptr[i]
-        if start > last and start < indices.shape[0]:
-            falls -= indices[start] <= indices[start - 1]
-            last = start
-    return falls == 0
 
 
 def as_rows_of(pieces: Sequence[CsrPiece], n_features: int) -> tuple[Any, Any, Any] | None:
