@@ -208,11 +208,12 @@ class Problem:
 
         if count * row_bytes <= self._driver_bytes:
             null = at.intercept.tobytes() if at.active.shape[0] == 0 and candidates is None else None
-            # the first round scores the null model again, at a strength that its first pass has told
-            total = self._null_sums.get(null)
+            # the first round scores the null model again, at a strength that its first pass has told: kept until then
+            total = self._null_sums.pop(null, None)
+            kept = total is None and null is not None
             if total is None:
                 total = self._pass(score_shard, shards[0], candidates, point, self.exponential, name="score")
-            self._null_sums = {} if null is None else {null: total}
+            self._null_sums = {null: total} if kept else {}
             summaries = [summarise_shard(total, shards[0], *finish_args(shards[0]))]
         else:
             summaries = self._pass(

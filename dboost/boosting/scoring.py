@@ -24,7 +24,7 @@ Rows = NDArray[np.int64]
 # sums are alive at a time. In one process, where a shard costs no turn through a scheduler, smaller ones save memory,
 # but not where all sums are one shard: several share the residuals, which are then held for all examples.
 SHARD_BYTES = 64_000_000
-_SMALL_SHARD_BYTES = 16_000_000
+_SMALL_SHARD_BYTES = 8_000_000
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,8 @@ BLOCK_COST = 1_000_000
 MAX_BLOCKS = 64
 BLOCK_WORK = 1_000_000
 """Cost times outputs from which a block is worth a thread of its own: about a millisecond of a pass."""
+COLUMN_COST = 4
+"""Cost in each block of a column: an offset, and sums of its own in every pass, whatever the block holds of it."""
 SHARED_BLOCKS = 8
 """So many blocks keep the threads of most machines busy; each more costs a pass its own sums of all columns."""
 
@@ -89,7 +91,7 @@ def block_bounds(cost: NDArray[np.int64], n_features: int, n_outputs: int = 1) -
 
     Blocks are of about equal cost (a row costs 1 plus its nonzeros), of about a million each but no more than 64 of
     them. Little data is cut into 2, 4 or 8 where a pass over it is long enough to be shared by threads. There are fewer
-    where there are more columns than that: each block stores one offset per column.
+    where the columns alone would cost a block as much: a quarter of a million of them and more.
 
     Parameters
     ----------
@@ -101,8 +103,9 @@ def block_bounds(cost: NDArray[np.int64], n_features: int, n_outputs: int = 1) -
     """
     n_rows = cost.shape[0] - 1
     total = int(cost[-1])
-    large = -(-total // max(BLOCK_COST, n_features))
-    shared = min(total * n_outputs // BLOCK_WORK, total // max(n_features, 1), SHARED_BLOCKS)
+    columns = COLUMN_COST * max(n_features, 1)
+    large = -(-total // max(BLOCK_COST, columns))
+    shared = min(total * n_outputs // BLOCK_WORK, total // columns, SHARED_BLOCKS)
     # a power of two: as many for one thread as for another
     even = 1 << max(shared.bit_length() - 1, 0)
     blocks = min(max(large, even), MAX_BLOCKS)

@@ -43,17 +43,17 @@ class Limits:
     Parameters
     ----------
     factor : float
-        A run may take this many times our own time to 1e-6 ...
+        A run may take this many times our own time to 1e-6: half as much again as the largest goal ...
     floor, ceiling : float
         ... but at least and at most so many seconds,
     of_best : float
-        and no more than so many times what the best peer so far took to 1e-6.
+        and no more than so many times what the best peer so far took to 1e-6. It is slower, and that is known.
     """
 
-    factor: float = 60.0
-    floor: float = 2.0
-    ceiling: float = 60.0
-    of_best: float = 4.0
+    factor: float = 24.0
+    floor: float = 1.0
+    ceiling: float = 300.0
+    of_best: float = 1.5
 
     def of(self, ours: float, best: float | None) -> float:
         """Seconds for one run."""

@@ -125,7 +125,8 @@ def test_the_cut_depends_on_cost_only():
     cost = np.arange(1001, dtype=np.int64) * 10_000
     bounds = block_bounds(cost, 5)
     assert bounds[0] == 0 and bounds[-1] == 1000 and len(bounds) == 11
-    assert len(block_bounds(cost, 5_000_000)) == 3
+    assert len(block_bounds(cost, 250_000)) == 11
+    assert len(block_bounds(cost, 1_250_000)) == 3
     assert len(block_bounds(cost * 1000, 5)) == 65
     skewed = np.concatenate([[0], np.cumsum([3_000_000, 1, 1, 1])]).astype(np.int64)
     assert block_bounds(skewed, 5)[-1] == 4
@@ -139,7 +140,7 @@ def test_the_cut_depends_on_cost_only():
         (1000, 50, 20, 2),
         (1000, 50, 79, 4),
         (1000, 50, 2000, 8),
-        (1000, 30_000, 79, 2),
+        (1000, 10_000, 79, 2),
     ],
 )
 def test_little_data_is_cut_where_threads_can_share_a_pass(rows, n_features, n_outputs, blocks):
