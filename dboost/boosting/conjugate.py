@@ -22,6 +22,9 @@ Product = Callable[[Array, Array], tuple[Array, Array]]
 
 _RESIDUAL = 0.05
 _LOOSE = 0.1
+# A solve that leaves more than this share of the squared residual got nowhere; after so many products it is looked at.
+_NOWHERE = 0.1
+_PATIENCE = 5
 _CENTRED = 0.01
 # Energy of what is pulled back to the face, as a share of the step's, that is worth a second solve.
 _PULLED = 0.01
@@ -38,6 +41,7 @@ def conjugate_step(
     limit: int,
     value: float | None = None,
     heavy: HeavyRows | None = None,
+    wider: Callable[[], HeavyRows] | None = None,
 ) -> tuple[Array, Array, float]:
     """One inexact Newton step on the support.
 
@@ -54,9 +58,10 @@ def conjugate_step(
     value : float, optional
         The objective. With it the residual asked for falls with the gradient (superlinear convergence), which pays
         where the support does not change; without it, it is a twentieth of the first.
-
     heavy : HeavyRows, optional
         Blocks of the curvature that precondition together with the diagonal.
+    wider : callable, optional
+        Blocks of more rows, to go on with where the solve gets nowhere.
 
     Returns
     -------
@@ -97,11 +102,11 @@ def conjugate_step(
         centred = diagonal[:a] - (mean**2)[:, None] * diagonal[a]
         scale[:size] += face.restrict(np.maximum(centred, _CENTRED * diagonal[:a]) - diagonal[:a])
 
-    blocks = None if heavy is None else heavy.solver(face, scale, face.diagonal(strength))
+    def blocks_of(rows: HeavyRows) -> Callable[[Array], Array]:
+        shifts = not problem.loss.separable
+        return rows.solver(face, scale, face.diagonal(strength), shifts, problem.engine.on_driver)
 
-    def preconditioned(r: Array) -> Array:
-        if blocks is not None:
-            return blocks(r)
+    def by_diagonal(r: Array) -> Array:
         if not mean.size:
             return r / scale
         bias = r[size:] / scale[size:]
@@ -115,7 +120,13 @@ def conjugate_step(
         q[:size] += face.hessian(x[:size], strength)
         return q
 
-    x = _solve(times, preconditioned, -gradient, limit, value)
+    preconditioned = by_diagonal if heavy is None else blocks_of(heavy)
+    patience = limit if wider is None else _PATIENCE
+    x, rest, left = _solve(times, preconditioned, -gradient, limit, value, patience)
+    if wider is not None and left > _NOWHERE:
+        preconditioned = blocks_of(wider())
+        more, _, _ = _solve(times, preconditioned, rest, limit, value)
+        x = x + more
     wanted = np.append(face.coordinates(face.retract(at.W, x[:size]) - at.W), x[size:])
     # coordinates that the face pulled back, beyond the rounding of W + step - W
     rounding = np.append(_ROUNDING * np.abs(face.coordinates(at.W)), np.zeros(x.size - size))
@@ -125,13 +136,14 @@ def conjugate_step(
         # Otherwise of two columns that are almost copies one would never drive the other out.
         fixed = np.where(held, wanted, x)
         residual = np.where(held, 0.0, -gradient - times(fixed))
-        x = fixed + _solve(
+        more, _, _ = _solve(
             lambda v: np.where(held, 0.0, times(v)),
             lambda r: np.where(held, 0.0, preconditioned(r)),
             residual,
             limit,
             value,
         )
+        x = fixed + more
     return np.asarray(face.retract(at.W, x[:size])), bias_of(x), -_dot(gradient, x)
 
 
@@ -141,17 +153,21 @@ def _solve(
     right: Array,
     limit: int,
     value: float | None,
-) -> Array:
-    """Conjugate gradients from zero on times(x) = right."""
+    patience: int = 0,
+) -> tuple[Array, Array, float]:
+    """Conjugate gradients from zero on times(x) = right: x, the residual, and what share of its square is left.
+
+    No further than `patience` products where those have made the residual no smaller.
+    """
     x = np.zeros_like(right)
     residual = right
     z = preconditioned(residual)
     p = z.copy()
     rz = _dot(residual, z)
-    start = rz
+    new = start = rz
     # rz has the dimension of the objective
     accuracy = _RESIDUAL if value is None else min(_LOOSE, np.sqrt(max(rz, 0.0) / max(value, np.finfo(float).tiny)))
-    for _ in range(limit):
+    for done in range(1, limit + 1):
         if not rz > 0.0:
             break
         q = times(p)
@@ -163,11 +179,11 @@ def _solve(
         residual = residual - step * q
         z = preconditioned(residual)
         new = _dot(residual, z)
-        if new <= accuracy * accuracy * start:
+        if new <= accuracy * accuracy * start or (done == patience and new > start):
             break
         p = z + (new / rz) * p
         rz = new
-    return x
+    return x, residual, new / start if start > 0.0 else 0.0
 
 
 def _dot(u: Array, v: Array) -> float:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,10 +30,11 @@ from dboost.boosting.line_search import SHORT, line_search
 from dboost.boosting.precondition import HeavyRows
 from dboost.boosting.problem import Problem
 from dboost.boosting.rowwise import RowwiseSteps
+from dboost.boosting.sample import Part, Sample
 from dboost.boosting.slices import equal_slices
-from dboost.compiled import columns, descent, fused
+from dboost.compiled import descent, fused
 from dboost.compiled.vector import width
-from dboost.hypotheses.held import Cut
+from dboost.penalties.diagonal import BOUND
 
 Array = NDArray[np.float64]
 
@@ -44,6 +44,10 @@ _FEW_SWEEPS = 8
 # A solve by conjugate gradients gains slowly if it promises more than this share of what the last one did.
 _FALL = 0.25
 _MOST_PRODUCTS = 60
+# So many are worth it near the end, where the step they lead to is the whole of what is left.
+_NEAR_PRODUCTS = 30
+# Bytes of curvatures beyond which a descent, which goes through them by column, costs more than such a solve.
+_CACHE = 8_000_000
 _LONGEST_WAIT = 8
 _SETTLED_SHARE = 0.1
 # The sample is everything while the margins are at most this many numbers and the values a sweep goes over, each for
@@ -53,13 +57,11 @@ _SMALL_SWEEP = 10_000_000
 _EXAMPLES_PER_ROW = 20
 _SHARE = 0.1
 _MOSTLY = 0.5
-# Nor is one of a good part of them worth it once the gap is as small as this: all of them end the fit in a few steps.
+# Nor is one of a good part of them worth it once the gap is as small as this, where entries are tied: faces change then
+# with every solve by conjugate gradients, which otherwise make up for what a sample lacks.
 _PART_OF_ALL = 0.2
 _NEAR = 1e-2
 _SAMPLE_NUMBERS = 12_000_000
-# A sample is cut into parts for threads: numbers of one, and the most of them.
-_PART = 100_000
-_MOST_PARTS = 8
 # Curvatures of the examples up to which products are formed in float64.
 _EXACT = 100_000
 
@@ -83,6 +85,8 @@ class Memory:
         Such solves in a row whose step was refused.
     wait : int
         Steps of descent before the next of them.
+    wide : bool
+        Whether such solves need many rows to precondition with: a solve with the heaviest ones got nowhere.
     """
 
     draws: int = 0
@@ -91,6 +95,7 @@ class Memory:
     promised: float = 0.0
     refused: int = 0
     wait: int = 0
+    wide: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,27 +115,6 @@ class Step:
     kind: str
     length: float
     promised: float
-
-
-@dataclass(frozen=True)
-class _Part:
-    """Consecutive examples of a sample, worked on by one thread; cut by their number alone, for the bits' sake."""
-
-    examples: slice
-    by_row: Cut
-    target: Any
-    weight: Array
-
-
-@dataclass(frozen=True)
-class _Sample:
-    """Rows of X_A on the driver, by row and by column, with labels and weights that sum to the whole."""
-
-    by_row: Cut
-    by_column: Cut
-    parts: tuple[_Part, ...]
-    weight: Array
-    whole: bool
 
 
 class NewtonSteps:
@@ -167,14 +151,16 @@ class NewtonSteps:
         self.problem = problem
         self.seed = seed
         self.memory = memory
-        self._mostly = _MOSTLY if gap > _NEAR else _PART_OF_ALL
+        near = gap <= _NEAR
+        self._mostly = _PART_OF_ALL if near and problem.penalty.compiled[0] == BOUND else _MOSTLY
+        self._products = _NEAR_PRODUCTS if near else 0
         self.gram = GramSteps(problem)
         # one output has a descent of its own
         self._single = strength_of_entries(problem.penalty) if problem.k > 1 else None
         self._full_diagonal: Array | None = None
         self._heavy: HeavyRows | None = None
         share = self._share(n_rows, active) if sample == "auto" else float(sample)
-        self._sample = self._draw(active, share)
+        self._sample = Sample.drawn(problem, active, share, self._seed())
 
     def _share(self, m: int, active: NDArray[np.int64]) -> float:
         k = self.problem.k
@@ -197,32 +183,6 @@ class NewtonSteps:
         self.memory = replace(self.memory, draws=self.memory.draws + 1)
         return self.seed * 1_000_003 + self.memory.draws
 
-    def _draw(self, active: NDArray[np.int64], share: float) -> _Sample:
-        parts = self.problem.sample(active, share, self._seed())
-        pointer = np.concatenate([[0], np.cumsum(np.concatenate([p[0] for p in parts]))]).astype(np.int64)
-        slots = np.concatenate([p[1] for p in parts])
-        values = np.concatenate([p[2] for p in parts]).astype(np.float32)
-        weight = np.concatenate([p[4] for p in parts])
-        drawn = float(weight.sum())
-        if share < 1.0 and drawn > 0.0:
-            weight = weight * (self.problem.statistics.weight / drawn)
-        by_row = (pointer, slots, values)
-        labels = np.concatenate([p[3] for p in parts])
-        m = weight.shape[0]
-        count = max(1, min(_MOST_PARTS, m * self.problem.k // _PART))
-        return _Sample(
-            by_row=by_row,
-            by_column=columns.transpose(*by_row, active.shape[0]),
-            parts=tuple(self._part(by_row, labels, weight, examples) for examples in equal_slices(m, count)),
-            weight=weight,
-            whole=share >= 1.0,
-        )
-
-    def _part(self, by_row: Cut, labels: NDArray[Any], weight: Array, examples: slice) -> _Part:
-        pointer, slots, values = by_row
-        mine = (pointer[examples.start : examples.stop + 1], slots, values)
-        return _Part(examples, mine, self.problem.loss.target(labels[examples]), weight[examples])
-
     def step(self, at: Iterate, lam: float, aim: Aim) -> tuple[Iterate, Step]:
         """Take one step; the objective of the result is never above that of `at`.
 
@@ -238,7 +198,8 @@ class NewtonSteps:
         h, rank_one, diagonal = self._curvature(at)
         value = self.problem.objective(at, lam)
         memory = self.memory
-        if aim.final and not aim.near and memory.settled and memory.wait == 0:
+        near = aim.near and h.nbytes <= _CACHE
+        if aim.final and not near and memory.settled and memory.wait == 0:
             moved = self._conjugate(at, lam, h, rank_one, diagonal)
             if moved is not None:
                 promised = moved[1].promised
@@ -264,7 +225,7 @@ class NewtonSteps:
         bound = np.empty_like(h)
         intercept = self.problem.fit_intercept
 
-        def fill(part: _Part) -> None:
+        def fill(part: Part) -> None:
             some = part.examples
             fused.curvature(*part.by_row, at.W, at.intercept, part.target, part.weight, h[some], rank_one[some])
             descent.bound_curvature(h[some], rank_one[some], part.weight, bound[some])
@@ -341,11 +302,22 @@ class NewtonSteps:
         problem = self.problem
         strength = lam * problem.lam_weight[at.active]
         product = self._sampled_product(at, h, rank_one) if self._sample.whole else problem.curvature_at(at)
+        intercept, each = problem.fit_intercept, problem.engine.on_driver
+
+        def heavy() -> HeavyRows:
+            return HeavyRows.of(self._sample.by_row, h, rank_one, diagonal, intercept, self.memory.wide, each)
+
+        def wider() -> HeavyRows:
+            self.memory = replace(self.memory, wide=True)
+            self._heavy = heavy()
+            return self._heavy
+
         if self._heavy is None:
             # once for a set of rows, like the diagonal: it preconditions, nothing more
-            self._heavy = HeavyRows.of(self._sample.by_row, h, rank_one, diagonal, problem.fit_intercept)
-        limit = self.memory.products
-        W, d, promised = conjugate_step(problem, at, strength, diagonal, product, limit, heavy=self._heavy)
+            self._heavy = heavy()
+        more = None if self.memory.wide or self._heavy.whole else wider
+        limit = max(self.memory.products, self._products)
+        W, d, promised = conjugate_step(problem, at, strength, diagonal, product, limit, None, self._heavy, more)
         if promised > 0.0:
             found = line_search(problem, at, lam, W - at.W, d, promised, grid=SHORT)
             if found is not None:
@@ -358,7 +330,7 @@ class NewtonSteps:
             self._sample.by_column, h, rank_one, problem.k, problem.fit_intercept, problem.engine.on_driver
         )
 
-    def _sampled_product(self, at: Iterate, h: NDArray[Any], rank_one: Array) -> Product:
+    def _sampled_product(self, at: Iterate, h: NDArray[np.floating], rank_one: Array) -> Product:
         """Products with the Hessian without a pass: the driver holds every example."""
         if h.size <= _EXACT:
             # so little that float64 costs nothing, and a fit does not depend on how weights round
@@ -371,7 +343,7 @@ class NewtonSteps:
                 return entries.product(moving)
 
         def product(V: Array, v: Array) -> tuple[Array, Array]:
-            def of_part(part: _Part) -> tuple[Array, Array]:
+            def of_part(part: Part) -> tuple[Array, Array]:
                 out, total, some = np.zeros_like(V), np.zeros_like(v), part.examples
                 fused.hessian_product(*part.by_row, h[some], rank_one[some], V, v, out, total)
                 return out, total

@@ -21,6 +21,7 @@ from dboost.boosting.newton import Memory, NewtonSteps, Step
 from dboost.boosting.problem import Problem
 from dboost.boosting.slices import equal_loads, equal_slices
 from dboost.compiled import one_output, rows
+from dboost.compiled.positive import solve_positive
 
 Array = NDArray[np.float64]
 
@@ -341,7 +342,7 @@ class Face:
         for _ in range(_RESOLVES):
             ids, fixed = np.flatnonzero(free), np.flatnonzero(~free)
             right = g[ids] - np.sum(H[np.ix_(ids, fixed)] * step[fixed], axis=1)
-            step[ids] = one_output.solve_positive(H[np.ix_(ids, ids)], right, _PIVOT)
+            step[ids] = solve_positive(H[np.ix_(ids, ids)], right, _PIVOT)
             crossing = free[:s] & ((w[support] + step[:s]) * w[support] <= 0.0)
             step[:s][crossing] = -w[support][crossing]
             free[:s] &= ~crossing

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.compiled.one_output import solve_positive
+from dboost.compiled.positive import solve_positive
 
 Array = NDArray[np.float64]
 

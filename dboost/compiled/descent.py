@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dboost.compiled.order import shuffle
-from dboost.compiled.vector import gather, padded, push
+from dboost.compiled.vector import gather, padded, push, scatter
 from dboost.penalties.diagonal import BOUND, diagonal_prox
 
 Array = NDArray[np.float64]
@@ -88,35 +88,36 @@ def add_squares(columns, rows, values, selected, bound, out):
 
 
 @njit(nogil=True, cache=True)
-def curvature_blocks(pointer, slots, values, h, rank_one, place, every, intercept, out):
-    """Add sum_i x_ij x_il (h_ir - r_i h_ir**2) to out[j, l, r] for the slots with a place, the intercept's last.
+def curvature_blocks(pointer, slots, values, h, rank_one, place, first, every, intercept, out):
+    """Add sum_i x_ij x_il (h_ir - r_i h_ir**2) to out[j, l, r], j <= l, for the slots with a place; the intercept last.
 
-    Over the examples 0, `every`, 2 `every`, ... of a block stored by row; `out` has shape (t, t, columns of h).
+    Over the examples `first`, `first` + `every`, ... of a block stored by row, slots ascending; places ascend with
+    them. `out` has shape (t, t, columns of h), and the type of h: it steers, nothing more.
     """
     t = out.shape[0]
     k = h.shape[1]
-    where = np.empty(t, np.int64)
-    x = np.empty(t)
-    d = np.empty(k)
-    for i in range(0, h.shape[0], every):
+    where = np.empty(t, np.int32)
+    x = np.empty(t, h.dtype)
+    z = np.empty(k, h.dtype)
+    d = np.empty(k, h.dtype)
+    for i in range(first, h.shape[0], every):
         count = 0
         for p in range(pointer[i], pointer[i + 1]):
             if place[slots[p]] >= 0:
                 where[count] = place[slots[p]]
-                x[count] = np.float64(values[p])
+                x[count] = values[p]
                 count += 1
         if intercept:
             where[count] = t - 1
             x[count] = 1.0
             count += 1
+        share = h.dtype.type(rank_one[i])
         for r in range(k):
-            d[r] = h[i, r] - rank_one[i] * h[i, r] * h[i, r]
+            d[r] = h[i, r] - share * h[i, r] * h[i, r]
         for p in range(count):
-            for q in range(count):
-                c = x[p] * x[q]
-                sums = out[where[p], where[q]]
-                for r in range(k):
-                    sums[r] += c * d[r]
+            for r in range(k):
+                z[r] = x[p] * d[r]
+            scatter(where, x, p, count, z, out[where[p]])
 
 
 @njit(nogil=True, cache=True)

@@ -144,6 +144,7 @@ def read_checkpoint(path: PathLike, fit: Identity, n_features: int, n_outputs: i
         candidates=arrays.get("candidates"),
         memory=Memory(
             settled=bool(memory.fields.get("settled")),
+            wide=bool(memory.fields.get("wide")),
             promised=memory.number("promised"),
             **{name: memory.count(name) for name in ("draws", "products", "refused", "wait")},
         ),

@@ -44,6 +44,10 @@ class Face(Protocol):
         """Signs (rows, k) of the entries of a row that share a coordinate, else 0, and it (rows,), -1 for none."""
         ...
 
+    def lines(self) -> FloatArray:
+        """Unit rows (rows, k) along which the penalty is straight though its diagonal is not zero; else zeros."""
+        ...
+
     def restrict(self, G: FloatArray) -> FloatArray:
         """Gradient in coordinates (dim,) of a function whose gradient in W is G (rows, k): adjoint of ``expand``."""
         ...

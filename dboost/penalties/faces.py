@@ -69,6 +69,14 @@ class EntryFace:
         """No entries move together: zeros (rows, k), and -1 for each row."""
         return np.zeros(self.mask.shape), np.full(self.mask.shape[0], -1, np.int64)
 
+    def lines(self) -> FloatArray:
+        """w / ||w||_2 for each penalised row of several entries, along which the norm is straight; else zeros."""
+        if not self.group:
+            return np.zeros(self.mask.shape)
+        several = self.held & (np.count_nonzero(self.mask, axis=1) > 1)
+        result: FloatArray = self._units() * several[:, None]
+        return result
+
     def restrict(self, G: FloatArray) -> FloatArray:
         """The free entries of G."""
         return G[self.mask]
@@ -171,6 +179,13 @@ class RowFace:
         """No entries move together: zeros (rows, k), and -1 for each row."""
         return np.zeros(self.shape), np.full(self.shape[0], -1, np.int64)
 
+    def lines(self) -> FloatArray:
+        """w / ||w||_2 for each penalised row (rows, k), along which the norm is straight; zeros for one output."""
+        full = np.zeros(self.shape)
+        if self.shape[1] > 1:
+            full[self.rows] = self.units * self.held[:, None]
+        return full
+
     def restrict(self, G: FloatArray) -> FloatArray:
         """The rows of G, one after the other."""
         return G[self.rows].ravel()
@@ -258,6 +273,10 @@ class BoundFace:
         sizes = np.full(self.loose.shape[0], -1, np.int64)
         sizes[self.sized] = np.count_nonzero(self.loose) + np.arange(self.sized.size)
         return self.tied, sizes
+
+    def lines(self) -> FloatArray:
+        """Zeros (rows, k): the penalty is straight everywhere."""
+        return np.zeros(self.loose.shape)
 
     def restrict(self, G: FloatArray) -> FloatArray:
         """Loose entries of G, then for each size the sum of G over its tied entries, with their signs."""

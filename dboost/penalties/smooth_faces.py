@@ -39,6 +39,10 @@ class WholeFace:
         """No entries move together: zeros (rows, k), and -1 for each row."""
         return np.zeros(self.at.shape), np.full(self.at.shape[0], -1, np.int64)
 
+    def lines(self) -> FloatArray:
+        """Zeros (rows, k): no row has a direction of its own in which the penalty is straight."""
+        return np.zeros(self.at.shape)
+
     def restrict(self, G: FloatArray) -> FloatArray:
         """The entries of G."""
         return G.ravel()

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dboost.boosting import precondition
+from dboost.boosting import conjugate, precondition
 from dboost.boosting.precondition import HeavyRows
 from dboost.compiled import columns
+from dboost.estimators.checkpoint import Identity, read_checkpoint, write_checkpoint
 from dboost.penalties import get_penalty
 from tests.boosting import plain
 
@@ -66,8 +67,89 @@ def test_blocks_are_the_curvature_of_the_heaviest_rows(curved, intercept, monkey
     np.testing.assert_allclose(heavy.gram, np.einsum("ij,ir,il->rjl", X, d, X), rtol=1e-6, atol=1e-6)
 
 
+def test_wide_blocks_hold_as_many_rows_as_is_affordable_on_any_threads(curved, monkeypatch):
+    cut, h, rank_one, Z, d, diagonal = curved
+    monkeypatch.setattr(precondition, "HEAVY", 4)
+    monkeypatch.setattr(precondition, "_WIDE", 36 * K)
+    narrow = HeavyRows.of(cut, h, rank_one, diagonal, True)
+    assert narrow.rows.shape[0] == 4 and not narrow.whole
+
+    def backwards(function, items):
+        return [function(item) for item in reversed(items)][::-1]
+
+    wide = HeavyRows.of(cut, h, rank_one, diagonal, True, True, backwards)
+    assert wide.rows.shape[0] == 6 and not wide.whole
+    assert wide.gram.tobytes() == HeavyRows.of(cut, h, rank_one, diagonal, True, True).gram.tobytes()
+    X = Z[:, np.append(wide.rows, A)]
+    np.testing.assert_allclose(wide.gram, np.einsum("ij,ir,il->rjl", X, d, X), rtol=1e-5, atol=1e-5)
+    monkeypatch.setattr(precondition, "_WIDE", 400 * K)
+    assert HeavyRows.of(cut, h, rank_one, diagonal, True, True).whole
+
+
+def near_copies(m=3000, a=60, k=4):
+    """Columns as alike as neighbouring pixels, and the classes that a few of them tell."""
+    rng = np.random.default_rng(7)
+    smooth = np.cumsum(rng.normal(size=(m, a + 20)), axis=1)
+    X = np.maximum(smooth[:, 20:] - smooth[:, :-20], 0.0) / 8.0
+    return X, (X[:, [5, 25, 35, 55]] + 0.4 * rng.normal(size=(m, k))).argmax(axis=1)
+
+
+@pytest.mark.parametrize("penalty", ["l1/l2", "l1/l2+l1", "l1"])
+def test_columns_that_all_pull_on_one_another_are_solved_for_together(penalty, monkeypatch):
+    """A solve that gets nowhere goes on with many rows, and the rest of the fit starts with them."""
+    X, code = near_copies()
+    data = plain.Data("multinomial", X, code.astype(np.int32), np.ones(X.shape[0]), 4)
+    settings = {"penalty": penalty, "tol": 1e-8, "max_rounds": 200}
+    monkeypatch.setattr(precondition, "HEAVY", 8)
+    products = []
+    solve = conjugate._solve
+
+    def counted(times, *args, **kwargs):
+        number = 0
+
+        def counting(v):
+            nonlocal number
+            number += 1
+            return times(v)
+
+        found = solve(counting, *args, **kwargs)
+        products.append(number)
+        return found
+
+    monkeypatch.setattr(conjugate, "_solve", counted)
+    wide = plain.fitting(data, **settings).fit(1e-3)
+    total = sum(products)
+    assert wide.gap <= 1e-8 and wide.state.memory.wide
+    # never more than the few: without a way to widen
+    monkeypatch.setattr(precondition, "_WIDE", 0)
+    products.clear()
+    narrow = plain.fitting(data, **settings).fit(1e-3)
+    assert narrow.objective == pytest.approx(wide.objective, rel=1e-7)
+    assert total < 0.7 * sum(products)
+
+
+def test_a_fit_with_wide_blocks_is_resumed_from_its_file_with_the_same_bits(monkeypatch, tmp_path):
+    X, code = near_copies()
+    data = plain.Data("multinomial", X, code.astype(np.int32), np.ones(X.shape[0]), 4)
+    monkeypatch.setattr(precondition, "HEAVY", 8)
+    fit = Identity("data", {"hypotheses": None})
+    states = []
+
+    def fitting(threads=1):
+        return plain.fitting(data, threads=threads, penalty="l1/l2", tol=1e-8)
+
+    whole = fitting().fit(1e-3, callback=lambda record, state: states.append(state))
+    wide = [state for state in states if state.memory.wide]
+    assert wide
+    write_checkpoint(tmp_path / "state", fit, wide[0])
+    again = read_checkpoint(tmp_path / "state", fit, X.shape[1], 4)
+    resumed = fitting(threads=3).fit(1e-3, resume=again)
+    assert resumed.W.tobytes() == whole.W.tobytes() and resumed.passes == whole.passes
+
+
+@pytest.mark.parametrize("shifts", [False, True])
 @pytest.mark.parametrize("name", ["l1", "l1/l2", "l1/linf", "l1/l2+l1"])
-def test_the_preconditioner_is_symmetric_and_positive(curved, name, monkeypatch):
+def test_the_preconditioner_is_symmetric_and_positive(curved, name, shifts, monkeypatch):
     cut, h, rank_one, _, _, diagonal = curved
     monkeypatch.setattr(precondition, "HEAVY", 5)
     rng = np.random.default_rng(0)
@@ -77,10 +159,39 @@ def test_the_preconditioner_is_symmetric_and_positive(curved, name, monkeypatch)
     face = get_penalty(name).face(W, lam)
     penalty = face.diagonal(lam)
     scale = np.concatenate([np.abs(face.restrict(diagonal[:A])) + penalty, diagonal[A]]) + 1e-3
-    apply = HeavyRows.of(cut, h, rank_one, diagonal, True).solver(face, scale, penalty)
+    apply = HeavyRows.of(cut, h, rank_one, diagonal, True).solver(face, scale, penalty, shifts)
     P = np.column_stack([apply(e) for e in np.eye(scale.shape[0])])
+    if shifts:
+        # the intercept's residual has no shift, and needs no step along one
+        centre = np.eye(scale.shape[0])
+        centre[face.dim :, face.dim :] -= 1.0 / K
+        P = centre @ P @ centre + (np.eye(scale.shape[0]) - centre)
     np.testing.assert_allclose(P, P.T, rtol=1e-7, atol=1e-9)
     assert np.linalg.eigvalsh(P).min() > 0.0
+
+
+def test_lengths_of_rows_and_shifts_of_outputs_are_solved_for_exactly(curved):
+    """Where rows are about to vanish, their penalty is steep across and straight along."""
+    cut, h, rank_one, Z, d, diagonal = curved
+    rng = np.random.default_rng(4)
+    W, lam = 1e-7 * rng.normal(size=(A, K)), np.full(A, 2.0)
+    face = get_penalty("l1/l2").face(W, lam)
+    penalty = face.diagonal(lam)
+    scale = np.concatenate([np.abs(face.restrict(diagonal[:A])) + penalty, diagonal[A]])
+    heavy = HeavyRows.of(cut, h, rank_one, diagonal, True)
+    units = face.lines()
+    lengths = rng.normal(size=A)
+    # the curvature among lengths is that of the loss alone, output by output
+    gram = np.einsum("ij,ir,il->rjl", Z[:, :A], d, Z[:, :A])
+    asked = np.einsum("jr,lr,rjl,l->j", units, units, gram, lengths)
+    got = heavy.solver(face, scale, penalty)(np.append((asked[:, None] * units).ravel(), np.zeros(K)))
+    np.testing.assert_allclose(np.sum(got[:-K].reshape(A, K) * units, axis=1), lengths, rtol=2e-3, atol=2e-3)
+    shift = np.append(np.repeat(rng.normal(size=A), K), np.zeros(K))
+    moved = heavy.solver(face, scale, penalty, True)(shift)[:-K].reshape(A, K)
+    across = moved - np.sum(moved * units, axis=1, keepdims=True) * units
+    wanted = shift[:-K].reshape(A, K) * np.linalg.norm(W, axis=1)[:, None] / lam[:, None]
+    wanted -= np.sum(wanted * units, axis=1, keepdims=True) * units
+    np.testing.assert_allclose(across, wanted, rtol=1e-6)
 
 
 def test_the_preconditioner_inverts_a_curvature_without_ties_between_outputs(curved, monkeypatch):

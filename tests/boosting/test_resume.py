@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from dboost.boosting import newton
+from dboost.boosting import sample
 from dboost.boosting.fit import UPDATES
 from dboost.boosting.rowwise import SELECTIONS
 from dboost.losses import LOSSES
@@ -84,7 +84,7 @@ def test_a_sample_in_parts_has_the_same_optimum_and_the_same_bits_on_all_threads
     data = plain.make(loss, m=60, n=8, seed=21)
     alpha = 0.2 * plain.alpha_max(data, "l1/l2")
     whole = plain.fitting(data, penalty="l1/l2", tol=1e-10).fit(alpha)
-    monkeypatch.setattr(newton, "_PART", 30)
+    monkeypatch.setattr(sample, "_PART", 30)
     runs = [plain.fitting(data, penalty="l1/l2", tol=1e-10, threads=t).fit(alpha) for t in (1, 2, 3)]
     assert bits(runs[0]) == bits(runs[1]) == bits(runs[2])
     assert runs[0].objective == pytest.approx(whole.objective, rel=1e-9)

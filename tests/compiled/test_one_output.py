@@ -129,22 +129,6 @@ def test_gram(block, intercept, rng):
     np.testing.assert_allclose(parts, got, rtol=1e-12)
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 8])
-def test_positive_solve(n, rng):
-    A = rng.normal(size=(n + 3, n))
-    H, g = A.T @ A, rng.normal(size=n)
-    np.testing.assert_allclose(one_output.solve_positive(H.copy(), g, 1e-12), np.linalg.solve(H, g), rtol=1e-8)
-
-
-def test_positive_solve_with_copies_of_columns(rng):
-    A = rng.normal(size=(9, 4))
-    A = np.column_stack([A, A[:, 1], np.zeros(9), A[:, 0]])
-    H = A.T @ A
-    x = one_output.solve_positive(H.copy(), H @ np.ones(7), 1e-10)
-    np.testing.assert_allclose(H @ x, H @ np.ones(7), atol=1e-9)
-    assert np.all(x[4:] == 0.0)
-
-
 @pytest.mark.parametrize("intercept", [False, True])
 def test_descent_ends_where_the_loops_over_outputs_end(block, intercept, rng):
     """Both solve the same model; neither is asked to stop early."""

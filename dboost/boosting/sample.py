@@ -1,0 +1,80 @@
+"""Examples on the driver: all of them, or some, with the active columns only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.boosting.problem import Problem
+from dboost.boosting.slices import equal_slices
+from dboost.compiled import columns
+from dboost.hypotheses.held import Cut
+
+Array = NDArray[np.float64]
+
+# Numbers of a part, and the most of them.
+_PART = 100_000
+_MOST_PARTS = 8
+
+
+@dataclass(frozen=True)
+class Part:
+    """Consecutive examples of a sample, worked on by one thread; cut by their number alone, for the bits' sake."""
+
+    examples: slice
+    by_row: Cut
+    target: Any
+    weight: Array
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows of X_A by row and by column, with labels and weights that sum to the whole."""
+
+    by_row: Cut
+    by_column: Cut
+    parts: tuple[Part, ...]
+    weight: Array
+    whole: bool
+
+    @classmethod
+    def drawn(cls, problem: Problem, active: NDArray[np.int64], share: float, seed: int) -> Sample:
+        """One pass.
+
+        Parameters
+        ----------
+        problem : Problem
+        active : int64 array, shape (a,)
+            The rows A of W.
+        share : float
+            Of the examples; all of them from 1 on.
+        seed : int
+            Decides which.
+        """
+        parts = problem.sample(active, share, seed)
+        pointer = np.concatenate([[0], np.cumsum(np.concatenate([p[0] for p in parts]))]).astype(np.int64)
+        slots = np.concatenate([p[1] for p in parts])
+        values = np.concatenate([p[2] for p in parts]).astype(np.float32)
+        weight = np.concatenate([p[4] for p in parts])
+        drawn = float(weight.sum())
+        if share < 1.0 and drawn > 0.0:
+            weight = weight * (problem.statistics.weight / drawn)
+        by_row = (pointer, slots, values)
+        labels = np.concatenate([p[3] for p in parts])
+        m = weight.shape[0]
+        count = max(1, min(_MOST_PARTS, m * problem.k // _PART))
+
+        def part(examples: slice) -> Part:
+            mine = (pointer[examples.start : examples.stop + 1], slots, values)
+            return Part(examples, mine, problem.loss.target(labels[examples]), weight[examples])
+
+        return cls(
+            by_row=by_row,
+            by_column=columns.transpose(*by_row, active.shape[0]),
+            parts=tuple(part(examples) for examples in equal_slices(m, count)),
+            weight=weight,
+            whole=share >= 1.0,
+        )
