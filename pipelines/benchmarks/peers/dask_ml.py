@@ -1,7 +1,8 @@
 """dask-ml's logistic regression (dask-glm): ADMM, its default, and proximal gradients; binary l1.
 
 The data is a Dask array of one dense block a thread, in memory, on the threaded scheduler: neither SciPy's sparse
-blocks nor those of the package ``sparse`` pass through dask-glm's solvers at this release.
+blocks nor those of the package ``sparse`` pass through dask-glm's solvers at this release. Its scaling of columns is off:
+it would change the penalty, and refuses data with two constant columns.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
         solver=rung["solver"],
         max_iter=rung["max_iter"],
         tol=0.0,
-        solver_kwargs={"abstol": 1e-12, "reltol": 1e-12} if rung["solver"] == "admm" else {},
+        solver_kwargs={"normalize": False} | ({"abstol": 1e-12, "reltol": 1e-12} if rung["solver"] == "admm" else {}),
     )
     return without_intercept(np.asarray(model.fit(X, y).coef_))
 
