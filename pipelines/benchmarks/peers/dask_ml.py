@@ -1,8 +1,8 @@
 """dask-ml's logistic regression (dask-glm): ADMM, its default, and proximal gradients; binary l1.
 
 The data is a Dask array of one dense block a thread, in memory, on the threaded scheduler: neither SciPy's sparse
-blocks nor those of the package ``sparse`` pass through dask-glm's solvers at this release. Its scaling of columns is off:
-it would change the penalty, and refuses data with two constant columns.
+blocks nor those of the package ``sparse`` pass through dask-glm's solvers at this release. Its scaling of columns is
+off: it would change the penalty, and refuses data with two constant columns.
 """
 
 from __future__ import annotations
