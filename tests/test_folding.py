@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dboost.data.csc import CsrPiece, to_csc
+from dboost.data.csc import to_csc
+from dboost.data.csr import CsrPiece
 from dboost.engine.memo import Memo, MemoStore
 from dboost.folding import Folds, Left, fold_masses, judge, training, training_shard, wrong_share
 from dboost.partition import Partition, Sums

@@ -198,8 +198,8 @@ class NewtonSteps:
         h, rank_one, diagonal = self._curvature(at)
         value = self.problem.objective(at, lam)
         memory = self.memory
-        near = aim.near and h.nbytes <= _CACHE
-        if aim.final and not near and memory.settled and memory.wait == 0:
+        descends = aim.near and h.nbytes <= _CACHE
+        if aim.final and not descends and memory.settled and memory.wait == 0:
             moved = self._conjugate(at, lam, h, rank_one, diagonal)
             if moved is not None:
                 promised = moved[1].promised

@@ -1,11 +1,15 @@
 """A preconditioner for conjugate gradients: the diagonal of the curvature, and what it misses most.
 
+The curvature on the support is that of the loss, sum_i (x_i x_i') (x) H_i with H_i = diag(q_i) - q_i q_i' where it is
+multinomial (math notes, section 8 (i)), and that of the penalty, lam (I - u u') / ||w||_2 with u = w / ||w||_2 for a row
+of l1/l2.
+
 - The columns that are in most examples (words such as "the" and "of", bright pixels) pull on one another and on the
   intercept. They are few, so the curvature among them is formed from some of the sampled examples, output by output,
   and factored. Where all columns pull on one another, as neighbouring pixels do, many rows are taken.
-- Along w the norm of a row is straight, though its diagonal is large where the row is about to vanish: how long the
+- Along u the norm of a row is straight, though its diagonal is large where the row is about to vanish: how long the
   rows are is solved for by itself.
-- A shift of all outputs changes no multinomial loss: along it the penalty alone is curved.
+- H_i is zero along a shift of all outputs: there the penalty alone is curved.
 """
 
 from __future__ import annotations
@@ -39,6 +43,8 @@ _RIDGE = 1e-6
 _PIVOT = 1e-12
 # Of the curvature along a row, what the examples of the blocks may lack at most.
 _SEEN = 0.5
+# A row without data is as curved along itself as this share of the most curved one.
+_LEAST = 1e-10
 # Multiplications of all factors from which they are shared by threads.
 _SHARED = 5e6
 
@@ -222,7 +228,7 @@ class _Lengths:
         chosen = np.flatnonzero(np.any(lines != 0.0, axis=1))
         places, units = face.places()[chosen], lines[chosen]
         curvature = np.sum(diagonal[places] * units**2, axis=1)
-        curvature = np.maximum(curvature, 1e-10 * max(float(curvature.max(initial=0.0)), 1e-300))
+        curvature = np.maximum(curvature, _LEAST * curvature.max(initial=np.finfo(float).tiny / _LEAST))
         number = np.full(lines.shape[0], -1, np.int64)
         number[chosen] = np.arange(chosen.shape[0])
         heavy = number[rows.rows]

@@ -1,7 +1,7 @@
 """Rows to columns: pieces of CSR become one CSC block, checked on the way.
 
 Covers: the two counting-sort kernels, duplicates, explicit zeros, non-finite values and indices out of range.
-Does not cover: where the rows come from, or labels and weights.
+Does not cover: pieces of rows and their checks (``csr``), where they come from, or labels and weights.
 
 One read of the input counts and checks, a second places the values. Rows are visited in order, so the rows of a
 column come out sorted without a sort, and a duplicate entry lands beside its twin.
@@ -14,48 +14,16 @@ jumps from column to column at each value, and then misses the cache once instea
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dboost.data.csr import CsrPiece, usual
 from dboost.errors import DataError
 
 _OK, _RANGE, _FINITE, _OFFSETS = 0, 1, 2, 3
-
-
-@dataclass(frozen=True)
-class CsrPiece:
-    """Consecutive rows of a sparse matrix, with what an error message needs to know about their origin.
-
-    Parameters
-    ----------
-    indptr : int64 array, shape (m + 1,)
-        Absolute offsets into `indices` and `values`; the first need not be 0.
-    indices : int32 or int64 array
-    values : float32 or float64 array
-    file : str, optional
-    row_group : int, optional
-    column : tuple of str
-        Names of the columns that hold indices and values, for list columns; empty where each feature has its own.
-    first_row : int
-        Number of the first row within the file or matrix.
-    """
-
-    indptr: NDArray[np.int64]
-    indices: NDArray[Any]
-    values: NDArray[Any]
-    file: str | None = None
-    row_group: int | None = None
-    column: tuple[str, ...] = ()
-    first_row: int = 0
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows m."""
-        return int(self.indptr.shape[0]) - 1
 
 
 @njit(nogil=True, cache=True)
@@ -124,18 +92,6 @@ def _sum_duplicates(indptr, rows, values):
 
 
 @njit(nogil=True, cache=True)
-def _usual(indices, values, n_features):
-    """Whether all indices are in range and all values finite and not zero."""
-    end = np.uint64(n_features)
-    odd = False
-    for p in range(indices.shape[0]):
-        size = abs(values[p])
-        # of unsigned numbers, a negative index is a large one; NaN is not below anything
-        odd |= (np.uint64(indices[p]) >= end) | (not size < np.inf) | (size == 0)
-    return not odd
-
-
-@njit(nogil=True, cache=True)
 def _count_usual(indices, counts):
     """Count the values of each column in counts[column + 1]."""
     for p in range(indices.shape[0]):
@@ -192,50 +148,6 @@ def _unpack(indptr, packed, rows, bits):
             rows[q] = row
             bits[q] = np.int32(both >> 32)
     return duplicates
-
-
-@njit(nogil=True, cache=True)
-def _ascending(indptr, indices):
-    """Whether the columns of each row ascend, none twice; `indptr` starts with 0."""
-    # a plain loop over all neighbours, less those of two rows
-    falls = np.int64(0)
-    for p in range(1, indices.shape[0]):
-        falls += indices[p] <= indices[p - 1]
-    last = np.int64(0)
-    for i in range(1, indptr.shape[0] - 1):
-        start = indptr[i]
-        if start > last and start < indices.shape[0]:
-            falls -= indices[start] <= indices[start - 1]
-            last = start
-    return falls == 0
-
-
-@njit(nogil=True, cache=True)
-def any_repeats(indptr, indices, n_features):
-    """Whether a row of a matrix names a column twice; indices are in range, in any order."""
-    if _ascending(indptr, indices):
-        return False
-    last = np.full(n_features, -1, np.int64)
-    for i in range(indptr.shape[0] - 1):
-        for p in range(indptr[i], indptr[i + 1]):
-            if last[indices[p]] == i:
-                return True
-            last[indices[p]] = i
-    return False
-
-
-@njit(nogil=True, cache=True)
-def dense_to_csr(dense, indptr, indices, values):
-    """Store the nonzeros (NaN included, so that the check sees them) of `dense` by row; arrays are preallocated."""
-    p = 0
-    for i in range(dense.shape[0]):
-        for j in range(dense.shape[1]):
-            value = dense[i, j]
-            if value != 0:
-                indices[p] = j
-                values[p] = value
-                p += 1
-        indptr[i + 1] = p
 
 
 def to_csc(
@@ -317,7 +229,7 @@ def _from_usual(pieces: Sequence[CsrPiece], n_features: int, dtype: np.dtype[Any
         if piece.n_rows and int(np.diff(piece.indptr).min()) < 0:
             return None
         indices, values = piece.indices[first:stop], piece.values[first:stop]
-        if not _usual(indices, values, n_features):
+        if not usual(indices, values, n_features):
             return None
         _count_usual(indices, indptr)
         inside.append((piece.indptr, indices, values))
@@ -341,36 +253,6 @@ def _from_usual(pieces: Sequence[CsrPiece], n_features: int, dtype: np.dtype[Any
     if _unpack(indptr, packed, rows, out.view(np.int32)):
         return _without_duplicates(indptr, rows, out)
     return indptr, rows, out
-
-
-def as_rows_of(pieces: Sequence[CsrPiece], n_features: int) -> tuple[Any, Any, Any] | None:
-    """Join pieces by row: (int64 pointer, int32 index, float32 values), without a copy where there is one piece.
-
-    None unless ``to_csc`` would take all stored values as they are: float32, finite, no zeros, no duplicates, columns
-    in range and ascending.
-    """
-    pointers, index, data, first_value = [np.zeros(1, np.int64)], [], [], 0
-    for piece in pieces:
-        first, stop = int(piece.indptr[0]), int(piece.indptr[-1])
-        if piece.values.dtype != np.float32 or piece.indices.dtype != np.int32:
-            return None
-        if first < 0 or stop > piece.indices.shape[0] or (piece.n_rows and int(np.diff(piece.indptr).min()) < 0):
-            return None
-        indices, values = piece.indices[first:stop], piece.values[first:stop]
-        pointer = piece.indptr - first
-        if not (_usual(indices, values, n_features) and _ascending(pointer, indices)):
-            return None
-        pointers.append(pointer[1:] + first_value)
-        index.append(indices)
-        data.append(values)
-        first_value += stop - first
-    if len(index) == 1:
-        return np.concatenate(pointers), index[0], data[0]
-    return (
-        np.concatenate(pointers),
-        np.concatenate([*index, np.zeros(0, np.int32)]),
-        np.concatenate([*data, np.zeros(0, np.float32)]),
-    )
 
 
 def _refusal(

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dboost.data.csc import CsrPiece, any_repeats, dense_to_csr
+from dboost.data.csr import CsrPiece, any_repeats, dense_to_csr
 from dboost.errors import DataError, UsageError
 
 BLOCK_COST = 1_000_000

@@ -16,7 +16,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dboost.data.csc import CsrPiece, as_rows_of, to_csc
+from dboost.data.csc import to_csc
+from dboost.data.csr import CsrPiece, as_rows_of
 from dboost.data.labels import LabelCoder, LabelStats, check_weight, scan
 from dboost.data.manifest import load_manifest
 from dboost.data.memory import numeric_column

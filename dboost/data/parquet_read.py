@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dboost.data.csc import CsrPiece
+from dboost.data.csr import CsrPiece
 from dboost.data.factorise import arrow_kind
 from dboost.data.memory import dense_piece, numeric_column
 from dboost.errors import DataError

@@ -170,7 +170,7 @@ def _peer(name: str, case: Case, task: Task, folder: Path, opening: dict[str, An
     with PeerProcess(peer, folder, opening, folder / f"{name}.log") as process:
         try:
             process.ready(START)
-            # all settings up to the one that is cut off take as long together as the limit, or twice that
+            # a ladder of doubling settings takes up to twice the limit before the setting that is cut off at it
             deadline = time.monotonic() + 3.0 * limit
             ladder = [dict(rung) for rung in peer.ladder(task)]
             return climb(peer, process, case, ladder, limit, deadline, target=TARGET)

@@ -43,7 +43,7 @@ class Limits:
     Parameters
     ----------
     factor : float
-        A run may take this many times our own time to 1e-6: half as much again as the largest goal ...
+        A run may take this many times our own time to 1e-6, which is well beyond every goal ...
     floor, ceiling : float
         ... but at least and at most so many seconds,
     of_best : float

@@ -7,7 +7,8 @@ import pytest
 from scipy import sparse
 
 from dboost.data import csc
-from dboost.data.csc import CsrPiece, to_csc
+from dboost.data.csc import to_csc
+from dboost.data.csr import CsrPiece
 from dboost.errors import DataError
 
 N = 7

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import time
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 
 from dboost.engine.dask import DaskEngine
 from dboost.engine.local import LocalEngine
+from tests.engine import leaves
 
 
 def scheduler_keys(client):
@@ -29,6 +32,31 @@ def wait_until(condition, seconds=20.0):
 def pids(client):
     """Process id of each worker."""
     return client.run(os.getpid)
+
+
+ROWS = [20, 1, 1, 40, 3, 0, 9, 30]
+
+
+def undisturbed(leaf, *args, rows=ROWS):
+    """What a pass gives in this process."""
+    specs, rows = leaves.make_specs(rows)
+    with LocalEngine(1) as engine:
+        engine.set_plan(specs, rows, "undisturbed")
+        return engine.map_reduce(leaf, *args, name="undisturbed")
+
+
+def kill_when(condition, pid, gate=None):
+    """Kill a process once a condition holds, from a thread of its own; then open the gate the others wait at."""
+
+    def run():
+        wait_until(condition)
+        os.kill(pid() if callable(pid) else pid, signal.SIGKILL)
+        if gate is not None:
+            gate.touch()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread
 
 
 ENGINES = ["local-1", "local-3", "dask-1", "dask-2"]

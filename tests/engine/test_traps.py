@@ -1,4 +1,4 @@
-"""Lost workers, lost schedulers, silence and poison: every trap ends with the same bits or with one clear error.
+"""Lost workers, silence and poison: every trap ends with the same bits or with one clear error.
 
 Each test names the trap in what Dask does by itself. Processes that are killed here were started here.
 """
@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import psutil
@@ -19,22 +16,11 @@ import pytest
 from distributed import Client
 
 from dboost.engine.dask import DaskEngine
-from dboost.engine.local import LocalEngine
 from dboost.errors import ClusterError, DboostWarning
 from tests.engine import leaves
-from tests.engine.conftest import pids, same_bits, scheduler_keys, wait_until
+from tests.engine.conftest import ROWS, kill_when, pids, same_bits, scheduler_keys, undisturbed, wait_until
 
 pytestmark = pytest.mark.timeout(60)
-
-ROWS = [20, 1, 1, 40, 3, 0, 9, 30]
-ROOT = str(Path(__file__).parents[2])
-
-
-def undisturbed(leaf, *args, rows=ROWS):
-    specs, rows = leaves.make_specs(rows)
-    with LocalEngine(1) as engine:
-        engine.set_plan(specs, rows, "undisturbed")
-        return engine.map_reduce(leaf, *args, name="undisturbed")
 
 
 @pytest.fixture
@@ -49,20 +35,6 @@ def after(seconds, action):
     timer = threading.Timer(seconds, action)
     timer.start()
     return timer
-
-
-def kill_when(condition, pid, gate=None):
-    """Kill a process once a condition holds, from a thread of its own; then open the gate the others wait at."""
-
-    def run():
-        wait_until(condition)
-        os.kill(pid() if callable(pid) else pid, signal.SIGKILL)
-        if gate is not None:
-            gate.touch()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    return thread
 
 
 def test_a_worker_killed_in_a_pass_costs_its_part_only(engine, two_processes, tmp_path):
@@ -301,111 +273,3 @@ def test_long_tasks_that_make_progress_do_not_stall(two_processes, tmp_path):
 
 
 # -- a scheduler and a worker of their own ---------------------------------------------------------------------------
-
-
-def start(*words):
-    """Start a scheduler or a worker as a process, on loopback."""
-    command = [sys.executable, "-m", "dask", *words, "--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0"]
-    env = dict(os.environ, PYTHONPATH=ROOT)
-    return subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-
-@pytest.fixture(scope="module")
-def outside_scheduler(tmp_path_factory):
-    """A scheduler as a process, and a client; the last test that uses it ends it."""
-    address = tmp_path_factory.mktemp("outside") / "scheduler.json"
-    scheduler = start("scheduler", "--port", "0", "--scheduler-file", str(address))
-    client = None
-    try:
-        wait_until(address.exists, 30)
-        client = Client(scheduler_file=str(address), timeout=20, set_as_default=False)
-        yield client, scheduler, str(address)
-    finally:
-        scheduler.kill()
-        scheduler.wait()
-        if client is not None:
-            client.close(timeout=2)
-
-
-@pytest.fixture
-def outside(outside_scheduler):
-    """The same with one worker that nobody restarts; yields client, scheduler and worker process."""
-    client, scheduler, address = outside_scheduler
-    worker = start("worker", "--no-nanny", "--nthreads", "1", "--scheduler-file", address)
-    try:
-        wait_until(lambda: len(client.nthreads()) == 1, 30)
-        yield client, scheduler, worker
-    finally:
-        worker.kill()
-        worker.wait()
-
-
-def test_a_frozen_scheduler_ends_the_run(outside, tmp_path, monkeypatch):
-    monkeypatch.setattr("dboost.engine.watchdog.ANSWER_TIMEOUT", 1.0)
-    client, scheduler, _ = outside
-    marks = tmp_path / "marks"
-    engine = DaskEngine(client, no_worker_timeout=2)
-    engine.set_plan(*leaves.make_specs([5] * 4), "run")
-    thread = threading.Thread(
-        target=lambda: (wait_until(marks.exists), os.kill(scheduler.pid, signal.SIGSTOP)),
-    )
-    thread.start()
-    start = time.monotonic()
-    try:
-        with pytest.raises(ClusterError, match=r"lost the scheduler.*no answer"):
-            engine.map_reduce(leaves.slow, 0.5, str(marks), name="slow")
-        assert time.monotonic() - start < 12
-        engine.close()
-    finally:
-        thread.join()
-        os.kill(scheduler.pid, signal.SIGCONT)
-    wait_until(lambda: scheduler_keys(client) == [])
-
-
-def test_no_workers_ends_within_the_timeout(outside, tmp_path):
-    # no-workers-timeout is for ever by default.
-    client, _, worker = outside
-    marks = tmp_path / "marks"
-    engine = DaskEngine(client, no_worker_timeout=1.5)
-    engine.set_plan(*leaves.make_specs([5] * 4), "run")
-    assert same_bits(engine.map_reduce(leaves.plain, 1.0, name="plain"), undisturbed(leaves.plain, 1.0, rows=[5] * 4))
-    thread = kill_when(marks.exists, worker.pid)
-    start = time.monotonic()
-    with pytest.raises(ClusterError, match=r"no running worker for 1\.5 s"):
-        engine.map_reduce(leaves.slow, 1.0, str(marks), name="slow")
-    thread.join()
-    # And again without any worker from the start.
-    with pytest.raises(ClusterError, match=r"no running worker for 1\.5 s"):
-        engine.map_reduce(leaves.plain, 1.0, name="plain")
-    with pytest.raises(ClusterError, match="no running worker for 1 s"):
-        DaskEngine(client, no_worker_timeout=1)
-    assert time.monotonic() - start < 20
-    engine.close()
-
-
-def test_a_killed_scheduler_ends_the_run_in_seconds(outside, tmp_path):
-    client, scheduler, _ = outside
-    marks = tmp_path / "marks"
-    engine = DaskEngine(client)
-    engine.set_plan(*leaves.make_specs([5] * 4), "run")
-    killed = []
-
-    def kill():
-        wait_until(marks.exists)
-        scheduler.kill()
-        killed.append(time.monotonic())
-
-    thread = threading.Thread(target=kill)
-    thread.start()
-    with pytest.raises(ClusterError, match="lost the scheduler") as caught:
-        engine.map_reduce(leaves.slow, 5.0, str(marks), name="slow")
-    thread.join()
-    assert time.monotonic() - killed[0] < 5
-    assert "resume" in str(caught.value)
-    start = time.monotonic()
-    with pytest.raises(ClusterError, match="lost the scheduler"):
-        engine.map_reduce(leaves.plain, 1.0, name="plain")
-    assert time.monotonic() - start < 8
-    start = time.monotonic()
-    engine.close()
-    assert time.monotonic() - start < 3

@@ -1,0 +1,33 @@
+"""Whether a row names a column twice: sorted rows and unsorted ones, empty rows, storage beyond the last row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dboost.data.csr import any_repeats
+
+
+@pytest.mark.parametrize("rows, repeats", [
+    ([[0, 2, 5], [1, 2], [], [0]], False),
+    ([[5, 0, 2], [], [2, 1], [0]], False),
+    ([[0, 2, 5], [], [1, 1]], True),
+    ([[0, 2, 0], [1], [3]], True),
+    ([[], [], [4, 4]], True),
+    ([[3], [3], [3]], False),
+    ([[]], False),
+])  # fmt: skip
+@pytest.mark.parametrize("spare", [[], [0, 0], [5]])
+def test_a_column_named_twice_is_found_in_rows_of_any_order(rows, repeats, spare):
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+    indices = np.array([column for row in rows for column in row] + spare, np.int32)
+    assert any_repeats(indptr, indices, 6) is repeats
+
+
+def test_random_rows_agree_with_sets(rng):
+    for _ in range(300):
+        rows = [rng.integers(0, 12, rng.integers(0, 5)) for _ in range(6)]
+        rows = [np.sort(row) for row in rows] if rng.random() < 0.5 else rows
+        indptr = np.concatenate([[0], np.cumsum([row.shape[0] for row in rows])])
+        wanted = any(np.unique(row).shape[0] < row.shape[0] for row in rows)
+        assert any_repeats(indptr, np.concatenate(rows).astype(np.int32), 12) is wanted
