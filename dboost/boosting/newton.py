@@ -55,6 +55,7 @@ _SETTLED_SHARE = 0.1
 _SMALL = 1_000_000
 _SMALL_SWEEP = 10_000_000
 _EXAMPLES_PER_ROW = 20
+_VALUES_PER_ROW = 750
 _SHARE = 0.1
 _MOSTLY = 0.5
 # Nor is one of a good part of them worth it once the gap is as small as this, where entries are tied: faces change then
@@ -168,7 +169,9 @@ class NewtonSteps:
         if small or m <= _EXAMPLES_PER_ROW * active.shape[0]:
             wanted = float(m)
         else:
-            wanted = max(_SHARE * m, _EXAMPLES_PER_ROW * active.shape[0])
+            # examples as such where they hold few rows each, fewer where they hold many
+            enough = min(_EXAMPLES_PER_ROW, _VALUES_PER_ROW * m / self._values(m, active))
+            wanted = max(_SHARE * m, enough * active.shape[0])
             # a sample of most examples saves little, and its steps never come to square what is left
             wanted = wanted if wanted < self._mostly * m else m
         return min(1.0, wanted / m, _SAMPLE_NUMBERS / (m * k))
