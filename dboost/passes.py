@@ -346,6 +346,23 @@ def sample_rows(partition: Partition, memo: Any, held: Held, share: float, seed:
     return Sums(parts={"rows": [part]})
 
 
+def examples_of(partition: Partition, memo: Any, point: Point, few: NDArray[np.int64]) -> Sums:
+    """The examples that hold one of a few of the active columns, cut to these, with Hessian at `point` and weight."""
+    at = arguments_at(partition, memo, point)
+    *cut, W, b, _, weight = at
+    place = np.full(point.held.n, -1, np.int32)
+    place[few] = np.arange(few.shape[0], dtype=np.int32)
+    chosen = columns.rows_with(cut[0], cut[1], place)
+    pointer, slots, values = columns.take_rows(*cut, chosen)
+    weight, target = weight[chosen], get_loss(point.loss).target(partition.y[chosen])
+    h, rank_one = np.empty((chosen.shape[0], width(b.shape[0])), np.float32), np.empty(chosen.shape[0])
+    fused.curvature(pointer, slots, values, W, b, target, weight, h, rank_one)
+    own = place[slots]
+    stored = np.concatenate([[0], np.cumsum(own >= 0)])[pointer]
+    part = (np.diff(stored), own[own >= 0], values[own >= 0], h, rank_one, weight)
+    return Sums(parts={"examples": [part]})
+
+
 def held_columns(partition: Partition, memo: Any, held: Held) -> Sums:
     """The columns held, as a CSC block, with labels and weights."""
     # the columns of a block by column are taken as the rows of one by row

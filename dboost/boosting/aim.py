@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 # On the model of a step its rows are solved to this share of the gap so far. A sample of the examples errs by more.
 _WHOLE = 0.05
 _SAMPLED = 0.15
@@ -29,12 +32,15 @@ class Aim:
         them; 0: as long as sweeps gain much.
     near : bool
         Whether the goal is so near that steps of descent alone are the cheapest way to it.
+    few : int64 array, optional
+        Places of the rows that keep the model from its goal, where they are few (``focus``).
     """
 
     final: bool
     whole: float = 0.0
     sampled: float = 0.0
     near: bool = False
+    few: NDArray[np.int64] | None = None
 
     @classmethod
     def at(cls, target: float, rest: float, before: float, price: float) -> Aim:

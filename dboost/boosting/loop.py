@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from dboost.boosting.aim import Aim
 from dboost.boosting.certificate import dual_bound, expected_gap, restricted_gap, screened
 from dboost.boosting.far import brought_back
+from dboost.boosting.focus import few_rows
 from dboost.boosting.free_intercept import solve_intercept
 from dboost.boosting.gram import AcceleratedGram
 from dboost.boosting.iterate import Iterate, Score
@@ -95,6 +96,7 @@ class Loop:
         self._solves_intercept = self.certified and counted and settings.update == "newton"
         self.single = self.sparse and takes(problem, n_rows, settings.sample)
         self.factor = CONTINUATION if self.single and settings.update == "newton" else _CONTINUATION
+        self.focuses = self.sparse and self.certified and problem.k > 1
         # last known ||G_j||_* of every column, for the strong rule at the next strength
         self.norms = null.norms.copy()
         self.trace: list[tuple[float, float, float]] = []
@@ -309,6 +311,9 @@ class Loop:
             if lam <= self.lam:
                 share = problem.penalty_value(at.active, at.W, lam) / value
                 aim = Aim.at(target / value, rest / value, before / value, share)
+                if self.focuses and step.kind != "focused":
+                    few = few_rows(problem, at, lam, rest, target, self._solves_intercept)
+                    aim = replace(aim, few=few)
             before = rest
             at, step = steps.step(at, lam, aim)
             self._mark(at)

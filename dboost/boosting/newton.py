@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from dboost.boosting.aim import Aim
 from dboost.boosting.conjugate import Product, conjugate_step
 from dboost.boosting.entrywise import EntryModel, strength_of_entries, unsettled
+from dboost.boosting.focus import affordable, focused_step
 from dboost.boosting.gram import GramSteps
 from dboost.boosting.growth import growth
 from dboost.boosting.iterate import Iterate
@@ -34,7 +35,6 @@ from dboost.boosting.sample import Part, Sample
 from dboost.boosting.slices import equal_slices
 from dboost.compiled import descent, fused
 from dboost.compiled.vector import width
-from dboost.penalties.diagonal import BOUND
 
 Array = NDArray[np.float64]
 
@@ -46,6 +46,7 @@ _FALL = 0.25
 _MOST_PRODUCTS = 60
 # So many are worth it near the end, where the step they lead to is the whole of what is left.
 _NEAR_PRODUCTS = 30
+_NEAR = 1e-2
 # Bytes of curvatures beyond which a descent, which goes through them by column, costs more than such a solve.
 _CACHE = 8_000_000
 _LONGEST_WAIT = 8
@@ -58,10 +59,6 @@ _EXAMPLES_PER_ROW = 20
 _VALUES_PER_ROW = 750
 _SHARE = 0.1
 _MOSTLY = 0.5
-# Nor is one of a good part of them worth it once the gap is as small as this, where entries are tied: faces change then
-# with every solve by conjugate gradients, which otherwise make up for what a sample lacks.
-_PART_OF_ALL = 0.2
-_NEAR = 1e-2
 _SAMPLE_NUMBERS = 12_000_000
 # Curvatures of the examples up to which products are formed in float64.
 _EXACT = 100_000
@@ -106,7 +103,7 @@ class Step:
     Parameters
     ----------
     kind : str
-        "descent", "conjugate", or on an upper bound "gram" or "template".
+        "descent", "conjugate", "focused", or on an upper bound "gram" or "template".
     length : float
         Step length accepted; 0 when no step helped, or the model is optimal to rounding.
     promised : float
@@ -152,35 +149,27 @@ class NewtonSteps:
         self.problem = problem
         self.seed = seed
         self.memory = memory
-        near = gap <= _NEAR
-        self._mostly = _PART_OF_ALL if near and problem.penalty.compiled[0] == BOUND else _MOSTLY
-        self._products = _NEAR_PRODUCTS if near else 0
+        self._n_rows = n_rows
+        self._products = _NEAR_PRODUCTS if gap <= _NEAR else 0
         self.gram = GramSteps(problem)
         # one output has a descent of its own
         self._single = strength_of_entries(problem.penalty) if problem.k > 1 else None
-        self._full_diagonal: Array | None = None
         self._heavy: HeavyRows | None = None
         share = self._share(n_rows, active) if sample == "auto" else float(sample)
         self._sample = Sample.drawn(problem, active, share, self._seed())
 
     def _share(self, m: int, active: NDArray[np.int64]) -> float:
-        k = self.problem.k
-        small = m * k <= _SMALL and self._values(m, active) * k <= _SMALL_SWEEP
+        k, stored = self.problem.k, self.problem.statistics.values(active, m)
+        small = m * k <= _SMALL and stored * k <= _SMALL_SWEEP
         if small or m <= _EXAMPLES_PER_ROW * active.shape[0]:
             wanted = float(m)
         else:
             # examples as such where they hold few rows each, fewer where they hold many
-            enough = min(_EXAMPLES_PER_ROW, _VALUES_PER_ROW * m / self._values(m, active))
+            enough = min(_EXAMPLES_PER_ROW, _VALUES_PER_ROW * m / stored)
             wanted = max(_SHARE * m, enough * active.shape[0])
             # a sample of most examples saves little, and its steps never come to square what is left
-            wanted = wanted if wanted < self._mostly * m else m
+            wanted = wanted if wanted < _MOSTLY * m else m
         return min(1.0, wanted / m, _SAMPLE_NUMBERS / (m * k))
-
-    def _values(self, m: int, active: NDArray[np.int64]) -> float:
-        """About how many values the active columns store: sum |x|, squared, over sum x**2 is never more."""
-        stats = self.problem.statistics
-        absolute, square = stats.absolute[active], stats.square[active]
-        return float(np.sum(absolute**2 / np.maximum(square, np.finfo(float).tiny))) * m / stats.weight
 
     def _seed(self) -> int:
         self.memory = replace(self.memory, draws=self.memory.draws + 1)
@@ -198,6 +187,10 @@ class NewtonSteps:
         aim : Aim
             What the step is for.
         """
+        if aim.few is not None:
+            focused = self._focused(at, lam, aim.few)
+            if focused is not None:
+                return focused
         h, rank_one, diagonal = self._curvature(at)
         value = self.problem.objective(at, lam)
         memory = self.memory
@@ -252,10 +245,7 @@ class NewtonSteps:
         """
         if self._sample.whole:
             return growth(self.problem, at, lam, diagonal) + 1e-9 * diagonal
-        if self._full_diagonal is None:
-            # once for a set of rows: along the few steps on it the diagonal hardly changes
-            self._full_diagonal = self.problem.curvature_diagonal(at)
-        full = self._full_diagonal
+        full = self._sample.of_all(diagonal, self.problem.statistics.square[at.active])
         return growth(self.problem, at, lam, full) + np.maximum(full - diagonal, 0.0) + 1e-3 * full
 
     def _descend(
@@ -276,14 +266,28 @@ class NewtonSteps:
         descent.newton_descent(*model, *self.problem.penalty.compiled, most, self._seed(), D, settle)
         return self.problem.split_intercept(D)
 
+    def _focused(self, at: Iterate, lam: float, few: NDArray[np.int64]) -> tuple[Iterate, Step] | None:
+        """A step on a few rows; None where it costs too much or does not help."""
+        if not affordable(self.problem, at.active[few], self._n_rows, self._sample.by_column[1].shape[0]):
+            return None
+        D, d = focused_step(self.problem, at, lam, few, self._seed()), np.zeros(self.problem.k)
+        promised = self._promised(at, lam, D, d)
+        found = line_search(self.problem, at, lam, D, d, promised, grid=SHORT) if promised > 0.0 else None
+        return None if found is None else (found[0], Step("focused", found[1], promised))
+
+    def _promised(self, at: Iterate, lam: float, D: Array, d: Array) -> float:
+        """Decrease of the linearised loss plus penalty along (D, d)."""
+        problem = self.problem
+        # row by row, so that near the optimum the promise is not lost in the difference of two large sums
+        omega = problem.penalty.value(at.W) - problem.penalty.value(at.W + D)
+        rows = np.sum(at.G * D, axis=1) + lam * problem.lam_weight[at.active] * omega
+        return max(0.0, float(np.sum(rows) + at.bias @ d))
+
     def _accept(self, at: Iterate, lam: float, D: Array, d: Array, value: float) -> tuple[Iterate, Step]:
         problem = self.problem
         if not (D.any() or d.any()):
             return at, Step("descent", 0.0, 0.0)
-        # row by row, so that near the optimum the promise is not lost in the difference of two large sums
-        omega = problem.penalty.value(at.W) - problem.penalty.value(at.W + D)
-        rows = np.sum(at.G * D, axis=1) + lam * problem.lam_weight[at.active] * omega
-        promised = max(0.0, float(np.sum(rows) + at.bias @ d))
+        promised = self._promised(at, lam, D, d)
         found = line_search(problem, at, lam, D, d, promised, grid=SHORT)
         if found is not None:
             return found[0], Step("descent", found[1], promised)

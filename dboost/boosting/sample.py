@@ -40,6 +40,29 @@ class Sample:
     weight: Array
     whole: bool
 
+    def of_all(self, diagonal: Array, square: Array) -> Array:
+        """The diagonal of the curvature over all examples, from that over the sample.
+
+        A column is as much more curved as its sum of squares is larger; one that the sample lacks is as curved as the
+        others for its squares.
+
+        Parameters
+        ----------
+        diagonal : float64 array, shape (a or a + 1, k)
+            Over the sample, the intercept last, which counts as it is.
+        square : float64 array, shape (a,)
+            sum_i s_i x_ij**2 of each column over all examples.
+        """
+        a = square.shape[0]
+        peak, total, absolute, seen = (np.zeros(a) for _ in range(4))
+        columns.column_statistics(*self.by_column, self.weight, peak, total, absolute, seen)
+        least = np.finfo(float).tiny
+        full = diagonal.copy()
+        full[:a] *= (square / np.maximum(seen, least))[:, None]
+        lacking = seen <= 0.0
+        full[:a][lacking] = square[lacking, None] * (diagonal[:a].sum(axis=0) / max(float(seen.sum()), least))
+        return full
+
     @classmethod
     def drawn(cls, problem: Problem, active: NDArray[np.int64], share: float, seed: int) -> Sample:
         """One pass.

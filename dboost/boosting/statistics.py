@@ -38,6 +38,11 @@ class Statistics:
     sum: Array
     at_zero: float = 0.0
 
+    def values(self, columns: NDArray[np.int64], m: int) -> float:
+        """About how many values these columns store, of m examples: sum |x|, squared, over sum x**2, never more."""
+        absolute, square = self.absolute[columns], self.square[columns]
+        return float(np.sum(absolute**2 / np.maximum(square, np.finfo(float).tiny))) * m / self.weight
+
 
 def deviation(total: Array, square: Array, weight: float) -> Array:
     """Weighted standard deviation of columns from sum s x and sum s x**2; 0 where it is lost in their rounding."""

@@ -218,6 +218,20 @@ def take_rows(pointer, slots, values, chosen):
 
 
 @njit(nogil=True, cache=True)
+def rows_with(pointer, slots, place):
+    """The rows of a cut block that store one of the columns c with place[c] >= 0, ascending."""
+    found = np.empty(pointer.shape[0] - 1, np.int64)
+    count = 0
+    for i in range(pointer.shape[0] - 1):
+        for p in range(pointer[i], pointer[i + 1]):
+            if place[slots[p]] >= 0:
+                found[count] = i
+                count += 1
+                break
+    return found[:count]
+
+
+@njit(nogil=True, cache=True)
 def row_lengths(pointer, values, extra):
     """rho_i = `extra` + sum_j |x_ij| over the cut columns (math notes, section 2; extra is 1 with an intercept)."""
     rho = np.empty(pointer.shape[0] - 1)

@@ -1,0 +1,120 @@
+"""A Newton step on the few rows that keep a model from its certificate.
+
+The scale of a dual point is that of the worst row (math notes, section 6), so a handful of rows that miss their
+optimality leave a gap however good all others are. These are often rows of few examples, which a sample does not know
+well. They are solved by themselves, with the curvature of every example that holds one of them; the other rows stay as
+they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost import passes
+from dboost.boosting.certificate import restricted_gap
+from dboost.boosting.growth import growth
+from dboost.boosting.iterate import Iterate
+from dboost.boosting.problem import Problem
+from dboost.compiled import columns, descent
+
+Array = NDArray[np.float64]
+Places = NDArray[np.int64]
+
+# So many rows are tried first, then twice as many, up to this share of all.
+_FIRST = 8
+_FEW = 0.125
+# Curvatures of their examples, and values as a share of those that an ordinary step works on.
+_MOST_NUMBERS = 12_000_000
+_CHEAP = 0.25
+# What the others may leave of the gap, or of the one that is wanted, for a step on the few to be worth its passes.
+_OTHERS = 0.15
+_WELL = 0.7
+_SWEEPS = 50
+# The share of what it misses now that a row may miss on the model of the step.
+_SETTLED = 0.02
+_RIDGE = 1e-9
+
+
+def few_rows(problem: Problem, at: Iterate, lam: float, gap: float, target: float, solved: bool) -> Places | None:
+    """Places of the rows whose optimality would leave little of the gap; None where they are not few.
+
+    Parameters
+    ----------
+    at : Iterate
+        A model with its sums.
+    lam : float
+        Strength of the penalty.
+    gap : float
+        Its ``restricted_gap``.
+    target : float
+        The gap that is wanted.
+    solved : bool
+        Whether the intercept is solved apart (``restricted_gap``).
+    """
+    a = at.active.shape[0]
+    excess = problem.penalty.dual_norm(at.G) / (lam * problem.lam_weight[at.active]) - 1.0
+    worst = np.argsort(-excess, kind="stable")
+    size = _FIRST
+    while size <= _FEW * a:
+        few, others = np.sort(worst[:size]), np.sort(worst[size:])
+        rest = Iterate(at.active[others], at.W[others], at.intercept, at.loss, at.G[others], at.bias)
+        if restricted_gap(problem, rest, lam, solved) <= max(_WELL * target, _OTHERS * gap):
+            return few
+        size *= 2
+    return None
+
+
+def affordable(problem: Problem, rows: NDArray[np.int64], n_rows: int, stored: int) -> bool:
+    """Whether a step on these rows of W costs little beside an ordinary one.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of examples.
+    stored : int
+        Values that an ordinary step works on.
+    """
+    values = problem.statistics.values(rows, n_rows)
+    return values <= _CHEAP * stored and values * problem.k <= _MOST_NUMBERS
+
+
+def focused_step(problem: Problem, at: Iterate, lam: float, few: Places, seed: int) -> Array:
+    """Step of all active rows (a, k) that minimises the Newton model over a few of them; one pass.
+
+    Parameters
+    ----------
+    at : Iterate
+        A model with its sums.
+    lam : float
+        Strength of the penalty.
+    few : int64 array
+        Places among the active rows.
+    seed : int
+        Of the order in which rows are visited.
+    """
+    t, k = few.shape[0], problem.k
+    parts = problem.own_pass(passes.examples_of, at, few, name="focus").parts["examples"]
+    pointer = np.concatenate([[0], np.cumsum(np.concatenate([p[0] for p in parts]))]).astype(np.int64)
+    slots, values = np.concatenate([p[1] for p in parts]), np.concatenate([p[2] for p in parts])
+    h, rank_one = np.concatenate([p[3] for p in parts]), np.concatenate([p[4] for p in parts])
+    weight = np.concatenate([p[5] for p in parts])
+    by_column = columns.transpose(pointer, slots, values.astype(np.float32), t)
+    bound = np.empty_like(h)
+    descent.bound_curvature(h, rank_one, weight, bound)
+    diagonal = np.zeros((t, k))
+    descent.add_squares(*by_column, np.arange(t), bound, diagonal)
+    G, W, strength = at.G[few], at.W[few], lam * problem.lam_weight[at.active[few]]
+    sub = replace(at, active=at.active[few], W=W, G=G)
+    no_intercept = np.zeros((int(problem.fit_intercept), k))
+    damping = growth(problem, sub, lam, np.vstack([diagonal, no_intercept]))[:t] + _RIDGE * diagonal
+    missed = problem.penalty.dual_norm(G) / strength - 1.0
+    settle = _SETTLED * max(float(np.max(missed)), 0.0)
+    step = np.zeros_like(W)
+    model = (*by_column, h, rank_one, G, W, strength, diagonal, damping)
+    descent.newton_descent(*model, *problem.penalty.compiled, _SWEEPS, seed, step, settle)
+    D = np.zeros_like(at.W)
+    D[few] = step
+    return D
