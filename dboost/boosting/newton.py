@@ -53,6 +53,7 @@ _LONGEST_WAIT = 8
 _SETTLED_SHARE = 0.1
 # The sample is everything while the margins are at most this many numbers and the values a sweep goes over, each for
 # all outputs, at most that many; or the examples few for each row.
+_TINY = 100_000
 _SMALL = 1_000_000
 _SMALL_SWEEP = 10_000_000
 _EXAMPLES_PER_ROW = 20
@@ -150,17 +151,18 @@ class NewtonSteps:
         self.seed = seed
         self.memory = memory
         self._n_rows = n_rows
-        self._products = _NEAR_PRODUCTS if gap <= _NEAR else 0
+        near = gap <= _NEAR
+        self._products = _NEAR_PRODUCTS if near else 0
         self.gram = GramSteps(problem)
         # one output has a descent of its own
         self._single = strength_of_entries(problem.penalty) if problem.k > 1 else None
         self._heavy: HeavyRows | None = None
-        share = self._share(n_rows, active) if sample == "auto" else float(sample)
+        share = self._share(n_rows, active, near) if sample == "auto" else float(sample)
         self._sample = Sample.drawn(problem, active, share, self._seed())
 
-    def _share(self, m: int, active: NDArray[np.int64]) -> float:
+    def _share(self, m: int, active: NDArray[np.int64], near: bool) -> float:
         k, stored = self.problem.k, self.problem.statistics.values(active, m)
-        small = m * k <= _SMALL and stored * k <= _SMALL_SWEEP
+        small = m * k <= (_SMALL if near else _TINY) and stored * k <= _SMALL_SWEEP
         if small or m <= _EXAMPLES_PER_ROW * active.shape[0]:
             wanted = float(m)
         else:
