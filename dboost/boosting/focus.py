@@ -19,6 +19,7 @@ from dboost.boosting.growth import growth
 from dboost.boosting.iterate import Iterate
 from dboost.boosting.problem import Problem
 from dboost.compiled import columns, descent
+from dboost.hypotheses.held import Cut
 
 Array = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -101,7 +102,7 @@ def focused_step(problem: Problem, at: Iterate, lam: float, few: Places, seed: i
     slots, values = np.concatenate([p[1] for p in parts]), np.concatenate([p[2] for p in parts])
     h, rank_one = np.concatenate([p[3] for p in parts]), np.concatenate([p[4] for p in parts])
     weight = np.concatenate([p[5] for p in parts])
-    by_column = columns.transpose(pointer, slots, values.astype(np.float32), t)
+    by_column: Cut = columns.transpose(pointer, slots, values.astype(np.float32), t)
     bound = np.empty_like(h)
     descent.bound_curvature(h, rank_one, weight, bound)
     diagonal = np.zeros((t, k))

@@ -312,8 +312,7 @@ class Loop:
                 share = problem.penalty_value(at.active, at.W, lam) / value
                 aim = Aim.at(target / value, rest / value, before / value, share)
                 if self.focuses and step.kind != "focused":
-                    few = few_rows(problem, at, lam, rest, target, self._solves_intercept)
-                    aim = replace(aim, few=few)
+                    aim = replace(aim, few=few_rows(problem, at, lam, rest, target, self._solves_intercept))
             before = rest
             at, step = steps.step(at, lam, aim)
             self._mark(at)
