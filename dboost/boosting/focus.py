@@ -18,6 +18,7 @@ from dboost.boosting.certificate import restricted_gap
 from dboost.boosting.growth import growth
 from dboost.boosting.iterate import Iterate
 from dboost.boosting.problem import Problem
+from dboost.boosting.sample import joined
 from dboost.compiled import columns, descent
 from dboost.hypotheses.held import Cut
 
@@ -98,15 +99,10 @@ def focused_step(problem: Problem, at: Iterate, lam: float, few: Places, seed: i
     """
     t, k = few.shape[0], problem.k
     parts = problem.own_pass(passes.examples_of, at, few, name="focus").parts["examples"]
-    pointer = np.concatenate([[0], np.cumsum(np.concatenate([p[0] for p in parts]))]).astype(np.int64)
-    slots, values = np.concatenate([p[1] for p in parts]), np.concatenate([p[2] for p in parts])
-    h, rank_one = np.concatenate([p[3] for p in parts]), np.concatenate([p[4] for p in parts])
-    weight = np.concatenate([p[5] for p in parts])
-    by_column: Cut = columns.transpose(pointer, slots, values.astype(np.float32), t)
-    bound = np.empty_like(h)
-    descent.bound_curvature(h, rank_one, weight, bound)
+    h, rank_one, weight = (np.concatenate([part[c] for part in parts]) for c in (3, 4, 5))
+    by_column: Cut = columns.transpose(*joined(parts), t)
     diagonal = np.zeros((t, k))
-    descent.add_squares(*by_column, np.arange(t), bound, diagonal)
+    descent.curvature_diagonal(*by_column, np.arange(t), h, rank_one, weight, False, diagonal, np.empty_like(h))
     G, W, strength = at.G[few], at.W[few], lam * problem.lam_weight[at.active[few]]
     sub = replace(at, active=at.active[few], W=W, G=G)
     no_intercept = np.zeros((int(problem.fit_intercept), k))

@@ -96,7 +96,7 @@ class Loop:
         self._solves_intercept = self.certified and counted and settings.update == "newton"
         self.single = self.sparse and takes(problem, n_rows, settings.sample)
         self.factor = CONTINUATION if self.single and settings.update == "newton" else _CONTINUATION
-        self.focuses = self.sparse and self.certified and problem.k > 1
+        self.focuses = self.sparse and self.certified and problem.k > 1 and lam > 0.0
         # last known ||G_j||_* of every column, for the strong rule at the next strength
         self.norms = null.norms.copy()
         self.trace: list[tuple[float, float, float]] = []

@@ -51,10 +51,12 @@ _NEAR = 1e-2
 _CACHE = 8_000_000
 _LONGEST_WAIT = 8
 _SETTLED_SHARE = 0.1
-# The sample is everything while the margins are at most this many numbers and the values a sweep goes over, each for
-# all outputs, at most that many; or the examples few for each row.
+# The sample is everything while the margins are at most this many numbers, and from a gap of `_FAR` on many more, if
+# the values a sweep goes over, each for all outputs, are at most that many; or where each row asks for so many examples
+# that most are taken. Columns with values enough ask for fewer.
 _TINY = 100_000
 _SMALL = 1_000_000
+_FAR = 0.1
 _SMALL_SWEEP = 10_000_000
 _EXAMPLES_PER_ROW = 20
 _VALUES_PER_ROW = 750
@@ -151,13 +153,12 @@ class NewtonSteps:
         self.seed = seed
         self.memory = memory
         self._n_rows = n_rows
-        near = gap <= _NEAR
-        self._products = _NEAR_PRODUCTS if near else 0
+        self._products = _NEAR_PRODUCTS if gap <= _NEAR else 0
         self.gram = GramSteps(problem)
         # one output has a descent of its own
         self._single = strength_of_entries(problem.penalty) if problem.k > 1 else None
         self._heavy: HeavyRows | None = None
-        share = self._share(n_rows, active, near) if sample == "auto" else float(sample)
+        share = self._share(n_rows, active, gap <= _FAR) if sample == "auto" else float(sample)
         self._sample = Sample.drawn(problem, active, share, self._seed())
 
     def _share(self, m: int, active: NDArray[np.int64], near: bool) -> float:
@@ -167,7 +168,7 @@ class NewtonSteps:
             wanted = float(m)
         else:
             # examples as such where they hold few rows each, fewer where they hold many
-            enough = min(_EXAMPLES_PER_ROW, _VALUES_PER_ROW * m / stored)
+            enough = min(_EXAMPLES_PER_ROW, _VALUES_PER_ROW * m / max(stored, 1.0))
             wanted = max(_SHARE * m, enough * active.shape[0])
             # a sample of most examples saves little, and its steps never come to square what is left
             wanted = wanted if wanted < _MOSTLY * m else m

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,14 +79,11 @@ class Sample:
             Decides which.
         """
         parts = problem.sample(active, share, seed)
-        pointer = np.concatenate([[0], np.cumsum(np.concatenate([p[0] for p in parts]))]).astype(np.int64)
-        slots = np.concatenate([p[1] for p in parts])
-        values = np.concatenate([p[2] for p in parts]).astype(np.float32)
+        by_row = pointer, slots, values = joined(parts)
         weight = np.concatenate([p[4] for p in parts])
         drawn = float(weight.sum())
         if share < 1.0 and drawn > 0.0:
             weight = weight * (problem.statistics.weight / drawn)
-        by_row = (pointer, slots, values)
         labels = np.concatenate([p[3] for p in parts])
         m = weight.shape[0]
         count = max(1, min(_MOST_PARTS, m * problem.k // _PART))
@@ -101,3 +99,9 @@ class Sample:
             weight=weight,
             whole=share >= 1.0,
         )
+
+
+def joined(parts: Sequence[Any]) -> Cut:
+    """The rows that the partitions gave, as one cut block; a part begins with (counts, slots, values)."""
+    counts, slots, values = (np.concatenate([part[c] for part in parts]) for c in range(3))
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), slots, values.astype(np.float32)

@@ -79,6 +79,18 @@ def test_steps_take_the_few_rows_they_are_told_to(penalty, monkeypatch):
     assert steps.step(at, lam, Aim(True, few=SPOILT))[1].kind == "descent"
 
 
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_fits_with_steps_on_few_rows_reach_the_certified_optimum(penalty, solve, monkeypatch):
+    monkeypatch.setattr(focus, "_FIRST", 1)
+    monkeypatch.setattr(focus, "_FEW", 0.5)
+    monkeypatch.setattr(focus, "_CHEAP", 1.0)
+    data, alpha, best = solve("multinomial", penalty, 0.02, m=M, n=N, k=K)
+    result = plain.fitting(data, penalty=penalty, tol=1e-8, sample=0.3, max_rounds=200).fit(alpha)
+    assert "focused" in {record["step"] for record in result.history}
+    assert result.gap <= 1e-8
+    assert result.objective * data.s.sum() == pytest.approx(best.value, rel=1e-7)
+
+
 def test_examples_are_those_that_hold_one_of_the_columns():
     problem, _, _, at = spoilt("l1/l2", intercept=True)
     found = problem.own_pass(passes.examples_of, at, SPOILT, name="focus").parts["examples"]
