@@ -8,8 +8,9 @@ by block descent on the driver, on all examples or a random sample of them, row 
 entries and few move, entry by entry (``entrywise``), and is accepted only if the objective falls
 (math notes, section 8; the step grid spends one more pass when the full step fails). Once the support has settled the
 penalty is smooth along it, and conjugate gradients with the curvature of all examples take over; a few rows that alone
-keep the model from its goal are solved by themselves (``focus``). If no step of the model helps, an upper bound of the loss is minimised instead, which cannot fail: the Gram bound, or the exponential
-bound of all rows at once where the curvature has no limit.
+keep the model from its goal are solved by themselves (``focus``). If no step of the model helps, an upper bound of the
+loss is minimised instead, which cannot fail: the Gram bound, or the exponential bound of all rows at once where the
+curvature has no limit.
 """
 
 from __future__ import annotations
