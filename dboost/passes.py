@@ -347,7 +347,11 @@ def sample_rows(partition: Partition, memo: Any, held: Held, share: float, seed:
 
 
 def examples_of(partition: Partition, memo: Any, point: Point, few: NDArray[np.int64]) -> Sums:
-    """The examples that hold one of a few of the active columns, cut to these, with Hessian at `point` and weight."""
+    """The examples that hold one of a few of the active columns, cut to these, with Hessian at `point` and weight.
+
+    `few` (t,) are places among the columns held, ascending. A part is (values per example, slots, values, h, rank_one,
+    weight), the Hessian of example i being diag(h_i) - rank_one_i h_i h_i' (math notes, section 8 (i)).
+    """
     at = arguments_at(partition, memo, point)
     *cut, W, b, _, weight = at
     place = np.full(point.held.n, -1, np.int32)

@@ -8,8 +8,6 @@ they are.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +16,7 @@ from dboost.boosting.certificate import restricted_gap
 from dboost.boosting.growth import growth
 from dboost.boosting.iterate import Iterate
 from dboost.boosting.problem import Problem
-from dboost.boosting.sample import joined
+from dboost.boosting.sample import MOST_NUMBERS, joined
 from dboost.compiled import columns, descent
 from dboost.hypotheses.held import Cut
 
@@ -28,8 +26,7 @@ Places = NDArray[np.int64]
 # So many rows are tried first, then twice as many, up to this share of all.
 _FIRST = 8
 _FEW = 0.125
-# Curvatures of their examples, and values as a share of those that an ordinary step works on.
-_MOST_NUMBERS = 12_000_000
+# Their values, as a share of those that an ordinary step works on.
 _CHEAP = 0.25
 # What the others may leave of the gap, or of the one that is wanted, for a step on the few to be worth its passes.
 _OTHERS = 0.15
@@ -41,18 +38,19 @@ _RIDGE = 1e-9
 
 
 def few_rows(problem: Problem, at: Iterate, lam: float, gap: float, target: float, solved: bool) -> Places | None:
-    """Places of the rows whose optimality would leave little of the gap; None where they are not few.
+    """Places among the active rows, ascending, whose optimality would leave little of the gap; None where not few.
+
+    The worst are those of the largest ||G_j||_* / lam_j, by which the dual point is scaled (math notes, section 6).
 
     Parameters
     ----------
+    problem : Problem
     at : Iterate
         A model with its sums.
     lam : float
-        Strength of the penalty.
-    gap : float
-        Its ``restricted_gap``.
-    target : float
-        The gap that is wanted.
+        Strength of the penalty, sum form, above zero.
+    gap, target : float
+        Its gap now, sum form, and the one that is wanted.
     solved : bool
         Whether the intercept is solved apart (``restricted_gap``).
     """
@@ -61,10 +59,9 @@ def few_rows(problem: Problem, at: Iterate, lam: float, gap: float, target: floa
     worst = np.argsort(-excess, kind="stable")
     size = _FIRST
     while size <= _FEW * a:
-        few, others = np.sort(worst[:size]), np.sort(worst[size:])
-        rest = Iterate(at.active[others], at.W[others], at.intercept, at.loss, at.G[others], at.bias)
-        if restricted_gap(problem, rest, lam, solved) <= max(_WELL * target, _OTHERS * gap):
-            return few
+        others = at.rows(np.sort(worst[size:]))
+        if restricted_gap(problem, others, lam, solved) <= max(_WELL * target, _OTHERS * gap):
+            return np.sort(worst[:size])
         size *= 2
     return None
 
@@ -74,28 +71,34 @@ def affordable(problem: Problem, rows: NDArray[np.int64], n_rows: int, stored: i
 
     Parameters
     ----------
+    problem : Problem
+    rows : int64 array, shape (t,)
+        Columns of X.
     n_rows : int
         Number of examples.
     stored : int
         Values that an ordinary step works on.
     """
     values = problem.statistics.values(rows, n_rows)
-    return values <= _CHEAP * stored and values * problem.k <= _MOST_NUMBERS
+    return values <= _CHEAP * stored and values * problem.k <= MOST_NUMBERS
 
 
 def focused_step(problem: Problem, at: Iterate, lam: float, few: Places, seed: int) -> Array:
-    """Step of all active rows (a, k) that minimises the Newton model over a few of them; one pass.
+    """Step of all active rows that minimises the Newton model (``newton``) over a few of them; one pass.
 
     Parameters
     ----------
-    at : Iterate
-        A model with its sums.
-    lam : float
-        Strength of the penalty.
-    few : int64 array
-        Places among the active rows.
+    problem, at, lam
+        As for `few_rows`.
+    few : int64 array, shape (t,)
+        Places among the active rows, ascending.
     seed : int
         Of the order in which rows are visited.
+
+    Returns
+    -------
+    float64 array, shape (a, k)
+        Zero but for the few.
     """
     t, k = few.shape[0], problem.k
     parts = problem.own_pass(passes.examples_of, at, few, name="focus").parts["examples"]
@@ -103,14 +106,13 @@ def focused_step(problem: Problem, at: Iterate, lam: float, few: Places, seed: i
     by_column: Cut = columns.transpose(*joined(parts), t)
     diagonal = np.zeros((t, k))
     descent.curvature_diagonal(*by_column, np.arange(t), h, rank_one, weight, False, diagonal, np.empty_like(h))
-    G, W, strength = at.G[few], at.W[few], lam * problem.lam_weight[at.active[few]]
-    sub = replace(at, active=at.active[few], W=W, G=G)
-    no_intercept = np.zeros((int(problem.fit_intercept), k))
-    damping = growth(problem, sub, lam, np.vstack([diagonal, no_intercept]))[:t] + _RIDGE * diagonal
-    missed = problem.penalty.dual_norm(G) / strength - 1.0
-    settle = _SETTLED * max(float(np.max(missed)), 0.0)
-    step = np.zeros_like(W)
-    model = (*by_column, h, rank_one, G, W, strength, diagonal, damping)
+    mine, strength = at.rows(few), lam * problem.lam_weight[at.active[few]]
+    # the intercept stays as it is: along it the model is flat
+    intercept = np.zeros((int(problem.fit_intercept), k))
+    damping = growth(problem, mine, lam, np.vstack([diagonal, intercept]))[:t] + _RIDGE * diagonal
+    settle = _SETTLED * max(float(np.max(problem.penalty.dual_norm(mine.G) / strength)) - 1.0, 0.0)
+    step = np.zeros_like(mine.W)
+    model = (*by_column, h, rank_one, mine.G, mine.W, strength, diagonal, damping)
     descent.newton_descent(*model, *problem.penalty.compiled, _SWEEPS, seed, step, settle)
     D = np.zeros_like(at.W)
     D[few] = step

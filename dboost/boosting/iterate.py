@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,17 @@ class Iterate:
     G: Array
     bias: Array
     shift: float = 0.0
+
+    def rows(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> Iterate:
+        """The model with some of its rows only: places among the active ones, ascending, or a mask (a,) of them."""
+        return replace(self, active=self.active[chosen], W=self.W[chosen], G=self.G[chosen])
+
+    def widened(self, new: Rows, G: Array) -> Iterate:
+        """The model with more rows, at zero: columns `new` (t,), none of them active, and their rows of G (t, k)."""
+        active = np.concatenate([self.active, new])
+        order = np.argsort(active, kind="stable")
+        W = np.concatenate([self.W, np.zeros_like(G)])
+        return replace(self, active=active[order], W=W[order], G=np.concatenate([self.G, G])[order])
 
 
 @dataclass(frozen=True)

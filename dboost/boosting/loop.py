@@ -276,11 +276,7 @@ class Loop:
         """The model with the best violating rows added at zero."""
         fresh = self._take(at.active.shape[0])
         new, G = score.best[:fresh], score.best_G[:fresh]
-        active = np.concatenate([at.active, new])
-        order = np.argsort(active, kind="stable")
-        W = np.concatenate([at.W, np.zeros((new.shape[0], self.problem.k))])
-        sums = np.concatenate([at.G, G])
-        return replace(at, active=active[order], W=W[order], G=sums[order]), int(new.shape[0])
+        return at.widened(new, G), int(new.shape[0])
 
     # ---- inner solve -----------------------------------------------------------------------------------------------
 

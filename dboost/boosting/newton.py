@@ -32,7 +32,7 @@ from dboost.boosting.line_search import SHORT, line_search
 from dboost.boosting.precondition import HeavyRows
 from dboost.boosting.problem import Problem
 from dboost.boosting.rowwise import RowwiseSteps
-from dboost.boosting.sample import Part, Sample
+from dboost.boosting.sample import MOST_NUMBERS, Part, Sample
 from dboost.boosting.slices import equal_slices
 from dboost.compiled import descent, fused
 from dboost.compiled.vector import width
@@ -63,7 +63,6 @@ _EXAMPLES_PER_ROW = 20
 _VALUES_PER_ROW = 750
 _SHARE = 0.1
 _MOSTLY = 0.5
-_SAMPLE_NUMBERS = 12_000_000
 # Curvatures of the examples up to which products are formed in float64.
 _EXACT = 100_000
 
@@ -173,7 +172,7 @@ class NewtonSteps:
             wanted = max(_SHARE * m, enough * active.shape[0])
             # a sample of most examples saves little, and its steps never come to square what is left
             wanted = wanted if wanted < _MOSTLY * m else m
-        return min(1.0, wanted / m, _SAMPLE_NUMBERS / (m * k))
+        return min(1.0, wanted / m, MOST_NUMBERS / (m * k))
 
     def _seed(self) -> int:
         self.memory = replace(self.memory, draws=self.memory.draws + 1)
@@ -373,5 +372,4 @@ def _support(W: Array) -> NDArray[np.bool_]:
 
 def pruned(at: Iterate) -> Iterate:
     """The model without the rows that are exactly zero (back-pruning)."""
-    keep = _support(at.W)
-    return replace(at, active=at.active[keep], W=at.W[keep], G=at.G[keep])
+    return at.rows(_support(at.W))

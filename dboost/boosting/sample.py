@@ -16,6 +16,8 @@ from dboost.hypotheses.held import Cut
 
 Array = NDArray[np.float64]
 
+MOST_NUMBERS = 12_000_000
+"""Curvatures of examples that the driver holds at most."""
 # Numbers of a part, and the most of them.
 _PART = 100_000
 _MOST_PARTS = 8

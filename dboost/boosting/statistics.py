@@ -39,7 +39,10 @@ class Statistics:
     at_zero: float = 0.0
 
     def values(self, columns: NDArray[np.int64], m: int) -> float:
-        """About how many values these columns store, of m examples: sum |x|, squared, over sum x**2, never more."""
+        """About how many values these columns store, of m examples: (sum s |x|)**2 / sum s x**2, in examples.
+
+        Never more where all examples weigh the same (Cauchy and Schwarz); exact where all values are of one size too.
+        """
         absolute, square = self.absolute[columns], self.square[columns]
         return float(np.sum(absolute**2 / np.maximum(square, np.finfo(float).tiny))) * m / self.weight
 

@@ -60,8 +60,7 @@ def test_very_little_data_is_always_taken_whole(problem, monkeypatch):
 def test_number_of_stored_values_is_never_overestimated(problem):
     data = plain.make("multinomial", m=M, n=N, k=K)
     stored = problem.statistics.values(np.arange(N), M)
-    # of values of one size it would be exact, were all weights equal
-    assert 0.3 * np.count_nonzero(data.X) < stored <= 1.2 * np.count_nonzero(data.X)
+    assert 0.3 * np.count_nonzero(data.X) < stored <= np.count_nonzero(data.X)
 
 
 @pytest.mark.parametrize("intercept", [True, False])

@@ -270,6 +270,3 @@ def test_long_tasks_that_make_progress_do_not_stall(two_processes, tmp_path):
         engine.set_plan(*leaves.make_specs([5] * 10), "run")
         total = engine.map_reduce(leaves.slow, 0.9, str(tmp_path / "marks"), name="slow")
     assert total.add["rows"] == 50
-
-
-# -- a scheduler and a worker of their own ---------------------------------------------------------------------------
