@@ -9,7 +9,7 @@ Does not cover: the rounds (``leveraging``).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,14 +49,9 @@ class Coordinates:
 def offered(problem: Problem, score: Score, lam: float) -> Coordinates:
     """The coordinates of a scoring pass."""
     held = score.iterate
-    active = np.concatenate([held.active, score.best])
-    order = np.argsort(active, kind="stable")
-    active = active[order]
-    W = np.concatenate([held.W, np.zeros((score.best.shape[0], 1))])[order]
-    G = np.concatenate([held.G, score.best_G])[order]
-    at = replace(held, active=active, W=W, G=G)
-    stats = problem.statistics
-    gradient, w = G[:, 0], W[:, 0]
+    at = held.widened(score.best, score.best_G)
+    active, stats = at.active, problem.statistics
+    gradient, w = at.G[:, 0], at.W[:, 0]
     square, peak, strength = stats.square[active], stats.peak[active], lam * problem.lam_weight[active]
     if problem.fit_intercept:
         gradient, w = np.append(gradient, held.bias), np.append(w, held.intercept)

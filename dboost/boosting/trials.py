@@ -10,8 +10,6 @@ once. A pass forms the margins of the model once and tells every column's loss, 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -47,8 +45,7 @@ def widened(problem: Problem, at: Iterate, rows: Rows) -> Iterate:
 
 def only(at: Iterate, rows: Rows) -> Iterate:
     """A model with some of its rows, which ascend; the others must be zero."""
-    keep = np.searchsorted(at.active, rows)
-    return replace(at, active=rows, W=at.W[keep], G=at.G[keep])
+    return at.rows(np.searchsorted(at.active, rows))
 
 
 def gains(
