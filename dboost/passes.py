@@ -329,16 +329,18 @@ def gram(partition: Partition, memo: Any, held: Held, extra: float) -> Sums:
     return Sums(add={"gram": out})
 
 
-def sample_rows(partition: Partition, memo: Any, held: Held, share: float, seed: int) -> Sums:
-    """A random sample of rows, cut to the columns held, with labels and weights.
+def _drawn(partition: Partition, share: float, seed: int) -> NDArray[np.int64]:
+    """The rows of a random sample, ascending; they depend on the seed and the partition alone, not on the engine."""
+    digest = hashlib.sha256(f"{seed}:{partition.key}".encode()).digest()
+    rng = np.random.Generator(np.random.Philox(int.from_bytes(digest[:8], "little")))
+    return np.flatnonzero(rng.random(partition.n_rows) < share)
 
-    The rows depend on the seed and the partition alone, not on the engine.
-    """
+
+def sample_rows(partition: Partition, memo: Any, held: Held, share: float, seed: int) -> Sums:
+    """A random sample of rows, cut to the columns held, with labels and weights."""
     pointer, slots, values = held.cut(partition, memo)
     if share < 1.0:
-        digest = hashlib.sha256(f"{seed}:{partition.key}".encode()).digest()
-        rng = np.random.Generator(np.random.Philox(int.from_bytes(digest[:8], "little")))
-        chosen = np.flatnonzero(rng.random(partition.n_rows) < share)
+        chosen = _drawn(partition, share, seed)
         pointer, slots, values = columns.take_rows(pointer, slots, values, chosen)
         part = (np.diff(pointer), slots, values, partition.y[chosen], partition.weight[chosen])
     else:
@@ -367,8 +369,14 @@ def examples_of(partition: Partition, memo: Any, point: Point, few: NDArray[np.i
     return Sums(parts={"examples": [part]})
 
 
-def held_columns(partition: Partition, memo: Any, held: Held) -> Sums:
-    """The columns held, as a CSC block, with labels and weights."""
-    # the columns of a block by column are taken as the rows of one by row
-    taken = columns.take_rows(*_columns(partition, memo, held))
-    return Sums(parts={"columns": [(*taken, None, partition.y, partition.weight)]})
+def held_columns(partition: Partition, memo: Any, held: Held, share: float = 1.0, seed: int = 0) -> Sums:
+    """The columns held, as a CSC block, with labels and weights; of all rows, or of a random sample of them."""
+    mine = _columns(partition, memo, held)
+    if share >= 1.0:
+        # the columns of a block by column are taken as the rows of one by row
+        return Sums(parts={"columns": [(*columns.take_rows(*mine), None, partition.y, partition.weight)]})
+    chosen = _drawn(partition, share, seed)
+    place = np.full(partition.n_rows, -1, np.int32)
+    place[chosen] = np.arange(chosen.shape[0], dtype=np.int32)
+    taken = columns.take_examples(*mine, place)
+    return Sums(parts={"columns": [(*taken, None, partition.y[chosen], partition.weight[chosen])]})

@@ -14,9 +14,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from dboost.boosting.fit import FitSettings, check_settings, fit
+from dboost.boosting.fit import FitSettings, Fitting, check_settings, fit
 from dboost.boosting.folds import cross_validate
 from dboost.boosting.leveraging import Leveraging
+from dboost.boosting.nested import begun
 from dboost.boosting.rules import RankedL1
 from dboost.boosting.shareboost import ShareBoost
 from dboost.data.plan import build_plan
@@ -78,6 +79,13 @@ def warm() -> float:
             with LocalEngine(1) as engine:
                 plan = build_plan(X.astype(dtype), labels[loss], task=task, engine=engine)
                 cross_validate(plan, engine, replace(variants[0], loss=loss), Folds(2), 1e-3, [0.05, 0.02], 2, 0.1)
+            if task != "multiclass" and labels[loss].ndim == 1 and loss != "exp":
+                # few data begin without a sample, which is therefore asked for
+                with LocalEngine(1) as engine:
+                    plan = build_plan(X.astype(dtype), labels[loss], task=task, engine=engine)
+                    one = Fitting(plan, engine, FitSettings(loss, "l1"))
+                    lam_max = one.alpha_max() * one.problem.statistics.weight
+                    begun(one.problem, 0.1 * lam_max, lam_max, 0.5, 0)
             support = 20 if task == "regression" else "perceptron"
             with LocalEngine(1) as engine:
                 plan = build_plan(X.astype(dtype), labels[loss], task=task, engine=engine)

@@ -1,4 +1,4 @@
-"""Columns of all examples on the driver, fetched when a row of W first becomes active."""
+"""Columns of all examples, or of a sample, on the driver, fetched when a row of W first becomes active."""
 
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ class DriverColumns:
     Parameters
     ----------
     engine : Engine
+    share : float, default 1.0
+        Of the examples, drawn at random.
+    seed : int, default 0
+        Decides which.
 
     Attributes
     ----------
@@ -36,8 +40,9 @@ class DriverColumns:
     labels : array
     """
 
-    def __init__(self, engine: Any) -> None:
+    def __init__(self, engine: Any, share: float = 1.0, seed: int = 0) -> None:
         self._engine = engine
+        self._drawn = share, seed
         self._clear()
         self.weight = np.zeros(0)
         self.labels: Any = None
@@ -96,11 +101,12 @@ class DriverColumns:
         The block has these columns only, in their order, and places is None; or it has all there are, and places are
         theirs.
         """
-        there = self._engine.at_hand() if held.pool is None else None
+        there = self._engine.at_hand() if held.pool is None and self._drawn[0] >= 1.0 else None
         if there is not None:
             return [(p.indptr, p.rows, p.values, held.columns, p.y, p.weight) for p in there]
-        found: list[Any] = self._engine.map_reduce(passes.held_columns, held, name="columns").parts["columns"]
-        return found
+        found = self._engine.map_reduce(passes.held_columns, held, *self._drawn, name="columns")
+        parts: list[Any] = found.parts["columns"]
+        return parts
 
     def _known(self, active: Rows) -> Rows:
         top = int(active.max(initial=-1)) + 1

@@ -36,6 +36,7 @@ from dboost.boosting.records import recorded
 from dboost.boosting.rowwise import RowwiseSteps, diagonal_promise
 from dboost.boosting.scoring import among
 from dboost.boosting.state import FitSettings, FitState
+from dboost.boosting.statistics import COUNTED
 from dboost.boosting.steps import steps_on
 
 Array = NDArray[np.float64]
@@ -56,8 +57,6 @@ _PROMISED = 0.1
 _MAX_NEWTON_STEPS = 12
 _MAX_SWEEPS = 100_000
 _IDLE_SWEEPS = 50
-# Losses whose dual points are repaired at a price in the mass of the rarest class.
-_COUNTED = ("log", "multinomial", "margin_softmax", "multitask")
 # The intercept is solved until its residual sums are this share of `tol` of the mass of their outputs.
 _INTERCEPT_SHARE = 0.01
 _INTERCEPT_ROUNDING = 1e-14
@@ -92,7 +91,7 @@ class Loop:
         self.certified = problem.penalty.certified
         # rows vanish one by one: only then are there rows to keep out
         self.sparse = problem.penalty.threshold and problem.penalty.separable
-        counted = problem.fit_intercept and problem.loss.name in _COUNTED
+        counted = problem.fit_intercept and problem.loss.name in COUNTED
         self._solves_intercept = self.certified and counted and settings.update == "newton"
         self.single = self.sparse and takes(problem, n_rows, settings.sample)
         self.factor = CONTINUATION if self.single and settings.update == "newton" else _CONTINUATION

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.aim import Aim
+from dboost.boosting.driver_columns import DriverColumns
 from dboost.boosting.growth import growth
 from dboost.boosting.iterate import Iterate
 from dboost.boosting.newton import Memory, NewtonSteps, Step
@@ -90,21 +91,24 @@ class OneOutputSteps:
     problem : Problem
     active : int64 array
         The rows A.
+    columns : DriverColumns
+        Where their columns lie: of all examples, or of those of a sample.
     seed : int
         Seed of the order of the coordinates.
     memory : Memory
         What earlier steps left.
-    newton : callable
-        The steps on the same rows that take over, from a memory.
+    newton : callable, optional
+        The steps on the same rows that take over, from a memory; without it a step that does not help is none.
     """
 
     def __init__(
         self,
         problem: Problem,
         active: NDArray[np.int64],
+        columns: DriverColumns,
         seed: int,
         memory: Memory,
-        newton: Callable[[Memory], NewtonSteps],
+        newton: Callable[[Memory], NewtonSteps] | None = None,
     ) -> None:
         self.problem = problem
         self.memory = memory
@@ -120,13 +124,13 @@ class OneOutputSteps:
         self._promised = 0.0
         # one pass, of which only what the driver lacks is carried out
         problem.passes += 1
-        self._places = problem.columns.places(active, problem.held)
-        held = problem.columns
-        self._block = held.indptr, held.rows, held.values
-        self._sizes = held.indptr[self._places + 1] - held.indptr[self._places]
+        self._places = columns.places(active, problem.held)
+        self._columns = columns
+        self._block = columns.indptr, columns.rows, columns.values
+        self._sizes = columns.indptr[self._places + 1] - columns.indptr[self._places]
         stored = np.concatenate([[0], np.cumsum(self._sizes)])
         self._parts = equal_loads(stored, _parts(float(stored[-1])))
-        self._target = problem.loss.target(held.labels)
+        self._target = problem.loss.target(columns.labels)
         code, a, b = problem.penalty.compiled
         self._unit = a + b if code == 0 else 1.0
         self._row_weight = problem.lam_weight[active]
@@ -179,7 +183,7 @@ class OneOutputSteps:
         sweeps = one_output.descend(
             indptr,
             row,
-            problem.columns.single,
+            self._columns.single,
             self._places,
             now.curvature.astype(np.float32),
             np.ascontiguousarray(G[:, 0]),
@@ -225,7 +229,7 @@ class OneOutputSteps:
 
     def _face_cost(self, support: NDArray[np.int64]) -> float:
         """Operations of a step on a support."""
-        return Face.cost(float(np.sum(self._sizes[support])), support.shape[0], self.problem.columns.weight.shape[0])
+        return Face.cost(float(np.sum(self._sizes[support])), support.shape[0], self._columns.weight.shape[0])
 
     def _searched(
         self,
@@ -257,6 +261,8 @@ class OneOutputSteps:
 
     def _by_newton(self, at: Iterate, lam: float, aim: Aim) -> tuple[Iterate, Step]:
         """A step with all that ``newton`` can do: conjugate gradients, and an upper bound of the loss."""
+        if self._newton is None:
+            return at, Step("descent", 0.0, self._promised)
         if self._general is None:
             self._general = self._newton(replace(self.memory, settled=self._slow))
         else:
@@ -266,13 +272,13 @@ class OneOutputSteps:
         return result
 
     def _margins(self, at: Iterate) -> Array:
-        f = np.full(self.problem.columns.weight.shape[0], at.intercept[0])
+        f = np.full(self._columns.weight.shape[0], at.intercept[0])
         one_output.add_columns(*self._block, self._places, np.ascontiguousarray(at.W[:, 0]), f)
         return f
 
     def _evaluated(self, margins: Array, W: Array, lam: float) -> _State:
         u, h = np.empty_like(margins), np.empty_like(margins)
-        loss = float(rows.single_state(self._target, margins, self.problem.columns.weight, u, h))
+        loss = float(rows.single_state(self._target, margins, self._columns.weight, u, h))
         value = loss + lam * self._unit * float(np.sum(self._row_weight * np.abs(W[:, 0])))
         return _State(margins, u, h, loss, value)
 

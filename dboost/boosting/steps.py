@@ -46,5 +46,5 @@ def steps_on(
         return NewtonSteps(problem, active, n_rows, settings.sample, settings.random_state, memory, state.gap)
 
     if single:
-        return OneOutputSteps(problem, active, settings.random_state, state.memory, newton)
+        return OneOutputSteps(problem, active, problem.columns, settings.random_state, state.memory, newton)
     return newton(state.memory)

@@ -218,6 +218,27 @@ def take_rows(pointer, slots, values, chosen):
 
 
 @njit(nogil=True, cache=True)
+def take_examples(indptr, rows, values, places, place):
+    """The columns at `places`, of the examples i with place[i] >= 0, which become rows place[i]; as a CSC block."""
+    most = np.int64(0)
+    for c in range(places.shape[0]):
+        most += indptr[places[c] + 1] - indptr[places[c]]
+    out = np.zeros(places.shape[0] + 1, np.int64)
+    picked = np.empty(most + 1, np.int32)
+    taken = np.empty(most + 1, values.dtype)
+    q = np.uint64(0)
+    for c in range(places.shape[0]):
+        for p in range(np.uint64(indptr[places[c]]), np.uint64(indptr[places[c] + 1])):
+            # written in any case and kept if it counts: a jump that nothing foretells costs more
+            i = place[np.uint64(rows[p])]
+            picked[q] = i
+            taken[q] = values[p]
+            q += np.uint64(i >= 0)
+        out[c + 1] = np.int64(q)
+    return out, picked[:q].copy(), taken[:q].copy()
+
+
+@njit(nogil=True, cache=True)
 def rows_with(pointer, slots, place):
     """The rows of a cut block that store one of the columns c with place[c] >= 0, ascending."""
     found = np.empty(pointer.shape[0] - 1, np.int64)

@@ -27,15 +27,17 @@ def _digest(words, lanes):
     odd, shift = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
     a, b, c, d = lanes[0], lanes[1], lanes[2], lanes[3]
     e, f, g, h = lanes[4], lanes[5], lanes[6], lanes[7]
-    for p in range(0, words.shape[0], 8):
+    for q in range(words.shape[0] // 8):
+        # unsigned, so that no index is looked at for its sign
+        p = np.uint64(8) * np.uint64(q)
         a = (a ^ words[p]) * odd
-        b = (b ^ words[p + 1]) * odd
-        c = (c ^ words[p + 2]) * odd
-        d = (d ^ words[p + 3]) * odd
-        e = (e ^ words[p + 4]) * odd
-        f = (f ^ words[p + 5]) * odd
-        g = (g ^ words[p + 6]) * odd
-        h = (h ^ words[p + 7]) * odd
+        b = (b ^ words[p + np.uint64(1)]) * odd
+        c = (c ^ words[p + np.uint64(2)]) * odd
+        d = (d ^ words[p + np.uint64(3)]) * odd
+        e = (e ^ words[p + np.uint64(4)]) * odd
+        f = (f ^ words[p + np.uint64(5)]) * odd
+        g = (g ^ words[p + np.uint64(6)]) * odd
+        h = (h ^ words[p + np.uint64(7)]) * odd
         a ^= a >> shift
         b ^= b >> shift
         c ^= c >> shift

@@ -23,6 +23,11 @@ from numpy.typing import NDArray
 from dboost.data.csr import CsrPiece, usual
 from dboost.errors import DataError
 
+
+class Unclean(Exception):
+    """Rows hold zeros, duplicates or faults; they are cleaned, or refused, before they are put by column."""
+
+
 _OK, _RANGE, _FINITE, _OFFSETS = 0, 1, 2, 3
 
 
@@ -157,6 +162,7 @@ def to_csc(
     dtype: np.dtype[Any],
     keep: NDArray[np.bool_] | None = None,
     names: Sequence[str] | None = None,
+    strict: bool = False,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
     """Join pieces of rows into one block stored by column.
 
@@ -171,6 +177,8 @@ def to_csc(
         Rows to keep; the others leave no trace and are not checked.
     names : sequence of str, optional
         Feature names, for messages.
+    strict : bool, default False
+        Refuse pieces with zeros, duplicates or faults, whose rows the caller will clean first.
 
     Returns
     -------
@@ -184,14 +192,20 @@ def to_csc(
     ------
     DataError
         A value is not finite, an index is out of range, or the offsets of the rows are damaged.
+    Unclean
+        As `strict` says.
     """
     n_rows = sum(piece.n_rows for piece in pieces)
     if n_rows >= np.iinfo(np.int32).max:
         raise DataError(f"a block of {n_rows} rows is too large; cut the data into row groups of fewer than 2^31 rows")
     if keep is None:
         found = _from_usual(pieces, n_features, dtype)
-        if found is not None:
-            return found
+        if found is not None and found[3] == 0:
+            return found[:3]
+        if found is not None and not strict:
+            return _without_duplicates(*found[:3])
+    if strict:
+        raise Unclean
     target = np.arange(n_rows, dtype=np.int32)
     if keep is not None:
         target = np.where(keep, np.cumsum(keep, dtype=np.int32) - np.int32(1), np.int32(-1)).astype(np.int32)
@@ -218,8 +232,11 @@ def _without_duplicates(indptr: Any, rows: Any, values: Any) -> tuple[Any, Any, 
     return indptr, rows[: indptr[-1]].copy(), values[: indptr[-1]].copy()
 
 
-def _from_usual(pieces: Sequence[CsrPiece], n_features: int, dtype: np.dtype[Any]) -> tuple[Any, Any, Any] | None:
-    """The block by the faster way; None where a piece has zeros, faults, or values of another type."""
+def _from_usual(pieces: Sequence[CsrPiece], n_features: int, dtype: np.dtype[Any]) -> tuple[Any, Any, Any, int] | None:
+    """The block by the faster way, and the number of duplicates in it.
+
+    None where a piece has zeros, faults, or values of another type.
+    """
     indptr = np.zeros(n_features + 1, dtype=np.int64)
     inside = []
     for piece in pieces:
@@ -242,17 +259,14 @@ def _from_usual(pieces: Sequence[CsrPiece], n_features: int, dtype: np.dtype[Any
         for offsets, indices, values in inside:
             _place_double(offsets, indices, values, row, cursor, rows, out)
             row += offsets.shape[0] - 1
-        duplicates = _count_duplicates(indptr, rows)
-        return _without_duplicates(indptr, rows, out) if duplicates else (indptr, rows, out)
+        return indptr, rows, out, int(_count_duplicates(indptr, rows))
     packed = np.empty(int(indptr[-1]), dtype=np.int64)
     cursor = indptr[:-1].copy()
     for offsets, indices, values in inside:
         _place_usual(offsets, indices, values.view(np.int32), row, cursor, packed)
         row += offsets.shape[0] - 1
     rows, out = np.empty(packed.shape[0], dtype=np.int32), np.empty(packed.shape[0], dtype=np.float32)
-    if _unpack(indptr, packed, rows, out.view(np.int32)):
-        return _without_duplicates(indptr, rows, out)
-    return indptr, rows, out
+    return indptr, rows, out, int(_unpack(indptr, packed, rows, out.view(np.int32)))
 
 
 def _refusal(

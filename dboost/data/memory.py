@@ -43,7 +43,8 @@ class Rows:
     names : tuple of str or None
         Column names where the input has them.
     indices, values : arrays, shape (nnz,), or None
-        CSR without zeros or columns that occur twice in a row; those of a row in any order.
+        CSR, clean (without zeros or columns that occur twice in a row) unless asked otherwise; the columns of a row in
+        any order.
     dense : array, shape (m, n), or None
         Instead of `indices` and `values`.
     """
@@ -114,8 +115,14 @@ def block_bounds(cost: NDArray[np.int64], n_features: int, n_outputs: int = 1) -
     return np.unique(np.concatenate([[0], inner, [n_rows]])).astype(np.int64)
 
 
-def as_rows(X: Any) -> Rows:
+def as_rows(X: Any, clean: bool = True) -> Rows:
     """The rows of any supported matrix or table.
+
+    Parameters
+    ----------
+    X : matrix or table
+    clean : bool, default True
+        Whether zeros and duplicates of a sparse matrix are looked for and removed.
 
     Raises
     ------
@@ -125,7 +132,7 @@ def as_rows(X: Any) -> Rows:
         A type that is not supported.
     """
     if sparse.issparse(X):
-        return _sparse_rows(X)
+        return _sparse_rows(X, clean)
     home = type(X).__module__.split(".")[0]
     if home == "pandas":
         return _pandas_rows(X)
@@ -136,7 +143,7 @@ def as_rows(X: Any) -> Rows:
     return _dense_rows(np.asarray(X))
 
 
-def _sparse_rows(X: Any) -> Rows:
+def _sparse_rows(X: Any, clean: bool = True) -> Rows:
     if X.ndim != 2:
         raise DataError(f"X has shape {X.shape}, expected (rows, features)")
     matrix = X.tocsr()
@@ -146,10 +153,7 @@ def _sparse_rows(X: Any) -> Rows:
         matrix.check_format(full_check=True)
     except ValueError as fault:
         raise DataError(f"X is a damaged sparse matrix: {fault}") from fault
-    stored = matrix.data[: matrix.indptr[-1]]
-    # the order within a row is lost on the way to columns: it need not be made
-    repeats = any_repeats(matrix.indptr, matrix.indices, matrix.shape[1])
-    if repeats or np.count_nonzero(stored) != stored.shape[0]:
+    if clean and not _is_clean(matrix):
         if matrix is X or np.shares_memory(matrix.data, getattr(X, "data", matrix.data)):
             matrix = matrix.copy()
         matrix.sum_duplicates()
@@ -162,6 +166,14 @@ def _sparse_rows(X: Any) -> Rows:
         indices=matrix.indices,
         values=matrix.data.astype(dtype, copy=False),
     )
+
+
+def _is_clean(matrix: Any) -> bool:
+    """Whether a CSR matrix stores no zeros, and no column of a row twice."""
+    stored = matrix.data[: matrix.indptr[-1]]
+    # the order within a row is lost on the way to columns: it need not be made
+    repeats = any_repeats(matrix.indptr, matrix.indices, matrix.shape[1])
+    return not repeats and int(np.count_nonzero(stored)) == stored.shape[0]
 
 
 def _dense_rows(array: NDArray[Any], names: tuple[str, ...] | None = None) -> Rows:

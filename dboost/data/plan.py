@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled.digest import digest_of
-from dboost.data.csc import to_csc
+from dboost.data.csc import Unclean, to_csc
 from dboost.data.labels import TASKS, LabelCoder, LabelStats, check_weight, plan_labels, scan
 from dboost.data.mapper import Mapper
 from dboost.data.memory import Rows, as_rows, block_bounds
@@ -135,7 +135,7 @@ def plan_memory(
     """The plan for rows in memory. Blocks are decoded here, on threads: the arrays need not travel for it."""
     X, y = split_label(X, y)
     task_names = list(y.columns) if task == "multitask" and hasattr(y, "columns") else None
-    rows = as_rows(X)
+    rows = as_rows(X, clean=False)
     n_labels = count_rows(y)
     if n_labels != rows.n_rows:
         raise DataError(
@@ -149,24 +149,12 @@ def plan_memory(
     keep = weight > 0
     kept_y, kept_weight = (y, weight) if np.all(keep) else (take_rows(y, keep), weight[keep])
     codes, kept_weight = coder.encode(kept_y, kept_weight)
-    cost = np.zeros(rows.n_rows + 1, dtype=np.int64)
-    np.cumsum((np.diff(rows.indptr) + 1) * keep, out=cost[1:])
     outputs = n_outputs(coder, stats)
-    bounds = block_bounds(cost, rows.n_features, outputs)
-    offsets = np.concatenate([[0], np.cumsum(keep)])[bounds]
-
-    def cut(number: int) -> tuple[Partition, bytes]:
-        start, stop = int(bounds[number]), int(bounds[number + 1])
-        mine = slice(int(offsets[number]), int(offsets[number + 1]))
-        return _cut_block(rows, start, stop, keep[start:stop], codes[mine], kept_weight[mine], f"block-{number:05d}")
-
-    # The kernels release the lock of the interpreter.
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
-    if len(bounds) == 2:
-        found = [cut(0)]
-    else:
-        with ThreadPoolExecutor(max_workers=cores) as pool:
-            found = list(pool.map(cut, range(len(bounds) - 1)))
+    try:
+        # most matrices are clean, and putting them by column tells
+        found = _blocks(rows, keep, codes, kept_weight, outputs, strict=True)
+    except Unclean:
+        found = _blocks(as_rows(X), keep, codes, kept_weight, outputs, strict=False)
     partitions = tuple(partition for partition, _ in found)
     digest = hashlib.sha256(repr((coder.task, rows.n_features, rows.names, class_list(coder))).encode())
     for _, part in found:
@@ -189,25 +177,53 @@ def plan_memory(
     )
 
 
-def _cut_block(
+def _blocks(
     rows: Rows,
-    start: int,
-    stop: int,
     keep: NDArray[np.bool_],
     codes: NDArray[Any],
     weight: NDArray[np.float64],
-    key: str,
-) -> tuple[Partition, bytes]:
-    """One block of rows as a partition, and the digest of its arrays."""
-    indptr, row, value = to_csc(
-        [rows.piece(start, stop)],
-        rows.n_features,
-        dtype=rows.dtype,
-        keep=None if np.all(keep) else keep,
-        names=rows.names,
-    )
-    partition = Partition(indptr, row, value, np.ascontiguousarray(codes), np.ascontiguousarray(weight), key)
-    return partition, partition_digest(partition)
+    outputs: int,
+    strict: bool,
+) -> list[tuple[Partition, bytes]]:
+    """Blocks of rows as partitions, on threads, and the digests of their arrays.
+
+    Parameters
+    ----------
+    rows : Rows
+    keep : bool array, shape (m,)
+        Rows to keep; `codes` and `weight` are theirs.
+    outputs : int
+        Number of columns of W.
+    strict : bool
+        Refuse rows that are not clean (``csc.Unclean``).
+    """
+    cost = np.zeros(rows.n_rows + 1, dtype=np.int64)
+    np.cumsum((np.diff(rows.indptr) + 1) * keep, out=cost[1:])
+    bounds = block_bounds(cost, rows.n_features, outputs)
+    offsets = np.concatenate([[0], np.cumsum(keep)])[bounds]
+
+    def cut(number: int) -> tuple[Partition, bytes]:
+        start, stop = int(bounds[number]), int(bounds[number + 1])
+        mine = slice(int(offsets[number]), int(offsets[number + 1]))
+        kept = keep[start:stop]
+        indptr, row, value = to_csc(
+            [rows.piece(start, stop)],
+            rows.n_features,
+            dtype=rows.dtype,
+            keep=None if np.all(kept) else kept,
+            names=rows.names,
+            strict=strict,
+        )
+        y, s = np.ascontiguousarray(codes[mine]), np.ascontiguousarray(weight[mine])
+        partition = Partition(indptr, row, value, y, s, f"block-{number:05d}")
+        return partition, partition_digest(partition)
+
+    if len(bounds) == 2:
+        return [cut(0)]
+    # the kernels release the lock of the interpreter
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+    with ThreadPoolExecutor(max_workers=cores) as pool:
+        return list(pool.map(cut, range(len(bounds) - 1)))
 
 
 def partition_digest(partition: Partition) -> bytes:

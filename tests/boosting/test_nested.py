@@ -1,0 +1,143 @@
+"""Fits of one output that begin at the solution of a sample: when they do, where that leads, and the bits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dboost.boosting import fit as fits
+from dboost.boosting import nested
+from dboost.boosting.driver_columns import DriverColumns
+from dboost.boosting.fit import FitSettings, Fitting
+from dboost.data.plan import build_plan
+from dboost.engine.local import LocalEngine
+
+TASKS = {"log": "binary", "squared": "regression", "epsilon_insensitive": "regression"}
+M, N = 6_000, 12
+
+
+@pytest.fixture(params=TASKS)
+def problem(request):
+    """Many examples for each of a few columns: arguments of `build_plan`, and the loss."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(M, N)) * (rng.random((M, N)) < 0.6)
+    score = X[:, :4] @ np.array([2.0, -1.0, 0.5, 0.2]) + rng.normal(size=M)
+    return X, score > 0.5 if request.param == "log" else score, request.param
+
+
+@pytest.fixture(autouse=True)
+def small_samples(monkeypatch):
+    monkeypatch.setattr(nested, "_LEAST", 600)
+
+
+def fitting(problem, engine, weight=None, **settings):
+    X, y, loss = problem
+    plan = build_plan(X, y, weight, task=TASKS[loss], engine=engine)
+    return Fitting(plan, engine, replace(FitSettings(loss, "l1", alpha=0.01, tol=1e-9), **settings))
+
+
+def fitted(problem, engine=None, weight=None, **settings):
+    with LocalEngine(1) if engine is None else engine as engine:
+        one = fitting(problem, engine, weight, **settings)
+        return one.fit(one.settings.alpha)
+
+
+@pytest.mark.parametrize("settings", [{}, {"fit_intercept": False}, {"penalty": "l1/linf"}, {"standardize": True}])
+def test_the_optimum_is_that_of_the_whole_way(problem, settings, monkeypatch):
+    begun = fitted(problem, **settings)
+    assert begun.gap <= 1e-9 and begun.history[0]["alpha"] == pytest.approx(0.01)
+    monkeypatch.setattr(fits, "sample_share", lambda *_: None)
+    walked = fitted(problem, **settings)
+    assert walked.history[0]["alpha"] > 0.02
+    assert np.array_equal(begun.active, walked.active)
+    np.testing.assert_allclose(begun.W, walked.W, atol=1e-4)
+    assert begun.objective == pytest.approx(walked.objective, rel=3e-9)
+
+
+def test_the_first_model_is_a_good_one(problem):
+    found = fitted(problem)
+    assert found.history[0]["objective"] <= 1.02 * found.objective
+
+
+def test_weights_of_the_sample_sum_to_those_of_all(problem):
+    weight = np.random.default_rng(0).random(M) * 3.0
+    with LocalEngine(1) as engine:
+        one = fitting(problem, engine, weight, tol=1e-3).problem
+        null = one.score(one.null(), None, 1.0, 0)
+        lam_max = float(one.penalty.dual_norm(null.iterate.G).max(initial=0.0)) or float(null.norms.max())
+        rows, W, b = nested.begun(one, 0.05 * lam_max, lam_max, 0.2, 0)
+        at = one.score(replace(one.null(), active=rows, W=W, intercept=b), None, 1.0, 0).iterate
+        value = one.objective(at, 0.05 * lam_max)
+        best = fitted(problem, weight=weight, alpha=0.05 * lam_max / weight.sum())
+    # a sample without its weights would be solved at five times the strength
+    assert value <= 1.02 * best.objective * weight.sum()
+
+
+def test_the_sample_is_the_same_wherever_the_partitions_lie(problem, monkeypatch):
+    from dboost.data import memory
+
+    class Away(LocalEngine):
+        """Partitions that are not at hand."""
+
+        def at_hand(self):
+            return None
+
+    monkeypatch.setattr(memory, "BLOCK_COST", M * N // 3)
+    found = [fitted(problem, engine) for engine in (LocalEngine(1), LocalEngine(3), Away(1))]
+    assert len({(f.active.tobytes(), f.W.tobytes(), f.gap, f.passes) for f in found}) == 1
+    other = fitted(problem, random_state=1)
+    assert other.history[0]["objective"] != found[0].history[0]["objective"]
+
+
+def test_columns_of_a_sample_are_rows_of_the_data(problem):
+    X, y, _ = problem
+    with LocalEngine(1) as engine:
+        one = fitting(problem, engine).problem
+        drawn = DriverColumns(engine, 0.1, 7)
+        places = drawn.places(np.array([2, 5]), one.columns_of)
+        dense = np.zeros((drawn.weight.shape[0], 2))
+        for c, j in enumerate(places):
+            inside = slice(drawn.indptr[j], drawn.indptr[j + 1])
+            dense[drawn.rows[inside], c] = drawn.values[inside]
+    assert 0.05 * M < dense.shape[0] < 0.2 * M and drawn.labels.shape[0] == dense.shape[0]
+    rows = {tuple(row) for row in X[:, [2, 5]]}
+    assert all(tuple(row) in rows for row in dense)
+
+
+def test_a_fit_begins_so_only_where_examples_are_many(problem, monkeypatch):
+    with LocalEngine(1) as engine:
+        one = fitting(problem, engine).problem
+        assert nested.sample_share(one, M) == pytest.approx(600 / M)
+        assert nested.sample_share(one, 2_000) is None
+        monkeypatch.setattr(nested, "_PER_COLUMN", 100)
+        assert nested.sample_share(one, M) == pytest.approx(0.2)
+        monkeypatch.setattr(nested, "_MOST_COLUMNS", N - 1)
+        assert nested.sample_share(one, M) is None
+
+
+def test_a_rare_label_needs_all_examples():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(M, N)), np.arange(M) % 20 == 0
+    with LocalEngine(1) as engine:
+        one = fitting((X, y, "log"), engine).problem
+        # 30 examples of it are likely to be in a sample of 600
+        assert nested.sample_share(one, M) is None
+
+
+@pytest.mark.parametrize("settings", [{"sample": 1.0}, {"rows_per_round": 3}, {"max_active_rows": 5}])
+def test_who_asks_for_another_way_gets_it(problem, settings):
+    found = fitted(problem, **settings, max_rounds=1, tol=0.5)
+    assert found.history[0]["objective"] == pytest.approx(fitted(problem, sample=1.0, tol=0.5).history[0]["objective"])
+
+
+def test_any_round_is_resumed_with_the_same_bits(problem):
+    states = []
+    with LocalEngine(1) as engine:
+        one = fitting(problem, engine)
+        whole = one.fit(0.01, callback=lambda _, state: states.append(state))
+        assert len(states) > 1
+        for state in states[:-1]:
+            again = fitting(problem, engine).fit(0.01, resume=state)
+            assert again.W.tobytes() == whole.W.tobytes() and again.passes == whole.passes
