@@ -145,18 +145,20 @@ def feature_statistics(partition: Partition, memo: Any, held: Held | None = None
     return Sums(add={"total": total, "absolute": absolute, "square": square}, peak={"peak": peak})
 
 
-def _residuals(partition: Partition, memo: Any, point: Point) -> tuple[Array, Array, float, float]:
-    """U, its column sums and the loss of a partition, in units of e^c, and c."""
+def _residuals(
+    partition: Partition, memo: Any, point: Point
+) -> tuple[Array, Array, float, float, tuple[Array, Array, Array] | None]:
+    """U, its column sums and the loss of a partition, in units of e^c, and c; the state of one output or None."""
 
-    def build() -> tuple[Array, Array, float, float]:
+    def build() -> tuple[Array, Array, float, float, tuple[Array, Array, Array] | None]:
         single = _single(partition, memo, point)
         if single is not None:
-            u, _, loss = _state(partition, point.loss, single[0])
-            return u[:, None], np.array([u.sum()]), loss, 0.0
+            u, h, loss = _state(partition, point.loss, single[0])
+            return u[:, None], np.array([u.sum()]), loss, 0.0, (single[0], u, h)
         total = np.zeros(point.intercept.shape[0])
         at, shift = _shifted(partition, memo, point)
         U, loss = fused.residuals(*at, total)
-        return U, total, loss, shift
+        return U, total, loss, shift, None
 
     return memo.get("residual", point.token, build, passing=True)
 
@@ -189,10 +191,19 @@ def _branches(partition: Partition, memo: Any, point: Point) -> tuple[Array, Arr
     return memo.get("branches", point.token, build, passing=True)
 
 
-def score(partition: Partition, memo: Any, candidates: NDArray[np.int64], point: Point, mu: bool, first: bool) -> Sums:
+def score(
+    partition: Partition,
+    memo: Any,
+    candidates: NDArray[np.int64],
+    point: Point,
+    mu: bool,
+    first: bool,
+    keep: bool = False,
+) -> Sums:
     """SCORE pass over one shard of candidate columns: G, or mu+ and mu-; loss and bias sums with the `first` shard.
 
-    The candidates are stored columns; where the model holds hypotheses, places among those.
+    The candidates are stored columns; where the model holds hypotheses, places among those. With `keep`, and one
+    output, the margins, residuals and curvature of the examples come along, for a driver in the same process.
     """
 
     shape = (candidates.shape[0], point.intercept.shape[0])
@@ -213,8 +224,10 @@ def score(partition: Partition, memo: Any, candidates: NDArray[np.int64], point:
         if first:
             sums.add["bias_plus"], sums.add["bias_minus"] = plus.sum(0), minus.sum(0)
     else:
-        U, total, loss, sums.shift = _residuals(partition, memo, point)
+        U, total, loss, sums.shift, state = _residuals(partition, memo, point)
         sums.add["G"] = np.empty(shape)
+        if keep and first and state is not None:
+            sums.parts["state"] = [state]
         if U.shape[1] == 1:
             one_output.column_sums(*arrays, candidates, U.reshape(-1), sums.add["G"].reshape(-1))
         else:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dboost import passes
-from dboost.compiled import one_output
+from dboost.boosting.iterate import Iterate
+from dboost.compiled import one_output, rows
 from dboost.hypotheses.held import Held
+from dboost.losses import Loss
+from dboost.losses.base import Repair
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
+# Margins, residuals and curvature of the examples, (m,) each.
+State = tuple[Array, Array, Array]
 
 # Values that are held in vain before the columns are fetched anew.
 _SPARE = 1_000_000
@@ -38,6 +43,8 @@ class DriverColumns:
         The same values.
     weight : float64 array, shape (m,)
     labels : array
+    keeps : bool
+        Whether the steps of a fit are taken on the driver, which then wants the state of the examples at its models.
     """
 
     def __init__(self, engine: Any, share: float = 1.0, seed: int = 0) -> None:
@@ -46,6 +53,8 @@ class DriverColumns:
         self._clear()
         self.weight = np.zeros(0)
         self.labels: Any = None
+        self.keeps = False
+        self._state: tuple[Iterate, State] | None = None
 
     def _clear(self) -> None:
         self._place = np.zeros(0, np.int64)
@@ -94,6 +103,36 @@ class DriverColumns:
                 self._append(missing, parts)
             places = self._known(active)
         return places
+
+    def note(self, at: Iterate, parts: Sequence[State] | None) -> None:
+        """Remember the state of the examples at a model, as a pass found it by partition; None forgets."""
+        self._state = None
+        if parts:
+            margins, residual, curvature = (np.concatenate(found) for found in zip(*parts, strict=True))
+            self._state = at, (margins, residual, curvature)
+
+    def state(self, at: Iterate, held: Callable[[Rows], Held], loss: Loss) -> State:
+        """Margins, residuals and curvature of the examples at a model of one output, the same bits as in a pass."""
+        chosen = at.W[:, 0] != 0.0
+        if self._state is not None:
+            known, found = self._state
+            same = np.array_equal(known.active, at.active[chosen]) and np.array_equal(known.W, at.W[chosen])
+            if same and np.array_equal(known.intercept, at.intercept):
+                return found
+        places = self.places(at.active, held)
+        f = np.full(self.weight.shape[0], at.intercept[0])
+        one_output.add_columns(self.indptr, self.rows, self.values, places, np.ascontiguousarray(at.W[:, 0]), f)
+        u, h = np.empty_like(f), np.empty_like(f)
+        rows.single_state(loss.target(self.labels), f, self.weight, u, h)
+        return f, u, h
+
+    def dual_value(self, at: Iterate, held: Callable[[Rows], Held], loss: Loss, repair: Repair, scale: float) -> float:
+        """Value of the repaired residuals of a model of one output, scaled (``losses.base.dual_row``)."""
+        self.places(at.active, held)
+        margins = self.state(at, held, loss)[0]
+        given = scale * repair.keep[0], repair.mix[0], repair.shift[0], repair.prior[0]
+        target = loss.target(self.labels)
+        return float(rows.single_dual_value(target, margins, self.weight, *map(float, given)))
 
     def _fetch(self, held: Held) -> list[Any]:
         """Columns by partition: (pointer, rows, values, places, labels, weights) each.

@@ -93,8 +93,9 @@ class Loop:
         self.sparse = problem.penalty.threshold and problem.penalty.separable
         counted = problem.fit_intercept and problem.loss.name in COUNTED
         self._solves_intercept = self.certified and counted and settings.update == "newton"
-        self.single = self.sparse and takes(problem, n_rows, settings.sample)
-        self.factor = CONTINUATION if self.single and settings.update == "newton" else _CONTINUATION
+        self.single = self.sparse and settings.update == "newton" and takes(problem, n_rows, settings.sample)
+        problem.columns.keeps = self.single and settings.curvature == "newton"
+        self.factor = CONTINUATION if self.single else _CONTINUATION
         self.focuses = self.sparse and self.certified and problem.k > 1 and lam > 0.0
         # last known ||G_j||_* of every column, for the strong rule at the next strength
         self.norms = null.norms.copy()

@@ -143,7 +143,7 @@ class OneOutputSteps:
         """Take one step; the objective of the result is never above that of `at`. See ``NewtonSteps.step``."""
         problem, final = self.problem, aim.final
         if at is not self._at:
-            at = self._moved(at.W, at.intercept, self._evaluated(self._margins(at), at.W, lam))
+            at = self._moved(at.W, at.intercept, self._known(at, lam))
         now = self._state
         assert now is not None
         value = problem.objective(at, lam)
@@ -271,16 +271,22 @@ class OneOutputSteps:
         self.memory = self._general.memory
         return result
 
-    def _margins(self, at: Iterate) -> Array:
-        f = np.full(self._columns.weight.shape[0], at.intercept[0])
-        one_output.add_columns(*self._block, self._places, np.ascontiguousarray(at.W[:, 0]), f)
-        return f
+    def _known(self, at: Iterate, lam: float) -> _State:
+        """The state at a model that a pass has summed, or none has yet (its loss is nan)."""
+        if np.isnan(at.loss):
+            margins = np.full(self._columns.weight.shape[0], at.intercept[0])
+            one_output.add_columns(*self._block, self._places, np.ascontiguousarray(at.W[:, 0]), margins)
+            return self._evaluated(margins, at.W, lam)
+        state = self._columns.state(at, self.problem.held, self.problem.loss)
+        return _State(*state, at.loss, at.loss + self._price(at.W, lam))
 
     def _evaluated(self, margins: Array, W: Array, lam: float) -> _State:
         u, h = np.empty_like(margins), np.empty_like(margins)
         loss = float(rows.single_state(self._target, margins, self._columns.weight, u, h))
-        value = loss + lam * self._unit * float(np.sum(self._row_weight * np.abs(W[:, 0])))
-        return _State(margins, u, h, loss, value)
+        return _State(margins, u, h, loss, loss + self._price(W, lam))
+
+    def _price(self, W: Array, lam: float) -> float:
+        return lam * self._unit * float(np.sum(self._row_weight * np.abs(W[:, 0])))
 
     def _moved(self, W: Array, intercept: Array, state: _State) -> Iterate:
         """The model with its sums."""

@@ -212,7 +212,9 @@ class Problem:
             total = self._null_sums.pop(null, None)
             kept = total is None and null is not None
             if total is None:
-                total = self._pass(score_shard, shards[0], candidates, point, self.exponential, name="score")
+                keep = self.columns.keeps and self.engine.at_hand() is not None
+                total = self._pass(score_shard, shards[0], candidates, point, self.exponential, keep, name="score")
+                self.columns.note(at, total.parts.pop("state", None))
             self._null_sums = {null: total} if kept else {}
             summaries = [summarise_shard(total, shards[0], *finish_args(shards[0]))]
         else:
@@ -260,14 +262,7 @@ class Problem:
             total = self._pass(score_shard, shards[0], None, point, False, name="score")
             return [finish(total, shards[0], *arguments)]
         found: list[Any] = self._pass(
-            score_shard,
-            None,
-            point,
-            False,
-            name="score",
-            shards=shards,
-            finish=finish,
-            finish_args=lambda shard: arguments,
+            score_shard, None, point, False, name="score", shards=shards, finish=finish, finish_args=lambda _: arguments
         )
         return found
 
@@ -342,6 +337,9 @@ class Problem:
 
     def dual_value(self, at: Iterate, repair: Repair, scale: float) -> float:
         """DUAL pass: value of the repaired residuals of a model, scaled (``losses.base.dual_row``)."""
+        if self.columns.keeps:
+            self.passes += 1
+            return self.columns.dual_value(at, self.held, self.loss, repair, scale)
         point = self.point(at.active, at.W, at.intercept)
         arguments = (scale * repair.keep, repair.mix, repair.shift, repair.prior)
         sums = self._pass(passes.dual_value, point, *arguments, name="dual")

@@ -144,8 +144,8 @@ def size_of_shard(total: Sums, shard: Any, penalty: Penalty, weights: Array) -> 
 
 
 def score_shard(
-    partition: Any, memo: Any, shard: tuple[int, int], candidates: Rows | None, point: Point, mu: bool
+    partition: Any, memo: Any, shard: tuple[int, int], candidates: Rows | None, point: Point, mu: bool, keep: bool = False
 ) -> Sums:
     """Sums of one shard of the candidates; the loss and the intercept's sums come with the first."""
     columns = np.arange(*shard) if candidates is None else candidates[shard[0] : shard[1]]
-    return passes.score(partition, memo, columns, point, mu, shard[0] == 0)
+    return passes.score(partition, memo, columns, point, mu, shard[0] == 0, keep)
