@@ -11,7 +11,7 @@ gradient is asked for, at another point; their curvature, half as large as the m
 
 from __future__ import annotations
 
-import hashlib
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,7 +74,8 @@ def _shifted(partition: Partition, memo: Any, point: Point) -> tuple[Examples, f
 Columns = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[np.int64]]
 
 
-def _columns(partition: Partition, memo: Any, held: Held) -> Columns:
+def columns_held(partition: Partition, memo: Any, held: Held) -> Columns:
+    """The block that has the columns held, and their places in it."""
     block, places = held.block(partition, memo)
     return block.indptr, block.rows, block.values, places
 
@@ -87,7 +88,7 @@ def _single(partition: Partition, memo: Any, point: Point) -> tuple[Array, Colum
     """
     if point.intercept.shape[0] != 1 or get_loss(point.loss).shifted:
         return None
-    held = _columns(partition, memo, point.held)
+    held = columns_held(partition, memo, point.held)
     f = np.full(partition.n_rows, point.intercept[0])
     one_output.add_columns(*held, np.ascontiguousarray(point.W[:, 0]), f)
     return f, held
@@ -163,8 +164,10 @@ def _residuals(
     return memo.get("residual", point.token, build, passing=True)
 
 
-def _residuals_of_classes(point: Point, y: NDArray[Any], mass: Array) -> tuple[Array, Array, float]:
-    """U of an example of weight one of every class at a model without features; the column sums and loss of them all.
+def _residuals_of_classes(point: Point, y: NDArray[Any], mass: Array) -> tuple[Array, Array, float, float]:
+    """U of an example of weight one of every class at a model without features; the sums of them all.
+
+    These are the column sums of U, the loss, and the curvature along the ray.
 
     Parameters
     ----------
@@ -174,9 +177,10 @@ def _residuals_of_classes(point: Point, y: NDArray[Any], mass: Array) -> tuple[A
     total = np.zeros(point.intercept.shape[0])
     target = get_loss(point.loss).target(y)
     U, loss = fused.residuals(*_no_columns(mass), point.W, point.intercept, target, mass, total)
+    ray = get_loss(point.loss).ray_curvature(y, U, mass)
     # a class without weight has no example to be told from
     U /= np.where(mass > 0.0, mass, 1.0)[:, None]
-    return U, total, loss
+    return U, total, loss, ray
 
 
 def _branches(partition: Partition, memo: Any, point: Point) -> tuple[Array, Array, Array, float, float]:
@@ -211,10 +215,11 @@ def score(
     block = partition if point.held.pool is None else point.held.block(partition, memo)[0]
     arrays = (block.indptr, block.rows, block.values)
     sums = Sums()
-    alike = None if mu or point.held.n or get_loss(point.loss).shifted else _alike(partition, shape[1])
+    given, ray = get_loss(point.loss), math.inf
+    alike = None if mu or point.held.n or given.shifted else _alike(partition, shape[1])
     if alike is not None:
         y, mass = alike
-        U, total, loss = _residuals_of_classes(point, y, mass)
+        U, total, loss, ray = _residuals_of_classes(point, y, mass)
         sums.add["G"] = np.empty(shape)
         columns.class_gradient(*arrays, partition.weight, partition.y, U, candidates, sums.add["G"])
     elif mu:
@@ -232,6 +237,9 @@ def score(
             one_output.column_sums(*arrays, candidates, U.reshape(-1), sums.add["G"].reshape(-1))
         else:
             columns.column_gradient(*arrays, U, candidates, sums.add["G"])
+        ray = given.ray_curvature(partition.y, U, partition.weight)
+    if first and not mu and not given.shifted:
+        sums.add["ray"] = ray
     if first:
         sums.add["bias"] = total.copy()
         sums.add["loss"] = loss
@@ -298,7 +306,7 @@ def curvature_diagonal(partition: Partition, memo: Any, point: Point, intercept:
     """Diagonal of the curvature of every active row, bounded as in ``descent.curvature_diagonal``; intercept last."""
     h, rank_one = curvature_of(partition, memo, point)
     out = np.zeros((point.held.n + (1 if intercept else 0), point.intercept.shape[0]))
-    mine = _columns(partition, memo, point.held)
+    mine = columns_held(partition, memo, point.held)
     descent.curvature_diagonal(*mine, h, rank_one, partition.weight, intercept, out, h)
     return Sums(add={"diagonal": out})
 
@@ -340,56 +348,3 @@ def gram(partition: Partition, memo: Any, held: Held, extra: float) -> Sums:
     out = np.zeros((slots, slots))
     columns.gram(*cut, partition.weight, extra, out)
     return Sums(add={"gram": out})
-
-
-def _drawn(partition: Partition, share: float, seed: int) -> NDArray[np.int64]:
-    """The rows of a random sample, ascending; they depend on the seed and the partition alone, not on the engine."""
-    digest = hashlib.sha256(f"{seed}:{partition.key}".encode()).digest()
-    rng = np.random.Generator(np.random.Philox(int.from_bytes(digest[:8], "little")))
-    return np.flatnonzero(rng.random(partition.n_rows) < share)
-
-
-def sample_rows(partition: Partition, memo: Any, held: Held, share: float, seed: int) -> Sums:
-    """A random sample of rows, cut to the columns held, with labels and weights."""
-    pointer, slots, values = held.cut(partition, memo)
-    if share < 1.0:
-        chosen = _drawn(partition, share, seed)
-        pointer, slots, values = columns.take_rows(pointer, slots, values, chosen)
-        part = (np.diff(pointer), slots, values, partition.y[chosen], partition.weight[chosen])
-    else:
-        part = (np.diff(pointer), slots, values, partition.y, partition.weight)
-    return Sums(parts={"rows": [part]})
-
-
-def examples_of(partition: Partition, memo: Any, point: Point, few: NDArray[np.int64]) -> Sums:
-    """The examples that hold one of a few of the active columns, cut to these, with Hessian at `point` and weight.
-
-    `few` (t,) are places among the columns held, ascending. A part is (values per example, slots, values, h, rank_one,
-    weight), the Hessian of example i being diag(h_i) - rank_one_i h_i h_i' (math notes, section 8 (i)).
-    """
-    at = arguments_at(partition, memo, point)
-    *cut, W, b, _, weight = at
-    place = np.full(point.held.n, -1, np.int32)
-    place[few] = np.arange(few.shape[0], dtype=np.int32)
-    chosen = columns.rows_with(cut[0], cut[1], place)
-    pointer, slots, values = columns.take_rows(*cut, chosen)
-    weight, target = weight[chosen], get_loss(point.loss).target(partition.y[chosen])
-    h, rank_one = np.empty((chosen.shape[0], width(b.shape[0])), np.float32), np.empty(chosen.shape[0])
-    fused.curvature(pointer, slots, values, W, b, target, weight, h, rank_one)
-    own = place[slots]
-    stored = np.concatenate([[0], np.cumsum(own >= 0)])[pointer]
-    part = (np.diff(stored), own[own >= 0], values[own >= 0], h, rank_one, weight)
-    return Sums(parts={"examples": [part]})
-
-
-def held_columns(partition: Partition, memo: Any, held: Held, share: float = 1.0, seed: int = 0) -> Sums:
-    """The columns held, as a CSC block, with labels and weights; of all rows, or of a random sample of them."""
-    mine = _columns(partition, memo, held)
-    if share >= 1.0:
-        # the columns of a block by column are taken as the rows of one by row
-        return Sums(parts={"columns": [(*columns.take_rows(*mine), None, partition.y, partition.weight)]})
-    chosen = _drawn(partition, share, seed)
-    place = np.full(partition.n_rows, -1, np.int32)
-    place[chosen] = np.arange(chosen.shape[0], dtype=np.int32)
-    taken = columns.take_examples(*mine, place)
-    return Sums(parts={"columns": [(*taken, None, partition.y[chosen], partition.weight[chosen])]})

@@ -36,6 +36,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "metrics": {"errors", "partition", "compiled"},
     "passes": KERNELS | {"errors", "partition", "losses", "bounds", "hypotheses"},
+    "example_passes": KERNELS | {"errors", "partition", "losses", "hypotheses", "passes"},
     "pool_passes": KERNELS | {"errors", "partition", "losses", "hypotheses", "passes"},
     "folding": KERNELS | {"errors", "partition", "losses", "passes", "hypotheses"},
     "class_passes": KERNELS | {"partition", "passes", "folding", "hypotheses"},
@@ -53,8 +54,8 @@ ALLOWED: dict[str, set[str]] = {
         "stages", "tasks", "errors", "partition", "compiled", "losses", "storage", "modelfile", "metrics", "hypotheses",
     },
     "boosting": KERNELS | {
-        "errors", "partition", "losses", "bounds", "penalties", "passes", "class_passes", "pool_passes", "model",
-        "hypotheses", "folding",
+        "errors", "partition", "losses", "bounds", "penalties", "passes", "class_passes", "example_passes",
+        "pool_passes", "model", "hypotheses", "folding",
     },
     "estimators": KERNELS | {
         "errors", "partition", "losses", "bounds", "penalties", "passes", "engine", "data", "storage", "modelfile",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dboost import passes
+from dboost import example_passes, passes
 from dboost.engine.local import LocalEngine
 from dboost.hypotheses.held import Held
 from dboost.losses import LOSSES
@@ -180,7 +180,7 @@ def test_a_sample_of_rows(data):
 
     def drawn(share, seed, threads=1):
         run = Run(data, 4, threads)
-        parts = run.engine.map_reduce(passes.sample_rows, HELD, share, seed, name="sample").parts["rows"]
+        parts = run.engine.map_reduce(example_passes.sample_rows, HELD, share, seed, name="sample").parts["rows"]
         return [np.concatenate([part[i] for part in parts]) for i in range(5)]
 
     lengths, slots, values, y, weight = drawn(1.0, 1)

@@ -17,6 +17,9 @@ from dboost.boosting.problem import Problem
 
 Array = NDArray[np.float64]
 
+# What a bound of the dual value may add to the gap, as a share of it, to spare the pass that tells the value.
+_SHORT = 0.1
+
 
 def one_pass_gap(problem: Problem, at: Iterate, size: float, lam: float) -> float:
     """Gap of the scaled residuals from L, G and W alone (math notes, eq. 16); valid without an intercept.
@@ -84,7 +87,7 @@ class Bound:
 
 
 def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float) -> Bound:
-    """Exact value of the dual point near the residuals of a scoring pass; one DUAL pass.
+    """Value of the dual point near the residuals of a scoring pass; one DUAL pass where the pass does not tell it.
 
     With the intercept free, Theta must sum to zero per output. The loss repairs the residuals and says by how much
     the sums of a column can change (``losses.base.Repair``); the penalty says how far to scale.
@@ -112,8 +115,24 @@ def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float) ->
     if size is None:
         size = penalty.dual_size(norms, problem.lam_weight[score.candidates])
     scale, charge = penalty.dual_point(size, lam)
-    value = problem.dual_value(score.iterate, repair, scale)
+    value = _value_on_ray(problem, score, scale, charge, lam)
+    if value is None:
+        value = problem.dual_value(score.iterate, repair, scale)
     return Bound(value - charge, scale * norms)
+
+
+def _value_on_ray(problem: Problem, score: Score, scale: float, charge: float, lam: float) -> float | None:
+    """Dual value of the residuals scaled by t, or little less, without a pass; None where it may be much less.
+
+    D(1) = L + <G, W> at the residuals themselves, with the slope D'(1) = <G, W>, and -D'' <= S / t between
+    (``losses.base.Loss.ray_curvature``): D(t) >= L + t <G, W> - (1 - t)**2 S / (2 t).
+    """
+    if problem.fit_intercept or not np.isfinite(score.ray) or scale <= 0.0:
+        return None
+    at = score.iterate
+    bound = at.loss + scale * float(np.sum(at.G * at.W))
+    short = (1.0 - scale) ** 2 * score.ray / (2.0 * scale)
+    return bound - short if short <= _SHORT * (problem.objective(at, lam) - bound + charge) else None
 
 
 def screened(problem: Problem, score: Score, bound: Bound, gap: float, lam_row: Array) -> NDArray[np.bool_]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost import passes
+from dboost import example_passes
 from dboost.boosting.iterate import Iterate
 from dboost.compiled import one_output, rows
 from dboost.hypotheses.held import Held
@@ -143,7 +143,7 @@ class DriverColumns:
         there = self._engine.at_hand() if held.pool is None and self._drawn[0] >= 1.0 else None
         if there is not None:
             return [(p.indptr, p.rows, p.values, held.columns, p.y, p.weight) for p in there]
-        found = self._engine.map_reduce(passes.held_columns, held, *self._drawn, name="columns")
+        found = self._engine.map_reduce(example_passes.held_columns, held, *self._drawn, name="columns")
         parts: list[Any] = found.parts["columns"]
         return parts
 

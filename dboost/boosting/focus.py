@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost import passes
+from dboost import example_passes
 from dboost.boosting.certificate import restricted_gap
 from dboost.boosting.growth import growth
 from dboost.boosting.iterate import Iterate
@@ -101,7 +101,7 @@ def focused_step(problem: Problem, at: Iterate, lam: float, few: Places, seed: i
         Zero but for the few.
     """
     t, k = few.shape[0], problem.k
-    parts = problem.own_pass(passes.examples_of, at, few, name="focus").parts["examples"]
+    parts = problem.own_pass(example_passes.examples_of, at, few, name="focus").parts["examples"]
     h, rank_one, weight = (np.concatenate([part[c] for part in parts]) for c in (3, 4, 5))
     by_column: Cut = columns.transpose(*joined(parts), t)
     diagonal = np.zeros((t, k))

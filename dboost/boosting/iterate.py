@@ -73,6 +73,8 @@ class Score:
         Subtrees opened by the search of a class that is too large to be summed whole.
     complete : bool
         Whether that search was within its budget.
+    ray : float
+        ``Loss.ray_curvature`` of the residuals; infinite where it is not known.
     """
 
     iterate: Iterate
@@ -83,3 +85,4 @@ class Score:
     size: float | None = None
     opened: int = 0
     complete: bool = True
+    ray: float = np.inf

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost import passes
+from dboost import example_passes, passes
 from dboost.boosting.driver_columns import DriverColumns
 from dboost.boosting.intercept import best_intercept
 from dboost.boosting.iterate import Iterate, Score
@@ -239,6 +239,7 @@ class Problem:
             norms=np.concatenate([s.norms for s in summaries]),
             best=columns[order],
             best_G=np.concatenate([s.best_G for s in summaries])[order],
+            ray=first.ray,
         )
 
     def summed(self, at: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
@@ -359,7 +360,7 @@ class Problem:
 
     def sample(self, active: Rows, share: float, seed: int) -> list[Any]:
         """Rows of X_A, labels and weights of a random share of the examples, in partition order."""
-        sums = self._pass(passes.sample_rows, self.held(active), share, seed, name="sample")
+        sums = self._pass(example_passes.sample_rows, self.held(active), share, seed, name="sample")
         return sums.parts["rows"]
 
     # ---- the intercept as one more row -----------------------------------------------------------------------------

@@ -41,6 +41,8 @@ class ShardSummary:
         Rows of G of the active columns in the shard, ascending.
     loss, bias : float, array
         L and the column sums of U (with the first shard only).
+    ray : float
+        ``Loss.ray_curvature`` of the residuals, with the first shard; infinite where the pass did not form it.
     shift : float
         All sums, norms and scores are in units of e^shift; 0 but for a model whose loss is beyond all bounds.
     """
@@ -52,6 +54,7 @@ class ShardSummary:
     active_G: Array
     loss: float
     bias: Array
+    ray: float
     shift: float
 
 
@@ -108,6 +111,7 @@ def summarise_shard(
         active_G=G[held],
         loss=total.add.get("loss", np.nan),
         bias=total.add.get("bias", np.zeros(0)),
+        ray=total.add.get("ray", math.inf),
         shift=total.shift,
     )
 
@@ -144,7 +148,13 @@ def size_of_shard(total: Sums, shard: Any, penalty: Penalty, weights: Array) -> 
 
 
 def score_shard(
-    partition: Any, memo: Any, shard: tuple[int, int], candidates: Rows | None, point: Point, mu: bool, keep: bool = False
+    partition: Any,
+    memo: Any,
+    shard: tuple[int, int],
+    candidates: Rows | None,
+    point: Point,
+    mu: bool,
+    keep: bool = False,
 ) -> Sums:
     """Sums of one shard of the candidates; the loss and the intercept's sums come with the first."""
     columns = np.arange(*shard) if candidates is None else candidates[shard[0] : shard[1]]

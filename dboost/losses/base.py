@@ -12,10 +12,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+
+# Below it, a probability that is one less another is not known to many digits.
+_LEAST_PROBABILITY = 1e-10
 
 
 def residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> float:
@@ -181,6 +185,27 @@ def share(excess: Array, mass: Array) -> Array:
     return np.where(total > 0.0, positive / np.where(total > 0.0, total, 1.0), 0.0)
 
 
+@njit(nogil=True, cache=True)
+def odds_sum(U: Array, weight: Array) -> float:
+    """Sum of s q / (1 - q) over the entries s q of U, by size; infinite where a probability 1 - q is but rounding.
+
+    The dual value of a label of probability 1 - q is the entropy of t q and 1 - t q: along t it has the second
+    derivative -(q / t + q**2 / (1 - t q)), of size q / ((1 - q) t) at most.
+    """
+    total = 0.0
+    for i in range(U.shape[0]):
+        s = weight[i]
+        for r in range(U.shape[1]):
+            pull = abs(U[i, r])
+            rest = s - pull
+            if rest <= _LEAST_PROBABILITY * s:
+                if pull > 0.0:
+                    return np.inf
+                continue
+            total += pull * (s / rest)
+    return total
+
+
 @runtime_checkable
 class Loss(Protocol):
     """A loss: one of the registry, or an instance with parameters of its own. Frozen and picklable."""
@@ -246,6 +271,14 @@ class Loss(Protocol):
         """Optimal intercept of the model without features, shape (k,), or near it where `closed_null` is false.
 
         Finite also for outputs with one label only.
+        """
+        ...
+
+    def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
+        """S with -D''(t) <= S / t for the dual value D(t) of t U, 0 < t <= 1; infinite where none is known.
+
+        With the labels of a block, its residuals U, of whole rows (m, ``width(k)``), and weights (m,). D is concave, so
+        that its slope at t = 1 and S bound it from below along the ray, without a pass (``boosting.certificate``).
         """
         ...
 

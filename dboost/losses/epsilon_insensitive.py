@@ -247,6 +247,10 @@ class EpsilonInsensitive:
         """The weighted mean of the labels, to start from."""
         return mean_label(mass, total)
 
+    def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
+        """Infinite: no bound is known."""
+        return math.inf
+
     def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
         """Residuals minus their weighted mean e, over 1 + |e|, which brings them back to |Theta_i| <= s_i.
 

@@ -168,6 +168,10 @@ class Exponential:
             logit = 0.5 * (np.log(mass) - np.log(total - mass))
         return np.clip(np.where(total > 0.0, logit, 0.0), -_SATURATED, _SATURATED)
 
+    def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
+        """Infinite: no bound is known."""
+        return math.inf
+
     def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
         """Add to the residuals of the label that pulls too little, the same to each example of it.
 

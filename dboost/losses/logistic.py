@@ -22,6 +22,7 @@ from dboost.losses.base import (
     curvature_row,
     dual_row,
     loss_row,
+    odds_sum,
     residual_row,
     share,
     single_dual,
@@ -241,6 +242,10 @@ class Logistic:
         with np.errstate(divide="ignore", invalid="ignore"):
             logit = np.log(mass) - np.log(total - mass)
         return np.clip(np.where(total > 0.0, logit, 0.0), -_SATURATED, _SATURATED)
+
+    def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
+        """Sum of s q / (1 - q), 1 - q being the probability of each label (``base.odds_sum``)."""
+        return float(odds_sum(U, weight))
 
     def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
         """Predictions become (1 - t)(q - e/M) + t n/M, with e the excess of predicted over observed mass.

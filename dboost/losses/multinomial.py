@@ -12,7 +12,17 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from dboost.compiled.lanes import entropy_row, exp_row, largest_of, scale_row, total_of
-from dboost.losses.base import Array, Repair, curvature_row, dual_row, loss_row, residual_row, share, theta_row
+from dboost.losses.base import (
+    Array,
+    Repair,
+    curvature_row,
+    dual_row,
+    loss_row,
+    odds_sum,
+    residual_row,
+    share,
+    theta_row,
+)
 
 _SATURATED = 30.0
 _TINY = 1e-300
@@ -168,6 +178,13 @@ class Multinomial:
             logs = np.log(mass) - np.log(total)
         logs = np.maximum(logs, -_SATURATED)
         return np.asarray(logs - logs.mean())
+
+    def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
+        """Sum of s q / (1 - q), 1 - q being the probability of the label (``base.odds_sum``).
+
+        The other classes, of probabilities p_r t, add q / t, as if they were one.
+        """
+        return float(odds_sum(U[np.arange(y.shape[0]), y][:, None], weight))
 
     def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
         """Predictions become (1 - t)(q - e/M) + t n/M, with e the excess of predicted over observed mass, one t."""

@@ -111,6 +111,11 @@ class Squared:
         """The weighted mean of the labels."""
         return mean_label(mass, total)
 
+    def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
+        """Sum of u**2 / s: the dual value is a parabola."""
+        used = weight > 0.0
+        return float(np.sum(U[used, 0] ** 2 / weight[used]))
+
     def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
         """Residuals minus their weighted mean."""
         shift = mean_label(bias, total)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dboost import passes
+from dboost import example_passes
 from dboost.boosting import focus, newton
 from dboost.boosting.aim import Aim
 from dboost.boosting.certificate import restricted_gap
@@ -93,7 +93,7 @@ def test_fits_with_steps_on_few_rows_reach_the_certified_optimum(penalty, solve,
 
 def test_examples_are_those_that_hold_one_of_the_columns():
     problem, _, _, at = spoilt("l1/l2", intercept=True)
-    found = problem.own_pass(passes.examples_of, at, SPOILT, name="focus").parts["examples"]
+    found = problem.own_pass(example_passes.examples_of, at, SPOILT, name="focus").parts["examples"]
     data = plain.make("multinomial", m=M, n=N, k=K)
     X = np.asarray(data.X)[:, SPOILT]
     chosen = np.flatnonzero(X.any(axis=1))
