@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from dboost import example_passes
 from dboost.boosting.iterate import Iterate
-from dboost.compiled import one_output, rows
+from dboost.compiled import one_output
+from dboost.compiled.rows import single_dual_value, single_state
 from dboost.hypotheses.held import Held
 from dboost.losses import Loss
 from dboost.losses.base import Repair
@@ -123,7 +124,7 @@ class DriverColumns:
         f = np.full(self.weight.shape[0], at.intercept[0])
         one_output.add_columns(self.indptr, self.rows, self.values, places, np.ascontiguousarray(at.W[:, 0]), f)
         u, h = np.empty_like(f), np.empty_like(f)
-        rows.single_state(loss.target(self.labels), f, self.weight, u, h)
+        single_state(loss.target(self.labels), f, self.weight, u, h)
         return f, u, h
 
     def dual_value(self, at: Iterate, held: Callable[[Rows], Held], loss: Loss, repair: Repair, scale: float) -> float:
@@ -132,7 +133,7 @@ class DriverColumns:
         margins = self.state(at, held, loss)[0]
         given = scale * repair.keep[0], repair.mix[0], repair.shift[0], repair.prior[0]
         target = loss.target(self.labels)
-        return float(rows.single_dual_value(target, margins, self.weight, *map(float, given)))
+        return float(single_dual_value(target, margins, self.weight, *map(float, given)))
 
     def _fetch(self, held: Held) -> list[Any]:
         """Columns by partition: (pointer, rows, values, places, labels, weights) each.
