@@ -42,7 +42,7 @@ Array = NDArray[np.float64]
 _MAX_SWEEPS = 50
 # Where conjugate gradients can follow, a long descent is better broken off; with one output a sweep is cheap.
 _FEW_SWEEPS = 8
-# A solve by conjugate gradients gains slowly if it promises more than this share of what the last one did.
+# A step gains slowly if it promises more than this share of what the last one of its kind did.
 _FALL = 0.25
 _MOST_PRODUCTS = 60
 # So many are worth it near the end, where the step they lead to is the whole of what is left.
@@ -88,6 +88,10 @@ class Memory:
         Steps of descent before the next of them.
     wide : bool
         Whether such solves need many rows to precondition with: a solve with the heaviest ones got nowhere.
+    descended : float
+        What the last step of descent promised; 0 before the first, and after such a solve.
+    falling : bool
+        Whether that was much less than the one before, on a sample: descent is worth another step, which is cheaper.
     """
 
     draws: int = 0
@@ -97,6 +101,8 @@ class Memory:
     refused: int = 0
     wait: int = 0
     wide: bool = False
+    descended: float = 0.0
+    falling: bool = False
 
 
 @dataclass(frozen=True)
@@ -198,13 +204,14 @@ class NewtonSteps:
         value = self.problem.objective(at, lam)
         memory = self.memory
         descends = aim.near and h.nbytes <= _CACHE
-        if aim.final and not descends and memory.settled and memory.wait == 0:
+        if aim.final and not descends and memory.settled and memory.wait == 0 and not memory.falling:
             moved = self._conjugate(at, lam, h, rank_one, diagonal)
             if moved is not None:
                 promised = moved[1].promised
                 stalls = promised > _FALL * memory.promised > 0.0
                 products = min(2 * memory.products, _MOST_PRODUCTS) if stalls else memory.products
-                self.memory = replace(self.memory, settled=False, products=products, promised=promised, refused=0)
+                after = replace(self.memory, settled=False, products=products, promised=promised, refused=0)
+                self.memory = replace(after, descended=0.0, falling=False)
                 return moved
             refused = memory.refused + 1
             self.memory = replace(self.memory, settled=False, refused=refused, wait=min(2**refused, _LONGEST_WAIT))
@@ -213,7 +220,14 @@ class NewtonSteps:
         after = _support(result.W)
         changed = np.count_nonzero(_support(at.W) != after)
         settled = bool(step.length == 1.0 and changed <= _SETTLED_SHARE * max(1, int(np.count_nonzero(after))))
-        self.memory = replace(self.memory, settled=settled, wait=max(0, self.memory.wait - 1))
+        gains = memory.descended == 0.0 or step.promised <= _FALL * memory.descended
+        self.memory = replace(
+            self.memory,
+            settled=settled,
+            wait=max(0, self.memory.wait - 1),
+            descended=step.promised,
+            falling=gains and not self._sample.whole,
+        )
         return result, step
 
     def _curvature(self, at: Iterate) -> tuple[NDArray[np.float32], Array, Array]:

@@ -145,7 +145,10 @@ def read_checkpoint(path: PathLike, fit: Identity, n_features: int, n_outputs: i
         memory=Memory(
             settled=bool(memory.fields.get("settled")),
             wide=bool(memory.fields.get("wide")),
+            falling=bool(memory.fields.get("falling")),
             promised=memory.number("promised"),
+            # a checkpoint of an earlier version does not say: as before the first step
+            descended=memory.number("descended") if "descended" in memory.fields else 0.0,
             **{name: memory.count(name) for name in ("draws", "products", "refused", "wait")},
         ),
         history=document.records("history"),
