@@ -9,7 +9,7 @@ A kind is one of ``bool``, ``int``, ``float``, ``str``, ``bytes``. Arrow's dicti
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,15 @@ def is_arrow(values: Any) -> bool:
     return type(values).__module__.split(".")[0] == "pyarrow" and hasattr(values, "null_count")
 
 
-def factorise(values: Any) -> tuple[str, NDArray[Any], NDArray[np.int64]]:
+class Factorised(NamedTuple):
+    """What ``factorise`` finds."""
+
+    kind: str
+    distinct: NDArray[Any]
+    codes: NDArray[np.int64]
+
+
+def factorise(values: Any) -> Factorised:
     """Distinct labels and the number of each row's label among them.
 
     Parameters
@@ -53,7 +61,7 @@ def factorise(values: Any) -> tuple[str, NDArray[Any], NDArray[np.int64]]:
     if array.ndim != 1:
         raise DataError(f"labels have shape {array.shape}, expected one label per row, shape (m,)")
     if array.shape[0] == 0:
-        return "none", array[:0], np.zeros(0, dtype=np.int64)
+        return Factorised("none", array[:0], np.zeros(0, dtype=np.int64))
     if array.dtype.kind == "O":
         return _factorise_objects(array)
     kind = {"b": "bool", "i": "int", "u": "int", "f": "float", "U": "str", "S": "bytes"}.get(array.dtype.kind)
@@ -72,9 +80,9 @@ def factorise(values: Any) -> tuple[str, NDArray[Any], NDArray[np.int64]]:
             # small whole numbers need no sorting
             codes = array.astype(np.int64) - low
             seen = np.bincount(codes) > 0
-            return kind, (np.flatnonzero(seen) + low).astype(array.dtype), (np.cumsum(seen) - 1)[codes]
+            return Factorised(kind, (np.flatnonzero(seen) + low).astype(array.dtype), (np.cumsum(seen) - 1)[codes])
     distinct, codes = np.unique(array, return_inverse=True)
-    return kind, distinct, codes.reshape(-1).astype(np.int64)
+    return Factorised(kind, distinct, codes.reshape(-1).astype(np.int64))
 
 
 def _check_whole(array: NDArray[Any]) -> None:
@@ -95,7 +103,7 @@ def _missing(count: int) -> DataError:
     return DataError(f"{count} labels are missing (NaN or None)", hint="drop these rows, or give them a class")
 
 
-def _factorise_objects(array: NDArray[Any]) -> tuple[str, NDArray[Any], NDArray[np.int64]]:
+def _factorise_objects(array: NDArray[Any]) -> Factorised:
     """Labels in an object array: one Python type, checked over all rows."""
     table: dict[Any, int] = {}
     kinds: dict[str, Any] = {}
@@ -131,15 +139,15 @@ def _factorise_objects(array: NDArray[Any]) -> tuple[str, NDArray[Any], NDArray[
         codes[i] = table.setdefault(value, len(table))
     distinct = list(table)
     if kind == "bool":
-        return kind, np.array(distinct, dtype=bool), codes
+        return Factorised(kind, np.array(distinct, dtype=bool), codes)
     if kind == "int":
-        return kind, np.array([int(v) for v in distinct]), codes
+        return Factorised(kind, np.array([int(v) for v in distinct]), codes)
     found = np.empty(len(distinct), dtype=object)
     found[:] = [str(v) if kind == "str" else bytes(v) for v in distinct]
-    return kind, found, codes
+    return Factorised(kind, found, codes)
 
 
-def _factorise_arrow(values: Any) -> tuple[str, NDArray[Any], NDArray[np.int64]]:
+def _factorise_arrow(values: Any) -> Factorised:
     """Labels in an Arrow column; the dictionary encoding of Arrow does the work."""
     import pyarrow as pa
 
@@ -153,7 +161,7 @@ def _factorise_arrow(values: Any) -> tuple[str, NDArray[Any], NDArray[np.int64]]
             hint="use strings, integers, booleans or binary",
         )
     if len(column) == 0:
-        return "none", np.zeros(0, dtype=object), np.zeros(0, dtype=np.int64)
+        return Factorised("none", np.zeros(0, dtype=object), np.zeros(0, dtype=np.int64))
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if kind in ("str", "bytes"):
@@ -164,7 +172,7 @@ def _factorise_arrow(values: Any) -> tuple[str, NDArray[Any], NDArray[np.int64]]
             encoded = encoded.chunk(0)
         distinct = np.empty(len(encoded.dictionary), dtype=object)
         distinct[:] = encoded.dictionary.to_pylist()
-        return kind, distinct, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        return Factorised(kind, distinct, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64))
     return factorise(column.to_numpy())
 
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.data.factorise import factorise, is_arrow, mixed_kinds
+from dboost.data.factorise import Factorised, factorise, is_arrow, mixed_kinds
 from dboost.data.targets import regression_targets, task_labels, task_values
 from dboost.errors import DataError, UsageError
 
@@ -109,9 +109,12 @@ class LabelCoder:
     factors: NDArray[np.float64] | None = None
 
     def codes(self, labels: Any) -> NDArray[np.int64]:
-        """Class numbers of a block's labels, int64 (m,); an unknown label or another type is a DataError."""
+        """Class numbers of a block's labels, int64 (m,); an unknown label or another type is a DataError.
+
+        `labels` may be what ``factorise`` found in them.
+        """
         assert self.classes is not None
-        kind, distinct, codes = factorise(labels)
+        kind, distinct, codes = labels if isinstance(labels, Factorised) else factorise(labels)
         if kind == "none":
             return codes
         if kind != self.kind:
@@ -180,7 +183,10 @@ def check_weight(weight: Any, n_rows: int, **where: Any) -> NDArray[np.float64]:
 
 
 def scan(task: str, labels: Any, weight: NDArray[np.float64]) -> LabelStats:
-    """Report on the labels and weights of one block (all rows; those of weight 0 are only counted)."""
+    """Report on the labels and weights of one block (all rows; those of weight 0 are only counted).
+
+    `labels` may be what ``factorise`` found in them.
+    """
     keep = weight > 0
     stats = LabelStats(n_rows=weight.shape[0], n_kept=int(np.count_nonzero(keep)), sum_weight=float(weight.sum()))
     if task == "regression":
@@ -194,11 +200,13 @@ def scan(task: str, labels: Any, weight: NDArray[np.float64]) -> LabelStats:
         columns.append(stats.n_kept - sum(columns))
         stats.tasks = np.stack(columns, axis=1).astype(np.int64)
         return stats
-    kind, distinct, codes = factorise(labels)
+    kind, distinct, codes = labels if isinstance(labels, Factorised) else factorise(labels)
     if codes.shape[0] != stats.n_rows:
         raise DataError(f"{codes.shape[0]} labels for {stats.n_rows} rows", hint="give one label per row")
-    count = np.bincount(codes[keep], minlength=len(distinct))
-    total = np.bincount(codes, weights=weight, minlength=len(distinct))
+    count = np.bincount(codes if stats.n_kept == stats.n_rows else codes[keep], minlength=len(distinct))
+    # weights of one each are counted sooner than added
+    plain = stats.n_kept == stats.n_rows == stats.sum_weight and float(weight.max(initial=1.0)) == 1.0
+    total = count.astype(float) if plain else np.bincount(codes, weights=weight, minlength=len(distinct))
     stats.kind = kind
     stats.dtype = distinct.dtype.str if kind != "none" else ""
     for label, c, w in zip(distinct.tolist(), count.tolist(), total.tolist(), strict=True):

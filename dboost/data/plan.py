@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled.digest import digest_of
 from dboost.data.csc import Unclean, to_csc
+from dboost.data.factorise import factorise
 from dboost.data.labels import TASKS, LabelCoder, LabelStats, check_weight, plan_labels, scan
 from dboost.data.mapper import Mapper
 from dboost.data.memory import Rows, as_rows, block_bounds
@@ -144,10 +145,11 @@ def plan_memory(
     if rows.n_features == 0 and rows.n_rows:
         raise DataError(f"X has 0 feature(s) (shape=({rows.n_rows}, 0)) while a minimum of 1 is required.")
     weight = check_weight(sample_weight, rows.n_rows)
-    stats = scan(task, y, weight)
+    labels = y if task in ("multitask", "regression") else factorise(y)
+    stats = scan(task, labels, weight)
     coder, task_classes = plan_coder(stats, task, classes, class_weight, task_names)
     keep = weight > 0
-    kept_y, kept_weight = (y, weight) if np.all(keep) else (take_rows(y, keep), weight[keep])
+    kept_y, kept_weight = (labels, weight) if np.all(keep) else (take_rows(y, keep), weight[keep])
     codes, kept_weight = coder.encode(kept_y, kept_weight)
     outputs = n_outputs(coder, stats)
     try:
