@@ -138,12 +138,28 @@ def _alike(partition: Partition, k: int) -> tuple[NDArray[Any], Array] | None:
     return np.arange(k, dtype=y.dtype), np.bincount(y, weights=partition.weight, minlength=k).astype(float)
 
 
-def feature_statistics(partition: Partition, memo: Any, held: Held | None = None) -> Sums:
-    """STAT pass, features: max |x|, sum s x, sum s |x|, sum s x**2 per stored column, or per hypothesis held."""
+NULL_SUMS = ("G", "bias", "loss", "ray")
+"""What ``feature_statistics`` may say of the model without features: the sums of ``score``."""
+
+
+def feature_statistics(partition: Partition, memo: Any, held: Held | None = None, null: Point | None = None) -> Sums:
+    """STAT pass, features: max |x|, sum s x, sum s |x|, sum s x**2 per stored column, or per hypothesis held.
+
+    With `null`, a model of one output without features, also the sums of a scoring pass at it.
+    """
     block = partition if held is None else held.block(partition, memo)[0]
     peak, total, absolute, square = (np.zeros(block.indptr.shape[0] - 1) for _ in range(4))
-    columns.column_statistics(block.indptr, block.rows, block.values, partition.weight, peak, total, absolute, square)
-    return Sums(add={"total": total, "absolute": absolute, "square": square}, peak={"peak": peak})
+    data, statistics = (block.indptr, block.rows, block.values, partition.weight), (peak, total, absolute, square)
+    sums = Sums(add={"total": total, "absolute": absolute, "square": square}, peak={"peak": peak})
+    if null is None:
+        columns.column_statistics(*data, *statistics)
+        return sums
+    U, bias, loss, _, _ = _residuals(partition, memo, null)
+    G = np.empty((block.indptr.shape[0] - 1, 1))
+    columns.column_statistics(*data, *statistics, U.reshape(-1), G.reshape(-1))
+    ray = get_loss(null.loss).ray_curvature(partition.y, U, partition.weight)
+    sums.add |= dict(zip(NULL_SUMS, (G, bias, loss, ray), strict=True))
+    return sums
 
 
 def _residuals(

@@ -210,8 +210,8 @@ class NewtonSteps:
                 promised = moved[1].promised
                 stalls = promised > _FALL * memory.promised > 0.0
                 products = min(2 * memory.products, _MOST_PRODUCTS) if stalls else memory.products
-                after = replace(self.memory, settled=False, products=products, promised=promised, refused=0)
-                self.memory = replace(after, descended=0.0, falling=False)
+                self.memory = replace(self.memory, settled=False, products=products, promised=promised, refused=0)
+                self.memory = replace(self.memory, descended=0.0, falling=False)
                 return moved
             refused = memory.refused + 1
             self.memory = replace(self.memory, settled=False, refused=refused, wait=min(2**refused, _LONGEST_WAIT))

@@ -101,6 +101,7 @@ class Problem:
         # active columns of all examples, for steps that are taken on the driver
         self.columns = DriverColumns(engine)
         self._null_intercept: Array | None = None
+        # of the null model by its intercept: they are asked for twice
         self._null_sums: dict[bytes | None, Sums] = {}
         # where the partitions lie in this process, the sums of one shard are formed in it anyway
         self._driver_bytes = _DRIVER_BYTES if engine.at_hand() is None else SHARD_BYTES
@@ -155,18 +156,16 @@ class Problem:
         return found.plain() if plain else found
 
     def _statistics(self) -> Statistics:
+        """Sums that never change; of one output, those of the null model come from the same pass."""
         labels = self.engine.map_reduce(passes.label_counts, self.loss, self.k, name="labels")
-        features = self._pass(passes.feature_statistics, name="statistics")
-        return Statistics(
-            mass=labels.add["mass"],
-            total=labels.add["total"],
-            weight=labels.add["weight"],
-            peak=features.peak["peak"],
-            absolute=features.add["absolute"],
-            square=features.add["square"],
-            sum=features.add["total"],
-            at_zero=labels.add["at_zero"],
-        )
+        null, closed = None, self.loss.closed_null or not self.fit_intercept
+        if self.k == 1 and closed and self.screens and not (self.exponential or self.loss.shifted):
+            b = self.loss.null_intercept(labels.add["mass"], labels.add["total"]) if self.fit_intercept else np.zeros(1)
+            null = self.point(np.zeros(0, np.int64), np.zeros((0, 1)), b)
+        features = self._pass(passes.feature_statistics, None, null, name="statistics")
+        if null is not None:
+            self._null_sums = {b.tobytes(): Sums(add={name: features.add[name] for name in passes.NULL_SUMS})}
+        return Statistics.of(labels, features)
 
     def null(self) -> Iterate:
         """The model without features, its intercept optimal; the sums are not filled in."""
@@ -209,13 +208,12 @@ class Problem:
         if count * row_bytes <= self._driver_bytes:
             null = at.intercept.tobytes() if at.active.shape[0] == 0 and candidates is None else None
             # the first round scores the null model again, at a strength that its first pass has told: kept until then
-            total = self._null_sums.pop(null, None)
-            kept = total is None and null is not None
+            total = self._null_sums.get(null)
             if total is None:
                 keep = self.columns.keeps and self.engine.at_hand() is not None
                 total = self._pass(score_shard, shards[0], candidates, point, self.exponential, keep, name="score")
                 self.columns.note(at, total.parts.pop("state", None))
-            self._null_sums = {null: total} if kept else {}
+            self._null_sums = {} if null is None else {null: total}
             summaries = [summarise_shard(total, shards[0], *finish_args(shards[0]))]
         else:
             summaries = self._pass(

@@ -88,23 +88,26 @@ def summarise_shard(
     if total.shift > 0.0:
         # in the units of the sums, the penalty of a model so bad weighs next to nothing
         lam = lam * math.exp(max(-total.shift, -700.0))
-    if exponential:
-        mu_plus, mu_minus = total.add["mu_plus"], total.add["mu_minus"]
-        G = mu_plus - mu_minus
-        usable = np.isfinite(scale) & np.isfinite(lam)
-        scores = np.zeros(columns.shape[0])
-        scores[usable] = penalty.score_exponential(mu_plus[usable], mu_minus[usable], scale[usable], lam[usable])
-    else:
-        G = total.add["G"]
-        usable = (scale > 0.0) & np.isfinite(lam)
-        scores = np.zeros(columns.shape[0])
-        scores[usable] = penalty.score_quadratic(G[usable], scale[usable], lam[usable])
+    G = total.add["mu_plus"] - total.add["mu_minus"] if exponential else total.add["G"]
+    norms = penalty.dual_norm(G)
     held = among(columns, active)
-    scores[held] = 0.0
-    positive = np.flatnonzero(scores > 0.0)
+    moving = (np.isfinite(scale) if exponential else scale > 0.0) & np.isfinite(lam) & ~held
+    if take == 0:
+        moving[:] = False
+    elif penalty.threshold and penalty.separable:
+        # most rows are optimal at zero, and have no score
+        moving &= norms > lam
+    some = np.flatnonzero(moving)
+    scores = np.zeros(columns.shape[0])
+    if exponential:
+        mu_plus, mu_minus = total.add["mu_plus"][some], total.add["mu_minus"][some]
+        scores[some] = penalty.score_exponential(mu_plus, mu_minus, scale[some], lam[some])
+    else:
+        scores[some] = penalty.score_quadratic(G[some], scale[some], lam[some])
+    positive = some[scores[some] > 0.0]
     order = positive[np.lexsort((columns[positive], -scores[positive]))[:take]]
     return ShardSummary(
-        norms=penalty.dual_norm(G),
+        norms=norms,
         best=columns[order],
         best_scores=scores[order],
         best_G=G[order],

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.partition import Sums
+
 Array = NDArray[np.float64]
 
 COUNTED = ("log", "multinomial", "margin_softmax", "multitask")
@@ -40,6 +42,20 @@ class Statistics:
     square: Array
     sum: Array
     at_zero: float = 0.0
+
+    @classmethod
+    def of(cls, labels: Sums, features: Sums) -> Statistics:
+        """From the sums of ``passes.label_counts`` and ``passes.feature_statistics``."""
+        return cls(
+            mass=labels.add["mass"],
+            total=labels.add["total"],
+            weight=labels.add["weight"],
+            peak=features.peak["peak"],
+            absolute=features.add["absolute"],
+            square=features.add["square"],
+            sum=features.add["total"],
+            at_zero=labels.add["at_zero"],
+        )
 
     def values(self, columns: NDArray[np.int64], m: int) -> float:
         """About how many values these columns store, of m examples: (sum s |x|)**2 / sum s x**2, in examples.

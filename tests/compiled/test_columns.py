@@ -58,6 +58,12 @@ def test_column_statistics(block):
     wanted = [seen.max(axis=0), s @ X, s @ np.abs(X), s @ X**2]
     np.testing.assert_allclose(got, wanted, rtol=1e-13, atol=1e-14)
     assert not got[:, EMPTY_COLUMNS].any()
+    # with residuals the same, and their sums
+    again, G = np.full((4, 12), np.nan), np.full(12, np.nan)
+    u = np.random.default_rng(0).normal(size=len(s))
+    columns.column_statistics(*block.csc, s, *again, u, G)
+    np.testing.assert_array_equal(again, got)
+    np.testing.assert_allclose(G, u @ X, rtol=1e-13, atol=1e-14)
 
 
 def dense_of(pointer, slots, values, width):
