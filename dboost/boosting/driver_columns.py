@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dboost import example_passes
 from dboost.boosting.iterate import Iterate
 from dboost.compiled import one_output
+from dboost.compiled.pages import new_arrays
 from dboost.compiled.rows import single_dual_value, single_state
 from dboost.hypotheses.held import Held
 from dboost.losses import Loss
@@ -98,8 +99,9 @@ class DriverColumns:
             if self.labels is None:
                 self.labels = np.concatenate([part[4] for part in parts])
                 self.weight = np.concatenate([part[5] for part in parts])
-            if len(parts) == 1 and parts[0][3] is not None:
-                self._adopt(*parts[0][:3])
+            if len(parts) == 1 and (parts[0][3] is not None or not self.indptr[-1]):
+                columns = missing if parts[0][3] is None else np.arange(parts[0][0].shape[0] - 1)
+                self._adopt(columns, *parts[0][:3])
             else:
                 self._append(missing, parts)
             places = self._known(active)
@@ -109,7 +111,9 @@ class DriverColumns:
         """Remember the state of the examples at a model, as a pass found it by partition; None forgets."""
         self._state = None
         if parts:
-            margins, residual, curvature = (np.concatenate(found) for found in zip(*parts, strict=True))
+            margins, residual, curvature = parts[0]
+            if len(parts) > 1:
+                margins, residual, curvature = (np.concatenate(found) for found in zip(*parts, strict=True))
             self._state = at, (margins, residual, curvature)
 
     def state(self, at: Iterate, held: Callable[[Rows], Held], loss: Loss) -> State:
@@ -154,11 +158,16 @@ class DriverColumns:
             self._place = np.concatenate([self._place, np.full(top - self._place.shape[0], -1, np.int64)])
         return self._place[active]
 
-    def _adopt(self, indptr: Any, rows: Any, values: Any) -> None:
-        """Hold a block that has all columns as it is."""
-        self._place = np.arange(indptr.shape[0] - 1)
+    def _adopt(self, columns: Rows, indptr: Any, rows: Any, values: Any) -> None:
+        """Hold a block that has all columns, or the first ones that are asked for, as it is."""
+        self._clear()
+        self._known(columns)
+        self._place[columns] = np.arange(columns.shape[0])
         self.indptr, self._rows, self._values = indptr, rows, values
-        self._single = values.astype(np.float32, copy=False)
+        self._single = values
+        if values.dtype != np.float32:
+            (self._single,) = new_arrays((values.shape[0], np.float32))
+            self._single[:] = values
 
     def _append(self, missing: Rows, parts: list[Any]) -> None:
         sizes = np.zeros(missing.shape[0], np.int64)
@@ -185,10 +194,9 @@ class DriverColumns:
         # untouched memory costs nothing, growing a copy
         room = 4 * wanted
         shared = self._values is self._single
-        for name in ("_rows", "_values", "_single"):
-            old = getattr(self, name)
-            new = np.empty(room, old.dtype)
-            new[:held] = old[:held]
+        names = ("_rows", "_values", "_single")
+        for name, new in zip(names, new_arrays(*((room, getattr(self, name).dtype) for name in names)), strict=True):
+            new[:held] = getattr(self, name)[:held]
             setattr(self, name, new)
         if shared or np.dtype(dtype) == np.float32:
             self._single = self._values

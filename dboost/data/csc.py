@@ -20,6 +20,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dboost.compiled.pages import new_arrays
 from dboost.data.csr import CsrPiece, usual
 from dboost.errors import DataError
 
@@ -217,8 +218,7 @@ def to_csc(
         if code != _OK:
             raise _refusal(piece, code, row, position, n_features, names)
     np.cumsum(indptr, out=indptr)
-    rows = np.empty(int(indptr[-1]), dtype=np.int32)
-    values = np.empty(int(indptr[-1]), dtype=dtype)
+    rows, values = new_arrays((int(indptr[-1]), np.int32), (int(indptr[-1]), dtype))
     cursor = indptr[:-1].copy()
     duplicates = 0
     for number, piece in enumerate(pieces):
@@ -253,19 +253,19 @@ def _from_usual(pieces: Sequence[CsrPiece], n_features: int, dtype: np.dtype[Any
     np.cumsum(indptr, out=indptr)
     row = 0
     if dtype != np.float32:
-        rows, out = np.empty(int(indptr[-1]), dtype=np.int32), np.empty(int(indptr[-1]), dtype=dtype)
+        rows, out = new_arrays((int(indptr[-1]), np.int32), (int(indptr[-1]), dtype))
         # half the numbers' size where it suffices: one for each column is at hand all the time
         cursor = indptr[:-1].astype(np.uint32 if indptr[-1] < 2**32 else np.uint64)
         for offsets, indices, values in inside:
             _place_double(offsets, indices, values, row, cursor, rows, out)
             row += offsets.shape[0] - 1
         return indptr, rows, out, int(_count_duplicates(indptr, rows))
-    packed = np.empty(int(indptr[-1]), dtype=np.int64)
+    (packed,) = new_arrays((int(indptr[-1]), np.int64))
     cursor = indptr[:-1].copy()
     for offsets, indices, values in inside:
         _place_usual(offsets, indices, values.view(np.int32), row, cursor, packed)
         row += offsets.shape[0] - 1
-    rows, out = np.empty(packed.shape[0], dtype=np.int32), np.empty(packed.shape[0], dtype=np.float32)
+    rows, out = new_arrays((packed.shape[0], np.int32), (packed.shape[0], dtype))
     return indptr, rows, out, int(_unpack(indptr, packed, rows, out.view(np.int32)))
 
 
