@@ -19,8 +19,11 @@ from dboost.partition import Partition, Sums
 from dboost.passes import Point, arguments_at, columns_held
 
 
-def _drawn(partition: Partition, share: float, seed: int) -> NDArray[np.int64]:
-    """The rows of a random sample, ascending; they depend on the seed and the partition alone, not on the engine."""
+def _drawn(partition: Partition, share: float | NDArray[np.float64], seed: int) -> NDArray[np.int64]:
+    """The rows of a random sample, ascending; they depend on the seed and the partition alone, not on the engine.
+
+    `share` is that of all, or of the likes of each row (m,).
+    """
     digest = hashlib.sha256(f"{seed}:{partition.key}".encode()).digest()
     rng = np.random.Generator(np.random.Philox(int.from_bytes(digest[:8], "little")))
     return np.flatnonzero(rng.random(partition.n_rows) < share)
@@ -36,6 +39,26 @@ def sample_rows(partition: Partition, memo: Any, held: Held, share: float, seed:
     else:
         part = (np.diff(pointer), slots, values, partition.y, partition.weight)
     return Sums(parts={"rows": [part]})
+
+
+def sampled_partition(partition: Partition, memo: Any, share: NDArray[np.float64], seed: int) -> Sums:
+    """A random sample of the examples as a partition; their weights are those of as many as they are drawn from.
+
+    `share` (k,) is the share of each class, or (1,) that of all.
+    """
+    of_row = share[partition.y] if share.shape[0] > 1 else np.full(partition.n_rows, share[0])
+    chosen = _drawn(partition, of_row, seed)
+    y, weight = partition.y[chosen], partition.weight[chosen] / of_row[chosen]
+    if partition.by_row is not None:
+        taken = columns.take_rows(*partition.by_row, chosen)
+        indptr, rows, values = columns.transpose(*taken, partition.n_features)
+    else:
+        place = np.full(partition.n_rows, -1, np.int32)
+        place[chosen] = np.arange(chosen.shape[0], dtype=np.int32)
+        everything = np.arange(partition.n_features)
+        data = (partition.indptr, partition.rows, partition.values)
+        indptr, rows, values = columns.take_examples(*data, everything, place)
+    return Sums(parts={"found": [Partition(indptr, rows, values, y, weight, partition.key)]})
 
 
 def examples_of(partition: Partition, memo: Any, point: Point, few: NDArray[np.int64]) -> Sums:

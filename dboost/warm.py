@@ -17,7 +17,7 @@ import numpy as np
 from dboost.boosting.fit import FitSettings, Fitting, check_settings, fit
 from dboost.boosting.folds import cross_validate
 from dboost.boosting.leveraging import Leveraging
-from dboost.boosting.nested import begun
+from dboost.boosting.nested import solved
 from dboost.boosting.rules import RankedL1
 from dboost.boosting.shareboost import ShareBoost
 from dboost.data.plan import build_plan
@@ -85,7 +85,7 @@ def warm() -> float:
                     plan = build_plan(X.astype(dtype), labels[loss], task=task, engine=engine)
                     one = Fitting(plan, engine, FitSettings(loss, "l1"))
                     lam_max = one.alpha_max() * one.problem.statistics.weight
-                    begun(one.problem, 0.1 * lam_max, lam_max, 0.5, 0)
+                    solved(one.problem, 0.1 * lam_max, lam_max, 0.5, 0)
             support = 20 if task == "regression" else "perceptron"
             with LocalEngine(1) as engine:
                 plan = build_plan(X.astype(dtype), labels[loss], task=task, engine=engine)

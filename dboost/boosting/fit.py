@@ -20,8 +20,7 @@ from dboost.boosting.forward import Forward
 from dboost.boosting.induced import InducedProblem
 from dboost.boosting.iterate import Score
 from dboost.boosting.loop import Loop
-from dboost.boosting.nested import begun, sample_share
-from dboost.boosting.one_output import takes
+from dboost.boosting.nested import sampled_start
 from dboost.boosting.pairs import FORWARD, check_pairs
 from dboost.boosting.predictor import predicted
 from dboost.boosting.problem import Problem
@@ -288,24 +287,13 @@ class Fitting:
                 passes=passes,
             )
         null = self.problem.null()
-        share = self._sampled_share() if 0.0 < lam < lam_max else None
-        if share is not None:
-            before = self.problem.passes
-            begin = begun(self.problem, lam, lam_max, share, self.settings.random_state)
-            return FitState(*begin, lam, passes=passes + self.problem.passes - before)
+        before = self.problem.passes
+        begun = sampled_start(self.problem, self.settings, lam, lam_max, self.plan.n_rows, self.plan.nbytes_estimate)
+        if begun is not None:
+            return FitState(*begun, passes=passes + self.problem.passes - before)
         approach = self.settings.update == "newton" and self.settings.system is None and sparse
         first = max(lam, lam_max) if approach else lam
         return FitState(null.active, null.W, null.intercept, first, provisional=searched, passes=passes)
-
-    def _sampled_share(self) -> float | None:
-        """Share of the examples whose solution the fit begins with; None where it begins with nothing."""
-        problem, settings, n_rows = self.problem, self.settings, self.plan.n_rows
-        newton = settings.update == "newton" and settings.curvature == "newton" and settings.system is None
-        sparse = problem.penalty.threshold and problem.penalty.separable
-        free = settings.sample == "auto" and settings.rows_per_round is None and settings.max_active_rows is None
-        if not (newton and sparse and free and takes(problem, n_rows, settings.sample)):
-            return None
-        return sample_share(problem, n_rows)
 
     def _strong(self, start: FitResult, lam: float) -> Rows | None:
         """Columns that the sequential strong rule keeps: ||G_j(lam_old)||_* >= 2 lam - lam_old, and the support.

@@ -93,6 +93,10 @@ class LeftEngine:
     def at_hand(self) -> None:
         """None: the partitions of the other engine still have the rows of the fold."""
 
+    def here(self) -> Any:
+        """As ``Engine.here``: what is sampled lacks the rows of the fold already."""
+        return self._engine.here()
+
     def map(self, fn: Callable[..., Any], items: Sequence[Any], *args: Any, name: str) -> list[Any]:
         """As ``Engine.map``."""
         return list(self._engine.map(fn, items, *args, name=name))

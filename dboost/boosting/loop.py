@@ -43,7 +43,9 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 _CONTINUATION = 0.5
+# Rows a round may add, of one output and of several: a row that has to wait costs another scoring pass.
 _FIRST_ROWS = 200
+_FIRST_ROWS_OF_SEVERAL = 400
 # Hypotheses a round may induce at first; Duchi & Singer (2009, section 6) take 30 in every round.
 _INDUCED_ROWS = 30
 _INNER_SHARE = 0.02
@@ -155,14 +157,7 @@ class Loop:
         solved, step = self._solve(widened, lam, state)
         after = pruned(solved)
         dropped = widened.active.shape[0] - after.active.shape[0]
-        state = replace(
-            state,
-            active=after.active,
-            W=after.W,
-            intercept=after.intercept,
-            lam=lam,
-            memory=self._memory,
-        )
+        state = replace(state, active=after.active, W=after.W, intercept=after.intercept, lam=lam, memory=self._memory)
         state = self._recorded(state, after, added, dropped, step, started, entering_passes, score.opened)
         if state.provisional and self._finished and not problem.searched:
             # the next certificate is likely to be the last: it is taken over all columns at once
@@ -265,7 +260,8 @@ class Loop:
         asked = self.settings.rows_per_round
         if asked is None:
             free = self.settings.update == "newton" and self.sparse
-            asked = max(_FIRST_ROWS, n_active) if free else self.problem.n
+            first = _FIRST_ROWS if self.problem.k == 1 else _FIRST_ROWS_OF_SEVERAL
+            asked = max(first, n_active) if free else self.problem.n
             if not self.problem.screens and self.problem.penalty.separable:
                 asked = max(_INDUCED_ROWS, n_active)
         if self.settings.max_active_rows is not None:

@@ -1,12 +1,16 @@
-"""Where a fit of one output begins that has many examples for each column: at the solution of a sample.
+"""Where a fit begins: at a model of a random sample of the examples, which costs a share of what all of them cost.
 
-A model of few columns is known from a few examples of each: solved for a sample of them, it is off by as much as the
-sample errs, which a step or two over all examples put right. The way there through the strengths costs a share of what
-it would cost over all of them, and no pass: the sample's columns lie on the driver. Where columns are as many as
-examples the sample's solution is no better than the way is long, and a fit begins without.
+One output, and many examples for each column: the model of a sample is off by as much as the sample errs, which a step
+or two over all examples put right. So the sample's problem is solved, on the driver. Where columns are as many as
+examples that is no better than the way is long.
+
+Several outputs: only the way to the final strength, of one step for each strength (``loop``), is gone on a sample. It
+need not be exact, and every strength on it would cost a scoring pass over all examples.
 """
 
 from __future__ import annotations
+
+import uuid
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,19 +18,24 @@ from numpy.typing import NDArray
 from dboost.boosting.aim import Aim
 from dboost.boosting.driver_columns import DriverColumns
 from dboost.boosting.iterate import Iterate
+from dboost.boosting.loop import Loop
 from dboost.boosting.newton import Memory
-from dboost.boosting.one_output import CONTINUATION, OneOutputSteps
+from dboost.boosting.one_output import CONTINUATION, OneOutputSteps, takes
 from dboost.boosting.problem import Problem
+from dboost.boosting.sample import MOST_NUMBERS
+from dboost.boosting.state import FitSettings, FitState
 from dboost.boosting.statistics import COUNTED
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
+# Rows of W, their weights, the intercept, and the strength they are for.
+Begun = tuple[Rows, Array, Array, float]
 
-# Examples of the sample for each column, and in any case.
-_PER_COLUMN = 30
-_LEAST = 4_000
 # The sample is this share of all examples at most.
 _SHARE = 0.25
+# One output: examples of the sample for each column, and in any case.
+_PER_COLUMN = 30
+_LEAST = 4_000
 # Columns that steps over all of them at once are cheap for.
 _MOST_COLUMNS = 2_000
 # Examples of the rarer label that the sample is likely to have.
@@ -34,35 +43,61 @@ _OF_A_LABEL = 100
 # Steps at the final strength, which end when one promises less than this share of the objective.
 _STEPS = 6
 _PROMISED = 0.003
+# Several outputs: the least examples, those of a class (all of a rarer one), and the most bytes of data.
+_FEWEST = 2_000
+_OF_A_CLASS = 30
+_MOST_BYTES = 64_000_000
+# The way is long enough from this share of the largest strength on.
+_FAR = 0.25
 
 
-def sample_share(problem: Problem, n_rows: int) -> float | None:
-    """Share of the examples to begin with; None where a fit does better without."""
-    share = max(_PER_COLUMN * problem.n, _LEAST) / max(n_rows, 1)
-    stats = problem.statistics
-    if share > _SHARE or problem.n > _MOST_COLUMNS or not problem.screens:
-        return None
-    if problem.loss.name in COUNTED:
-        rarer = float(np.minimum(stats.mass, stats.total - stats.mass).min()) / max(stats.weight, 1e-300)
-        if rarer * share * n_rows < _OF_A_LABEL:
-            return None
-    return share
-
-
-def begun(problem: Problem, lam: float, lam_max: float, share: float, seed: int) -> tuple[Rows, Array, Array]:
-    """Nonzero rows, their W and the intercept that minimise the objective over a sample, about; one pass.
+def sampled_start(
+    problem: Problem, settings: FitSettings, lam: float, lam_max: float, n_rows: int, stored: int
+) -> Begun | None:
+    """A model to begin with; None where a fit begins with nothing.
 
     Parameters
     ----------
     problem : Problem
-        Of one output.
+    settings : FitSettings
+        Who asks for the share of the examples that steps see, or for the number of rows, is not given a start.
     lam, lam_max : float
         Strength of the penalty, and the one at which all rows are zero; sum form.
-    share : float
-        Of the examples.
-    seed : int
-        Decides which, and the order of coordinates.
+    n_rows : int
+        Number of examples.
+    stored : int
+        Bytes of the data.
     """
+    newton = settings.update == "newton" and settings.curvature == "newton" and settings.system is None
+    free = settings.sample == "auto" and settings.rows_per_round is None and settings.max_active_rows is None
+    sparse = problem.penalty.threshold and problem.penalty.separable
+    if not (newton and free and sparse and problem.screens and 0.0 < lam < lam_max):
+        return None
+    if problem.k == 1:
+        one = share_of_one(problem, n_rows) if takes(problem, n_rows, settings.sample) else None
+        return None if one is None else solved(problem, lam, lam_max, one, settings.random_state)
+    several = share_of_several(problem, n_rows, stored) if lam < _FAR * lam_max else None
+    return None if several is None else walked(problem, settings, lam, lam_max, several)
+
+
+def share_of_one(problem: Problem, n_rows: int) -> float | None:
+    """Share of the examples for `solved`; None where a fit does better without."""
+    share = max(_PER_COLUMN * problem.n, _LEAST) / max(n_rows, 1)
+    if share > _SHARE or problem.n > _MOST_COLUMNS:
+        return None
+    return share if _rarest_label(problem) * share >= _OF_A_LABEL else None
+
+
+def _rarest_label(problem: Problem) -> float:
+    """Weight of the rarer label of an output, the least of all outputs; infinite where labels are not counted."""
+    stats = problem.statistics
+    if problem.loss.name not in COUNTED:
+        return np.inf
+    return float(np.minimum(stats.mass, stats.total - stats.mass).min())
+
+
+def solved(problem: Problem, lam: float, lam_max: float, share: float, seed: int) -> Begun:
+    """The model of one output that minimises the objective over a sample, about; one pass."""
     columns = DriverColumns(problem.engine, share, seed)
     everything = np.arange(problem.n)
     columns.places(everything, problem.columns_of)
@@ -79,4 +114,37 @@ def begun(problem: Problem, lam: float, lam_max: float, share: float, seed: int)
         if step.length == 0.0 or step.promised <= _PROMISED * problem.objective(at, lam):
             break
     support = np.flatnonzero(at.W[:, 0])
-    return support, at.W[support], at.intercept
+    return support, at.W[support], at.intercept, lam
+
+
+def share_of_several(problem: Problem, n_rows: int, stored: int) -> Array | None:
+    """Share of the examples for `walked`, of each class where labels are classes; None where that is not worth it.
+
+    Of a rare class more are drawn, so that its intercept and its rows are not those of a class that is not there.
+    """
+    share = min(_SHARE, _MOST_BYTES / max(stored, 1), MOST_NUMBERS / (n_rows * problem.k))
+    if share * n_rows < _FEWEST:
+        return None
+    if not problem.loss.separable and problem.loss.name in COUNTED:
+        return np.clip(_OF_A_CLASS / np.maximum(problem.statistics.mass, 1.0), share, 1.0)
+    return np.array([share]) if _rarest_label(problem) * share >= _OF_A_CLASS else None
+
+
+def walked(problem: Problem, settings: FitSettings, lam: float, lam_max: float, share: Array) -> Begun:
+    """The model of a sample after the rounds on the way to the final strength; one pass."""
+    parts = problem.sampled_partitions(share, settings.random_state)
+    run = uuid.uuid4().hex[:12]
+    with problem.engine.here() as engine:
+        rows = [part.n_rows for part in parts]
+        engine.set_plan(parts, rows, run)
+        shape = (problem.n, problem.k)
+        few = Problem(
+            engine, problem.loss, problem.penalty, *shape, problem.fit_intercept, run, standardize=problem.standardize
+        )
+        null = few.score(few.null(), None, 1.0, 0)
+        loop = Loop(few, settings, lam, null, sum(rows))
+        at = null.iterate
+        state = FitState(at.active, at.W, at.intercept, lam_max)
+        while state.lam * loop.factor > lam:
+            state, _ = loop.advance(state)
+    return state.active, state.W, state.intercept, state.lam

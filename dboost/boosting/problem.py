@@ -31,7 +31,7 @@ from dboost.bounds import exponential, quadratic
 from dboost.hypotheses.held import Held
 from dboost.losses import Loss, get_loss
 from dboost.losses.base import Repair
-from dboost.partition import Sums
+from dboost.partition import Partition, Sums
 from dboost.passes import Point
 from dboost.penalties import Penalty
 
@@ -360,6 +360,11 @@ class Problem:
         """Rows of X_A, labels and weights of a random share of the examples, in partition order."""
         sums = self._pass(example_passes.sample_rows, self.held(active), share, seed, name="sample")
         return sums.parts["rows"]
+
+    def sampled_partitions(self, share: Array, seed: int) -> list[Partition]:
+        """Random examples of every partition, a share of each class or of all, weighted to stand for the others."""
+        found: list[Partition] = self._pass(example_passes.sampled_partition, share, seed, name="begin").parts["found"]
+        return [part for part in found if part.n_rows]
 
     # ---- the intercept as one more row -----------------------------------------------------------------------------
 

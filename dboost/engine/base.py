@@ -7,6 +7,7 @@ Does not cover: the two engines (``local``, ``dask``), or mathematics of any kin
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -90,6 +91,10 @@ class Engine(Protocol):
 
     def at_hand(self) -> tuple[Partition, ...] | None:
         """The partitions of the plan where all of them lie in the memory of this process, else None."""
+        ...
+
+    def here(self) -> AbstractContextManager[Engine]:
+        """A new engine for partitions that lie in this process, on the threads that there are in it."""
         ...
 
     def map(self, fn: Callable[..., Any], items: Sequence[Any], *args: Any, name: str) -> list[Any]:

@@ -29,6 +29,7 @@ from dboost.engine.assignment import Bundle, assign, keep_order
 from dboost.engine.base import EnginePlan, Finish, FinishArgs, Leaf, Step, finishing_args
 from dboost.engine.bundle import combine_sums
 from dboost.engine.holdings import Holdings
+from dboost.engine.local import LocalEngine
 from dboost.engine.memo import nbytes_of
 from dboost.engine.pass_tasks import PassTasks
 from dboost.engine.seconds import Seconds
@@ -180,6 +181,10 @@ class DaskEngine:
     def at_hand(self) -> None:
         """None: the workers have the partitions; see `Engine.at_hand`."""
         return None
+
+    def here(self) -> LocalEngine:
+        """An engine on the threads of the driver, while the workers wait; see `Engine.here`."""
+        return LocalEngine()
 
     def map(self, fn: Callable[..., Any], items: Sequence[Any], *args: Any, name: str) -> list[Any]:
         """Return ``[fn(item, *args) for item in items]``; see `Engine.map`."""

@@ -70,6 +70,10 @@ class LocalEngine:
         items = () if self._plan is None else self._plan.items
         return items if items and all(isinstance(item, Partition) for item in items) else None
 
+    def here(self) -> LocalEngine:
+        """An engine like this one; see `Engine.here`."""
+        return LocalEngine(self.n_threads, self._store)
+
     def map(self, fn: Callable[..., Any], items: Sequence[Any], *args: Any, name: str) -> list[Any]:
         """Return ``[fn(item, *args) for item in items]``; see `Engine.map`."""
         start = time.perf_counter()

@@ -207,7 +207,13 @@ def plan(data, cuts=3, dtype=np.float64):
         start = stop
     rows = tuple(p.n_rows for p in items)
     return SimpleNamespace(
-        items=tuple(items), rows=rows, n_features=data.X.shape[1], n_outputs=data.k, n_rows=sum(rows), classes=None
+        items=tuple(items),
+        rows=rows,
+        n_features=data.X.shape[1],
+        n_outputs=data.k,
+        n_rows=sum(rows),
+        nbytes_estimate=sum(p.nbytes for p in items),
+        classes=None,
     )
 
 

@@ -1,4 +1,4 @@
-"""Fits of one output that begin at the solution of a sample: when they do, where that leads, and the bits."""
+"""Fits that begin at a model of a sample: when they do, where that leads, and the bits."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import sparse
 
+from dboost import example_passes
 from dboost.boosting import fit as fits
 from dboost.boosting import nested
 from dboost.boosting.driver_columns import DriverColumns
 from dboost.boosting.fit import FitSettings, Fitting
 from dboost.data.plan import build_plan
+from dboost.data.streamed import StreamedPartition
 from dboost.engine.local import LocalEngine
+from dboost.partition import Partition
+from tests.boosting import plain
 
 TASKS = {"log": "binary", "squared": "regression", "epsilon_insensitive": "regression"}
 M, N = 6_000, 12
@@ -38,6 +43,13 @@ def fitting(problem, engine, weight=None, **settings):
     return Fitting(plan, engine, replace(FitSettings(loss, "l1", alpha=0.01, tol=1e-9), **settings))
 
 
+class Away(LocalEngine):
+    """Partitions that are not at hand."""
+
+    def at_hand(self):
+        return None
+
+
 def fitted(problem, engine=None, weight=None, **settings):
     with LocalEngine(1) if engine is None else engine as engine:
         one = fitting(problem, engine, weight, **settings)
@@ -48,7 +60,7 @@ def fitted(problem, engine=None, weight=None, **settings):
 def test_the_optimum_is_that_of_the_whole_way(problem, settings, monkeypatch):
     begun = fitted(problem, **settings)
     assert begun.gap <= 1e-9 and begun.history[0]["alpha"] == pytest.approx(0.01)
-    monkeypatch.setattr(fits, "sample_share", lambda *_: None)
+    monkeypatch.setattr(fits, "sampled_start", lambda *_: None)
     walked = fitted(problem, **settings)
     assert walked.history[0]["alpha"] > 0.02
     assert np.array_equal(begun.active, walked.active)
@@ -67,7 +79,7 @@ def test_weights_of_the_sample_sum_to_those_of_all(problem):
         one = fitting(problem, engine, weight, tol=1e-3).problem
         null = one.score(one.null(), None, 1.0, 0)
         lam_max = float(one.penalty.dual_norm(null.iterate.G).max(initial=0.0)) or float(null.norms.max())
-        rows, W, b = nested.begun(one, 0.05 * lam_max, lam_max, 0.2, 0)
+        rows, W, b, _ = nested.solved(one, 0.05 * lam_max, lam_max, 0.2, 0)
         at = one.score(replace(one.null(), active=rows, W=W, intercept=b), None, 1.0, 0).iterate
         value = one.objective(at, 0.05 * lam_max)
         best = fitted(problem, weight=weight, alpha=0.05 * lam_max / weight.sum())
@@ -77,12 +89,6 @@ def test_weights_of_the_sample_sum_to_those_of_all(problem):
 
 def test_the_sample_is_the_same_wherever_the_partitions_lie(problem, monkeypatch):
     from dboost.data import memory
-
-    class Away(LocalEngine):
-        """Partitions that are not at hand."""
-
-        def at_hand(self):
-            return None
 
     monkeypatch.setattr(memory, "BLOCK_COST", M * N // 3)
     found = [fitted(problem, engine) for engine in (LocalEngine(1), LocalEngine(3), Away(1))]
@@ -109,12 +115,12 @@ def test_columns_of_a_sample_are_rows_of_the_data(problem):
 def test_a_fit_begins_so_only_where_examples_are_many(problem, monkeypatch):
     with LocalEngine(1) as engine:
         one = fitting(problem, engine).problem
-        assert nested.sample_share(one, M) == pytest.approx(600 / M)
-        assert nested.sample_share(one, 2_000) is None
+        assert nested.share_of_one(one, M) == pytest.approx(600 / M)
+        assert nested.share_of_one(one, 2_000) is None
         monkeypatch.setattr(nested, "_PER_COLUMN", 100)
-        assert nested.sample_share(one, M) == pytest.approx(0.2)
+        assert nested.share_of_one(one, M) == pytest.approx(0.2)
         monkeypatch.setattr(nested, "_MOST_COLUMNS", N - 1)
-        assert nested.sample_share(one, M) is None
+        assert nested.share_of_one(one, M) is None
 
 
 def test_a_rare_label_needs_all_examples():
@@ -123,7 +129,7 @@ def test_a_rare_label_needs_all_examples():
     with LocalEngine(1) as engine:
         one = fitting((X, y, "log"), engine).problem
         # 30 examples of it are likely to be in a sample of 600
-        assert nested.sample_share(one, M) is None
+        assert nested.share_of_one(one, M) is None
 
 
 @pytest.mark.parametrize("settings", [{"sample": 1.0}, {"rows_per_round": 3}, {"max_active_rows": 5}])
@@ -141,3 +147,112 @@ def test_any_round_is_resumed_with_the_same_bits(problem):
         for state in states[:-1]:
             again = fitting(problem, engine).fit(0.01, resume=state)
             assert again.W.tobytes() == whole.W.tobytes() and again.passes == whole.passes
+
+
+# ---- several outputs -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def often(monkeypatch):
+    """Begin with a sample of the smallest problems too."""
+    monkeypatch.setattr(nested, "_FEWEST", 50)
+
+
+def several(loss, engine=None, **settings):
+    data = plain.make(loss, m=600, n=30, k=4, weights=True)
+    task, y = ("multitask", np.where(data.y == 0, np.nan, data.y)) if loss == "multitask" else ("multiclass", data.y)
+    with LocalEngine(1) if engine is None else engine as engine:
+        plan = build_plan(data.X, y, data.s, task=task, engine=engine)
+        given = replace(FitSettings(loss, "l1/l2", tol=1e-8), **settings)
+        one = Fitting(plan, engine, given)
+        alpha = 0.03 * one.alpha_max()
+        return one.fit(alpha), alpha
+
+
+@pytest.mark.parametrize(
+    "loss,penalty,intercept",
+    plain.covering(("multinomial", "margin_softmax", "multitask"), plain.PULLING, [True, False]),
+)
+def test_the_way_on_a_sample_leads_to_the_optimum(loss, penalty, intercept, often, monkeypatch):
+    begun, alpha = several(loss, penalty=penalty, fit_intercept=intercept)
+    assert begun.gap <= 1e-8 and begun.history[0]["alpha"] == pytest.approx(alpha)
+    monkeypatch.setattr(fits, "sampled_start", lambda *_: None)
+    walked, _ = several(loss, penalty=penalty, fit_intercept=intercept)
+    assert walked.history[0]["alpha"] > 10 * alpha
+    assert begun.objective == pytest.approx(walked.objective, rel=3e-8)
+    # the way there is that of a sample, and no other
+    assert begun.n_iter < walked.n_iter
+
+
+def test_partitions_of_a_sample_are_the_same_wherever_they_lie(often, monkeypatch):
+    from dboost.data import memory
+
+    monkeypatch.setattr(memory, "BLOCK_COST", 2_000)
+    found = [several("multinomial", engine)[0] for engine in (LocalEngine(1), LocalEngine(3), Away(2))]
+    assert len({(f.W.tobytes(), f.intercept.tobytes(), f.gap, f.passes) for f in found}) == 1
+    assert several("multinomial", random_state=1)[0].W.tobytes() != found[0].W.tobytes()
+
+
+def test_a_rare_class_is_drawn_whole_and_weights_stand_for_all(often):
+    rng = np.random.default_rng(1)
+    y = rng.choice(4, size=4_000, p=[0.6, 0.3, 0.097, 0.003]).astype(np.int32)
+    X = rng.normal(size=(4_000, 5)) * (rng.random((4_000, 5)) < 0.5)
+    with LocalEngine(1) as engine:
+        plan = build_plan(X, y, task="multiclass", engine=engine)
+        problem = Fitting(plan, engine, FitSettings("multinomial", "l1")).problem
+        share = nested.share_of_several(problem, 4_000, plan.nbytes_estimate)
+        (part,) = problem.sampled_partitions(share, 0)
+    counts = np.bincount(y)
+    assert counts[3] < 30 and share[3] == 1.0
+    np.testing.assert_allclose(share[:3], np.maximum(0.25, 30 / counts[:3]))
+    drawn = np.bincount(part.y, minlength=4)
+    assert drawn[3] == counts[3]
+    np.testing.assert_allclose(np.bincount(part.y, weights=part.weight), counts, rtol=0.15)
+    assert part.n_features == 5 and part.indptr[-1] == part.rows.shape[0] == part.values.shape[0]
+    rows = {tuple(row) for row in X}
+    dense = sparse.csc_array((part.values, part.rows, part.indptr), shape=(part.n_rows, 5)).toarray()
+    assert all(tuple(row) in rows for row in dense)
+
+
+def test_a_sample_of_rows_is_that_of_columns():
+    rng = np.random.default_rng(2)
+    X = sparse.random_array((300, 20), density=0.3, format="csr", rng=rng, dtype=np.float32)
+    columns = X.tocsc()
+    columns.sort_indices()
+    y, s = rng.integers(0, 3, 300).astype(np.int32), rng.random(300)
+    whole = Partition(columns.indptr.astype(np.int64), columns.indices, columns.data, y, s, "a")
+    by_row = StreamedPartition(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, 20, y, s, "a")
+    share = np.array([0.3, 0.5, 1.0])
+    one, other = (example_passes.sampled_partition(p, None, share, 4).parts["found"][0] for p in (whole, by_row))
+    for name in ("indptr", "rows", "values", "y", "weight"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+
+
+def test_the_sample_is_small_where_data_are_large():
+    data = plain.make("multinomial", m=400, n=10, k=3)
+    with LocalEngine(1) as engine:
+        plan = build_plan(data.X, data.y, task="multiclass", engine=engine)
+        problem = Fitting(plan, engine, FitSettings("multinomial", "l1/l2")).problem
+
+    def least(n_rows, stored):
+        share = nested.share_of_several(problem, n_rows, stored)
+        return None if share is None else share.min()
+
+    assert np.bincount(data.y).min() > 4 * 30 / 3
+    assert least(400, 1_000) is None and least(10_000, 640_000_000) is None
+    assert least(10_000, 1_000) == pytest.approx(0.25)
+    # no less than enough of the rarest class
+    enough = 30 / np.bincount(data.y).max()
+    assert least(40_000, 640_000_000) == pytest.approx(max(0.1, enough))
+    assert least(40_000_000, 1_000) == pytest.approx(max(0.1, enough))
+
+
+def test_rare_tasks_need_all_examples():
+    data = plain.make("multitask", m=400, n=10, k=3)
+    y = np.where(data.y > 0, 1, -1)
+    y[:, 1] = np.where(np.arange(400) < 100, 1, -1)
+    with LocalEngine(1) as engine:
+        plan = build_plan(data.X, y, task="multitask", engine=engine)
+        problem = Fitting(plan, engine, FitSettings("multitask", "l1/l2")).problem
+    # a quarter of 100 is not enough
+    assert nested.share_of_several(problem, 10_000, 1_000) is None
