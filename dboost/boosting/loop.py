@@ -43,9 +43,10 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 _CONTINUATION = 0.5
-# Rows a round may add, of one output and of several: a row that has to wait costs another scoring pass.
+# Rows a round may add; more of them where they have few entries: one that has to wait costs another scoring pass.
 _FIRST_ROWS = 200
-_FIRST_ROWS_OF_SEVERAL = 400
+_MOST_FIRST_ROWS = 400
+_FIRST_ENTRIES = 15_000
 # Hypotheses a round may induce at first; Duchi & Singer (2009, section 6) take 30 in every round.
 _INDUCED_ROWS = 30
 _INNER_SHARE = 0.02
@@ -260,8 +261,8 @@ class Loop:
         asked = self.settings.rows_per_round
         if asked is None:
             free = self.settings.update == "newton" and self.sparse
-            first = _FIRST_ROWS if self.problem.k == 1 else _FIRST_ROWS_OF_SEVERAL
-            asked = max(first, n_active) if free else self.problem.n
+            more = min(_FIRST_ENTRIES // self.problem.k, _MOST_FIRST_ROWS) if self.problem.k > 1 else 0
+            asked = max(_FIRST_ROWS, more, n_active) if free else self.problem.n
             if not self.problem.screens and self.problem.penalty.separable:
                 asked = max(_INDUCED_ROWS, n_active)
         if self.settings.max_active_rows is not None:

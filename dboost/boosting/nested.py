@@ -19,7 +19,7 @@ from dboost.boosting.aim import Aim
 from dboost.boosting.driver_columns import DriverColumns
 from dboost.boosting.iterate import Iterate
 from dboost.boosting.loop import Loop
-from dboost.boosting.newton import Memory
+from dboost.boosting.newton import Memory, examples_for
 from dboost.boosting.one_output import CONTINUATION, OneOutputSteps, takes
 from dboost.boosting.problem import Problem
 from dboost.boosting.sample import MOST_NUMBERS
@@ -43,10 +43,15 @@ _OF_A_LABEL = 100
 # Steps at the final strength, which end when one promises less than this share of the objective.
 _STEPS = 6
 _PROMISED = 0.003
-# Several outputs: the least examples, those of a class (all of a rarer one), and the most bytes of data.
+# Several outputs: the least examples, in all and for each output; those of a class (all of a rarer one); and the most
+# bytes of data.
 _FEWEST = 2_000
+_PER_OUTPUT = 100
 _OF_A_CLASS = 30
 _MOST_BYTES = 64_000_000
+# The way on the sample ends where it has less than so often the examples that steps on its rows ask for: beyond, it
+# takes in rows for what is chance.
+_SURE = 2.0
 # The way is long enough from this share of the largest strength on.
 _FAR = 0.25
 
@@ -123,7 +128,7 @@ def share_of_several(problem: Problem, n_rows: int, stored: int) -> Array | None
     Of a rare class more are drawn, so that its intercept and its rows are not those of a class that is not there.
     """
     share = min(_SHARE, _MOST_BYTES / max(stored, 1), MOST_NUMBERS / (n_rows * problem.k))
-    if share * n_rows < _FEWEST:
+    if share * n_rows < max(_FEWEST, _PER_OUTPUT * problem.k):
         return None
     if not problem.loss.separable and problem.loss.name in COUNTED:
         return np.clip(_OF_A_CLASS / np.maximum(problem.statistics.mass, 1.0), share, 1.0)
@@ -145,6 +150,6 @@ def walked(problem: Problem, settings: FitSettings, lam: float, lam_max: float, 
         loop = Loop(few, settings, lam, null, sum(rows))
         at = null.iterate
         state = FitState(at.active, at.W, at.intercept, lam_max)
-        while state.lam * loop.factor > lam:
+        while state.lam * loop.factor > lam and _SURE * examples_for(few, state.active, sum(rows)) <= sum(rows):
             state, _ = loop.advance(state)
     return state.active, state.W, state.intercept, state.lam

@@ -51,6 +51,7 @@ _NEAR = 1e-2
 # Bytes of curvatures beyond which a descent, which goes through them by column, costs more than such a solve.
 _CACHE = 8_000_000
 _LONGEST_WAIT = 8
+_LONG = 0.5
 _SETTLED_SHARE = 0.1
 # The sample is everything while the margins are at most this many numbers, and from a gap of `_FAR` on many more, if
 # the values a sweep goes over, each for all outputs, are at most that many; or where each row asks for so many examples
@@ -83,7 +84,7 @@ class Memory:
     promised : float
         What the last of these solves promised; 0 before the first.
     refused : int
-        Such solves in a row whose step was refused.
+        Such solves in a row whose step was refused, or cut short.
     wait : int
         Steps of descent before the next of them.
     wide : bool
@@ -173,9 +174,7 @@ class NewtonSteps:
         if small or m <= _EXAMPLES_PER_ROW * active.shape[0]:
             wanted = float(m)
         else:
-            # examples as such where they hold few rows each, fewer where they hold many
-            enough = min(_EXAMPLES_PER_ROW, _VALUES_PER_ROW * m / max(stored, 1.0))
-            wanted = max(_SHARE * m, enough * active.shape[0])
+            wanted = max(_SHARE * m, examples_for(self.problem, active, m))
             # a sample of most examples saves little, and its steps never come to square what is left
             wanted = wanted if wanted < _MOSTLY * m else m
         return min(1.0, wanted / m, MOST_NUMBERS / (m * k))
@@ -203,18 +202,19 @@ class NewtonSteps:
         h, rank_one, diagonal = self._curvature(at)
         value = self.problem.objective(at, lam)
         memory = self.memory
-        descends = aim.near and h.nbytes <= _CACHE
-        if aim.final and not descends and memory.settled and memory.wait == 0 and not memory.falling:
+        descends = (aim.near or memory.falling) and h.nbytes <= _CACHE
+        if aim.final and not descends and memory.settled and memory.wait == 0:
             moved = self._conjugate(at, lam, h, rank_one, diagonal)
+            # a step that had to be cut short says no more than one that was refused: signs or ties change on the way
+            refused = 0 if moved is not None and moved[1].length >= _LONG else memory.refused + 1
+            wait = min(2**refused, _LONGEST_WAIT) if refused else 0
+            self.memory = replace(self.memory, settled=False, refused=refused, wait=wait)
             if moved is not None:
                 promised = moved[1].promised
-                stalls = promised > _FALL * memory.promised > 0.0
+                stalls = promised > _FALL * memory.promised > 0.0 and not refused
                 products = min(2 * memory.products, _MOST_PRODUCTS) if stalls else memory.products
-                self.memory = replace(self.memory, settled=False, products=products, promised=promised, refused=0)
-                self.memory = replace(self.memory, descended=0.0, falling=False)
+                self.memory = replace(self.memory, products=products, promised=promised, descended=0.0, falling=False)
                 return moved
-            refused = memory.refused + 1
-            self.memory = replace(self.memory, settled=False, refused=refused, wait=min(2**refused, _LONGEST_WAIT))
         D, d = self._descend(at, lam, h, rank_one, diagonal, aim)
         result, step = self._accept(at, lam, D, d, value)
         after = _support(result.W)
@@ -378,6 +378,12 @@ class NewtonSteps:
             return first
 
         return product
+
+
+def examples_for(problem: Problem, active: NDArray[np.int64], m: int) -> float:
+    """Examples, of m, that tell the curvature of some rows of W: fewer where an example holds many of them."""
+    stored = problem.statistics.values(active, m)
+    return min(_EXAMPLES_PER_ROW, _VALUES_PER_ROW * m / max(stored, 1.0)) * active.shape[0]
 
 
 def _support(W: Array) -> NDArray[np.bool_]:

@@ -156,6 +156,8 @@ def test_any_round_is_resumed_with_the_same_bits(problem):
 def often(monkeypatch):
     """Begin with a sample of the smallest problems too."""
     monkeypatch.setattr(nested, "_FEWEST", 50)
+    monkeypatch.setattr(nested, "_PER_OUTPUT", 10)
+    monkeypatch.setattr(nested, "_SURE", 0.0)
 
 
 def several(loss, engine=None, **settings):
@@ -182,6 +184,13 @@ def test_the_way_on_a_sample_leads_to_the_optimum(loss, penalty, intercept, ofte
     assert begun.objective == pytest.approx(walked.objective, rel=3e-8)
     # the way there is that of a sample, and no other
     assert begun.n_iter < walked.n_iter
+
+
+def test_the_way_on_a_sample_ends_where_its_rows_are_many(often, monkeypatch):
+    monkeypatch.setattr(nested, "_SURE", 1.0)
+    found, alpha = several("multinomial")
+    # 150 examples are not enough for the first rows already
+    assert found.history[0]["alpha"] > 1.5 * alpha and found.gap <= 1e-8
 
 
 def test_partitions_of_a_sample_are_the_same_wherever_they_lie(often, monkeypatch):
