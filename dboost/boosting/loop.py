@@ -8,7 +8,7 @@
       A = {j : W_j != 0}                                     (back-pruning, exact zeros only)
 
 The Newton update approaches the final strength through a geometric sequence of strengths from alpha_max, one step at
-each: fewer rows enter too early and fewer steps are rejected.
+each: fewer rows enter too early and fewer steps are rejected. Where it pays, a sample goes ahead (``nested``).
 """
 
 from __future__ import annotations
