@@ -137,6 +137,8 @@ def share_of_several(problem: Problem, n_rows: int, stored: int) -> Array | None
 
 def walked(problem: Problem, settings: FitSettings, lam: float, lam_max: float, share: Array) -> Begun:
     """The model of a sample after the rounds on the way to the final strength; one pass."""
+    # the rounds begin elsewhere
+    problem.null_sums.clear()
     parts = problem.sampled_partitions(share, settings.random_state)
     run = uuid.uuid4().hex[:12]
     with problem.engine.here() as engine:

@@ -92,7 +92,8 @@ class Memory:
     descended : float
         What the last step of descent promised; 0 before the first, and after such a solve.
     falling : bool
-        Whether that was much less than the one before, on a sample: descent is worth another step, which is cheaper.
+        Whether that was much less than the one before, on a sample of much data: descent is worth another step, which
+        is cheaper.
     """
 
     draws: int = 0
@@ -165,6 +166,8 @@ class NewtonSteps:
         # one output has a descent of its own
         self._single = strength_of_entries(problem.penalty) if problem.k > 1 else None
         self._heavy: HeavyRows | None = None
+        # products over few values cost less than a step of descent
+        self._costly = problem.statistics.values(active, n_rows) * problem.k > _SMALL
         share = self._share(n_rows, active, gap <= _FAR) if sample == "auto" else float(sample)
         self._sample = Sample.drawn(problem, active, share, self._seed())
 
@@ -226,7 +229,7 @@ class NewtonSteps:
             settled=settled,
             wait=max(0, self.memory.wait - 1),
             descended=step.promised,
-            falling=gains and not self._sample.whole,
+            falling=gains and self._costly and not self._sample.whole,
         )
         return result, step
 

@@ -101,8 +101,8 @@ class Problem:
         # active columns of all examples, for steps that are taken on the driver
         self.columns = DriverColumns(engine)
         self._null_intercept: Array | None = None
-        # of the null model by its intercept: they are asked for twice
-        self._null_sums: dict[bytes | None, Sums] = {}
+        # of the null model by its intercept, and how often they will be asked for
+        self.null_sums: dict[bytes | None, tuple[Sums, int]] = {}
         # where the partitions lie in this process, the sums of one shard are formed in it anyway
         self._driver_bytes = _DRIVER_BYTES if engine.at_hand() is None else SHARD_BYTES
         self._seconds_marked = replace(engine.seconds)
@@ -164,7 +164,7 @@ class Problem:
             null = self.point(np.zeros(0, np.int64), np.zeros((0, 1)), b)
         features = self._pass(passes.feature_statistics, None, null, name="statistics")
         if null is not None:
-            self._null_sums = {b.tobytes(): Sums(add={name: features.add[name] for name in passes.NULL_SUMS})}
+            self.null_sums = {b.tobytes(): (Sums(add={name: features.add[name] for name in passes.NULL_SUMS}), 2)}
         return Statistics.of(labels, features)
 
     def null(self) -> Iterate:
@@ -208,12 +208,12 @@ class Problem:
         if count * row_bytes <= self._driver_bytes:
             null = at.intercept.tobytes() if at.active.shape[0] == 0 and candidates is None else None
             # the first round scores the null model again, at a strength that its first pass has told: kept until then
-            total = self._null_sums.get(null)
+            total, left = self.null_sums.pop(null, (None, 2))
             if total is None:
                 keep = self.columns.keeps and self.engine.at_hand() is not None
                 total = self._pass(score_shard, shards[0], candidates, point, self.exponential, keep, name="score")
                 self.columns.note(at, total.parts.pop("state", None))
-            self._null_sums = {} if null is None else {null: total}
+            self.null_sums = {null: (total, left - 1)} if null is not None and left > 1 else {}
             summaries = [summarise_shard(total, shards[0], *finish_args(shards[0]))]
         else:
             summaries = self._pass(
