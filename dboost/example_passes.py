@@ -29,6 +29,13 @@ def _drawn(partition: Partition, share: float | NDArray[np.float64], seed: int) 
     return np.flatnonzero(rng.random(partition.n_rows) < share)
 
 
+def _place_of(chosen: NDArray[np.int64], count: int) -> NDArray[np.int32]:
+    """The place of each of `count` among the chosen ones, -1 for the others: int32 (count,)."""
+    place = np.full(count, -1, np.int32)
+    place[chosen] = np.arange(chosen.shape[0], dtype=np.int32)
+    return place
+
+
 def sample_rows(partition: Partition, memo: Any, held: Held, share: float, seed: int) -> Sums:
     """A random sample of rows, cut to the columns held, with labels and weights."""
     pointer, slots, values = held.cut(partition, memo)
@@ -53,11 +60,9 @@ def sampled_partition(partition: Partition, memo: Any, share: NDArray[np.float64
         taken = columns.take_rows(*partition.by_row, chosen)
         indptr, rows, values = columns.transpose(*taken, partition.n_features)
     else:
-        place = np.full(partition.n_rows, -1, np.int32)
-        place[chosen] = np.arange(chosen.shape[0], dtype=np.int32)
         everything = np.arange(partition.n_features)
         data = (partition.indptr, partition.rows, partition.values)
-        indptr, rows, values = columns.take_examples(*data, everything, place)
+        indptr, rows, values = columns.take_examples(*data, everything, _place_of(chosen, partition.n_rows))
     return Sums(parts={"found": [Partition(indptr, rows, values, y, weight, partition.key)]})
 
 
@@ -69,8 +74,7 @@ def examples_of(partition: Partition, memo: Any, point: Point, few: NDArray[np.i
     """
     at = arguments_at(partition, memo, point)
     *cut, W, b, _, weight = at
-    place = np.full(point.held.n, -1, np.int32)
-    place[few] = np.arange(few.shape[0], dtype=np.int32)
+    place = _place_of(few, point.held.n)
     chosen = columns.rows_with(cut[0], cut[1], place)
     pointer, slots, values = columns.take_rows(*cut, chosen)
     weight, target = weight[chosen], get_loss(point.loss).target(partition.y[chosen])
@@ -89,7 +93,5 @@ def held_columns(partition: Partition, memo: Any, held: Held, share: float = 1.0
         # the columns of a block by column are taken as the rows of one by row
         return Sums(parts={"columns": [(*columns.take_rows(*mine), None, partition.y, partition.weight)]})
     chosen = _drawn(partition, share, seed)
-    place = np.full(partition.n_rows, -1, np.int32)
-    place[chosen] = np.arange(chosen.shape[0], dtype=np.int32)
-    taken = columns.take_examples(*mine, place)
+    taken = columns.take_examples(*mine, _place_of(chosen, partition.n_rows))
     return Sums(parts={"columns": [(*taken, None, partition.y[chosen], partition.weight[chosen])]})

@@ -102,7 +102,10 @@ def _rarest_label(problem: Problem) -> float:
 
 
 def solved(problem: Problem, lam: float, lam_max: float, share: float, seed: int) -> Begun:
-    """The model of one output that minimises the objective over a sample, about; one pass."""
+    """The model of one output that minimises the objective over a sample, about; one pass.
+
+    `lam` and `lam_max` as in `sampled_start`; `share` of the examples, which the seed chooses. W is (rows, 1).
+    """
     columns = DriverColumns(problem.engine, share, seed)
     everything = np.arange(problem.n)
     columns.places(everything, problem.columns_of)
@@ -136,7 +139,10 @@ def share_of_several(problem: Problem, n_rows: int, stored: int) -> Array | None
 
 
 def walked(problem: Problem, settings: FitSettings, lam: float, lam_max: float, share: Array) -> Begun:
-    """The model of a sample after the rounds on the way to the final strength; one pass."""
+    """The model of a sample after the rounds on the way to the final strength; one pass.
+
+    `share` is that of `share_of_several`, (k,) or (1,); the others as in `sampled_start`. W is (rows, k).
+    """
     # the rounds begin elsewhere
     problem.null_sums.clear()
     parts = problem.sampled_partitions(share, settings.random_state)
