@@ -63,10 +63,19 @@ class EmbeddedCluster(LocalCluster):
 
     def close(self, timeout: float | None = None) -> Any:
         """Stop workers and scheduler; a second call does nothing."""
-        with _hushed(), suppress(AssertionError, TimeoutError, asyncio.TimeoutError, OSError):
+        # The loop may end between a timeout and the coroutine that waits for it; its future is then reported when it
+        # is collected, after the loggers below speak again.
+        self.loop.asyncio_loop.set_exception_handler(_report)
+        with _hushed(), suppress(AssertionError, OSError):
             # A nanny that is just restarting its worker trips over its own process; the process ends all the same.
             super().close(timeout)
         self._settings.close()
+
+
+def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Report what went wrong in a loop whose cluster is closed or closing, but no timeouts or ended connections."""
+    if not isinstance(context.get("exception"), OSError):
+        loop.default_exception_handler(context)
 
 
 @contextmanager

@@ -68,20 +68,47 @@ if __name__ == "__main__":
 """
 
 
-def test_it_listens_on_loopback_only_and_ends_quietly(tmp_path):
-    # LocalCluster's dashboard binds every interface unless told otherwise, and a nanny that restarts its worker
-    # while the cluster closes used to print a traceback.
+def _run(text: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
     script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
+    script.write_text(text)
     root = str(Path(__file__).parents[2])
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, str(script)],
         env={"PYTHONPATH": root, "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
         capture_output=True,
         text=True,
         timeout=50,
     )
+
+
+def test_it_listens_on_loopback_only_and_ends_quietly(tmp_path):
+    # LocalCluster's dashboard binds every interface unless told otherwise, and a nanny that restarts its worker
+    # while the cluster closes used to print a traceback.
+    done = _run(SCRIPT, tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
+
+
+LEFT = """
+import gc
+from dboost.engine.cluster import embedded_cluster
+
+if __name__ == "__main__":
+    with embedded_cluster(1, memory_limit="512 MiB") as cluster:
+        loop = cluster.loop.asyncio_loop
+    for error in (TimeoutError("Timeout"), ValueError("of another kind")):
+        left = loop.create_future()
+        left.set_exception(error)
+        del left
+        gc.collect()
+"""
+
+
+def test_what_its_end_leaves_behind_is_not_reported_and_other_errors_are(tmp_path):
+    # A loop that ends just after a connection's timeout leaves a future whose exception nobody reads.
+    done = _run(LEFT, tmp_path)
+    assert done.returncode == 0
+    assert "Timeout" not in done.stderr
+    assert "ValueError: of another kind" in done.stderr
 
 
 def test_the_shared_cluster_left_the_configuration_readable(two_processes):
