@@ -2,8 +2,11 @@
 
 Rows are short: ten or twenty classes are many problems. The compiler turns a loop over a row into one over sixteen
 elements and leaves the rest, which may be all there is, to scalar code that is several times slower. Here the vectors
-are emitted; a row that is no whole number of them ends with one that overlaps the last but one, which changes no
-result, as every element is a function of itself alone.
+are emitted; a row that is no whole number of them ends with a pair, a single element, or both.
+
+What one function writes the next one reads at once, while it is on its way to memory. The processor hands it over only
+where one write holds all of it: so all functions go over a row in the same vectors (vectors that overlap cost as much
+as the exponentials of a row), and an element that is treated apart is chosen inside its vector.
 """
 
 from __future__ import annotations
@@ -39,10 +42,14 @@ def _all_bits(n: int) -> Any:
     return ir.Constant(_BITS, [n] * _N)
 
 
+def _places(*places: int) -> Any:
+    return ir.Constant(ir.VectorType(ir.IntType(32), len(places)), list(places))
+
+
 def _splat(builder: Any, x: Any) -> Any:
-    empty = ir.Constant(_VECTOR, ir.Undefined)
+    empty = ir.Constant(ir.VectorType(x.type, _N), ir.Undefined)
     one = builder.insert_element(empty, x, ir.Constant(ir.IntType(32), 0))
-    return builder.shuffle_vector(one, empty, ir.Constant(ir.VectorType(ir.IntType(32), _N), [0] * _N))
+    return builder.shuffle_vector(one, empty, _places(*[0] * _N))
 
 
 def _add_product(builder: Any, a: Any, b: Any, c: Any) -> Any:
@@ -117,54 +124,69 @@ class _Row:
         """Loop over the elements beyond them."""
         return cgutils.for_range_slice(self.builder, self.whole, self.length, _int(1), _I64)
 
+    def pair(self, emit: Callable[[Any], None]) -> Any:
+        """Code for two elements beyond the whole vectors, given the place of the first, where there are two."""
+        with self.builder.if_then(self.builder.icmp_signed(">=", self.rest, _int(2))):
+            emit(self.whole)
+
+    def last(self, emit: Callable[[Any], None]) -> Any:
+        """Code for the last element, given its place, where it is in no vector and no pair."""
+        with self.builder.if_then(self.builder.trunc(self.rest, ir.IntType(1))):
+            emit(self.builder.sub(self.length, _int(1)))
+
+    def load_pair(self, place: Any) -> Any:
+        """Two elements, as a vector that holds each of them twice."""
+        builder, two = self.builder, ir.VectorType(_REAL, 2)
+        pair = builder.load(builder.bitcast(self.at(place), two.as_pointer()), align=8)
+        return builder.shuffle_vector(pair, ir.Constant(two, ir.Undefined), _places(0, 1, 0, 1))
+
+    def lanes(self, place: Any) -> Any:
+        """The places of the elements of a vector."""
+        return self.builder.add(_splat(self.builder, place), ir.Constant(_BITS, list(range(_N))))
+
     def change(self, emit: Callable[[Any], Any]) -> None:
         """Replace every element x by the same function of it, given for vectors."""
-        builder = self.builder
-        long = builder.icmp_signed(">=", self.length, _int(_N))
-        last = builder.sub(self.length, _int(_N))
-        end = cgutils.alloca_once(builder, _VECTOR)
-        overlaps = builder.and_(long, builder.icmp_signed("!=", self.rest, _int(0)))
-        with builder.if_then(overlaps):
-            builder.store(emit(self.load(last)), end)
-        with self.vectors() as (place, _):
-            self.store(emit(self.load(place)), place)
-        with builder.if_then(overlaps):
-            self.store(builder.load(end), last)
-        with builder.if_then(builder.not_(long)), self.remaining() as (place, _):
-            found = emit(_splat(builder, builder.load(self.at(place))))
-            builder.store(builder.extract_element(found, ir.Constant(ir.IntType(32), 0)), self.at(place))
+        self.fill(self, lambda x, _: emit(x))
 
-    def fill(self, source: _Row, emit: Callable[[Any], Any], single: bool = False) -> None:
-        """Write the same function of every element of another row of this length; as float32 where `single`."""
-        builder = self.builder
-        kind = ir.VectorType(ir.FloatType(), _N) if single else _VECTOR
+    def fill(self, source: _Row, emit: Callable[[Any, Any], Any], single: bool = False) -> None:
+        """Write a function of every element of another row, or this, and its place; as float32 where `single`."""
+        builder, real = self.builder, ir.FloatType() if single else _REAL
 
-        def put(value: Any, place: Any) -> None:
+        def put(value: Any, place: Any, n: int) -> None:
+            kind = ir.VectorType(real, n)
+            if n < _N:
+                value = builder.shuffle_vector(value, ir.Constant(_VECTOR, ir.Undefined), _places(*range(n)))
             value = builder.fptrunc(value, kind) if single else value
             builder.store(value, builder.bitcast(self.at(place), kind.as_pointer()), align=4 if single else 8)
 
-        long = builder.icmp_signed(">=", source.length, _int(_N))
-        last = builder.sub(source.length, _int(_N))
         with source.vectors() as (place, _):
-            put(emit(source.load(place)), place)
-        with builder.if_then(builder.and_(long, builder.icmp_signed("!=", source.rest, _int(0)))):
-            put(emit(source.load(last)), last)
-        with builder.if_then(builder.not_(long)), source.remaining() as (place, _):
-            found = emit(_splat(builder, builder.load(source.at(place))))
-            one = builder.extract_element(found, ir.Constant(ir.IntType(32), 0))
-            builder.store(builder.fptrunc(one, ir.FloatType()) if single else one, self.at(place))
+            put(emit(source.load(place), source.lanes(place)), place, _N)
+        source.pair(lambda place: put(emit(source.load_pair(place), source.lanes(place)), place, 2))
+        source.last(
+            lambda place: put(emit(_splat(builder, builder.load(source.at(place))), source.lanes(place)), place, 1)
+        )
 
-    def folded(self, start: float, join: Callable[[Any, Any], Any]) -> Any:
-        """All elements joined: lane by lane, the lanes in order, what is beyond the whole vectors in order."""
+    def folded(self, start: float, join: Callable[[Any, Any], Any], but: Any = None) -> Any:
+        """All elements joined: lane by lane, the lanes in order, what is beyond the whole vectors in order.
+
+        In place of the element at `but` there is `start`.
+        """
         builder = self.builder
         held = cgutils.alloca_once_value(builder, _all(start))
         with self.vectors() as (place, _):
-            builder.store(join(builder.load(held), self.load(place)), held)
+            given = self.load(place)
+            if but is not None:
+                others = builder.icmp_signed("!=", self.lanes(place), _splat(builder, but))
+                given = builder.select(others, given, _all(start))
+            builder.store(join(builder.load(held), given), held)
         lanes = builder.load(held)
         a, b, c, d = (builder.extract_element(lanes, ir.Constant(ir.IntType(32), j)) for j in range(_N))
         total = cgutils.alloca_once_value(builder, join(join(a, b), join(c, d)))
         with self.remaining() as (place, _):
-            builder.store(join(builder.load(total), builder.load(self.at(place))), total)
+            given = builder.load(self.at(place))
+            if but is not None:
+                given = builder.select(builder.icmp_signed("!=", place, but), given, ir.Constant(_REAL, start))
+            builder.store(join(builder.load(total), given), total)
         return builder.load(total)
 
 
@@ -222,16 +244,44 @@ def total_of(typingctx: Any, f: Any) -> Any:
 
 
 @intrinsic
+def others_of(typingctx: Any, f: Any, own: Any) -> Any:
+    """Sum of the elements but f[own]."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _Row(context, builder, f, args[0]).folded(0.0, lambda a, b: builder.fadd(a, b), args[1])
+
+    return (types.float64(f, types.int64), codegen) if _is_row(f) else None
+
+
+@intrinsic
 def scale_row(typingctx: Any, f: Any, scale: Any, out: Any) -> Any:
     """Write scale f into `out`, which has the length of f and does not overlap it."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         factor = _splat(builder, args[1])
         target = _Row(context, builder, out, args[2])
-        target.fill(_Row(context, builder, f, args[0]), lambda x: builder.fmul(x, factor))
+        target.fill(_Row(context, builder, f, args[0]), lambda x, _: builder.fmul(x, factor))
         return context.get_dummy_value()
 
     return (types.void(f, types.float64, out), codegen) if _is_row(f) and _is_row(out) else None
+
+
+@intrinsic
+def scale_others(typingctx: Any, f: Any, scale: Any, own: Any, value: Any, out: Any) -> Any:
+    """As ``scale_row``, but write `value` at the place `own`."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        factor, place, apart = (_splat(builder, arg) for arg in args[1:4])
+        target = _Row(context, builder, out, args[4])
+
+        def emit(x: Any, lanes: Any) -> Any:
+            return builder.select(builder.icmp_signed("!=", lanes, place), builder.fmul(x, factor), apart)
+
+        target.fill(_Row(context, builder, f, args[0]), emit)
+        return context.get_dummy_value()
+
+    known = _is_row(f) and _is_row(out)
+    return (types.void(f, types.float64, types.int64, types.float64, out), codegen) if known else None
 
 
 @intrinsic
@@ -242,7 +292,7 @@ def narrow_row(typingctx: Any, f: Any, least: Any, out: Any) -> Any:
         bound = _splat(builder, args[1])
         target = _Row(context, builder, out, args[2])
 
-        def emit(x: Any) -> Any:
+        def emit(x: Any, _: Any) -> Any:
             return builder.select(builder.fcmp_ordered(">", x, bound), x, _all(0.0))
 
         target.fill(_Row(context, builder, f, args[0]), emit, single=out.dtype == types.float32)

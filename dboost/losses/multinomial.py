@@ -11,7 +11,7 @@ from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from dboost.compiled.lanes import entropy_row, exp_row, largest_of, scale_row, total_of
+from dboost.compiled.lanes import entropy_row, exp_row, largest_of, others_of, scale_others, scale_row, total_of
 from dboost.losses.base import (
     Array,
     Repair,
@@ -40,14 +40,19 @@ def _is_multinomial(target: Any) -> bool:
 
 
 @njit(nogil=True, cache=True)
+def _take_off(f: Array, y: int, margin: float) -> None:
+    # a number that is written alone holds up the vector that is read next: not for nothing
+    if margin > 0.0:
+        f[y] -= margin
+
+
+@njit(nogil=True, cache=True)
 def _exponentials(f: Array, y: int) -> tuple[float, float, float, float]:
-    """Overwrite f by exp(f - max), entry y by 0; return (own, others, max, f_y): own = exp(f_y - max)."""
+    """Overwrite f by exp(f - max); return (own, others, max, f_y): own = exp(f_y - max), others the sum of the rest."""
     top = largest_of(f)
     mine = f[y]
     exp_row(f, top)
-    own = f[y]
-    f[y] = 0.0
-    return own, total_of(f), top, mine
+    return f[y], others_of(f, y), top, mine
 
 
 @njit(nogil=True, cache=True)
@@ -59,19 +64,18 @@ def _log_loss(own: float, others: float, top: float, mine: float) -> float:
     return float(math.log(own + others) + (top - mine))
 
 
-@overload(residual_row, inline="never")
+@overload(residual_row, inline="never", jit_options={"forceinline": True})
 def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
     if not _is_multinomial(target):
         return None
 
     def multinomial(target: Any, i: int, f: Array, s: float, u: Array) -> float:
         y = target.code[i]
-        f[y] -= target.margin
+        _take_off(f, y, target.margin)
         own, others, top, mine = _exponentials(f, y)
         t = s / (own + others)
-        scale_row(f, -t, u)
         # 1 - q_y as the sum of the other probabilities, never by subtraction
-        u[y] = t * others
+        scale_others(f, -t, y, t * others, u)
         return float(s * _log_loss(own, others, top, mine))
 
     return multinomial
@@ -84,20 +88,20 @@ def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
 
     def multinomial(target: Any, i: int, f: Array, s: float) -> float:
         y = target.code[i]
-        f[y] -= target.margin
+        _take_off(f, y, target.margin)
         own, others, top, mine = _exponentials(f, y)
         return float(s * _log_loss(own, others, top, mine))
 
     return multinomial
 
 
-@overload(curvature_row, inline="never")
+@overload(curvature_row, inline="never", jit_options={"forceinline": True})
 def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
     if not _is_multinomial(target):
         return None
 
     def multinomial(target: Any, i: int, f: Array, s: float, h: Array) -> float:
-        f[target.code[i]] -= target.margin
+        _take_off(f, target.code[i], target.margin)
         top = largest_of(f)
         exp_row(f, top)
         t = s / total_of(f)
@@ -116,7 +120,7 @@ def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array,
         target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array
     ) -> float:
         y = target.code[i]
-        f[y] -= target.margin
+        _take_off(f, y, target.margin)
         top = largest_of(f)
         exp_row(f, top)
         t = 1.0 / total_of(f)

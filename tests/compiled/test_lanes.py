@@ -32,6 +32,16 @@ def scaled(f, c, out):
 
 
 @njit
+def others(f, own):
+    return lanes.others_of(f, own)
+
+
+@njit
+def scaled_others(f, c, own, value, out):
+    lanes.scale_others(f, c, own, value, out)
+
+
+@njit
 def narrowed(f, least, out):
     lanes.narrow_row(f, least, out)
 
@@ -100,6 +110,25 @@ def test_copies(guarded, dtype):
     narrowed(whole[inside], 0.5, out[inside])
     assert np.array_equal(out[inside], np.where(whole[inside] > 0.5, whole[inside], 0.0).astype(dtype))
     assert np.all(out[:4] == 7.0) and np.all(out[inside.stop :] == 7.0)
+
+
+def test_one_element_is_treated_apart(guarded):
+    whole, inside = guarded
+    row = whole[inside]
+    for own in range(row.shape[0]):
+        zeroed = row.copy()
+        zeroed[own] = 0.0
+        # to the bit: 1 - q of a label is a sum of the others, whatever its own size
+        assert others(row, own) == largest_and_total(zeroed)[1]
+        out = np.full(whole.shape[0], 7.0)
+        scaled_others(row, -0.3, own, 5.0, out[inside])
+        expected = -0.3 * row
+        expected[own] = 5.0
+        assert np.array_equal(out[inside], expected)
+        assert np.all(out[:4] == 7.0) and np.all(out[inside.stop :] == 7.0)
+    huge = row.copy()
+    huge[0] = 1e300
+    assert others(huge, 0) == others(row, 0)
 
 
 def test_sums(guarded):
