@@ -27,7 +27,7 @@ Places = NDArray[np.int64]
 _FIRST = 8
 _FEW = 0.125
 # Their values, as a share of those that an ordinary step works on.
-_CHEAP = 0.25
+_CHEAP = 0.12
 # What the others may leave of the gap, or of the one that is wanted, for a step on the few to be worth its passes.
 _OTHERS = 0.15
 _WELL = 0.7
