@@ -9,6 +9,7 @@ LIGHTNING := .peers-lightning
 DEMO_OUT ?= runs/demo
 REPRODUCE_OUT ?= runs/reproduce
 BENCH_OUT ?= runs/bench
+KERNELS := $(wildcard dboost/compiled/*.py dboost/losses/*.py dboost/penalties/*.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint oracle passes-table pairs-table titles many-products stumps-million same-bits cv-cost \
@@ -40,8 +41,10 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,plots]"
 	@touch $(INSTALLED)
 
-# Kernels are compiled once, so that no run waits for them.
-$(READY): $(INSTALLED)
+# Kernels are compiled once, so that no run waits for them. What is kept of one is thrown away by Numba when its own file
+# changes, but not when that of a function does which it calls: all are compiled again when any of them changes.
+$(READY): $(INSTALLED) $(KERNELS)
+	@find dboost pipelines tests -name '*.nb[ci]' -delete
 	$(BIN)/python -m dboost.warm
 	@touch $(READY)
 

@@ -92,6 +92,32 @@ def test_the_makefile_has_its_targets() -> None:
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
 
+def test_kernels_are_compiled_again_when_a_file_changes_that_they_call(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text((ROOT / "Makefile").read_text(encoding="utf-8"))
+    for name in ("dboost/compiled", "dboost/losses", "dboost/penalties", "pipelines", "tests", ".venv/bin"):
+        (tmp_path / name).mkdir(parents=True)
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.write_text("#!/bin/sh\necho compiled\n")
+    python.chmod(0o755)
+    compiled = tmp_path / "dboost" / "compiled"
+    kept, source = compiled / "rows.residuals-1.py311.1.nbc", compiled / "lanes.py"
+
+    def make(newer: tuple[Path, ...]) -> str:
+        for at, path in enumerate((tmp_path / "pyproject.toml", tmp_path / "constraints.txt", *newer)):
+            path.touch()
+            os.utime(path, (1e9 + at, 1e9 + at))
+        done = subprocess.run(["make", ".venv/.ready"], cwd=tmp_path, capture_output=True, text=True, timeout=30)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    installed, ready = tmp_path / ".venv" / ".installed", tmp_path / ".venv" / ".ready"
+    kept.touch()
+    assert "compiled\n" not in make((source, installed, ready))
+    assert kept.exists()
+    assert "compiled\n" in make((installed, ready, source))
+    assert not kept.exists()
+
+
 @pytest.mark.parametrize(
     ("reason", "environ", "lost"),
     [
