@@ -14,6 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dboost.compiled.order import shuffle
+from dboost.compiled.pages import new_arrays
 from dboost.compiled.vector import gather, padded, push, scatter
 from dboost.penalties.diagonal import BOUND, diagonal_prox
 
@@ -180,17 +181,19 @@ def newton_descent(
     the first did. Rows that are visited together hold at most `max_sweeps` times the stored values.
     """
     single = padded(h, np.float32)
-    model = (columns, rows, values, single, rank_one, G, W, lam, diagonal, damping)
+    # every row of W goes through it anew: on large pages
+    V = new_arrays((single.size, np.float32))[0].reshape(single.shape)
+    V[:] = 0.0
+    model = (columns, rows, values, single, rank_one, G, W, lam, diagonal, damping, V)
     return int(_newton_descent(*model, code, a, b, max_sweeps, seed, D, settle))
 
 
 @njit(nogil=True, cache=True)
 def _newton_descent(
-    columns, rows, values, h, rank_one, G, W, lam, diagonal, damping, code, a, b, max_sweeps, seed, D, settle
+    columns, rows, values, h, rank_one, G, W, lam, diagonal, damping, V, code, a, b, max_sweeps, seed, D, settle
 ):
     n_columns = columns.shape[0] - 1
     n_rows, k = W.shape
-    V = np.zeros(h.shape, np.float32)
     order = np.arange(n_rows)
     state = np.uint64(seed * 2 + 1)
     g = np.empty(h.shape[1], np.float32)
