@@ -124,12 +124,12 @@ class _Row:
         """Loop over the elements beyond them."""
         return cgutils.for_range_slice(self.builder, self.whole, self.length, _int(1), _I64)
 
-    def pair(self, emit: Callable[[Any], None]) -> Any:
+    def pair(self, emit: Callable[[Any], None]) -> None:
         """Code for two elements beyond the whole vectors, given the place of the first, where there are two."""
         with self.builder.if_then(self.builder.icmp_signed(">=", self.rest, _int(2))):
             emit(self.whole)
 
-    def last(self, emit: Callable[[Any], None]) -> Any:
+    def last(self, emit: Callable[[Any], None]) -> None:
         """Code for the last element, given its place, where it is in no vector and no pair."""
         with self.builder.if_then(self.builder.trunc(self.rest, ir.IntType(1))):
             emit(self.builder.sub(self.length, _int(1)))

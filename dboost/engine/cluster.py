@@ -68,6 +68,7 @@ class EmbeddedCluster(LocalCluster):
         self.loop.asyncio_loop.set_exception_handler(_report)
         with _hushed(), suppress(AssertionError, OSError):
             # A nanny that is just restarting its worker trips over its own process; the process ends all the same.
+            # Timeouts and ended connections are errors of the system.
             super().close(timeout)
         self._settings.close()
 
