@@ -154,30 +154,43 @@ def feature_statistics(partition: Partition, memo: Any, held: Held | None = None
     if null is None:
         columns.column_statistics(*data, *statistics)
         return sums
-    U, bias, loss, _, _ = _residuals(partition, memo, null)
+    U, bias, loss, _, ray, _ = _residuals(partition, memo, null)
     G = np.empty((block.indptr.shape[0] - 1, 1))
     columns.column_statistics(*data, *statistics, U.reshape(-1), G.reshape(-1))
-    ray = get_loss(null.loss).ray_curvature(partition.y, U, partition.weight)
     sums.add |= dict(zip(NULL_SUMS, (G, bias, loss, ray), strict=True))
     return sums
 
 
-def _residuals(
-    partition: Partition, memo: Any, point: Point
-) -> tuple[Array, Array, float, float, tuple[Array, Array, Array] | None]:
-    """U, its column sums and the loss of a partition, in units of e^c, and c; the state of one output or None."""
+# U or U in float32, its column sums, the loss, c, the curvature along the ray, and the state of one output or None.
+Residuals = tuple[NDArray[Any], Array, float, float, float, tuple[Array, Array, Array] | None]
 
-    def build() -> tuple[Array, Array, float, float, tuple[Array, Array, Array] | None]:
+
+def _residuals(partition: Partition, memo: Any, point: Point, rounded: bool = False) -> Residuals:
+    """U, its column sums and the loss of a partition, in units of e^c, and what is said of them besides."""
+    loss, y, weight = get_loss(point.loss), partition.y, partition.weight
+
+    def build() -> Residuals:
         single = _single(partition, memo, point)
         if single is not None:
-            u, h, loss = _state(partition, point.loss, single[0])
-            return u[:, None], np.array([u.sum()]), loss, 0.0, (single[0], u, h)
+            u, h, value = _state(partition, point.loss, single[0])
+            ray = loss.ray_curvature(y, u[:, None], weight)
+            return u[:, None], np.array([u.sum()]), value, 0.0, ray, (single[0], u, h)
         total = np.zeros(point.intercept.shape[0])
         at, shift = _shifted(partition, memo, point)
-        U, loss = fused.residuals(*at, total)
-        return U, total, loss, shift, None
+        if not rounded:
+            U, value = fused.residuals(*at, total)
+            return U, total, value, shift, loss.ray_curvature(y, U, weight), None
+        table = np.empty((partition.n_rows, width(total.shape[0])), np.float32)
+        value = ray = 0.0
+        for these, U, part in fused.blocks_of_residuals(*at, total):
+            table[these] = U
+            value += part
+            # of what is not rounded: near a probability of one, float32 knows little of what it lacks
+            ray += loss.ray_curvature(y[these], U, weight[these])
+        return table, total, value, shift, ray, None
 
-    return memo.get("residual", point.token, build, passing=True)
+    found: Residuals = memo.get("residual", (point.token, rounded), build, passing=True)
+    return found
 
 
 def _residuals_of_classes(point: Point, y: NDArray[Any], mass: Array) -> tuple[Array, Array, float, float]:
@@ -219,11 +232,13 @@ def score(
     mu: bool,
     first: bool,
     keep: bool = False,
+    rounded: bool = False,
 ) -> Sums:
     """SCORE pass over one shard of candidate columns: G, or mu+ and mu-; loss and bias sums with the `first` shard.
 
     The candidates are stored columns; where the model holds hypotheses, places among those. With `keep`, and one
-    output, the margins, residuals and curvature of the examples come along, for a driver in the same process.
+    output, the margins, residuals and curvature of the examples come along, for a driver in the same process. Residuals
+    may be `rounded` to float32, which halves what is read for every stored value; sums are float64 all the same.
     """
 
     shape = (candidates.shape[0], point.intercept.shape[0])
@@ -245,7 +260,7 @@ def score(
         if first:
             sums.add["bias_plus"], sums.add["bias_minus"] = plus.sum(0), minus.sum(0)
     else:
-        U, total, loss, sums.shift, state = _residuals(partition, memo, point)
+        U, total, loss, sums.shift, ray, state = _residuals(partition, memo, point, rounded)
         sums.add["G"] = np.empty(shape)
         if keep and first and state is not None:
             sums.parts["state"] = [state]
@@ -253,7 +268,6 @@ def score(
             one_output.column_sums(*arrays, candidates, U.reshape(-1), sums.add["G"].reshape(-1))
         else:
             columns.column_gradient(*arrays, U, candidates, sums.add["G"])
-        ray = given.ray_curvature(partition.y, U, partition.weight)
     if first and not mu and not given.shifted:
         sums.add["ray"] = ray
     if first:

@@ -102,7 +102,7 @@ def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float) ->
     stats = problem.statistics
     penalty = problem.penalty
     repair = problem.repair(score.iterate)
-    norms, size = score.norms, score.size
+    norms, size = score.norms + score.rounding * stats.absolute[score.candidates], score.size
     if problem.fit_intercept and size is None and not (penalty.threshold and penalty.separable):
         # these sizes add up over the rows: bounds on the norms would leave a gap linear in the intercept's residual
         size = problem.repaired_size(score.iterate, score.candidates, repair)
@@ -130,7 +130,8 @@ def _value_on_ray(problem: Problem, score: Score, scale: float, charge: float, l
     if problem.fit_intercept or not np.isfinite(score.ray) or scale <= 0.0:
         return None
     at = score.iterate
-    bound = at.loss + scale * float(np.sum(at.G * at.W))
+    off = score.rounding * problem.penalty.total(at.W, problem.statistics.absolute[at.active])
+    bound = at.loss + scale * (float(np.sum(at.G * at.W)) - off)
     short = (1.0 - scale) ** 2 * score.ray / (2.0 * scale)
     return bound - short if short <= _SHORT * (problem.objective(at, lam) - bound + charge) else None
 

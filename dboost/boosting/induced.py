@@ -127,7 +127,15 @@ class InducedProblem(Problem):
 
     # ---- scoring ---------------------------------------------------------------------------------------------------
 
-    def score(self, at: Iterate, candidates: Rows | None, strength: float, take: int, whole: bool = True) -> Score:
+    def score(
+        self,
+        at: Iterate,
+        candidates: Rows | None,
+        strength: float,
+        take: int,
+        whole: bool = True,
+        rounding: float = 0.0,
+    ) -> Score:
         """Score every candidate of the pool, of a searched one those next to the model; with `whole` search the rest.
 
         `candidates` has no meaning here: nothing is ruled out between rounds. What can be certified is scored at the

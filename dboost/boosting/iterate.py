@@ -75,6 +75,8 @@ class Score:
         Whether that search was within its budget.
     ray : float
         ``Loss.ray_curvature`` of the residuals; infinite where it is not known.
+    rounding : float
+        Sums of column j are off by no more than so many times sum_i s_i |x_ij|, in the dual norm (``rounding``).
     """
 
     iterate: Iterate
@@ -86,3 +88,4 @@ class Score:
     opened: int = 0
     complete: bool = True
     ray: float = np.inf
+    rounding: float = 0.0

@@ -33,6 +33,7 @@ from dboost.boosting.newton import Step, pruned
 from dboost.boosting.one_output import CONTINUATION, little_left, takes
 from dboost.boosting.problem import Problem
 from dboost.boosting.records import recorded
+from dboost.boosting.rounding import Rounding
 from dboost.boosting.rowwise import RowwiseSteps, diagonal_promise
 from dboost.boosting.scoring import among
 from dboost.boosting.state import FitSettings, FitState
@@ -99,6 +100,7 @@ class Loop:
         self.single = self.sparse and settings.update == "newton" and takes(problem, n_rows, settings.sample)
         problem.columns.keeps = self.single and settings.curvature == "newton"
         self.factor = CONTINUATION if self.single else _CONTINUATION
+        self.rounding = Rounding.of(problem, lam)
         self.focuses = self.sparse and self.certified and problem.k > 1 and lam > 0.0
         # last known ||G_j||_* of every column, for the strong rule at the next strength
         self.norms = null.norms.copy()
@@ -163,7 +165,6 @@ class Loop:
         if state.provisional and self._finished and not problem.searched:
             # the next certificate is likely to be the last: it is taken over all columns at once
             state = replace(state, candidates=None, provisional=False, lower_bound=-np.inf)
-        # a class that is searched is searched again only when the rest of the fit is done
         state = replace(state, provisional=state.provisional or (judged and problem.searched))
         return state, self._reason(state, step, at, widened, after)
 
@@ -198,7 +199,8 @@ class Loop:
         lam = max(self.lam, state.lam * self.factor)
         if self.settings.update == "newton" and self.settings.rows_per_round is None and self.problem.screens:
             lam *= 1.0 - _MARGIN
-        return self.problem.score(at, state.candidates, lam, self._take(state.active.shape[0]), not state.provisional)
+        take, rounding = self._take(state.active.shape[0]), self.rounding.allowed(self.settings.tol, state)
+        return self.problem.score(at, state.candidates, lam, take, not state.provisional, rounding)
 
     def _intercept(self, state: FitState) -> Array:
         """The state's intercept; solved for the final strength, so that the certificate need not pay for its rest."""
@@ -219,7 +221,7 @@ class Loop:
         value = problem.objective(at, self.lam)
         self._mark(at)
         if at.shift > 0.0:
-            # so far from any optimum that its sums cannot be held in units of one: nothing to certify
+            # so far from any optimum that there is nothing to certify
             return replace(state, objective=value)
         if problem.screens:
             self.norms[score.candidates] = score.norms

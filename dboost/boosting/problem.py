@@ -21,6 +21,7 @@ from dboost.boosting.iterate import Iterate, Score
 from dboost.boosting.scoring import (
     SHARD_BYTES,
     column_shards,
+    joined,
     repaired_shard,
     score_shard,
     size_of_shard,
@@ -38,7 +39,7 @@ from dboost.penalties import Penalty
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-# Residuals of 1e-12 of the labels are rounding: the square of it, as the loss of W = 0 is their square or more.
+# Residuals of 1e-12 of the labels are rounding: the square of it, as the loss of W = 0.
 _RESOLUTION = 1e-24
 # Sums this small go to the driver whole: reducing them on a worker costs more in turns through a scheduler.
 _DRIVER_BYTES = 4_000_000
@@ -178,7 +179,15 @@ class Problem:
         none = np.zeros((0, self.k))
         return Iterate(np.zeros(0, np.int64), none, intercept, np.nan, none, np.zeros(self.k))
 
-    def score(self, at: Iterate, candidates: Rows | None, strength: float, take: int, whole: bool = True) -> Score:
+    def score(
+        self,
+        at: Iterate,
+        candidates: Rows | None,
+        strength: float,
+        take: int,
+        whole: bool = True,
+        rounding: float = 0.0,
+    ) -> Score:
         """SCORE pass: every candidate column (None: all) and the sums of the active rows.
 
         Parameters
@@ -193,8 +202,10 @@ class Problem:
             How many of the best violating columns to bring back with their sums.
         whole : bool
             Whether a class of hypotheses that is searched is searched now; stored columns always count whole.
+        rounding : float
+            What sums may be off by where residuals are rounded to float32 (``Rounding.of_column``); 0: they are not.
         """
-        point = self.point(at.active, at.W, at.intercept)
+        where = (candidates, self.point(at.active, at.W, at.intercept), self.exponential)
         lam = strength * self.lam_weight
         count = self.n if candidates is None else candidates.shape[0]
         row_bytes = 8 * self.k * (2 if self.exponential else 1)
@@ -211,34 +222,22 @@ class Problem:
             total, left = self.null_sums.pop(null, (None, 2))
             if total is None:
                 keep = self.columns.keeps and self.engine.at_hand() is not None
-                total = self._pass(score_shard, shards[0], candidates, point, self.exponential, keep, name="score")
+                total = self._pass(score_shard, shards[0], *where, keep, rounding > 0.0, name="score")
                 self.columns.note(at, total.parts.pop("state", None))
             self.null_sums = {null: (total, left - 1)} if null is not None and left > 1 else {}
             summaries = [summarise_shard(total, shards[0], *finish_args(shards[0]))]
         else:
             summaries = self._pass(
                 score_shard,
-                candidates,
-                point,
-                self.exponential,
+                *where,
+                False,
+                rounding > 0.0,
                 name="score",
                 shards=shards,
                 finish=summarise_shard,
                 finish_args=finish_args,
             )
-        first = summaries[0]
-        G = np.concatenate([s.active_G for s in summaries])
-        scores = np.concatenate([s.best_scores for s in summaries])
-        columns = np.concatenate([s.best for s in summaries])
-        order = np.lexsort((columns, -scores))[:take]
-        return Score(
-            iterate=replace(at, loss=first.loss, G=G, bias=first.bias, shift=first.shift),
-            candidates=np.arange(self.n) if candidates is None else candidates,
-            norms=np.concatenate([s.norms for s in summaries]),
-            best=columns[order],
-            best_G=np.concatenate([s.best_G for s in summaries])[order],
-            ray=first.ray,
-        )
+        return joined(summaries, at, np.arange(self.n) if candidates is None else candidates, take, rounding)
 
     def summed(self, at: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
         """G of every candidate at a model, for rules of choice that are not the penalty's.

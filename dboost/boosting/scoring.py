@@ -6,13 +6,15 @@ Summaries are small, so that full sums stay where they were formed.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dboost import passes
+from dboost.boosting.iterate import Iterate, Score
 from dboost.partition import Sums
 from dboost.passes import Point
 from dboost.penalties import Penalty
@@ -119,6 +121,24 @@ def summarise_shard(
     )
 
 
+def joined(summaries: Sequence[ShardSummary], at: Iterate, candidates: Rows, take: int, rounding: float) -> Score:
+    """What all shards say of a model, in the order of their columns; `take` and `rounding` as in ``Problem.score``."""
+    first = summaries[0]
+    scores = np.concatenate([s.best_scores for s in summaries])
+    columns = np.concatenate([s.best for s in summaries])
+    order = np.lexsort((columns, -scores))[:take]
+    G = np.concatenate([s.active_G for s in summaries])
+    return Score(
+        iterate=replace(at, loss=first.loss, G=G, bias=first.bias, shift=first.shift),
+        candidates=candidates,
+        norms=np.concatenate([s.norms for s in summaries]),
+        best=columns[order],
+        best_G=np.concatenate([s.best_G for s in summaries])[order],
+        ray=first.ray,
+        rounding=rounding,
+    )
+
+
 def among(columns: Rows, active: Rows) -> NDArray[np.bool_]:
     """Which of the `columns` are active; both ascending."""
     found = np.zeros(columns.shape[0], np.bool_)
@@ -158,7 +178,8 @@ def score_shard(
     point: Point,
     mu: bool,
     keep: bool = False,
+    rounded: bool = False,
 ) -> Sums:
     """Sums of one shard of the candidates; the loss and the intercept's sums come with the first."""
     columns = np.arange(*shard) if candidates is None else candidates[shard[0] : shard[1]]
-    return passes.score(partition, memo, columns, point, mu, shard[0] == 0, keep)
+    return passes.score(partition, memo, columns, point, mu, shard[0] == 0, keep, rounded)

@@ -25,7 +25,7 @@ def column_gradient(
 @njit(nogil=True, cache=True)
 def _column_gradient(indptr, rows, values, residual, candidates, out):
     k = out.shape[1]
-    g = np.empty(residual.shape[1], residual.dtype)
+    g = np.empty(residual.shape[1])
     for c in range(candidates.shape[0]):
         j = candidates[c]
         g[:] = 0.0

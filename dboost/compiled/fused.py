@@ -102,6 +102,18 @@ def residuals(
     return U, loss
 
 
+def blocks_of_residuals(
+    pointer: Any, slots: Any, values: Any, W: Array, b: Array, target: Any, weight: Array, total: Array
+) -> Iterator[tuple[slice, Array, float]]:
+    """`residuals` block by block, as (examples, U, their loss); U is overwritten by the next."""
+    room = None
+    for first, F in _blocks(pointer, slots, values, W, b):
+        room = np.zeros_like(F) if room is None else room
+        U = room[: F.shape[0]]
+        loss = rows.residuals(F, first, b.shape[0], target, weight, U, total)
+        yield slice(first, first + F.shape[0]), U, loss
+
+
 def branches(
     pointer: Any, slots: Any, values: Any, W: Array, b: Array, target: Any, weight: Array, total: Array
 ) -> tuple[Array, Array, float]:

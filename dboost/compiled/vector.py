@@ -190,20 +190,22 @@ def _gather(typingctx: Any, index: Any, value: Any, start: Any, stop: Any, table
         last = builder.sub(end, _int(1))
 
         def emit(column: Any, quads: int) -> None:
-            places = T.vectors(quads)
+            places = result.vectors(quads)
             lanes = 4 if len(places) <= 2 else 2 if len(places) <= 4 else 1
-            sums = [[cgutils.alloca_once(builder, T.type(n)) for _, n in places] for _ in range(lanes)]
+            sums = [[cgutils.alloca_once(builder, result.type(n)) for _, n in places] for _ in range(lanes)]
             for held in sums:
                 for total, (_, n) in zip(held, places, strict=True):
-                    builder.store(ir.Constant(T.type(n), None), total)
+                    builder.store(ir.Constant(result.type(n), None), total)
 
             def term(p: Any, lane: int) -> None:
                 soon = builder.add(p, _int(_AHEAD))
                 soon = builder.select(builder.icmp_signed("<", soon, last), soon, last)
                 T.prefetch(T.row(rows(soon), column), quads)
-                row, x = T.row(rows(p), column), _cast(builder, values(p), T.real)
+                row, x = T.row(rows(p), column), _cast(builder, values(p), result.real)
                 for (c, n), total in zip(places, sums[lane], strict=True):
                     v = T.load(builder.add(row, _int(c)), n)
+                    if T.real != result.real:
+                        v = builder.fpext(v, result.type(n))
                     builder.store(_add_product(builder, _splat(builder, x, n), v, builder.load(total)), total)
 
             whole = builder.sub(end, builder.srem(builder.sub(end, first), _int(lanes)))
@@ -316,19 +318,23 @@ def _push(
 
 @njit(nogil=True, cache=True)
 def gather(index, value, start, stop, table, out):
-    """out += sum_p value[p] table[index[p]] for p in start..stop - 1; `out` has the width and dtype of the table."""
+    """out += sum_p value[p] table[index[p]] for p in start..stop - 1; `out` has the width of the table.
+
+    Both are of the same type, or a table of float32 is summed in float64.
+    """
     if table.shape[1] > 1:
         _gather(index, value, start, stop, table, out)
         return
-    a = b = c = d = out.dtype.type(0)
+    real = out.dtype.type
+    a = b = c = d = real(0)
     whole = stop - (stop - start) % 4
     for p in range(start, whole, 4):
-        a += value[p] * table[index[p], 0]
-        b += value[p + 1] * table[index[p + 1], 0]
-        c += value[p + 2] * table[index[p + 2], 0]
-        d += value[p + 3] * table[index[p + 3], 0]
+        a += real(value[p]) * table[index[p], 0]
+        b += real(value[p + 1]) * table[index[p + 1], 0]
+        c += real(value[p + 2]) * table[index[p + 2], 0]
+        d += real(value[p + 3]) * table[index[p + 3], 0]
     for p in range(whole, stop):
-        a += value[p] * table[index[p], 0]
+        a += real(value[p]) * table[index[p], 0]
     out[0] += (a + b) + (c + d)
 
 

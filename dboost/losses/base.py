@@ -282,6 +282,13 @@ class Loss(Protocol):
         """
         ...
 
+    def longest_residual(self, k: int) -> Array | None:
+        """A row (k,) that no residual of an example of weight one is longer than, in any norm that looks at sizes only.
+
+        None where residuals have no bound.
+        """
+        ...
+
     def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
         """Make residuals with column sums `bias` feasible for a free intercept; `mass`, `total` of `label_mass`."""
         ...

@@ -251,6 +251,10 @@ class EpsilonInsensitive:
         """Infinite: no bound is known."""
         return math.inf
 
+    def longest_residual(self, k: int) -> Array:
+        """All ones: no pull is larger."""
+        return np.ones(k)
+
     def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
         """Residuals minus their weighted mean e, over 1 + |e|, which brings them back to |Theta_i| <= s_i.
 

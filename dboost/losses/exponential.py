@@ -172,6 +172,10 @@ class Exponential:
         """Infinite: no bound is known."""
         return math.inf
 
+    def longest_residual(self, k: int) -> None:
+        """None: residuals have no bound."""
+        return None
+
     def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
         """Add to the residuals of the label that pulls too little, the same to each example of it.
 

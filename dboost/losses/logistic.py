@@ -247,6 +247,10 @@ class Logistic:
         """Sum of s q / (1 - q), 1 - q being the probability of each label (``base.odds_sum``)."""
         return float(odds_sum(U, weight))
 
+    def longest_residual(self, k: int) -> Array:
+        """All ones: no pull is larger."""
+        return np.ones(k)
+
     def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
         """Predictions become (1 - t)(q - e/M) + t n/M, with e the excess of predicted over observed mass.
 

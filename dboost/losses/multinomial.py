@@ -190,6 +190,12 @@ class Multinomial:
         """
         return float(odds_sum(U[np.arange(y.shape[0]), y][:, None], weight))
 
+    def longest_residual(self, k: int) -> Array:
+        """(1, -1, 0, ...): residuals are e_y - p with p in the simplex, at one of whose corners they are longest."""
+        longest = np.zeros(k)
+        longest[:2] = (1.0, -1.0)[:k]
+        return longest
+
     def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
         """Predictions become (1 - t)(q - e/M) + t n/M, with e the excess of predicted over observed mass, one t."""
         seen = total > 0.0

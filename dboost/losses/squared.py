@@ -116,6 +116,10 @@ class Squared:
         used = weight > 0.0
         return float(np.sum(U[used, 0] ** 2 / weight[used]))
 
+    def longest_residual(self, k: int) -> None:
+        """None: residuals have no bound."""
+        return None
+
     def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
         """Residuals minus their weighted mean."""
         shift = mean_label(bias, total)

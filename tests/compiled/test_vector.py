@@ -34,6 +34,18 @@ def test_gather_adds_scaled_rows(rng, k, dtype, count, values):
     np.testing.assert_allclose(out, wanted, rtol=RTOL[dtype], atol=20 * RTOL[dtype])
 
 
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 7, 29])
+def test_single_numbers_are_gathered_in_double(rng, k, count):
+    table = padded(rng.normal(size=(40, k)).astype(np.float32))
+    index = rng.integers(0, 40, count).astype(np.int32)
+    value = rng.normal(size=count).astype(np.float32)
+    out, same = (np.zeros(width(k)) for _ in range(2))
+    gather(index, value, 0, count, table, out)
+    np.testing.assert_allclose(out, value.astype(float) @ table[index].astype(float), rtol=1e-13, atol=1e-13)
+    gather(index, value, 0, count, table.astype(float), same)
+    assert out.tobytes() == same.tobytes()
+
+
 def test_scatter_adds_to_rows(rng, k, dtype):
     table = padded(rng.normal(size=(40, k)).astype(dtype))
     before = table.astype(float)
