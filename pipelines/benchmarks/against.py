@@ -11,7 +11,8 @@ import math
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -43,7 +44,7 @@ class Options:
     repeats : int
         Rounds of A B A B.
     seconds : float
-        For all problems that a peer takes; each gets an equal share of what is left when its turn comes.
+        For all problems that a peer takes; large data and weak penalties get more of it (``Problem.part``).
     least : float
         What the peers of a problem get together in each round, however little is left.
     threads : int
@@ -64,17 +65,17 @@ class Options:
 class Budget:
     """Seconds for what is left to do."""
 
-    def __init__(self, seconds: float, items: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, seconds: float, parts: Iterable[float], clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._end = clock() + seconds
-        self._items = items
+        self._parts = deque(parts)
 
     def next(self) -> float:
-        """The deadline of the next item: an equal share of what is left."""
+        """The deadline of the next item, whose part of what is left is its part of those that are still to come."""
         now = self._clock()
-        share = max(0.0, self._end - now) / max(1, self._items)
-        self._items -= 1
-        return now + share
+        share = self._parts[0] / sum(self._parts)
+        self._parts.popleft()
+        return now + share * max(0.0, self._end - now)
 
 
 def measure_all(
@@ -85,7 +86,7 @@ def measure_all(
     Where our own solver fails, the other problems are measured all the same; `failed` gets the problem and why.
     """
     contested = [p for p in problems if in_turn(options.peers, p.loss, p.penalty)]
-    budget = Budget(options.seconds, len(contested))
+    budget = Budget(options.seconds, [p.part for p in contested])
     with tempfile.TemporaryDirectory(prefix="dboost-bench-") as scratch:
         for name, of_set in groupby(problems, key=lambda problem: problem.data):
             data = SETS[name].twin() if options.twins else SETS[name].load()

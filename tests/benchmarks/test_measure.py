@@ -264,12 +264,23 @@ def test_limits_follow_our_time_and_the_best_peer() -> None:
 
 def test_time_that_is_not_used_goes_to_the_later_problems() -> None:
     now = [0.0]
-    budget = Budget(30.0, 3, clock=lambda: now[0])
-    assert budget.next() == 10.0
-    now[0] = 2.0
-    assert budget.next() == 2.0 + 14.0
+    budget = Budget(30.0, [1.0, 2.0, 6.0, 1.0], clock=lambda: now[0])
+    assert budget.next() == 3.0
+    now[0] = 12.0
+    assert budget.next() == 12.0 + 18.0 * 2.0 / 9.0
+    now[0] = 16.0
+    assert budget.next() == 16.0 + 14.0 * 6.0 / 7.0
     now[0] = 40.0
     assert budget.next() == 40.0
+
+
+def test_large_data_and_weak_penalties_get_more_of_the_time() -> None:
+    from pipelines.benchmarks.problems import chosen
+
+    parts = {problem.name: problem.part for problem in chosen(())}
+    assert all(part > 0.0 for part in parts.values())
+    assert parts["imdb l1 0.3"] < parts["arxiv-archives l1 0.3"] < parts["arxiv-categories l1 0.3"]
+    assert parts["mnist l1 0.3"] < parts["mnist l1 0.1"] < parts["mnist l1 0.02"]
 
 
 def test_a_failure_of_our_own_leaves_the_other_problems(monkeypatch: pytest.MonkeyPatch) -> None:

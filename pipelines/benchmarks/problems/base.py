@@ -45,6 +45,11 @@ class Problem:
         return self.data, self.penalty
 
     @property
+    def part(self) -> float:
+        """How much time it is worth beside the others: solvers take longer the larger the data and the weaker alpha."""
+        return float((1.0 + SETS[self.data].MILLIONS / 100.0) * self.ratio**-0.6)
+
+    @property
     def loss(self) -> str:
         """Loss of its data set."""
         return str(SETS[self.data].LOSS)

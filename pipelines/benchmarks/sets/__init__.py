@@ -1,4 +1,7 @@
-"""The data sets of the benchmarks, one file each: ``LOSS``, ``load()`` and a tiny synthetic ``twin()``."""
+"""The data sets of the benchmarks, one file each: ``LOSS``, ``load()`` and a tiny synthetic ``twin()``.
+
+``MILLIONS`` tells about how large a set is: its stored values times outputs, in millions.
+"""
 
 from __future__ import annotations
 

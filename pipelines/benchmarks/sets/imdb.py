@@ -6,6 +6,7 @@ from ...datasets import imdb
 from ...oracle.problems import Encoded, encode
 
 LOSS = "log"
+MILLIONS = 3.4
 
 
 def load() -> Encoded:
