@@ -54,6 +54,8 @@ class Work:
         Bytes of the table they lie in.
     dtype : str
         Of the arithmetic.
+    rows : str, optional
+        Of the table, where that is another one.
     """
 
     flops: float
@@ -61,6 +63,7 @@ class Work:
     row_bytes: float
     table: int
     dtype: str
+    rows: str = ""
 
 
 @njit(nogil=True, cache=True, fastmath=True)
@@ -128,7 +131,7 @@ class Ceilings:
         """The ceiling that binds, and how near the loop comes."""
         least = {"FMA": work.flops / self.fma[work.dtype], "DRAM": work.stored / self.dram}
         if work.row_bytes:
-            least["rows"] = work.row_bytes / self.rows(work.table, k, work.dtype)
+            least["rows"] = work.row_bytes / self.rows(work.table, k, work.rows or work.dtype)
         binds = max(least, key=lambda name: least[name])
         return {
             "GF/s": 1e-6 * work.flops / spent,
@@ -160,6 +163,7 @@ class Case:
         fused.curvature(*curvature)
         residual: Any = (*examples, np.zeros(k))
         self.U = fused.residuals(*residual)[0]
+        self.rounded = self.U.astype(np.float32)
         self.F = padded(fused.margins(*at))
 
     def _examples(self, part: int, parts: int) -> tuple[slice, Any]:
@@ -174,12 +178,18 @@ class Case:
         return [getattr(self, f"_{name}")(part, parts) for part in range(parts)]
 
     def _full_gradient(self, part: int, parts: int) -> Callable[[], Any]:
+        return self._gradient(self.U, part, parts)
+
+    def _rounded_gradient(self, part: int, parts: int) -> Callable[[], Any]:
+        return self._gradient(self.rounded, part, parts)
+
+    def _gradient(self, U: NDArray[Any], part: int, parts: int) -> Callable[[], Any]:
         pointer = self.csc[0]
         edges = np.searchsorted(pointer, np.linspace(0, pointer[-1], parts + 1))
         edges[0], edges[-1] = 0, pointer.shape[0] - 1
         chosen = np.arange(edges[part], edges[part + 1])
         out = np.empty((chosen.shape[0], self.k))
-        arguments: Any = (*self.csc, self.U, chosen, out)
+        arguments: Any = (*self.csc, U, chosen, out)
         return lambda: columns.column_gradient(*arguments)
 
     def _margins(self, part: int, parts: int) -> Callable[[], Any]:
@@ -220,6 +230,9 @@ class Case:
         stored = 8.0
         return {
             "full_gradient": Work(2.0 * full * k, stored * full, 8.0 * w * full, 8 * w * self.m, "float64"),
+            "rounded_gradient": Work(
+                2.0 * full * k, stored * full, 4.0 * w * full, 4 * w * self.m, "float64", "float32"
+            ),
             "margins": Work(2.0 * cut * k, stored * cut, 8.0 * w * cut, 8 * w * self.a, "float64"),
             "residuals": Work(30.0 * self.m * k, 16.0 * self.m * w, 0.0, 0, "float64"),
             "active_gradient": Work(
@@ -231,7 +244,8 @@ class Case:
         }[name]
 
 
-KERNELS = ("full_gradient", "margins", "residuals", "active_gradient", "hessian_product", "descent_sweep")
+OF_ALL = ("full_gradient", "rounded_gradient")
+KERNELS = (*OF_ALL, "margins", "residuals", "active_gradient", "hessian_product", "descent_sweep")
 SERIAL = ("descent_sweep",)
 
 
@@ -255,13 +269,13 @@ def run(out: Path, quick: bool) -> int:
     for held in HELD:
         case = Case(X, y.astype(np.int32), k, held)
         for name in KERNELS:
-            if name == "full_gradient" and held != HELD[0]:
+            if name in OF_ALL and held != HELD[0]:
                 continue
             for threads, machine in ceilings.items():
                 if threads > 1 and name in SERIAL:
                     continue
                 spent = _milliseconds(case.calls(name, threads), machine.repeats)
-                line = {"kernel": f"{name}, {held:,} held" if name != "full_gradient" else name, "threads": threads}
+                line = {"kernel": name if name in OF_ALL else f"{name}, {held:,} held", "threads": threads}
                 lines.append({**line, "ms": spent, **machine.judge(case.work(name), spent, k)})
     about = (
         f"{data.name}: {X.shape[0]:,} x {X.shape[1]:,}, {X.nnz:,} nonzeros, {k} classes. {processor()}. "
