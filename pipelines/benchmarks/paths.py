@@ -1,7 +1,8 @@
 """``dboost bench path``: 50 strengths from alpha_max down to a hundredth of it, each solver with its own path.
 
-Every model of a path must be within 1e-4 of its optimum. A peer's ladder is climbed until all of its models are; the
-seconds are those of that run. Our path is asked for a certified gap of 1e-4.
+Every model of a path must be within 1e-4 of its optimum. A solver's ladder is climbed until all of its models are; the
+seconds are those of that run. Ours is one of certified gaps, and its path with a certified gap of 1e-4, which peers do
+not have, is a line of its own.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ LAST = 1e-2
 TARGET = 1e-4
 BEST = 1e-6
 """Certified gap of the optima along a path: a hundredth of the target."""
+LOOSER = (1e-2, 1e-3)
+"""Certified gaps that may be enough for all models of a path to be within the target; the target itself always is."""
+CERTIFIED = "dboost, certified"
 OWN_LIMIT = 600.0
 FACTOR, CEILING = 20.0, 60.0
 
@@ -103,26 +107,35 @@ def measure(along: Along, peers: list[Peer], repeats: int) -> list[Timed]:
     timed: dict[str, Timed] = {}
     with along.process(OURS) as own:
         along.best = along.run(own, {"tol": BEST}, OWN_LIMIT)["objectives"]
-        ours = [along.run(own, {"tol": TARGET}, OWN_LIMIT)]
+        certified = [along.run(own, {"tol": TARGET}, OWN_LIMIT)]
+        tol, ours = TARGET, certified
+        for looser in LOOSER:
+            reply = along.run(own, {"tol": looser}, OWN_LIMIT)
+            if along.worst(reply["objectives"]) <= TARGET:
+                tol, ours = looser, [reply]
+                break
         limit = min(FACTOR * ours[0]["seconds"] + 5.0, CEILING)
         for peer in peers:
             with along.process(peer) as process:
                 timed[peer.name], runs[peer.name] = climb(along, peer, process, limit)
                 for _ in range(repeats - 1):
-                    ours.append(along.run(own, {"tol": TARGET}, OWN_LIMIT))
+                    ours.append(along.run(own, {"tol": tol}, OWN_LIMIT))
                     if runs[peer.name] and not timed[peer.name].time.bound:
                         runs[peer.name].append(along.run(process, timed[peer.name].rung, 3.0 * limit))
     for name, found in runs.items():
         if found and not timed[name].time.bound:
             timed[name].time = Time(statistics.median(reply["seconds"] for reply in found))
-    first = Timed(
-        OURS.name,
-        Time(statistics.median(reply["seconds"] for reply in ours)),
-        max(along.worst(reply["objectives"]) for reply in ours),
-        max(reply["peak"] for reply in ours),
-        {"tol": TARGET},
+    first, proven = (
+        Timed(
+            name,
+            Time(statistics.median(reply["seconds"] for reply in replies)),
+            max(along.worst(reply["objectives"]) for reply in replies),
+            max(reply["peak"] for reply in replies),
+            {"tol": gap},
+        )
+        for name, replies, gap in ((OURS.name, ours, tol), (CERTIFIED, certified, TARGET))
     )
-    return [first, *timed.values()]
+    return [first, proven, *timed.values()]
 
 
 def climb(along: Along, peer: Peer, process: PeerProcess, limit: float) -> tuple[Timed, list[dict[str, Any]]]:
