@@ -10,6 +10,7 @@ need not be exact, and every strength on it would cost a scoring pass over all e
 
 from __future__ import annotations
 
+import itertools
 import uuid
 
 import numpy as np
@@ -25,6 +26,8 @@ from dboost.boosting.problem import Problem
 from dboost.boosting.sample import MOST_NUMBERS
 from dboost.boosting.state import FitSettings, FitState
 from dboost.boosting.statistics import COUNTED
+from dboost.compiled.columns import append_columns
+from dboost.partition import Partition
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -49,6 +52,8 @@ _FEWEST = 2_000
 _PER_OUTPUT = 100
 _OF_A_CLASS = 30
 _MOST_BYTES = 64_000_000
+# Several outputs: values of a partition of the sample for each column.
+_PER_STACKED_COLUMN = 8
 # The way on the sample ends where it has less than so often the examples that steps on its rows ask for: beyond, it
 # takes in rows for what is chance.
 _SURE = 2.0
@@ -138,6 +143,34 @@ def share_of_several(problem: Problem, n_rows: int, stored: int) -> Array | None
     return np.array([share]) if _rarest_label(problem) * share >= _OF_A_CLASS else None
 
 
+def stacked(parts: list[Partition]) -> list[Partition]:
+    """The same examples in so few partitions that each has a few values for every column.
+
+    Each has sums of all columns of its own, which would otherwise be more than what is summed.
+    """
+    values = np.cumsum([0, *(part.rows.shape[0] for part in parts)])
+    most = int(values[-1]) // (_PER_STACKED_COLUMN * max(parts[0].n_features, 1))
+    # a power of two: as many for one thread as for another
+    count = 1 << max(most.bit_length() - 1, 0)
+    if count >= len(parts):
+        return parts
+    goals = [int(values[-1]) * i // count for i in range(1, count)]
+    bounds = np.unique([0, *np.searchsorted(values, goals), len(parts)])
+    return [_stack(parts[a:b]) for a, b in itertools.pairwise(bounds)]
+
+
+def _stack(parts: list[Partition]) -> Partition:
+    indptr = np.sum([part.indptr for part in parts], axis=0)
+    cursor = indptr[:-1].copy()
+    rows, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], parts[0].values.dtype)
+    first_row = np.int32(0)
+    for part in parts:
+        append_columns(part.indptr, part.rows, part.values, first_row, cursor, rows, values)
+        first_row += np.int32(part.n_rows)
+    y, weight = np.concatenate([part.y for part in parts]), np.concatenate([part.weight for part in parts])
+    return Partition(indptr, rows, values, y, weight, parts[0].key)
+
+
 def walked(problem: Problem, settings: FitSettings, lam: float, lam_max: float, share: Array) -> Begun:
     """The model of a sample after the rounds on the way to the final strength; one pass.
 
@@ -145,7 +178,7 @@ def walked(problem: Problem, settings: FitSettings, lam: float, lam_max: float, 
     """
     # the rounds begin elsewhere
     problem.null_sums.clear()
-    parts = problem.sampled_partitions(share, settings.random_state)
+    parts = stacked(problem.sampled_partitions(share, settings.random_state))
     run = uuid.uuid4().hex[:12]
     with problem.engine.here() as engine:
         rows = [part.n_rows for part in parts]

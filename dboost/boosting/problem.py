@@ -19,7 +19,7 @@ from dboost.boosting.driver_columns import DriverColumns
 from dboost.boosting.intercept import best_intercept
 from dboost.boosting.iterate import Iterate, Score
 from dboost.boosting.scoring import (
-    SHARD_BYTES,
+    ONE_SHARD_BYTES,
     column_shards,
     joined,
     repaired_shard,
@@ -105,7 +105,7 @@ class Problem:
         # of the null model by its intercept, and how often they will be asked for
         self.null_sums: dict[bytes | None, tuple[Sums, int]] = {}
         # where the partitions lie in this process, the sums of one shard are formed in it anyway
-        self._driver_bytes = _DRIVER_BYTES if engine.at_hand() is None else SHARD_BYTES
+        self._driver_bytes = _DRIVER_BYTES if engine.at_hand() is None else ONE_SHARD_BYTES
         self._seconds_marked = replace(engine.seconds)
         self.statistics = self._statistics()
         self.standardize = standardize

@@ -23,10 +23,13 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 # A shard of columns holds about this many bytes of sums; more would not fit next to the data on a worker. A few partial
-# sums are alive at a time. In one process, where a shard costs no turn through a scheduler, smaller ones save memory,
-# but not where all sums are one shard: several share the residuals, which are then held for all examples.
-SHARD_BYTES = 64_000_000
-_SMALL_SHARD_BYTES = 8_000_000
+# sums are alive at a time.
+_SHARD_BYTES = 64_000_000
+# In one process a shard costs no turn through a scheduler: from so many bytes of all sums on they are smaller, which
+# saves memory, and time as they stay in the cache. Fewer are one shard: several share the residuals, which are then
+# held for all examples.
+ONE_SHARD_BYTES = 24_000_000
+_SMALL_SHARD_BYTES = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -153,8 +156,8 @@ def column_shards(count: int, row_bytes: int, workers: int = 2) -> list[tuple[in
 
     Sums of different shards may only be added up where `workers` is not given: the cut is then the same anywhere.
     """
-    small = workers == 1 and count * row_bytes > SHARD_BYTES
-    step = max(1, (_SMALL_SHARD_BYTES if small else SHARD_BYTES) // row_bytes)
+    small = workers == 1 and count * row_bytes > ONE_SHARD_BYTES
+    step = max(1, (_SMALL_SHARD_BYTES if small else _SHARD_BYTES) // row_bytes)
     return [(s, min(s + step, count)) for s in range(0, count, step)] or [(0, 0)]
 
 

@@ -212,6 +212,18 @@ def transpose(pointer, slots, values, n_columns):
 
 
 @njit(nogil=True, cache=True)
+def append_columns(indptr, rows, values, first_row, cursor, out_rows, out_values):
+    """Write a block by column at the cursors of its columns, its rows from `first_row` on; the cursors move."""
+    for j in range(indptr.shape[0] - 1):
+        q = cursor[j]
+        for p in range(indptr[j], indptr[j + 1]):
+            out_rows[q] = rows[p] + first_row
+            out_values[q] = values[p]
+            q += 1
+        cursor[j] = q
+
+
+@njit(nogil=True, cache=True)
 def take_rows(pointer, slots, values, chosen):
     """The rows `chosen` of a cut block, as a cut block; or columns of a block by column, which has the same form."""
     out = np.zeros(chosen.shape[0] + 1, np.int64)

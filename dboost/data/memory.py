@@ -23,7 +23,7 @@ BLOCK_COST = 1_000_000
 MAX_BLOCKS = 64
 BLOCK_WORK = 1_000_000
 """Cost times outputs from which a block is worth a thread of its own: about a millisecond of a pass."""
-COLUMN_COST = 4
+COLUMN_COST = 8
 """Cost in each block of a column: an offset, and sums of its own in every pass, whatever the block holds of it."""
 SHARED_BLOCKS = 8
 """So many blocks keep the threads of most machines busy; each more costs a pass its own sums of all columns."""
@@ -92,7 +92,7 @@ def block_bounds(cost: NDArray[np.int64], n_features: int, n_outputs: int = 1) -
 
     Blocks are of about equal cost (a row costs 1 plus its nonzeros), of about a million each but no more than 64 of
     them. Little data is cut into 2, 4 or 8 where a pass over it is long enough to be shared by threads. There are fewer
-    where the columns alone would cost a block as much: a quarter of a million of them and more.
+    where the columns alone would cost a block as much: an eighth of a million of them and more.
 
     Parameters
     ----------
