@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import uuid
+from collections import deque
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,7 +147,7 @@ def share_of_several(problem: Problem, n_rows: int, stored: int) -> Array | None
 def stacked(parts: list[Partition]) -> list[Partition]:
     """The same examples in so few partitions that each has a few values for every column.
 
-    Each has sums of all columns of its own, which would otherwise be more than what is summed.
+    Each has sums of all columns of its own, which would otherwise be more than what is summed. `parts` are let go of.
     """
     values = np.cumsum([0, *(part.rows.shape[0] for part in parts)])
     most = int(values[-1]) // (_PER_STACKED_COLUMN * max(parts[0].n_features, 1))
@@ -156,7 +157,9 @@ def stacked(parts: list[Partition]) -> list[Partition]:
         return parts
     goals = [int(values[-1]) * i // count for i in range(1, count)]
     bounds = np.unique([0, *np.searchsorted(values, goals), len(parts)])
-    return [_stack(parts[a:b]) for a, b in itertools.pairwise(bounds)]
+    left = deque(parts)
+    parts.clear()
+    return [_stack([left.popleft() for _ in range(b - a)]) for a, b in itertools.pairwise(bounds)]
 
 
 def _stack(parts: list[Partition]) -> Partition:

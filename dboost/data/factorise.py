@@ -78,7 +78,7 @@ def factorise(values: Any) -> Factorised:
         low, high = int(array.min()), int(array.max())
         if high - low < array.shape[0]:
             # small whole numbers need no sorting
-            codes = array.astype(np.int64) - low
+            codes = np.subtract(array, low, dtype=np.int64)
             seen = np.bincount(codes) > 0
             return Factorised(kind, (np.flatnonzero(seen) + low).astype(array.dtype), (np.cumsum(seen) - 1)[codes])
     distinct, codes = np.unique(array, return_inverse=True)

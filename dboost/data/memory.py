@@ -23,7 +23,7 @@ BLOCK_COST = 1_000_000
 MAX_BLOCKS = 64
 BLOCK_WORK = 1_000_000
 """Cost times outputs from which a block is worth a thread of its own: about a millisecond of a pass."""
-COLUMN_COST = 8
+COLUMN_COST = 4
 """Cost in each block of a column: an offset, and sums of its own in every pass, whatever the block holds of it."""
 SHARED_BLOCKS = 8
 """So many blocks keep the threads of most machines busy; each more costs a pass its own sums of all columns."""
@@ -105,7 +105,8 @@ def block_bounds(cost: NDArray[np.int64], n_features: int, n_outputs: int = 1) -
     n_rows = cost.shape[0] - 1
     total = int(cost[-1])
     columns = COLUMN_COST * max(n_features, 1)
-    large = -(-total // max(BLOCK_COST, columns))
+    # blocks for threads cost no more than their columns; more blocks than these want to be worth it
+    large = -(-total // max(BLOCK_COST, 2 * columns))
     shared = min(total * n_outputs // BLOCK_WORK, total // columns, SHARED_BLOCKS)
     # a power of two: as many for one thread as for another
     even = 1 << max(shared.bit_length() - 1, 0)

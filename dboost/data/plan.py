@@ -7,6 +7,7 @@ Does not cover: decoding (``memory``, ``parquet``, ``collections``) or summing (
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -202,11 +203,16 @@ def _blocks(
     strict : bool
         Refuse rows that are not clean (``csc.Unclean``).
     """
+    # in place: what is let go of before the blocks are made is memory that they do not take again
     cost = np.zeros(rows.n_rows + 1, dtype=np.int64)
-    np.cumsum((np.diff(rows.indptr) + 1) * keep, out=cost[1:])
-    bounds = block_bounds(cost, rows.n_features, outputs)
-    offsets = np.concatenate([[0], np.cumsum(keep)])[bounds]
-    stored = int(cost[-1]) - int(offsets[-1])
+    each = np.subtract(rows.indptr[1:], rows.indptr[:-1], out=cost[1:])
+    each += 1
+    each *= keep
+    np.cumsum(each, out=each)
+    bounds, total = block_bounds(cost, rows.n_features, outputs), int(cost[-1])
+    del cost, each
+    offsets = np.cumsum([0, *(np.count_nonzero(keep[a:b]) for a, b in itertools.pairwise(bounds))])
+    stored = total - int(offsets[-1])
     room = Room(stored * (np.dtype(np.int32).itemsize + rows.dtype.itemsize), 2 * len(bounds))
 
     def cut(number: int) -> tuple[Partition, bytes]:

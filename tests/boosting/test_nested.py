@@ -265,3 +265,32 @@ def test_rare_tasks_need_all_examples():
         problem = Fitting(plan, engine, FitSettings("multitask", "l1/l2")).problem
     # a quarter of 100 is not enough
     assert nested.share_of_several(problem, 10_000, 1_000) is None
+
+
+@pytest.mark.parametrize("sizes,per_column,counts", [
+    ([40, 0, 30, 50, 10, 70], 4, [1, 1, 1, 1, 1, 1]),
+    ([40, 0, 30, 50, 10, 70], 40, [120, 80]),
+    ([40, 0, 30, 50, 10, 70], 4000, [200]),
+    ([25], 4000, [25]),
+])  # fmt: skip
+def test_a_sample_with_few_values_a_column_is_stacked(sizes, per_column, counts, monkeypatch):
+    monkeypatch.setattr(nested, "_PER_STACKED_COLUMN", per_column)
+    rng = np.random.default_rng(1)
+    dense = [(rng.random((m, N)) < 0.5) * rng.normal(size=(m, N)) for m in sizes]
+    parts = []
+    for number, X in enumerate(dense):
+        block = sparse.csc_array(X)
+        y, weight = rng.integers(0, 3, len(X)).astype(np.int32), rng.random(len(X))
+        arrays = (block.indptr.astype(np.int64), block.indices.astype(np.int32), block.data)
+        parts.append(Partition(*arrays, y, weight, f"part-{number}"))
+    y, weight = (np.concatenate([getattr(part, name) for part in parts]) for name in ("y", "weight"))
+    found = nested.stacked(list(parts))
+    if len(counts) == len(sizes):
+        assert all(mine is given for mine, given in zip(found, parts, strict=True))
+        return
+    assert [part.n_rows for part in found] == counts and len({part.key for part in found}) == len(found)
+    assert np.array_equal(np.concatenate([part.y for part in found]), y)
+    assert np.array_equal(np.concatenate([part.weight for part in found]), weight)
+    blocks = [sparse.csc_array((p.values, p.rows, p.indptr), shape=(p.n_rows, N)) for p in found]
+    assert all(block.has_sorted_indices and p.indptr.dtype == np.int64 for block, p in zip(blocks, found, strict=True))
+    np.testing.assert_array_equal(np.vstack([block.toarray() for block in blocks]), np.vstack(dense))

@@ -125,7 +125,9 @@ def test_the_cut_depends_on_cost_only():
     cost = np.arange(1001, dtype=np.int64) * 10_000
     bounds = block_bounds(cost, 5)
     assert bounds[0] == 0 and bounds[-1] == 1000 and len(bounds) == 11
-    assert len(block_bounds(cost, 250_000)) == 11
+    assert len(block_bounds(cost, 125_000)) == 11
+    assert len(block_bounds(cost, 250_000)) == 9
+    assert len(block_bounds(cost, 625_000)) == 5
     assert len(block_bounds(cost, 1_250_000)) == 3
     assert len(block_bounds(cost * 1000, 5)) == 65
     skewed = np.concatenate([[0], np.cumsum([3_000_000, 1, 1, 1])]).astype(np.int64)
