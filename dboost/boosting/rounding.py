@@ -20,6 +20,8 @@ Array = NDArray[np.float64]
 
 # What float32 rounds a number by at most, as a share of it.
 _ROUNDING = 2.0**-24
+# Sums of the weights of all examples between which float32 neither overflows nor loses digits that count.
+_LEAST_WEIGHT, _MOST_WEIGHT = 1e-20, 1e30
 # What sums may be off by, as a share of the gap asked for, or of the one before, which a round takes a tenth of.
 _OF_TOL = 0.05
 _OF_GAP = 0.01
@@ -47,7 +49,8 @@ class Rounding:
         penalty, absolute = problem.penalty, problem.statistics.absolute
         sparse = penalty.threshold and penalty.separable and penalty.certified
         longest = problem.loss.longest_residual(problem.k)
-        if longest is None or problem.k == 1 or problem.exponential or not (sparse and problem.screens and lam > 0.0):
+        usual = problem.k > 1 and not problem.exponential and problem.screens and lam > 0.0
+        if longest is None or not (usual and sparse and _LEAST_WEIGHT < problem.statistics.weight < _MOST_WEIGHT):
             return cls(0.0, np.inf)
         of_column = _ROUNDING * float(penalty.dual_norm(longest[None])[0])
         # a column whose rows are free has to have no sum at all

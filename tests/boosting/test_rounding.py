@@ -146,3 +146,11 @@ def test_nothing_is_rounded_for_one_output(loss, asked):
     data = plain.make(loss)
     result = plain.fitting(data, penalty="l1", tol=1e-3).fit(0.1 * plain.alpha_max(data, "l1"))
     assert result.stop_reason == "tol" and not any(asked)
+
+
+@pytest.mark.parametrize("scale", [1e-24, 1e29])
+def test_residuals_near_the_ends_of_float32_are_not_rounded(scale, asked):
+    data = plain.make("multinomial", weights=True)
+    data = replace(data, s=scale * data.s)
+    result = plain.fitting(data, penalty="l1/l2", tol=1e-3).fit(0.1 * plain.alpha_max(data, "l1/l2"))
+    assert result.stop_reason == "tol" and asked and not any(asked)
