@@ -165,6 +165,7 @@ class Loop:
         if state.provisional and self._finished and not problem.searched:
             # the next certificate is likely to be the last: it is taken over all columns at once
             state = replace(state, candidates=None, provisional=False, lower_bound=-np.inf)
+        # a class that is searched is searched again only when the rest of the fit is done
         state = replace(state, provisional=state.provisional or (judged and problem.searched))
         return state, self._reason(state, step, at, widened, after)
 

@@ -39,7 +39,7 @@ from dboost.penalties import Penalty
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-# Residuals of 1e-12 of the labels are rounding: the square of it, as the loss of W = 0.
+# Residuals of 1e-12 of the labels are rounding: the square of it, as the loss of W = 0 is their square or more.
 _RESOLUTION = 1e-24
 # Sums this small go to the driver whole: reducing them on a worker costs more in turns through a scheduler.
 _DRIVER_BYTES = 4_000_000
