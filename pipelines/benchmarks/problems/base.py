@@ -46,8 +46,11 @@ class Problem:
 
     @property
     def part(self) -> float:
-        """How much time it is worth beside the others: solvers take longer the larger the data and the weaker alpha."""
-        return float((1.0 + SETS[self.data].MILLIONS / 100.0) * self.ratio**-0.6)
+        """How much time it is worth beside the others: more for large data and a weak alpha, and not in proportion.
+
+        In proportion, all time would go to the largest, and there would be none for the peers that are nearest to us.
+        """
+        return float(SETS[self.data].MILLIONS ** (1 / 3) * self.ratio**-0.3)
 
     @property
     def loss(self) -> str:
