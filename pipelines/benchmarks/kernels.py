@@ -66,7 +66,8 @@ class Work:
     rows: str = ""
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+# not cached: what is compiled under one of the two names of this folder does not load under the other
+@njit(nogil=True, fastmath=True)
 def _sum(a):
     total = 0.0
     for i in range(a.shape[0]):
@@ -74,7 +75,7 @@ def _sum(a):
     return total
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True)
 def _gather_all(index, value, table, out):
     gather(index, value, 0, index.shape[0], table, out)
 

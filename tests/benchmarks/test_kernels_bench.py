@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pipelines.benchmarks import kernels
@@ -27,3 +32,13 @@ def test_the_quick_run_writes_every_loop(tmp_path, capsys):
     assert all(line["ms"] > 0 and line["share"] > 0 for line in lines)
     assert "Each loop against what binds it" in (tmp_path / "kernels.md").read_text(encoding="utf-8")
     assert "binds" in capsys.readouterr().out
+
+
+def test_loops_run_under_both_names_of_the_folder(tmp_path):
+    """Installed, the folder is dboost_pipelines: what was compiled as pipelines must not be in its way."""
+    (tmp_path / "dboost_pipelines").symlink_to(Path(kernels.__file__).parents[1])
+    assert kernels._sum(np.ones(3)) == 3.0
+    code = "import numpy; from dboost_pipelines.benchmarks import kernels; print(kernels._sum(numpy.ones(3)))"
+    given = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=given, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.split() == ["3.0"], done.stderr
