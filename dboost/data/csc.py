@@ -20,7 +20,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dboost.compiled.pages import Room, new_arrays
+from dboost.compiled.pages import new_arrays
 from dboost.data.csr import CsrPiece, usual
 from dboost.errors import DataError
 
@@ -164,7 +164,6 @@ def to_csc(
     keep: NDArray[np.bool_] | None = None,
     names: Sequence[str] | None = None,
     strict: bool = False,
-    room: Room | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
     """Join pieces of rows into one block stored by column.
 
@@ -181,8 +180,6 @@ def to_csc(
         Feature names, for messages.
     strict : bool, default False
         Refuse pieces with zeros, duplicates or faults, whose rows the caller will clean first.
-    room : Room, optional
-        Where the block lies, beside those of other calls.
 
     Returns
     -------
@@ -203,7 +200,7 @@ def to_csc(
     if n_rows >= np.iinfo(np.int32).max:
         raise DataError(f"a block of {n_rows} rows is too large; cut the data into row groups of fewer than 2^31 rows")
     if keep is None:
-        found = _from_usual(pieces, n_features, dtype, room)
+        found = _from_usual(pieces, n_features, dtype)
         if found is not None and found[3] == 0:
             return found[:3]
         if found is not None and not strict:
@@ -221,7 +218,7 @@ def to_csc(
         if code != _OK:
             raise _refusal(piece, code, row, position, n_features, names)
     np.cumsum(indptr, out=indptr)
-    rows, values = _block(int(indptr[-1]), dtype, room)
+    rows, values = new_arrays((int(indptr[-1]), np.int32), (int(indptr[-1]), dtype))
     cursor = indptr[:-1].copy()
     duplicates = 0
     for number, piece in enumerate(pieces):
@@ -230,20 +227,12 @@ def to_csc(
     return _without_duplicates(indptr, rows, values) if duplicates else (indptr, rows, values)
 
 
-def _block(stored: int, dtype: np.dtype[Any], room: Room | None) -> list[NDArray[Any]]:
-    """Room for the rows and values of a block."""
-    wanted = (stored, np.int32), (stored, dtype)
-    return new_arrays(*wanted) if room is None else room.staying(*wanted)
-
-
 def _without_duplicates(indptr: Any, rows: Any, values: Any) -> tuple[Any, Any, Any]:
     indptr = _sum_duplicates(indptr, rows, values)
     return indptr, rows[: indptr[-1]].copy(), values[: indptr[-1]].copy()
 
 
-def _from_usual(
-    pieces: Sequence[CsrPiece], n_features: int, dtype: np.dtype[Any], room: Room | None
-) -> tuple[Any, Any, Any, int] | None:
+def _from_usual(pieces: Sequence[CsrPiece], n_features: int, dtype: np.dtype[Any]) -> tuple[Any, Any, Any, int] | None:
     """The block by the faster way, and the number of duplicates in it.
 
     None where a piece has zeros, faults, or values of another type.
@@ -264,20 +253,19 @@ def _from_usual(
     np.cumsum(indptr, out=indptr)
     row = 0
     if dtype != np.float32:
-        rows, out = _block(int(indptr[-1]), dtype, room)
+        rows, out = new_arrays((int(indptr[-1]), np.int32), (int(indptr[-1]), dtype))
         # half the numbers' size where it suffices: one for each column is at hand all the time
         cursor = indptr[:-1].astype(np.uint32 if indptr[-1] < 2**32 else np.uint64)
         for offsets, indices, values in inside:
             _place_double(offsets, indices, values, row, cursor, rows, out)
             row += offsets.shape[0] - 1
         return indptr, rows, out, int(_count_duplicates(indptr, rows))
-    stored = int(indptr[-1])
-    packed = new_arrays((stored, np.int64))[0] if room is None else room.passing(stored, np.int64)
+    (packed,) = new_arrays((int(indptr[-1]), np.int64))
     cursor = indptr[:-1].copy()
     for offsets, indices, values in inside:
         _place_usual(offsets, indices, values.view(np.int32), row, cursor, packed)
         row += offsets.shape[0] - 1
-    rows, out = _block(stored, dtype, room)
+    rows, out = new_arrays((packed.shape[0], np.int32), (packed.shape[0], dtype))
     return indptr, rows, out, int(_unpack(indptr, packed, rows, out.view(np.int32)))
 
 

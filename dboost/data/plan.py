@@ -9,16 +9,15 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled.digest import digest_of
-from dboost.compiled.pages import Room
 from dboost.data.csc import Unclean, to_csc
 from dboost.data.factorise import factorise
 from dboost.data.labels import TASKS, LabelCoder, LabelStats, check_weight, plan_labels, scan
@@ -26,8 +25,6 @@ from dboost.data.mapper import Mapper
 from dboost.data.memory import Rows, as_rows, block_bounds
 from dboost.errors import DataError, UsageError
 from dboost.partition import Partition
-
-V = TypeVar("V")
 
 
 @dataclass(frozen=True)
@@ -209,11 +206,9 @@ def _blocks(
     each += 1
     each *= keep
     np.cumsum(each, out=each)
-    bounds, total = block_bounds(cost, rows.n_features, outputs), int(cost[-1])
+    bounds = block_bounds(cost, rows.n_features, outputs)
     del cost, each
     offsets = np.cumsum([0, *(np.count_nonzero(keep[a:b]) for a, b in itertools.pairwise(bounds))])
-    stored = total - int(offsets[-1])
-    room = Room(stored * (np.dtype(np.int32).itemsize + rows.dtype.itemsize), 2 * len(bounds))
 
     def cut(number: int) -> tuple[Partition, bytes]:
         start, stop = int(bounds[number]), int(bounds[number + 1])
@@ -226,31 +221,17 @@ def _blocks(
             keep=None if np.all(kept) else kept,
             names=rows.names,
             strict=strict,
-            room=room,
         )
         y, s = np.ascontiguousarray(codes[mine]), np.ascontiguousarray(weight[mine])
         partition = Partition(indptr, row, value, y, s, f"block-{number:05d}")
         return partition, partition_digest(partition)
 
-    return _on_threads(cut, len(bounds) - 1)
-
-
-def _on_threads(fn: Callable[[int], V], count: int) -> list[V]:
-    """``[fn(0), ..., fn(count - 1)]``, by this thread and one more for each other core.
-
-    For functions that release the lock of the interpreter. A thread that only waited for the others would have them
-    take memory apart from what it has used and left.
-    """
+    if len(bounds) == 2:
+        return [cut(0)]
+    # the kernels release the lock of the interpreter
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
-    threads = max(1, min(cores, count))
-
-    def share(first: int) -> list[V]:
-        return [fn(number) for number in range(first, count, threads)]
-
-    with ThreadPoolExecutor(max_workers=threads) as pool:
-        others = [pool.submit(share, first) for first in range(1, threads)]
-        shares = [share(0), *(other.result() for other in others)]
-    return [shares[number % threads][number // threads] for number in range(count)]
+    with ThreadPoolExecutor(max_workers=cores) as pool:
+        return list(pool.map(cut, range(len(bounds) - 1)))
 
 
 def partition_digest(partition: Partition) -> bytes:
