@@ -203,7 +203,7 @@ class Problem:
         whole : bool
             Whether a class of hypotheses that is searched is searched now; stored columns always count whole.
         rounding : float
-            What sums may be off by where residuals are rounded to float32 (``Rounding.of_column``); 0: they are not.
+            What sums may be off by, so that residuals may be rounded to float32 (``Rounding.of_column``); 0: exact.
         """
         where = (candidates, self.point(at.active, at.W, at.intercept), self.exponential)
         lam = strength * self.lam_weight

@@ -25,6 +25,8 @@ BLOCK_WORK = 1_000_000
 """Cost times outputs from which a block is worth a thread of its own: about a millisecond of a pass."""
 COLUMN_COST = 4
 """Cost in each block of a column: an offset, and sums of its own in every pass, whatever the block holds of it."""
+LARGE_SHARE = 2
+"""A block of much data costs so often what its columns cost, or more; one that threads are to share, as much."""
 SHARED_BLOCKS = 8
 """So many blocks keep the threads of most machines busy; each more costs a pass its own sums of all columns."""
 
@@ -105,8 +107,7 @@ def block_bounds(cost: NDArray[np.int64], n_features: int, n_outputs: int = 1) -
     n_rows = cost.shape[0] - 1
     total = int(cost[-1])
     columns = COLUMN_COST * max(n_features, 1)
-    # blocks for threads cost no more than their columns; more blocks than these want to be worth it
-    large = -(-total // max(BLOCK_COST, 2 * columns))
+    large = -(-total // max(BLOCK_COST, LARGE_SHARE * columns))
     shared = min(total * n_outputs // BLOCK_WORK, total // columns, SHARED_BLOCKS)
     # a power of two: as many for one thread as for another
     even = 1 << max(shared.bit_length() - 1, 0)

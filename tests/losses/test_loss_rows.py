@@ -52,6 +52,20 @@ def test_values_and_residuals_follow_the_formula(case):
     np.testing.assert_allclose(rows.residual(y, F, s), expected, rtol=3e-14)
 
 
+def test_no_residual_is_longer_than_the_longest(name):
+    rows, k = Rows(name), REFERENCES[name].k
+    y, F = all_labels(name, extreme_margins(k))
+    U = rows.residual(y, F, np.ones(len(F)))
+    longest = get_loss(name).longest_residual(k)
+    if longest is None:
+        assert np.abs(U).max() > 1e3
+        return
+    assert longest.shape == (k,)
+    for order in (1, 2, np.inf):
+        lengths, bound = np.linalg.norm(U, order, axis=1), np.linalg.norm(longest, order)
+        assert (lengths <= bound * (1 + 1e-12)).all() and lengths.max() >= 0.99 * bound
+
+
 def test_the_residual_is_minus_the_derivative_of_the_loss(case):
     rows, reference, y, F, s = case
     F = np.clip(F, -3, 3)
