@@ -107,11 +107,11 @@ def label_counts(partition: Partition, memo: Any, loss: str | Loss, k: int) -> S
     mass, total = given.label_mass(partition.y, partition.weight, k)
     weight = float(partition.weight.sum())
     add = {"mass": mass, "total": total, "weight": weight, "rows": partition.n_rows}
-    if k == 1 and not given.shifted:
-        y, s = partition.y, partition.weight
-        if y.dtype == np.int8:
-            # the labels of two classes: one example of each, with the weight of all of them
-            y, s = np.array([[1], [-1]], np.int8), np.concatenate([mass, total - mass])
+    y, s = partition.y, partition.weight
+    if y.dtype == np.int8:
+        # labels of two kinds: an example of each, with the weight of all of them in all outputs
+        y, s = np.array([[1], [-1]], np.int8), np.array([mass.sum(), (total - mass).sum()])
+    if y.dtype == np.int8 or k == 1:
         unused = np.empty((2, s.shape[0]))
         add["at_zero"] = float(rows.single_state(given.target(y), np.zeros(s.shape[0]), s, *unused))
         return Sums(add=add)

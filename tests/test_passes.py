@@ -195,3 +195,14 @@ def test_a_sample_of_rows(data):
     for mine, other in zip(some, drawn(0.4, 7, threads=3)):
         np.testing.assert_array_equal(mine, other)
     assert drawn(0.4, 8)[4].tolist() != some[4].tolist()
+
+
+def test_labels_tell_the_loss_without_margins(data):
+    """The values of a label that many outputs share count once; missing ones do not."""
+    run, k = Run(data, 2), data.k
+    nothing = Point(data.loss, NOTHING, np.zeros((0, k)), np.zeros(k), "zero")
+    along = run.engine.map_reduce(
+        passes.losses_along, nothing, np.zeros((0, k)), np.zeros(k), np.zeros(1), name="grid"
+    ).plain()
+    labels = run.engine.map_reduce(passes.label_counts, data.loss, k, name="labels").plain()
+    assert labels.add["at_zero"] == pytest.approx(float(along.add["loss"][0]), rel=1e-12)

@@ -80,9 +80,7 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Pre
     with open_engine(estimator.client, distributed_input=kind in ("parquet", "frame", "array")) as engine:
 
         def planned(task: str, classes: Any, class_weight: Any) -> Plan:
-            return build_plan(
-                X, y, sample_weight, task=task, classes=classes, class_weight=class_weight, engine=engine
-            )
+            return build_plan(X, y, sample_weight, task=task, classes=classes, class_weight=class_weight, engine=engine)
 
         plan = planned(task, estimator.classes, estimator.class_weight)
         classes = task_classes(plan)
@@ -167,7 +165,7 @@ def _check_tasks(y: Any) -> None:
     """Refuse, in scikit-learn's words, numbers that are clearly no labels of binary tasks."""
     from sklearn.utils.multiclass import type_of_target
 
-    if y.dtype.kind not in "iuf" or not np.all(np.isfinite(y)):
+    if y.dtype.kind not in "iuf" or not np.all(np.isfinite(y)) or _two_labels(y):
         return
     found = type_of_target(y, input_name="y")
     rule = "labels of tasks are 0/1, -1/+1 or booleans, NaN where missing"
@@ -178,6 +176,16 @@ def _check_tasks(y: Any) -> None:
             f"Only binary classification is supported. The type of the target is {found}.",
             hint=f"{rule}; BoostedClassifier takes many classes",
         )
+
+
+def _two_labels(y: Any) -> bool:
+    """Whether finite numbers are all 0 or 1, or all -1 or +1, looked at without sorting them as scikit-learn does.
+
+    That takes as long as several rounds of a fit where tasks are many.
+    """
+    if not y.size or y.min() < -1 or y.max() > 1 or (y.dtype.kind == "f" and not np.array_equal(y, np.rint(y))):
+        return False
+    return bool(y.min() >= 0 or np.all(y))
 
 
 def run(

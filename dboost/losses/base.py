@@ -185,6 +185,17 @@ def share(excess: Array, mass: Array) -> Array:
     return np.where(total > 0.0, positive / np.where(total > 0.0, total, 1.0), 0.0)
 
 
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "reassoc"})
+def _odds_of_row(u: Array, s: float) -> float:
+    # the order of the sum is the compiler's, the same for any number of rows
+    total = 0.0
+    for r in range(u.shape[0]):
+        pull = abs(u[r])
+        rest = s - pull
+        total += np.inf if rest <= _LEAST_PROBABILITY * s else pull * (s / rest)
+    return total
+
+
 @njit(nogil=True, cache=True)
 def odds_sum(U: Array, weight: Array) -> float:
     """Sum of s q / (1 - q) over the entries s q of U, by size; infinite where a probability 1 - q is but rounding.
@@ -194,16 +205,25 @@ def odds_sum(U: Array, weight: Array) -> float:
     """
     total = 0.0
     for i in range(U.shape[0]):
-        s = weight[i]
-        for r in range(U.shape[1]):
-            pull = abs(U[i, r])
-            rest = s - pull
-            if rest <= _LEAST_PROBABILITY * s:
-                if pull > 0.0:
-                    return np.inf
-                continue
-            total += pull * (s / rest)
+        if weight[i] > 0.0:
+            total += _odds_of_row(U[i], weight[i])
     return total
+
+
+@njit(nogil=True, cache=True)
+def _add_signs(y: NDArray[np.int8], weight: Array, positive: Array, observed: Array) -> None:
+    for i in range(y.shape[0]):
+        label, s = y[i], weight[i]
+        for r in range(label.shape[0]):
+            positive[r] += s if label[r] > 0 else 0.0
+            observed[r] += s if label[r] != 0 else 0.0
+
+
+def sign_mass(y: NDArray[np.int8], weight: Array) -> tuple[Array, Array]:
+    """Weighted mass of label +1, and of all observed labels, per output, of labels -1, 0 (missing) and +1, (m, k)."""
+    positive, observed = np.zeros(y.shape[1]), np.zeros(y.shape[1])
+    _add_signs(y, weight, positive, observed)
+    return positive, observed
 
 
 @runtime_checkable

@@ -22,6 +22,7 @@ from dboost.losses.base import (
     loss_row,
     peak_row,
     residual_row,
+    sign_mass,
     theta_row,
 )
 
@@ -158,9 +159,7 @@ class Exponential:
 
     def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
         """Weighted mass of label +1, and of all observed labels, per output."""
-        positive = (weight[:, None] * (y > 0)).sum(axis=0)
-        observed = (weight[:, None] * (y != 0)).sum(axis=0)
-        return positive, observed
+        return sign_mass(y, weight)
 
     def null_intercept(self, mass: Array, total: Array) -> Array:
         """Half of log(p / (1 - p)) of the weighted share p of +1 labels."""

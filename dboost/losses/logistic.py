@@ -25,6 +25,7 @@ from dboost.losses.base import (
     odds_sum,
     residual_row,
     share,
+    sign_mass,
     single_dual,
     single_rows,
     theta_row,
@@ -44,6 +45,8 @@ SINGLE.add(LogisticTarget)
 # Examples whose losses are formed before they are added.
 _ROOM = 256
 _TINY = 1e-300
+# Multiplications may be fused with additions: two thirds of the time, and less rounding.
+_VECTOR = {"error_model": "numpy", "fastmath": {"contract"}}
 
 
 @njit(nogil=True, cache=True, inline="always", error_model="numpy")
@@ -68,7 +71,7 @@ def _is_logistic(target: Any) -> bool:
 # Rows of many tasks: straight-line code on consecutive numbers is vectorised; the sum, whose order counts, is apart.
 
 
-@overload(residual_row, inline="never", jit_options={"error_model": "numpy"})
+@overload(residual_row, inline="never", jit_options=_VECTOR)
 def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
     if not _is_logistic(target):
         return None
@@ -87,7 +90,7 @@ def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
     return logistic
 
 
-@overload(single_rows, inline="never", jit_options={"error_model": "numpy"})
+@overload(single_rows, inline="never", jit_options=_VECTOR)
 def _single_rows(target: Any, first: int, f: Array, weight: Array, u: Array, h: Array) -> Any:
     if not _is_logistic(target):
         return None
@@ -119,16 +122,12 @@ def _single_rows(target: Any, first: int, f: Array, weight: Array, u: Array, h: 
     return logistic
 
 
-@overload(single_dual, inline="never", jit_options={"error_model": "numpy"})
-def _single_dual(
-    target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float
-) -> Any:
+@overload(single_dual, inline="never", jit_options=_VECTOR)
+def _single_dual(target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float) -> Any:
     if not _is_logistic(target):
         return None
 
-    def logistic(
-        target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float
-    ) -> float:
+    def logistic(target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float) -> float:
         sign = target.sign.reshape(target.sign.size)
         values = np.empty(_ROOM)
         total = 0.0
@@ -147,7 +146,7 @@ def _single_dual(
     return logistic
 
 
-@overload(loss_row, inline="never", jit_options={"error_model": "numpy"})
+@overload(loss_row, inline="never", jit_options=_VECTOR)
 def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
     if not _is_logistic(target):
         return None
@@ -163,7 +162,7 @@ def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
     return logistic
 
 
-@overload(curvature_row, inline="never", jit_options={"error_model": "numpy"})
+@overload(curvature_row, inline="never", jit_options=_VECTOR)
 def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
     if not _is_logistic(target):
         return None
@@ -178,7 +177,7 @@ def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
     return logistic
 
 
-@overload(dual_row, inline="never", jit_options={"error_model": "numpy"})
+@overload(dual_row, inline="never", jit_options=_VECTOR)
 def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> Any:
     if not _is_logistic(target):
         return None
@@ -200,9 +199,7 @@ def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array,
     if not _is_logistic(target):
         return None
 
-    def logistic(
-        target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array
-    ) -> None:
+    def logistic(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> None:
         for r in range(u.shape[0]):
             y = target.sign[i, r]
             if y == 0:
@@ -233,9 +230,7 @@ class Logistic:
 
     def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
         """Weighted mass of label +1, and of all observed labels, per output."""
-        positive = (weight[:, None] * (y > 0)).sum(axis=0)
-        observed = (weight[:, None] * (y != 0)).sum(axis=0)
-        return positive, observed
+        return sign_mass(y, weight)
 
     def null_intercept(self, mass: Array, total: Array) -> Array:
         """log(p / (1 - p)) of the weighted share p of +1 labels."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from sklearn.utils.multiclass import type_of_target
 
 from dboost import BoostedClassifier, DataError, MultiTaskBoostedClassifier, UsageError
+from dboost.estimators import fitting
 
 BAD = {
     "loss": ["hinge", "multitask", 3],
@@ -64,6 +67,21 @@ def test_bad_data_is_refused(multiclass, tasks):
             MultiTaskBoostedClassifier().fit(X, labels)
     with pytest.raises(UsageError, match="class_weight"):
         MultiTaskBoostedClassifier(class_weight="balanced").fit(X, Y)
+
+
+LABELS = [
+    np.resize(np.array(values).astype(dtype), (5, 3))
+    for values in ((0, 1), (-1, 1), (1,), (-1, 0), (-1, 0, 1), (0, 1, 2), (0, 0.5), (3, 4), (-2, 1))
+    for dtype in (np.int8, np.int64, np.uint8, np.float32, float)
+    if np.array_equal(np.array(values).astype(dtype), values)
+]
+
+
+@pytest.mark.parametrize("Y", LABELS)
+def test_what_labels_of_tasks_may_be_is_what_scikit_learn_says(Y):
+    refused = any(word in type_of_target(Y) for word in ("continuous", "multiclass"))
+    with pytest.raises(DataError) if refused else nullcontext():
+        fitting._check_tasks(Y)
 
 
 def test_a_column_of_another_name_is_refused_at_prediction(multiclass):
