@@ -28,6 +28,7 @@ from dboost.boosting.sample import MOST_NUMBERS
 from dboost.boosting.state import FitSettings, FitState
 from dboost.boosting.statistics import COUNTED
 from dboost.compiled.columns import append_columns
+from dboost.compiled.pages import new_arrays
 from dboost.partition import Partition
 
 Array = NDArray[np.float64]
@@ -165,7 +166,8 @@ def stacked(parts: list[Partition]) -> list[Partition]:
 def _stack(parts: list[Partition]) -> Partition:
     indptr = np.sum([part.indptr for part in parts], axis=0)
     cursor = indptr[:-1].copy()
-    rows, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], parts[0].values.dtype)
+    count = int(indptr[-1])
+    rows, values = new_arrays((count, np.int32), (count, parts[0].values.dtype), passing=True)
     first_row = np.int32(0)
     for part in parts:
         append_columns(part.indptr, part.rows, part.values, first_row, cursor, rows, values)

@@ -79,6 +79,7 @@ def row_weights(statistics: Statistics, standardize: bool, degree: int) -> Array
     A constant column then never enters.
     """
     if not standardize:
-        return np.ones_like(statistics.square)
+        # one number for all columns, as far as memory goes
+        return np.broadcast_to(1.0, statistics.square.shape)
     found = deviation(statistics.sum, statistics.square, statistics.weight)
     return np.where(found > 0.0, found**degree, np.inf)

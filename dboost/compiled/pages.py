@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import mmap
+import threading
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ _PAGE = 1 << 21
 _LINE = 64
 
 
-def new_arrays(*wanted: tuple[int, Any]) -> list[NDArray[Any]]:
+def new_arrays(*wanted: tuple[int, Any], passing: bool = False) -> list[NDArray[Any]]:
     """Arrays of one dimension whose numbers are not set.
 
     To touch memory for the first time in pages of 4 KB can take longer than what the loops do with it. NumPy asks for
@@ -25,14 +27,43 @@ def new_arrays(*wanted: tuple[int, Any]) -> list[NDArray[Any]]:
     ----------
     wanted : (int, dtype)
         Length and type of each.
+    passing : bool, default False
+        Whether they are let go of soon. The memory then goes back to the system: an allocator would keep what lies
+        between arrays that stay.
     """
     sizes = [count * np.dtype(dtype).itemsize for count, dtype in wanted]
     total = sum(math.ceil(size / _LINE) * _LINE for size in sizes)
     if total < _PAGE:
         return [np.empty(count, dtype) for count, dtype in wanted]
-    room = np.empty((total // _PAGE + 2) * _PAGE, np.uint8)
+    room = _mapped(total + _PAGE) if passing else np.empty(total + _PAGE, np.uint8)
     found, at = [], -room.ctypes.data % _PAGE
     for size, (_, dtype) in zip(sizes, wanted, strict=True):
         found.append(room[at : at + size].view(dtype))
         at += math.ceil(size / _LINE) * _LINE
     return found
+
+
+class Scratch(threading.local):
+    """Memory for one array at a time in each thread, which goes back to the system with this object or the thread."""
+
+    def __init__(self) -> None:
+        self._room = np.empty(0, np.uint8)
+
+    def array(self, count: int, dtype: Any) -> NDArray[Any]:
+        """An array of one dimension whose numbers are not set; it takes the place of the one before."""
+        size = count * np.dtype(dtype).itemsize
+        if size < _PAGE:
+            return np.empty(count, dtype)
+        if size > self._room.shape[0]:
+            self._room = _mapped(math.ceil(size / _PAGE) * _PAGE)
+        return self._room[:size].view(dtype)
+
+
+def _mapped(size: int) -> NDArray[np.uint8]:
+    """Memory straight from the system, on large pages."""
+    if not hasattr(mmap, "MAP_PRIVATE"):
+        return np.empty(size, np.uint8)
+    found = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        found.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(found, np.uint8)

@@ -20,7 +20,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dboost.compiled.pages import new_arrays
+from dboost.compiled.pages import Scratch, new_arrays
 from dboost.data.csr import CsrPiece, usual
 from dboost.errors import DataError
 
@@ -164,6 +164,7 @@ def to_csc(
     keep: NDArray[np.bool_] | None = None,
     names: Sequence[str] | None = None,
     strict: bool = False,
+    scratch: Scratch | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
     """Join pieces of rows into one block stored by column.
 
@@ -180,6 +181,8 @@ def to_csc(
         Feature names, for messages.
     strict : bool, default False
         Refuse pieces with zeros, duplicates or faults, whose rows the caller will clean first.
+    scratch : Scratch, optional
+        Memory for the way there, where many blocks are made one after the other.
 
     Returns
     -------
@@ -200,7 +203,7 @@ def to_csc(
     if n_rows >= np.iinfo(np.int32).max:
         raise DataError(f"a block of {n_rows} rows is too large; cut the data into row groups of fewer than 2^31 rows")
     if keep is None:
-        found = _from_usual(pieces, n_features, dtype)
+        found = _from_usual(pieces, n_features, dtype, Scratch() if scratch is None else scratch)
         if found is not None and found[3] == 0:
             return found[:3]
         if found is not None and not strict:
@@ -232,7 +235,9 @@ def _without_duplicates(indptr: Any, rows: Any, values: Any) -> tuple[Any, Any, 
     return indptr, rows[: indptr[-1]].copy(), values[: indptr[-1]].copy()
 
 
-def _from_usual(pieces: Sequence[CsrPiece], n_features: int, dtype: np.dtype[Any]) -> tuple[Any, Any, Any, int] | None:
+def _from_usual(
+    pieces: Sequence[CsrPiece], n_features: int, dtype: np.dtype[Any], scratch: Scratch
+) -> tuple[Any, Any, Any, int] | None:
     """The block by the faster way, and the number of duplicates in it.
 
     None where a piece has zeros, faults, or values of another type.
@@ -260,7 +265,7 @@ def _from_usual(pieces: Sequence[CsrPiece], n_features: int, dtype: np.dtype[Any
             _place_double(offsets, indices, values, row, cursor, rows, out)
             row += offsets.shape[0] - 1
         return indptr, rows, out, int(_count_duplicates(indptr, rows))
-    (packed,) = new_arrays((int(indptr[-1]), np.int64))
+    packed = scratch.array(int(indptr[-1]), np.int64)
     cursor = indptr[:-1].copy()
     for offsets, indices, values in inside:
         _place_usual(offsets, indices, values.view(np.int32), row, cursor, packed)
