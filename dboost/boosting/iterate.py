@@ -89,3 +89,11 @@ class Score:
     complete: bool = True
     ray: float = np.inf
     rounding: float = 0.0
+
+    def over(self, norms: Array) -> Array:
+        """Dual norms of all columns (n,): of the candidates those found here, of the others those given."""
+        if self.norms.shape == norms.shape:
+            return self.norms
+        found = norms.copy()
+        found[self.candidates] = self.norms
+        return found

@@ -103,7 +103,7 @@ class Loop:
         self.rounding = Rounding.of(problem, lam)
         self.focuses = self.sparse and self.certified and problem.k > 1 and lam > 0.0
         # last known ||G_j||_* of every column, for the strong rule at the next strength
-        self.norms = null.norms.copy()
+        self.norms = null.norms
         self.trace: list[tuple[float, float, float]] = []
         self._started = time.perf_counter()
 
@@ -225,7 +225,7 @@ class Loop:
             # so far from any optimum that there is nothing to certify
             return replace(state, objective=value)
         if problem.screens:
-            self.norms[score.candidates] = score.norms
+            self.norms = score.over(self.norms)
         if not self.certified:
             return replace(state, objective=value, gap=np.inf)
         if state.lam * self.factor > self.lam:

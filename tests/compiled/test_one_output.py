@@ -58,6 +58,19 @@ def test_logarithms(rng):
 
 
 @pytest.mark.parametrize("loss", SINGLE)
+def test_an_example_has_the_same_bits_wherever_it_stands(loss, rng):
+    """In a vector or in what is left over: a pass goes by partition, the driver over all examples at once."""
+    m = 300
+    weight, f, y = rng.random(m), 3.0 * rng.normal(size=m), labels(loss, m, rng)
+    whole = np.empty((2, m))
+    rows.single_state(get_loss(loss).target(y), f, weight, *whole)
+    for first in range(1, 20):
+        part = np.empty((2, m - first))
+        rows.single_state(get_loss(loss).target(y[first:].copy()), f[first:].copy(), weight[first:].copy(), *part)
+        np.testing.assert_array_equal(part, whole[:, first:])
+
+
+@pytest.mark.parametrize("loss", SINGLE)
 def test_state_and_dual_value_are_those_of_the_row_functions(loss, rng):
     m = 700
     weight = np.where(rng.random(m) < 0.1, 0.0, rng.random(m))
