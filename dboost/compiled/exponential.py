@@ -105,7 +105,7 @@ def exp_nonpositive(x: float) -> float:
 
 @njit(nogil=True, cache=True, inline="always")
 def log1p_unit(e: float) -> float:
-    """log(1 + e) for 0 <= e <= 1, as 2 artanh(e / (2 + e)): a series in a square of at most 1/9."""
+    """log(1 + e) for 0 <= e <= 1, as 2 artanh(e / (2 + e)) by `LOG1P`."""
     s = e / (2.0 + e)
     z = s * s
     p = LOG1P[0]

@@ -41,8 +41,6 @@ _PLANNED = {loss: task for task, losses in TASKS.items() for loss in losses}
 # Parameters that belong to a process, and those that are no part of a saved model: these, and the folds of given rows.
 PROCESS = ("client", "callbacks", "checkpoint")
 UNSAVED = (*PROCESS, "folds")
-
-
 # Score of a declared class without examples below the lowest intercept: its probability vanishes, its log is finite.
 _ABSENT = -700.0
 
@@ -179,9 +177,9 @@ def _check_tasks(y: Any) -> None:
 
 
 def _two_labels(y: Any) -> bool:
-    """Whether finite numbers are all 0 or 1, or all -1 or +1, looked at without sorting them as scikit-learn does.
+    """Whether finite numbers are all 0 or 1, or all -1 or +1.
 
-    That takes as long as several rounds of a fit where tasks are many.
+    scikit-learn sorts them, which takes as long as several rounds of a fit where tasks are many.
     """
     if not y.size or y.min() < -1 or y.max() > 1 or (y.dtype.kind == "f" and not np.array_equal(y, np.rint(y))):
         return False
