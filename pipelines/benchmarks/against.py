@@ -21,8 +21,9 @@ from typing import Any
 from ..oracle import plain
 from ..oracle.peers import store
 from ..oracle.problems import Encoded
+from .climb import Found, again, climb
 from .curve import TARGETS, Time, named
-from .measure import Case, Found, Limits, again, climb
+from .measure import LONG, Case, Limits
 from .peers import OURS, PEERS, Peer, in_turn
 from .peers.base import Task
 from .peers.ours import CURVE
@@ -31,6 +32,9 @@ from .process import COMPILE, Failed, Missing, PeerProcess, TimeUp
 from .sets import SETS
 
 WITH_INTERCEPT = "dboost, intercept"
+_CLIMB = 0.7
+_OF_BIASED = 0.4
+"""What a peer that is in no ratio, as it solves another problem, gets of the time of one that is."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,8 @@ class Options:
     repeats : int
         Rounds of A B A B.
     seconds : float
-        For all problems that a peer takes; large data and weak penalties get more of it (``Problem.part``).
+        For all problems that a peer takes; large data and weak penalties get more of it (``Problem.part``), and each
+        peer as much as another.
     least : float
         What the peers of a problem get together in each round, however little is left.
     threads : int
@@ -86,7 +91,8 @@ def measure_all(
     Where our own solver fails, the other problems are measured all the same; `failed` gets the problem and why.
     """
     contested = [p for p in problems if in_turn(options.peers, p.loss, p.penalty)]
-    budget = Budget(options.seconds, [p.part for p in contested])
+    peers = [len(in_turn(options.peers, p.loss, p.penalty)) for p in contested]
+    budget = Budget(options.seconds, [p.part * n for p, n in zip(contested, peers, strict=True)])
     with tempfile.TemporaryDirectory(prefix="dboost-bench-") as scratch:
         for name, of_set in groupby(problems, key=lambda problem: problem.data):
             data = SETS[name].twin() if options.twins else SETS[name].load()
@@ -131,13 +137,12 @@ def _group(
             own.launch()
             absent |= _started({name: both for name, both in processes.items() if name not in absent})
             own.ready(COMPILE)
-            deadline = budget.next() if taking else time.monotonic()
             alpha = problem.ratio * high
             task = Task(data.X, data.y, data.loss, penalty, alpha, high, options.threads)
             measured = _Problem(problem, data, task, folder / "answer.npz", options)
             measured.found |= {name: Found(name, note=why) for name, why in absent.items()}
             there = {name: both for name, both in processes.items() if name not in absent}
-            yield measured.run(own, there, deadline)
+            yield measured.run(own, there, budget.next if taking else time.monotonic)
 
 
 def _started(processes: dict[str, tuple[Peer, PeerProcess]]) -> dict[str, str]:
@@ -165,31 +170,40 @@ class _Problem:
         self.biased = Case(data, task.penalty, task.alpha, True, answer)
         self.found: dict[str, Found] = {}
 
-    def run(self, own: PeerProcess, peers: dict[str, tuple[Peer, PeerProcess]], deadline: float) -> dict[str, Any]:
-        """All rounds; returns the record."""
-        biased = any(self.data.loss in peer.intercept for peer, _ in peers.values())
+    def run(
+        self, own: PeerProcess, peers: dict[str, tuple[Peer, PeerProcess]], deadline_of: Callable[[], float]
+    ) -> dict[str, Any]:
+        """All rounds; returns the record. The deadline is asked for when our own first runs are done."""
+        biased = any(self._is_biased(peer) for peer, _ in peers.values())
         cases = [self.case, self.biased] if biased else [self.case]
         self.case.optimum(own)
+        deadline = math.nan
         for turn in range(self.options.repeats):
             for case in cases:
                 # the line with an intercept serves two peers only: one run
                 if len(case.traces) <= turn and (case is self.case or turn == 0):
                     case.curve(own)
-            self.case.certificate(own)
+            if turn == 0 or self.case.certified[0]["seconds"] < LONG:
+                self.case.certificate(own)
             # what our own runs took is not the peers' loss
-            deadline = max(deadline, time.monotonic() + self.options.least)
-            for number, (peer, process) in enumerate(peers.values()):
-                case = self.biased if self.data.loss in peer.intercept else self.case
+            deadline = max(deadline_of() if turn == 0 else deadline, time.monotonic() + self.options.least)
+            waiting = [_OF_BIASED if self._is_biased(peer) else 1.0 for peer, _ in peers.values()]
+            for peer, process in peers.values():
+                case = self.biased if self._is_biased(peer) else self.case
                 if turn == 0:
-                    left = deadline - time.monotonic()
-                    # the repeats cost about half as much again; those expected to be fast come first, and who is
-                    # fast leaves its time to those after it, which are cut off by the limits
-                    mine = time.monotonic() + 0.7 * left * max(0.4, 1.0 / (len(peers) - number))
-                    self.found[peer.name] = self._climb(peer, process, case, mine)
+                    # the repeats cost about half as much again; who is fast leaves its time to those after it
+                    share = _CLIMB * waiting[0] / sum(waiting)
+                    now = time.monotonic()
+                    self.found[peer.name] = self._climb(peer, process, case, now + share * (deadline - now))
+                    waiting.pop(0)
                 elif self.found[peer.name].runs:
                     with contextlib.suppress(Failed, Missing):
                         again(self.found[peer.name], process, case, deadline)
         return self._record(own, biased)
+
+    def _is_biased(self, peer: Peer) -> bool:
+        """Whether a peer solves the problem that has an intercept."""
+        return self.data.loss in peer.intercept
 
     def _climb(self, peer: Peer, process: PeerProcess, case: Case, deadline: float) -> Found:
         ours = case.our_time(TARGETS[-1]).seconds
@@ -208,8 +222,8 @@ class _Problem:
         if biased:
             solvers[WITH_INTERCEPT] = _ours(self.biased, "")
         for name, found in self.found.items():
-            own_problem = self.data.loss not in PEERS[name].intercept
-            solvers[name] = _theirs(found, (case if own_problem else self.biased).best, not own_problem)
+            other = self._is_biased(PEERS[name])
+            solvers[name] = _theirs(found, (self.biased if other else case).best, other)
         m, n = self.data.X.shape
         return {
             "problem": self.problem.name,

@@ -27,8 +27,9 @@ from ..oracle.peers import store
 from ..oracle.problems import Encoded
 from ..reproduce import machine
 from .against import time_of
+from .climb import Found, climb
 from .curve import Time, median, named, ratio, short, suboptimality
-from .measure import Case, Found, climb
+from .measure import Case
 from .peers import DISTRIBUTED, OURS
 from .peers.base import Task
 from .plots import draw

@@ -1,7 +1,7 @@
 """One problem: our solver and its peers in turn, each run timed on its own, the objective evaluated here in float64.
 
-Covers: the optimum, the climb of a peer's ladder, cut-offs, repeats. Does not cover: processes (``process``), reading
-curves (``curve``), which problems (``suite``), pages (``output``).
+Covers: the optimum, our own curves and certificates, how long a peer may take. Does not cover: a peer's settings
+(``climb``), processes (``process``), reading curves (``curve``), which problems (``suite``), pages (``output``).
 
 Round 1: our solver, then every peer from its coarsest setting up until it is within 1e-6 of the optimum or is cut
 off. Later rounds: our solver again, then of every peer the settings beside which a target was crossed. Seconds are
@@ -10,10 +10,8 @@ medians over the rounds.
 
 from __future__ import annotations
 
-import statistics
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +20,16 @@ import numpy as np
 from ..oracle import plain
 from ..oracle.problems import Encoded
 from .curve import TARGETS, Time, median, read, suboptimality
-from .peers import Peer, Rung
 from .peers.ours import BEST, CERTIFICATE, CURVE
-from .process import Failed, Missing, PeerProcess, TimeUp
+from .process import PeerProcess
 
 OWN_LIMIT = 600.0
-BEST_SECONDS = 60.0
+BEST_SECONDS = 30.0
 """Of the run that finds the optimum."""
 BEYOND = 0.5
 """Share of the last target at which a run whose curve is read may end."""
 LONG = 3.0
 """Seconds from which on the first run of a process is as good as a later one."""
-SMALLEST_LIMIT = 0.2
 
 
 @dataclass(frozen=True)
@@ -59,63 +55,6 @@ class Limits:
         """Seconds for one run."""
         limit = min(max(self.factor * ours, self.floor), self.ceiling)
         return limit if best is None else min(limit, max(self.of_best * best, self.floor))
-
-
-@dataclass
-class Run:
-    """All runs with one setting.
-
-    Parameters
-    ----------
-    rung : dict
-    objective : float
-    seconds, peaks : list of float
-        One per run; bytes above the loaded state for the peaks.
-    """
-
-    rung: Rung
-    objective: float
-    seconds: list[float] = field(default_factory=list)
-    peaks: list[float] = field(default_factory=list)
-
-
-@dataclass
-class Found:
-    """What is known of one solver on one problem.
-
-    Parameters
-    ----------
-    name : str
-    runs : list of Run
-        From coarse to fine.
-    limit : float
-        Seconds beyond which nothing is known.
-    note : str
-        Why there is no more, in words; empty when it reached the last target.
-    version : str
-    layout : float
-        Seconds of each run that went into the layout of the data.
-    """
-
-    name: str
-    runs: list[Run] = field(default_factory=list)
-    limit: float = float("nan")
-    note: str = ""
-    version: str = ""
-    layout: float = 0.0
-
-    def curve(self) -> list[tuple[float, float]]:
-        """Median seconds and objective of each setting."""
-        return [(statistics.median(run.seconds), run.objective) for run in self.runs]
-
-    def time(self, best: float, target: float) -> Time:
-        """Seconds to a suboptimality."""
-        return read(self.curve(), best, target, self.limit, whole_runs=True)
-
-    @property
-    def peak(self) -> float:
-        """Largest memory above the loaded state, bytes."""
-        return max((peak for run in self.runs for peak in run.peaks), default=float("nan"))
 
 
 class Case:
@@ -204,76 +143,3 @@ class Case:
         """Passes until then, in the last run."""
         reached = [p for p, _, v in self.traces[-1] if suboptimality(v, self.best) <= target]
         return reached[0] if reached else None
-
-
-def climb(
-    peer: Peer,
-    process: PeerProcess,
-    problem: Case,
-    ladder: list[Rung],
-    limit: float,
-    deadline: float,
-    target: float = TARGETS[-1],
-    clock: Callable[[], float] = time.monotonic,
-) -> Found:
-    """Run a peer's settings from coarse to fine until the target, its limit, or the deadline of the problem."""
-    found = Found(peer.name, layout=float(process.about.get("layout", 0.0)))
-    for rung in ladder:
-        left = deadline - clock()
-        allowed = min(limit, left)
-        if found.runs and allowed < max(SMALLEST_LIMIT, found.runs[-1].seconds[0]):
-            found.limit = found.runs[-1].seconds[0]
-            found.note = f"stopped after {found.limit:.3g} s: the time for this problem is used up"
-            break
-        allowed = max(allowed, SMALLEST_LIMIT)
-        try:
-            reply = process.order(allowed, do="run", alpha=problem.alpha, rung=rung, answer=str(problem.answer))
-        except TimeUp:
-            # the clock of an order does not see the layout, which the times of runs have
-            found.limit, found.note = allowed + found.layout, f"cut off at {allowed:.3g} s"
-            break
-        except Missing as error:
-            found.note = str(error)
-            break
-        except Failed as error:
-            found.note = f"failed: {error}"
-            found.limit = found.runs[-1].seconds[0] if found.runs else float("nan")
-            break
-        value = problem.objective()
-        found.runs.append(Run(rung, value, [reply["seconds"]], [reply["peak"]]))
-        if suboptimality(value, problem.best) <= target:
-            found.limit = reply["seconds"]
-            break
-    else:
-        found.limit = found.runs[-1].seconds[0] if found.runs else float("nan")
-        found.note = "did not get nearer with its finest setting"
-    found.version = str(process.about.get("version", ""))
-    return found
-
-
-def crossings(found: Found, best: float) -> list[int]:
-    """The settings on both sides of each target, by number."""
-    levels = [suboptimality(run.objective, best) for run in found.runs]
-    wanted: set[int] = set()
-    for target in TARGETS:
-        reached = next((i for i, level in enumerate(levels) if level <= target), None)
-        if reached is not None:
-            wanted |= {i for i in (reached - 1, reached) if i >= 0}
-    return sorted(wanted)
-
-
-def again(found: Found, process: PeerProcess, problem: Case, deadline: float) -> None:
-    """Time once more the settings beside which a target was crossed."""
-    for i in crossings(found, problem.best):
-        run = found.runs[i]
-        allowed = 3.0 * run.seconds[0] + 1.0
-        if time.monotonic() + run.seconds[0] > deadline:
-            return
-        try:
-            order = {"alpha": problem.alpha, "rung": run.rung, "answer": str(problem.answer), "repeat": True}
-            reply = process.order(allowed, do="run", **order)
-        except TimeUp:
-            # an upset of the machine, not of the peer: the first time stands
-            return
-        run.seconds += reply["times"]
-        run.peaks.append(reply["peak"])

@@ -43,8 +43,9 @@ def page(
         "## Ratios to the fastest peer",
         summary(records),
         "Geometric means over the problems of a kind of (seconds of the fastest peer) / (our seconds), peers that "
-        'solve the same problem only. ">" marks a lower bound: a peer was cut off, or its finest setting was not '
-        "good enough, and would have taken longer. Everyone starts from the data as loaded and is charged with "
+        'solve the same problem only. ">" marks a lower bound: the longest run of a peer was not good enough, and it '
+        'would have taken longer. "Not known" are those where that run took less time than ours: they say nothing, '
+        "and are in no mean. Everyone starts from the data as loaded and is charged with "
         'bringing it into the layout that suits it; under "solvers alone" that is taken off for everyone.',
         *slower(records),
         *[f"**Not measured, because our solver failed:** {name}: {why}" for name, why in (failed or {}).items()],
@@ -80,6 +81,7 @@ def summary(records: Sequence[Record]) -> str:
             "problems": mean.problems,
             "with a peer": mean.compared,
             "a peer is faster": mean.slower,
+            "not known": mean.unknown,
         }
         for mean in means(records)
     ]
@@ -119,9 +121,7 @@ def per_problem(records: Sequence[Record]) -> str:
             found = versus(record, target)
             row[f"fastest peer to {named(target)}"] = found.peer or "none takes it"
             row[f"seconds, {named(target)}"] = str(found.theirs) if found.theirs else "-"
-            row[f"its layout, {named(target)}"] = (
-                short(record["solvers"][found.peer]["layout"]) if found.peer else "-"
-            )
+            row[f"its layout, {named(target)}"] = short(record["solvers"][found.peer]["layout"]) if found.peer else "-"
             row[f"ratio, {named(target)}"] = _ratio(found.ratio)
         rows.append(row)
     return tables.markdown(rows, tuple(rows[0])) if rows else ""
@@ -244,9 +244,10 @@ def method(options: Options, seconds: float) -> str:
             f"{options.repeats} rounds in turn (ours, each peer, ours, each peer ...), medians; later rounds repeat "
             f"the settings on both sides of each target. There, and in every run of ours, one of less than {SHORT:g} s "
             f"is done {SHORT_RUNS} times: the first after a pause finds a cold machine.",
-            f"A peer's run is cut off at {limits.factor:g} times our own time to 1e-6, not below {limits.floor:g} s "
-            f"nor above {limits.ceiling:g} s, at {limits.of_best:g} times the best peer's so far, or when the "
-            "problem's share of the whole time is used up. Its time is then a lower bound.",
+            f"A peer's run may take {limits.factor:g} times our own time to 1e-6, not less than {limits.floor:g} s "
+            f"nor more than {limits.ceiling:g} s, {limits.of_best:g} times the best peer's so far, and what is left of "
+            "the problem's share of the whole time. As many iterations are run as fit into that. What is not "
+            "reached then takes longer than the longest run that ended: that is a lower bound.",
             f'Peers that cannot do without an intercept are compared with "{WITH_INTERCEPT}": our fit and optimum of '
             "the problem that has one. They are in no ratio above.",
             f"The whole run took {seconds / 60.0:.1f} minutes.",
@@ -291,6 +292,7 @@ def _mean(mean: Mean) -> dict[str, Any]:
         "problems": mean.problems,
         "compared": mean.compared,
         "slower": mean.slower,
+        "unknown": mean.unknown,
     }
 
 

@@ -72,11 +72,6 @@ def draw(record: dict[str, Any], folder: Path) -> str:
         elif solver["note"]:
             # not one run was done: the legend says why
             axes.plot([], [], label=f"{name}:\n{textwrap.fill(solver['note'], 24)}", **look)
-        limit = solver.get("limit")
-        if solver["note"] and limit is not None and limit == limit and levels and limit > seconds[-1]:
-            # until here it was given time, and it was not there yet
-            axes.plot([seconds[-1], limit], [levels[-1]] * 2, color=look["color"], linewidth=0.8, linestyle=":")
-            axes.plot([limit], [levels[-1]], color=look["color"], marker="|", markersize=9)
     for target in TARGETS[1:]:
         axes.axhline(target, color="#BBBBBB", linewidth=0.8, zorder=0)
     axes.set(xscale="log", yscale="log", xlabel="seconds", ylabel="(P - P*) / P*", title=record["problem"])

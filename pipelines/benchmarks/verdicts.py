@@ -78,7 +78,9 @@ class Mean:
         The same of the solvers alone: what everyone took to lay out the data is taken off.
     goal : float
     problems, compared, slower : int
-        Measured; of those with a ratio; of those with a ratio below 1.
+        Measured; of those with a ratio that says something; of those with a ratio below 1.
+    unknown : int
+        Where a peer was stopped before our own time: this says nothing, and is in no mean.
     """
 
     kind: str
@@ -89,12 +91,15 @@ class Mean:
     problems: int
     compared: int
     slower: int
+    unknown: int
 
     @property
     def met(self) -> str:
         """ "yes", "NO", or "cannot be judged": a lower bound above the goal suffices, one below it does not."""
         if self.mean is None:
             return "cannot be judged"
+        if self.unknown and self.mean.value >= self.goal:
+            return f"yes, {self.unknown} left out"
         if self.mean.value >= self.goal:
             return "yes"
         return "cannot be judged" if self.mean.bound else "NO"
@@ -106,11 +111,18 @@ def means(records: Sequence[Record]) -> list[Mean]:
     for kind in KINDS.values():
         mine = [record for record in records if record["kind"] == kind.name]
         for target in JUDGED if mine else ():
-            ratios, alone = (_ratios(mine, target, layout) for layout in (True, False))
-            slower = sum(r.value < 1.0 and not r.bound for r in ratios)
+            compared = [record for record in mine if tells(versus(record, target).ratio)]
+            ratios, alone = (_ratios(compared, target, layout) for layout in (True, False))
+            slower = sum(r.value < 1.0 for r in ratios)
+            unknown = len(_ratios(mine, target, True)) - len(ratios)
             both = geometric_mean(ratios), geometric_mean(alone)
-            found.append(Mean(kind.name, target, *both, kind.goal, len(mine), len(ratios), slower))
+            found.append(Mean(kind.name, target, *both, kind.goal, len(mine), len(ratios), slower, unknown))
     return found
+
+
+def tells(found: Ratio | None) -> bool:
+    """Whether a ratio says who is faster: not where the peer was stopped before our own time."""
+    return found is not None and not (found.bound and found.value < 1.0)
 
 
 def _ratios(records: Sequence[Record], target: float, layout: bool) -> list[Ratio]:

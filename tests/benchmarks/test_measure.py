@@ -1,8 +1,7 @@
-"""One problem measured in processes of its own: objectives, ladders, cut-offs, peers that are missing or fail."""
+"""One problem measured in processes of its own: objectives, cut-offs, peers that are missing or fail."""
 
 from __future__ import annotations
 
-import itertools
 import sys
 import time
 from collections.abc import Iterator
@@ -14,8 +13,9 @@ import numpy as np
 import pytest
 
 from pipelines.benchmarks.against import Budget
+from pipelines.benchmarks.climb import again, climb, crossings
 from pipelines.benchmarks.curve import TARGETS, suboptimality
-from pipelines.benchmarks.measure import BEYOND, Case, Found, Limits, Run, again, climb, crossings
+from pipelines.benchmarks.measure import BEYOND, Case, Limits
 from pipelines.benchmarks.peers import OURS, PEERS, base
 from pipelines.benchmarks.peers.base import Answer, Task
 from pipelines.benchmarks.process import Failed, Missing, PeerProcess, TimeUp, environment, interpreter
@@ -187,70 +187,6 @@ def _task(stored: Stored) -> Any:
     from pipelines.benchmarks.peers.base import Task
 
     return Task(stored.data.X, stored.data.y, stored.data.loss, stored.penalty, 0.1 * stored.high, stored.high)
-
-
-class Scripted:
-    """A process that answers as it is told: (seconds, objective), or an error, per order."""
-
-    def __init__(self, *answers: Any) -> None:
-        self.answers = iter(answers)
-        self.about = {"version": "1"}
-        self.last = 0.0
-        self.limits: list[float] = []
-
-    def order(self, seconds: float, **order: Any) -> dict[str, Any]:
-        self.limits.append(seconds)
-        answer = next(self.answers)
-        if isinstance(answer, Exception):
-            raise answer
-        self.last = answer[1]
-        return {"seconds": answer[0], "times": [answer[0]], "peak": 0.0}
-
-
-def _climbed(process: Scripted, limit: float, deadline: float = float("inf"), clock: Any = lambda: 0.0) -> Found:
-    case = Case.__new__(Case)
-    case.alpha, case.best, case.answer = 1.0, 1.0, Path("nowhere")
-    case.objective = lambda: process.last  # type: ignore[method-assign]
-    ladder = [{"rung": i} for i in range(4)]
-    return climb(PEERS["saga"], process, case, ladder, limit, deadline, clock=clock)  # type: ignore[arg-type]
-
-
-def test_a_climb_ends_at_the_last_target() -> None:
-    found = _climbed(Scripted((1.0, 1.1), (2.0, 1.0 + 1e-7)), 10.0)
-    assert len(found.runs) == 2 and not found.note
-
-
-def test_a_run_that_is_cut_off_leaves_its_limit_as_a_bound() -> None:
-    found = _climbed(Scripted((1.0, 1.1), TimeUp("...")), 10.0)
-    assert found.time(1.0, 1e-4).seconds == 10.0 and found.time(1.0, 1e-4).bound
-    assert "cut off at 10 s" in found.note
-    first = _climbed(Scripted(TimeUp("...")), 10.0)
-    assert first.time(1.0, 1e-2).seconds == 10.0 and first.time(1.0, 1e-2).bound
-
-
-def test_a_ladder_that_ends_leaves_its_longest_run_as_a_bound() -> None:
-    found = _climbed(Scripted(*[(float(i), 1.1) for i in (1, 2, 3, 4)]), 10.0)
-    assert found.time(1.0, 1e-4).seconds == 4.0 and found.time(1.0, 1e-4).bound
-    assert "finest setting" in found.note
-
-
-def test_a_problem_whose_time_is_used_up_says_so() -> None:
-    ticks = itertools.count(0.0, 4.0)
-    found = _climbed(Scripted((3.0, 1.1), (3.0, 1.05), (3.0, 1.01)), 10.0, deadline=9.0, clock=lambda: next(ticks))
-    assert "used up" in found.note and found.time(1.0, 1e-4).bound
-
-
-def test_an_error_keeps_what_was_measured_before() -> None:
-    found = _climbed(Scripted((1.0, 1.005), Failed("ValueError: no")), 10.0)
-    assert "ValueError" in found.note
-    assert found.time(1.0, 1e-2).seconds == 1.0 and found.time(1.0, 1e-6).bound
-
-
-def test_only_settings_beside_a_crossing_are_repeated() -> None:
-    levels = (0.5, 0.1, 5e-3, 2e-3, 5e-5, 5e-7)
-    found = Found("saga", [Run({}, 1.0 + level, [1.0], [0.0]) for level in levels])
-    assert crossings(found, 1.0) == [1, 2, 3, 4, 5]
-    assert crossings(Found("saga", [Run({}, 1.0 + 1e-8, [1.0], [0.0])]), 1.0) == [0]
 
 
 def test_limits_follow_our_time_and_the_best_peer() -> None:

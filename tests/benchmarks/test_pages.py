@@ -76,6 +76,15 @@ def test_a_bound_below_the_goal_decides_nothing() -> None:
     assert {mean.met for mean in means(bound)} == {"cannot be judged"}
 
 
+def test_a_peer_that_was_stopped_before_our_time_says_nothing() -> None:
+    told = record("mnist l1/l2 0.3", "multinomial-groups", 1.0, cyanure=solver(20.0, bound=True))
+    untold = record("mnist l1/l2 0.1", "multinomial-groups", 1.0, cyanure=solver(0.5, bound=True))
+    for mean in means([told, untold]):
+        assert mean.mean is not None and mean.mean.value == pytest.approx(20.0)
+        assert (mean.compared, mean.unknown, mean.slower, mean.met) == (1, 1, 0, "yes, 1 left out")
+    assert {(mean.mean, mean.met) for mean in means([untold])} == {(None, "cannot be judged")}
+
+
 def test_the_lag_of_the_certificate() -> None:
     found = lags(RECORDS)
     assert [lag.share for lag in found] == pytest.approx([1.5] * 4)

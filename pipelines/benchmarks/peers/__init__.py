@@ -16,7 +16,7 @@ PEERS: dict[str, Peer] = {
 }
 DISTRIBUTED: dict[str, Peer] = {module.PEER.name: module.PEER for module in (spark, dask_ml)}
 
-# Who is first has most of a problem's time, and is what the others are cut off by. Two classes as in ``PEERS``.
+# By who is first the others are cut off. Two classes as in ``PEERS``.
 _FIRST = {"multinomial": ("saga", "cyanure"), "multitask": ("cyanure",)}
 
 
@@ -24,7 +24,12 @@ def in_turn(names: Sequence[str], loss: str, penalty: str) -> list[Peer]:
     """The peers among `names` that solve a problem, in the order in which they run."""
     first = _FIRST.get(loss, ())
     taking = [PEERS[name] for name in names if (loss, penalty) in PEERS[name].solves]
-    return sorted(taking, key=lambda peer: first.index(peer.name) if peer.name in first else len(first))
+
+    def place(peer: Peer) -> tuple[bool, int]:
+        # a peer that solves the problem with an intercept is in no ratio
+        return loss in peer.intercept, first.index(peer.name) if peer.name in first else len(first)
+
+    return sorted(taking, key=place)
 
 
 __all__ = ["DISTRIBUTED", "OURS", "PEERS", "Answer", "Peer", "Rung", "Task", "in_turn"]

@@ -106,6 +106,8 @@ class Peer:
         Losses with which it cannot do without an intercept; it is then compared with the optimum that has one.
     warm : int
         How many rungs of the ladder are run on a small problem before any run is timed.
+    count : str
+        The setting that counts iterations, whose seconds grow in proportion; empty where none does.
     note : str
         What a reader of its line must know.
     """
@@ -123,6 +125,7 @@ class Peer:
     loads: bool = False
     intercept: tuple[str, ...] = ()
     warm: int = 3
+    count: str = ""
     note: str = ""
 
 

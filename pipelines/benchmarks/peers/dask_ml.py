@@ -55,6 +55,7 @@ PEER = Peer(
     solves=(("log", "l1"),),
     layout="a Dask array of one dense block a thread, in memory",
     ladder=ladder,
+    count="max_iter",
     prepare=prepare,
     solve=solve,
     warm=1,

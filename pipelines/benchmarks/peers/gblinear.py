@@ -55,6 +55,7 @@ PEER = Peer(
     solves=(("log", "l1"), ("multinomial", "l1")),
     layout="its own matrix (DMatrix)",
     ladder=lambda task: doubling("rounds", 1, 1 << 12),
+    count="rounds",
     prepare=prepare,
     solve=solve,
     intercept=("log", "multinomial"),

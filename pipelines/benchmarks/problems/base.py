@@ -46,11 +46,11 @@ class Problem:
 
     @property
     def part(self) -> float:
-        """How much time it is worth beside the others: more for large data and a weak alpha, and not in proportion.
+        """How much time a peer gets for it beside the others: as our own time grows with the data and a weak alpha.
 
-        In proportion, all time would go to the largest, and there would be none for the peers that are nearest to us.
+        In proportion to the data, nearly all time would go to the largest.
         """
-        return float(SETS[self.data].MILLIONS ** (1 / 3) * self.ratio**-0.3)
+        return float((SETS[self.data].MILLIONS / self.ratio) ** 0.5)
 
     @property
     def loss(self) -> str:
