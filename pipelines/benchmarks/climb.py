@@ -3,7 +3,7 @@
 The times of a peer are read from whole runs with other settings. Where a setting counts iterations, the seconds of the
 next run are foreseen from the last two: one that would be cut off is not begun, and as many iterations as fit into the
 limit are run in its place; where even progress that stays as fast as its fastest would reach no further target within
-the limit, that longest run is the next one. A time that is not known is bounded by the longest run that *ended*: of a
+the limit, steps up are larger. A time that is not known is bounded by the longest run that *ended*: of a
 run that was cut off, a shorter one might have been good enough.
 
 Covers: ladders, cut-offs, repeats. Does not cover: processes (``process``), reading curves (``curve``).
@@ -29,6 +29,8 @@ SPARE = 0.85
 """Share of the seconds allowed for which a longest run is sized."""
 WORTH = 1.3
 """A longest run has at least so many times the iterations of the last one."""
+LEAP = 8
+"""Times the iterations of the last run, where nothing is expected between: few enough to foresee the seconds."""
 APART = 2.0
 """Settings on both sides of a target that are further apart have one between them run too."""
 TRENDS = 3
@@ -165,27 +167,22 @@ class _Climb:
         """Run a setting, or the longest that is worth it in its place; whether to go on."""
         allowed = self._allowed()
         alike = self._alike(rung)
-        if not alike:
-            if self.found.runs and self._work(self.found.runs[-1]) > allowed:
+        if alike:
+            done = alike[-1].rung[self.count]
+            if rung[self.count] <= done:
+                return True
+            longest = self._longest(alike, SPARE * allowed)
+            wanted = LEAP * done if self._hopeless(alike, SPARE * allowed) else rung[self.count]
+            rung = {**rung, self.count: min(wanted, longest)}
+            if rung[self.count] < WORTH * done:
                 return self._used_up()
-            try:
-                self._run(rung, allowed)
-            except TimeUp:
-                return self._halfway(rung, allowed)
-            return True
-        done = alike[-1].rung[self.count]
-        if rung[self.count] <= done:
-            return True
-        longest = self._longest(alike, SPARE * allowed)
-        if longest >= rung[self.count] and not self._hopeless(alike, SPARE * allowed):
-            self._run(rung, allowed)
-            return True
-        if longest < WORTH * done:
+        elif self.found.runs and self._work(self.found.runs[-1]) > allowed:
             return self._used_up()
-        before = self._open()
-        self._run({**rung, self.count: longest}, allowed)
-        # what comes further up has more iterations, or takes longer for the same
-        return self._open() != before or self._used_up()
+        try:
+            self._run(rung, allowed)
+        except TimeUp:
+            return self._halfway(rung, allowed)
+        return True
 
     def _alike(self, rung: Rung) -> list[Run]:
         """The runs with the same settings but for the number of iterations; none where there is no such number."""
@@ -223,16 +220,16 @@ class _Climb:
         return [level for level in TARGETS if level < best and level >= self.target]
 
     def _between(self) -> Rung | None:
-        """A number of iterations between those on both sides of a target, where they are far apart and time is left."""
+        """A setting between those on both sides of a target, where they are far apart and time is left."""
         runs = self.found.runs
         for target in TARGETS:
             at = next((i for i, run in enumerate(runs) if self._level(run) <= target), 0)
             if at == 0 or runs[at - 1] not in self._alike(runs[at].rung):
                 continue
-            low, high = (runs[i].rung[self.count] for i in (at - 1, at))
-            middle = round(math.sqrt(low * high))
-            if high > APART * low and self._work(runs[at]) <= self.deadline - self.clock():
-                return {**runs[at].rung, self.count: middle}
+            low, high = runs[at - 1].rung, runs[at].rung
+            far = high[self.count] > APART * low[self.count]
+            if far and self._work(runs[at]) <= self.deadline - self.clock():
+                return halfway(low, high)
         return None
 
     def _halfway(self, rung: Rung, allowed: float) -> bool:
@@ -265,15 +262,16 @@ class _Climb:
 
 
 def halfway(coarse: Rung, fine: Rung) -> Rung | None:
-    """The setting in the middle of two that differ in one positive number: its geometric mean."""
+    """The setting in the middle of two that differ in one positive number: the geometric mean."""
     differing = [name for name in fine if fine[name] != coarse.get(name)]
     if set(coarse) != set(fine) or len(differing) != 1:
         return None
     name = differing[0]
     both = coarse[name], fine[name]
-    if not all(isinstance(value, float) and value > 0.0 for value in both):
+    if not all(isinstance(value, int | float) and value > 0 for value in both):
         return None
-    return {**fine, name: math.sqrt(both[0] * both[1])}
+    middle = math.sqrt(both[0] * both[1])
+    return {**fine, name: round(middle) if isinstance(fine[name], int) else middle}
 
 
 def crossings(found: Found, best: float) -> list[int]:
