@@ -15,8 +15,13 @@ _SAMPLED = 0.15
 _CHEAPEST = 0.05
 # Never closer than this share of the gap that is asked for.
 _CLOSEST = 0.7
+# A solve by conjugate gradients leaves this share of the gradient, or less where that is what the goal asks for and so
+# little less that it costs but a few products more.
+_RESIDUAL = 0.05
+_LEAST = 0.01
+_WANTED = 0.4
 # So many steps of descent cost less than a solve by conjugate gradients and the step of descent that must follow it.
-_FEW_DESCENTS = 2.5
+_FEW_DESCENTS = 1.5
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,7 @@ class Aim:
     whole: float = 0.0
     sampled: float = 0.0
     near: bool = False
+    residual: float = _RESIDUAL
     few: NDArray[np.int64] | None = None
 
     @classmethod
@@ -61,10 +67,16 @@ class Aim:
         gap = min(rest, 1.0)
         price = max(price, _CHEAPEST)
         whole, sampled = max(closest, _WHOLE * gap) / price, max(closest, _SAMPLED * gap) / price
-        return cls(True, whole, sampled, _few(target, rest, before))
+        return cls(True, whole, sampled, _few(target, rest, before), _residual(target, rest))
 
 
 def _few(target: float, rest: float, before: float) -> bool:
     if not target < rest < before:
         return False
     return math.log(rest / target) <= _FEW_DESCENTS * math.log(before / rest)
+
+
+def _residual(target: float, rest: float) -> float:
+    # the gap is about linear in the gradient
+    wanted = _WANTED * target / rest if rest > target else _RESIDUAL
+    return min(_RESIDUAL, wanted) if wanted >= _LEAST else _RESIDUAL

@@ -86,7 +86,7 @@ class Bound:
     norms: Array
 
 
-def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float) -> Bound:
+def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float, tol: float = 0.0) -> Bound:
     """Value of the dual point near the residuals of a scoring pass; one DUAL pass where the pass does not tell it.
 
     With the intercept free, Theta must sum to zero per output. The loss repairs the residuals and says by how much
@@ -98,6 +98,8 @@ def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float) ->
         Dual norms of G at the null model with its optimal intercept.
     lam : float
         Strength of the penalty.
+    tol : float
+        Relative gap at which the fit ends: where it is certain without the pass, there is none.
     """
     stats = problem.statistics
     penalty = problem.penalty
@@ -115,14 +117,18 @@ def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float) ->
     if size is None:
         size = penalty.dual_size(norms, problem.lam_weight[score.candidates])
     scale, charge = penalty.dual_point(size, lam)
-    value = _value_on_ray(problem, score, scale, charge, lam)
+    value = _value_on_ray(problem, score, scale, charge, lam, tol)
     if value is None:
         value = problem.dual_value(score.iterate, repair, scale)
     return Bound(value - charge, scale * norms)
 
 
-def _value_on_ray(problem: Problem, score: Score, scale: float, charge: float, lam: float) -> float | None:
+def _value_on_ray(
+    problem: Problem, score: Score, scale: float, charge: float, lam: float, tol: float = 0.0
+) -> float | None:
     """Dual value of the residuals scaled by t, or little less, without a pass; None where it may be much less.
+
+    Much: more than a share of the gap, and too much for a gap of `tol`.
 
     D(1) = L + <G, W> at the residuals themselves, with the slope D'(1) = <G, W>, and -D'' <= S / t between
     (``losses.base.Loss.ray_curvature``): D(t) >= L + t <G, W> - (1 - t)**2 S / (2 t).
@@ -133,7 +139,10 @@ def _value_on_ray(problem: Problem, score: Score, scale: float, charge: float, l
     off = score.rounding * problem.penalty.total(at.W, problem.statistics.absolute[at.active])
     bound = at.loss + scale * (float(np.sum(at.G * at.W)) - off)
     short = (1.0 - scale) ** 2 * score.ray / (2.0 * scale)
-    return bound - short if short <= _SHORT * (problem.objective(at, lam) - bound + charge) else None
+    value = problem.objective(at, lam)
+    gap = value - bound + charge
+    near = short <= _SHORT * gap or gap + short <= tol * max(abs(value), problem.resolution)
+    return bound - short if near else None
 
 
 def screened(problem: Problem, score: Score, bound: Bound, gap: float, lam_row: Array) -> NDArray[np.bool_]:

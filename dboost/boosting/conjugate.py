@@ -20,7 +20,6 @@ Array = NDArray[np.float64]
 # (V, v) -> (X_A'H(X_A V + 1 v'), 1'H(X_A V + 1 v'))
 Product = Callable[[Array, Array], tuple[Array, Array]]
 
-_RESIDUAL = 0.05
 _LOOSE = 0.1
 # A solve that leaves more than this share of the squared residual got nowhere; after so many products it is looked at.
 _NOWHERE = 0.1
@@ -42,6 +41,7 @@ def conjugate_step(
     value: float | None = None,
     heavy: HeavyRows | None = None,
     wider: Callable[[], HeavyRows] | None = None,
+    residual: float = 0.05,
 ) -> tuple[Array, Array, float]:
     """One inexact Newton step on the support.
 
@@ -57,11 +57,13 @@ def conjugate_step(
         At most so many products.
     value : float, optional
         The objective. With it the residual asked for falls with the gradient (superlinear convergence), which pays
-        where the support does not change; without it, it is a twentieth of the first.
+        where the support does not change; without it, it is `residual`.
     heavy : HeavyRows, optional
         Blocks of the curvature that precondition together with the diagonal.
     wider : callable, optional
         Blocks of more rows, to go on with where the solve gets nowhere.
+    residual : float
+        Share of the gradient, under the preconditioner, that the solve may leave.
 
     Returns
     -------
@@ -121,11 +123,18 @@ def conjugate_step(
         return q
 
     preconditioned = by_diagonal if heavy is None else blocks_of(heavy)
+
+    def accuracy(start: float) -> float:
+        if value is None:
+            return residual
+        # the square has the dimension of the objective
+        return min(_LOOSE, float(np.sqrt(max(start, 0.0) / max(value, np.finfo(float).tiny))))
+
     patience = limit if wider is None else _PATIENCE
-    x, rest, left = _solve(times, preconditioned, -gradient, limit, value, patience)
+    x, rest, left = _solve(times, preconditioned, -gradient, limit, accuracy, patience)
     if wider is not None and left > _NOWHERE:
         preconditioned = blocks_of(wider())
-        more, _, _ = _solve(times, preconditioned, rest, limit, value)
+        more, _, _ = _solve(times, preconditioned, rest, limit, accuracy)
         x = x + more
     wanted = np.append(face.coordinates(face.retract(at.W, x[:size]) - at.W), x[size:])
     # coordinates that the face pulled back, beyond the rounding of W + step - W
@@ -135,13 +144,13 @@ def conjugate_step(
         # Rows that end at zero, where the solve went beyond it: what is left of the step is solved with them there.
         # Otherwise of two columns that are almost copies one would never drive the other out.
         fixed = np.where(held, wanted, x)
-        residual = np.where(held, 0.0, -gradient - times(fixed))
+        remains = np.where(held, 0.0, -gradient - times(fixed))
         more, _, _ = _solve(
             lambda v: np.where(held, 0.0, times(v)),
             lambda r: np.where(held, 0.0, preconditioned(r)),
-            residual,
+            remains,
             limit,
-            value,
+            accuracy,
         )
         x = fixed + more
     return np.asarray(face.retract(at.W, x[:size])), bias_of(x), -_dot(gradient, x)
@@ -152,10 +161,12 @@ def _solve(
     preconditioned: Callable[[Array], Array],
     right: Array,
     limit: int,
-    value: float | None,
+    accuracy: Callable[[float], float],
     patience: int = 0,
 ) -> tuple[Array, Array, float]:
     """Conjugate gradients from zero on times(x) = right: x, the residual, and what share of its square is left.
+
+    `accuracy` says what share of the residual to leave, of its square at the start.
 
     No further than `patience` products where those have made the residual no smaller.
     """
@@ -165,8 +176,7 @@ def _solve(
     p = z.copy()
     rz = _dot(residual, z)
     new = start = rz
-    # rz has the dimension of the objective
-    accuracy = _RESIDUAL if value is None else min(_LOOSE, np.sqrt(max(rz, 0.0) / max(value, np.finfo(float).tiny)))
+    enough = accuracy(start) ** 2 * start
     for done in range(1, limit + 1):
         if not rz > 0.0:
             break
@@ -179,7 +189,7 @@ def _solve(
         residual = residual - step * q
         z = preconditioned(residual)
         new = _dot(residual, z)
-        if new <= accuracy * accuracy * start or (done == patience and new > start):
+        if new <= enough or (done == patience and new > start):
             break
         p = z + (new / rz) * p
         rz = new

@@ -58,7 +58,7 @@ class Leveraging:
 
     @property
     def name(self) -> str:
-        """"leveraging"."""
+        """ "leveraging"."""
         return "leveraging"
 
     @property
@@ -182,7 +182,8 @@ class LeveragingRounds(GreedyRounds):
         state = replace(state, objective=value)
         if not self.certified or at.shift > 0.0:
             return state, score
-        lower = max(state.lower_bound, dual_bound(problem, score, self.null.norms, self.lam).value)
+        bound = dual_bound(problem, score, self.null.norms, self.lam, self.settings.tol)
+        lower = max(state.lower_bound, bound.value)
         gap = max(0.0, value - lower) / max(abs(value), problem.resolution)
         return replace(state, lower_bound=lower, gap=gap), score
 

@@ -235,7 +235,7 @@ class Loop:
             # not a certificate: it says how far to solve, and is looked at again over all columns
             rest = expected_gap(problem, at, problem.penalty.dual_size(score.norms, weights), self.lam)
             return replace(state, objective=value, gap=max(0.0, rest) / max(abs(value), problem.resolution))
-        bound = dual_bound(problem, score, self.null.norms, self.lam)
+        bound = dual_bound(problem, score, self.null.norms, self.lam, self.settings.tol)
         lower = max(state.lower_bound, bound.value)
         gap = max(0.0, value - lower) / max(abs(value), problem.resolution)
         if not problem.screens:

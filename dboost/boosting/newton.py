@@ -207,7 +207,7 @@ class NewtonSteps:
         memory = self.memory
         descends = (aim.near or memory.falling) and h.nbytes <= _CACHE
         if aim.final and not descends and memory.settled and memory.wait == 0:
-            moved = self._conjugate(at, lam, h, rank_one, diagonal)
+            moved = self._conjugate(at, lam, h, rank_one, diagonal, aim.residual)
             # a step that had to be cut short says no more than one that was refused: signs or ties change on the way
             refused = 0 if moved is not None and moved[1].length >= _LONG else memory.refused + 1
             wait = min(2**refused, _LONGEST_WAIT) if refused else 0
@@ -324,7 +324,7 @@ class NewtonSteps:
         return RowwiseSteps(self.problem, at.active, "template", rng).sweep(at, lam), "template"
 
     def _conjugate(
-        self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array
+        self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array, residual: float
     ) -> tuple[Iterate, Step] | None:
         problem = self.problem
         strength = lam * problem.lam_weight[at.active]
@@ -344,7 +344,9 @@ class NewtonSteps:
             self._heavy = heavy()
         more = None if self.memory.wide or self._heavy.whole else wider
         limit = max(self.memory.products, self._products)
-        W, d, promised = conjugate_step(problem, at, strength, diagonal, product, limit, None, self._heavy, more)
+        W, d, promised = conjugate_step(
+            problem, at, strength, diagonal, product, limit, None, self._heavy, more, residual
+        )
         if promised > 0.0:
             found = line_search(problem, at, lam, W - at.W, d, promised, grid=SHORT)
             if found is not None:

@@ -40,6 +40,8 @@ _FEW_SWEEPS = 6
 _ENOUGH = 0.1
 _RIDGE = 1e-9
 _SETTLED_SHARE = 0.1
+# A support that is held for that of the minimiser is solved to this share of its strength.
+_NEARLY = 0.05
 # Curvature among the entries of the support may cost so many operations for each value that the last descent swept
 # over, and so many in any case: beyond that sweeps are faster.
 _FACE_SHARE = 4.0
@@ -118,8 +120,8 @@ class OneOutputSteps:
         self._general: NewtonSteps | None = None
         self._slow = False
         self._settled = False
-        # of the last descent
-        self._sweeps = 0
+        # of the last descent; the first may take all
+        self._sweeps = _MAX_SWEEPS
         # of the last step that was tried
         self._promised = 0.0
         # one pass, of which only what the driver lacks is carried out
@@ -144,6 +146,8 @@ class OneOutputSteps:
         problem, final = self.problem, aim.final
         if at is not self._at:
             at = self._moved(at.W, at.intercept, self._known(at, lam))
+            # a few sweeps may be enough; all of them cost more than the support's curvature
+            self._settled = self._holds(at, lam) and not self._pays(np.flatnonzero(at.W[:, 0]), _FEW_SWEEPS)
         now = self._state
         assert now is not None
         value = problem.objective(at, lam)
@@ -170,6 +174,14 @@ class OneOutputSteps:
         held = max(1, int(np.count_nonzero(after)))
         self._settled = found[1].length == 1.0 and changed <= _SETTLED_SHARE * held
         return found
+
+    def _holds(self, at: Iterate, lam: float) -> bool:
+        """Whether the support is likely to be that of the minimiser: nearly solved, and no other row would enter."""
+        w, G, strength = at.W[:, 0], at.G[:, 0], self._row_weight * lam * self._unit
+        held = w != 0.0
+        enters = np.any(np.abs(G[~held]) > strength[~held])
+        off = np.abs(G - np.sign(w) * strength)[held]
+        return bool(off.size and not enters and np.all(off <= _NEARLY * strength[held]))
 
     def _descent(self, at: Iterate, lam: float, now: _State, most: int) -> tuple[int, Array, Array]:
         """Minimiser of the Newton model by coordinate descent: sweeps, W, intercept."""

@@ -36,3 +36,12 @@ def test_a_cheap_penalty_allows_larger_misses():
 )
 def test_descent_alone_is_near_when_its_rate_gets_there_in_a_few_steps(target, rest, before, near):
     assert Aim.at(target, rest, before, 0.5).near is near
+
+
+def test_a_solve_is_as_exact_as_the_goal_asks_for_where_that_costs_little():
+    usual = Aim.at(1e-4, 1.0, 1.0, 0.5).residual
+    assert Aim.at(1e-4, 5e-4, 5e-4, 0.5).residual == usual
+    assert 0.0 < Aim.at(1e-4, 3e-3, 3e-3, 0.5).residual < 0.5 * usual
+    # out of reach of one solve, or reached
+    assert Aim.at(1e-4, 1e-1, 1e-1, 0.5).residual == usual
+    assert Aim.at(1e-4, 1e-5, 1e-3, 0.5).residual == usual

@@ -149,6 +149,32 @@ def test_a_bound_without_a_pass_is_little_below_the_one_with(loss, penalty, monk
     assert spared >= 2
 
 
+@pytest.mark.parametrize(
+    "loss,penalty", plain.covering(("log", "multinomial", "margin_softmax", "multitask", "squared"), plain.PULLING)
+)
+def test_no_pass_is_done_for_a_bound_that_is_good_enough(loss, penalty, monkeypatch):
+    data = plain.make(loss, m=80, n=12, weights=True, seed=3)
+    fitting, alpha, models = iterates(data, penalty, False, np.random.default_rng(4))
+    # no share of the gap is little enough
+    monkeypatch.setattr(certificate, "_SHORT", 0.0)
+    problem = fitting.problem
+    lam, null = alpha * problem.statistics.weight, fitting.null().norms
+    enough = 0
+    for active, W, b in models:
+        score = problem.score(replace(problem.null(), active=active, W=W, intercept=b), None, lam, 12)
+        value, before = problem.objective(score.iterate, lam), problem.passes
+        exact = dual_bound(problem, score, null, lam).value
+        asked = problem.passes > before
+        tol = 3.0 * (value - exact) / abs(value)
+        before = problem.passes
+        found = dual_bound(problem, score, null, lam, tol).value
+        assert found <= exact + SLACK * (abs(value) + abs(exact))
+        if asked and problem.passes == before:
+            enough += 1
+            assert value - found <= tol * abs(value)
+    assert enough >= 1
+
+
 @pytest.mark.parametrize("loss,penalty", plain.covering(("log", "multinomial", "squared"), ("l1", "l1/l2", "l1/linf")))
 def test_the_expected_gap_is_close_to_the_exact_one(loss, penalty, passed):
     """Along fits without an intercept: exact for the squared loss, near it for others, where the chord is far off."""

@@ -206,3 +206,21 @@ def test_the_preconditioner_inverts_a_curvature_without_ties_between_outputs(cur
     rows = np.vstack([v[: face.dim].reshape(A, K), v[face.dim :]])
     product = Z.T @ (h[:, :K].astype(float) * (Z @ rows))
     np.testing.assert_allclose(apply(product.ravel()), v, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("accuracy", [0.3, 0.05, 0.01])
+def test_a_solve_leaves_what_it_may_and_not_much_less(accuracy):
+    rng = np.random.default_rng(2)
+    root = rng.normal(size=(40, 40))
+    matrix, right = root @ root.T + np.eye(40), rng.normal(size=40)
+    asked = []
+
+    def share(start):
+        asked.append(start)
+        return accuracy
+
+    x, rest, left = conjugate._solve(lambda v: matrix @ v, lambda r: r, right, 200, share)
+    np.testing.assert_allclose(rest, right - matrix @ x, atol=1e-9)
+    assert asked == [pytest.approx(float(right @ right))]
+    assert left == pytest.approx(float(rest @ rest) / float(right @ right)) and left <= accuracy**2
+    assert left > 1e-3 * accuracy**2

@@ -57,6 +57,33 @@ def test_without_steps_on_the_support_the_optimum_is_the_same(problem, monkeypat
     assert swept.gap <= 1e-9 and swept.objective == pytest.approx(whole.objective, rel=3e-9)
 
 
+def test_a_round_that_begins_at_the_support_of_the_minimiser_has_no_descent(problem, monkeypatch):
+    seen = []
+    holds, step = one_output.OneOutputSteps._holds, one_output.OneOutputSteps.step
+
+    def asked(self, at, lam):
+        self.seen = holds(self, at, lam)
+        return self.seen
+
+    def taken(self, at, lam, aim):
+        self.seen = False
+        found = step(self, at, lam, aim)
+        if self.seen and aim.final:
+            seen.append((found[1].kind, set(np.flatnonzero(at.W[:, 0])) >= set(np.flatnonzero(found[0].W[:, 0]))))
+        return found
+
+    monkeypatch.setattr(one_output.OneOutputSteps, "_holds", asked)
+    monkeypatch.setattr(one_output.OneOutputSteps, "step", taken)
+    # the curvature costs more than a few sweeps and less than all
+    few = one_output._FEW_SWEEPS
+    monkeypatch.setattr(one_output.OneOutputSteps, "_pays", lambda self, support, sweeps: sweeps > few)
+    # one step a round, so that a round begins where the support is known
+    monkeypatch.setattr(loop, "_MAX_NEWTON_STEPS", 1)
+    found = fitted(problem, tol=1e-11)
+    assert found.gap <= 1e-11
+    assert seen and all(kind == "newton" and within for kind, within in seen)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("blocks", [1, 3])
 def test_bits_do_not_depend_on_where_the_columns_are(problem, blocks, dtype, monkeypatch):
