@@ -19,7 +19,7 @@ _CLOSEST = 0.7
 # little less that it costs but a few products more.
 _RESIDUAL = 0.05
 _LEAST = 0.01
-_WANTED = 0.4
+_WANTED = 0.45
 # So many steps of descent cost less than a solve by conjugate gradients and the step of descent that must follow it.
 _FEW_DESCENTS = 1.5
 
