@@ -17,11 +17,13 @@ _CHEAPEST = 0.05
 _CLOSEST = 0.7
 # A solve by conjugate gradients leaves this share of the gradient, or less where that is what the goal asks for and so
 # little less that it costs but a few products more.
-_RESIDUAL = 0.05
+RESIDUAL = 0.05
 _LEAST = 0.01
-_WANTED = 0.45
-# So many steps of descent cost less than a solve by conjugate gradients and the step of descent that must follow it.
-_FEW_DESCENTS = 1.5
+_WANTED = 0.35
+# So many steps of descent cost less than a solve by conjugate gradients and the step of descent that must follow it. On
+# a sample each of them gains less than the one before.
+_FEW_DESCENTS = 2.5
+_FEW_ON_SAMPLE = 1.5
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,8 @@ class Aim:
     whole, sampled : float
         Share of its strength within which a row's optimality is solved for, on a model of all examples or of some of
         them; 0: as long as sweeps gain much.
-    near : bool
-        Whether the goal is so near that steps of descent alone are the cheapest way to it.
+    descents : float
+        How many steps of descent lead to the goal, each gaining what the last step did; infinitely many where none do.
     few : int64 array, optional
         Places of the rows that keep the model from its goal, where they are few (``focus``).
     """
@@ -44,8 +46,8 @@ class Aim:
     final: bool
     whole: float = 0.0
     sampled: float = 0.0
-    near: bool = False
-    residual: float = _RESIDUAL
+    descents: float = math.inf
+    residual: float = RESIDUAL
     few: NDArray[np.int64] | None = None
 
     @classmethod
@@ -67,16 +69,18 @@ class Aim:
         gap = min(rest, 1.0)
         price = max(price, _CHEAPEST)
         whole, sampled = max(closest, _WHOLE * gap) / price, max(closest, _SAMPLED * gap) / price
-        return cls(True, whole, sampled, _few(target, rest, before), _residual(target, rest))
+        return cls(True, whole, sampled, _descents(target, rest, before), _residual(target, rest))
+
+    def near(self, whole: bool) -> bool:
+        """Whether steps of descent alone are the cheapest way to the goal, on all examples or on a sample."""
+        return self.descents <= (_FEW_DESCENTS if whole else _FEW_ON_SAMPLE)
 
 
-def _few(target: float, rest: float, before: float) -> bool:
-    if not target < rest < before:
-        return False
-    return math.log(rest / target) <= _FEW_DESCENTS * math.log(before / rest)
+def _descents(target: float, rest: float, before: float) -> float:
+    return math.log(rest / target) / math.log(before / rest) if target < rest < before else math.inf
 
 
 def _residual(target: float, rest: float) -> float:
-    # the gap is about linear in the gradient
-    wanted = _WANTED * target / rest if rest > target else _RESIDUAL
-    return min(_RESIDUAL, wanted) if wanted >= _LEAST else _RESIDUAL
+    # the gap is about linear in the gradient; what is out of reach of one solve is the less worth products
+    wanted = max(_WANTED * target / rest, 1e-300) if rest > 0.0 else RESIDUAL
+    return min(RESIDUAL, max(wanted, _LEAST * _LEAST / wanted))

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.boosting.aim import RESIDUAL
 from dboost.boosting.iterate import Iterate
 from dboost.boosting.precondition import HeavyRows
 from dboost.boosting.problem import Problem
@@ -41,7 +42,7 @@ def conjugate_step(
     value: float | None = None,
     heavy: HeavyRows | None = None,
     wider: Callable[[], HeavyRows] | None = None,
-    residual: float = 0.05,
+    residual: float = RESIDUAL,
 ) -> tuple[Array, Array, float]:
     """One inexact Newton step on the support.
 

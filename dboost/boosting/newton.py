@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.aim import Aim
+from dboost.boosting.aim import RESIDUAL, Aim
 from dboost.boosting.conjugate import Product, conjugate_step
 from dboost.boosting.entrywise import EntryModel, strength_of_entries, unsettled
 from dboost.boosting.focus import affordable, focused_step
@@ -64,7 +64,8 @@ _EXAMPLES_PER_ROW = 20
 _VALUES_PER_ROW = 750
 _SHARE = 0.1
 _MOSTLY = 0.5
-# Curvatures of the examples up to which products are formed in float64.
+# Curvatures of the examples up to which products are formed in float64, and solved for as usual: so few are often
+# nearly singular, and closer solves would tell how weights round.
 _EXACT = 100_000
 
 
@@ -205,9 +206,10 @@ class NewtonSteps:
         h, rank_one, diagonal = self._curvature(at)
         value = self.problem.objective(at, lam)
         memory = self.memory
-        descends = (aim.near or memory.falling) and h.nbytes <= _CACHE
+        descends = (aim.near(self._sample.whole) or memory.falling) and h.nbytes <= _CACHE
         if aim.final and not descends and memory.settled and memory.wait == 0:
-            moved = self._conjugate(at, lam, h, rank_one, diagonal, aim.residual)
+            rest = aim.residual if h.size > _EXACT else RESIDUAL
+            moved = self._conjugate(at, lam, h, rank_one, diagonal, rest)
             # a step that had to be cut short says no more than one that was refused: signs or ties change on the way
             refused = 0 if moved is not None and moved[1].length >= _LONG else memory.refused + 1
             wait = min(2**refused, _LONGEST_WAIT) if refused else 0
@@ -324,7 +326,7 @@ class NewtonSteps:
         return RowwiseSteps(self.problem, at.active, "template", rng).sweep(at, lam), "template"
 
     def _conjugate(
-        self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array, residual: float
+        self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array, rest: float
     ) -> tuple[Iterate, Step] | None:
         problem = self.problem
         strength = lam * problem.lam_weight[at.active]
@@ -344,9 +346,7 @@ class NewtonSteps:
             self._heavy = heavy()
         more = None if self.memory.wide or self._heavy.whole else wider
         limit = max(self.memory.products, self._products)
-        W, d, promised = conjugate_step(
-            problem, at, strength, diagonal, product, limit, None, self._heavy, more, residual
-        )
+        W, d, promised = conjugate_step(problem, at, strength, diagonal, product, limit, None, self._heavy, more, rest)
         if promised > 0.0:
             found = line_search(problem, at, lam, W - at.W, d, promised, grid=SHORT)
             if found is not None:

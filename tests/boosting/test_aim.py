@@ -35,7 +35,14 @@ def test_a_cheap_penalty_allows_larger_misses():
     ],
 )
 def test_descent_alone_is_near_when_its_rate_gets_there_in_a_few_steps(target, rest, before, near):
-    assert Aim.at(target, rest, before, 0.5).near is near
+    aim = Aim.at(target, rest, before, 0.5)
+    assert aim.near(whole=True) is near
+    assert near or not aim.near(whole=False)
+
+
+def test_on_a_sample_fewer_descents_are_expected_to_get_there():
+    aim = Aim.at(1e-4, 1e-2, 1e-1, 0.5)
+    assert aim.descents == pytest.approx(2.0) and aim.near(whole=True) and not aim.near(whole=False)
 
 
 def test_a_solve_is_as_exact_as_the_goal_asks_for_where_that_costs_little():
