@@ -208,7 +208,7 @@ class NewtonSteps:
         memory = self.memory
         descends = (aim.near(self._sample.whole) or memory.falling) and h.nbytes <= _CACHE
         if aim.final and not descends and memory.settled and memory.wait == 0:
-            rest = aim.residual if h.size > _EXACT else RESIDUAL
+            rest = RESIDUAL if self._sample.whole and h.size <= _EXACT else aim.residual
             moved = self._conjugate(at, lam, h, rank_one, diagonal, rest)
             # a step that had to be cut short says no more than one that was refused: signs or ties change on the way
             refused = 0 if moved is not None and moved[1].length >= _LONG else memory.refused + 1
