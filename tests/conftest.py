@@ -16,6 +16,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def without_profiler() -> Iterator[None]:
+    """Clusters inside this process have no profiler either, as those of the library: now and then one hung."""
+    import dask
+
+    from dboost.engine.cluster import WITHOUT_PROFILER
+
+    with dask.config.set(WITHOUT_PROFILER):
+        yield
+
+
 @pytest.fixture(scope="session")
 def data_home() -> Path:
     """Folder of the real data sets; the test is skipped where there is none."""

@@ -28,6 +28,11 @@ MAX_WORKERS = 4
 MIN_MEMORY = 2**30
 DRIVER_SHARE = 0.2
 LOST_WORKER_TIMEOUT = "1 day"
+
+WITHOUT_PROFILER = {"distributed.worker.profile.enabled": False}
+"""Seen in CPython 3.11: a worker whose profiler asked for the frames of all threads while garbage was collected, as it
+does a hundred times a second, waited for ever, and the fit with it."""
+
 _LOGGERS = ("distributed", "asyncio", "tornado")
 
 
@@ -54,7 +59,8 @@ class EmbeddedCluster(LocalCluster):
         # A worker that is away for longer than this timeout (15 s by default) is struck from the list for good; a
         # machine under load takes that long to restart one. The cluster reads the value when a worker is lost.
         self._settings = ExitStack()
-        self._settings.enter_context(dask.config.set({"distributed.deploy.lost-worker-timeout": LOST_WORKER_TIMEOUT}))
+        patience = {"distributed.deploy.lost-worker-timeout": LOST_WORKER_TIMEOUT}
+        self._settings.enter_context(dask.config.set(patience | WITHOUT_PROFILER))
         try:
             super().__init__(**options)
         except BaseException:
@@ -106,7 +112,8 @@ def embedded_cluster(n_workers: int | None = None, memory_limit: int | str | Non
     Returns
     -------
     EmbeddedCluster
-        Scheduler, workers and dashboard listen on the loopback interface only.
+        Scheduler, workers and dashboard listen on the loopback interface only. Its workers have no statistical
+        profiler, so that the profile page of the dashboard is empty.
     """
     if n_workers is not None and n_workers < 1:
         raise UsageError(f"n_workers is {n_workers}; expected a positive number, or None to size it to the machine")

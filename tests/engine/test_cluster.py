@@ -111,6 +111,16 @@ def test_what_its_end_leaves_behind_is_not_reported_and_other_errors_are(tmp_pat
     assert "ValueError: of another kind" in done.stderr
 
 
+def test_workers_have_no_profiler(two_processes):
+    """It may wait for ever in CPython 3.11, and the worker with it."""
+
+    def callbacks(dask_worker):
+        return sorted(dask_worker.periodic_callbacks)
+
+    for found in two_processes.run(callbacks).values():
+        assert found and not [name for name in found if "profile" in name]
+
+
 def test_the_shared_cluster_left_the_configuration_readable(two_processes):
     assert dask.config.get("distributed.deploy.lost-worker-timeout") == "1 day"
     assert len(two_processes.scheduler_info()["workers"]) == 2
