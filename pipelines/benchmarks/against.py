@@ -91,8 +91,8 @@ def measure_all(
     Where our own solver fails, the other problems are measured all the same; `failed` gets the problem and why.
     """
     contested = [p for p in problems if in_turn(options.peers, p.loss, p.penalty)]
-    peers = [len(in_turn(options.peers, p.loss, p.penalty)) for p in contested]
-    budget = Budget(options.seconds, [p.part * n for p, n in zip(contested, peers, strict=True)])
+    shares = [sum(_share(peer, p.loss) for peer in in_turn(options.peers, p.loss, p.penalty)) for p in contested]
+    budget = Budget(options.seconds, [p.part * share for p, share in zip(contested, shares, strict=True)])
     with tempfile.TemporaryDirectory(prefix="dboost-bench-") as scratch:
         for name, of_set in groupby(problems, key=lambda problem: problem.data):
             data = SETS[name].twin() if options.twins else SETS[name].load()
@@ -111,6 +111,11 @@ def measure_all(
                 except (Missing, Failed, TimeUp) as error:
                     failed |= {problem.name: str(error) for problem in waiting}
                     say(f"{data.name} {penalty}: dboost failed: {error}")
+
+
+def _share(peer: Peer, loss: str) -> float:
+    """What a peer gets of the time of a problem, beside the others."""
+    return _OF_BIASED if loss in peer.intercept else 1.0
 
 
 def _group(
@@ -187,7 +192,7 @@ class _Problem:
                 self.case.certificate(own)
             # what our own runs took is not the peers' loss
             deadline = max(deadline_of() if turn == 0 else deadline, time.monotonic() + self.options.least)
-            waiting = [_OF_BIASED if self._is_biased(peer) else 1.0 for peer, _ in peers.values()]
+            waiting = [_share(peer, self.data.loss) for peer, _ in peers.values()]
             for peer, process in peers.values():
                 case = self.biased if self._is_biased(peer) else self.case
                 if turn == 0:

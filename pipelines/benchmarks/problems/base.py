@@ -13,6 +13,9 @@ from ..sets import SETS
 RATIOS = (0.3, 0.1, 0.02)
 """Strengths, as shares of the smallest at which W = 0."""
 
+_START = 0.05
+"""Seconds that count for every problem: what any run costs beside the solver."""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -46,11 +49,11 @@ class Problem:
 
     @property
     def part(self) -> float:
-        """How much time a peer gets for it beside the others: as our own time grows with the data and a weak alpha.
+        """How much time a peer gets for it beside the others: more where we take longer, and not in proportion.
 
-        In proportion to the data, nearly all time would go to the largest.
+        In proportion, nearly all time would go to the largest.
         """
-        return float((SETS[self.data].MILLIONS / self.ratio) ** 0.5)
+        return float((SETS[self.data].SECONDS + _START) ** 0.7 * self.ratio**-0.4)
 
     @property
     def loss(self) -> str:

@@ -11,7 +11,7 @@ from ...datasets import mnist
 from ...oracle.problems import Encoded, encode
 
 LOSS = "multinomial"
-MILLIONS = 30.0
+SECONDS = 0.65
 N_IMAGES = 20_000
 
 
