@@ -39,6 +39,8 @@ class Aim:
         them; 0: as long as sweeps gain much.
     descents : float
         How many steps of descent lead to the goal, each gaining what the last step did; infinitely many where none do.
+    residual : float
+        Share of the gradient that a solve by conjugate gradients may leave.
     few : int64 array, optional
         Places of the rows that keep the model from its goal, where they are few (``focus``).
     """
