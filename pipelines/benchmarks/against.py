@@ -33,6 +33,7 @@ from .sets import SETS
 
 WITH_INTERCEPT = "dboost, intercept"
 _CLIMB = 0.7
+"""Share of a problem's time for the first round; the repeats have what is left."""
 _OF_BIASED = 0.4
 """What a peer that is in no ratio, as it solves another problem, gets of the time of one that is."""
 
@@ -196,7 +197,7 @@ class _Problem:
             for peer, process in peers.values():
                 case = self.biased if self._is_biased(peer) else self.case
                 if turn == 0:
-                    # the repeats cost about half as much again; who is fast leaves its time to those after it
+                    # who is fast leaves its time to those after it
                     share = _CLIMB * waiting[0] / sum(waiting)
                     now = time.monotonic()
                     self.found[peer.name] = self._climb(peer, process, case, now + share * (deadline - now))

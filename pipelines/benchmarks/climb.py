@@ -3,8 +3,8 @@
 The times of a peer are read from whole runs with other settings. Where a setting counts iterations, the seconds of the
 next run are foreseen from the last two: one that would be cut off is not begun, and as many iterations as fit into the
 limit are run in its place; where even progress that stays as fast as its fastest would reach no further target within
-the limit, steps up are larger. A time that is not known is bounded by the longest run that *ended*: of a
-run that was cut off, a shorter one might have been good enough.
+the limit, steps up are larger. A time that is not known is bounded by the longest run that *ended*: in place of one
+that was cut off, a shorter one might have been good enough.
 
 Covers: ladders, cut-offs, repeats. Does not cover: processes (``process``), reading curves (``curve``).
 """

@@ -166,12 +166,12 @@ def measure(question: Question, data: Encoded, folder: Path, threads: int, repea
 
 
 def _peer(name: str, case: Case, task: Task, folder: Path, opening: dict[str, Any], limit: float) -> Found:
-    """A distributed peer: its ladder up to 1e-4, each run cut off at the limit."""
+    """A distributed peer: its ladder up to 1e-4, no run longer than the limit."""
     peer = DISTRIBUTED[name]
     with PeerProcess(peer, folder, opening, folder / f"{name}.log") as process:
         try:
             process.ready(START)
-            # a ladder of doubling settings takes up to twice the limit before the setting that is cut off at it
+            # a ladder of doubling settings takes up to twice the limit before the one that is as long as it
             deadline = time.monotonic() + 3.0 * limit
             ladder = [dict(rung) for rung in peer.ladder(task)]
             return climb(peer, process, case, ladder, limit, deadline, target=TARGET)

@@ -95,7 +95,10 @@ class Mean:
 
     @property
     def met(self) -> str:
-        """ "yes", "NO", or "cannot be judged": a lower bound above the goal suffices, one below it does not."""
+        """Whether the mean reaches its goal: a lower bound above it suffices, one below it does not judge.
+
+        "yes" (with how many problems are left out), "NO" or "cannot be judged".
+        """
         if self.mean is None:
             return "cannot be judged"
         if self.unknown and self.mean.value >= self.goal:

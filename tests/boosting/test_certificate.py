@@ -125,17 +125,26 @@ def test_the_bound_holds_everywhere(loss, penalty, intercept, weights, spied):
     assert closed == pytest.approx(best.value, rel=1e-8)
 
 
-@pytest.mark.parametrize(
+WITHOUT_INTERCEPT = pytest.mark.parametrize(
     "loss,penalty", plain.covering(("log", "multinomial", "margin_softmax", "multitask", "squared"), plain.PULLING)
 )
-def test_a_bound_without_a_pass_is_little_below_the_one_with(loss, penalty, monkeypatch):
+
+
+def along(loss, penalty):
+    """A problem without an intercept, its strength, the norms of the null model, and scores along fits of it."""
     data = plain.make(loss, m=80, n=12, weights=True, seed=3)
     fitting, alpha, models = iterates(data, penalty, False, np.random.default_rng(4))
     problem = fitting.problem
     lam, null = alpha * problem.statistics.weight, fitting.null().norms
+    at = (replace(problem.null(), active=active, W=W, intercept=b) for active, W, b in models)
+    return problem, lam, null, (problem.score(one, None, lam, 12) for one in at)
+
+
+@WITHOUT_INTERCEPT
+def test_a_bound_without_a_pass_is_little_below_the_one_with(loss, penalty, monkeypatch):
+    problem, lam, null, scores = along(loss, penalty)
     spared = 0
-    for active, W, b in models:
-        score = problem.score(replace(problem.null(), active=active, W=W, intercept=b), None, lam, 12)
+    for score in scores:
         value, before = problem.objective(score.iterate, lam), problem.passes
         found = dual_bound(problem, score, null, lam).value
         spared += problem.passes == before
@@ -149,19 +158,13 @@ def test_a_bound_without_a_pass_is_little_below_the_one_with(loss, penalty, monk
     assert spared >= 2
 
 
-@pytest.mark.parametrize(
-    "loss,penalty", plain.covering(("log", "multinomial", "margin_softmax", "multitask", "squared"), plain.PULLING)
-)
+@WITHOUT_INTERCEPT
 def test_no_pass_is_done_for_a_bound_that_is_good_enough(loss, penalty, monkeypatch):
-    data = plain.make(loss, m=80, n=12, weights=True, seed=3)
-    fitting, alpha, models = iterates(data, penalty, False, np.random.default_rng(4))
+    problem, lam, null, scores = along(loss, penalty)
     # no share of the gap is little enough
     monkeypatch.setattr(certificate, "_SHORT", 0.0)
-    problem = fitting.problem
-    lam, null = alpha * problem.statistics.weight, fitting.null().norms
     enough = 0
-    for active, W, b in models:
-        score = problem.score(replace(problem.null(), active=active, W=W, intercept=b), None, lam, 12)
+    for score in scores:
         value, before = problem.objective(score.iterate, lam), problem.passes
         exact = dual_bound(problem, score, null, lam).value
         asked = problem.passes > before
@@ -178,14 +181,11 @@ def test_no_pass_is_done_for_a_bound_that_is_good_enough(loss, penalty, monkeypa
 @pytest.mark.parametrize("loss,penalty", plain.covering(("log", "multinomial", "squared"), ("l1", "l1/l2", "l1/linf")))
 def test_the_expected_gap_is_close_to_the_exact_one(loss, penalty, passed):
     """Along fits without an intercept: exact for the squared loss, near it for others, where the chord is far off."""
-    data = plain.make(loss, m=80, n=12, weights=True, seed=3)
-    fitting, alpha, models = iterates(data, penalty, False, np.random.default_rng(4))
-    problem, rule = fitting.problem, get_penalty(penalty)
-    lam = alpha * problem.statistics.weight
+    problem, lam, null, scores = along(loss, penalty)
+    rule = get_penalty(penalty)
     seen = 0
-    for active, W, b in models:
-        score = problem.score(replace(problem.null(), active=active, W=W, intercept=b), None, lam, 12)
-        exact = problem.objective(score.iterate, lam) - dual_bound(problem, score, fitting.null().norms, lam).value
+    for score in scores:
+        exact = problem.objective(score.iterate, lam) - dual_bound(problem, score, null, lam).value
         size = rule.dual_size(score.norms, np.ones(12))
         expected = expected_gap(problem, score.iterate, size, lam)
         rounding = SLACK * abs(problem.objective(score.iterate, lam))
