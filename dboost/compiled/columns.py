@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dboost.compiled.vector import gather, padded, scatter
+from dboost.compiled.vector import gather, padded, scale, scatter
 
 
 def column_gradient(
@@ -25,11 +25,10 @@ def column_gradient(
 @njit(nogil=True, cache=True)
 def _column_gradient(indptr, rows, values, residual, candidates, out):
     k = out.shape[1]
-    g = np.empty(residual.shape[1])
+    g, zero = np.empty(residual.shape[1]), np.zeros(residual.shape[1])
     for c in range(candidates.shape[0]):
         j = candidates[c]
-        g[:] = 0.0
-        gather(rows, values, indptr[j], indptr[j + 1], residual, g)
+        gather(rows, values, indptr[j], indptr[j + 1], residual, zero, g)
         for r in range(k):
             out[c, r] = g[r]
 
@@ -46,22 +45,21 @@ def class_gradient(indptr, rows, values, weight, code, residual, candidates, out
     every = np.arange(n_classes)
     label = np.empty(n_classes, np.int64)
     amount = np.empty(n_classes)
-    g = np.empty(residual.shape[1])
+    g, zero = np.empty(residual.shape[1]), np.zeros(residual.shape[1])
     for c in range(candidates.shape[0]):
         start, stop = indptr[candidates[c]], indptr[candidates[c] + 1]
-        g[:] = 0.0
         if stop - start > n_classes:
             amount[:] = 0.0
             for p in range(start, stop):
                 i = rows[p]
                 amount[code[i]] += weight[i] * values[p]
-            gather(every, amount, 0, n_classes, residual, g)
+            gather(every, amount, 0, n_classes, residual, zero, g)
         else:
             for p in range(start, stop):
                 i = rows[p]
                 label[p - start] = code[i]
                 amount[p - start] = weight[i] * values[p]
-            gather(label, amount, 0, stop - start, residual, g)
+            gather(label, amount, 0, stop - start, residual, zero, g)
         for r in range(k):
             out[c, r] = g[r]
 
@@ -337,9 +335,7 @@ def class_grams(pointer, slots, values, weights, intercept, out):
     z = np.empty(weights.shape[1])
     for i in range(pointer.shape[0] - 1):
         for p in range(pointer[i], pointer[i + 1]):
-            x = np.float64(values[p])
-            for r in range(z.shape[0]):
-                z[r] = x * weights[i, r]
+            scale(np.float64(values[p]), weights[i], z)
             scatter(slots, values, p, pointer[i + 1], z, out[slots[p]])
             if intercept:
                 for r in range(z.shape[0]):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled.order import shuffle
 from dboost.compiled.pages import new_arrays
-from dboost.compiled.vector import gather, padded, push, scatter
+from dboost.compiled.vector import gather, padded, push, scale, scatter
 from dboost.penalties.diagonal import BOUND, diagonal_prox
 
 Array = NDArray[np.float64]
@@ -73,7 +73,7 @@ def add_squares(columns, rows, values, selected, bound, out):
     """Add sum_i x_ij**2 bound_i to a row of `out` for every column j of `selected`."""
     # sums of so few numbers of the type of `bound` are exact enough, the sum of these is of float64
     k = out.shape[1]
-    d = np.empty(bound.shape[1], bound.dtype)
+    d, zero = np.empty(bound.shape[1], bound.dtype), np.zeros(bound.shape[1], bound.dtype)
     squares = np.empty(_RUN, bound.dtype)
     for c in range(selected.shape[0]):
         j = selected[c]
@@ -82,8 +82,7 @@ def add_squares(columns, rows, values, selected, bound, out):
             for p in range(size):
                 x = values[first + p]
                 squares[p] = x * x
-            d[:] = 0.0
-            gather(rows[first : first + size], squares, 0, size, bound, d)
+            gather(rows[first : first + size], squares, 0, size, bound, zero, d)
             for r in range(k):
                 out[c, r] += d[r]
 
@@ -116,8 +115,7 @@ def curvature_blocks(pointer, slots, values, h, rank_one, place, first, every, i
         for r in range(k):
             d[r] = h[i, r] - share * h[i, r] * h[i, r]
         for p in range(count):
-            for r in range(k):
-                z[r] = x[p] * d[r]
+            scale(np.float64(x[p]), d, z)
             scatter(where, x, p, count, z, out[where[p]])
 
 
@@ -130,11 +128,12 @@ def _nonzero(row):
 
 
 @njit(nogil=True, cache=True)
-def _pull(columns, rows, values, V, j, n_columns, g):
-    """Add sum_i x_ij V_i to g."""
+def _pull(columns, rows, values, V, j, n_columns, zero, g):
+    """g = sum_i x_ij V_i."""
     if j < n_columns:
-        gather(rows, values, columns[j], columns[j + 1], V, g)
+        gather(rows, values, columns[j], columns[j + 1], V, zero, g)
     else:
+        g[:] = zero
         for i in range(V.shape[0]):
             v = V[i]
             for r in range(g.shape[0]):
@@ -196,7 +195,7 @@ def _newton_descent(
     n_rows, k = W.shape
     order = np.arange(n_rows)
     state = np.uint64(seed * 2 + 1)
-    g = np.empty(h.shape[1], np.float32)
+    g, zero = np.empty(h.shape[1], np.float32), np.zeros(h.shape[1], np.float32)
     z = np.empty(k)
     out = np.empty(k)
     work = np.empty(4 * k + 8)
@@ -221,8 +220,7 @@ def _newton_descent(
                 continue
             if j < n_columns:
                 budget -= columns[j + 1] - columns[j]
-            g[:] = np.float32(0.0)
-            _pull(columns, rows, values, V, j, n_columns, g)
+            _pull(columns, rows, values, V, j, n_columns, zero, g)
             usable = False
             for r in range(k):
                 metric[r] = diagonal[j, r] + damping[j, r]

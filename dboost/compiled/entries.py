@@ -208,11 +208,10 @@ def spread(pairs, t, start, stop, V):
 @njit(nogil=True, cache=True)
 def add_violators(columns, rows, values, V, start, stop, G, lam, settle, inside):
     """Mark the entries of the rows start..stop - 1 whose zero is no longer optimal by `settle` times their lam."""
-    g = np.empty(V.shape[1], V.dtype)
+    g, zero = np.empty(V.shape[1], V.dtype), np.zeros(V.shape[1], V.dtype)
     found = 0
     for j in range(start, stop):
-        g[:] = 0.0
-        gather(rows, values, columns[j], columns[j + 1], V, g)
+        gather(rows, values, columns[j], columns[j + 1], V, zero, g)
         for r in range(G.shape[1]):
             if not inside[j, r] and abs(G[j, r] - g[r]) > (1.0 + settle) * lam[j]:
                 inside[j, r] = True

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled import rows, trials
 from dboost.compiled.rows import repair
-from dboost.compiled.vector import gather, padded, scatter, width
+from dboost.compiled.vector import bend, gather, padded, scatter, width
 
 Array = NDArray[np.float64]
 
@@ -38,10 +38,7 @@ def _margins(pointer, slots, values, W, b, first, F):
         return
     for t in range(F.shape[0]):
         i = first + t
-        f = F[t]
-        for r in range(b.shape[0]):
-            f[r] = b[r]
-        gather(slots, values, pointer[i], pointer[i + 1], W, f)
+        gather(slots, values, pointer[i], pointer[i + 1], W, b, F[t])
 
 
 @njit(nogil=True, cache=True)
@@ -237,24 +234,10 @@ def hessian_product(
 @njit(nogil=True, cache=True)
 def _hessian_product(pointer, slots, values, h, rank_one, V, v, out, total):
     """As ``hessian_product``, on tables of one width and dtype; `total` is float64."""
-    k = v.shape[0]
     z = np.empty_like(v)
     for i in range(rank_one.shape[0]):
-        row = h[i]
-        for r in range(k):
-            z[r] = v[r]
-        gather(slots, values, pointer[i], pointer[i + 1], V, z)
-        for r in range(k):
-            z[r] *= row[r]
-        if rank_one[i] != 0.0:
-            t = z[0]
-            for r in range(1, k):
-                t += z[r]
-            t *= z.dtype.type(rank_one[i])
-            for r in range(k):
-                z[r] -= t * row[r]
-        for r in range(k):
-            total[r] += z[r]
+        gather(slots, values, pointer[i], pointer[i + 1], V, v, z)
+        bend(h, i, rank_one[i], z, total)
         scatter(slots, values, pointer[i], pointer[i + 1], z, out)
 
 

@@ -19,6 +19,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from dboost.compiled.emit import add_product, splat
 from dboost.compiled.exponential import EXP, LN2_HIGH, LN2_LOW, LOG, LOG2E, ROUND, SMALLEST
 
 _I64 = ir.IntType(64)
@@ -26,8 +27,6 @@ _REAL = ir.DoubleType()
 _N = 4
 _VECTOR = ir.VectorType(_REAL, _N)
 _BITS = ir.VectorType(_I64, _N)
-# Multiplications may be fused with additions.
-_FUSED = ("contract",)
 
 
 def _int(n: int) -> Any:
@@ -46,20 +45,10 @@ def _places(*places: int) -> Any:
     return ir.Constant(ir.VectorType(ir.IntType(32), len(places)), list(places))
 
 
-def _splat(builder: Any, x: Any) -> Any:
-    empty = ir.Constant(ir.VectorType(x.type, _N), ir.Undefined)
-    one = builder.insert_element(empty, x, ir.Constant(ir.IntType(32), 0))
-    return builder.shuffle_vector(one, empty, _places(*[0] * _N))
-
-
-def _add_product(builder: Any, a: Any, b: Any, c: Any) -> Any:
-    return builder.fadd(builder.fmul(a, b, flags=_FUSED), c, flags=_FUSED)
-
-
 def _polynomial(builder: Any, coefficients: tuple[float, ...], x: Any) -> Any:
     total = _all(coefficients[0])
     for c in coefficients[1:]:
-        total = _add_product(builder, total, x, _all(c))
+        total = add_product(builder, total, x, _all(c))
     return total
 
 
@@ -70,10 +59,10 @@ def _larger(builder: Any, a: Any, b: Any) -> Any:
 def _exp(builder: Any, x: Any) -> Any:
     """As ``exponential.exp_nonpositive``."""
     x = _larger(builder, x, _all(SMALLEST))
-    shifted = _add_product(builder, x, _all(LOG2E), _all(ROUND))
+    shifted = add_product(builder, x, _all(LOG2E), _all(ROUND))
     n = builder.fsub(shifted, _all(ROUND))
-    r = _add_product(builder, n, _all(-LN2_HIGH), x)
-    r = _add_product(builder, n, _all(-LN2_LOW), r)
+    r = add_product(builder, n, _all(-LN2_HIGH), x)
+    r = add_product(builder, n, _all(-LN2_LOW), r)
     p = _polynomial(builder, EXP, r)
     bits = builder.shl(builder.add(builder.bitcast(shifted, _BITS), _all_bits(1023)), _all_bits(52))
     return builder.fmul(p, builder.bitcast(bits, _VECTOR))
@@ -93,8 +82,8 @@ def _log(builder: Any, x: Any) -> Any:
     s = builder.fdiv(builder.fsub(m, one), builder.fadd(m, one))
     z = builder.fmul(s, s)
     twice = builder.fadd(s, s)
-    series = _add_product(builder, builder.fmul(twice, z), _polynomial(builder, LOG, z), twice)
-    return _add_product(builder, n, _all(LN2_HIGH), _add_product(builder, n, _all(LN2_LOW), series))
+    series = add_product(builder, builder.fmul(twice, z), _polynomial(builder, LOG, z), twice)
+    return add_product(builder, n, _all(LN2_HIGH), add_product(builder, n, _all(LN2_LOW), series))
 
 
 class _Row:
@@ -142,7 +131,7 @@ class _Row:
 
     def lanes(self, place: Any) -> Any:
         """The places of the elements of a vector."""
-        return self.builder.add(_splat(self.builder, place), ir.Constant(_BITS, list(range(_N))))
+        return self.builder.add(splat(self.builder, place, _N), ir.Constant(_BITS, list(range(_N))))
 
     def change(self, emit: Callable[[Any], Any]) -> None:
         """Replace every element x by the same function of it, given for vectors."""
@@ -163,7 +152,7 @@ class _Row:
             put(emit(source.load(place), source.lanes(place)), place, _N)
         source.pair(lambda place: put(emit(source.load_pair(place), source.lanes(place)), place, 2))
         source.last(
-            lambda place: put(emit(_splat(builder, builder.load(source.at(place))), source.lanes(place)), place, 1)
+            lambda place: put(emit(splat(builder, builder.load(source.at(place)), _N), source.lanes(place)), place, 1)
         )
 
     def folded(self, start: float, join: Callable[[Any, Any], Any], but: Any = None) -> Any:
@@ -176,7 +165,7 @@ class _Row:
         with self.vectors() as (place, _):
             given = self.load(place)
             if but is not None:
-                others = builder.icmp_signed("!=", self.lanes(place), _splat(builder, but))
+                others = builder.icmp_signed("!=", self.lanes(place), splat(builder, but, _N))
                 given = builder.select(others, given, _all(start))
             builder.store(join(builder.load(held), given), held)
         lanes = builder.load(held)
@@ -199,7 +188,7 @@ def exp_row(typingctx: Any, f: Any, top: Any) -> Any:
     """Overwrite every f[r] by exp(f[r] - top), which must not be above one."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        less = _splat(builder, args[1])
+        less = splat(builder, args[1], _N)
         _Row(context, builder, f, args[0]).change(lambda x: _exp(builder, builder.fsub(x, less)))
         return context.get_dummy_value()
 
@@ -211,7 +200,7 @@ def entropy_row(typingctx: Any, f: Any, tiny: Any) -> Any:
     """Overwrite every f[r] by x log x with x = [f[r]]_+; `tiny` is a positive normal number that stands for log 0."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        least = _splat(builder, args[1])
+        least = splat(builder, args[1], _N)
 
         def emit(x: Any) -> Any:
             x = _larger(builder, x, _all(0.0))
@@ -258,7 +247,7 @@ def scale_row(typingctx: Any, f: Any, scale: Any, out: Any) -> Any:
     """Write scale f into `out`, which has the length of f and does not overlap it."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        factor = _splat(builder, args[1])
+        factor = splat(builder, args[1], _N)
         target = _Row(context, builder, out, args[2])
         target.fill(_Row(context, builder, f, args[0]), lambda x, _: builder.fmul(x, factor))
         return context.get_dummy_value()
@@ -271,7 +260,7 @@ def scale_others(typingctx: Any, f: Any, scale: Any, own: Any, value: Any, out: 
     """As ``scale_row``, but write `value` at the place `own`."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        factor, place, apart = (_splat(builder, arg) for arg in args[1:4])
+        factor, place, apart = (splat(builder, arg, _N) for arg in args[1:4])
         target = _Row(context, builder, out, args[4])
 
         def emit(x: Any, lanes: Any) -> Any:
@@ -289,7 +278,7 @@ def narrow_row(typingctx: Any, f: Any, least: Any, out: Any) -> Any:
     """Write f into `out`, float32 or float64 and no shorter than f; elements not above `least` become zero."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        bound = _splat(builder, args[1])
+        bound = splat(builder, args[1], _N)
         target = _Row(context, builder, out, args[2])
 
         def emit(x: Any, _: Any) -> Any:

@@ -4,6 +4,9 @@ All take margins F of consecutive examples, example `first` being row 0, which t
 the k outputs are padding. The loss enters through its target, whose type selects the row functions
 (``dboost.losses.base``); what these loops add up is the same however the examples are cut into blocks only if the cut
 is the same, so ``fused`` fixes it.
+
+Divisions do not raise: code that might leave a loop early counts the references to its arrays in every row, which took
+as long as half the residuals.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from dboost.losses.base import (
 _NEGLIGIBLE = 1e-20
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def losses(F, first, k, target, weight):
     """Sum of the losses."""
     loss = 0.0
@@ -40,7 +43,7 @@ def losses(F, first, k, target, weight):
     return loss
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def largest(F, first, k, target, weight):
     """max_i log |U_i|, -inf without examples of positive weight."""
     top = -np.inf
@@ -51,7 +54,7 @@ def largest(F, first, k, target, weight):
     return top
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def residuals(F, first, k, target, weight, U, total):
     """Fill the rows of U; add their sum to `total` (k,); return the loss."""
     loss = 0.0
@@ -67,7 +70,7 @@ def residuals(F, first, k, target, weight, U, total):
     return loss
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def branches(F, first, k, target, weight, plus, minus, total):
     """Fill the pulls up and down; add the sum of their differences to `total` (k,); return the loss."""
     loss = 0.0
@@ -84,7 +87,7 @@ def branches(F, first, k, target, weight, plus, minus, total):
     return loss
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def repair(U, target, weight, keep, mix, shift, prior):
     """Overwrite the residuals of a block by the dual point that they are repaired to (``losses.base.theta_row``)."""
     k = keep.shape[0]
@@ -93,7 +96,7 @@ def repair(U, target, weight, keep, mix, shift, prior):
             theta_row(target, i, U[i][:k], weight[i], keep, mix, shift, prior)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def intercept_sums(F, first, k, target, weight, total, H):
     """Add the sum of the residuals to `total` (k,) and that of the Hessians to `H` (k, k); return the loss."""
     held = np.empty(k)
@@ -121,7 +124,7 @@ def intercept_sums(F, first, k, target, weight, total, H):
     return loss
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def losses_along(F, Z, first, k, steps, target, weight, out):
     """Add the loss at F + step Z to `out[q]` for every step."""
     trial = np.empty(k)
@@ -135,7 +138,7 @@ def losses_along(F, Z, first, k, steps, target, weight, out):
             out[q] += loss_row(target, i, trial, weight[i])
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def curvature(F, first, k, target, weight, h, rank_one):
     """Hessian of every example as diag(h_i) - r_i h_i h_i': fill `h`, of whole rows, and `rank_one`."""
     row = np.empty(k)
@@ -150,7 +153,7 @@ def curvature(F, first, k, target, weight, h, rank_one):
         narrow_row(row, _NEGLIGIBLE * weight[i], h[t])
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def dual_values(F, first, target, weight, scale, mix, shift, prior):
     """sum_i s_i D_i at the repaired and scaled dual point (``losses.base.dual_row``)."""
     k = scale.shape[0]

@@ -1,40 +1,52 @@
 """Sums of scaled rows of a table, held in vector registers: the inner loops of every pass over sparse data.
 
 A table has one row per feature or per example and one column per output; the rows that a stored row or column names are
-summed (``gather``), added to (``scatter``), or moved by a curvature (``push``). The loops are emitted as vector code:
-from a plain loop over a few outputs the compiler makes scalar code, or vector code behind a check for overlap in every
-row, both several times slower. Rows are padded to whole vectors (``padded``), at most 48 outputs stay in registers at a
-time, and several sums run side by side where there are few outputs, because an addition takes four cycles while two can
-start in each. The order of the additions depends on the range alone: a column has the same sums in any selection.
+summed (``gather``), added to (``scatter``), or moved by a curvature (``push``). Rows are padded to whole vectors
+(``padded``), at most 48 outputs stay in registers at a time, and several sums run side by side where there are few
+outputs, because an addition takes four cycles while two can start in each. The order of the additions depends on the
+range alone: a column has the same sums in any selection.
+
+All are emitted into the loops that use them: on text, whose rows and columns hold a value or two of the features that
+count, a compiled function, which counts the references to its arrays, took ten times as long as the sum. What one of
+them writes the next one reads in the same vectors, as in ``lanes``; numbers written one by one would hold it up until
+they have reached the cache.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-_QUAD = 4
-# Quads of outputs whose sums stay in registers, and quads of a group where there are more than these.
-_MOST = 12
-_GROUP = 8
+from dboost.compiled.emit import (
+    GROUP,
+    QUAD,
+    Table,
+    add_product,
+    by_columns,
+    by_quads,
+    cast,
+    each,
+    groups,
+    integer,
+    reader,
+    splat,
+    sum_lanes,
+    sum_pairwise,
+)
+
 # Rows that are asked from memory before they are needed.
 _AHEAD = 8
-_LINE = 64
-_I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
-# Multiplications may be fused with additions.
-_FUSED = ("contract",)
 
 
 def width(k: int) -> int:
     """Columns of a table for k outputs: 1, or k rounded up to a multiple of 4."""
-    return k if k == 1 else -(-k // _QUAD) * _QUAD
+    return k if k == 1 else -(-k // QUAD) * QUAD
 
 
 def padded(table: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
@@ -48,146 +60,21 @@ def padded(table: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
     return out
 
 
-def _int(n: int) -> Any:
-    return ir.Constant(_I64, n)
-
-
-class _Table:
-    """Rows of whole vectors in memory: a C-contiguous table of float32 or float64, or a single row."""
-
-    def __init__(self, context: Any, builder: Any, ty: Any, value: Any) -> None:
-        array = context.make_array(ty)(context, builder, value=value)
-        self.builder = builder
-        self.data = array.data
-        self.single = ty.dtype == types.float32
-        self.real = ir.FloatType() if self.single else ir.DoubleType()
-        self.nbytes = 4 if self.single else 8
-        self.length = builder.extract_value(array.shape, ty.ndim - 1)
-
-    def vectors(self, quads: int) -> list[tuple[int, int]]:
-        """Place and length of the vectors that cover so many quads of a row."""
-        wide = 8 if self.single else 4
-        places = [(c, wide) for c in range(0, _QUAD * quads - wide + 1, wide)]
-        done = len(places) * wide
-        return places if done == _QUAD * quads else [*places, (done, _QUAD)]
-
-    def type(self, n: int) -> Any:
-        return ir.VectorType(self.real, n)
-
-    def row(self, i: Any, column: Any) -> Any:
-        return self.builder.add(self.builder.mul(i, self.length), column)
-
-    def _at(self, offset: Any, n: int) -> Any:
-        return self.builder.bitcast(self.builder.gep(self.data, [offset]), self.type(n).as_pointer())
-
-    def load(self, offset: Any, n: int) -> Any:
-        return self.builder.load(self._at(offset, n), align=self.nbytes)
-
-    def store(self, value: Any, offset: Any, n: int) -> None:
-        self.builder.store(value, self._at(offset, n), align=self.nbytes)
-
-    def prefetch(self, offset: Any, quads: int) -> None:
-        """Ask for part of a row, to be read soon."""
-        builder = self.builder
-        pointer = _I8.as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [pointer, _I32, _I32, _I32])
-        call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        start = builder.bitcast(builder.gep(self.data, [offset]), pointer)
-        read, keep, data = (ir.Constant(_I32, n) for n in (0, 3, 1))
-        for at in range(0, _QUAD * quads * self.nbytes, _LINE):
-            builder.call(call, [builder.gep(start, [_int(at)]), read, keep, data])
-
-
-def _reader(context: Any, builder: Any, ty: Any, value: Any) -> Callable[[Any], Any]:
-    """p -> element p of a one-dimensional array; integers as int64."""
-    array = context.make_array(ty)(context, builder, value=value)
-
-    def read(p: Any) -> Any:
-        x = builder.load(builder.gep(array.data, [p]))
-        return builder.sext(x, _I64) if isinstance(x.type, ir.IntType) and x.type.width < 64 else x
-
-    return read
-
-
-def _cast(builder: Any, x: Any, real: Any) -> Any:
-    if x.type == real:
-        return x
-    return builder.fpext(x, real) if isinstance(real, ir.DoubleType) else builder.fptrunc(x, real)
-
-
-def _splat(builder: Any, x: Any, n: int) -> Any:
-    ty = ir.VectorType(x.type, n)
-    empty = ir.Constant(ty, ir.Undefined)
-    one = builder.insert_element(empty, x, ir.Constant(_I32, 0))
-    return builder.shuffle_vector(one, empty, ir.Constant(ir.VectorType(_I32, n), [0] * n))
-
-
-def _add_product(builder: Any, a: Any, b: Any, c: Any) -> Any:
-    return builder.fadd(builder.fmul(a, b, flags=_FUSED), c, flags=_FUSED)
-
-
-def _sum_pairwise(builder: Any, terms: list[Any]) -> Any:
-    while len(terms) > 1:
-        terms = [builder.fadd(a, b) for a, b in zip(terms[::2], terms[1::2], strict=True)]
-    return terms[0]
-
-
-def _sum_lanes(builder: Any, v: Any) -> Any:
-    """Sum of the elements of a vector, halves first."""
-    n = v.type.count
-    while n > 1:
-        half = n // 2
-        empty = ir.Constant(ir.VectorType(v.type.element, n), ir.Undefined)
-        low, high = (ir.Constant(ir.VectorType(_I32, half), list(range(at, at + half))) for at in (0, half))
-        v = builder.fadd(builder.shuffle_vector(v, empty, low), builder.shuffle_vector(v, empty, high))
-        n = half
-    return builder.extract_element(v, ir.Constant(_I32, 0))
-
-
-def _each(builder: Any, start: Any, stop: Any, step: int = 1) -> Any:
-    return cgutils.for_range_slice(builder, start, stop, _int(step), _I64)
-
-
-def _groups(builder: Any, length: Any) -> tuple[Any, Any]:
-    """Number of full groups of a row of `length`, and the quads that remain: 1 to the most that registers hold."""
-    quads = builder.udiv(length, _int(_QUAD))
-    beyond = builder.add(builder.sub(quads, _int(_MOST + 1)), _int(_GROUP))
-    count = builder.select(builder.icmp_signed(">", quads, _int(_MOST)), builder.udiv(beyond, _int(_GROUP)), _int(0))
-    return count, builder.sub(quads, builder.mul(count, _int(_GROUP)))
-
-
-def _by_quads(builder: Any, quads: Any, emit: Callable[[int], None]) -> None:
-    """Code for every number of quads that registers hold, and a jump to the one that is asked for."""
-    end = builder.append_basic_block("done")
-    switch = builder.switch(quads, end)
-    for n in range(1, _MOST + 1):
-        block = builder.append_basic_block(f"quads{n}")
-        switch.add_case(_int(n), block)
-        builder.position_at_end(block)
-        emit(n)
-        builder.branch(end)
-    builder.position_at_end(end)
-
-
-def _by_columns(builder: Any, length: Any, emit: Callable[[Any, int], None]) -> None:
-    """Call emit(first column, quads) for the groups of columns that make up a row."""
-    count, rest = _groups(builder, length)
-    with _each(builder, _int(0), count) as (g, _):
-        emit(builder.mul(g, _int(_QUAD * _GROUP)), _GROUP)
-    first = builder.mul(count, _int(_QUAD * _GROUP))
-    _by_quads(builder, rest, lambda quads: emit(first, quads))
-
-
 @intrinsic
-def _gather(typingctx: Any, index: Any, value: Any, start: Any, stop: Any, table: Any, out: Any) -> Any:
-    signature = types.void(index, value, types.intp, types.intp, table, out)
+def gather(typingctx: Any, index: Any, value: Any, start: Any, stop: Any, table: Any, base: Any, out: Any) -> Any:
+    """out = base + sum_p value[p] table[index[p]] for p in start..stop - 1; all of the width of the table.
+
+    All are of the same type, or a table of float32 is summed in float64.
+    """
+    signature = types.void(index, value, types.intp, types.intp, table, base, out)
 
     def codegen(context: Any, builder: Any, _: Any, args: Any) -> Any:
-        rows = _reader(context, builder, index, args[0])
-        values = _reader(context, builder, value, args[1])
+        rows = reader(context, builder, index, args[0])
+        values = reader(context, builder, value, args[1])
         first, end = args[2], args[3]
-        T, result = _Table(context, builder, table, args[4]), _Table(context, builder, out, args[5])
-        last = builder.sub(end, _int(1))
+        T, result = Table(context, builder, table, args[4]), Table(context, builder, out, args[6])
+        begin = Table(context, builder, base, args[5])
+        last = builder.sub(end, integer(1))
 
         def emit(column: Any, quads: int) -> None:
             places = result.vectors(quads)
@@ -198,69 +85,136 @@ def _gather(typingctx: Any, index: Any, value: Any, start: Any, stop: Any, table
                     builder.store(ir.Constant(result.type(n), None), total)
 
             def term(p: Any, lane: int) -> None:
-                soon = builder.add(p, _int(_AHEAD))
+                soon = builder.add(p, integer(_AHEAD))
                 soon = builder.select(builder.icmp_signed("<", soon, last), soon, last)
-                T.prefetch(T.row(rows(soon), column), quads)
-                row, x = T.row(rows(p), column), _cast(builder, values(p), result.real)
+                if quads:
+                    T.prefetch(T.row(rows(soon), column), quads)
+                row, x = T.row(rows(p), column), cast(builder, values(p), result.real)
                 for (c, n), total in zip(places, sums[lane], strict=True):
-                    v = T.load(builder.add(row, _int(c)), n)
+                    v = T.load(builder.add(row, integer(c)), n)
                     if T.real != result.real:
                         v = builder.fpext(v, result.type(n))
-                    builder.store(_add_product(builder, _splat(builder, x, n), v, builder.load(total)), total)
+                    builder.store(add_product(builder, splat(builder, x, n), v, builder.load(total)), total)
 
-            whole = builder.sub(end, builder.srem(builder.sub(end, first), _int(lanes)))
-            with _each(builder, first, whole, lanes) as (p, _):
+            whole = builder.sub(end, builder.srem(builder.sub(end, first), integer(lanes)))
+            with each(builder, first, whole, lanes) as (p, _):
                 for lane in range(lanes):
-                    term(builder.add(p, _int(lane)), lane)
-            with _each(builder, whole, end) as (p, _):
+                    term(builder.add(p, integer(lane)), lane)
+            with each(builder, whole, end) as (p, _):
                 term(p, 0)
             for j, (c, n) in enumerate(places):
-                at = builder.add(column, _int(c))
-                total = _sum_pairwise(builder, [builder.load(lane[j]) for lane in sums])
-                result.store(builder.fadd(result.load(at, n), total), at, n)
+                at = builder.add(column, integer(c))
+                total = sum_pairwise(builder, [builder.load(lane[j]) for lane in sums])
+                result.store(builder.fadd(begin.load(at, n), total), at, n)
 
-        _by_columns(builder, T.length, emit)
+        by_columns(builder, T.length, emit)
         return context.get_dummy_value()
 
     return signature, codegen
 
 
 @intrinsic
-def _scatter(typingctx: Any, index: Any, value: Any, start: Any, stop: Any, z: Any, table: Any) -> Any:
+def scatter(typingctx: Any, index: Any, value: Any, start: Any, stop: Any, z: Any, table: Any) -> Any:
+    """table[index[p]] += value[p] z for p in start..stop - 1; `z` has the width and dtype of the table."""
     signature = types.void(index, value, types.intp, types.intp, z, table)
 
     def codegen(context: Any, builder: Any, _: Any, args: Any) -> Any:
-        rows = _reader(context, builder, index, args[0])
-        values = _reader(context, builder, value, args[1])
-        added, T = _Table(context, builder, z, args[4]), _Table(context, builder, table, args[5])
+        rows = reader(context, builder, index, args[0])
+        values = reader(context, builder, value, args[1])
+        added, T = Table(context, builder, z, args[4]), Table(context, builder, table, args[5])
 
         def emit(column: Any, quads: int) -> None:
             places = T.vectors(quads)
-            held = [added.load(builder.add(column, _int(c)), n) for c, n in places]
-            with _each(builder, args[2], args[3]) as (p, _):
-                row, x = T.row(rows(p), column), _cast(builder, values(p), T.real)
+            held = [added.load(builder.add(column, integer(c)), n) for c, n in places]
+            with each(builder, args[2], args[3]) as (p, _):
+                row, x = T.row(rows(p), column), cast(builder, values(p), T.real)
                 for (c, n), term in zip(places, held, strict=True):
-                    at = builder.add(row, _int(c))
-                    T.store(_add_product(builder, _splat(builder, x, n), term, T.load(at, n)), at, n)
+                    at = builder.add(row, integer(c))
+                    T.store(add_product(builder, splat(builder, x, n), term, T.load(at, n)), at, n)
 
-        _by_columns(builder, T.length, emit)
+        by_columns(builder, T.length, emit)
         return context.get_dummy_value()
 
     return signature, codegen
 
 
 @intrinsic
-def _push(
+def scale(typingctx: Any, x: Any, row: Any, out: Any) -> Any:
+    """out = x row, of one width and dtype."""
+    signature = types.void(types.float64, row, out)
+
+    def codegen(context: Any, builder: Any, _: Any, args: Any) -> Any:
+        given, result = Table(context, builder, row, args[1]), Table(context, builder, out, args[2])
+        factor = cast(builder, args[0], result.real)
+
+        def emit(column: Any, quads: int) -> None:
+            for c, n in result.vectors(quads):
+                at = builder.add(column, integer(c))
+                result.store(builder.fmul(splat(builder, factor, n), given.load(at, n)), at, n)
+
+        by_columns(builder, result.length, emit)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def bend(typingctx: Any, h: Any, i: Any, tied: Any, z: Any, total: Any) -> Any:
+    """z = H_i z with H_i = diag(h_i) - tied h_i h_i', which is also added to `total`.
+
+    `h` and `z` have the same width and dtype, `total` has the width and is float64.
+    """
+    signature = types.void(h, types.intp, types.float64, z, total)
+
+    def codegen(context: Any, builder: Any, _: Any, args: Any) -> Any:
+        H, moved = Table(context, builder, h, args[0]), Table(context, builder, z, args[3])
+        sums = Table(context, builder, total, args[4])
+        row = H.row(args[1], integer(0))
+        dot = cgutils.alloca_once_value(builder, ir.Constant(moved.real, 0.0))
+
+        def diagonal(column: Any, quads: int) -> None:
+            by_length: dict[int, Any] = {}
+            for c, n in moved.vectors(quads):
+                at = builder.add(column, integer(c))
+                v = builder.fmul(moved.load(at, n), H.load(builder.add(row, at), n))
+                moved.store(v, at, n)
+                by_length[n] = builder.fadd(by_length[n], v) if n in by_length else v
+            for v in by_length.values():
+                builder.store(builder.fadd(builder.load(dot), sum_lanes(builder, v)), dot)
+
+        def rank_one(column: Any, quads: int) -> None:
+            for c, n in moved.vectors(quads):
+                at = builder.add(column, integer(c))
+                taken = builder.fmul(splat(builder, share, n), H.load(builder.add(row, at), n))
+                v = builder.fsub(moved.load(at, n), taken)
+                moved.store(v, at, n)
+                wide = builder.fpext(v, sums.type(n)) if moved.real != sums.real else v
+                sums.store(builder.fadd(sums.load(at, n), wide), at, n)
+
+        by_columns(builder, moved.length, diagonal)
+        share = builder.fmul(cast(builder, args[2], moved.real), builder.load(dot))
+        by_columns(builder, moved.length, rank_one)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def push(
     typingctx: Any, index: Any, value: Any, start: Any, stop: Any, h: Any, rank_one: Any, delta: Any, table: Any
 ) -> Any:
+    """table[i] += value[p] H_i delta with i = index[p] and H_i = diag(h_i) - rank_one_i h_i h_i', p in start..stop - 1.
+
+    `h`, `delta` and the table have the same width and dtype.
+    """
     signature = types.void(index, value, types.intp, types.intp, h, rank_one, delta, table)
 
     def codegen(context: Any, builder: Any, _: Any, args: Any) -> Any:
-        rows = _reader(context, builder, index, args[0])
-        values = _reader(context, builder, value, args[1])
-        tied = _reader(context, builder, rank_one, args[5])
-        H, step = _Table(context, builder, h, args[4]), _Table(context, builder, delta, args[6])
-        T = _Table(context, builder, table, args[7])
+        rows = reader(context, builder, index, args[0])
+        values = reader(context, builder, value, args[1])
+        tied = reader(context, builder, rank_one, args[5])
+        H, step = Table(context, builder, h, args[4]), Table(context, builder, delta, args[6])
+        T = Table(context, builder, table, args[7])
         first, end = args[2], args[3]
 
         def dot(row: Any, column: Any, quads: int) -> Any:
@@ -268,97 +222,50 @@ def _push(
             total = ir.Constant(T.real, 0.0)
             by_length: dict[int, Any] = {}
             for c, n in T.vectors(quads):
-                a = H.load(builder.add(row, _int(c)), n)
-                b = step.load(builder.add(column, _int(c)), n)
-                by_length[n] = _add_product(builder, a, b, by_length[n]) if n in by_length else builder.fmul(a, b)
+                a = H.load(builder.add(row, integer(c)), n)
+                b = step.load(builder.add(column, integer(c)), n)
+                by_length[n] = add_product(builder, a, b, by_length[n]) if n in by_length else builder.fmul(a, b)
             for v in by_length.values():
-                total = builder.fadd(total, _sum_lanes(builder, v))
+                total = builder.fadd(total, sum_lanes(builder, v))
             return total
 
         def move(row: Any, column: Any, quads: int, x: Any, t: Any) -> None:
             for c, n in T.vectors(quads):
-                at = builder.add(row, _int(c))
-                b = builder.fsub(step.load(builder.add(column, _int(c)), n), _splat(builder, t, n))
-                xh = builder.fmul(_splat(builder, x, n), H.load(at, n))
-                T.store(_add_product(builder, xh, b, T.load(at, n)), at, n)
+                at = builder.add(row, integer(c))
+                b = builder.fsub(step.load(builder.add(column, integer(c)), n), splat(builder, t, n))
+                xh = builder.fmul(splat(builder, x, n), H.load(at, n))
+                T.store(add_product(builder, xh, b, T.load(at, n)), at, n)
 
         def ahead(p: Any) -> Any:
-            soon = builder.add(p, _int(_AHEAD))
+            soon = builder.add(p, integer(_AHEAD))
             return builder.select(builder.icmp_signed("<", soon, last), soon, last)
 
-        last = builder.sub(end, _int(1))
-        count, rest = _groups(builder, T.length)
-        after = builder.mul(count, _int(_QUAD * _GROUP))
+        last = builder.sub(end, integer(1))
+        count, rest = groups(builder, T.length)
+        after = builder.mul(count, integer(QUAD * GROUP))
 
         def emit(quads: int) -> None:
-            with _each(builder, first, end) as (p, _):
-                soon = T.row(rows(ahead(p)), after)
-                H.prefetch(soon, quads)
-                T.prefetch(soon, quads)
+            with each(builder, first, end) as (p, _):
+                if quads:
+                    soon = T.row(rows(ahead(p)), after)
+                    H.prefetch(soon, quads)
+                    T.prefetch(soon, quads)
                 i = rows(p)
-                x, row = _cast(builder, values(p), T.real), T.row(i, _int(0))
+                x, row = cast(builder, values(p), T.real), T.row(i, integer(0))
                 total = cgutils.alloca_once(builder, T.real)
                 builder.store(dot(builder.add(row, after), after, quads), total)
-                with _each(builder, _int(0), count) as (g, _):
-                    column = builder.mul(g, _int(_QUAD * _GROUP))
+                with each(builder, integer(0), count) as (g, _):
+                    column = builder.mul(g, integer(QUAD * GROUP))
                     builder.store(
-                        builder.fadd(builder.load(total), dot(builder.add(row, column), column, _GROUP)), total
+                        builder.fadd(builder.load(total), dot(builder.add(row, column), column, GROUP)), total
                     )
-                t = builder.fmul(_cast(builder, tied(i), T.real), builder.load(total))
+                t = builder.fmul(cast(builder, tied(i), T.real), builder.load(total))
                 move(builder.add(row, after), after, quads, x, t)
-                with _each(builder, _int(0), count) as (g, _):
-                    column = builder.mul(g, _int(_QUAD * _GROUP))
-                    move(builder.add(row, column), column, _GROUP, x, t)
+                with each(builder, integer(0), count) as (g, _):
+                    column = builder.mul(g, integer(QUAD * GROUP))
+                    move(builder.add(row, column), column, GROUP, x, t)
 
-        _by_quads(builder, rest, emit)
+        by_quads(builder, rest, emit)
         return context.get_dummy_value()
 
     return signature, codegen
-
-
-@njit(nogil=True, cache=True)
-def gather(index, value, start, stop, table, out):
-    """out += sum_p value[p] table[index[p]] for p in start..stop - 1; `out` has the width of the table.
-
-    Both are of the same type, or a table of float32 is summed in float64.
-    """
-    if table.shape[1] > 1:
-        _gather(index, value, start, stop, table, out)
-        return
-    real = out.dtype.type
-    a = b = c = d = real(0)
-    whole = stop - (stop - start) % 4
-    for p in range(start, whole, 4):
-        a += real(value[p]) * table[index[p], 0]
-        b += real(value[p + 1]) * table[index[p + 1], 0]
-        c += real(value[p + 2]) * table[index[p + 2], 0]
-        d += real(value[p + 3]) * table[index[p + 3], 0]
-    for p in range(whole, stop):
-        a += real(value[p]) * table[index[p], 0]
-    out[0] += (a + b) + (c + d)
-
-
-@njit(nogil=True, cache=True)
-def scatter(index, value, start, stop, z, table):
-    """table[index[p]] += value[p] z for p in start..stop - 1; `z` has the width and dtype of the table."""
-    if table.shape[1] > 1:
-        _scatter(index, value, start, stop, z, table)
-        return
-    u = z[0]
-    for p in range(start, stop):
-        table[index[p], 0] += value[p] * u
-
-
-@njit(nogil=True, cache=True)
-def push(index, value, start, stop, h, rank_one, delta, table):
-    """table[i] += value[p] H_i delta with i = index[p] and H_i = diag(h_i) - rank_one_i h_i h_i', p in start..stop - 1.
-
-    `h`, `delta` and the table have the same width and dtype.
-    """
-    if table.shape[1] > 1:
-        _push(index, value, start, stop, h, rank_one, delta, table)
-        return
-    u = delta[0]
-    for p in range(start, stop):
-        i = index[p]
-        table[i, 0] += table.dtype.type(value[p]) * (h[i, 0] * (u - table.dtype.type(rank_one[i]) * h[i, 0] * u))

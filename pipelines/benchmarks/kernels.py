@@ -77,7 +77,7 @@ def _sum(a):
 
 @njit(nogil=True)
 def _gather_all(index, value, table, out):
-    gather(index, value, 0, index.shape[0], table, out)
+    gather(index, value, 0, index.shape[0], table, out, out)
 
 
 def _milliseconds(calls: list[Callable[[], Any]], repeats: int) -> float:

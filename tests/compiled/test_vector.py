@@ -4,12 +4,39 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numba import njit
 
-from dboost.compiled.vector import gather, padded, push, scatter, width
+from dboost.compiled import vector
+from dboost.compiled.vector import padded, width
 
 # 1; below, at and above a vector; an odd number of quads; the most that registers hold, one group more, several groups
 OUTPUTS = [1, 2, 4, 5, 12, 37, 48, 49, 96, 172]
 RTOL = {np.float64: 1e-13, np.float32: 2e-6}
+
+
+@njit
+def gather(index, value, start, stop, table, base, out):
+    vector.gather(index, value, start, stop, table, base, out)
+
+
+@njit
+def scatter(index, value, start, stop, z, table):
+    vector.scatter(index, value, start, stop, z, table)
+
+
+@njit
+def scale(x, row, out):
+    vector.scale(x, row, out)
+
+
+@njit
+def bend(h, i, tied, z, total):
+    vector.bend(h, i, tied, z, total)
+
+
+@njit
+def push(index, value, start, stop, h, rank_one, delta, table):
+    vector.push(index, value, start, stop, h, rank_one, delta, table)
 
 
 @pytest.fixture(params=OUTPUTS)
@@ -28,9 +55,10 @@ def test_gather_adds_scaled_rows(rng, k, dtype, count, values):
     table = padded(rng.normal(size=(40, k)).astype(dtype))
     index = rng.integers(0, 40, count + 5).astype(np.int32)
     value = rng.normal(size=count + 5).astype(values)
-    out = padded(rng.normal(size=(1, k)).astype(dtype))[0]
-    wanted = out + value[2 : 2 + count] @ table[index[2 : 2 + count]].astype(float)
-    gather(index, value, 2, 2 + count, table, out)
+    base = padded(rng.normal(size=(1, k)).astype(dtype))[0]
+    out = np.full_like(base, np.nan)
+    wanted = base + value[2 : 2 + count] @ table[index[2 : 2 + count]].astype(float)
+    gather(index, value, 2, 2 + count, table, base, out)
     np.testing.assert_allclose(out, wanted, rtol=RTOL[dtype], atol=20 * RTOL[dtype])
 
 
@@ -39,10 +67,10 @@ def test_single_numbers_are_gathered_in_double(rng, k, count):
     table = padded(rng.normal(size=(40, k)).astype(np.float32))
     index = rng.integers(0, 40, count).astype(np.int32)
     value = rng.normal(size=count).astype(np.float32)
-    out, same = (np.zeros(width(k)) for _ in range(2))
-    gather(index, value, 0, count, table, out)
+    out, same, zero = (np.zeros(width(k)) for _ in range(3))
+    gather(index, value, 0, count, table, zero, out)
     np.testing.assert_allclose(out, value.astype(float) @ table[index].astype(float), rtol=1e-13, atol=1e-13)
-    gather(index, value, 0, count, table.astype(float), same)
+    gather(index, value, 0, count, table.astype(float), zero, same)
     assert out.tobytes() == same.tobytes()
 
 
@@ -55,6 +83,25 @@ def test_scatter_adds_to_rows(rng, k, dtype):
     scatter(index, value, 1, 10, z, table)
     before[index[1:10]] += value[1:10, None].astype(float) * z
     np.testing.assert_allclose(table, before, rtol=RTOL[dtype], atol=10 * RTOL[dtype])
+
+
+@pytest.mark.parametrize("tied", [0.0, 0.7])
+def test_bend_multiplies_by_the_curvature(rng, k, dtype, tied):
+    h = padded(rng.random((5, k)).astype(dtype) / k)
+    z = padded(rng.normal(size=(1, k)).astype(dtype))[0]
+    before = rng.normal(size=width(k))
+    total, row = before.copy(), h[3].astype(float)
+    wanted = (np.diag(row) - tied * np.outer(row, row)) @ z
+    bend(h, 3, tied, z, total)
+    np.testing.assert_allclose(z, wanted, rtol=RTOL[dtype], atol=10 * RTOL[dtype] / k)
+    np.testing.assert_array_equal(total, before + z)
+
+
+def test_scale_multiplies(rng, k, dtype):
+    row = padded(rng.normal(size=(1, k)).astype(dtype))[0]
+    out = np.full_like(row, np.nan)
+    scale(0.3, row, out)
+    np.testing.assert_array_equal(out, dtype(0.3) * row)
 
 
 @pytest.mark.parametrize("tied", [0.0, 0.7])
@@ -77,9 +124,9 @@ def test_a_range_has_the_same_bits_wherever_it_stands(rng, k, dtype):
     table = padded(rng.normal(size=(40, k)).astype(dtype))
     index = rng.integers(0, 40, 30).astype(np.int32)
     value = rng.normal(size=30)
-    one, other = np.zeros(width(k), dtype), np.zeros(width(k), dtype)
-    gather(index, value, 7, 26, table, one)
-    gather(index[7:26].copy(), value[7:26].copy(), 0, 19, table, other)
+    one, other, zero = (np.zeros(width(k), dtype) for _ in range(3))
+    gather(index, value, 7, 26, table, zero, one)
+    gather(index[7:26].copy(), value[7:26].copy(), 0, 19, table, zero, other)
     assert one.tobytes() == other.tobytes()
 
 
