@@ -49,23 +49,24 @@ def curvature_diagonal(
         out[selected.shape[0]] += bound[:, : out.shape[1]].sum(axis=0, dtype=np.float64)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def bound_curvature(h, rank_one, weight, bound):
     """Fill `bound` with the diagonal that bounds the Hessian of every example; see ``curvature_diagonal``."""
     k = h.shape[1]
+    whole = h.dtype.type(1.0)
     for i in range(h.shape[0]):
-        row = h[i]
-        out = bound[i]
-        s = weight[i]
-        top = row.max()
-        if rank_one[i] == 0.0 or top <= 0.5 * s:
+        half = h.dtype.type(0.5 * weight[i])
+        # counted, because the largest number of a row would be found one by one
+        above = 0
+        for r in range(k):
+            above += h[i, r] > half
+        if rank_one[i] == 0.0 or above == 0:
             for r in range(k):
-                out[r] = row[r]
+                bound[i, r] = h[i, r]
         else:
-            whole = h.dtype.type(1.0)
-            share = h.dtype.type(1.0 / s)
+            share = h.dtype.type(1.0 / weight[i])
             for r in range(k):
-                out[r] = (whole + whole) * row[r] * (whole - row[r] * share)
+                bound[i, r] = (whole + whole) * h[i, r] * (whole - h[i, r] * share)
 
 
 @njit(nogil=True, cache=True)

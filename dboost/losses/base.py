@@ -18,6 +18,13 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+INLINED = {"error_model": "numpy", "fastmath": False, "forceinline": True}
+"""How functions of one example are compiled: into the loop over examples, and never raising.
+
+A call counts the references to its arrays, which takes as long as a row of twenty outputs; so does a loop that an
+error might leave. What is not said here a compiled function takes over from whoever happens to call it first.
+"""
+
 # Below it, a probability that is one less another is not known to many digits.
 _LEAST_PROBABILITY = 1e-10
 
@@ -40,7 +47,7 @@ TWO_BRANCHED: set[Any] = set()
 """Targets that overload `branch_row`."""
 
 
-@overload(branch_row, inline="never")
+@overload(branch_row, inline="never", jit_options=INLINED)
 def _branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> Any:
     if getattr(target, "instance_class", None) in TWO_BRANCHED:
         return None
@@ -185,7 +192,7 @@ def share(excess: Array, mass: Array) -> Array:
     return np.where(total > 0.0, positive / np.where(total > 0.0, total, 1.0), 0.0)
 
 
-@njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "reassoc"})
+@njit(nogil=True, cache=True, **(INLINED | {"fastmath": {"contract", "reassoc"}}))
 def _odds_of_row(u: Array, s: float) -> float:
     # the order of the sum is the compiler's, the same for any number of rows
     total = 0.0

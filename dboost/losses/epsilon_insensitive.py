@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dboost.errors import UsageError
 from dboost.losses.base import (
+    INLINED,
     TWO_BRANCHED,
     Array,
     Repair,
@@ -48,20 +49,20 @@ def _is_epsilon(target: Any) -> bool:
     return getattr(target, "instance_class", None) is EpsilonTarget
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **INLINED)
 def softplus(x: float) -> float:
     """log(1 + e^x) for any x."""
     return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **INLINED)
 def sigmoid(x: float) -> float:
     """1 / (1 + e^-x) without cancellation or overflow."""
     e = math.exp(-abs(x))
     return (1.0 if x > 0.0 else e) / (1.0 + e)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **INLINED)
 def _pull(z: float, epsilon: float) -> float:
     """sigma(z - eps) - sigma(-z - eps), to full relative precision also next to z = 0."""
     a = abs(z)
@@ -69,7 +70,7 @@ def _pull(z: float, epsilon: float) -> float:
     return float(math.copysign(u, z))
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **INLINED)
 def _conjugate(theta: float, label: float, epsilon: float) -> float:
     """inf_f l(label, f) + theta f for |theta| <= 1 (math notes, section 1)."""
     t = abs(theta)
@@ -87,7 +88,7 @@ def _conjugate(theta: float, label: float, epsilon: float) -> float:
     return float(theta * label + softplus(z - epsilon) + softplus(-z - epsilon) - t * z)
 
 
-@overload(residual_row, inline="never")
+@overload(residual_row, inline="never", jit_options=INLINED)
 def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
     if not _is_epsilon(target):
         return None
@@ -100,7 +101,7 @@ def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
     return epsilon_insensitive
 
 
-@overload(branch_row, inline="never")
+@overload(branch_row, inline="never", jit_options=INLINED)
 def _branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> Any:
     if not _is_epsilon(target):
         return None
@@ -114,7 +115,7 @@ def _branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Arr
     return epsilon_insensitive
 
 
-@overload(loss_row, inline="never")
+@overload(loss_row, inline="never", jit_options=INLINED)
 def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
     if not _is_epsilon(target):
         return None
@@ -126,7 +127,7 @@ def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
     return epsilon_insensitive
 
 
-@overload(curvature_row, inline="never")
+@overload(curvature_row, inline="never", jit_options=INLINED)
 def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
     if not _is_epsilon(target):
         return None
@@ -141,7 +142,7 @@ def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
     return epsilon_insensitive
 
 
-@overload(dual_row, inline="never")
+@overload(dual_row, inline="never", jit_options=INLINED)
 def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> Any:
     if not _is_epsilon(target):
         return None
@@ -156,7 +157,7 @@ def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array,
     return epsilon_insensitive
 
 
-@overload(theta_row, inline="never")
+@overload(theta_row, inline="never", jit_options=INLINED)
 def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> Any:
     if not _is_epsilon(target):
         return None

@@ -15,6 +15,7 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from dboost.losses.base import (
+    INLINED,
     Array,
     Repair,
     curvature_row,
@@ -41,7 +42,7 @@ def _is_exponential(target: Any) -> bool:
     return getattr(target, "instance_class", None) is ExponentialTarget
 
 
-@overload(peak_row, inline="never")
+@overload(peak_row, inline="never", jit_options=INLINED)
 def _peak_row(target: Any, i: int, f: Array, s: float) -> Any:
     if not _is_exponential(target):
         return None
@@ -56,7 +57,7 @@ def _peak_row(target: Any, i: int, f: Array, s: float) -> Any:
     return exponential
 
 
-@overload(residual_row, inline="never")
+@overload(residual_row, inline="never", jit_options=INLINED)
 def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
     if not _is_exponential(target):
         return None
@@ -73,7 +74,7 @@ def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
     return exponential
 
 
-@overload(loss_row, inline="never")
+@overload(loss_row, inline="never", jit_options=INLINED)
 def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
     if not _is_exponential(target):
         return None
@@ -88,7 +89,7 @@ def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
     return exponential
 
 
-@overload(curvature_row, inline="never")
+@overload(curvature_row, inline="never", jit_options=INLINED)
 def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
     if not _is_exponential(target):
         return None
@@ -102,7 +103,7 @@ def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
     return exponential
 
 
-@overload(dual_row, inline="never")
+@overload(dual_row, inline="never", jit_options=INLINED)
 def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> Any:
     if not _is_exponential(target):
         return None
@@ -125,7 +126,7 @@ def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array,
     return exponential
 
 
-@overload(theta_row, inline="never")
+@overload(theta_row, inline="never", jit_options=INLINED)
 def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> Any:
     if not _is_exponential(target):
         return None

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dboost.compiled.exponential import exp_nonpositive, log1p_unit, log_positive
 from dboost.compiled.lanes import total_of
 from dboost.losses.base import (
+    INLINED,
     SINGLE,
     Array,
     Repair,
@@ -46,7 +47,7 @@ SINGLE.add(LogisticTarget)
 _ROOM = 256
 _TINY = 1e-300
 # Multiplications may be fused with additions: two thirds of the time, and less rounding.
-_VECTOR = {"error_model": "numpy", "fastmath": {"contract"}}
+_VECTOR = INLINED | {"fastmath": {"contract"}}
 
 
 @njit(nogil=True, cache=True, inline="always", error_model="numpy")
@@ -194,7 +195,7 @@ def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array,
     return logistic
 
 
-@overload(theta_row, inline="never")
+@overload(theta_row, inline="never", jit_options=INLINED)
 def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> Any:
     if not _is_logistic(target):
         return None

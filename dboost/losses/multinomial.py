@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled.lanes import entropy_row, exp_row, largest_of, others_of, scale_others, scale_row, total_of
 from dboost.losses.base import (
+    INLINED,
     Array,
     Repair,
     curvature_row,
@@ -39,14 +40,14 @@ def _is_multinomial(target: Any) -> bool:
     return getattr(target, "instance_class", None) is MultinomialTarget
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **INLINED)
 def _take_off(f: Array, y: int, margin: float) -> None:
     # a number that is written alone holds up the vector that is read next: not for nothing
     if margin > 0.0:
         f[y] -= margin
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **INLINED)
 def _exponentials(f: Array, y: int) -> tuple[float, float, float, float]:
     """Overwrite f by exp(f - max); return (own, others, max, f_y): own = exp(f_y - max), others the sum of the rest."""
     top = largest_of(f)
@@ -55,7 +56,7 @@ def _exponentials(f: Array, y: int) -> tuple[float, float, float, float]:
     return f[y], others_of(f, y), top, mine
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, **INLINED)
 def _log_loss(own: float, others: float, top: float, mine: float) -> float:
     # log1p keeps the loss of a confident, correct example to full precision
     if mine == top:
@@ -64,7 +65,7 @@ def _log_loss(own: float, others: float, top: float, mine: float) -> float:
     return float(math.log(own + others) + (top - mine))
 
 
-@overload(residual_row, inline="never", jit_options={"forceinline": True})
+@overload(residual_row, inline="never", jit_options=INLINED)
 def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
     if not _is_multinomial(target):
         return None
@@ -81,7 +82,7 @@ def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
     return multinomial
 
 
-@overload(loss_row, inline="never")
+@overload(loss_row, inline="never", jit_options=INLINED)
 def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
     if not _is_multinomial(target):
         return None
@@ -95,7 +96,7 @@ def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
     return multinomial
 
 
-@overload(curvature_row, inline="never", jit_options={"forceinline": True})
+@overload(curvature_row, inline="never", jit_options=INLINED)
 def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
     if not _is_multinomial(target):
         return None
@@ -111,7 +112,7 @@ def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
     return multinomial
 
 
-@overload(dual_row, inline="never", jit_options={"error_model": "numpy"})
+@overload(dual_row, inline="never", jit_options=INLINED)
 def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> Any:
     if not _is_multinomial(target):
         return None
@@ -138,7 +139,7 @@ def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array,
     return multinomial
 
 
-@overload(theta_row, inline="never")
+@overload(theta_row, inline="never", jit_options=INLINED)
 def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> Any:
     if not _is_multinomial(target):
         return None

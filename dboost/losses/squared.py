@@ -12,7 +12,7 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from dboost.losses.base import Array, Repair, curvature_row, dual_row, loss_row, residual_row, theta_row
+from dboost.losses.base import INLINED, Array, Repair, curvature_row, dual_row, loss_row, residual_row, theta_row
 
 
 class SquaredTarget(NamedTuple):
@@ -25,7 +25,7 @@ def _is_squared(target: Any) -> bool:
     return getattr(target, "instance_class", None) is SquaredTarget
 
 
-@overload(residual_row, inline="never")
+@overload(residual_row, inline="never", jit_options=INLINED)
 def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
     if not _is_squared(target):
         return None
@@ -38,7 +38,7 @@ def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
     return squared
 
 
-@overload(loss_row, inline="never")
+@overload(loss_row, inline="never", jit_options=INLINED)
 def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
     if not _is_squared(target):
         return None
@@ -50,7 +50,7 @@ def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
     return squared
 
 
-@overload(curvature_row, inline="never")
+@overload(curvature_row, inline="never", jit_options=INLINED)
 def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
     if not _is_squared(target):
         return None
@@ -62,7 +62,7 @@ def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
     return squared
 
 
-@overload(dual_row, inline="never")
+@overload(dual_row, inline="never", jit_options=INLINED)
 def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> Any:
     if not _is_squared(target):
         return None
@@ -75,7 +75,7 @@ def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array,
     return squared
 
 
-@overload(theta_row, inline="never")
+@overload(theta_row, inline="never", jit_options=INLINED)
 def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> Any:
     if not _is_squared(target):
         return None
