@@ -332,11 +332,12 @@ def class_grams(pointer, slots, values, weights, intercept, out):
     `weights` (m, w) and `out` (b, b, w) have the same padded width w (``vector.width``).
     """
     last = out.shape[0] - 1
+    blocks = out.reshape((out.shape[0] * out.shape[0], out.shape[2]))
     z = np.empty(weights.shape[1])
     for i in range(pointer.shape[0] - 1):
         for p in range(pointer[i], pointer[i + 1]):
             scale(np.float64(values[p]), weights[i], z)
-            scatter(slots, values, p, pointer[i + 1], z, out[slots[p]])
+            scatter(slots, values, p, pointer[i + 1], z, blocks, slots[p] * out.shape[0])
             if intercept:
                 for r in range(z.shape[0]):
                     out[slots[p], last, r] += z[r]

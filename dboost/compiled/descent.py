@@ -97,6 +97,7 @@ def curvature_blocks(pointer, slots, values, h, rank_one, place, first, every, i
     """
     t = out.shape[0]
     k = h.shape[1]
+    blocks = out.reshape((t * t, k))
     where = np.empty(t, np.int32)
     x = np.empty(t, h.dtype)
     z = np.empty(k, h.dtype)
@@ -117,7 +118,7 @@ def curvature_blocks(pointer, slots, values, h, rank_one, place, first, every, i
             d[r] = h[i, r] - share * h[i, r] * h[i, r]
         for p in range(count):
             scale(np.float64(x[p]), d, z)
-            scatter(where, x, p, count, z, out[where[p]])
+            scatter(where, x, p, count, z, blocks, where[p] * t)
 
 
 @njit(nogil=True, cache=True)
@@ -128,7 +129,7 @@ def _nonzero(row):
     return False
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def _pull(columns, rows, values, V, j, n_columns, zero, g):
     """g = sum_i x_ij V_i."""
     if j < n_columns:
@@ -141,7 +142,7 @@ def _pull(columns, rows, values, V, j, n_columns, zero, g):
                 g[r] += v[r]
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def _push(columns, rows, values, h, rank_one, V, j, everyone, n_columns, delta):
     """Move V = H z along with z += x_j delta; `everyone` is (0..m - 1, ones), the intercept's column."""
     if j < n_columns:
@@ -188,7 +189,7 @@ def newton_descent(
     return int(_newton_descent(*model, code, a, b, max_sweeps, seed, D, settle))
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def _newton_descent(
     columns, rows, values, h, rank_one, G, W, lam, diagonal, damping, V, code, a, b, max_sweeps, seed, D, settle
 ):

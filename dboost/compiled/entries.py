@@ -59,7 +59,7 @@ def curvatures(columns, rows, values, pairs, tied, entry_rows, classes, start, s
         out[e] = total
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def _pull(rows, values, start, stop, pair, t, tied):
     """sum_i x_ij h_ir (z_ir - t_i)."""
     # several sums side by side: an addition takes four cycles, and two can start in each
@@ -82,7 +82,7 @@ def _pull(rows, values, start, stop, pair, t, tied):
     return (a + b) + (c + d)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def _push(rows, values, start, stop, pair, t, tied, step):
     """z_ir += x_ij step, t_i += h_ir x_ij step."""
     moved = t.dtype.type(step)
@@ -97,7 +97,7 @@ def _push(rows, values, start, stop, pair, t, tied, step):
             pair[rows[p], 1] += values[p] * moved
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def sweep_entries(
     columns,
     rows,

@@ -52,7 +52,7 @@ def _add_rows(pointer, slots, values, first, U, G):
         return
     for t in range(U.shape[0]):
         i = first + t
-        scatter(slots, values, pointer[i], pointer[i + 1], U[t], G)
+        scatter(slots, values, pointer[i], pointer[i + 1], U[t], G, 0)
 
 
 def _blocks(pointer: Any, slots: Any, values: Any, W: Array, b: Array) -> Iterator[tuple[int, Array]]:
@@ -238,7 +238,7 @@ def _hessian_product(pointer, slots, values, h, rank_one, V, v, out, total):
     for i in range(rank_one.shape[0]):
         gather(slots, values, pointer[i], pointer[i + 1], V, v, z)
         bend(h, i, rank_one[i], z, total)
-        scatter(slots, values, pointer[i], pointer[i + 1], z, out)
+        scatter(slots, values, pointer[i], pointer[i + 1], z, out, 0)
 
 
 def dual_value(

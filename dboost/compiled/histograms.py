@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dboost.compiled.vector import add, padded
+
 
 @njit(nogil=True, cache=True)
 def merge_runs(start_a, a, count_a, start_b, b, count_b, start, values, counts):
@@ -106,9 +108,10 @@ def sums_below(indptr, rows, codes, start, zero, first, last, U, total, out):
         Overwritten.
     """
     if U.shape[1] == 1:
-        _sums_of_one(indptr, rows, codes, start, zero, first, last, U.reshape(-1), total[0], out.reshape(-1))
+        u = np.ascontiguousarray(U).reshape(-1)
+        _sums_of_one(indptr, rows, codes, start, zero, first, last, u, total[0], out.reshape(-1))
     else:
-        _sums_of_many(indptr, rows, codes, start, zero, first, last, U, total, out)
+        _sums_of_many(indptr, rows, codes, start, zero, first, last, padded(U), total, out)
 
 
 @njit(nogil=True, cache=True)
@@ -141,32 +144,35 @@ def _sums_of_one(indptr, rows, codes, start, zero, first, last, u, total, out):
 
 @njit(nogil=True, cache=True)
 def _sums_of_many(indptr, rows, codes, start, zero, first, last, U, total, out):
-    m, k = U.shape
-    stored = np.empty(k)
+    m, k = U.shape[0], out.shape[1]
+    most = 0
+    for j in range(first, last):
+        most = max(most, start[j + 1] - start[j])
+    # one more than there are thresholds: what lies above all of them
+    h = np.empty((most + 1, U.shape[1]))
     for j in range(first, last):
         offset, count = start[j] - start[first], start[j + 1] - start[j]
         if count == 0:
             continue
-        out[offset : offset + count] = 0.0
-        full = indptr[j + 1] - indptr[j] == m
-        stored[:] = 0.0
-        for p in range(indptr[j], indptr[j + 1]):
-            u = U[p - indptr[j] if full else rows[p]]
-            code = codes[p]
-            into = stored
-            if code < count:
-                into = out[offset + code]
+        begin, end = indptr[j], indptr[j + 1]
+        h[: count + 1] = 0.0
+        if end - begin == m:
+            for p in range(begin, end):
+                add(U, p - begin, h, codes[p])
+        else:
+            for p in range(begin, end):
+                add(U, rows[p], h, codes[p])
+            # examples that are not stored are the rest
             for r in range(k):
-                into[r] += u[r]
-        if not full and zero[j] < count:
-            for code in range(count):
-                for r in range(k):
-                    stored[r] += out[offset + code, r]
+                rest = total[r]
+                for code in range(count + 1):
+                    rest -= h[code, r]
+                h[zero[j], r] += rest
+        for code in range(count):
+            if code > 0:
+                add(h, code - 1, h, code)
             for r in range(k):
-                out[offset + zero[j], r] += total[r] - stored[r]
-        for code in range(1, count):
-            for r in range(k):
-                out[offset + code, r] += out[offset + code - 1, r]
+                out[offset + code, r] = h[code, r]
 
 
 @njit(nogil=True, cache=True)

@@ -30,7 +30,7 @@ def add_columns(indptr, rows, values, places, w, f):
                 f[np.uint64(rows[p])] += values[p] * x
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def column_sums(indptr, rows, values, places, u, out):
     """out[c] = <x_c, u> for the columns x_c at `places`."""
     for c in range(places.shape[0]):
@@ -39,7 +39,7 @@ def column_sums(indptr, rows, values, places, u, out):
         out[c] = _inner(rows, values, start, stop, u)
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def column_curvature(indptr, rows, values, places, u, h, G, diagonal):
     """G[c] = <x_c, u> and diagonal[c] = sum_i h_i x_ic**2 for the columns x_c at `places`."""
     for c in range(places.shape[0]):
@@ -63,7 +63,7 @@ def column_curvature(indptr, rows, values, places, u, h, G, diagonal):
         diagonal[c] = d + e
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def _inner(rows, values, start, stop, v):
     a = b = c = d = v.dtype.type(0)
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
@@ -92,7 +92,7 @@ def place_columns(indptr, rows, values, places, first, fill, out_rows, out_value
         fill[c] = shift + stop
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def descend(
     indptr, rows, values, places, h, G, W, strength, diagonal, damping, intercept, max_sweeps, enough, seed, new
 ):
@@ -213,7 +213,7 @@ def gram(
     return np.asarray(full[np.ix_(back, back)])
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy")
 def _gram(indptr, rows, values, places, h, intercept, first, stop):
     """Upper triangle of ``gram`` over the examples first..stop - 1.
 
@@ -263,22 +263,21 @@ def _gram(indptr, rows, values, places, h, intercept, first, stop):
     return sums
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
 def _add_products(slots, x, start, stop, h, sums):
     """Add h x_p x_q for p <= q of one row, two rows of `sums` at a time."""
     one, two = np.uint64(1), np.uint64(2)
     p = start
     while p + one < stop:
         i, j = np.uint64(slots[p]), np.uint64(slots[p + one])
-        a, b = sums[i], sums[j]
         t, u = h * x[p], h * x[p + one]
-        a[i] += t * x[p]
-        a[j] += t * x[p + one]
-        b[j] += u * x[p + one]
+        sums[i, i] += t * x[p]
+        sums[i, j] += t * x[p + one]
+        sums[j, j] += u * x[p + one]
         for q in range(p + two, stop):
             r = np.uint64(slots[q])
-            a[r] += t * x[q]
-            b[r] += u * x[q]
+            sums[i, r] += t * x[q]
+            sums[j, r] += u * x[q]
         p += two
     if p < stop:
         i = np.uint64(slots[p])

@@ -6,8 +6,15 @@ whether it was made for a fit or for a prediction.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
+
+from dboost.compiled.vector import padded, scale, scatter, width
+
+Array = NDArray[np.float64]
 
 
 @njit(nogil=True, cache=True)
@@ -105,7 +112,7 @@ def monomials(indptr, rows, values, n_rows, ends, letters):
     return out_ptr, out_rows[:q].copy(), out_values[:q].copy()
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, forceinline=True)
 def _first_slot(slots, start, stop, wanted):
     """First place in slots[start:stop], ascending, that holds at least `wanted`."""
     while start < stop:
@@ -117,8 +124,18 @@ def _first_slot(slots, start, stop, wanted):
     return start
 
 
-@njit(nogil=True, cache=True)
-def children_gradient(parents, first, offset, by_row, weight, theta, G, square, total, peak):
+def children_gradient(
+    parents: Any,
+    first: NDArray[np.int64],
+    offset: NDArray[np.int64],
+    by_row: Any,
+    weight: Array,
+    theta: Array,
+    G: Array,
+    square: Array,
+    total: Array,
+    peak: Array,
+) -> None:
     """Sums of the products of parents with single columns.
 
     Parameters
@@ -133,9 +150,18 @@ def children_gradient(parents, first, offset, by_row, weight, theta, G, square, 
     G, square, total, peak : float64 arrays, shape (c, k) and (c,)
         Added to: h'theta, sum s h**2, sum s h, and max |h|.
     """
+    k = G.shape[1]
+    sums = np.zeros((G.shape[0], width(k)))
+    _children_gradient(parents, first, offset, by_row, weight, padded(theta), sums, square, total, peak)
+    G += sums[:, :k]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _children_gradient(parents, first, offset, by_row, weight, theta, G, square, total, peak):
+    """As ``children_gradient``, on tables of one width."""
     indptr, rows, values = parents
     pointer, slots, entries = by_row
-    k = theta.shape[1]
+    z = np.empty(theta.shape[1])
     for c in range(first.shape[0]):
         base = offset[c] - first[c]
         for p in range(indptr[c], indptr[c + 1]):
@@ -144,13 +170,12 @@ def children_gradient(parents, first, offset, by_row, weight, theta, G, square, 
             if s <= 0.0:
                 continue
             f = values[p]
-            u = theta[i]
-            for q in range(_first_slot(slots, pointer[i], pointer[i + 1], first[c]), pointer[i + 1]):
+            start, stop = _first_slot(slots, pointer[i], pointer[i + 1], first[c]), pointer[i + 1]
+            scale(f, theta[i], z)
+            scatter(slots, entries, start, stop, z, G, base)
+            for q in range(start, stop):
                 t = f * entries[q]
                 place = base + slots[q]
-                g = G[place]
-                for r in range(k):
-                    g[r] += t * u[r]
                 square[place] += s * t * t
                 total[place] += s * t
                 peak[place] = max(peak[place], abs(t))

@@ -114,9 +114,9 @@ def gather(typingctx: Any, index: Any, value: Any, start: Any, stop: Any, table:
 
 
 @intrinsic
-def scatter(typingctx: Any, index: Any, value: Any, start: Any, stop: Any, z: Any, table: Any) -> Any:
-    """table[index[p]] += value[p] z for p in start..stop - 1; `z` has the width and dtype of the table."""
-    signature = types.void(index, value, types.intp, types.intp, z, table)
+def scatter(typingctx: Any, index: Any, value: Any, start: Any, stop: Any, z: Any, table: Any, shift: Any) -> Any:
+    """table[shift + index[p]] += value[p] z for p in start..stop - 1; `z` has the width and dtype of the table."""
+    signature = types.void(index, value, types.intp, types.intp, z, table, types.intp)
 
     def codegen(context: Any, builder: Any, _: Any, args: Any) -> Any:
         rows = reader(context, builder, index, args[0])
@@ -127,10 +127,30 @@ def scatter(typingctx: Any, index: Any, value: Any, start: Any, stop: Any, z: An
             places = T.vectors(quads)
             held = [added.load(builder.add(column, integer(c)), n) for c, n in places]
             with each(builder, args[2], args[3]) as (p, _):
-                row, x = T.row(rows(p), column), cast(builder, values(p), T.real)
+                row, x = T.row(builder.add(rows(p), args[6]), column), cast(builder, values(p), T.real)
                 for (c, n), term in zip(places, held, strict=True):
                     at = builder.add(row, integer(c))
                     T.store(add_product(builder, splat(builder, x, n), term, T.load(at, n)), at, n)
+
+        by_columns(builder, T.length, emit)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def add(typingctx: Any, source: Any, i: Any, table: Any, place: Any) -> Any:
+    """table[place] += source[i], of one width and dtype."""
+    signature = types.void(source, types.intp, table, types.intp)
+
+    def codegen(context: Any, builder: Any, _: Any, args: Any) -> Any:
+        given, T = Table(context, builder, source, args[0]), Table(context, builder, table, args[2])
+
+        def emit(column: Any, quads: int) -> None:
+            row, target = given.row(args[1], column), T.row(args[3], column)
+            for c, n in T.vectors(quads):
+                at = builder.add(target, integer(c))
+                T.store(builder.fadd(T.load(at, n), given.load(builder.add(row, integer(c)), n)), at, n)
 
         by_columns(builder, T.length, emit)
         return context.get_dummy_value()

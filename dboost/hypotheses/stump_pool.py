@@ -165,7 +165,7 @@ class StumpsPool:
         total = U.sum(axis=0)
         out = np.empty((int(self.start[shard[1]] - self.start[shard[0]]), U.shape[1]))
         arrays = partition.indptr, partition.rows, codes, self.start, zero
-        histograms.sums_below(*arrays, *shard, np.ascontiguousarray(U), total, out)
+        histograms.sums_below(*arrays, *shard, U, total, out)
         return out, total
 
     def _mass(self, partition: Partition, memo: Any, shard: Shard) -> tuple[Array, float]:

@@ -20,8 +20,13 @@ def gather(index, value, start, stop, table, base, out):
 
 
 @njit
-def scatter(index, value, start, stop, z, table):
-    vector.scatter(index, value, start, stop, z, table)
+def scatter(index, value, start, stop, z, table, shift):
+    vector.scatter(index, value, start, stop, z, table, shift)
+
+
+@njit
+def add(source, i, table, place):
+    vector.add(source, i, table, place)
 
 
 @njit
@@ -74,14 +79,15 @@ def test_single_numbers_are_gathered_in_double(rng, k, count):
     assert out.tobytes() == same.tobytes()
 
 
-def test_scatter_adds_to_rows(rng, k, dtype):
+@pytest.mark.parametrize("shift", [0, -3, 7])
+def test_scatter_adds_to_rows(rng, k, dtype, shift):
     table = padded(rng.normal(size=(40, k)).astype(dtype))
     before = table.astype(float)
-    index = rng.permutation(40)[:11].astype(np.int32)
+    index = rng.permutation(np.arange(max(0, -shift), 40 - max(0, shift)))[:11].astype(np.int32)
     value = rng.normal(size=11).astype(np.float32)
     z = padded(rng.normal(size=(1, k)).astype(dtype))[0]
-    scatter(index, value, 1, 10, z, table)
-    before[index[1:10]] += value[1:10, None].astype(float) * z
+    scatter(index, value, 1, 10, z, table, shift)
+    before[shift + index[1:10]] += value[1:10, None].astype(float) * z
     np.testing.assert_allclose(table, before, rtol=RTOL[dtype], atol=10 * RTOL[dtype])
 
 
@@ -95,6 +101,14 @@ def test_bend_multiplies_by_the_curvature(rng, k, dtype, tied):
     bend(h, 3, tied, z, total)
     np.testing.assert_allclose(z, wanted, rtol=RTOL[dtype], atol=10 * RTOL[dtype] / k)
     np.testing.assert_array_equal(total, before + z)
+
+
+def test_add_adds_a_row(rng, k, dtype):
+    source, table = (padded(rng.normal(size=(6, k)).astype(dtype)) for _ in range(2))
+    wanted = table.copy()
+    wanted[4] += source[2]
+    add(source, 2, table, np.uint8(4))
+    np.testing.assert_array_equal(table, wanted)
 
 
 def test_scale_multiplies(rng, k, dtype):
