@@ -59,11 +59,11 @@ class Sample:
         a = square.shape[0]
         peak, total, absolute, seen = (np.zeros(a) for _ in range(4))
         columns.column_statistics(*self.by_column, self.weight, peak, total, absolute, seen)
-        least = np.finfo(float).tiny
-        full = diagonal.copy()
-        full[:a] *= (square / np.maximum(seen, least))[:, None]
         lacking = seen <= 0.0
-        full[:a][lacking] = square[lacking, None] * (diagonal[:a].sum(axis=0) / max(float(seen.sum()), least))
+        full = diagonal.copy()
+        full[:a] *= np.divide(square, seen, out=np.zeros(a), where=~lacking)[:, None]
+        most = max(float(seen.sum()), np.finfo(float).tiny)
+        full[:a][lacking] = square[lacking, None] * (diagonal[:a].sum(axis=0) / most)
         return full
 
     @classmethod
