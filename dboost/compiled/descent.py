@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dboost.compiled.emit import INLINED
 from dboost.compiled.order import shuffle
 from dboost.compiled.pages import new_arrays
 from dboost.compiled.vector import gather, padded, push, scale, scatter
@@ -129,7 +130,7 @@ def _nonzero(row):
     return False
 
 
-@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+@njit(nogil=True, cache=True, **INLINED)
 def _pull(columns, rows, values, V, j, n_columns, zero, g):
     """g = sum_i x_ij V_i."""
     if j < n_columns:
@@ -142,7 +143,7 @@ def _pull(columns, rows, values, V, j, n_columns, zero, g):
                 g[r] += v[r]
 
 
-@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+@njit(nogil=True, cache=True, **INLINED)
 def _push(columns, rows, values, h, rank_one, V, j, everyone, n_columns, delta):
     """Move V = H z along with z += x_j delta; `everyone` is (0..m - 1, ones), the intercept's column."""
     if j < n_columns:

@@ -1,7 +1,8 @@
-"""Emitting vector code: rows of tables in registers, whole vectors at a time.
+"""Code that goes into the loops that use it: vector code for rows of tables, and how small functions are inlined.
 
-What the loops of ``vector`` are made of. They are emitted because from a plain loop over a few outputs the compiler
-makes scalar code, or vector code behind a check for overlap in every row, both several times slower.
+The emitters are what the loops of ``vector`` are made of: rows in registers, whole vectors at a time. From a plain loop
+over a few outputs the compiler makes scalar code, or vector code behind a check for overlap in every row, both several
+times slower.
 """
 
 from __future__ import annotations
@@ -23,7 +24,16 @@ _I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 _FUSED = ("contract",)
 
 
+INLINED = {"error_model": "numpy", "fastmath": False, "forceinline": True}
+"""How small functions are compiled that a loop calls in every turn: into the loop, and never raising.
+
+A call counts the references to its arrays, which takes as long as a row of twenty outputs; so does a loop that an
+error might leave. What is not said here a compiled function takes over from whoever happens to call it first.
+"""
+
+
 def integer(n: int) -> Any:
+    """A constant int64."""
     return ir.Constant(_I64, n)
 
 
@@ -49,18 +59,22 @@ class Table:
         return places if done == QUAD * quads else [*places, (done, QUAD)]
 
     def type(self, n: int) -> Any:
+        """The type of n numbers of the table."""
         return ir.VectorType(self.real, n)
 
     def row(self, i: Any, column: Any) -> Any:
+        """Offset of a number from the first of the table."""
         return self.builder.add(self.builder.mul(i, self.length), column)
 
     def _at(self, offset: Any, n: int) -> Any:
         return self.builder.bitcast(self.builder.gep(self.data, [offset]), self.type(n).as_pointer())
 
     def load(self, offset: Any, n: int) -> Any:
+        """A vector of n numbers."""
         return self.builder.load(self._at(offset, n), align=self.nbytes)
 
     def store(self, value: Any, offset: Any, n: int) -> None:
+        """Write a vector of n numbers."""
         self.builder.store(value, self._at(offset, n), align=self.nbytes)
 
     def prefetch(self, offset: Any, quads: int) -> None:
@@ -87,12 +101,14 @@ def reader(context: Any, builder: Any, ty: Any, value: Any) -> Callable[[Any], A
 
 
 def cast(builder: Any, x: Any, real: Any) -> Any:
+    """A number as float32 or float64, which `real` is."""
     if x.type == real:
         return x
     return builder.fpext(x, real) if isinstance(real, ir.DoubleType) else builder.fptrunc(x, real)
 
 
 def splat(builder: Any, x: Any, n: int) -> Any:
+    """A vector of n times x."""
     ty = ir.VectorType(x.type, n)
     empty = ir.Constant(ty, ir.Undefined)
     one = builder.insert_element(empty, x, ir.Constant(_I32, 0))
@@ -100,10 +116,12 @@ def splat(builder: Any, x: Any, n: int) -> Any:
 
 
 def add_product(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    """a b + c, rounded once where the processor can."""
     return builder.fadd(builder.fmul(a, b, flags=_FUSED), c, flags=_FUSED)
 
 
 def sum_pairwise(builder: Any, terms: list[Any]) -> Any:
+    """Sum of 1, 2 or 4 vectors, neighbours first."""
     while len(terms) > 1:
         terms = [builder.fadd(a, b) for a, b in zip(terms[::2], terms[1::2], strict=True)]
     return terms[0]
@@ -122,6 +140,7 @@ def sum_lanes(builder: Any, v: Any) -> Any:
 
 
 def each(builder: Any, start: Any, stop: Any, step: int = 1) -> Any:
+    """Context of a loop; yields its index first."""
     return cgutils.for_range_slice(builder, start, stop, integer(step), _I64)
 
 

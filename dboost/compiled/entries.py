@@ -20,6 +20,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dboost.compiled.emit import INLINED
 from dboost.compiled.order import shuffle
 from dboost.compiled.vector import gather
 
@@ -59,7 +60,7 @@ def curvatures(columns, rows, values, pairs, tied, entry_rows, classes, start, s
         out[e] = total
 
 
-@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+@njit(nogil=True, cache=True, **INLINED)
 def _pull(rows, values, start, stop, pair, t, tied):
     """sum_i x_ij h_ir (z_ir - t_i)."""
     # several sums side by side: an addition takes four cycles, and two can start in each
@@ -82,7 +83,7 @@ def _pull(rows, values, start, stop, pair, t, tied):
     return (a + b) + (c + d)
 
 
-@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+@njit(nogil=True, cache=True, **INLINED)
 def _push(rows, values, start, stop, pair, t, tied, step):
     """z_ir += x_ij step, t_i += h_ir x_ij step."""
     moved = t.dtype.type(step)

@@ -13,6 +13,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dboost.compiled.emit import INLINED
+
 Array = NDArray[np.float64]
 
 # Rows that are turned at once.
@@ -63,7 +65,7 @@ def column_curvature(indptr, rows, values, places, u, h, G, diagonal):
         diagonal[c] = d + e
 
 
-@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+@njit(nogil=True, cache=True, **INLINED)
 def _inner(rows, values, start, stop, v):
     a = b = c = d = v.dtype.type(0)
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
@@ -263,7 +265,7 @@ def _gram(indptr, rows, values, places, h, intercept, first, stop):
     return sums
 
 
-@njit(nogil=True, cache=True, error_model="numpy", forceinline=True)
+@njit(nogil=True, cache=True, **INLINED)
 def _add_products(slots, x, start, stop, h, sums):
     """Add h x_p x_q for p <= q of one row, two rows of `sums` at a time."""
     one, two = np.uint64(1), np.uint64(2)

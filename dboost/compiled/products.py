@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dboost.compiled.emit import INLINED
 from dboost.compiled.vector import padded, scale, scatter, width
 
 Array = NDArray[np.float64]
@@ -112,7 +113,7 @@ def monomials(indptr, rows, values, n_rows, ends, letters):
     return out_ptr, out_rows[:q].copy(), out_values[:q].copy()
 
 
-@njit(nogil=True, cache=True, forceinline=True)
+@njit(nogil=True, cache=True, **INLINED)
 def _first_slot(slots, start, stop, wanted):
     """First place in slots[start:stop], ascending, that holds at least `wanted`."""
     while start < stop:

@@ -16,14 +16,9 @@ from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
+from dboost.compiled.emit import INLINED
+
 Array = NDArray[np.float64]
-
-INLINED = {"error_model": "numpy", "fastmath": False, "forceinline": True}
-"""How functions of one example are compiled: into the loop over examples, and never raising.
-
-A call counts the references to its arrays, which takes as long as a row of twenty outputs; so does a loop that an
-error might leave. What is not said here a compiled function takes over from whoever happens to call it first.
-"""
 
 # Below it, a probability that is one less another is not known to many digits.
 _LEAST_PROBABILITY = 1e-10

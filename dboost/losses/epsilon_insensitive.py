@@ -16,9 +16,9 @@ from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
+from dboost.compiled.emit import INLINED
 from dboost.errors import UsageError
 from dboost.losses.base import (
-    INLINED,
     TWO_BRANCHED,
     Array,
     Repair,

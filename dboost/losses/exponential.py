@@ -14,8 +14,8 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
+from dboost.compiled.emit import INLINED
 from dboost.losses.base import (
-    INLINED,
     Array,
     Repair,
     curvature_row,

@@ -13,10 +13,10 @@ from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
+from dboost.compiled.emit import INLINED
 from dboost.compiled.exponential import exp_nonpositive, log1p_unit, log_positive
 from dboost.compiled.lanes import total_of
 from dboost.losses.base import (
-    INLINED,
     SINGLE,
     Array,
     Repair,

@@ -11,9 +11,9 @@ from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
+from dboost.compiled.emit import INLINED
 from dboost.compiled.lanes import entropy_row, exp_row, largest_of, others_of, scale_others, scale_row, total_of
 from dboost.losses.base import (
-    INLINED,
     Array,
     Repair,
     curvature_row,
