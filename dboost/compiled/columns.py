@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dboost.compiled.turn import turn
 from dboost.compiled.vector import gather, padded, scale, scatter
 
 
@@ -144,16 +145,9 @@ def cut_rows(indptr, rows, values, active, n_rows):
             pointer[rows[p] + 1] += 1
     for i in range(n_rows):
         pointer[i + 1] += pointer[i]
-    fill = pointer[:-1].copy()
     slots = np.empty(pointer[n_rows], np.int32)
     cut = np.empty(pointer[n_rows], values.dtype)
-    for c in range(active.shape[0]):
-        j = active[c]
-        for p in range(indptr[j], indptr[j + 1]):
-            q = fill[rows[p]]
-            slots[q] = c
-            cut[q] = values[p]
-            fill[rows[p]] = q + 1
+    turn(indptr[active], indptr[active + 1], rows, values, 0, pointer[:-1].copy(), slots, cut)
     return pointer, slots, cut
 
 
@@ -197,15 +191,9 @@ def transpose(pointer, slots, values, n_columns):
         columns[slots[p] + 1] += 1
     for c in range(n_columns):
         columns[c + 1] += columns[c]
-    fill = columns[:-1].copy()
     rows = np.empty(slots.shape[0], np.int32)
     turned = np.empty(slots.shape[0], values.dtype)
-    for i in range(pointer.shape[0] - 1):
-        for p in range(pointer[i], pointer[i + 1]):
-            q = fill[slots[p]]
-            rows[q] = i
-            turned[q] = values[p]
-            fill[slots[p]] = q + 1
+    turn(pointer[:-1], pointer[1:], slots, values, 0, columns[:-1].copy(), rows, turned)
     return columns, rows, turned
 
 

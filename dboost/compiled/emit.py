@@ -79,14 +79,17 @@ class Table:
 
     def prefetch(self, offset: Any, quads: int) -> None:
         """Ask for part of a row, to be read soon."""
-        builder = self.builder
-        pointer = _I8.as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [pointer, _I32, _I32, _I32])
-        call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        start = builder.bitcast(builder.gep(self.data, [offset]), pointer)
-        read, keep, data = (ir.Constant(_I32, n) for n in (0, 3, 1))
+        start = self.builder.bitcast(self.builder.gep(self.data, [offset]), _I8.as_pointer())
         for at in range(0, QUAD * quads * self.nbytes, _LINE):
-            builder.call(call, [builder.gep(start, [integer(at)]), read, keep, data])
+            prefetch(self.builder, self.builder.gep(start, [integer(at)]))
+
+
+def prefetch(builder: Any, pointer: Any, write: bool = False) -> None:
+    """Ask memory for the line of a cache at a pointer to a byte, to be read, or to be written, soon."""
+    kind = ir.FunctionType(ir.VoidType(), [_I8.as_pointer(), _I32, _I32, _I32])
+    call = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    keep, data = 3, 1
+    builder.call(call, [pointer, *(ir.Constant(_I32, n) for n in (int(write), keep, data))])
 
 
 def reader(context: Any, builder: Any, ty: Any, value: Any) -> Callable[[Any], Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import mmap
-import threading
 from typing import Any
 
 import numpy as np
@@ -41,22 +40,6 @@ def new_arrays(*wanted: tuple[int, Any], passing: bool = False) -> list[NDArray[
         found.append(room[at : at + size].view(dtype))
         at += math.ceil(size / _LINE) * _LINE
     return found
-
-
-class Scratch(threading.local):
-    """Memory for one array at a time in each thread, which goes back to the system with this object or the thread."""
-
-    def __init__(self) -> None:
-        self._room = np.empty(0, np.uint8)
-
-    def array(self, count: int, dtype: Any) -> NDArray[Any]:
-        """An array of one dimension whose numbers are not set; it takes the place of the one before."""
-        size = count * np.dtype(dtype).itemsize
-        if size < _PAGE:
-            return np.empty(count, dtype)
-        if size > self._room.shape[0]:
-            self._room = _mapped(math.ceil(size / _PAGE) * _PAGE)
-        return self._room[:size].view(dtype)
 
 
 def _mapped(size: int) -> NDArray[np.uint8]:

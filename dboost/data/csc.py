@@ -7,8 +7,7 @@ One read of the input counts and checks, a second places the values. Rows are vi
 column come out sorted without a sort, and a duplicate entry lands beside its twin.
 
 Blocks without explicit zeros or rows to leave out, which is what ``dboost prepare`` writes, take a faster way to the
-same arrays: plain loops check, count and place. Of float32, row and value are placed as one number of 64 bits: placing
-jumps from column to column at each value, and then misses the cache once instead of twice.
+same arrays: plain loops check, count and place.
 """
 
 from __future__ import annotations
@@ -20,8 +19,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dboost.compiled.pages import Scratch, new_arrays
-from dboost.data.csr import CsrPiece, usual
+from dboost.compiled.pages import new_arrays
+from dboost.compiled.turn import turn
+from dboost.data.csr import CsrPiece, ascending, usual
 from dboost.errors import DataError
 
 
@@ -105,54 +105,11 @@ def _count_usual(indices, counts):
 
 
 @njit(nogil=True, cache=True)
-def _place_usual(indptr, indices, bits, first_row, cursor, packed):
-    """Write value and row of one piece, as one number, at the cursors of their columns."""
-    base = indptr[0]
-    for i in range(indptr.shape[0] - 1):
-        row = np.int64(first_row + i)
-        for p in range(np.uint64(indptr[i] - base), np.uint64(indptr[i + 1] - base)):
-            column = np.uint64(indices[p])
-            q = cursor[column]
-            cursor[column] = q + 1
-            packed[np.uint64(q)] = (np.int64(bits[p]) << 32) | row
-
-
-@njit(nogil=True, cache=True)
-def _place_double(indptr, indices, values, first_row, cursor, rows, out):
-    """Write rows and values of one piece at the cursors of their columns."""
-    base = indptr[0]
-    for i in range(indptr.shape[0] - 1):
-        row = np.int32(first_row + i)
-        for p in range(np.uint64(indptr[i] - base), np.uint64(indptr[i + 1] - base)):
-            column = np.uint64(indices[p])
-            q = np.uint64(cursor[column])
-            cursor[column] += 1
-            rows[q] = row
-            out[q] = values[p]
-
-
-@njit(nogil=True, cache=True)
 def _count_duplicates(indptr, rows):
     duplicates = 0
     for j in range(indptr.shape[0] - 1):
         for q in range(np.uint64(indptr[j] + 1), np.uint64(indptr[j + 1])):
             duplicates += rows[q] == rows[q - np.uint64(1)]
-    return duplicates
-
-
-@njit(nogil=True, cache=True)
-def _unpack(indptr, packed, rows, bits):
-    """Take rows and values apart again; return the number of duplicates."""
-    duplicates = 0
-    for j in range(indptr.shape[0] - 1):
-        last = np.int32(-1)
-        for q in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
-            both = packed[q]
-            row = np.int32(both & 0x7FFFFFFF)
-            duplicates += row == last
-            last = row
-            rows[q] = row
-            bits[q] = np.int32(both >> 32)
     return duplicates
 
 
@@ -164,7 +121,6 @@ def to_csc(
     keep: NDArray[np.bool_] | None = None,
     names: Sequence[str] | None = None,
     strict: bool = False,
-    scratch: Scratch | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
     """Join pieces of rows into one block stored by column.
 
@@ -181,8 +137,6 @@ def to_csc(
         Feature names, for messages.
     strict : bool, default False
         Refuse pieces with zeros, duplicates or faults, whose rows the caller will clean first.
-    scratch : Scratch, optional
-        Memory for the way there, where many blocks are made one after the other.
 
     Returns
     -------
@@ -203,7 +157,7 @@ def to_csc(
     if n_rows >= np.iinfo(np.int32).max:
         raise DataError(f"a block of {n_rows} rows is too large; cut the data into row groups of fewer than 2^31 rows")
     if keep is None:
-        found = _from_usual(pieces, n_features, dtype, Scratch() if scratch is None else scratch)
+        found = _from_usual(pieces, n_features, dtype)
         if found is not None and found[3] == 0:
             return found[:3]
         if found is not None and not strict:
@@ -236,7 +190,7 @@ def _without_duplicates(indptr: Any, rows: Any, values: Any) -> tuple[Any, Any, 
 
 
 def _from_usual(
-    pieces: Sequence[CsrPiece], n_features: int, dtype: np.dtype[Any], scratch: Scratch
+    pieces: Sequence[CsrPiece], n_features: int, dtype: np.dtype[Any]
 ) -> tuple[Any, Any, Any, int] | None:
     """The block by the faster way, and the number of duplicates in it.
 
@@ -254,24 +208,17 @@ def _from_usual(
         if not usual(indices, values, n_features):
             return None
         _count_usual(indices, indptr)
-        inside.append((piece.indptr, indices, values))
+        inside.append((piece.indptr - first, indices, values))
     np.cumsum(indptr, out=indptr)
+    rows, out = new_arrays((int(indptr[-1]), np.int32), (int(indptr[-1]), dtype))
+    # half the numbers' size where it suffices: one for each column is at hand all the time
+    cursor = indptr[:-1].astype(np.uint32 if indptr[-1] < 2**32 else np.uint64)
     row = 0
-    if dtype != np.float32:
-        rows, out = new_arrays((int(indptr[-1]), np.int32), (int(indptr[-1]), dtype))
-        # half the numbers' size where it suffices: one for each column is at hand all the time
-        cursor = indptr[:-1].astype(np.uint32 if indptr[-1] < 2**32 else np.uint64)
-        for offsets, indices, values in inside:
-            _place_double(offsets, indices, values, row, cursor, rows, out)
-            row += offsets.shape[0] - 1
-        return indptr, rows, out, int(_count_duplicates(indptr, rows))
-    packed = scratch.array(int(indptr[-1]), np.int64)
-    cursor = indptr[:-1].copy()
     for offsets, indices, values in inside:
-        _place_usual(offsets, indices, values.view(np.int32), row, cursor, packed)
+        turn(offsets[:-1], offsets[1:], indices, values, row, cursor, rows, out)
         row += offsets.shape[0] - 1
-    rows, out = new_arrays((packed.shape[0], np.int32), (packed.shape[0], dtype))
-    return indptr, rows, out, int(_unpack(indptr, packed, rows, out.view(np.int32)))
+    ascend = all(ascending(offsets, indices) for offsets, indices, _ in inside)
+    return indptr, rows, out, 0 if ascend else int(_count_duplicates(indptr, rows))
 
 
 def _refusal(

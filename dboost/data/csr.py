@@ -59,7 +59,7 @@ def usual(indices, values, n_features):
 
 
 @njit(nogil=True, cache=True)
-def _ascending(indptr, indices):
+def ascending(indptr, indices):
     """Whether the columns of each row ascend, none twice; `indptr` starts with 0."""
     # a plain loop over all neighbours, less those of two rows
     falls = np.int64(0)
@@ -77,7 +77,7 @@ def _ascending(indptr, indices):
 @njit(nogil=True, cache=True)
 def any_repeats(indptr, indices, n_features):
     """Whether a row of a matrix names a column twice; indices are in range, in any order."""
-    if _ascending(indptr, indices):
+    if ascending(indptr, indices):
         return False
     last = np.full(n_features, -1, np.int64)
     for i in range(indptr.shape[0] - 1):
@@ -117,7 +117,7 @@ def as_rows_of(pieces: Sequence[CsrPiece], n_features: int) -> tuple[Any, Any, A
             return None
         indices, values = piece.indices[first:stop], piece.values[first:stop]
         pointer = piece.indptr - first
-        if not (usual(indices, values, n_features) and _ascending(pointer, indices)):
+        if not (usual(indices, values, n_features) and ascending(pointer, indices)):
             return None
         pointers.append(pointer[1:] + first_value)
         index.append(indices)

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled.digest import digest_of
-from dboost.compiled.pages import Scratch
 from dboost.data.csc import Unclean, to_csc
 from dboost.data.factorise import factorise
 from dboost.data.labels import TASKS, LabelCoder, LabelStats, check_weight, plan_labels, scan
@@ -211,8 +210,6 @@ def _blocks(
     del cost, each
     offsets = np.cumsum([0, *(np.count_nonzero(keep[a:b]) for a, b in itertools.pairwise(bounds))])
 
-    scratch = Scratch()
-
     def cut(number: int) -> tuple[Partition, bytes]:
         start, stop = int(bounds[number]), int(bounds[number + 1])
         mine = slice(int(offsets[number]), int(offsets[number + 1]))
@@ -224,7 +221,6 @@ def _blocks(
             keep=None if np.all(kept) else kept,
             names=rows.names,
             strict=strict,
-            scratch=scratch,
         )
         y, s = np.ascontiguousarray(codes[mine]), np.ascontiguousarray(weight[mine])
         partition = Partition(indptr, row, value, y, s, f"block-{number:05d}")

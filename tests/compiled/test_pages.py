@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-from dboost.compiled.pages import Scratch, new_arrays
+from dboost.compiled.pages import new_arrays
 
 
 @pytest.mark.parametrize("passing", [False, True])
@@ -47,17 +46,3 @@ def test_memory_of_passing_arrays_goes_back_to_the_system():
         kept.append(np.ones(mib, np.uint8))
         del passing
     assert resident() - before < (12 + 10) * mib
-
-
-def test_scratch_is_one_array_at_a_time_in_each_thread():
-    scratch = Scratch()
-    first = scratch.array(1_000_000, np.int64)
-    first[:] = 7
-    with ThreadPoolExecutor(1) as other:
-        theirs = other.submit(scratch.array, 1_000_000, np.int64).result()
-    theirs[:] = 8
-    assert (first == 7).all()
-    again = scratch.array(600_000, np.float64)
-    assert again.shape == (600_000,) and np.shares_memory(first, again)
-    assert scratch.array(2_000_000, np.int64).shape == (2_000_000,)
-    assert (first == 7).all() and not np.shares_memory(scratch.array(5, np.int8), first)
