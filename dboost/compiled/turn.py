@@ -66,12 +66,12 @@ def turn(first, last, index, values, number, cursor, lines, out):
             stop = min(np.uint64(last[j]), p + (np.uint64(_GROUP) - count))
             for s in range(p, stop):
                 c = np.uint64(index[s])
-                q = np.int64(cursor[c])
+                place = np.int64(cursor[c])
                 cursor[c] += 1
-                where[count] = q
+                where[count] = place
                 count += np.uint64(1)
-                _ask(lines, q)
-                _ask(out, q)
+                _ask(lines, place)
+                _ask(out, place)
             p = stop
             if p < np.uint64(last[j]):
                 break

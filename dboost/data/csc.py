@@ -189,9 +189,7 @@ def _without_duplicates(indptr: Any, rows: Any, values: Any) -> tuple[Any, Any, 
     return indptr, rows[: indptr[-1]].copy(), values[: indptr[-1]].copy()
 
 
-def _from_usual(
-    pieces: Sequence[CsrPiece], n_features: int, dtype: np.dtype[Any]
-) -> tuple[Any, Any, Any, int] | None:
+def _from_usual(pieces: Sequence[CsrPiece], n_features: int, dtype: np.dtype[Any]) -> tuple[Any, Any, Any, int] | None:
     """The block by the faster way, and the number of duplicates in it.
 
     None where a piece has zeros, faults, or values of another type.

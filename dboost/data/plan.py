@@ -10,7 +10,6 @@ import hashlib
 import itertools
 import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +23,7 @@ from dboost.data.labels import TASKS, LabelCoder, LabelStats, check_weight, plan
 from dboost.data.mapper import Mapper
 from dboost.data.memory import Rows, as_rows, block_bounds
 from dboost.errors import DataError, UsageError
+from dboost.helpers import Helpers
 from dboost.partition import Partition
 
 
@@ -230,8 +230,8 @@ def _blocks(
         return [cut(0)]
     # the kernels release the lock of the interpreter
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
-    with ThreadPoolExecutor(max_workers=cores) as pool:
-        return list(pool.map(cut, range(len(bounds) - 1)))
+    with Helpers(max(cores - 1, 1)) as helpers:
+        return helpers.each(cut, range(len(bounds) - 1))
 
 
 def partition_digest(partition: Partition) -> bytes:

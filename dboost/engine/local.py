@@ -10,7 +10,6 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from dboost.engine.base import EnginePlan, Finish, FinishArgs, Leaf, Step, finishing_args
@@ -20,6 +19,7 @@ from dboost.engine.memo import SHARE_OF_MEMORY, MemoStore, process_store
 from dboost.engine.seconds import Seconds
 from dboost.engine.tree import fold_many
 from dboost.errors import UsageError
+from dboost.helpers import Helpers
 from dboost.partition import Partition, Sums
 
 
@@ -51,7 +51,7 @@ class LocalEngine:
         self._token = uuid.uuid4().hex[:8]
         self._runs: set[str] = set()
         self._plan: EnginePlan | None = None
-        self._helpers: ThreadPoolExecutor | None = None
+        self._helpers: Helpers | None = None
         self._pid = os.getpid()
         self._closed = False
 
@@ -166,7 +166,7 @@ class LocalEngine:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _pool(self) -> ThreadPoolExecutor | None:
+    def _pool(self) -> Helpers | None:
         if self._closed:
             raise UsageError("the engine is closed; open a new one")
         if self.n_threads == 1:
@@ -174,7 +174,7 @@ class LocalEngine:
         if self._helpers is None or self._pid != os.getpid():
             # Threads do not survive a fork; a pool inherited from the parent would wait for ever.
             self._pid = os.getpid()
-            self._helpers = ThreadPoolExecutor(self.n_threads - 1, thread_name_prefix="dboost")
+            self._helpers = Helpers(self.n_threads - 1)
         return self._helpers
 
 

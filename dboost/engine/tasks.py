@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +24,7 @@ from dboost.engine.memo import SHARE_OF_MEMORY, MemoStore, nbytes_of, process_st
 from dboost.engine.tree import Abandoned
 from dboost.engine.wire import Blob, unpack
 from dboost.errors import DboostError
+from dboost.helpers import Helpers
 from dboost.partition import Sums
 
 PROGRESS_TOPIC = "dboost-progress"
@@ -187,7 +187,7 @@ def bundle_task(common: Blob, part: Blob, constants: Sequence[Any], partitions: 
     def done(s: int, node: int, sums: Sums) -> None:
         results[s][node] = sums
 
-    helpers = ThreadPoolExecutor(threads - 1, thread_name_prefix="dboost") if threads > 1 else None
+    helpers = Helpers(threads - 1) if threads > 1 else None
     try:
         run_bundle(
             items if partitions is None else partitions,

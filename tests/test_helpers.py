@@ -1,0 +1,140 @@
+"""Where helpers may run, with the threads' own account of it; and that they do what any pool does."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor, wait
+
+import pytest
+
+from dboost import helpers
+from dboost.helpers import Helpers
+
+several = pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2, reason="one processor, or no calls"
+)
+
+
+@pytest.fixture
+def on():
+    """Moves the thread of the test to a processor."""
+    before = os.sched_getaffinity(0)
+    yield lambda processor: os.sched_setaffinity(0, {processor})
+    os.sched_setaffinity(0, before)
+
+
+def mask(*_):
+    return os.sched_getaffinity(0)
+
+
+@several
+def test_helpers_are_kept_off_the_caller_wherever_it_is(on):
+    first, second, *_ = allowed = sorted(os.sched_getaffinity(0))
+    with Helpers(1) as pool:
+        for caller in (first, second, first):
+            on(caller)
+            assert pool.submit(mask).result() == set(allowed) - {caller}
+            wait_for_idle(pool)
+
+
+def wait_for_idle(pool):
+    """The result of a job is known before the pool has noted that it is done."""
+    while pool._busy:
+        time.sleep(0.001)
+
+
+@several
+def test_the_caller_may_go_on_running_anywhere():
+    before = os.sched_getaffinity(0)
+    with Helpers(1) as pool:
+        pool.submit(mask).result()
+        assert os.sched_getaffinity(0) == before
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(mask).result() == before
+
+
+@several
+def test_helpers_at_work_are_not_moved(on):
+    first, second, *_ = allowed = sorted(os.sched_getaffinity(0))
+    begun, go = threading.Event(), threading.Event()
+
+    def long():
+        begun.set()
+        go.wait(20)
+        return mask()
+
+    with Helpers(1) as pool:
+        on(first)
+        at_work = pool.submit(long)
+        begun.wait(20)
+        on(second)
+        other = pool.submit(mask)
+        go.set()
+        assert at_work.result() == other.result() == set(allowed) - {first}
+
+
+def test_helpers_are_left_alone_where_each_processor_has_one():
+    everywhere = mask() if hasattr(os, "sched_getaffinity") else set()
+    with Helpers(max(len(everywhere), 1)) as pool:
+        assert not pool._placed
+        if everywhere:
+            assert pool.submit(mask).result() == everywhere
+
+
+def test_a_system_without_such_calls(monkeypatch):
+    monkeypatch.setattr(helpers, "_processor", None)
+    with Helpers(2) as pool:
+        assert pool.submit(sum, [1, 2]).result() == 3
+
+
+@several
+def test_processors_that_are_taken_away_are_no_error(monkeypatch):
+    """As when the container of a running process is given others."""
+
+    def refused(*_):
+        raise OSError(22, "Invalid argument")
+
+    with Helpers(1) as pool:
+        monkeypatch.setattr(os, "sched_setaffinity", refused)
+        assert pool.submit(sum, [1, 2]).result() == 3
+        assert pool.submit(sum, [3, 4]).result() == 7
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("items", [0, 1, 2, 40])
+def test_each_is_a_map_in_order(count, items):
+    with Helpers(count) as pool:
+        assert pool.each(lambda i: i * i, range(items)) == [i * i for i in range(items)]
+
+
+def test_the_caller_works_too():
+    """Two jobs that wait for each other: one is the caller's."""
+    meet = threading.Barrier(2, timeout=20)
+    with Helpers(1) as pool:
+        names = pool.each(lambda _: (meet.wait(), threading.current_thread().name)[1], range(2))
+    assert threading.current_thread().name in names and len(set(names)) == 2
+
+
+def test_the_first_error_surfaces_and_no_job_is_begun_after_it():
+    seen = []
+
+    def fails(i):
+        seen.append(i)
+        if i >= 3:
+            raise KeyError(i)
+
+    with Helpers(2) as pool, pytest.raises(KeyError) as caught:
+        pool.each(fails, range(100))
+    assert caught.value.args[0] == min(i for i in seen if i >= 3) and len(seen) < 10
+
+
+def test_a_pool_that_is_shut_refuses_work_and_holds_none():
+    pool = Helpers(1)
+    done = [pool.submit(sum, [i]) for i in range(5)]
+    pool.shutdown()
+    assert [future.result() for future in wait(done).done] and pool._busy == 0
+    with pytest.raises(RuntimeError):
+        pool.submit(sum, [1])
+    assert pool._busy == 0
