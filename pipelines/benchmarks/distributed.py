@@ -171,8 +171,9 @@ def _peer(name: str, case: Case, task: Task, folder: Path, opening: dict[str, An
     with PeerProcess(peer, folder, opening, folder / f"{name}.log") as process:
         try:
             process.ready(START)
-            # a ladder of doubling settings takes up to twice the limit before the one that is as long as it
-            deadline = time.monotonic() + 3.0 * limit
+            # a ladder of doubling settings takes up to twice the limit before the one that is as long as it, and a run
+            # that turns out slower than the ones before it must not take that one's place
+            deadline = time.monotonic() + 4.0 * limit
             ladder = [dict(rung) for rung in peer.ladder(task)]
             return climb(peer, process, case, ladder, limit, deadline, target=TARGET)
         except (Missing, Failed, TimeUp) as error:
