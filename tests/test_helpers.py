@@ -29,13 +29,28 @@ def mask(*_):
     return os.sched_getaffinity(0)
 
 
+@pytest.fixture
+def woken_on(monkeypatch):
+    """The processors on which helpers were allowed to wake, in turn."""
+    found, place = [], Helpers._place
+
+    def noted(self, threads, processors):
+        if list(threads) != [0]:
+            found.append(set(processors))
+        place(self, threads, processors)
+
+    monkeypatch.setattr(Helpers, "_place", noted)
+    return found
+
+
 @several
-def test_helpers_are_kept_off_the_caller_wherever_it_is(on):
+def test_helpers_wake_off_the_caller_wherever_it_is_and_then_run_anywhere(on, woken_on):
     first, second, *_ = allowed = sorted(os.sched_getaffinity(0))
     with Helpers(1) as pool:
         for caller in (first, second, first):
             on(caller)
-            assert pool.submit(mask).result() == set(allowed) - {caller}
+            assert pool.submit(mask).result() == set(allowed)
+            assert woken_on[-1] == set(allowed) - {caller}
             wait_for_idle(pool)
 
 
@@ -56,7 +71,7 @@ def test_the_caller_may_go_on_running_anywhere():
 
 
 @several
-def test_helpers_at_work_are_not_moved(on):
+def test_helpers_at_work_are_not_moved(on, woken_on):
     first, second, *_ = allowed = sorted(os.sched_getaffinity(0))
     begun, go = threading.Event(), threading.Event()
 
@@ -72,7 +87,8 @@ def test_helpers_at_work_are_not_moved(on):
         on(second)
         other = pool.submit(mask)
         go.set()
-        assert at_work.result() == other.result() == set(allowed) - {first}
+        assert at_work.result() == other.result() == set(allowed)
+    assert {frozenset(where) for where in woken_on if where} == {frozenset(set(allowed) - {first})}
 
 
 def test_helpers_are_left_alone_where_each_processor_has_one():
