@@ -33,6 +33,7 @@ from dboost.boosting.rules import NormalisedEdges, refuse_searched
 from dboost.boosting.simplex import minimise_quadratic
 from dboost.boosting.state import FitSettings, FitState
 from dboost.compiled import one_output
+from dboost.compiled.quadratic import gram
 from dboost.errors import UsageError
 from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
@@ -115,7 +116,7 @@ def moments(partition: Partition, memo: Any, point: Point) -> Sums:
     one_output.column_sums(*columns, y * q, G)
     ends = [np.max(array[counted], initial=-np.inf) for array in (-y * f, -partition.weight)]
     return Sums(
-        add={"loss": float(q.sum()), "G": np.append(G, (y * q).sum()), "H": one_output.gram(*columns, q, True)},
+        add={"loss": float(q.sum()), "G": np.append(G, (y * q).sum()), "H": gram(*columns, q, True)},
         peak={"ends": np.array(ends)},
         shift=shift,
     )

@@ -57,6 +57,7 @@ class DriverColumns:
         self.labels: Any = None
         self.keeps = False
         self._state: tuple[Iterate, State] | None = None
+        self.quadratic: Any = None
 
     def _clear(self) -> None:
         self._place = np.zeros(0, np.int64)

@@ -20,6 +20,7 @@ from dboost.boosting.forward import Forward
 from dboost.boosting.induced import InducedProblem
 from dboost.boosting.iterate import Score
 from dboost.boosting.loop import Loop
+from dboost.boosting.memory import Memory
 from dboost.boosting.nested import sampled_start
 from dboost.boosting.pairs import FORWARD, check_pairs
 from dboost.boosting.predictor import predicted
@@ -277,6 +278,8 @@ class Fitting:
                 order = np.argsort(active)
                 active, W = active[order], W[order]
             candidates = self._strong(start, lam)
+            # along a path the curvature changes little from strength to strength
+            anchor = start.state.memory.anchor if self._last is not None else None
             return FitState(
                 active,
                 W,
@@ -284,6 +287,7 @@ class Fitting:
                 lam,
                 candidates=candidates,
                 provisional=candidates is not None or searched,
+                memory=Memory(anchor=anchor),
                 passes=passes,
             )
         null = self.problem.null()

@@ -21,7 +21,8 @@ from dboost.boosting.aim import Aim
 from dboost.boosting.driver_columns import DriverColumns
 from dboost.boosting.iterate import Iterate
 from dboost.boosting.loop import Loop
-from dboost.boosting.newton import Memory, examples_for
+from dboost.boosting.memory import Memory
+from dboost.boosting.newton import examples_for
 from dboost.boosting.one_output import CONTINUATION, OneOutputSteps, takes
 from dboost.boosting.problem import Problem
 from dboost.boosting.sample import MOST_NUMBERS

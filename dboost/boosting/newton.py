@@ -29,6 +29,7 @@ from dboost.boosting.gram import GramSteps
 from dboost.boosting.growth import growth
 from dboost.boosting.iterate import Iterate
 from dboost.boosting.line_search import SHORT, line_search
+from dboost.boosting.memory import Memory
 from dboost.boosting.precondition import HeavyRows
 from dboost.boosting.problem import Problem
 from dboost.boosting.rowwise import RowwiseSteps
@@ -67,45 +68,6 @@ _MOSTLY = 0.5
 # Curvatures of the examples up to which products are formed in float64, and solved for as usual: so few are often
 # nearly singular, and closer solves would tell how weights round.
 _EXACT = 100_000
-
-
-@dataclass(frozen=True)
-class Memory:
-    """What a step leaves to the next; part of the state of a fit.
-
-    Parameters
-    ----------
-    draws : int
-        Random draws so far: they seed the samples and the order of the blocks.
-    settled : bool
-        Whether the last step was a full step of descent and hardly changed the support. Steps of the two kinds
-        alternate: descent sends to zero the rows that conjugate gradients only shrink.
-    products : int
-        Products with the Hessian that the next solve by conjugate gradients may take: more where solves gain slowly.
-    promised : float
-        What the last of these solves promised; 0 before the first.
-    refused : int
-        Such solves in a row whose step was refused, or cut short.
-    wait : int
-        Steps of descent before the next of them.
-    wide : bool
-        Whether such solves need many rows to precondition with: a solve with the heaviest ones got nowhere.
-    descended : float
-        What the last step of descent promised; 0 before the first, and after such a solve.
-    falling : bool
-        Whether that was much less than the one before, on a sample of much data: descent is worth another step, which
-        is cheaper.
-    """
-
-    draws: int = 0
-    settled: bool = False
-    products: int = 10
-    promised: float = 0.0
-    refused: int = 0
-    wait: int = 0
-    wide: bool = False
-    descended: float = 0.0
-    falling: bool = False
 
 
 @dataclass(frozen=True)

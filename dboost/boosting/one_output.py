@@ -3,7 +3,9 @@
 With one output the active columns of all examples are small enough to lie on the driver, and a sweep over them costs
 less than handing a pass to threads. So they are fetched once for a set of rows; margins, curvature, coordinate descent
 and the search along the step are then loops over arrays at hand (``compiled.one_output``), in float64 but for the
-descent. Where such a step does not help, or converges slowly, ``newton`` takes over.
+descent. At the final strength, once a step changes the curvature of the examples little, that among the rows is formed
+(``quadratic``), and the steps that follow, in later rounds and at the next strengths of a path too, need no sweep over
+the data. Where such steps do not help, or converge slowly, ``newton`` takes over.
 """
 
 from __future__ import annotations
@@ -18,13 +20,15 @@ from dboost.boosting.aim import Aim
 from dboost.boosting.driver_columns import DriverColumns
 from dboost.boosting.growth import growth
 from dboost.boosting.iterate import Iterate
-from dboost.boosting.newton import Memory, NewtonSteps, Step
+from dboost.boosting.memory import Anchor, Memory
+from dboost.boosting.newton import NewtonSteps, Step
 from dboost.boosting.problem import Problem
-from dboost.boosting.slices import equal_loads, equal_slices
+from dboost.boosting.quadratic import MOST_ROWS, Quadratic, cost, distance
+from dboost.boosting.slices import equal_loads, parts_of
 from dboost.compiled import one_output, rows
-from dboost.compiled.positive import solve_positive
 
 Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
 
 # Factor between the strengths of the continuation: a step on the way costs less than the pass that follows it.
 CONTINUATION = 0.3
@@ -35,24 +39,21 @@ _LITTLE = 1e-4
 _ARMIJO = 1e-4
 _GRID = (0.5, 0.25, 0.1, 0.03, 0.01)
 _MAX_SWEEPS = 50
-# Where a step on the support is cheap, it does what more sweeps would.
-_FEW_SWEEPS = 6
 _ENOUGH = 0.1
 _RIDGE = 1e-9
-_SETTLED_SHARE = 0.1
-# A support that is held for that of the minimiser is solved to this share of its strength.
-_NEARLY = 0.05
-# Curvature among the entries of the support may cost so many operations for each value that the last descent swept
-# over, and so many in any case: beyond that sweeps are faster.
-_FACE_SHARE = 4.0
-_FACE_FREE = 2e6
-# It is formed anew when a step promises more than this share of what the last one did.
-_STALE = 0.1
-# Work is cut into parts for threads: operations of one, and the most of them.
-_PART = 200_000
-_MOST_PARTS = 8
-_RESOLVES = 4
-_PIVOT = 1e-10
+# Curvature among rows may cost so many operations for each value that the last descent swept over, and so many in any
+# case: beyond that sweeps are faster.
+_FORM_SHARE = 8.0
+_FORM_FREE = 2e6
+# The curvature of the examples may differ by this share from that of the quadratic model, and a step of it promise this
+# share of what the last one did; beyond, it is formed anew.
+_STALE = 0.2
+_SLOW = 0.25
+# It has so many rows for each that is held, and some: beyond, it is formed anew for those that are.
+_UNUSED = 2.0
+_FEW = 50
+# The curvature along a step is taken to differ by no more than this factor.
+_FARTHEST = 4.0
 # Sums of the objective carry about this relative error: a step that promises less is judged by its promise, not by it.
 _ROUNDING = 3e-14
 
@@ -106,7 +107,7 @@ class OneOutputSteps:
     def __init__(
         self,
         problem: Problem,
-        active: NDArray[np.int64],
+        active: Rows,
         columns: DriverColumns,
         seed: int,
         memory: Memory,
@@ -119,48 +120,49 @@ class OneOutputSteps:
         self._active = active
         self._general: NewtonSteps | None = None
         self._slow = False
-        self._settled = False
         # of the last descent; the first may take all
         self._sweeps = _MAX_SWEEPS
         # of the last step that was tried
         self._promised = 0.0
+        # whether the last step left the curvature of the examples about as it was, and no step of it was refused
+        self._steady = False
         # one pass, of which only what the driver lacks is carried out
         problem.passes += 1
         self._places = columns.places(active, problem.held)
         self._columns = columns
+        # these arrays whatever else is fetched
         self._block = columns.indptr, columns.rows, columns.values
+        self._single = columns.single
         self._sizes = columns.indptr[self._places + 1] - columns.indptr[self._places]
         stored = np.concatenate([[0], np.cumsum(self._sizes)])
-        self._parts = equal_loads(stored, _parts(float(stored[-1])))
+        self._parts = equal_loads(stored, parts_of(float(stored[-1])))
         self._target = problem.loss.target(columns.labels)
         code, a, b = problem.penalty.compiled
         self._unit = a + b if code == 0 else 1.0
         self._row_weight = problem.lam_weight[active]
         self._at: Iterate | None = None
         self._state: _State | None = None
-        self._diagonal = np.zeros(0)
-        self._face: Face | None = None
+        # of the curvature at `_at`, where that was formed
+        self._diagonal: Array | None = None
+        # by the last step of the quadratic model, and the margins that the last step of any kind moved by
+        self._promised_before = np.inf
+        self._along: Array | None = None
 
     def step(self, at: Iterate, lam: float, aim: Aim) -> tuple[Iterate, Step]:
         """Take one step; the objective of the result is never above that of `at`. See ``NewtonSteps.step``."""
         problem, final = self.problem, aim.final
         if at is not self._at:
-            at = self._moved(at.W, at.intercept, self._known(at, lam))
-            # a few sweeps may be enough; all of them cost more than the support's curvature
-            self._settled = self._holds(at, lam) and not self._pays(np.flatnonzero(at.W[:, 0]), _FEW_SWEEPS)
+            at = self._entered(at, lam)
         now = self._state
         assert now is not None
         value = problem.objective(at, lam)
-        if final and self._settled:
-            self._settled = False
-            found = self._on_face(at, lam, now, value)
+        if final:
+            found = self._on_quadratic(at, lam, now, value)
             if found is not None:
                 return found
         if final and self._slow:
             return self._by_newton(at, lam, aim)
-        support = np.flatnonzero(at.W[:, 0])
-        most = _FEW_SWEEPS if final and self._pays(support, _FEW_SWEEPS) else _MAX_SWEEPS
-        sweeps, target, b = self._descent(at, lam, now, most)
+        sweeps, target, b = self._descent(at, lam, now)
         if np.array_equal(target, at.W) and np.array_equal(b, at.intercept):
             return at, Step("descent", 0.0, 0.0)
         self._sweeps = sweeps
@@ -169,25 +171,82 @@ class OneOutputSteps:
         if found is None:
             small = self._promised <= _ROUNDING * abs(value)
             return (at, Step("descent", 0.0, self._promised)) if small else self._by_newton(at, lam, aim)
-        after = found[0].W != 0.0
-        changed = int(np.count_nonzero((at.W != 0.0) != after))
-        held = max(1, int(np.count_nonzero(after)))
-        self._settled = found[1].length == 1.0 and changed <= _SETTLED_SHARE * held
+        assert self._state is not None
+        self._steady = found[1].length == 1.0 and distance(now.curvature, self._state.curvature) <= _STALE
         return found
 
-    def _holds(self, at: Iterate, lam: float) -> bool:
-        """Whether the support is likely to be that of the minimiser: nearly solved, and no other row would enter."""
-        w, G, strength = at.W[:, 0], at.G[:, 0], self._row_weight * lam * self._unit
-        held = w != 0.0
-        enters = np.any(np.abs(G[~held]) > strength[~held])
-        off = np.abs(G - np.sign(w) * strength)[held]
-        return bool(off.size and not enters and np.all(off <= _NEARLY * strength[held]))
+    def _on_quadratic(self, at: Iterate, lam: float, now: _State, value: float) -> tuple[Iterate, Step] | None:
+        """A step to the minimiser of the quadratic model; None where there is none that pays, or it does not help."""
+        # rows that are zero and would stay so are left out
+        chosen = np.flatnonzero((at.W[:, 0] != 0.0) | (np.abs(at.G[:, 0]) > lam * self._unit * self._row_weight))
+        part = at.rows(chosen)
+        model, problem = self._model(part, now), self.problem
+        if model is None:
+            return None
+        target = np.zeros_like(at.W)
+        target[chosen], b = model.minimiser(problem, part, lam, self._unit, self._scale(model, now))
+        if np.array_equal(target, at.W) and np.array_equal(b, at.intercept):
+            return None
+        found = self._searched(at, lam, target, b, now, value, "newton", ())
+        if found is None:
+            self._forget()
+            return None
+        if found[1].promised > _SLOW * self._promised_before:
+            self._forget()
+            self._steady = True
+        self._promised_before = found[1].promised
+        return found
 
-    def _descent(self, at: Iterate, lam: float, now: _State, most: int) -> tuple[int, Array, Array]:
+    def _scale(self, model: Quadratic, now: _State) -> float:
+        """The curvature of today along the last step, or of all examples, as a share of the anchor's."""
+        weight = np.ones(1) if self._along is None else self._along**2
+        before, after = float(np.sum(weight * model.curvature)), float(np.sum(weight * now.curvature))
+        return min(max(after / before, 1.0 / _FARTHEST), _FARTHEST) if before > 0.0 else 1.0
+
+    def _forget(self) -> None:
+        """Let go of a quadratic model that does not help."""
+        self._steady = False
+        self.memory = replace(self.memory, anchor=None)
+        self._promised_before = np.inf
+
+    def _model(self, at: Iterate, now: _State) -> Quadratic | None:
+        """The quadratic model for these rows: what earlier steps left, widened, or a new one at the model `at`."""
+        columns, anchor, active = self._columns, self.memory.anchor, at.active
+        if anchor is not None:
+            if columns.quadratic is None or columns.quadratic.anchor is not anchor:
+                columns.quadratic = Quadratic(self.problem, columns, anchor)
+                self.memory = replace(self.memory, anchor=columns.quadratic.anchor)
+            model = columns.quadratic
+            new = model.missing(active)
+            lean = anchor.rows.shape[0] + new.shape[0] <= _UNUSED * active.shape[0] + _FEW
+            if lean and distance(model.curvature, now.curvature) <= _STALE:
+                if new.size:
+                    model.add(self.problem, columns, new)
+                    self.memory = replace(self.memory, anchor=model.anchor)
+                return model
+            self.memory = replace(self.memory, anchor=None)
+            self._steady = True
+        if not self._steady or not self._pays(active):
+            return None
+        columns.quadratic = Quadratic(self.problem, columns, Anchor.at(at).with_rows(active))
+        self.memory = replace(self.memory, anchor=columns.quadratic.anchor)
+        return columns.quadratic
+
+    def _pays(self, rows: Rows) -> bool:
+        """Whether forming the curvature among some rows takes no longer than a few times what the last descent took."""
+        if rows.shape[0] > MOST_ROWS:
+            return False
+        swept = self._sweeps * float(np.sum(self._sizes))
+        places = self._columns.places(rows, self.problem.columns_of)
+        return cost(self._columns, places, rows.shape[0]) <= _FORM_FREE + _FORM_SHARE * swept
+
+    def _descent(self, at: Iterate, lam: float, now: _State) -> tuple[int, Array, Array]:
         """Minimiser of the Newton model by coordinate descent: sweeps, W, intercept."""
         problem = self.problem
         G, W, strength = problem.with_intercept(at, lam)
         diagonal = self._diagonal
+        if diagonal is None:
+            diagonal = self._curved(now, np.empty(self._active.shape[0]))
         damping = growth(problem, at, lam, diagonal[:, None])[:, 0] + _RIDGE * diagonal
         self.memory = replace(self.memory, draws=self.memory.draws + 1)
         new = W[:, 0].copy()
@@ -195,7 +254,7 @@ class OneOutputSteps:
         sweeps = one_output.descend(
             indptr,
             row,
-            self._columns.single,
+            self._single,
             self._places,
             now.curvature.astype(np.float32),
             np.ascontiguousarray(G[:, 0]),
@@ -204,44 +263,13 @@ class OneOutputSteps:
             diagonal,
             damping,
             problem.fit_intercept,
-            most,
+            _MAX_SWEEPS,
             _ENOUGH,
             self._seed * 1_000_003 + self.memory.draws,
             new,
         )
         target, b = problem.split_intercept(new[:, None])
         return int(sweeps), target, b if problem.fit_intercept else at.intercept
-
-    def _on_face(self, at: Iterate, lam: float, now: _State, value: float) -> tuple[Iterate, Step] | None:
-        """Newton's step on the support, its signs held; None where it costs too much or does not help."""
-        support = np.flatnonzero(at.W[:, 0])
-        if self._face is None or not self._face.holds(support):
-            if not self._pays(support, self._sweeps):
-                return None
-            self._face = self._summed_face(support, now.curvature)
-        strength = self._row_weight * lam * self._unit
-        w, b = self._face.minimiser(at, strength, support)
-        found = self._searched(at, lam, w[:, None], b, now, value, "newton", ())
-        if found is None or found[1].promised > _STALE * self._face.promised > 0.0:
-            self._face = None
-        if found is not None and self._face is not None:
-            self._face.promised = found[1].promised
-        return found
-
-    def _summed_face(self, support: NDArray[np.int64], h: Array) -> Face:
-        """The curvature among the entries of a support, its examples in parts for threads."""
-        problem, places = self.problem, self._places[support]
-        parts = equal_slices(h.shape[0], _parts(self._face_cost(support)))
-        sums = one_output.gram(*self._block, places, h, problem.fit_intercept, parts, problem.engine.on_driver)
-        return Face(support, sums)
-
-    def _pays(self, support: NDArray[np.int64], sweeps: int) -> bool:
-        """Whether forming the curvature takes no longer than a few times what so many sweeps take."""
-        return self._face_cost(support) <= _FACE_FREE + _FACE_SHARE * sweeps * float(np.sum(self._sizes))
-
-    def _face_cost(self, support: NDArray[np.int64]) -> float:
-        """Operations of a step on a support."""
-        return Face.cost(float(np.sum(self._sizes[support])), support.shape[0], self._columns.weight.shape[0])
 
     def _searched(
         self,
@@ -261,7 +289,7 @@ class OneOutputSteps:
         saved = strength * (np.abs(at.W) - np.abs(target))[:, 0]
         promised = max(0.0, float(np.sum(at.G[:, 0] * D[:, 0] + saved)) + float(at.bias[0] * d[0]))
         along = np.full(now.margins.shape[0], d[0])
-        self._promised = promised
+        self._promised, self._along = promised, along
         one_output.add_columns(*self._block, self._places, np.ascontiguousarray(D[:, 0]), along)
         for t in (1.0, *shorter):
             W = target if t == 1.0 else at.W + t * D
@@ -300,77 +328,41 @@ class OneOutputSteps:
     def _price(self, W: Array, lam: float) -> float:
         return lam * self._unit * float(np.sum(self._row_weight * np.abs(W[:, 0])))
 
+    def _entered(self, at: Iterate, lam: float) -> Iterate:
+        """A model that these steps have not made, with its sums."""
+        state = self._known(at, lam)
+        if np.isnan(at.loss):
+            return self._moved(at.W, at.intercept, state)
+        self._at, self._state, self._diagonal = at, state, None
+        return at
+
     def _moved(self, W: Array, intercept: Array, state: _State) -> Iterate:
-        """The model with its sums."""
-        a = W.shape[0]
-        G = np.empty(a)
-        diagonal = np.zeros(a + (1 if self.problem.fit_intercept else 0))
-
-        def sums(part: slice) -> None:
-            mine = (self._places[part], state.residual, state.curvature, G[part], diagonal[part])
-            one_output.column_curvature(*self._block, *mine)
-
-        self.problem.engine.on_driver(sums, self._parts)
-        diagonal[a:] = state.curvature.sum()
-        self._diagonal = diagonal
-        self._state = state
+        """The model with its sums; with those of a descent, too, where the next step is likely to be one."""
+        G, self._diagonal = np.empty(W.shape[0]), None
+        if self.memory.anchor is None:
+            self._curved(state, G)
+        else:
+            block, u = self._block, state.residual
+            self._on_parts(lambda part: one_output.column_sums(*block, self._places[part], u, G[part]))
         bias = np.array([state.residual.sum()])
+        self._state = state
         self._at = Iterate(self._active, W, intercept, state.loss, G[:, None], bias)
         return self._at
 
+    def _curved(self, state: _State, G: Array) -> Array:
+        """Diagonal of the curvature at a model, the intercept's last; the sums of its columns go into G."""
+        a = self._active.shape[0]
+        diagonal = np.zeros(a + (1 if self.problem.fit_intercept else 0))
 
-def _parts(cost: float) -> int:
-    """Into how many parts work of so many operations is cut."""
-    return min(max(int(cost // _PART), 1), _MOST_PARTS)
+        def sums(part: slice) -> None:
+            mine = (self._places[part], state.residual, state.curvature, G[part], diagonal[:a][part])
+            one_output.column_curvature(*self._block, *mine)
 
+        self._on_parts(sums)
+        diagonal[a:] = state.curvature.sum()
+        self._diagonal = diagonal
+        return diagonal
 
-class Face:
-    """The curvature among the entries of a support, and steps with their signs held.
-
-    Parameters
-    ----------
-    support : int64 array, shape (s,)
-        Places among the active rows.
-    gram : float64 array, shape (s, s) or (s + 1, s + 1)
-        sum_i h_i x_ij x_il; the intercept last where there is one.
-    """
-
-    def __init__(self, support: NDArray[np.int64], gram: Array) -> None:
-        self.support = support
-        self.gram = gram
-        # by the last step
-        self.promised = 0.0
-
-    @staticmethod
-    def cost(nnz: float, s: int, m: int) -> float:
-        """Operations of summing it and of `minimiser` for so many values of s columns and m examples."""
-        return 0.5 * nnz * nnz / m + 5.0 * nnz + s**3 / 6
-
-    def holds(self, support: NDArray[np.int64]) -> bool:
-        """Whether the curvature among the entries of another support is known."""
-        return bool(np.isin(support, self.support, assume_unique=True).all())
-
-    def minimiser(self, at: Iterate, strength: Array, support: NDArray[np.int64]) -> tuple[Array, Array]:
-        """Minimiser of the quadratic model on the support: W (a,) and the intercept.
-
-        An entry that would change its sign ends at zero, and the others are solved again with it there.
-        """
-        w = at.W[:, 0].copy()
-        s = support.shape[0]
-        bias = self.gram.shape[0] - self.support.shape[0]
-        kept = np.concatenate([np.searchsorted(self.support, support), np.full(bias, self.support.shape[0], np.int64)])
-        H = self.gram[np.ix_(kept, kept)]
-        g = np.append(at.G[support, 0] - strength[support] * np.sign(w[support]), at.bias[:bias])
-        free = np.ones(s + bias, np.bool_)
-        step = np.zeros(s + bias)
-        for _ in range(_RESOLVES):
-            ids, fixed = np.flatnonzero(free), np.flatnonzero(~free)
-            right = g[ids] - np.sum(H[np.ix_(ids, fixed)] * step[fixed], axis=1)
-            step[ids] = solve_positive(H[np.ix_(ids, ids)], right, _PIVOT)
-            crossing = free[:s] & ((w[support] + step[:s]) * w[support] <= 0.0)
-            step[:s][crossing] = -w[support][crossing]
-            free[:s] &= ~crossing
-            if not np.any(crossing):
-                break
-        w[support] = np.where(free[:s], w[support] + step[:s], 0.0)
-        return w, at.intercept + step[s:] if bias else at.intercept
+    def _on_parts(self, sums: Callable[[slice], None]) -> None:
+        """Sums of the columns, in parts for threads."""
+        self.problem.engine.on_driver(sums, self._parts)

@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["equal_loads", "equal_slices"]
+__all__ = ["equal_loads", "equal_slices", "parts_of"]
+
+# Operations of a part, and the most parts that work is cut into.
+PART = 200_000
+_MOST_PARTS = 8
+
+
+def parts_of(cost: float) -> int:
+    """Into how many parts work of so many operations is cut."""
+    return min(max(int(cost // PART), 1), _MOST_PARTS)
 
 
 def equal_slices(size: int, count: int) -> list[slice]:

@@ -14,7 +14,8 @@ from dboost.boosting.aim import Aim
 from dboost.boosting.conjugate import conjugate_step
 from dboost.boosting.iterate import Iterate
 from dboost.boosting.line_search import LONG, line_search
-from dboost.boosting.newton import Memory, Step
+from dboost.boosting.memory import Memory
+from dboost.boosting.newton import Step
 from dboost.boosting.problem import Problem
 from dboost.boosting.rowwise import RowwiseSteps
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.newton import Memory
+from dboost.boosting.memory import Memory
 from dboost.boosting.systems import System
 from dboost.hypotheses.base import Family, Key
 from dboost.losses import Loss

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.newton import Memory, NewtonSteps
+from dboost.boosting.memory import Memory
+from dboost.boosting.newton import NewtonSteps
 from dboost.boosting.one_output import OneOutputSteps
 from dboost.boosting.problem import Problem
 from dboost.boosting.smooth import SmoothSteps

@@ -6,19 +6,10 @@ so that a model needs no cut by row of its columns, and arrays of examples have 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from dboost.compiled.emit import INLINED
-
-Array = NDArray[np.float64]
-
-# Rows that are turned at once.
-_ROWS = 512
 
 
 @njit(nogil=True, cache=True)
@@ -170,117 +161,3 @@ def descend(
         elif gain <= enough * first:
             last_round = True
     return sweeps
-
-
-def gram(
-    indptr: Any,
-    rows: Any,
-    values: Any,
-    places: NDArray[np.int64],
-    h: Array,
-    intercept: bool,
-    parts: Sequence[slice] = (),
-    each: Callable[[Any, Any], list[Array]] | None = None,
-) -> Array:
-    """X' diag(h) X of the columns at `places`, with the intercept's column of ones last; symmetric.
-
-    Parameters
-    ----------
-    indptr, rows, values : arrays
-        A block by column, rows ascending.
-    places : int64 array, shape (s,)
-    h : float64 array, shape (m,)
-    intercept : bool
-    parts : sequence of slice
-        The examples in parts that are summed on their own, and then added; all in one without.
-    each : callable (function, parts), optional
-        The function of every part, on threads.
-
-    Returns
-    -------
-    float64 array, shape (s, s) or (s + 1, s + 1)
-    """
-    # the fullest columns first, so that most products fall in one corner of the sums
-    order = np.argsort(indptr[places] - indptr[places + 1], kind="stable")
-    block = (indptr, rows, values, places[order], h, intercept)
-    if each is None or len(parts) < 2:
-        upper = _gram(*block, 0, h.shape[0])
-    else:
-        upper, *others = each(lambda part: _gram(*block, part.start, part.stop), parts)
-        for other in others:
-            upper += other
-    full = upper + np.triu(upper, 1).T
-    back = np.arange(full.shape[0])
-    back[order] = np.arange(order.shape[0])
-    return np.asarray(full[np.ix_(back, back)])
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _gram(indptr, rows, values, places, h, intercept, first, stop):
-    """Upper triangle of ``gram`` over the examples first..stop - 1.
-
-    A few rows at a time are turned to rows, so that they are still in the processor's cache when their products are
-    formed.
-    """
-    s = places.shape[0]
-    extra = 1 if intercept else 0
-    sums = np.zeros((s + extra, s + extra))
-    now = np.empty(s, np.int64)
-    for c in range(s):
-        start, end = indptr[places[c]], indptr[places[c] + 1]
-        now[c] = start + np.searchsorted(rows[start:end], first)
-    then = now.copy()
-    pointer = np.empty(_ROWS + 1, np.int64)
-    slots = np.empty(_ROWS * (s + extra), np.int32)
-    x = np.empty(_ROWS * (s + extra))
-    for top in range(first, stop, _ROWS):
-        size = min(_ROWS, stop - top)
-        pointer[:] = 0
-        for c in range(s):
-            p, end = now[c], indptr[places[c] + 1]
-            while p < end and rows[p] < top + size:
-                pointer[rows[p] - top + 1] += 1
-                p += 1
-            then[c] = p
-        for i in range(size):
-            pointer[i + 1] += pointer[i] + extra
-        for c in range(s):
-            for p in range(now[c], then[c]):
-                # the place of each row's next value is kept where its first will be
-                i = rows[p] - top
-                q = pointer[i]
-                slots[q] = c
-                x[q] = values[p]
-                pointer[i] = q + 1
-            now[c] = then[c]
-        for i in range(size - 1, -1, -1):
-            if intercept:
-                slots[pointer[i]] = s
-                x[pointer[i]] = 1.0
-                pointer[i] += 1
-            pointer[i + 1] = pointer[i]
-        pointer[0] = 0
-        for i in range(size):
-            _add_products(slots, x, np.uint64(pointer[i]), np.uint64(pointer[i + 1]), h[top + i], sums)
-    return sums
-
-
-@njit(nogil=True, cache=True, **INLINED)
-def _add_products(slots, x, start, stop, h, sums):
-    """Add h x_p x_q for p <= q of one row, two rows of `sums` at a time."""
-    one, two = np.uint64(1), np.uint64(2)
-    p = start
-    while p + one < stop:
-        i, j = np.uint64(slots[p]), np.uint64(slots[p + one])
-        t, u = h * x[p], h * x[p + one]
-        sums[i, i] += t * x[p]
-        sums[i, j] += t * x[p + one]
-        sums[j, j] += u * x[p + one]
-        for q in range(p + two, stop):
-            r = np.uint64(slots[q])
-            sums[i, r] += t * x[q]
-            sums[j, r] += u * x[q]
-        p += two
-    if p < stop:
-        i = np.uint64(slots[p])
-        sums[i, i] += h * x[p] * x[p]

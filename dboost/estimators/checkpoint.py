@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.fit import FitSettings, FitState
-from dboost.boosting.newton import Memory
+from dboost.boosting.memory import Anchor, Memory
 from dboost.errors import ModelFormatError, StorageError, UsageError
 from dboost.estimators.params import loss_spec, penalty_spec
 from dboost.modelfile import Document, parse_json, plain
@@ -30,8 +30,9 @@ MAX_HEADER_BYTES = 256 << 20
 _FREE = ("tol", "max_rounds")
 _NUMBERS = ("lam", "lower_bound", "objective", "gap")
 _COUNTS = ("round", "passes")
-# Arrays of a system of its own are stored beside the others under this prefix.
+# Arrays of a system of its own, and those of an anchor, are stored beside the others under these prefixes.
 _CARRIED = "carried."
+_ANCHOR = "anchor."
 
 
 @dataclass(frozen=True)
@@ -74,13 +75,15 @@ def write_checkpoint(path: PathLike, fit: Identity, state: FitState) -> None:
     if state.candidates is not None:
         arrays["candidates"] = state.candidates
     arrays |= {_CARRIED + name: array for name, array in state.carried.items()}
+    if state.memory.anchor is not None:
+        arrays |= {_ANCHOR + name: array for name, array in vars(state.memory.anchor).items()}
     document = {name: getattr(state, name) for name in (*_NUMBERS, *_COUNTS)} | {
         "format": FORMAT,
         "version": VERSION,
         "fingerprint": fit.fingerprint,
         "settings": fit.settings,
         "settings_sha256": sha256_json(fit.settings),
-        "memory": asdict(state.memory),
+        "memory": {name: value for name, value in vars(state.memory).items() if name != "anchor"},
         "history": list(state.history),
         "keys": state.keys,
         "provisional": state.provisional,
@@ -119,10 +122,10 @@ def read_checkpoint(path: PathLike, fit: Identity, n_features: int, n_outputs: i
     again = "delete it to start again"
     if not text or sha256_bytes(text) != metadata.get("sha256"):
         raise ModelFormatError("the checkpoint is damaged", file=file, hint=again)
-    fields = parse_json(text, file)
-    if not isinstance(fields, dict):
+    parsed = parse_json(text, file)
+    if not isinstance(parsed, dict):
         raise ModelFormatError("the checkpoint holds no state", file=file, hint=again)
-    document = Document(fields, file)
+    document = Document(parsed, file)
     document.choice("format", (FORMAT,))
     if document.count("version") != VERSION:
         found = document.count("version")
@@ -131,7 +134,7 @@ def read_checkpoint(path: PathLike, fit: Identity, n_features: int, n_outputs: i
     if _digest(arrays) != document.text("arrays_sha256"):
         raise ModelFormatError("the arrays of the checkpoint are damaged", file=file, hint=again)
     # A checkpoint of an earlier version has no keys: it knew raw columns only.
-    keys = document.integer_lists("keys") if "keys" in fields else ()
+    keys = document.integer_lists("keys") if "keys" in parsed else ()
     induced = fit.settings["hypotheses"] is not None
     _check_arrays(arrays, len(keys) if induced else n_features, n_outputs, file)
     memory = document.child("memory")
@@ -149,13 +152,40 @@ def read_checkpoint(path: PathLike, fit: Identity, n_features: int, n_outputs: i
             promised=memory.number("promised"),
             # a checkpoint of an earlier version does not say: as before the first step
             descended=memory.number("descended") if "descended" in memory.fields else 0.0,
+            anchor=_anchor(arrays),
             **{name: memory.count(name) for name in ("draws", "products", "refused", "wait")},
         ),
         history=document.records("history"),
         keys=keys,
-        provisional=bool(fields.get("provisional")),
+        provisional=bool(parsed.get("provisional")),
         carried={name.removeprefix(_CARRIED): a for name, a in arrays.items() if name.startswith(_CARRIED)},
         **numbers,
+    )
+
+
+def _anchor(arrays: dict[str, NDArray[Any]]) -> Anchor | None:
+    """The anchor of one output; a checkpoint of an earlier version has none, as most fits."""
+    if _ANCHOR + "rows" not in arrays:
+        return None
+    return Anchor(**{field.name: arrays[_ANCHOR + field.name] for field in fields(Anchor)})
+
+
+def _sound_anchor(arrays: dict[str, NDArray[Any]], n: int) -> bool:
+    names = [_ANCHOR + field.name for field in fields(Anchor)]
+    if not any(name in arrays for name in names):
+        return True
+    if not all(name in arrays for name in names):
+        return False
+    active, W, intercept, rows, added = (arrays[name] for name in names)
+    numbers = W.dtype == intercept.dtype == np.float64 and W.shape == (len(active), 1) and intercept.shape == (1,)
+    whole = added.dtype == np.int64 and added.ndim == 1 and bool(np.all(added >= 0)) and int(added.sum()) == len(rows)
+    return (
+        numbers
+        and bool(np.all(np.isfinite(W)) and np.all(np.isfinite(intercept)))
+        and whole
+        and _ascending(active, n)
+        and rows.ndim == 1
+        and _ascending(np.sort(rows), n)
     )
 
 
@@ -172,6 +202,7 @@ def _check_arrays(arrays: dict[str, NDArray[Any]], n: int, k: int, file: str) ->
         and intercept.shape == (k,)
         and bool(np.all(np.isfinite(W)) and np.all(np.isfinite(intercept)))
         and all(_ascending(arrays[name], n) for name in ("active", "candidates") if name in arrays)
+        and _sound_anchor(arrays, n)
     )
     if not sound:
         raise ModelFormatError("the arrays of the checkpoint do not fit together", file=file)

@@ -200,7 +200,7 @@ def test_a_callback_stops_and_leaves_a_certified_model(loss, update):
         records.append(record)
         return len(records) == 2
 
-    result = fitting.fit(0.3 * fitting.alpha_max(), callback=stop)
+    result = fitting.fit(0.05 * fitting.alpha_max(), callback=stop)
     assert (result.stop_reason, result.n_iter, len(records)) == ("callback", 2, 2)
     value = plain.objective(data, "l1/l2", result.alpha * 80, plain.dense(result, 8), result.intercept)
     assert result.objective * 80 == pytest.approx(value, rel=1e-12)

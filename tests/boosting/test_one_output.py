@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
 import pickle
+import weakref
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from dboost.boosting import fit as fits
-from dboost.boosting import loop, one_output
+from dboost.boosting import loop, one_output, slices
 from dboost.boosting.fit import FitSettings, Fitting
+from dboost.boosting.memory import Anchor, Memory
+from dboost.boosting.quadratic import Quadratic
+from dboost.boosting.state import FitState
 from dboost.data.plan import build_plan
 from dboost.engine.local import LocalEngine
+from dboost.errors import ModelFormatError
+from dboost.estimators.checkpoint import Identity, read_checkpoint, write_checkpoint
 
 TASKS = {"log": "binary", "squared": "regression", "epsilon_insensitive": "regression"}
 
@@ -57,31 +65,76 @@ def test_without_steps_on_the_support_the_optimum_is_the_same(problem, monkeypat
     assert swept.gap <= 1e-9 and swept.objective == pytest.approx(whole.objective, rel=3e-9)
 
 
-def test_a_round_that_begins_at_the_support_of_the_minimiser_has_no_descent(problem, monkeypatch):
-    seen = []
-    holds, step = one_output.OneOutputSteps._holds, one_output.OneOutputSteps.step
+def anchored(problem, **settings):
+    """A fit whose rounds take in few rows, and the states between them."""
+    X, y, loss = problem
+    settings = FitSettings(loss, "l1", alpha=0.01, tol=1e-9, rows_per_round=5, **settings)
+    states = []
+    with LocalEngine(1) as engine:
+        fitting = Fitting(build_plan(X, y, task=TASKS[loss], engine=engine), engine, settings)
+        found = fitting.fit(0.01, callback=lambda record, state: states.append(state))
+    return found, states, settings
 
-    def asked(self, at, lam):
-        self.seen = holds(self, at, lam)
-        return self.seen
 
-    def taken(self, at, lam, aim):
-        self.seen = False
-        found = step(self, at, lam, aim)
-        if self.seen and aim.final:
-            seen.append((found[1].kind, set(np.flatnonzero(at.W[:, 0])) >= set(np.flatnonzero(found[0].W[:, 0]))))
-        return found
+def test_the_curvature_is_formed_once_and_rows_are_added_to_it(problem, monkeypatch):
+    formed = []
+    whole = Quadratic.__init__
+    monkeypatch.setattr(Quadratic, "__init__", lambda self, *given: (formed.append(1), whole(self, *given))[1])
+    found, states, _ = anchored(problem)
+    newton = [r for r in found.history if r["step"] == "newton"]
+    assert found.gap <= 1e-9 and len(newton) > len(formed) > 0
+    assert max(len(s.memory.anchor.added) for s in states if s.memory.anchor is not None) > 1
 
-    monkeypatch.setattr(one_output.OneOutputSteps, "_holds", asked)
-    monkeypatch.setattr(one_output.OneOutputSteps, "step", taken)
-    # the curvature costs more than a few sweeps and less than all
-    few = one_output._FEW_SWEEPS
-    monkeypatch.setattr(one_output.OneOutputSteps, "_pays", lambda self, support, sweeps: sweeps > few)
-    # one step a round, so that a round begins where the support is known
-    monkeypatch.setattr(loop, "_MAX_NEWTON_STEPS", 1)
-    found = fitted(problem, tol=1e-11)
-    assert found.gap <= 1e-11
-    assert seen and all(kind == "newton" and within for kind, within in seen)
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_what_an_anchor_stands_for_is_formed_again_with_the_same_bits(problem, intercept):
+    found, states, settings = anchored(problem, fit_intercept=intercept)
+    anchor = max((s.memory.anchor for s in states if s.memory.anchor is not None), key=lambda a: len(a.added))
+    assert len(anchor.added) > 1
+    X, y, loss = problem
+    with LocalEngine(2) as engine:
+        problem_ = Fitting(build_plan(X, y, task=TASKS[loss], engine=engine), engine, settings).problem
+        problem_.columns.places(found.active, problem_.columns_of)
+        first = Quadratic(problem_, problem_.columns, anchor)
+        other = Quadratic(problem_, problem_.columns, anchor)
+        assert np.array_equal(first._H, other._H) and np.array_equal(first.anchor.rows, anchor.rows)
+        size = int(intercept) + len(anchor.rows)
+        Z = np.column_stack([np.ones(len(X))] * intercept + [X[:, j] for j in anchor.rows])
+        whole = Z.T @ (first.curvature[:, None] * Z)
+        np.testing.assert_allclose(first._H[:size, :size], whole, rtol=1e-10, atol=1e-10)
+
+
+def test_a_quadratic_model_does_not_keep_the_columns_alive(problem):
+    """They would be freed by the garbage collector only, and the next fit would have to touch new memory."""
+    X, y, loss = problem
+    gc.collect()
+    gc.disable()
+    try:
+        with LocalEngine(1) as engine:
+            fitting = Fitting(build_plan(X, y, task=TASKS[loss], engine=engine), engine, FitSettings(loss, "l1"))
+            fitting.fit(0.01)
+            columns = weakref.ref(fitting.problem.columns)
+            assert columns().quadratic is not None
+            del fitting
+            assert columns() is None
+    finally:
+        gc.enable()
+
+
+def test_a_path_takes_the_curvature_along(problem):
+    X, y, loss = problem
+    with LocalEngine(1) as engine:
+        plan = build_plan(X, y, task=TASKS[loss], engine=engine)
+        results = fits.path(plan, engine, FitSettings(loss, "l1", tol=1e-8), n_alphas=12)
+    for before, after in itertools.pairwise(results):
+        assert after.gap <= 1e-8
+        held = before.state.memory.anchor
+        if held is not None and after.history[0]["step"] == "newton":
+            break
+    else:
+        pytest.fail("no strength began with the curvature of the one before")
+    alone = fitted(problem, alpha=results[-1].alpha, tol=1e-8)
+    assert results[-1].objective == pytest.approx(alone.objective, rel=3e-8)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -97,7 +150,7 @@ def test_bits_do_not_depend_on_where_the_columns_are(problem, blocks, dtype, mon
 
     monkeypatch.setattr(memory, "BLOCK_COST", 400 * 60 // blocks)
     # several parts for threads
-    monkeypatch.setattr(one_output, "_PART", 500)
+    monkeypatch.setattr(slices, "PART", 500)
     here = fitted(problem, dtype=dtype)
     assert bits(here) == bits(fitted(problem, Away(1), dtype)) == bits(fitted(problem, LocalEngine(3), dtype))
 
@@ -112,10 +165,53 @@ def test_any_round_is_resumed_with_the_same_bits(problem):
     states = []
     with LocalEngine(1) as engine:
         whole = fitting(engine).fit(0.01, callback=lambda record, state: states.append(pickle.dumps(state)))
-    assert len(states) > 2
+    assert len(states) > 2 and any(pickle.loads(state).memory.anchor is not None for state in states[:-1])
     for state in states[:-1]:
         with LocalEngine(1) as engine:
             assert bits(fitting(engine).fit(0.01, resume=pickle.loads(state))) == bits(whole)
+
+
+def test_a_checkpoint_has_the_anchor(problem, tmp_path):
+    """Rounds that follow one that left an anchor, from the file of that round, with the same bits."""
+    X, y, loss = problem
+    whole, states, settings = anchored(problem)
+    fit = Identity("data", {"loss": loss, "hypotheses": None})
+    chosen = [s for s in states[:-1] if s.memory.anchor is not None and len(s.memory.anchor.added) > 1]
+    assert chosen
+    for state in chosen[:3]:
+        write_checkpoint(tmp_path / "state", fit, state)
+        again = read_checkpoint(tmp_path / "state", fit, X.shape[1], 1)
+        for name, array in vars(state.memory.anchor).items():
+            assert np.array_equal(getattr(again.memory.anchor, name), array)
+        with LocalEngine(2) as engine:
+            fitting = Fitting(build_plan(X, y, task=TASKS[loss], engine=engine), engine, settings)
+            assert bits(fitting.fit(0.01, resume=again)) == bits(whole)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"rows": np.array([1, 60])},
+        {"rows": np.array([1, 1])},
+        {"rows": np.array([1.0, 2.0])},
+        {"added": np.array([1])},
+        {"added": np.array([3, -1])},
+        {"active": np.array([4, 2])},
+        {"W": np.array([[1.0], [np.nan]])},
+        {"intercept": np.zeros(2)},
+    ],
+)
+def test_an_anchor_that_does_not_fit_is_refused(damage, tmp_path):
+    whole = {"active": np.array([2, 4]), "W": np.ones((2, 1)), "intercept": np.zeros(1)}
+    whole |= {"rows": np.array([7, 3]), "added": np.array([1, 1])}
+    fit = Identity("data", {"hypotheses": None})
+    state = FitState(whole["active"], whole["W"], whole["intercept"], 1.0)
+    file = tmp_path / "state"
+    write_checkpoint(file, fit, replace(state, memory=Memory(anchor=Anchor(**whole))))
+    assert read_checkpoint(file, fit, 60, 1).memory.anchor is not None
+    write_checkpoint(file, fit, replace(state, memory=Memory(anchor=Anchor(**whole | damage))))
+    with pytest.raises(ModelFormatError, match="do not fit together"):
+        read_checkpoint(file, fit, 60, 1)
 
 
 def test_columns_held_in_vain_are_dropped(monkeypatch):

@@ -128,21 +128,6 @@ def test_columns_are_taken_and_joined(block):
 
 
 @pytest.mark.parametrize("intercept", [False, True])
-def test_gram(block, intercept, rng):
-    places = np.array([2, 9, 4, 5, 0])
-    h = rng.random(1300)
-    dense = np.column_stack([block.toarray().astype(float)[:, places]] + [np.ones(1300)] * intercept)
-    got = one_output.gram(*arrays(block), places, h, intercept)
-    np.testing.assert_allclose(got, dense.T @ (h[:, None] * dense), rtol=1e-11)
-    assert np.array_equal(got, got.T)
-    some = [slice(0, 3), slice(3, 700), slice(700, 700), slice(700, 1300)]
-    parts = one_output.gram(
-        *arrays(block), places, h, intercept, some, lambda each, given: [each(part) for part in given]
-    )
-    np.testing.assert_allclose(parts, got, rtol=1e-12)
-
-
-@pytest.mark.parametrize("intercept", [False, True])
 def test_descent_ends_where_the_loops_over_outputs_end(block, intercept, rng):
     """Both solve the same model; neither is asked to stop early."""
     n = 14 + intercept

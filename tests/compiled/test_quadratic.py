@@ -1,0 +1,88 @@
+"""The quadratic model of one output: its curvature, and its minimiser."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dboost.compiled import quadratic
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(11)
+
+
+@pytest.fixture(params=[np.float32, np.float64])
+def block(request, rng):
+    """Columns of 1300 examples, one of them empty and one full."""
+    X = sp.random(1300, 14, 0.2, format="csc", rng=rng, dtype=request.param)
+    X = X.tolil()
+    X[:, 5] = 0
+    X[:, 9] = rng.normal(size=(1300, 1))
+    return sp.csc_matrix(X.astype(request.param))
+
+
+def arrays(block):
+    return block.indptr.astype(np.int64), block.indices, block.data
+
+
+def in_turn(each, given):
+    return [each(part) for part in given]
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_curvature_among_columns(block, intercept, rng):
+    places = np.array([2, 9, 4, 5, 0])
+    h = rng.random(1300)
+    dense = np.column_stack([block.toarray().astype(float)[:, places]] + [np.ones(1300)] * intercept)
+    whole = dense.T @ (h[:, None] * dense)
+    got = quadratic.gram(*arrays(block), places, h, intercept)
+    np.testing.assert_allclose(got, whole, rtol=1e-11, atol=1e-12)
+    assert np.array_equal(got, got.T)
+    some = [slice(0, 3), slice(3, 700), slice(700, 700), slice(700, 1300)]
+    parts = quadratic.gram(*arrays(block), places, h, intercept, some, in_turn)
+    np.testing.assert_allclose(parts, got, rtol=1e-12, atol=1e-12)
+    for fresh in range(1, 5):
+        first = quadratic.gram(*arrays(block), places, h, intercept, some, in_turn, fresh)
+        np.testing.assert_allclose(first, whole[:fresh], rtol=1e-11, atol=1e-12)
+
+
+def residual(H, g, prices, W, start):
+    """How far each entry of W is from the optimum of the model at `start`."""
+    net = g - H @ (W - start)
+    return np.where(W != 0.0, np.abs(net - prices * np.sign(W)), np.maximum(np.abs(net) - prices, 0.0))
+
+
+@pytest.mark.parametrize("size", [1, 7, 40])
+def test_minimiser_is_optimal(size, rng):
+    A = rng.normal(size=(3 * size, size + 3)) + rng.normal(size=(3 * size, 1))
+    H = np.zeros((size + 9, size + 9))
+    H[: size + 3, : size + 3] = A.T @ A
+    slots = rng.permutation(size + 3)[:size]
+    mine = H[np.ix_(slots, slots)]
+    start = np.where(rng.random(size) < 0.5, rng.normal(size=size), 0.0)
+    g, prices = 20.0 * rng.normal(size=size), 12.0 * rng.random(size)
+    prices[0] = 0.0
+    W, pull = start.copy(), np.empty(size + 3)
+    share = quadratic.minimise(H, slots, g, prices, 0.0, 100_000, 1e-26, W, pull)
+    assert share <= 1e-26
+    assert residual(mine, g, prices, W, start).max() <= 1e-8
+    assert size == 1 or np.any(W == 0.0)
+    np.testing.assert_allclose(pull, H[: size + 3][:, slots] @ (W - start), rtol=1e-8, atol=1e-8)
+
+
+def test_minimiser_says_how_far_it_came(rng):
+    A = rng.normal(size=(60, 20)) + 5.0 * rng.normal(size=(60, 1))
+    H, g = A.T @ A, 50.0 * rng.normal(size=20)
+    W, pull = np.zeros(20), np.empty(20)
+    assert quadratic.minimise(H, np.arange(20), g, np.ones(20), 0.0, 3, 1e-20, W, pull) > 1e-20
+    assert quadratic.minimise(H, np.arange(20), np.zeros(20), np.ones(20), 0.0, 3, 1e-20, np.zeros(20), pull) == 0.0
+
+
+def test_directions_without_curvature_are_left_alone():
+    H = np.diag([2.0, 0.0])
+    W, pull = np.array([0.0, 0.5]), np.empty(2)
+    quadratic.minimise(H, np.arange(2), np.array([4.0, 9.0]), np.ones(2), 0.0, 10, 1e-9, W, pull)
+    assert W.tolist() == [1.5, 0.5]
