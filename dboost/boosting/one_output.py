@@ -218,7 +218,8 @@ class OneOutputSteps:
                 self.memory = replace(self.memory, anchor=columns.quadratic.anchor)
             model = columns.quadratic
             new = model.missing(active)
-            lean = anchor.rows.shape[0] + new.shape[0] <= _UNUSED * active.shape[0] + _FEW
+            size = anchor.rows.shape[0] + new.shape[0]
+            lean = size <= min(_UNUSED * active.shape[0] + _FEW, MOST_ROWS)
             if lean and distance(model.curvature, now.curvature) <= _STALE:
                 if new.size:
                     model.add(self.problem, columns, new)

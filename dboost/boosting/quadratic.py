@@ -34,8 +34,9 @@ _PIVOT = 1e-10
 # Times that entries which would change their sign are left at zero and the others solved again.
 _RESOLVES = 4
 # Beyond so many rows the model is not formed: it would take more memory than the columns.
-MOST_ROWS = 3000
-_ROOM = 1.5
+MOST_ROWS = 2500
+# Its memory grows by this factor.
+_ROOM = 1.25
 
 
 class Quadratic:
