@@ -34,6 +34,8 @@ from .sets import SETS
 WITH_INTERCEPT = "dboost, intercept"
 _CLIMB = 0.7
 """Share of a problem's time for the first round; the repeats have what is left."""
+_TICK = 1e-3
+"""What a solver takes without its layout, at least."""
 _OF_BIASED = 0.4
 """What a peer that is in no ratio, as it solves another problem, gets of the time of one that is."""
 
@@ -286,7 +288,11 @@ def _plain(found: Time) -> dict[str, Any]:
 def time_of(solver: dict[str, Any], target: float, layout: bool = True) -> Time:
     """The time of a record's solver from the data as loaded, or without its `layout` of them."""
     found = solver["times"][named(target)]
-    return Time(float(found["seconds"]) - (0.0 if layout else float(solver["layout"])), bool(found["bound"]))
+    seconds = float(found["seconds"])
+    if not layout:
+        # it is measured by itself, and may have taken longer than in the run
+        seconds = max(seconds - float(solver["layout"]), _TICK) if math.isfinite(seconds) else seconds
+    return Time(seconds, bool(found["bound"]))
 
 
 def line_of(record: dict[str, Any]) -> str:

@@ -115,7 +115,8 @@ def means(records: Sequence[Record]) -> list[Mean]:
         mine = [record for record in records if record["kind"] == kind.name]
         for target in JUDGED if mine else ():
             compared = [record for record in mine if tells(versus(record, target).ratio)]
-            ratios, alone = (_ratios(compared, target, layout) for layout in (True, False))
+            ratios = _ratios(compared, target, True)
+            alone = [one for one in _ratios(compared, target, False) if tells(one)]
             slower = sum(r.value < 1.0 for r in ratios)
             unknown = len(_ratios(mine, target, True)) - len(ratios)
             both = geometric_mean(ratios), geometric_mean(alone)

@@ -85,6 +85,19 @@ def test_a_peer_that_was_stopped_before_our_time_says_nothing() -> None:
     assert {(mean.mean, mean.met) for mean in means([untold])} == {(None, "cannot be judged")}
 
 
+def test_a_layout_that_took_longer_than_a_run_is_no_error() -> None:
+    """A layout is measured by itself, and a peer may be stopped before it would have ended."""
+    slow = record("imdb l1 0.3", "binary-l1", 1.0, celer={**solver(2.0, bound=True), "layout": 2.5})
+    told = record("imdb l1 0.1", "binary-l1", 1.0, skglm=solver(3.0))
+    for mean in means([told, slow]):
+        assert mean.compared == 2 and mean.mean is not None and mean.mean.value == pytest.approx(math.sqrt(6.0))
+        # of the solvers alone the one that was stopped says nothing
+        assert mean.alone is not None and mean.alone.value == pytest.approx(3.0 * 0.95 / 0.9)
+    ended = record("imdb l1 0.02", "binary-l1", 1.0, skglm={**solver(2.0), "layout": 2.0})
+    alone = versus(ended, 1e-4, layout=False).theirs
+    assert alone is not None and 0.0 < alone.seconds <= 1e-3
+
+
 def test_the_lag_of_the_certificate() -> None:
     found = lags(RECORDS)
     assert [lag.share for lag in found] == pytest.approx([1.5] * 4)
