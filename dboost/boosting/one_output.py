@@ -191,10 +191,11 @@ class OneOutputSteps:
         if found is None:
             self._forget()
             return None
-        if found[1].promised > _SLOW * self._promised_before:
+        slow = found[1].promised > _SLOW * self._promised_before
+        self._promised_before = found[1].promised
+        if slow:
             self._forget()
             self._steady = True
-        self._promised_before = found[1].promised
         return found
 
     def _scale(self, model: Quadratic, now: _State) -> float:
