@@ -77,7 +77,8 @@ class Step:
     Parameters
     ----------
     kind : str
-        "descent", "conjugate", "focused", or on an upper bound "gram" or "template".
+        "descent", "conjugate", "focused", on the quadratic model of one output "newton", or on an upper bound "gram" or
+        "template".
     length : float
         Step length accepted; 0 when no step helped, or the model is optimal to rounding.
     promised : float
