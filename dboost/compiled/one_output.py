@@ -71,6 +71,13 @@ def _inner(rows, values, start, stop, v):
     return (a + b) + (c + d)
 
 
+@njit(nogil=True, cache=True, **INLINED)
+def shrunk(z, strength, metric):
+    """The minimiser of metric x**2 / 2 - z x + strength |x|: soft thresholding (math notes, section 4)."""
+    size = abs(z) - strength
+    return (size if z > 0.0 else -size) / metric if size > 0.0 else 0.0
+
+
 @njit(nogil=True, cache=True)
 def place_columns(indptr, rows, values, places, first, fill, out_rows, out_values, out_single):
     """Append columns of one block to those of all, at `fill`, which moves along; its examples start at `first`."""
@@ -138,8 +145,7 @@ def descend(
                 g = np.float64(_inner(rows, values, start, stop, V))
             held = new[j]
             z = metric * held + (G[j] - g - damping[j] * (held - W[j]))
-            size = abs(z) - strength[j]
-            out = (size if z > 0.0 else -size) / metric if size > 0.0 else 0.0
+            out = shrunk(z, strength[j], metric)
             change = out - held
             if change == 0.0:
                 continue

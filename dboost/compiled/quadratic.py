@@ -14,6 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dboost.compiled.emit import INLINED
+from dboost.compiled.one_output import shrunk
 
 Array = NDArray[np.float64]
 
@@ -148,9 +149,24 @@ def _add_products(slots, x, start, stop, fresh, h, sums):
 def minimise(H, slots, G, strength, ridge, max_sweeps, enough, W, pull):
     """Minimise -G'D + D'HD/2 + strength |W + D|_1 by coordinate descent; W becomes W + D, exact zeros as such.
 
-    H is symmetric, and entry c of the others is row slots[c] of it. Sweeps over the entries that are not
-    zero follow a sweep over all, until one gains at most `enough` times the first; then all are visited again. `pull`
-    becomes H D; its length says how much of H is filled. A direction along which the curvature vanishes is left alone.
+    This is the model of a Newton step (math notes, section 8). Sweeps over the entries that are not zero follow a sweep
+    over all, until one gains at most `enough` times what the best did; then all are visited again. A direction along
+    which the curvature vanishes is left alone.
+
+    Parameters
+    ----------
+    H : float64 array, shape (room, room)
+        Symmetric; its first rows and columns are filled, as many as `pull` has entries.
+    slots : int64 array, shape (n,)
+        Which row of H each entry is.
+    G, strength : float64 array, shape (n,)
+    ridge : float
+        Share that is added to the diagonal of H in the length of each move; it does not change where they end.
+    max_sweeps : int
+    enough : float
+    W : float64 array, shape (n,)
+    pull : float64 array, shape (size,)
+        Becomes H D.
 
     Returns
     -------
@@ -172,8 +188,7 @@ def minimise(H, slots, G, strength, ridge, max_sweeps, enough, W, pull):
             if not metric > 0.0:
                 continue
             z = metric * held + G[c] - pull[j]
-            excess = abs(z) - strength[c]
-            out = (excess if z > 0.0 else -excess) / metric if excess > 0.0 else 0.0
+            out = shrunk(z, strength[c], metric)
             change = out - held
             if change == 0.0:
                 continue
