@@ -36,7 +36,7 @@ _CLIMB = 0.7
 """Share of a problem's time for the first round; the repeats have what is left."""
 _TICK = 1e-3
 """What a solver takes without its layout, at least."""
-_OF_BIASED = 0.4
+_OF_BIASED = 0.2
 """What a peer that is in no ratio, as it solves another problem, gets of the time of one that is."""
 
 

@@ -2,9 +2,9 @@
 
 The times of a peer are read from whole runs with other settings. Where a setting counts iterations, the seconds of the
 next run are foreseen from the last two: one that would be cut off is not begun, and as many iterations as fit into the
-limit are run in its place; where even progress that stays as fast as its fastest would reach no further target within
-the limit, steps up are larger. A time that is not known is bounded by the longest run that *ended*: in place of one
-that was cut off, a shorter one might have been good enough.
+limit are run in its place; where even progress that stays as fast as its fastest would reach the next target later
+only, steps up are larger. A time that is not known is bounded by the longest run that *ended*: in place of one that was
+cut off, a shorter one might have been good enough.
 
 Covers: ladders, cut-offs, repeats. Does not cover: processes (``process``), reading curves (``curve``).
 """
@@ -31,10 +31,12 @@ WORTH = 1.3
 """A longest run has at least so many times the iterations of the last one."""
 LEAP = 8
 """Times the iterations of the last run, where nothing is expected between: few enough to foresee the seconds."""
-APART = 2.0
+APART = 3.0
 """Settings on both sides of a target that are further apart have one between them run too."""
+AHEAD = 1.2
+"""Times what is foreseen until the next target: a run that just misses it tells little."""
 TRENDS = 3
-"""Runs from which on it is judged whether a further target can be reached."""
+"""So many of the last runs, two at least, tell when the next target may be reached."""
 
 
 @dataclass
@@ -171,9 +173,8 @@ class _Climb:
             done = alike[-1].rung[self.count]
             if rung[self.count] <= done:
                 return True
-            longest = self._longest(alike, SPARE * allowed)
-            wanted = LEAP * done if self._hopeless(alike, SPARE * allowed) else rung[self.count]
-            rung = {**rung, self.count: min(wanted, longest)}
+            wanted = max(rung[self.count], min(self._needed(alike), LEAP * done))
+            rung = {**rung, self.count: min(wanted, self._longest(alike, SPARE * allowed))}
             if rung[self.count] < WORTH * done:
                 return self._used_up()
         elif self.found.runs and self._work(self.found.runs[-1]) > allowed:
@@ -203,26 +204,27 @@ class _Climb:
             slope = max(between, 0.5 * slope)
         return int(at + (seconds - taken) / slope)
 
-    def _hopeless(self, alike: list[Run], seconds: float) -> bool:
-        """Whether no further target comes within so many seconds, the last trends going on as the better of them."""
-        if len(alike) < TRENDS:
-            return False
+    def _needed(self, alike: list[Run]) -> int:
+        """Iterations that reach the next target that is judged if the fastest of the last trends goes on."""
         points = [(self._work(run), math.log(max(self._level(run), 1e-300))) for run in alike[-TRENDS:]]
-        if not all(math.isfinite(level) for _, level in points):
-            return False
-        falls = [(a[1] - b[1]) / max(b[0] - a[0], 1e-9) for a, b in zip(points, points[1:], strict=False)]
-        reached = points[-1][1] - max(0.0, *falls) * (seconds - points[-1][0])
-        return reached > math.log(self._open()[0])
+        if len(points) < 2 or not all(math.isfinite(level) for _, level in points):
+            return 0
+        fall = max((a[1] - b[1]) / max(b[0] - a[0], 1e-9) for a, b in zip(points, points[1:], strict=False))
+        if fall <= 0.0:
+            return LEAP * alike[-1].rung[self.count]
+        rest = points[-1][1] - math.log(self._open()[0])
+        return self._longest(alike, points[-1][0] + AHEAD * rest / fall)
 
     def _open(self) -> list[float]:
-        """The targets that no run has reached; never none while the last one is open."""
+        """The targets that are judged and no run has reached; never none while the last one is open."""
         best = min((self._level(run) for run in self.found.runs), default=math.inf)
-        return [level for level in TARGETS if level < best and level >= self.target]
+        # the first is passed on the way
+        return [level for level in TARGETS[1:] if level < best and level >= self.target]
 
     def _between(self) -> Rung | None:
-        """A setting between those on both sides of a target, where they are far apart and time is left."""
+        """A setting between those on both sides of a judged target, where they are far apart and time is left."""
         runs = self.found.runs
-        for target in TARGETS:
+        for target in TARGETS[1:]:
             at = next((i for i, run in enumerate(runs) if self._level(run) <= target), 0)
             if at == 0 or runs[at - 1] not in self._alike(runs[at].rung):
                 continue

@@ -13,7 +13,7 @@ from ..sets import SETS
 RATIOS = (0.3, 0.1, 0.02)
 """Strengths, as shares of the smallest at which W = 0."""
 
-_START = 0.05
+_START = 0.1
 """Seconds that count for every problem: what any run costs beside the solver."""
 
 
@@ -30,12 +30,15 @@ class Problem:
     penalty : str
     ratio : float
         alpha / alpha_max.
+    goal : float
+        That of its kind.
     """
 
     kind: str
     data: str
     penalty: str
     ratio: float
+    goal: float
 
     @property
     def name(self) -> str:
@@ -49,11 +52,11 @@ class Problem:
 
     @property
     def part(self) -> float:
-        """How much time a peer gets for it beside the others: more where we take longer, and not in proportion.
+        """How much time a peer gets for it beside the others: more where we take longer or are to be further ahead.
 
-        In proportion, nearly all time would go to the largest.
+        In proportion to the goal, little would be left where several peers are almost as fast.
         """
-        return float((SETS[self.data].SECONDS + _START) ** 0.7 * self.ratio**-0.4)
+        return float((SETS[self.data].SECONDS + _START) * self.ratio**-0.4 * self.goal**0.5)
 
     @property
     def loss(self) -> str:
@@ -86,4 +89,4 @@ class Kind:
         for data in self.data:
             for penalty in self.penalties:
                 for ratio in self.ratios:
-                    yield Problem(self.name, data, penalty, ratio)
+                    yield Problem(self.name, data, penalty, ratio, self.goal)
