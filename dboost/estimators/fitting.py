@@ -145,9 +145,17 @@ def _checked_local(estimator: Any, X: Any, y: Any, kind: str, task: str) -> tupl
     y = column_or_1d(y, warn=True)
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
-    if task != "regression" and y.dtype.kind in "iufb":
+    if task != "regression" and y.dtype.kind in "iufb" and not _few_integers(y):
         check_classification_targets(y)
     return X, y
+
+
+def _few_integers(y: Any) -> bool:
+    """Whether labels are integers of so small a range that scikit-learn neither refuses them nor warns of many.
+
+    It sorts them to know, which on small data takes a tenth of a fit.
+    """
+    return y.dtype.kind in "iu" and y.size > 0 and 2 * (int(y.max()) - int(y.min()) + 1) <= y.size
 
 
 def _check_one_target(y: Any) -> None:

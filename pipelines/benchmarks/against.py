@@ -32,7 +32,7 @@ from .process import COMPILE, Failed, Missing, PeerProcess, TimeUp
 from .sets import SETS
 
 WITH_INTERCEPT = "dboost, intercept"
-_CLIMB = 0.7
+_CLIMB = 0.85
 """Share of a problem's time for the first round; the repeats have what is left."""
 _TICK = 1e-3
 """What a solver takes without its layout, at least."""

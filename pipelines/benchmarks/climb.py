@@ -28,7 +28,7 @@ SMALLEST_LIMIT = 0.2
 SPARE = 0.85
 """Share of the seconds allowed for which a longest run is sized."""
 WORTH = 1.3
-"""A longest run has at least so many times the iterations of the last one."""
+"""A run has at least so many times the iterations of the last one."""
 LEAP = 8
 """Times the iterations of the last run, where nothing is expected between: few enough to foresee the seconds."""
 APART = 3.0
@@ -173,7 +173,7 @@ class _Climb:
             done = alike[-1].rung[self.count]
             if rung[self.count] <= done:
                 return True
-            wanted = max(rung[self.count], min(self._needed(alike), LEAP * done))
+            wanted = max(rung[self.count], math.ceil(WORTH * done), min(self._needed(alike), LEAP * done))
             rung = {**rung, self.count: min(wanted, self._longest(alike, SPARE * allowed))}
             if rung[self.count] < WORTH * done:
                 return self._used_up()

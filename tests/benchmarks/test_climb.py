@@ -130,6 +130,14 @@ def test_a_leap_over_a_target_is_closed_by_settings_between() -> None:
     assert found.time(1.0, 1e-6).seconds == pytest.approx(1.69, rel=0.5)
 
 
+def test_a_target_that_was_just_missed_is_not_the_end() -> None:
+    # the first runs foresee 1e-4 after 7 epochs; there it is 1.1e-4, and another epoch is no run of its own
+    process = Simulated(lambda r: 0.01 * r["epochs"], lambda r: max(math.exp(-1.4 * r["epochs"]), 8e-4 / r["epochs"]))
+    found = climbed(process, EPOCHS, 20.0)
+    assert [run.rung["epochs"] for run in found.runs][:4] == [1, 2, 7, 10]
+    assert not found.time(1.0, 1e-4).bound
+
+
 def test_a_ladder_that_ends_leaves_its_longest_run_as_a_bound() -> None:
     found = climbed(Simulated(lambda r: 1.0, lambda r: 0.1), TOLERANCES, 10.0)
     assert found.time(1.0, 1e-4).seconds == 1.0 and found.time(1.0, 1e-4).bound
