@@ -25,6 +25,7 @@ from dboost.boosting.aim import RESIDUAL, Aim
 from dboost.boosting.conjugate import Product, conjugate_step
 from dboost.boosting.entrywise import EntryModel, strength_of_entries, unsettled
 from dboost.boosting.focus import affordable, focused_step
+from dboost.boosting.formed import FormedModel, pays
 from dboost.boosting.gram import GramSteps
 from dboost.boosting.growth import growth
 from dboost.boosting.iterate import Iterate
@@ -53,6 +54,8 @@ _NEAR = 1e-2
 _CACHE = 8_000_000
 _LONGEST_WAIT = 8
 _LONG = 0.5
+# What has been formed serves while the curvature of the examples has moved by no more than this share.
+_STALE = 0.05
 _SETTLED_SHARE = 0.1
 # The sample is everything while the margins are at most this many numbers, and from a gap of `_FAR` on many more, if
 # the values a sweep goes over, each for all outputs, are at most that many; or where each row asks for so many examples
@@ -77,8 +80,8 @@ class Step:
     Parameters
     ----------
     kind : str
-        "descent", "conjugate", "focused", on the quadratic model of one output "newton", or on an upper bound "gram" or
-        "template".
+        "descent", "conjugate", "focused", "newton" on a model whose curvature is formed (``quadratic``, ``formed``), or
+        on an upper bound "gram" or "template".
     length : float
         Step length accepted; 0 when no step helped, or the model is optimal to rounding.
     promised : float
@@ -134,6 +137,8 @@ class NewtonSteps:
         self._costly = problem.statistics.values(active, n_rows) * problem.k > _SMALL
         share = self._share(n_rows, active, gap <= _FAR) if sample == "auto" else float(sample)
         self._sample = Sample.drawn(problem, active, share, self._seed())
+        self._forms = pays(problem, self._sample, active.shape[0])
+        self._model: FormedModel | None = None
 
     def _share(self, m: int, active: NDArray[np.int64], near: bool) -> float:
         k, stored = self.problem.k, self.problem.statistics.values(active, m)
@@ -162,12 +167,14 @@ class NewtonSteps:
         aim : Aim
             What the step is for.
         """
-        if aim.few is not None:
+        if aim.few is not None and not self._forms:
             focused = self._focused(at, lam, aim.few)
             if focused is not None:
                 return focused
         h, rank_one, diagonal = self._curvature(at)
         value = self.problem.objective(at, lam)
+        if aim.final and self._forms:
+            return self._formed(at, lam, h, rank_one, diagonal, value)
         memory = self.memory
         descends = (aim.near(self._sample.whole) or memory.falling) and h.nbytes <= _CACHE
         if aim.final and not descends and memory.settled and memory.wait == 0:
@@ -197,6 +204,20 @@ class NewtonSteps:
             falling=gains and self._costly and not self._sample.whole,
         )
         return result, step
+
+    def _formed(
+        self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array, value: float
+    ) -> tuple[Iterate, Step]:
+        """A step on the model whose curvature is formed, here or at a model that is near."""
+        known = self._model is not None and self._model.moved(h) <= _STALE
+        if self._model is None or not known:
+            self._model = FormedModel.of(self.problem, self._sample, h, rank_one, at.active.shape[0])
+        D, d = self._model.minimiser(self.problem, at, lam, diagonal, self._damping(at, lam, diagonal))
+        result, step = self._accept(at, lam, D, d, value)
+        if known and step.length < 1.0:
+            # it was not near enough
+            self._model = None
+        return result, replace(step, kind="newton") if step.kind == "descent" else step
 
     def _curvature(self, at: Iterate) -> tuple[NDArray[np.float32], Array, Array]:
         """Hessian of every sampled example at the model, and the diagonal of the row models."""
