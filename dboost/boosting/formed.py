@@ -23,19 +23,18 @@ from dboost.compiled.vector import width
 
 Array = NDArray[np.float64]
 
-# Entries of the table, and numbers in the sums that it is made of, at most.
+# Entries of the table at most.
 _MOST_ENTRIES = 640
-_MOST_SUMS = 4_000_000
 # Products that an example's values may take, for each of them and each output: a few passes of a usual step.
 _PRODUCTS = 120.0
 # Examples whose Hessians are packed at a time.
 _EXAMPLES = 512
 # Sweeps before a solve by conjugate gradients, and how often the two take turns.
-_SWEEPS = 30
+_SWEEPS = 60
 _TURNS = 10
 # Sweeps, and turns, end where one gains no more than this share of the best, and of all.
 _ENOUGH = 1e-3
-_SOLVED = 1e-4
+_SOLVED = 1e-2
 # A solve takes so many products at most, and leaves this share of the gradient.
 _PRODUCTS_OF_SOLVE = 60
 _RESIDUAL = 0.01
@@ -44,12 +43,12 @@ _SHORTER = (1.0, 0.5, 0.25)
 
 def pays(problem: Problem, sample: Sample, a: int) -> bool:
     """Whether forming the curvature among `a` rows costs about what a few usual steps do."""
-    k, size = problem.k, a + problem.fit_intercept
-    triangle = 0.5 * k * (k + 1)
-    if problem.loss.separable or not sample.whole or size * k > _MOST_ENTRIES or size**2 * triangle > _MOST_SUMS:
+    k = problem.k
+    if problem.loss.separable or not sample.whole or (a + problem.fit_intercept) * k > _MOST_ENTRIES:
         return False
     counts = np.diff(sample.by_row[0]) + problem.fit_intercept
-    products = 0.5 * float(counts @ counts) * triangle
+    # pairs of values, and of outputs
+    products = 0.25 * float(counts @ counts) * k * (k + 1)
     return products <= _PRODUCTS * float(counts.sum()) * k
 
 
