@@ -49,6 +49,9 @@ def warm() -> float:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 12)) * (rng.random((60, 12)) < 0.5)
     code = (X[:, :3] + rng.normal(size=(60, 3))).argmax(axis=1)
+    # more entries in a few rounds than the curvature is formed among (``formed.pays``)
+    many = rng.normal(size=(60, 300)) * (rng.random((60, 300)) < 0.5)
+    steps_on_values = [FitSettings("", penalty, alpha=1e-4, max_rounds=12) for penalty in ("l1", "l1/l2")]
     labels = {"log": code > 0, "multinomial": code, "multitask": np.eye(3)[code]}
     labels |= {"exp": code > 0, "squared": code * 1.0, "epsilon_insensitive": code * 1.0}
     variants = [
@@ -76,6 +79,10 @@ def warm() -> float:
                 with LocalEngine(1) as engine:
                     plan = build_plan(X.astype(dtype), labels[loss], task=task, engine=engine)
                     fit(plan, engine, replace(settings, loss=loss, alpha=0.02, max_rounds=6))
+            for settings in steps_on_values if task == "multiclass" else ():
+                with LocalEngine(1) as engine:
+                    plan = build_plan(many.astype(dtype), labels[loss], task=task, engine=engine)
+                    fit(plan, engine, replace(settings, loss=loss))
             with LocalEngine(1) as engine:
                 plan = build_plan(X.astype(dtype), labels[loss], task=task, engine=engine)
                 cross_validate(plan, engine, replace(variants[0], loss=loss), Folds(2), 1e-3, [0.05, 0.02], 2, 0.1)
