@@ -23,8 +23,9 @@ from dboost.compiled.vector import width
 
 Array = NDArray[np.float64]
 
-# Entries of the table at most.
+# Entries of the table at most, and how many times smaller it is than what a sweep over the data reads.
 _MOST_ENTRIES = 640
+_SMALLER = 8.0
 # Products that an example's values may take, for each of them and each output: a few passes of a usual step.
 _PRODUCTS = 120.0
 # Examples whose Hessians are packed at a time.
@@ -42,14 +43,15 @@ _SHORTER = (1.0, 0.5, 0.25)
 
 
 def pays(problem: Problem, sample: Sample, a: int) -> bool:
-    """Whether forming the curvature among `a` rows costs about what a few usual steps do."""
+    """Whether the curvature among `a` rows is much smaller than the data and costs about what a few usual steps do."""
     k = problem.k
     if problem.loss.separable or not sample.whole or (a + problem.fit_intercept) * k > _MOST_ENTRIES:
         return False
     counts = np.diff(sample.by_row[0]) + problem.fit_intercept
+    swept = float(counts.sum()) * k
     # pairs of values, and of outputs
     products = 0.25 * float(counts @ counts) * k * (k + 1)
-    return products <= _PRODUCTS * float(counts.sum()) * k
+    return _SMALLER * (a * k) ** 2 <= swept and products <= _PRODUCTS * swept
 
 
 @dataclass(frozen=True)

@@ -96,6 +96,7 @@ def test_only_few_entries_of_whole_data_are_formed(data):
     sample = steps._sample
     assert formed.pays(problem, sample, N)
     assert not formed.pays(problem, sample, 200), "too many entries"
+    assert not formed.pays(problem, sample, 40), "not much smaller than the data"
     part = Sample(sample.by_row, sample.by_column, sample.parts, sample.weight, whole=False)
     assert not formed.pays(problem, part, N), "a sample"
     separable = SimpleNamespace(k=K, fit_intercept=True, loss=SimpleNamespace(separable=True))
