@@ -36,7 +36,7 @@ APART = 3.0
 AHEAD = 1.2
 """Times what is foreseen until the next target: a run that just misses it tells little."""
 TRENDS = 3
-"""So many of the last runs, two at least, tell when the next target may be reached."""
+"""So many of the last runs, with the model without features before the first, tell when the next target may come."""
 
 
 @dataclass
@@ -206,8 +206,10 @@ class _Climb:
 
     def _needed(self, alike: list[Run]) -> int:
         """Iterations that reach the next target that is judged if the fastest of the last trends goes on."""
-        points = [(self._work(run), math.log(max(self._level(run), 1e-300))) for run in alike[-TRENDS:]]
-        if len(points) < 2 or not all(math.isfinite(level) for _, level in points):
+        known = [(0.0, suboptimality(self.problem.at_null, self.problem.best))]
+        known += [(self._work(run), self._level(run)) for run in alike]
+        points = [(work, math.log(max(level, 1e-300))) for work, level in known[-TRENDS:]]
+        if not all(math.isfinite(level) for _, level in points):
             return 0
         fall = max((a[1] - b[1]) / max(b[0] - a[0], 1e-9) for a, b in zip(points, points[1:], strict=False))
         if fall <= 0.0:

@@ -10,6 +10,7 @@ medians over the rounds.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,6 +91,13 @@ class Case:
         if not (np.all(np.isfinite(W)) and np.all(np.isfinite(b))):
             return float("inf")
         return plain.objective(self.data.X, self.data.y, W, b, self.alpha, self.penalty, self.data.loss)
+
+    @functools.cached_property
+    def at_null(self) -> float:
+        """P of the model without features, where every solver begins."""
+        X, y, task = self.data.X, self.data.y, self.data.loss
+        k = plain.n_outputs(y, task)
+        return plain.objective(X, y, np.zeros((X.shape[1], k)), np.zeros(k), self.alpha, self.penalty, task)
 
     def optimum(self, process: PeerProcess) -> None:
         """Find the optimum, and leave the process as warm as any later run; a certificate that takes long stays open.

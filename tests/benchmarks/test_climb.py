@@ -45,7 +45,7 @@ class Simulated:
 
 def climbed(process: Simulated, ladder: list[Any], limit: float, deadline: float = math.inf) -> Found:
     case = Case.__new__(Case)
-    case.alpha, case.best, case.answer = 1.0, 1.0, Path("nowhere")
+    case.alpha, case.best, case.answer, case.at_null = 1.0, 1.0, Path("nowhere"), 2.0
     case.objective = lambda: process.last  # type: ignore[method-assign]
     peer = replace(PEERS["saga"], count="epochs")
     return climb(peer, process, case, ladder, limit, deadline, clock=lambda: process.now)  # type: ignore[arg-type]
@@ -58,8 +58,8 @@ def epochs(each: float, rate: float, fixed: float = 0.0) -> Simulated:
 
 def test_a_climb_ends_at_the_last_target() -> None:
     found = climbed(epochs(0.01, 1.0), EPOCHS, 10.0)
-    # 10 and 15 are what the first two say of 1e-4 and 1e-6, and a fifth more; 4 lies between
-    assert [run.rung["epochs"] for run in found.runs] == [1, 2, 4, 10, 16] and not found.note
+    # for 1e-4 the first epoch says 11, to which a leap leads, for 1e-6 the ladder goes on
+    assert [run.rung["epochs"] for run in found.runs] == [1, 8, 16] and not found.note
     assert not found.time(1.0, 1e-6).bound
     # the error is linear in the logarithm, as it is read
     assert found.time(1.0, 1e-4).seconds == pytest.approx(0.01 * math.log(1e4))
@@ -68,9 +68,9 @@ def test_a_climb_ends_at_the_last_target() -> None:
 def test_no_run_is_begun_that_would_be_cut_off() -> None:
     process = epochs(0.1, 0.2, fixed=0.05)
     found = climbed(process, EPOCHS, 4.0)
-    # for 1e-4 the first two say 46 epochs, of which 33 fit into 3.4 s: a leap from 2, and then those
+    # for 1e-4 the first says 55 epochs, of which 33 fit into 3.4 s: a leap, and then those
     assert len(process.asked) == len(found.runs), "none was cut off"
-    assert [run.rung["epochs"] for run in found.runs] == [1, 2, 16, 33]
+    assert [run.rung["epochs"] for run in found.runs] == [1, 8, 33]
     assert found.time(1.0, 1e-4).bound and found.time(1.0, 1e-4).seconds == pytest.approx(3.35)
     assert "used up" in found.note
 
@@ -106,8 +106,8 @@ def test_where_a_tolerance_is_cut_off_the_one_halfway_is_tried() -> None:
 def test_hopeless_progress_is_followed_by_leaps_up_to_the_longest_run() -> None:
     process = epochs(0.01, 1e-4)
     found = climbed(process, EPOCHS, 20.0)
-    assert [rung["epochs"] for rung in process.asked] == [1, 2, 16, 128, 1024, 1700]
-    assert found.time(1.0, 1e-2).bound and found.time(1.0, 1e-2).seconds == pytest.approx(17.0)
+    assert [rung["epochs"] for rung in process.asked] == [1, 8, 64, 512, 1699]
+    assert found.time(1.0, 1e-2).bound and found.time(1.0, 1e-2).seconds == pytest.approx(16.99)
 
 
 def test_after_a_run_that_was_not_foreseen_to_take_so_long_a_shorter_one_is_tried() -> None:
@@ -131,10 +131,10 @@ def test_a_leap_over_a_target_is_closed_by_settings_between() -> None:
 
 
 def test_a_target_that_was_just_missed_is_not_the_end() -> None:
-    # the first runs foresee 1e-4 after 7 epochs; there it is 1.1e-4, and another epoch is no run of its own
+    # the first run foresees 1e-4 after 7 epochs; there it is 1.1e-4, and another epoch is no run of its own
     process = Simulated(lambda r: 0.01 * r["epochs"], lambda r: max(math.exp(-1.4 * r["epochs"]), 8e-4 / r["epochs"]))
     found = climbed(process, EPOCHS, 20.0)
-    assert [run.rung["epochs"] for run in found.runs][:4] == [1, 2, 7, 10]
+    assert [run.rung["epochs"] for run in found.runs][:3] == [1, 7, 10]
     assert not found.time(1.0, 1e-4).bound
 
 

@@ -84,6 +84,18 @@ def test_what_labels_of_tasks_may_be_is_what_scikit_learn_says(Y):
         fitting._check_tasks(Y)
 
 
+@pytest.mark.parametrize("y", [np.arange(40) // 4 - 3, np.arange(40) % 20, np.arange(40) % 30, np.arange(40) * 10**6])
+def test_integers_are_labels_with_scikit_learns_warning(y, recwarn):
+    """What is not shown to scikit-learn, to spare its sorting, it would neither refuse nor warn of."""
+    few = fitting._few_integers(y)
+    BoostedClassifier(alpha=0.1, max_rounds=1, tol=1.0).fit(np.random.default_rng(0).normal(size=(40, 3)), y)
+    mine = [str(w.message) for w in recwarn.list if "number of unique classes" in str(w.message)]
+    recwarn.clear()
+    type_of_target(y)
+    theirs = [str(w.message) for w in recwarn.list if "number of unique classes" in str(w.message)]
+    assert bool(mine) == bool(theirs) and not (few and theirs)
+
+
 def test_a_column_of_another_name_is_refused_at_prediction(multiclass):
     X, y = multiclass
     frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(12)])
