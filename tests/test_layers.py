@@ -18,7 +18,9 @@ PACKAGE = ROOT / "dboost"
 
 # part -> the parts of dboost it may import. A file that is not listed belongs to its folder; a folder that is not
 # listed fails, so that new parts state their place.
-KERNELS = {"compiled", "compiled.rows", "compiled.trials", "compiled.fused", "compiled.descent"}
+KERNELS = {
+    "compiled", "compiled.rows", "compiled.trials", "compiled.fused", "compiled.descent", "compiled.formed",
+}  # fmt: skip
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "partition": set(),
@@ -32,6 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     "compiled.trials": {"compiled", "losses"},
     "compiled.fused": {"compiled", "compiled.rows", "compiled.trials", "losses"},
     "compiled.descent": {"compiled", "penalties"},
+    "compiled.formed": {"compiled", "penalties"},
     "warm": KERNELS | {
         "errors", "losses", "penalties", "data", "passes", "boosting", "partition", "engine", "hypotheses", "folding",
     },

@@ -176,7 +176,8 @@ class _Search:
             return problem.split_intercept(self._pull(x).reshape(-1, k) + self.damping * x)
 
         strength = self.strength[: rows.shape[0]]
-        solve = (self.diagonal, product, _PRODUCTS_OF_SOLVE, None, self.heavy, None, _RESIDUAL)
+        most = min(_PRODUCTS_OF_SOLVE, 2 * D.size)
+        solve = (self.diagonal, product, most, None, self.heavy, None, _RESIDUAL)
         moved, d, slope = conjugate_step(problem, model, strength, *solve)
         if slope > 0.0:
             value = self._value(D, pull)

@@ -173,8 +173,10 @@ class NewtonSteps:
                 return focused
         h, rank_one, diagonal = self._curvature(at)
         value = self.problem.objective(at, lam)
-        if aim.final and self._forms:
-            return self._formed(at, lam, h, rank_one, diagonal, value)
+        if aim.final and self._forms and self.memory.wait == 0:
+            found = self._formed(at, lam, h, rank_one, diagonal)
+            if found is not None:
+                return found
         memory = self.memory
         descends = (aim.near(self._sample.whole) or memory.falling) and h.nbytes <= _CACHE
         if aim.final and not descends and memory.settled and memory.wait == 0:
@@ -182,8 +184,7 @@ class NewtonSteps:
             moved = self._conjugate(at, lam, h, rank_one, diagonal, rest)
             # a step that had to be cut short says no more than one that was refused: signs or ties change on the way
             refused = 0 if moved is not None and moved[1].length >= _LONG else memory.refused + 1
-            wait = min(2**refused, _LONGEST_WAIT) if refused else 0
-            self.memory = replace(self.memory, settled=False, refused=refused, wait=wait)
+            self.memory = replace(self.memory, settled=False, refused=refused, wait=_wait(refused))
             if moved is not None:
                 promised = moved[1].promised
                 stalls = promised > _FALL * memory.promised > 0.0 and not refused
@@ -206,18 +207,23 @@ class NewtonSteps:
         return result, step
 
     def _formed(
-        self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array, value: float
-    ) -> tuple[Iterate, Step]:
-        """A step on the model whose curvature is formed, here or at a model that is near."""
-        known = self._model is not None and self._model.moved(h) <= _STALE
-        if self._model is None or not known:
+        self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array
+    ) -> tuple[Iterate, Step] | None:
+        """A step on the model whose curvature is formed, here or at a model that is near; None where it does not help.
+
+        Where weights differ by many orders the minimum of the model may be far outside of where it is one of the loss.
+        Usual steps, which do not get that far, then follow.
+        """
+        if self._model is None or self._model.moved(h) > _STALE:
             self._model = FormedModel.of(self.problem, self._sample, h, rank_one, at.active.shape[0])
         D, d = self._model.minimiser(self.problem, at, lam, diagonal, self._damping(at, lam, diagonal))
-        result, step = self._accept(at, lam, D, d, value)
-        if known and step.length < 1.0:
-            # it was not near enough
+        promised = self._promised(at, lam, D, d)
+        found = line_search(self.problem, at, lam, D, d, promised, grid=SHORT) if promised > 0.0 else None
+        refused = 0 if found is not None and found[1] >= _LONG else self.memory.refused + 1
+        self.memory = replace(self.memory, refused=refused, wait=_wait(refused))
+        if refused:
             self._model = None
-        return result, replace(step, kind="newton") if step.kind == "descent" else step
+        return None if found is None else (found[0], Step("newton", found[1], promised))
 
     def _curvature(self, at: Iterate) -> tuple[NDArray[np.float32], Array, Array]:
         """Hessian of every sampled example at the model, and the diagonal of the row models."""
@@ -373,6 +379,11 @@ def examples_for(problem: Problem, active: NDArray[np.int64], m: int) -> float:
     """Examples, of m, that tell the curvature of some rows of W: fewer where an example holds many of them."""
     stored = problem.statistics.values(active, m)
     return min(_EXAMPLES_PER_ROW, _VALUES_PER_ROW * m / max(stored, 1.0)) * active.shape[0]
+
+
+def _wait(refused: int) -> int:
+    """Steps of descent before the next of a kind of which so many in a row were refused, or cut short."""
+    return min(2**refused, _LONGEST_WAIT) if refused else 0
 
 
 def _support(W: Array) -> NDArray[np.bool_]:

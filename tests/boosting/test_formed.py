@@ -105,3 +105,15 @@ def test_only_few_entries_of_whole_data_are_formed(data):
     pointer = np.arange(M + 1) * 4000
     long = Sample((pointer, *sample.by_row[1:]), sample.by_column, sample.parts, sample.weight, whole=True)
     assert not formed.pays(problem, long, N), "too many products"
+
+
+def test_where_the_model_misleads_usual_steps_go_on():
+    """One class weighs ten million times what others do: the minimum of a model is far outside of where it holds."""
+    rng = np.random.default_rng(0)
+    code = np.arange(60) % 3
+    X = 10.0 * rng.normal(size=(3, 2))[code] + 20.0 * rng.normal(size=(60, 2))
+    weight = np.where(code == 0, 1e3, 1e-4)
+    misleading = plain.Data("multinomial", X, code.astype(np.int32), weight, 3)
+    fitting = plain.fitting(misleading, penalty="l1/l2", tol=1e-3, max_rounds=100)
+    result = fitting.fit(0.01 * fitting.alpha_max())
+    assert result.gap <= 1e-3 and len(result.history) < 100
