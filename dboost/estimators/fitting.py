@@ -25,6 +25,7 @@ from dboost.data.plan import Plan, build_plan, split_label
 from dboost.engine.base import Engine
 from dboost.engine.select import open_engine
 from dboost.errors import DataError, DboostWarning, UsageError
+from dboost.estimators.label_checks import check_one_target, check_tasks, few_integers
 from dboost.estimators.params import loss_name, loss_spec, penalty_spec
 from dboost.estimators.predicting import kind_of
 from dboost.hypotheses import Chosen
@@ -138,60 +139,16 @@ def _checked_local(estimator: Any, X: Any, y: Any, kind: str, task: str) -> tupl
     if not hasattr(y, "dtype") and not hasattr(y, "columns"):
         y = np.asarray(y)
     if task == "multitask":
-        _check_tasks(np.asarray(y))
+        check_tasks(np.asarray(y))
         return X, y
     if task == "regression":
-        _check_one_target(y)
+        check_one_target(y)
     y = column_or_1d(y, warn=True)
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
-    if task != "regression" and y.dtype.kind in "iufb" and not _few_integers(y):
+    if task != "regression" and y.dtype.kind in "iufb" and not few_integers(y):
         check_classification_targets(y)
     return X, y
-
-
-def _few_integers(y: Any) -> bool:
-    """Whether labels are integers of so small a range that scikit-learn neither refuses them nor warns of many.
-
-    It sorts them to know, which on small data takes a tenth of a fit.
-    """
-    return y.dtype.kind in "iu" and y.size > 0 and 2 * (int(y.max()) - int(y.min()) + 1) <= y.size
-
-
-def _check_one_target(y: Any) -> None:
-    shape = tuple(y.shape)
-    if len(shape) > 1 and shape[1] != 1:
-        raise DataError(
-            f"y should be a 1d array, got an array of shape {shape} instead: a regression has one target",
-            hint="fit one BoostedRegressor for each column of y",
-        )
-
-
-def _check_tasks(y: Any) -> None:
-    """Refuse, in scikit-learn's words, numbers that are clearly no labels of binary tasks."""
-    from sklearn.utils.multiclass import type_of_target
-
-    if y.dtype.kind not in "iuf" or not np.all(np.isfinite(y)) or _two_labels(y):
-        return
-    found = type_of_target(y, input_name="y")
-    rule = "labels of tasks are 0/1, -1/+1 or booleans, NaN where missing"
-    if "continuous" in found:
-        raise DataError(f"Unknown label type: {found}", hint=rule)
-    if "multiclass" in found:
-        raise DataError(
-            f"Only binary classification is supported. The type of the target is {found}.",
-            hint=f"{rule}; BoostedClassifier takes many classes",
-        )
-
-
-def _two_labels(y: Any) -> bool:
-    """Whether finite numbers are all 0 or 1, or all -1 or +1.
-
-    scikit-learn sorts them, which takes as long as several rounds of a fit where tasks are many.
-    """
-    if not y.size or y.min() < -1 or y.max() > 1 or (y.dtype.kind == "f" and not np.array_equal(y, np.rint(y))):
-        return False
-    return bool(y.min() >= 0 or np.all(y))
 
 
 def run(
