@@ -182,7 +182,8 @@ class HeavyRows:
 def _block(places: Places, gram: Array, share: Array) -> tuple[Places, Array]:
     """Blocks with the penalty's share on their diagonals; a place of -1 is nobody's."""
     here = places >= 0
-    matrix = np.where(here[:, :, None] & here[:, None, :], gram, 0.0)
+    # by themselves in memory: threads that factor blocks side by side would wait for one another's lines of the cache
+    matrix = np.ascontiguousarray(np.where(here[:, :, None] & here[:, None, :], gram, 0.0))
     at = np.arange(places.shape[1])
     # a column that is the copy of another would leave the block singular
     added = share[places] + _RIDGE * matrix[:, at, at] + np.finfo(float).tiny
