@@ -19,7 +19,8 @@ PACKAGE = ROOT / "dboost"
 # part -> the parts of dboost it may import. A file that is not listed belongs to its folder; a folder that is not
 # listed fails, so that new parts state their place.
 KERNELS = {
-    "compiled", "compiled.rows", "compiled.trials", "compiled.fused", "compiled.descent", "compiled.formed",
+    "compiled", "compiled.rows", "compiled.trials", "compiled.tiles", "compiled.fused", "compiled.descent",
+    "compiled.formed",
 }  # fmt: skip
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
@@ -32,7 +33,8 @@ ALLOWED: dict[str, set[str]] = {
     # The loops over a block call the loops of one row, which lie beside their mathematics.
     "compiled.rows": {"compiled", "losses"},
     "compiled.trials": {"compiled", "losses"},
-    "compiled.fused": {"compiled", "compiled.rows", "compiled.trials", "losses"},
+    "compiled.tiles": {"compiled", "compiled.rows"},
+    "compiled.fused": {"compiled", "compiled.rows", "compiled.tiles", "compiled.trials", "losses"},
     "compiled.descent": {"compiled", "penalties"},
     "compiled.formed": {"compiled", "penalties"},
     "warm": KERNELS | {

@@ -53,10 +53,17 @@ class Table:
         """Place and length of the vectors that cover so many quads of a row, or the one number of a row of none."""
         if quads == 0:
             return [(0, 1)]
-        wide = 8 if self.single else 4
-        places = [(c, wide) for c in range(0, QUAD * quads - wide + 1, wide)]
-        done = len(places) * wide
-        return places if done == QUAD * quads else [*places, (done, QUAD)]
+        places, done = [], 0
+        # as long as a line of the cache; a processor with shorter registers takes two of them
+        for n in (16, 8, 4) if self.single else (8, 4):
+            while QUAD * quads - done >= n:
+                places.append((done, n))
+                done += n
+        return places
+
+    def registers(self, quads: int) -> int:
+        """How many registers of 32 bytes hold so many quads of a row."""
+        return -(-QUAD * quads * self.nbytes // 32)
 
     def type(self, n: int) -> Any:
         """The type of n numbers of the table."""

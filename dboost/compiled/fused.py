@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dboost.compiled import rows, trials
+from dboost.compiled import rows, tiles, trials
 from dboost.compiled.rows import repair
 from dboost.compiled.vector import bend, gather, padded, scatter, width
 
@@ -23,36 +23,6 @@ Array = NDArray[np.float64]
 
 # Numbers of a block of margins: 512 KB of them, small beside the processor's cache and large beside a call.
 _BLOCK = 65536
-
-
-@njit(nogil=True, cache=True)
-def _margins(pointer, slots, values, W, b, first, F):
-    """Margins of the examples from `first` on into the rows of F; W, b and F have the same width."""
-    if b.shape[0] == 1:
-        # one output: a call for each row would cost more than the row
-        for t in range(F.shape[0]):
-            f = b[0]
-            for p in range(pointer[first + t], pointer[first + t + 1]):
-                f += values[p] * W[slots[p], 0]
-            F[t, 0] = f
-        return
-    for t in range(F.shape[0]):
-        i = first + t
-        gather(slots, values, pointer[i], pointer[i + 1], W, b, F[t])
-
-
-@njit(nogil=True, cache=True)
-def _add_rows(pointer, slots, values, first, U, G):
-    """G += X'U over the examples from `first` on; U and G have the same width."""
-    if U.shape[1] == 1:
-        for t in range(U.shape[0]):
-            u = U[t, 0]
-            for p in range(pointer[first + t], pointer[first + t + 1]):
-                G[slots[p], 0] += values[p] * u
-        return
-    for t in range(U.shape[0]):
-        i = first + t
-        scatter(slots, values, pointer[i], pointer[i + 1], U[t], G, 0)
 
 
 def _blocks(pointer: Any, slots: Any, values: Any, W: Array, b: Array) -> Iterator[tuple[int, Array]]:
@@ -63,7 +33,7 @@ def _blocks(pointer: Any, slots: Any, values: Any, W: Array, b: Array) -> Iterat
     room = np.empty((most, start.shape[0]))
     for first in range(0, m, most):
         F = room[: min(most, m - first)]
-        _margins(pointer, slots, values, W, start, first, F)
+        tiles.add_margins(pointer, slots, values, W, start, first, F)
         yield first, F
 
 
@@ -71,7 +41,7 @@ def margins(pointer: Any, slots: Any, values: Any, W: Array, b: Array) -> Array:
     """F = X_A W + b, shape (m, k)."""
     W, start = padded(W), padded(b[None])[0]
     F = np.empty((pointer.shape[0] - 1, start.shape[0]))
-    _margins(pointer, slots, values, W, start, 0, F)
+    tiles.add_margins(pointer, slots, values, W, start, 0, F)
     return np.ascontiguousarray(F[:, : b.shape[0]])
 
 
@@ -93,22 +63,23 @@ def residuals(
 ) -> tuple[Array, float]:
     """U, shape (m, ``width(k)``) with zeros beyond k, and L; adds the column sums of U to `total`."""
     U = np.zeros((weight.shape[0], width(b.shape[0])))
-    loss = 0.0
-    for first, F in _blocks(pointer, slots, values, W, b):
-        loss += rows.residuals(F, first, b.shape[0], target, weight, U[first : first + F.shape[0]], total)
-    return U, loss
+    W, start = padded(W), padded(b[None])[0]
+    room = tiles.tile(start.shape[0], U.shape[0])
+    return U, tiles.residuals(pointer, slots, values, W, start, 0, target, weight, room, b.shape[0], U, total)
 
 
 def blocks_of_residuals(
     pointer: Any, slots: Any, values: Any, W: Array, b: Array, target: Any, weight: Array, total: Array
 ) -> Iterator[tuple[slice, Array, float]]:
     """`residuals` block by block, as (examples, U, their loss); U is overwritten by the next."""
-    room = None
-    for first, F in _blocks(pointer, slots, values, W, b):
-        room = np.zeros_like(F) if room is None else room
-        U = room[: F.shape[0]]
-        loss = rows.residuals(F, first, b.shape[0], target, weight, U, total)
-        yield slice(first, first + F.shape[0]), U, loss
+    m, k = weight.shape[0], b.shape[0]
+    W, start = padded(W), padded(b[None])[0]
+    most = max(1, min(m, _BLOCK // start.shape[0]))
+    room, held = tiles.tile(start.shape[0], most), np.zeros((most, start.shape[0]))
+    for first in range(0, m, most):
+        U = held[: min(most, m - first)]
+        loss = tiles.residuals(pointer, slots, values, W, start, first, target, weight, room, k, U, total)
+        yield slice(first, first + U.shape[0]), U, loss
 
 
 def branches(
@@ -133,16 +104,11 @@ def active_gradient(
     """Add G_A = X_A'U to `G` and the column sums of U to `total`; return L."""
     k = b.shape[0]
     sums = np.zeros((G.shape[0], width(k)))
-    U: Array | None = None
-    loss = 0.0
-    for first, F in _blocks(pointer, slots, values, W, b):
-        if U is None:
-            U = np.zeros_like(F)
-        some = U[: F.shape[0]]
-        loss += rows.residuals(F, first, k, target, weight, some, total)
-        _add_rows(pointer, slots, values, first, some, sums)
+    W, start = padded(W), padded(b[None])[0]
+    room, U = (tiles.tile(start.shape[0], weight.shape[0]) for _ in range(2))
+    loss = tiles.active_gradient(pointer, slots, values, W, start, target, weight, room, k, U, total, sums)
     G += sums[:, :k]
-    return loss
+    return float(loss)
 
 
 def intercept_sums(
@@ -206,9 +172,9 @@ def curvature(
     rank_one: Array,
 ) -> None:
     """Hessian of every example as diag(h_i) - r_i h_i h_i': fill `h`, (m, k) or wider, and `rank_one` (m,)."""
-    for first, F in _blocks(pointer, slots, values, W, b):
-        some = slice(first, first + F.shape[0])
-        rows.curvature(F, first, b.shape[0], target, weight, h[some], rank_one[some])
+    W, start = padded(W), padded(b[None])[0]
+    room = tiles.tile(start.shape[0], weight.shape[0])
+    tiles.curvature(pointer, slots, values, W, start, target, weight, room, b.shape[0], h, rank_one)
 
 
 def hessian_product(
@@ -255,10 +221,10 @@ def dual_value(
     prior: Array,
 ) -> float:
     """sum_i s_i D_i at the repaired and scaled dual point (``losses.base.dual_row``)."""
-    value = 0.0
-    for first, F in _blocks(pointer, slots, values, W, b):
-        value += rows.dual_values(F, first, target, weight, scale, mix, shift, prior)
-    return value
+    W, start = padded(W), padded(b[None])[0]
+    room = tiles.tile(start.shape[0], weight.shape[0])
+    repair = (scale, mix, shift, prior)
+    return float(tiles.dual_values(pointer, slots, values, W, start, target, weight, room, *repair))
 
 
 __all__ = [

@@ -1,8 +1,10 @@
-"""Functions of one row of margins, four outputs at a time: largest, total, exponentials, entropy.
+"""Functions of one row of margins, eight outputs at a time: largest, total, exponentials, entropy.
 
 Rows are short: ten or twenty classes are many problems. The compiler turns a loop over a row into one over sixteen
 elements and leaves the rest, which may be all there is, to scalar code that is several times slower. Here the vectors
-are emitted; a row that is no whole number of them ends with a pair, a single element, or both.
+are emitted; a row that is no whole number of them ends with four elements, a pair, a single one, or some of these. A
+processor whose registers hold four numbers goes over the two halves of a vector in turn, which hides how long one
+takes.
 
 What one function writes the next one reads at once, while it is on its way to memory. The processor hands it over only
 where one write holds all of it: so all functions go over a row in the same vectors (vectors that overlap cost as much
@@ -19,71 +21,85 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from dboost.compiled.emit import add_product, splat
+from dboost.compiled.emit import add_product, splat, sum_lanes
 from dboost.compiled.exponential import EXP, LN2_HIGH, LN2_LOW, LOG, LOG2E, ROUND, SMALLEST
 
+_I32 = ir.IntType(32)
 _I64 = ir.IntType(64)
 _REAL = ir.DoubleType()
-_N = 4
-_VECTOR = ir.VectorType(_REAL, _N)
-_BITS = ir.VectorType(_I64, _N)
+_WIDE = 8
+_QUAD = 4
+_PAIR = 2
 
 
 def _int(n: int) -> Any:
     return ir.Constant(_I64, n)
 
 
-def _all(x: float) -> Any:
-    return ir.Constant(_VECTOR, [x] * _N)
+def _vector(n: int) -> Any:
+    return ir.VectorType(_REAL, n)
 
 
-def _all_bits(n: int) -> Any:
-    return ir.Constant(_BITS, [n] * _N)
+def all_of(x: float, n: int) -> Any:
+    """A vector of n times x."""
+    return ir.Constant(_vector(n), [x] * n)
+
+
+def _all_bits(bits: int, n: int) -> Any:
+    return ir.Constant(ir.VectorType(_I64, n), [bits] * n)
 
 
 def _places(*places: int) -> Any:
-    return ir.Constant(ir.VectorType(ir.IntType(32), len(places)), list(places))
+    return ir.Constant(ir.VectorType(_I32, len(places)), list(places))
+
+
+def taken(builder: Any, x: Any, *places: int) -> Any:
+    """The elements of a vector at some places."""
+    return builder.shuffle_vector(x, ir.Constant(x.type, ir.Undefined), _places(*places))
 
 
 def _polynomial(builder: Any, coefficients: tuple[float, ...], x: Any) -> Any:
-    total = _all(coefficients[0])
+    total = all_of(coefficients[0], x.type.count)
     for c in coefficients[1:]:
-        total = add_product(builder, total, x, _all(c))
+        total = add_product(builder, total, x, all_of(c, x.type.count))
     return total
 
 
-def _larger(builder: Any, a: Any, b: Any) -> Any:
+def larger(builder: Any, a: Any, b: Any) -> Any:
+    """The larger of two numbers, or vectors of them."""
     return builder.select(builder.fcmp_ordered(">", a, b), a, b)
 
 
-def _exp(builder: Any, x: Any) -> Any:
+def exponential(builder: Any, x: Any) -> Any:
     """As ``exponential.exp_nonpositive``."""
-    x = _larger(builder, x, _all(SMALLEST))
-    shifted = add_product(builder, x, _all(LOG2E), _all(ROUND))
-    n = builder.fsub(shifted, _all(ROUND))
-    r = add_product(builder, n, _all(-LN2_HIGH), x)
-    r = add_product(builder, n, _all(-LN2_LOW), r)
+    n, kind = x.type.count, x.type
+    x = larger(builder, x, all_of(SMALLEST, n))
+    shifted = add_product(builder, x, all_of(LOG2E, n), all_of(ROUND, n))
+    power = builder.fsub(shifted, all_of(ROUND, n))
+    r = add_product(builder, power, all_of(-LN2_HIGH, n), x)
+    r = add_product(builder, power, all_of(-LN2_LOW, n), r)
     p = _polynomial(builder, EXP, r)
-    bits = builder.shl(builder.add(builder.bitcast(shifted, _BITS), _all_bits(1023)), _all_bits(52))
-    return builder.fmul(p, builder.bitcast(bits, _VECTOR))
+    bits = builder.add(builder.bitcast(shifted, ir.VectorType(_I64, n)), _all_bits(1023, n))
+    return builder.fmul(p, builder.bitcast(builder.shl(bits, _all_bits(52, n)), kind))
 
 
 def _log(builder: Any, x: Any) -> Any:
     """As ``exponential.log_positive``."""
-    one, half = _all(1.0), _all(0.5)
-    bits = builder.bitcast(x, _BITS)
-    high = builder.or_(builder.lshr(bits, _all_bits(52)), _all_bits(0x4330000000000000))
-    n = builder.fsub(builder.bitcast(high, _VECTOR), _all(4503599627370496.0 + 1023.0))
-    low = builder.or_(builder.and_(bits, _all_bits(0x000FFFFFFFFFFFFF)), _all_bits(0x3FF0000000000000))
-    m = builder.bitcast(low, _VECTOR)
-    large = builder.fcmp_ordered(">", m, _all(1.4142135623730951))
+    n, kind = x.type.count, x.type
+    one, half = all_of(1.0, n), all_of(0.5, n)
+    bits = builder.bitcast(x, ir.VectorType(_I64, n))
+    high = builder.or_(builder.lshr(bits, _all_bits(52, n)), _all_bits(0x4330000000000000, n))
+    power = builder.fsub(builder.bitcast(high, kind), all_of(4503599627370496.0 + 1023.0, n))
+    low = builder.or_(builder.and_(bits, _all_bits(0x000FFFFFFFFFFFFF, n)), _all_bits(0x3FF0000000000000, n))
+    m = builder.bitcast(low, kind)
+    large = builder.fcmp_ordered(">", m, all_of(1.4142135623730951, n))
     m = builder.select(large, builder.fmul(m, half), m)
-    n = builder.select(large, builder.fadd(n, one), n)
+    power = builder.select(large, builder.fadd(power, one), power)
     s = builder.fdiv(builder.fsub(m, one), builder.fadd(m, one))
     z = builder.fmul(s, s)
     twice = builder.fadd(s, s)
     series = add_product(builder, builder.fmul(twice, z), _polynomial(builder, LOG, z), twice)
-    return add_product(builder, n, _all(LN2_HIGH), add_product(builder, n, _all(LN2_LOW), series))
+    return add_product(builder, power, all_of(LN2_HIGH, n), add_product(builder, power, all_of(LN2_LOW, n), series))
 
 
 class _Row:
@@ -93,45 +109,48 @@ class _Row:
         array = context.make_array(ty)(context, builder, value=value)
         self.builder, self.data = builder, array.data
         self.length = builder.extract_value(array.shape, 0)
-        self.rest = builder.and_(self.length, _int(_N - 1))
+        self.rest = builder.and_(self.length, _int(_WIDE - 1))
         self.whole = builder.sub(self.length, self.rest)
+        # where the quads end, with the one beyond the whole vectors
+        self.quads = builder.and_(self.length, _int(-_QUAD))
 
     def at(self, place: Any) -> Any:
         return self.builder.gep(self.data, [place])
 
-    def load(self, place: Any) -> Any:
-        return self.builder.load(self.builder.bitcast(self.at(place), _VECTOR.as_pointer()), align=8)
+    def load(self, place: Any, n: int = _WIDE) -> Any:
+        return self.builder.load(self.builder.bitcast(self.at(place), _vector(n).as_pointer()), align=8)
 
     def store(self, value: Any, place: Any) -> None:
-        self.builder.store(value, self.builder.bitcast(self.at(place), _VECTOR.as_pointer()), align=8)
+        self.builder.store(value, self.builder.bitcast(self.at(place), value.type.as_pointer()), align=8)
 
     def vectors(self) -> Any:
         """Loop over the first elements of whole vectors."""
-        return cgutils.for_range_slice(self.builder, _int(0), self.whole, _int(_N), _I64)
+        return cgutils.for_range_slice(self.builder, _int(0), self.whole, _int(_WIDE), _I64)
+
+    def has_quad(self) -> Any:
+        """Context of code for the four elements beyond the whole vectors, which begin there, where there are."""
+        return self.builder.if_then(self.builder.icmp_signed(">", self.quads, self.whole))
 
     def remaining(self) -> Any:
-        """Loop over the elements beyond them."""
-        return cgutils.for_range_slice(self.builder, self.whole, self.length, _int(1), _I64)
+        """Loop over the elements beyond the vectors and the quad."""
+        return cgutils.for_range_slice(self.builder, self.quads, self.length, _int(1), _I64)
 
-    def pair(self, emit: Callable[[Any], None]) -> None:
-        """Code for two elements beyond the whole vectors, given the place of the first, where there are two."""
-        with self.builder.if_then(self.builder.icmp_signed(">=", self.rest, _int(2))):
-            emit(self.whole)
+    def has_pair(self) -> Any:
+        """Context of code for the two elements beyond these, where there are."""
+        pair = self.builder.and_(self.length, _int(2))
+        return self.builder.if_then(self.builder.icmp_signed("!=", pair, _int(0)))
 
-    def last(self, emit: Callable[[Any], None]) -> None:
-        """Code for the last element, given its place, where it is in no vector and no pair."""
-        with self.builder.if_then(self.builder.trunc(self.rest, ir.IntType(1))):
-            emit(self.builder.sub(self.length, _int(1)))
+    def has_last(self) -> Any:
+        """Context of code for the last element, where it is in no vector, no quad and no pair."""
+        return self.builder.if_then(self.builder.trunc(self.length, ir.IntType(1)))
 
     def load_pair(self, place: Any) -> Any:
         """Two elements, as a vector that holds each of them twice."""
-        builder, two = self.builder, ir.VectorType(_REAL, 2)
-        pair = builder.load(builder.bitcast(self.at(place), two.as_pointer()), align=8)
-        return builder.shuffle_vector(pair, ir.Constant(two, ir.Undefined), _places(0, 1, 0, 1))
+        return taken(self.builder, self.load(place, 2), 0, 1, 0, 1)
 
-    def lanes(self, place: Any) -> Any:
+    def lanes(self, place: Any, n: int) -> Any:
         """The places of the elements of a vector."""
-        return self.builder.add(splat(self.builder, place, _N), ir.Constant(_BITS, list(range(_N))))
+        return self.builder.add(splat(self.builder, place, n), ir.Constant(ir.VectorType(_I64, n), list(range(n))))
 
     def change(self, emit: Callable[[Any], Any]) -> None:
         """Replace every element x by the same function of it, given for vectors."""
@@ -141,45 +160,60 @@ class _Row:
         """Write a function of every element of another row, or this, and its place; as float32 where `single`."""
         builder, real = self.builder, ir.FloatType() if single else _REAL
 
-        def put(value: Any, place: Any, n: int) -> None:
+        def put(x: Any, place: Any, n: int) -> None:
+            value = emit(x, source.lanes(place, x.type.count))
             kind = ir.VectorType(real, n)
-            if n < _N:
-                value = builder.shuffle_vector(value, ir.Constant(_VECTOR, ir.Undefined), _places(*range(n)))
+            if n < value.type.count:
+                value = taken(builder, value, *range(n))
             value = builder.fptrunc(value, kind) if single else value
             builder.store(value, builder.bitcast(self.at(place), kind.as_pointer()), align=4 if single else 8)
 
         with source.vectors() as (place, _):
-            put(emit(source.load(place), source.lanes(place)), place, _N)
-        source.pair(lambda place: put(emit(source.load_pair(place), source.lanes(place)), place, 2))
-        source.last(
-            lambda place: put(emit(splat(builder, builder.load(source.at(place)), _N), source.lanes(place)), place, 1)
-        )
+            put(source.load(place), place, _WIDE)
+        with source.has_quad():
+            put(source.load(source.whole, _QUAD), source.whole, _QUAD)
+        with source.has_pair():
+            put(source.load_pair(source.quads), source.quads, 2)
+        with source.has_last():
+            place = builder.sub(source.length, _int(1))
+            put(splat(builder, builder.load(source.at(place)), _QUAD), place, 1)
 
     def folded(self, start: float, join: Callable[[Any, Any], Any], but: Any = None) -> Any:
-        """All elements joined: lane by lane, the lanes in order, what is beyond the whole vectors in order.
+        """All elements joined: lane by lane, then the halves of these, then what is beyond the vectors in order.
 
         In place of the element at `but` there is `start`.
         """
         builder = self.builder
-        held = cgutils.alloca_once_value(builder, _all(start))
+
+        def given(place: Any, n: int) -> Any:
+            x = self.load(place, n)
+            if but is None:
+                return x
+            others = builder.icmp_signed("!=", self.lanes(place, n), splat(builder, but, n))
+            return builder.select(others, x, all_of(start, n))
+
+        held = cgutils.alloca_once_value(builder, all_of(start, _WIDE))
         with self.vectors() as (place, _):
-            given = self.load(place)
-            if but is not None:
-                others = builder.icmp_signed("!=", self.lanes(place), splat(builder, but, _N))
-                given = builder.select(others, given, _all(start))
-            builder.store(join(builder.load(held), given), held)
+            builder.store(join(builder.load(held), given(place, _WIDE)), held)
         lanes = builder.load(held)
-        a, b, c, d = (builder.extract_element(lanes, ir.Constant(ir.IntType(32), j)) for j in range(_N))
+        quad = cgutils.alloca_once_value(builder, all_of(start, _QUAD))
+        low, high = (taken(builder, lanes, *range(at, at + _QUAD)) for at in (0, _QUAD))
+        builder.store(join(low, high), quad)
+        with self.has_quad():
+            builder.store(join(builder.load(quad), given(self.whole, _QUAD)), quad)
+        lanes = builder.load(quad)
+        a, b, c, d = (builder.extract_element(lanes, ir.Constant(_I32, j)) for j in range(_QUAD))
         total = cgutils.alloca_once_value(builder, join(join(a, b), join(c, d)))
         with self.remaining() as (place, _):
-            given = builder.load(self.at(place))
+            x = builder.load(self.at(place))
             if but is not None:
-                given = builder.select(builder.icmp_signed("!=", place, but), given, ir.Constant(_REAL, start))
-            builder.store(join(builder.load(total), given), total)
+                x = builder.select(builder.icmp_signed("!=", place, but), x, ir.Constant(_REAL, start))
+            builder.store(join(builder.load(total), x), total)
         return builder.load(total)
 
 
-def _is_row(f: Any, dtype: Any = types.float64) -> bool:
+def is_row(f: Any, dtype: Any = types.float64) -> bool:
+    """Whether the type is that of a contiguous array of one dimension."""
     return isinstance(f, types.Array) and f.ndim == 1 and f.dtype == dtype and f.layout == "C"
 
 
@@ -188,11 +222,13 @@ def exp_row(typingctx: Any, f: Any, top: Any) -> Any:
     """Overwrite every f[r] by exp(f[r] - top), which must not be above one."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        less = splat(builder, args[1], _N)
-        _Row(context, builder, f, args[0]).change(lambda x: _exp(builder, builder.fsub(x, less)))
+        def emit(x: Any) -> Any:
+            return exponential(builder, builder.fsub(x, splat(builder, args[1], x.type.count)))
+
+        _Row(context, builder, f, args[0]).change(emit)
         return context.get_dummy_value()
 
-    return (types.void(f, types.float64), codegen) if _is_row(f) else None
+    return (types.void(f, types.float64), codegen) if is_row(f) else None
 
 
 @intrinsic
@@ -200,16 +236,52 @@ def entropy_row(typingctx: Any, f: Any, tiny: Any) -> Any:
     """Overwrite every f[r] by x log x with x = [f[r]]_+; `tiny` is a positive normal number that stands for log 0."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        least = splat(builder, args[1], _N)
-
         def emit(x: Any) -> Any:
-            x = _larger(builder, x, _all(0.0))
-            return builder.fmul(x, _log(builder, _larger(builder, x, least)))
+            n = x.type.count
+            x = larger(builder, x, all_of(0.0, n))
+            return builder.fmul(x, _log(builder, larger(builder, x, splat(builder, args[1], n))))
 
         _Row(context, builder, f, args[0]).change(emit)
         return context.get_dummy_value()
 
-    return (types.void(f, types.float64), codegen) if _is_row(f) else None
+    return (types.void(f, types.float64), codegen) if is_row(f) else None
+
+
+def log1p(builder: Any, z: Any) -> Any:
+    """log(1 + z) for a vector of z >= 0: the logarithm of the sum, and what the sum lost of z."""
+    one = all_of(1.0, z.type.count)
+    whole = builder.fadd(one, z)
+    lost = builder.fsub(z, builder.fsub(whole, one))
+    return builder.fadd(_log(builder, whole), builder.fdiv(lost, whole))
+
+
+@intrinsic
+def log1p_of(typingctx: Any, z: Any) -> Any:
+    """log(1 + z) for z >= 0.
+
+    In a vector, whose choices are no branches: which of them a number takes is not foreseen, and a wrong guess takes
+    longer than the logarithm.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.extract_element(log1p(builder, splat(builder, args[0], _PAIR)), ir.Constant(_I32, 0))
+
+    return types.float64(types.float64), codegen
+
+
+@intrinsic
+def log1p_total(typingctx: Any, z: Any, weight: Any) -> Any:
+    """sum_r weight[r] log(1 + z[r]), z >= 0, for a whole number of vectors of eight."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        source, factor = _Row(context, builder, z, args[0]), _Row(context, builder, weight, args[1])
+        held = cgutils.alloca_once_value(builder, all_of(0.0, _WIDE))
+        with source.vectors() as (place, _):
+            term = builder.fmul(factor.load(place), log1p(builder, source.load(place)))
+            builder.store(builder.fadd(builder.load(held), term), held)
+        return sum_lanes(builder, builder.load(held))
+
+    return (types.float64(z, weight), codegen) if is_row(z) and is_row(weight) else None
 
 
 @intrinsic
@@ -217,9 +289,9 @@ def largest_of(typingctx: Any, f: Any) -> Any:
     """Largest element; -inf of none."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _Row(context, builder, f, args[0]).folded(float("-inf"), lambda a, b: _larger(builder, a, b))
+        return _Row(context, builder, f, args[0]).folded(float("-inf"), lambda a, b: larger(builder, a, b))
 
-    return (types.float64(f), codegen) if _is_row(f) else None
+    return (types.float64(f), codegen) if is_row(f) else None
 
 
 @intrinsic
@@ -229,7 +301,7 @@ def total_of(typingctx: Any, f: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return _Row(context, builder, f, args[0]).folded(0.0, lambda a, b: builder.fadd(a, b))
 
-    return (types.float64(f), codegen) if _is_row(f) else None
+    return (types.float64(f), codegen) if is_row(f) else None
 
 
 @intrinsic
@@ -239,7 +311,7 @@ def others_of(typingctx: Any, f: Any, own: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return _Row(context, builder, f, args[0]).folded(0.0, lambda a, b: builder.fadd(a, b), args[1])
 
-    return (types.float64(f, types.int64), codegen) if _is_row(f) else None
+    return (types.float64(f, types.int64), codegen) if is_row(f) else None
 
 
 @intrinsic
@@ -247,12 +319,15 @@ def scale_row(typingctx: Any, f: Any, scale: Any, out: Any) -> Any:
     """Write scale f into `out`, which has the length of f and does not overlap it."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        factor = splat(builder, args[1], _N)
         target = _Row(context, builder, out, args[2])
-        target.fill(_Row(context, builder, f, args[0]), lambda x, _: builder.fmul(x, factor))
+
+        def emit(x: Any, _: Any) -> Any:
+            return builder.fmul(x, splat(builder, args[1], x.type.count))
+
+        target.fill(_Row(context, builder, f, args[0]), emit)
         return context.get_dummy_value()
 
-    return (types.void(f, types.float64, out), codegen) if _is_row(f) and _is_row(out) else None
+    return (types.void(f, types.float64, out), codegen) if is_row(f) and is_row(out) else None
 
 
 @intrinsic
@@ -260,16 +335,16 @@ def scale_others(typingctx: Any, f: Any, scale: Any, own: Any, value: Any, out: 
     """As ``scale_row``, but write `value` at the place `own`."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        factor, place, apart = (splat(builder, arg, _N) for arg in args[1:4])
         target = _Row(context, builder, out, args[4])
 
         def emit(x: Any, lanes: Any) -> Any:
+            factor, place, apart = (splat(builder, arg, x.type.count) for arg in args[1:4])
             return builder.select(builder.icmp_signed("!=", lanes, place), builder.fmul(x, factor), apart)
 
         target.fill(_Row(context, builder, f, args[0]), emit)
         return context.get_dummy_value()
 
-    known = _is_row(f) and _is_row(out)
+    known = is_row(f) and is_row(out)
     return (types.void(f, types.float64, types.int64, types.float64, out), codegen) if known else None
 
 
@@ -278,16 +353,16 @@ def narrow_row(typingctx: Any, f: Any, least: Any, out: Any) -> Any:
     """Write f into `out`, float32 or float64 and no shorter than f; elements not above `least` become zero."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        bound = splat(builder, args[1], _N)
         target = _Row(context, builder, out, args[2])
 
         def emit(x: Any, _: Any) -> Any:
-            return builder.select(builder.fcmp_ordered(">", x, bound), x, _all(0.0))
+            n = x.type.count
+            return builder.select(builder.fcmp_ordered(">", x, splat(builder, args[1], n)), x, all_of(0.0, n))
 
         target.fill(_Row(context, builder, f, args[0]), emit, single=out.dtype == types.float32)
         return context.get_dummy_value()
 
-    known = _is_row(f) and (_is_row(out) or _is_row(out, types.float32))
+    known = is_row(f) and (is_row(out) or is_row(out, types.float32))
     return (types.void(f, types.float64, out), codegen) if known else None
 
 
@@ -299,9 +374,12 @@ def add_row(typingctx: Any, f: Any, total: Any) -> Any:
         source, target = _Row(context, builder, f, args[0]), _Row(context, builder, total, args[1])
         with source.vectors() as (place, _):
             target.store(builder.fadd(target.load(place), source.load(place)), place)
+        with source.has_quad():
+            place = source.whole
+            target.store(builder.fadd(target.load(place, _QUAD), source.load(place, _QUAD)), place)
         with source.remaining() as (place, _):
             added = builder.fadd(builder.load(target.at(place)), builder.load(source.at(place)))
             builder.store(added, target.at(place))
         return context.get_dummy_value()
 
-    return (types.void(f, total), codegen) if _is_row(f) and _is_row(total) else None
+    return (types.void(f, total), codegen) if is_row(f) and is_row(total) else None

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dboost.compiled.lanes import add_row, narrow_row
+from dboost.compiled.lanes import narrow_row
 from dboost.losses.base import (
     branch_row,
     curvature_row,
@@ -22,6 +22,7 @@ from dboost.losses.base import (
     loss_row,
     peak_row,
     residual_row,
+    residual_rows,
     single_dual,
     single_rows,
     theta_row,
@@ -57,17 +58,7 @@ def largest(F, first, k, target, weight):
 @njit(nogil=True, cache=True, error_model="numpy")
 def residuals(F, first, k, target, weight, U, total):
     """Fill the rows of U; add their sum to `total` (k,); return the loss."""
-    loss = 0.0
-    for t in range(F.shape[0]):
-        i = first + t
-        u = U[t][:k]
-        if weight[i] <= 0.0:
-            for r in range(k):
-                u[r] = 0.0
-            continue
-        loss += residual_row(target, i, F[t][:k], weight[i], u)
-        add_row(u, total)
-    return loss
+    return residual_rows(target, F, first, k, weight, U, total)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

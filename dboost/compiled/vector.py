@@ -78,7 +78,7 @@ def gather(typingctx: Any, index: Any, value: Any, start: Any, stop: Any, table:
 
         def emit(column: Any, quads: int) -> None:
             places = result.vectors(quads)
-            lanes = 4 if len(places) <= 2 else 2 if len(places) <= 4 else 1
+            lanes = 4 if result.registers(quads) <= 2 else 2 if result.registers(quads) <= 4 else 1
             sums = [[cgutils.alloca_once(builder, result.type(n)) for _, n in places] for _ in range(lanes)]
             for held in sums:
                 for total, (_, n) in zip(held, places, strict=True):

@@ -17,6 +17,7 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from dboost.compiled.emit import INLINED
+from dboost.compiled.lanes import add_row
 
 Array = NDArray[np.float64]
 
@@ -27,6 +28,41 @@ _LEAST_PROBABILITY = 1e-10
 def residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> float:
     """Write U_i = -s dl/df into `u` and return s * l(y_i, f); `f` may be overwritten. Overloaded per target."""
     raise NotImplementedError("residual_row runs in compiled code only")
+
+
+def residual_rows(target: Any, F: Array, first: int, k: int, weight: Array, U: Array, total: Array) -> float:
+    """Write the residuals of consecutive examples, `first` being row 0 of F, and add them to `total` (k,); their loss.
+
+    Margins F may be overwritten; columns of F and U beyond the k outputs stay as they are. Examples of weight zero have
+    residuals of zero and count in nothing. By default `residual_row` is called; a target in `ROWS` overloads it by a
+    loop that takes what examples have in common together.
+    """
+    raise NotImplementedError("residual_rows runs in compiled code only")
+
+
+ROWS: set[Any] = set()
+"""Targets that overload `residual_rows`."""
+
+
+@overload(residual_rows, inline="never", jit_options=INLINED)
+def _residual_rows(target: Any, F: Array, first: int, k: int, weight: Array, U: Array, total: Array) -> Any:
+    if getattr(target, "instance_class", None) in ROWS:
+        return None
+
+    def by_row(target: Any, F: Array, first: int, k: int, weight: Array, U: Array, total: Array) -> float:
+        loss = 0.0
+        for t in range(F.shape[0]):
+            i = first + t
+            u = U[t][:k]
+            if weight[i] > 0.0:
+                loss += residual_row(target, i, F[t][:k], weight[i], u)
+                add_row(u, total)
+            else:
+                for r in range(k):
+                    u[r] = 0.0
+        return loss
+
+    return by_row
 
 
 def branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,8 +11,21 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from dboost.compiled.emit import INLINED
-from dboost.compiled.lanes import entropy_row, exp_row, largest_of, others_of, scale_others, scale_row, total_of
+from dboost.compiled.lanes import (
+    add_row,
+    entropy_row,
+    exp_row,
+    largest_of,
+    log1p_of,
+    log1p_total,
+    others_of,
+    scale_others,
+    scale_row,
+    total_of,
+)
+from dboost.compiled.softmax import LONGEST, softmax_parts, softmax_residual, softmax_scaled
 from dboost.losses.base import (
+    ROWS,
     Array,
     Repair,
     curvature_row,
@@ -21,6 +33,7 @@ from dboost.losses.base import (
     loss_row,
     odds_sum,
     residual_row,
+    residual_rows,
     share,
     theta_row,
 )
@@ -36,6 +49,11 @@ class MultinomialTarget(NamedTuple):
     margin: float
 
 
+ROWS.add(MultinomialTarget)
+# Examples whose logarithms are taken together.
+_TOGETHER = 64
+
+
 def _is_multinomial(target: Any) -> bool:
     return getattr(target, "instance_class", None) is MultinomialTarget
 
@@ -49,7 +67,9 @@ def _take_off(f: Array, y: int, margin: float) -> None:
 
 @njit(nogil=True, cache=True, **INLINED)
 def _exponentials(f: Array, y: int) -> tuple[float, float, float, float]:
-    """Overwrite f by exp(f - max); return (own, others, max, f_y): own = exp(f_y - max), others the sum of the rest."""
+    """(own, others, max, f_y): own = exp(f_y - max), others the sum of the rest. f may be overwritten by exp(f - max)."""
+    if f.shape[0] <= LONGEST:
+        return softmax_parts(f, y)
     top = largest_of(f)
     mine = f[y]
     exp_row(f, top)
@@ -57,12 +77,25 @@ def _exponentials(f: Array, y: int) -> tuple[float, float, float, float]:
 
 
 @njit(nogil=True, cache=True, **INLINED)
-def _log_loss(own: float, others: float, top: float, mine: float) -> float:
-    # log1p keeps the loss of a confident, correct example to full precision
-    if mine == top:
-        return math.log1p(others)
-    # the difference first: it is exact where both are large
-    return float(math.log(own + others) + (top - mine))
+def _residual(f: Array, y: int, s: float, u: Array) -> tuple[float, float]:
+    """Write s (e_y - q) into u; return (z, d) so that the loss is s (log(1 + z) + d), z >= 0."""
+    # 1 - q_y as the sum of the other probabilities, never by subtraction
+    if f.shape[0] <= LONGEST:
+        own, others, top, mine = softmax_residual(f, y, s, u)
+    else:
+        own, others, top, mine = _exponentials(f, y)
+        t = s / (own + others)
+        scale_others(f, -t, y, t * others, u)
+    return _log_loss(own, others, top, mine)
+
+
+@njit(nogil=True, cache=True, **INLINED)
+def _log_loss(own: float, others: float, top: float, mine: float) -> tuple[float, float]:
+    """(z, d) so that the loss is log(1 + z) + d, z >= 0."""
+    # log1p keeps the loss of a confident, correct example, whose own is one, to full precision. The same code for
+    # others: whether an example is right is not foreseen, and the next ones would wait. The difference is exact where
+    # both are large.
+    return others + (own - 1.0), top - mine
 
 
 @overload(residual_row, inline="never", jit_options=INLINED)
@@ -73,11 +106,41 @@ def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
     def multinomial(target: Any, i: int, f: Array, s: float, u: Array) -> float:
         y = target.code[i]
         _take_off(f, y, target.margin)
-        own, others, top, mine = _exponentials(f, y)
-        t = s / (own + others)
-        # 1 - q_y as the sum of the other probabilities, never by subtraction
-        scale_others(f, -t, y, t * others, u)
-        return float(s * _log_loss(own, others, top, mine))
+        z, d = _residual(f, y, s, u)
+        return float(s * (log1p_of(z) + d))
+
+    return multinomial
+
+
+@overload(residual_rows, inline="never", jit_options=INLINED)
+def _residual_rows(target: Any, F: Array, first: int, k: int, weight: Array, U: Array, total: Array) -> Any:
+    if not _is_multinomial(target):
+        return None
+
+    def multinomial(target: Any, F: Array, first: int, k: int, weight: Array, U: Array, total: Array) -> float:
+        z, s = np.zeros(_TOGETHER), np.zeros(_TOGETHER)
+        loss = 0.0
+        c = 0
+        for t in range(F.shape[0]):
+            i = first + t
+            # no view has a name: a loop would count the references to it
+            if weight[i] > 0.0:
+                y = target.code[i]
+                _take_off(F[t][:k], y, target.margin)
+                z[c], d = _residual(F[t][:k], y, weight[i], U[t][:k])
+                s[c] = weight[i]
+                loss += weight[i] * d
+                add_row(U[t][:k], total)
+                c += 1
+                if c == _TOGETHER:
+                    loss += log1p_total(z, s)
+                    c = 0
+            else:
+                for r in range(k):
+                    U[t, r] = 0.0
+        for t in range(c, _TOGETHER):
+            s[t] = 0.0
+        return loss + log1p_total(z, s)
 
     return multinomial
 
@@ -91,7 +154,8 @@ def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
         y = target.code[i]
         _take_off(f, y, target.margin)
         own, others, top, mine = _exponentials(f, y)
-        return float(s * _log_loss(own, others, top, mine))
+        z, d = _log_loss(own, others, top, mine)
+        return float(s * (log1p_of(z) + d))
 
     return multinomial
 
@@ -103,10 +167,13 @@ def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
 
     def multinomial(target: Any, i: int, f: Array, s: float, h: Array) -> float:
         _take_off(f, target.code[i], target.margin)
-        top = largest_of(f)
-        exp_row(f, top)
-        t = s / total_of(f)
-        scale_row(f, t, h)
+        if f.shape[0] <= LONGEST:
+            softmax_scaled(f, s, h)
+        else:
+            top = largest_of(f)
+            exp_row(f, top)
+            t = s / total_of(f)
+            scale_row(f, t, h)
         return 1.0 / s if s > 0.0 else 0.0
 
     return multinomial

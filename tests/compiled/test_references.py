@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from dboost.compiled import columns, fused, histograms, one_output, products, rows, vector
+from dboost.compiled import columns, fused, histograms, one_output, products, rows, tiles, vector
 from dboost.compiled.vector import padded
 from dboost.losses import get_loss
 
@@ -37,8 +37,8 @@ BY_COLUMN = (COLUMNS, SLOTS, VALUES)
 SUMS = (np.zeros(9), np.zeros(9), np.zeros(9))
 
 CALLS = {
-    "margins": (fused._margins, (*BY_ROW, TABLE, TOTAL, 0, TABLE.copy())),
-    "gradient": (fused._add_rows, (*BY_ROW, 0, TABLE, TABLE.copy())),
+    "margins": (tiles.add_margins, (*BY_ROW, TABLE, TOTAL, 0, TABLE.copy())),
+    "gradient": (tiles.add_rows, (*BY_ROW, 0, TABLE, TABLE.copy())),
     "hessian": (fused._hessian_product, (*BY_ROW, HALF, WEIGHT, HALF.copy(), ROW, HALF.copy(), TOTAL.copy())),
     "residuals": (rows.residuals, (TABLE.copy(), 0, K, TARGET, WEIGHT, TABLE.copy(), np.zeros(K))),
     "curvature": (rows.curvature, (TABLE.copy(), 0, K, TARGET, WEIGHT, HALF.copy(), WEIGHT.copy())),
