@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.slices import equal_loads, equal_slices
+from dboost.boosting.slices import equal_loads, equal_slices, parts_of
 from dboost.compiled import entries
 from dboost.compiled.vector import width
 from dboost.hypotheses.held import Cut
@@ -28,8 +28,6 @@ OnDriver = Callable[[Any, Sequence[Any]], list[Any]]
 _PRICE = 8.0
 # Classes paired up together: the numbers of one example that one line of memory holds.
 _CLASSES = 16
-# Threads work on about so many parts.
-_PARTS = 8
 
 
 def strength_of_entries(penalty: Penalty) -> float | None:
@@ -137,7 +135,7 @@ class EntryModel:
         """
         pairs, m, k = self._pairs(), self.h.shape[0], self.k
         rows, _, bounds = self._listed(moving)
-        parts = equal_slices(k, min(k, _PARTS))
+        parts = equal_slices(k, min(k, parts_of(float(self.stored[rows].sum()))))
 
         def times(V: Array, v: Array) -> tuple[Array, Array]:
             a = V.shape[0]
@@ -161,7 +159,7 @@ class EntryModel:
 
     def _pairs(self) -> NDArray[np.float32]:
         pairs = np.empty((self.k, self.h.shape[0], 2), np.float32)
-        parts = equal_slices(self.k, -(-self.k // _CLASSES))
+        parts = equal_slices(self.k, min(-(-self.k // _CLASSES), parts_of(float(self.h.size))))
         self.on_driver(lambda part: entries.pair_up(self.h, self.unit, part.start, part.stop, pairs), parts)
         return pairs
 
@@ -173,7 +171,7 @@ class EntryModel:
     def _curvatures(self, pairs: NDArray[np.float32], rows: Rows, classes: Rows) -> Array:
         found = np.empty(rows.shape[0])
         model = (*self.columns, pairs, self.tied, rows, classes)
-        parts = equal_slices(rows.shape[0], _PARTS)
+        parts = equal_slices(rows.shape[0], parts_of(float(self.stored[rows].sum())))
         self.on_driver(lambda part: entries.curvatures(*model, part.start, part.stop, found), parts)
         return found
 
@@ -182,14 +180,13 @@ class EntryModel:
     ) -> int:
         """Add the entries to `moving` that are no longer optimal at zero, and count them."""
         pointer, V = self.columns[0], np.zeros((self.h.shape[0], width(self.k)), np.float32)
-        self.on_driver(
-            lambda part: entries.spread(pairs, t, part.start, part.stop, V), equal_slices(self.h.shape[0], _PARTS)
-        )
+        parts = equal_slices(self.h.shape[0], parts_of(float(V.size)))
+        self.on_driver(lambda part: entries.spread(pairs, t, part.start, part.stop, V), parts)
         given = (G, lam, settle, moving)
         return sum(
             self.on_driver(
                 lambda part: entries.add_violators(*self.columns, V, part.start, part.stop, *given),
-                equal_loads(pointer, _PARTS),
+                equal_loads(pointer, parts_of(float(pointer[-1]) * self.k)),
             )
         )
 

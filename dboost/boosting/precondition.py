@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.slices import equal_slices
+from dboost.boosting.slices import equal_slices, parts_of
 from dboost.compiled import descent
 from dboost.compiled.positive import factor_blocks, solve_blocks
 from dboost.hypotheses.held import Cut
@@ -109,10 +109,12 @@ class HeavyRows:
 
         def part(number: int) -> NDArray[np.float32]:
             sums = np.zeros((size, size, h.shape[1]), np.float32)
-            descent.curvature_blocks(*cut, h, rank_one, place, number * every, _PARTS * every, intercept, sums)
+            descent.curvature_blocks(*cut, h, rank_one, place, number * every, parts * every, intercept, sums)
             return sums
 
-        sums, *others = each(part, range(max(1, min(_PARTS, taken))))
+        held = cut[1].shape[0] / max(m, 1) + intercept
+        parts = min(_PARTS, parts_of(taken * held * held * k))
+        sums, *others = each(part, range(max(1, min(parts, taken))))
         for other in others:
             sums += other
         upper = np.moveaxis(sums[:, :, :k], 2, 0) * np.float64(m / max(1, taken))
