@@ -29,7 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "helpers": set(),
     "bounds": {"errors"},
     "losses": {"errors", "compiled"},
-    "penalties": {"errors", "bounds"},
+    "penalties": {"errors", "bounds", "compiled"},
     # The loops over a block call the loops of one row, which lie beside their mathematics.
     "compiled.rows": {"compiled", "losses"},
     "compiled.trials": {"compiled", "losses"},

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 
 from dboost.boosting.problem import Problem
+from dboost.compiled.norms import largest_entries
 from dboost.errors import UsageError
 from dboost.hypotheses.base import Binned
 from dboost.penalties.l1 import L1
@@ -74,8 +75,7 @@ class RankedNone(NoPenalty):
 
     def dual_norm(self, G: Array) -> Array:
         """Largest absolute entry: the size of a gradient that is to vanish."""
-        result: Array = np.abs(G).max(axis=1, initial=0.0)
-        return result
+        return largest_entries(G)
 
     def score_quadratic(self, G: Array, D: npt.ArrayLike, lam: npt.ArrayLike) -> Array:
         """`rank` of rows of one entry."""

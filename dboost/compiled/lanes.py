@@ -58,6 +58,12 @@ def taken(builder: Any, x: Any, *places: int) -> Any:
     return builder.shuffle_vector(x, ir.Constant(x.type, ir.Undefined), _places(*places))
 
 
+def _absolute(builder: Any, kind: Any) -> Any:
+    """The processor's function for absolute values of a number or of a vector."""
+    name = "llvm.fabs.f64" if kind == _REAL else f"llvm.fabs.v{kind.count}f64"
+    return cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind]), name)
+
+
 def _polynomial(builder: Any, coefficients: tuple[float, ...], x: Any) -> Any:
     total = all_of(coefficients[0], x.type.count)
     for c in coefficients[1:]:
@@ -300,6 +306,34 @@ def total_of(typingctx: Any, f: Any) -> Any:
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return _Row(context, builder, f, args[0]).folded(0.0, lambda a, b: builder.fadd(a, b))
+
+    return (types.float64(f), codegen) if is_row(f) else None
+
+
+@intrinsic
+def longest_of(typingctx: Any, f: Any) -> Any:
+    """Largest absolute value; 0 of none, nan where there is one."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        def join(a: Any, b: Any) -> Any:
+            a, b = (builder.call(_absolute(builder, x.type), [x]) for x in (a, b))
+            first = builder.or_(builder.fcmp_ordered(">", a, b), builder.fcmp_unordered("uno", a, a))
+            return builder.select(first, a, b)
+
+        return _Row(context, builder, f, args[0]).folded(0.0, join)
+
+    return (types.float64(f), codegen) if is_row(f) else None
+
+
+@intrinsic
+def sizes_of(typingctx: Any, f: Any) -> Any:
+    """Sum of the absolute values."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        def join(a: Any, b: Any) -> Any:
+            return builder.fadd(a, builder.call(_absolute(builder, b.type), [b]))
+
+        return _Row(context, builder, f, args[0]).folded(0.0, join)
 
     return (types.float64(f), codegen) if is_row(f) else None
 

@@ -2,8 +2,9 @@
 
 Passes spend most of their arithmetic here. A row is short, so what takes time is not the work but the waiting: one
 function after the other, each through memory, took three times as long as the exponentials. Here the code of every
-number of quads that registers hold is emitted straight, as in ``emit.by_quads``: the row is read once, written once, and
-what follows from it is under way while the next one begins. Longer rows go through ``lanes``, function by function.
+number of quads that registers hold is emitted straight, as in ``emit.by_quads``: the row is read once, written once,
+and what follows from it is under way while the next one begins. Longer rows go through ``lanes``, one function after
+the other.
 
 The last vector of a row may hold places beyond it: these are neither read nor written, and count as scores of minus
 infinity.

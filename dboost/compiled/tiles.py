@@ -1,12 +1,11 @@
 """A few examples at a time: margins, what the loss makes of them, and sums, one after the other in the first cache.
 
-Margins and residuals of a tile are in the processor's first cache from when they are formed until nobody needs them any
-more, and a pass is one call of compiled code: between two of them a thread has to have the interpreter's lock, for which
-two threads that share a pass waited for one another.
+Margins and residuals of a tile are in the processor's first cache from when they are formed until nobody needs them
+any more, and a pass is one call of compiled code: between two of them a thread has to have the interpreter's lock, for
+which threads that share a pass waited for one another.
 
-What goes over stored values knows nothing of the loss, and what goes over margins nothing of the data; here they are only
-called in turn. A result depends on the length of a tile no more than on that of a partition: what is added up is added
-example by example.
+What goes over stored values knows nothing of the loss, and what goes over margins nothing of the data; here they are
+only called in turn. How long a tile is depends on the outputs and on the number of examples alone, for the bits' sake.
 """
 
 from __future__ import annotations

@@ -67,9 +67,10 @@ def _take_off(f: Array, y: int, margin: float) -> None:
 
 @njit(nogil=True, cache=True, **INLINED)
 def _exponentials(f: Array, y: int) -> tuple[float, float, float, float]:
-    """(own, others, max, f_y): own = exp(f_y - max), others the sum of the rest. f may be overwritten by exp(f - max)."""
+    """(own, others, max, f_y): own = exp(f_y - max), others the sum of the rest; f may become exp(f - max)."""
     if f.shape[0] <= LONGEST:
-        return softmax_parts(f, y)
+        own, others, top, mine = softmax_parts(f, y)
+        return own, others, top, mine
     top = largest_of(f)
     mine = f[y]
     exp_row(f, top)
@@ -86,7 +87,8 @@ def _residual(f: Array, y: int, s: float, u: Array) -> tuple[float, float]:
         own, others, top, mine = _exponentials(f, y)
         t = s / (own + others)
         scale_others(f, -t, y, t * others, u)
-    return _log_loss(own, others, top, mine)
+    z, d = _log_loss(own, others, top, mine)
+    return z, d
 
 
 @njit(nogil=True, cache=True, **INLINED)
@@ -140,7 +142,7 @@ def _residual_rows(target: Any, F: Array, first: int, k: int, weight: Array, U: 
                     U[t, r] = 0.0
         for t in range(c, _TOGETHER):
             s[t] = 0.0
-        return loss + log1p_total(z, s)
+        return float(loss + log1p_total(z, s))
 
     return multinomial
 

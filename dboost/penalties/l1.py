@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dboost.bounds import exponential
+from dboost.compiled.norms import largest_entries, sums_of_entries
 from dboost.penalties.base import RowPenalty
 from dboost.penalties.faces import EntryFace
 from dboost.penalties.rows import FloatArray, per_row, soft_threshold
@@ -27,13 +28,11 @@ class L1(RowPenalty):
 
     def value(self, W: FloatArray) -> FloatArray:
         """Sum of absolute entries."""
-        result: FloatArray = np.abs(W).sum(axis=1)
-        return result
+        return sums_of_entries(W)
 
     def dual_norm(self, G: FloatArray) -> FloatArray:
         """Largest absolute entry."""
-        result: FloatArray = np.abs(G).max(axis=1, initial=0.0)
-        return result
+        return largest_entries(G)
 
     def prox(self, Z: FloatArray, t: npt.ArrayLike) -> FloatArray:
         """Soft threshold."""

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dboost.bounds import exponential
+from dboost.compiled.norms import largest_entries, sums_of_entries
 from dboost.penalties.base import RowPenalty
 from dboost.penalties.faces import BoundFace
 from dboost.penalties.rows import FloatArray, per_row
@@ -29,13 +30,11 @@ class Linf(RowPenalty):
 
     def value(self, W: FloatArray) -> FloatArray:
         """Largest absolute entry."""
-        result: FloatArray = np.abs(W).max(axis=1, initial=0.0)
-        return result
+        return largest_entries(W)
 
     def dual_norm(self, G: FloatArray) -> FloatArray:
         """Sum of absolute entries."""
-        result: FloatArray = np.abs(G).sum(axis=1)
-        return result
+        return sums_of_entries(G)
 
     def dual_radius(self, k: int) -> float:
         """sqrt(k): the l1 norm against the l2 norm."""
@@ -45,7 +44,7 @@ class Linf(RowPenalty):
         """Clip at xi = max_l (sum of the l largest - t) / l, or zero if the sum of all is <= t."""
         t = per_row(t, len(Z))
         size = np.abs(Z)
-        total = size.sum(axis=1)
+        total = self.dual_norm(Z)
         k = Z.shape[1]
         partial = np.cumsum(-np.sort(-size, axis=1), axis=1)
         xi = ((partial - t[:, None]) / np.arange(1.0, k + 1.0)).max(axis=1, initial=-np.inf)

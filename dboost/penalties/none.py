@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dboost.bounds import exponential
+from dboost.compiled.norms import largest_entries
 from dboost.penalties.base import RowPenalty
 from dboost.penalties.faces import EntryFace
 from dboost.penalties.rows import FloatArray
@@ -57,8 +58,7 @@ class NoPenalty(RowPenalty):
 
     def kkt(self, W: FloatArray, G: FloatArray, lam: npt.ArrayLike) -> FloatArray:
         """Largest absolute entry of the gradient."""
-        result: FloatArray = np.abs(G).max(axis=1, initial=0.0)
-        return result
+        return largest_entries(G)
 
     def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> EntryFace:
         """Every entry is free."""

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dboost.bounds import exponential
+from dboost.compiled.norms import largest_entries
 from dboost.penalties.diagonal import SMOOTH, smooth_roots
 from dboost.penalties.rounded import RoundedPenalty
 from dboost.penalties.rows import BoolArray, FloatArray, per_row
@@ -61,8 +62,7 @@ class SmoothL1(RoundedPenalty):
 
     def dual_norm(self, G: FloatArray) -> FloatArray:
         """Largest absolute entry, as for ``l1``: a G beyond lam has no minimiser of -<G, w> + lam omega(w)."""
-        result: FloatArray = np.abs(G).max(axis=1, initial=0.0)
-        return result
+        return largest_entries(G)
 
     def prox(self, Z: FloatArray, t: npt.ArrayLike) -> FloatArray:
         """Root of w - z + t tanh(b w / 2) per entry."""

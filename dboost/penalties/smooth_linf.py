@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dboost.compiled.norms import sums_of_entries
 from dboost.errors import UsageError
 from dboost.penalties.rounded import RoundedPenalty
 from dboost.penalties.rows import FloatArray, per_row
@@ -68,8 +69,7 @@ class SmoothLinf(RoundedPenalty):
 
     def dual_norm(self, G: FloatArray) -> FloatArray:
         """Sum of absolute entries, as for ``l1/linf``: a G beyond lam has no minimiser of -<G, w> + lam omega(w)."""
-        result: FloatArray = np.abs(G).sum(axis=1)
-        return result
+        return sums_of_entries(G)
 
     def prox(self, Z: FloatArray, t: npt.ArrayLike) -> FloatArray:
         """Minimiser of ||w - z||^2 / 2 + t omega(w) for each row, by Newton's method with halved steps."""

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dboost.compiled.norms import sums_of_entries
 from dboost.errors import UsageError
 from dboost.penalties.base import RowPenalty
 from dboost.penalties.faces import EntryFace
@@ -50,7 +51,7 @@ class SparseGroup(RowPenalty):
 
     def value(self, W: FloatArray) -> FloatArray:
         """Weighted sum of both norms."""
-        result: FloatArray = (1.0 - self.l1_ratio) * norm2(W) + self.l1_ratio * np.abs(W).sum(axis=1)
+        result: FloatArray = (1.0 - self.l1_ratio) * norm2(W) + self.l1_ratio * sums_of_entries(W)
         return result
 
     def dual_norm(self, G: FloatArray) -> FloatArray:

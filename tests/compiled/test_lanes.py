@@ -27,6 +27,21 @@ def largest_and_total(f):
 
 
 @njit
+def longest_and_sizes(f):
+    return lanes.longest_of(f), lanes.sizes_of(f)
+
+
+@njit
+def logarithm(z):
+    return lanes.log1p_of(z)
+
+
+@njit
+def logarithms(z, weight):
+    return lanes.log1p_total(z, weight)
+
+
+@njit
 def scaled(f, c, out):
     lanes.scale_row(f, c, out)
 
@@ -97,6 +112,27 @@ def test_largest_and_total(guarded):
     top, total = largest_and_total(whole[inside])
     assert top == whole[inside].max()
     np.testing.assert_allclose(total, whole[inside].sum(), rtol=1e-13, atol=1e-13)
+
+
+def test_absolute_values(guarded):
+    whole, inside = guarded
+    longest, sizes = longest_and_sizes(whole[inside])
+    assert longest == np.abs(whole[inside]).max()
+    np.testing.assert_allclose(sizes, np.abs(whole[inside]).sum(), rtol=1e-14)
+    for place in range(inside.stop - inside.start):
+        spoilt = whole[inside].copy()
+        spoilt[place] = np.nan
+        assert np.isnan(longest_and_sizes(spoilt)).all()
+    assert longest_and_sizes(np.zeros(0)) == (0.0, 0.0)
+
+
+def test_logarithms_keep_what_is_small():
+    z = np.concatenate([[0.0], np.logspace(-300, 300, 1001), np.linspace(0.0, 4.0, 997), np.nextafter(1.0, [0.0, 2.0])])
+    found = np.array([logarithm(x) for x in z])
+    np.testing.assert_allclose(found, np.log1p(z), rtol=1e-15)
+    z = z[: z.shape[0] // 8 * 8]
+    weight = np.random.default_rng(0).random(z.shape[0])
+    np.testing.assert_allclose(logarithms(z, weight), np.sum(weight * np.log1p(z)), rtol=1e-13)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
