@@ -1,9 +1,10 @@
 """Passes over examples: margins, loss and sums, block of rows by block of rows.
 
 A partition enters as the cut of its active columns, stored by row (``columns.cut_rows``), with the active rows of W and
-the intercept b. Margins of a few thousand rows at a time are formed in the processor's cache and used there; the loops
-over stored values know nothing of the loss (``vector``), those over margins nothing of the data (``rows``), so that a
-loss costs the compilation of its own loops only. No m x k array is stored unless it is the result.
+the intercept b. Margins of a few rows at a time are formed in the processor's cache and used there (``tiles``; passes
+that are seldom take some thousand at a time); the loops over stored values know nothing of the loss (``vector``), those
+over margins nothing of the data (``rows``), so that a loss costs the compilation of its own loops only. No m x k array
+is stored unless it is the result.
 """
 
 from __future__ import annotations

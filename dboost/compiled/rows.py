@@ -3,7 +3,7 @@
 All take margins F of consecutive examples, example `first` being row 0, which they may overwrite. Columns of F beyond
 the k outputs are padding. The loss enters through its target, whose type selects the row functions
 (``dboost.losses.base``); what these loops add up is the same however the examples are cut into blocks only if the cut
-is the same, so ``fused`` fixes it.
+is the same, so ``tiles`` and ``fused`` fix it.
 
 Divisions do not raise: code that might leave a loop early counts the references to its arrays in every row, which took
 as long as half the residuals.
