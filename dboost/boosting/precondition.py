@@ -106,15 +106,15 @@ class HeavyRows:
         size = heavy.shape[0] + intercept
         every = max(1, m // max(_EXAMPLES, _FOR_A_ROW * size))
         taken = len(range(0, m, every))
+        held = cut[1].shape[0] / max(m, 1) + intercept
+        parts = max(1, min(_PARTS, taken, parts_of(taken * held * held * k)))
 
         def part(number: int) -> NDArray[np.float32]:
             sums = np.zeros((size, size, h.shape[1]), np.float32)
             descent.curvature_blocks(*cut, h, rank_one, place, number * every, parts * every, intercept, sums)
             return sums
 
-        held = cut[1].shape[0] / max(m, 1) + intercept
-        parts = min(_PARTS, parts_of(taken * held * held * k))
-        sums, *others = each(part, range(max(1, min(parts, taken))))
+        sums, *others = each(part, range(parts))
         for other in others:
             sums += other
         upper = np.moveaxis(sums[:, :, :k], 2, 0) * np.float64(m / max(1, taken))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dboost.boosting import conjugate, newton, precondition
+from dboost.boosting import conjugate, newton, precondition, slices
 from dboost.boosting.precondition import HeavyRows
 from dboost.compiled import columns
 from dboost.estimators.checkpoint import Identity, read_checkpoint, write_checkpoint
@@ -71,10 +71,12 @@ def test_wide_blocks_hold_as_many_rows_as_is_affordable_on_any_threads(curved, m
     cut, h, rank_one, Z, d, diagonal = curved
     monkeypatch.setattr(precondition, "HEAVY", 4)
     monkeypatch.setattr(precondition, "_WIDE", 36 * K)
+    monkeypatch.setattr(slices, "PART", 100)
     narrow = HeavyRows.of(cut, h, rank_one, diagonal, True)
     assert narrow.rows.shape[0] == 4 and not narrow.whole
 
     def backwards(function, items):
+        assert len(items) > 1
         return [function(item) for item in reversed(items)][::-1]
 
     wide = HeavyRows.of(cut, h, rank_one, diagonal, True, True, backwards)
@@ -84,6 +86,18 @@ def test_wide_blocks_hold_as_many_rows_as_is_affordable_on_any_threads(curved, m
     np.testing.assert_allclose(wide.gram, np.einsum("ij,ir,il->rjl", X, d, X), rtol=1e-5, atol=1e-5)
     monkeypatch.setattr(precondition, "_WIDE", 400 * K)
     assert HeavyRows.of(cut, h, rank_one, diagonal, True, True).whole
+
+
+def test_blocks_lie_by_themselves_in_memory(curved, monkeypatch):
+    """Interleaved they took threads that factor them four times as long: each waited for what others had written."""
+    cut, h, rank_one, _, _, diagonal = curved
+    W = np.random.default_rng(0).normal(size=(A, K))
+    face = get_penalty("l1/l2").face(W, np.ones(A))
+    seen = []
+    monkeypatch.setattr(precondition, "_factored", lambda blocks, each: seen.append(blocks))
+    heavy = HeavyRows.of(cut, h, rank_one, diagonal, True)
+    heavy.solver(face, np.ones(face.dim + K), np.zeros(face.dim))
+    assert seen and all(blocks.flags.c_contiguous for blocks in seen)
 
 
 def near_copies(m=3000, a=60, k=4):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dboost.boosting import slices
 from dboost.boosting.entrywise import EntryModel, strength_of_entries, unsettled
 from dboost.compiled import columns
 from dboost.engine.local import LocalEngine
@@ -15,6 +16,12 @@ from tests.losses.references import REFERENCES
 
 MANY = [name for name in LOSSES if REFERENCES[name].k > 1]
 LAM = 1.5
+
+
+@pytest.fixture(autouse=True)
+def many_parts(monkeypatch):
+    """Work of this size would be one part."""
+    monkeypatch.setattr(slices, "PART", 20)
 
 
 @pytest.fixture(params=MANY)
