@@ -21,7 +21,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from dboost.compiled.emit import MOST, QUAD, by_quads, integer, splat, sum_lanes
-from dboost.compiled.lanes import all_of, exponential, is_row, larger, taken
+from dboost.compiled.lane_math import all_of, exponential, larger, taken
+from dboost.compiled.lanes import is_row
 
 LONGEST = QUAD * MOST
 """Elements of the longest row."""
