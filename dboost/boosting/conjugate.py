@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dboost.boosting.aim import RESIDUAL
 from dboost.boosting.iterate import Iterate
-from dboost.boosting.precondition import HeavyRows
+from dboost.boosting.precondition import Preconditioner
 from dboost.boosting.problem import Problem
 
 Array = NDArray[np.float64]
@@ -40,8 +40,8 @@ def conjugate_step(
     product: Product,
     limit: int,
     value: float | None = None,
-    heavy: HeavyRows | None = None,
-    wider: Callable[[], HeavyRows] | None = None,
+    blocks: Preconditioner | None = None,
+    wider: Callable[[], Preconditioner] | None = None,
     residual: float = RESIDUAL,
 ) -> tuple[Array, Array, float]:
     """One inexact Newton step on the support.
@@ -59,7 +59,7 @@ def conjugate_step(
     value : float, optional
         The objective. With it the residual asked for falls with the gradient (superlinear convergence), which pays
         where the support does not change; without it, it is `residual`.
-    heavy : HeavyRows, optional
+    blocks : Preconditioner, optional
         Blocks of the curvature that precondition together with the diagonal.
     wider : callable, optional
         Blocks of more rows, to go on with where the solve gets nowhere.
@@ -105,9 +105,9 @@ def conjugate_step(
         centred = diagonal[:a] - (mean**2)[:, None] * diagonal[a]
         scale[:size] += face.restrict(np.maximum(centred, _CENTRED * diagonal[:a]) - diagonal[:a])
 
-    def blocks_of(rows: HeavyRows) -> Callable[[Array], Array]:
+    def solver_of(formed: Preconditioner) -> Callable[[Array], Array]:
         shifts = not problem.loss.separable
-        return rows.solver(face, scale, face.diagonal(strength), shifts, problem.engine.on_driver)
+        return formed.solver(face, scale, face.diagonal(strength), shifts, problem.engine.on_driver)
 
     def by_diagonal(r: Array) -> Array:
         if not mean.size:
@@ -123,7 +123,7 @@ def conjugate_step(
         q[:size] += face.hessian(x[:size], strength)
         return q
 
-    preconditioned = by_diagonal if heavy is None else blocks_of(heavy)
+    preconditioned = by_diagonal if blocks is None else solver_of(blocks)
 
     def accuracy(start: float) -> float:
         if value is None:
@@ -134,7 +134,7 @@ def conjugate_step(
     patience = limit if wider is None else _PATIENCE
     x, rest, left = _solve(times, preconditioned, -gradient, limit, accuracy, patience)
     if wider is not None and left > _NOWHERE:
-        preconditioned = blocks_of(wider())
+        preconditioned = solver_of(wider())
         more, _, _ = _solve(times, preconditioned, rest, limit, accuracy)
         x = x + more
     wanted = np.append(face.coordinates(face.retract(at.W, x[:size]) - at.W), x[size:])

@@ -22,10 +22,9 @@ from dboost.boosting.driver_columns import DriverColumns
 from dboost.boosting.iterate import Iterate
 from dboost.boosting.loop import Loop
 from dboost.boosting.memory import Memory
-from dboost.boosting.newton import examples_for
 from dboost.boosting.one_output import CONTINUATION, OneOutputSteps, takes
 from dboost.boosting.problem import Problem
-from dboost.boosting.sample import MOST_NUMBERS
+from dboost.boosting.sample import MOST_NUMBERS, examples_for
 from dboost.boosting.state import FitSettings, FitState
 from dboost.boosting.statistics import COUNTED
 from dboost.compiled.columns import append_columns

@@ -16,6 +16,7 @@ curvature has no limit.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 
 from dboost.boosting.aim import RESIDUAL, Aim
 from dboost.boosting.conjugate import Product, conjugate_step
+from dboost.boosting.entry_blocks import EntryBlocks
 from dboost.boosting.entrywise import EntryModel, strength_of_entries, unsettled
 from dboost.boosting.focus import affordable, focused_step
 from dboost.boosting.formed import FormedModel, pays
@@ -31,10 +33,10 @@ from dboost.boosting.growth import growth
 from dboost.boosting.iterate import Iterate
 from dboost.boosting.line_search import SHORT, line_search
 from dboost.boosting.memory import Memory
-from dboost.boosting.precondition import HeavyRows
+from dboost.boosting.precondition import HeavyRows, Preconditioner
 from dboost.boosting.problem import Problem
 from dboost.boosting.rowwise import RowwiseSteps
-from dboost.boosting.sample import MOST_NUMBERS, Part, Sample
+from dboost.boosting.sample import Part, Sample, share_for
 from dboost.boosting.slices import equal_slices
 from dboost.compiled import descent, fused
 from dboost.compiled.vector import width
@@ -57,17 +59,8 @@ _LONG = 0.5
 # What has been formed serves while the curvature of the examples has moved by no more than this share.
 _STALE = 0.05
 _SETTLED_SHARE = 0.1
-# The sample is everything while the margins are at most this many numbers, and from a gap of `_FAR` on many more, if
-# the values a sweep goes over, each for all outputs, are at most that many; or where each row asks for so many examples
-# that most are taken. Columns with values enough ask for fewer.
-_TINY = 100_000
-_SMALL = 1_000_000
-_FAR = 0.1
-_SMALL_SWEEP = 10_000_000
-_EXAMPLES_PER_ROW = 20
-_VALUES_PER_ROW = 750
-_SHARE = 0.1
-_MOSTLY = 0.5
+# Values, each for all outputs, up to which a product costs less than a step of descent.
+_LIGHT = 1_000_000
 # Curvatures of the examples up to which products are formed in float64, and solved for as usual: so few are often
 # nearly singular, and closer solves would tell how weights round.
 _EXACT = 100_000
@@ -133,23 +126,11 @@ class NewtonSteps:
         # one output has a descent of its own
         self._single = strength_of_entries(problem.penalty) if problem.k > 1 else None
         self._heavy: HeavyRows | None = None
-        # products over few values cost less than a step of descent
-        self._costly = problem.statistics.values(active, n_rows) * problem.k > _SMALL
-        share = self._share(n_rows, active, gap <= _FAR) if sample == "auto" else float(sample)
+        self._costly = problem.statistics.values(active, n_rows) * problem.k > _LIGHT
+        share = share_for(problem, active, n_rows, gap) if sample == "auto" else float(sample)
         self._sample = Sample.drawn(problem, active, share, self._seed())
         self._forms = pays(problem, self._sample, active.shape[0])
         self._model: FormedModel | None = None
-
-    def _share(self, m: int, active: NDArray[np.int64], near: bool) -> float:
-        k, stored = self.problem.k, self.problem.statistics.values(active, m)
-        small = m * k <= (_SMALL if near else _TINY) and stored * k <= _SMALL_SWEEP
-        if small or m <= _EXAMPLES_PER_ROW * active.shape[0]:
-            wanted = float(m)
-        else:
-            wanted = max(_SHARE * m, examples_for(self.problem, active, m))
-            # a sample of most examples saves little, and its steps never come to square what is left
-            wanted = wanted if wanted < _MOSTLY * m else m
-        return min(1.0, wanted / m, MOST_NUMBERS / (m * k))
 
     def _seed(self) -> int:
         self.memory = replace(self.memory, draws=self.memory.draws + 1)
@@ -321,10 +302,25 @@ class NewtonSteps:
         problem = self.problem
         strength = lam * problem.lam_weight[at.active]
         product = self._sampled_product(at, h, rank_one) if self._sample.whole else problem.curvature_at(at)
-        intercept, each = problem.fit_intercept, problem.engine.on_driver
+        blocks, wider = self._blocks(at, h, rank_one, diagonal)
+        limit = max(self.memory.products, self._products)
+        W, d, promised = conjugate_step(problem, at, strength, diagonal, product, limit, None, blocks, wider, rest)
+        if promised > 0.0:
+            found = line_search(problem, at, lam, W - at.W, d, promised, grid=SHORT)
+            if found is not None:
+                return found[0], Step("conjugate", found[1], promised)
+        return None
+
+    def _blocks(
+        self, at: Iterate, h: NDArray[np.float32], rank_one: Array, diagonal: Array
+    ) -> tuple[Preconditioner, Callable[[], Preconditioner] | None]:
+        """What conjugate gradients are preconditioned with, and what to go on with where they get nowhere."""
+        by_row, intercept, each = self._sample.by_row, self.problem.fit_intercept, self.problem.engine.on_driver
+        if self._single is not None:
+            return EntryBlocks.of(by_row, h, rank_one, diagonal, self._free(at), intercept, each), None
 
         def heavy() -> HeavyRows:
-            return HeavyRows.of(self._sample.by_row, h, rank_one, diagonal, intercept, self.memory.wide, each)
+            return HeavyRows.of(by_row, h, rank_one, diagonal, intercept, self.memory.wide, each)
 
         def wider() -> HeavyRows:
             self.memory = replace(self.memory, wide=True)
@@ -334,14 +330,12 @@ class NewtonSteps:
         if self._heavy is None:
             # once for a set of rows, like the diagonal: it preconditions, nothing more
             self._heavy = heavy()
-        more = None if self.memory.wide or self._heavy.whole else wider
-        limit = max(self.memory.products, self._products)
-        W, d, promised = conjugate_step(problem, at, strength, diagonal, product, limit, None, self._heavy, more, rest)
-        if promised > 0.0:
-            found = line_search(problem, at, lam, W - at.W, d, promised, grid=SHORT)
-            if found is not None:
-                return found[0], Step("conjugate", found[1], promised)
-        return None
+        return self._heavy, None if self.memory.wide or self._heavy.whole else wider
+
+    def _free(self, at: Iterate) -> NDArray[np.bool_]:
+        """Entries that move where the support has settled, those of the intercept and of rows without penalty too."""
+        free: NDArray[np.bool_] = (at.W != 0.0) | (self.problem.lam_weight[at.active] == 0.0)[:, None]
+        return np.vstack([free, np.ones((1, self.problem.k), np.bool_)]) if self.problem.fit_intercept else free
 
     def _entries(self, h: NDArray[np.float32], rank_one: Array) -> EntryModel:
         problem = self.problem
@@ -355,9 +349,7 @@ class NewtonSteps:
             # so little that float64 costs nothing, and a fit does not depend on how weights round
             h = h.astype(np.float64)
         elif self._single is not None:
-            entries, moving = self._entries(h, rank_one), at.W != 0.0
-            if self.problem.fit_intercept:
-                moving = np.vstack([moving, np.ones((1, self.problem.k), np.bool_)])
+            entries, moving = self._entries(h, rank_one), self._free(at)
             if entries.pays(moving):
                 return entries.product(moving)
 
@@ -373,12 +365,6 @@ class NewtonSteps:
             return first
 
         return product
-
-
-def examples_for(problem: Problem, active: NDArray[np.int64], m: int) -> float:
-    """Examples, of m, that tell the curvature of some rows of W: fewer where an example holds many of them."""
-    stored = problem.statistics.values(active, m)
-    return min(_EXAMPLES_PER_ROW, _VALUES_PER_ROW * m / max(stored, 1.0)) * active.shape[0]
 
 
 def _wait(refused: int) -> int:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,15 @@ _SEEN = 0.5
 _LEAST = 1e-10
 # Multiplications of all factors from which they are shared by threads.
 _SHARED = 5e6
+
+
+class Preconditioner(Protocol):
+    """Curvature that has been formed, from which a face of the penalty gets its preconditioner."""
+
+    def solver(
+        self, face: Face, scale: Array, penalty: Array, shifts: bool = False, each: Each = ...
+    ) -> Callable[[Array], Array]:
+        """An approximate solve on a face (``HeavyRows.solver``)."""
 
 
 def in_turn(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
@@ -143,7 +152,7 @@ class HeavyRows:
         share[: face.dim] = penalty
         blocks = [self._entries(face, share), *self._sizes(face, share)]
         for _, gram in blocks:
-            _factored(gram, each)
+            factored(gram, each)
         lengths = _Lengths.of(self, face, own - share)
         shift = _Shifts.of(face, share, self.gram.shape[0]) if shifts else None
 
@@ -165,7 +174,7 @@ class HeavyRows:
         places = face.places()[self.rows].T
         if self.gram.shape[1] > self.rows.shape[0]:
             places = np.column_stack([places, face.dim + np.arange(self.gram.shape[0])])
-        return _block(places, self.gram, share)
+        return block_of(places, self.gram, share)
 
     def _sizes(self, face: Face, share: Array) -> list[tuple[Places, Array]]:
         """One block for the common sizes of tied entries, where there are any."""
@@ -173,7 +182,7 @@ class HeavyRows:
         sizes = sizes[self.rows]
         if np.all(sizes < 0):
             return []
-        return [_block(sizes[None], self.among(tied[self.rows])[None], share)]
+        return [block_of(sizes[None], self.among(tied[self.rows])[None], share)]
 
     def among(self, steps: Array) -> Array:
         """Curvature among steps of the heavy rows, each in a direction of its own (t, k); shape (t, t)."""
@@ -181,7 +190,7 @@ class HeavyRows:
         return np.einsum("jr,lr,rjl->jl", steps, steps, self.gram[:, :t, :t])
 
 
-def _block(places: Places, gram: Array, share: Array) -> tuple[Places, Array]:
+def block_of(places: Places, gram: Array, share: Array) -> tuple[Places, Array]:
     """Blocks with the penalty's share on their diagonals; a place of -1 is nobody's."""
     here = places >= 0
     # by themselves in memory: threads that factor blocks side by side would wait for one another's lines of the cache
@@ -193,7 +202,7 @@ def _block(places: Places, gram: Array, share: Array) -> tuple[Places, Array]:
     return np.ascontiguousarray(places), matrix
 
 
-def _factored(blocks: Array, each: Each) -> None:
+def factored(blocks: Array, each: Each) -> None:
     """Factor the blocks in place."""
     count, n, _ = blocks.shape
     parts = equal_slices(count, _PARTS) if count * n**3 > _SHARED else [slice(0, count)]

@@ -18,6 +18,17 @@ Array = NDArray[np.float64]
 
 MOST_NUMBERS = 12_000_000
 """Curvatures of examples that the driver holds at most."""
+# The sample is everything while the margins are at most this many numbers, and from a gap of `_FAR` on many more, if
+# the values a sweep goes over, each for all outputs, are at most that many; or where each row asks for so many examples
+# that most are taken. Columns with values enough ask for fewer.
+_TINY = 100_000
+_SMALL = 1_000_000
+_FAR = 0.1
+_SMALL_SWEEP = 10_000_000
+_EXAMPLES_PER_ROW = 20
+_VALUES_PER_ROW = 750
+_SHARE = 0.1
+_MOSTLY = 0.5
 # Numbers of a part, and the most of them.
 _PART = 100_000
 _MOST_PARTS = 8
@@ -101,6 +112,25 @@ class Sample:
             weight=weight,
             whole=share >= 1.0,
         )
+
+
+def share_for(problem: Problem, active: NDArray[np.int64], m: int, gap: float) -> float:
+    """Share of m examples that a step on some rows of W takes, at a model of this relative gap."""
+    k, stored = problem.k, problem.statistics.values(active, m)
+    small = m * k <= (_SMALL if gap <= _FAR else _TINY) and stored * k <= _SMALL_SWEEP
+    if small or m <= _EXAMPLES_PER_ROW * active.shape[0]:
+        wanted = float(m)
+    else:
+        wanted = max(_SHARE * m, examples_for(problem, active, m))
+        # a sample of most examples saves little, and its steps never come to square what is left
+        wanted = wanted if wanted < _MOSTLY * m else m
+    return min(1.0, wanted / m, MOST_NUMBERS / (m * k))
+
+
+def examples_for(problem: Problem, active: NDArray[np.int64], m: int) -> float:
+    """Examples, of m, that tell the curvature of some rows of W: fewer where an example holds many of them."""
+    stored = problem.statistics.values(active, m)
+    return min(_EXAMPLES_PER_ROW, _VALUES_PER_ROW * m / max(stored, 1.0)) * active.shape[0]
 
 
 def joined(parts: Sequence[Any]) -> Cut:

@@ -26,6 +26,12 @@ Array = NDArray[np.float64]
 _BLOCK = 65536
 
 
+def _ready(W: Array, b: Array, m: int) -> tuple[Array, Array, Array]:
+    """W and b at the width of the loops, and a tile for the margins of some of `m` examples."""
+    W, start = padded(W), padded(b[None])[0]
+    return W, start, tiles.tile(start.shape[0], m)
+
+
 def _blocks(pointer: Any, slots: Any, values: Any, W: Array, b: Array) -> Iterator[tuple[int, Array]]:
     """Margins block by block, as (first example, F); F is overwritten by the next."""
     W, start = padded(W), padded(b[None])[0]
@@ -63,9 +69,8 @@ def residuals(
     pointer: Any, slots: Any, values: Any, W: Array, b: Array, target: Any, weight: Array, total: Array
 ) -> tuple[Array, float]:
     """U, shape (m, ``width(k)``) with zeros beyond k, and L; adds the column sums of U to `total`."""
-    U = np.zeros((weight.shape[0], width(b.shape[0])))
-    W, start = padded(W), padded(b[None])[0]
-    room = tiles.tile(start.shape[0], U.shape[0])
+    W, start, room = _ready(W, b, weight.shape[0])
+    U = np.zeros((weight.shape[0], start.shape[0]))
     return U, tiles.residuals(pointer, slots, values, W, start, 0, target, weight, room, b.shape[0], U, total)
 
 
@@ -74,9 +79,9 @@ def blocks_of_residuals(
 ) -> Iterator[tuple[slice, Array, float]]:
     """`residuals` block by block, as (examples, U, their loss); U is overwritten by the next."""
     m, k = weight.shape[0], b.shape[0]
-    W, start = padded(W), padded(b[None])[0]
-    most = max(1, min(m, _BLOCK // start.shape[0]))
-    room, held = tiles.tile(start.shape[0], most), np.zeros((most, start.shape[0]))
+    most = max(1, min(m, _BLOCK // width(k)))
+    W, start, room = _ready(W, b, most)
+    held = np.zeros((most, start.shape[0]))
     for first in range(0, m, most):
         U = held[: min(most, m - first)]
         loss = tiles.residuals(pointer, slots, values, W, start, first, target, weight, room, k, U, total)
@@ -104,9 +109,8 @@ def active_gradient(
 ) -> float:
     """Add G_A = X_A'U to `G` and the column sums of U to `total`; return L."""
     k = b.shape[0]
-    sums = np.zeros((G.shape[0], width(k)))
-    W, start = padded(W), padded(b[None])[0]
-    room, U = (tiles.tile(start.shape[0], weight.shape[0]) for _ in range(2))
+    W, start, room = _ready(W, b, weight.shape[0])
+    U, sums = np.zeros_like(room), np.zeros((G.shape[0], start.shape[0]))
     loss = tiles.active_gradient(pointer, slots, values, W, start, target, weight, room, k, U, total, sums)
     G += sums[:, :k]
     return float(loss)
@@ -173,8 +177,7 @@ def curvature(
     rank_one: Array,
 ) -> None:
     """Hessian of every example as diag(h_i) - r_i h_i h_i': fill `h`, (m, k) or wider, and `rank_one` (m,)."""
-    W, start = padded(W), padded(b[None])[0]
-    room = tiles.tile(start.shape[0], weight.shape[0])
+    W, start, room = _ready(W, b, weight.shape[0])
     tiles.curvature(pointer, slots, values, W, start, target, weight, room, b.shape[0], h, rank_one)
 
 
@@ -222,8 +225,7 @@ def dual_value(
     prior: Array,
 ) -> float:
     """sum_i s_i D_i at the repaired and scaled dual point (``losses.base.dual_row``)."""
-    W, start = padded(W), padded(b[None])[0]
-    room = tiles.tile(start.shape[0], weight.shape[0])
+    W, start, room = _ready(W, b, weight.shape[0])
     repair = (scale, mix, shift, prior)
     return float(tiles.dual_values(pointer, slots, values, W, start, target, weight, room, *repair))
 

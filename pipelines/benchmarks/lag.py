@@ -10,7 +10,7 @@ from typing import Any
 from .. import tables
 from . import output
 from .against import measure_all
-from .suite import options_of, problems_of
+from .suite import kept_and_shown, options_of, problems_of
 
 
 def run(out: Path, quick: bool, settings: Any) -> int:
@@ -20,8 +20,12 @@ def run(out: Path, quick: bool, settings: Any) -> int:
     failed: dict[str, str] = {}
     say = partial(print, " ", flush=True)
     records = list(measure_all(problems_of(settings), options, say, failed))
-    output.write(out, records, options, time.perf_counter() - began, (), failed)
-    text = output.certificate(records)
-    print(text)
-    tables.write(out / "certificate.md", "The certificate", [text])
-    return 1 if failed else 0
+    seconds = time.perf_counter() - began
+
+    def show() -> None:
+        output.write(out, records, options, seconds, (), failed)
+        text = output.certificate(records)
+        print(text)
+        tables.write(out / "certificate.md", "The certificate", [text])
+
+    return kept_and_shown(out, records, options, seconds, failed, show)

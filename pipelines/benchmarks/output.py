@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dboost.data.manifest import write_atomically
+
 from .. import tables
 from ..console import finite
 from ..reproduce import machine
@@ -255,6 +257,32 @@ def method(options: Options, seconds: float) -> str:
     )
 
 
+def keep(
+    folder: Path,
+    records: Sequence[Record],
+    options: Options,
+    seconds: float,
+    failed: Mapping[str, str],
+    found: Sequence[Mean] = (),
+) -> None:
+    """Write what was measured as JSON, with the means over kinds once they are known.
+
+    To be called as soon as the measuring ends: a page or a plot that fails must not lose it.
+    """
+    whole = {
+        "records": list(records),
+        "means": [_mean(mean) for mean in found],
+        "failed": dict(failed),
+        "seconds": seconds,
+        "repeats": options.repeats,
+        "threads": options.threads,
+        "twins": options.twins,
+        "machine": machine.describe(),
+    }
+    text = json.dumps(finite(whole), indent=1, ensure_ascii=False) + "\n"
+    write_atomically(folder / MARKER, text.encode())
+
+
 def write(
     folder: Path,
     records: Sequence[Record],
@@ -266,17 +294,7 @@ def write(
     """Write page and JSON; returns the page."""
     text = page(records, options, seconds, plots, failed)
     (folder / PAGE).write_text(text, encoding="utf-8")
-    whole = {
-        "records": list(records),
-        "means": [_mean(mean) for mean in means(records)],
-        "failed": dict(failed),
-        "seconds": seconds,
-        "repeats": options.repeats,
-        "threads": options.threads,
-        "twins": options.twins,
-        "machine": machine.describe(),
-    }
-    (folder / MARKER).write_text(json.dumps(finite(whole), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    keep(folder, records, options, seconds, failed, means(records))
     return text
 
 

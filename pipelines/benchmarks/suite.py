@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,11 +70,38 @@ def run(out: Path, quick: bool, settings: Any) -> int:
     began = time.perf_counter()
     failed: dict[str, str] = {}
     records = list(measure_all(problems_of(settings), options, _say, failed))
-    folder = out / "plots"
-    folder.mkdir()
-    drawn = [plots.draw(record, folder) for record in records]
-    text = output.write(out, records, options, time.perf_counter() - began, drawn, failed)
-    print(text.split("## Peers")[0])
+    seconds = time.perf_counter() - began
+
+    def show() -> None:
+        folder = out / "plots"
+        folder.mkdir()
+        drawn = [plots.draw(record, folder) for record in records]
+        text = output.write(out, records, options, seconds, drawn, failed)
+        print(text.split("## Peers")[0])
+
+    return kept_and_shown(out, records, options, seconds, failed, show)
+
+
+def kept_and_shown(
+    out: Path,
+    records: Sequence[output.Record],
+    options: Options,
+    seconds: float,
+    failed: Mapping[str, str],
+    show: Callable[[], None],
+) -> int:
+    """Keep what was measured, then show it; 1 if something failed.
+
+    Measuring takes up to an hour, so no fault of a page or a plot may lose it: the fault is printed, and the folder
+    appears without what could not be made.
+    """
+    output.keep(out, records, options, seconds, failed)
+    try:
+        show()
+    except Exception:
+        traceback.print_exc()
+        print(f"Not everything could be shown; all that was measured is in {output.MARKER}.", file=sys.stderr)
+        return 1
     return 1 if failed else 0
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.benchmarks import output, plots
+from pipelines.benchmarks import output, plots, suite
 from pipelines.benchmarks.against import Options
 from pipelines.benchmarks.verdicts import lags, means, versus
 from pipelines.cli import main
@@ -161,3 +161,19 @@ def test_the_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "--list", "--log-format", "json"]) == 0
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert "peers" in found["benchmarks"] and "imdb l1 0.1" in found["problems"] and "liblinear" in found["peers"]
+
+
+def test_a_page_that_fails_loses_nothing_of_what_was_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken() -> None:
+        raise ValueError("math domain error")
+
+    options = Options(("liblinear",), twins=False)
+    assert suite.kept_and_shown(tmp_path, RECORDS, options, 60.0, {}, broken) == 1
+    told = capsys.readouterr().err
+    assert "math domain error" in told and output.MARKER in told
+    kept = json.loads((tmp_path / output.MARKER).read_text())
+    assert [record["problem"] for record in kept["records"]] == [record["problem"] for record in RECORDS]
+    assert suite.kept_and_shown(tmp_path, RECORDS, options, 60.0, {}, lambda: None) == 0
+    assert suite.kept_and_shown(tmp_path, RECORDS, options, 60.0, {"imdb": "no memory"}, lambda: None) == 1

@@ -307,3 +307,11 @@ def optimum(data, penalty, lam, intercept=True, steps=60_000):
             best = min(best, value(V))
     b = V[n] if intercept else np.zeros(data.k)
     return Optimum(V[:n], b, min(best, value(V)))
+
+
+def near_copies(m=3000, a=60, k=4):
+    """Columns as alike as neighbouring pixels, and the classes that a few of them tell."""
+    rng = np.random.default_rng(7)
+    smooth = np.cumsum(rng.normal(size=(m, a + 20)), axis=1)
+    X = np.maximum(smooth[:, 20:] - smooth[:, :-20], 0.0) / 8.0
+    return X, (X[:, [5, 25, 35, 55]] + 0.4 * rng.normal(size=(m, k))).argmax(axis=1)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from dboost.boosting import conjugate, newton, precondition, slices
 from dboost.boosting.precondition import HeavyRows
-from dboost.compiled import columns
 from dboost.estimators.checkpoint import Identity, read_checkpoint, write_checkpoint
 from dboost.penalties import get_penalty
 from tests.boosting import plain
-
-M, A, K = 60, 9, 3
+from tests.boosting.curved import A, K, M
 
 
 def copies(seed, m=400):
@@ -36,24 +33,6 @@ def test_one_of_two_copies_drives_the_other_out(penalty, most):
     assert result.gap <= 1e-9
     # exchanging the weights of two columns step by step takes thousands of passes
     assert result.passes <= most
-
-
-@pytest.fixture
-def curved():
-    """Examples by row with their Hessians, the dense matrix, and the diagonal of the curvature, the intercept last."""
-    rng = np.random.default_rng(3)
-    X = (rng.normal(size=(M, A)) * (rng.random((M, A)) < 0.5)).astype(np.float32)
-    csc = sp.csc_array(X)
-    csc.sort_indices()
-    csc = (csc.indptr.astype(np.int64), csc.indices.astype(np.int32), csc.data)
-    cut = columns.cut_rows(*csc, np.arange(A), M)
-    q = rng.dirichlet(np.ones(K), M)
-    weight = rng.uniform(0.5, 2.0, M)
-    h = np.zeros((M, 4), np.float32)
-    h[:, :K] = q * weight[:, None]
-    d = h[:, :K].astype(float) - h[:, :K].astype(float) ** 2 / weight[:, None]
-    Z = np.hstack([X.astype(float), np.ones((M, 1))])
-    return cut, h, 1.0 / weight, Z, d, np.einsum("ij,ir->jr", Z**2, d)
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -94,24 +73,16 @@ def test_blocks_lie_by_themselves_in_memory(curved, monkeypatch):
     W = np.random.default_rng(0).normal(size=(A, K))
     face = get_penalty("l1/l2").face(W, np.ones(A))
     seen = []
-    monkeypatch.setattr(precondition, "_factored", lambda blocks, each: seen.append(blocks))
+    monkeypatch.setattr(precondition, "factored", lambda blocks, each: seen.append(blocks))
     heavy = HeavyRows.of(cut, h, rank_one, diagonal, True)
     heavy.solver(face, np.ones(face.dim + K), np.zeros(face.dim))
     assert seen and all(blocks.flags.c_contiguous for blocks in seen)
 
 
-def near_copies(m=3000, a=60, k=4):
-    """Columns as alike as neighbouring pixels, and the classes that a few of them tell."""
-    rng = np.random.default_rng(7)
-    smooth = np.cumsum(rng.normal(size=(m, a + 20)), axis=1)
-    X = np.maximum(smooth[:, 20:] - smooth[:, :-20], 0.0) / 8.0
-    return X, (X[:, [5, 25, 35, 55]] + 0.4 * rng.normal(size=(m, k))).argmax(axis=1)
-
-
-@pytest.mark.parametrize("penalty", ["l1/l2", "l1/l2+l1", "l1"])
+@pytest.mark.parametrize("penalty", ["l1/l2", "l1/l2+l1"])
 def test_columns_that_all_pull_on_one_another_are_solved_for_together(penalty, monkeypatch):
     """A solve that gets nowhere goes on with many rows, and the rest of the fit starts with them."""
-    X, code = near_copies()
+    X, code = plain.near_copies()
     data = plain.Data("multinomial", X, code.astype(np.int32), np.ones(X.shape[0]), 4)
     settings = {"penalty": penalty, "tol": 1e-8, "max_rounds": 200}
     # with more columns the curvature would not be formed
@@ -145,7 +116,7 @@ def test_columns_that_all_pull_on_one_another_are_solved_for_together(penalty, m
 
 
 def test_a_fit_with_wide_blocks_is_resumed_from_its_file_with_the_same_bits(monkeypatch, tmp_path):
-    X, code = near_copies()
+    X, code = plain.near_copies()
     data = plain.Data("multinomial", X, code.astype(np.int32), np.ones(X.shape[0]), 4)
     monkeypatch.setattr(newton, "pays", lambda *_: False)
     monkeypatch.setattr(precondition, "HEAVY", 8)

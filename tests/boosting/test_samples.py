@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dboost.boosting import newton
+from dboost.boosting import sample as samples
 from dboost.boosting.sample import Sample
 from tests.boosting import plain
 
@@ -34,22 +35,22 @@ def drawn_share(problem, monkeypatch, rows, gap=math.inf):
 
 @pytest.mark.parametrize("rows, share", [(2, 40 / M), (4, 80 / M), (8, 1.0)])
 def test_there_are_so_many_examples_for_each_row(problem, monkeypatch, rows, share):
-    monkeypatch.setattr(newton, "_TINY", 0)
+    monkeypatch.setattr(samples, "_TINY", 0)
     assert drawn_share(problem, monkeypatch, rows) == pytest.approx(share)
 
 
 def test_dense_columns_need_fewer_examples(problem, monkeypatch):
-    monkeypatch.setattr(newton, "_TINY", 0)
-    monkeypatch.setattr(newton, "_VALUES_PER_ROW", 10)
+    monkeypatch.setattr(samples, "_TINY", 0)
+    monkeypatch.setattr(samples, "_VALUES_PER_ROW", 10)
     stored = problem.statistics.values(np.arange(4), M)
     share = drawn_share(problem, monkeypatch, 4)
     assert share == pytest.approx(max(0.1, 10 * 4 / stored)) and share < 80 / M
 
 
 def test_little_data_is_taken_whole_near_the_optimum_only(problem, monkeypatch):
-    monkeypatch.setattr(newton, "_TINY", 0)
+    monkeypatch.setattr(samples, "_TINY", 0)
     assert drawn_share(problem, monkeypatch, 2, gap=1e-3) == 1.0
-    monkeypatch.setattr(newton, "_SMALL", 0)
+    monkeypatch.setattr(samples, "_SMALL", 0)
     assert drawn_share(problem, monkeypatch, 2, gap=1e-3) < 1.0
 
 

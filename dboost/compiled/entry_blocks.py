@@ -1,0 +1,53 @@
+"""Curvature among single entries of W, one block for each output (``boosting.entry_blocks``).
+
+An example of a text holds a few of an output's entries, so its products are collected output by output: a value is
+looked at once for each entry of its row that takes part, and not once for each output.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(nogil=True, cache=True)
+def add_entry_blocks(
+    pointer, slots, values, h, rank_one, first, every, intercept, entries, outputs, places, starts, strides, most, out
+):
+    """Add sum_i x_ij x_il (h_ir - rho_i h_ir**2) for the entries j before l of every output r, and for j = l.
+
+    Over the examples `first`, `first` + `every`, ... of a block stored by row, slots ascending. Entries
+    entries[j]..entries[j + 1] - 1 belong to row j: with their outputs and their places, ascending with j, in the
+    output's block. That of r begins at starts[r] of `out`, in rows of strides[r] numbers; no output has more than
+    `most` entries. With `intercept` the last row is a column of ones.
+    """
+    k = h.shape[1]
+    where = np.empty((k, most), np.int64)
+    x = np.empty((k, most))
+    count, touched = np.zeros(k, np.int64), np.empty(k, np.int64)
+    last = entries.shape[0] - 2
+    for i in range(first, h.shape[0], every):
+        met = 0
+        stop = pointer[i + 1] + (1 if intercept else 0)
+        for p in range(pointer[i], stop):
+            inside = p < pointer[i + 1]
+            j = slots[p] if inside else last
+            value = np.float64(values[p]) if inside else 1.0
+            for e in range(entries[j], entries[j + 1]):
+                r = outputs[e]
+                c = count[r]
+                if c == 0:
+                    touched[met] = r
+                    met += 1
+                where[r, c] = places[e]
+                x[r, c] = value
+                count[r] = c + 1
+        for q in range(met):
+            r = touched[q]
+            share = np.float64(h[i, r])
+            share -= rank_one[i] * share * share
+            for s in range(count[r]):
+                start, moved = starts[r] + where[r, s] * strides[r], share * x[r, s]
+                for u in range(s, count[r]):
+                    out[start + where[r, u]] += moved * x[r, u]
+            count[r] = 0
