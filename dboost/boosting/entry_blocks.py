@@ -34,7 +34,10 @@ _CUBES = 5e7
 _WORK = 5e7
 _FOR_A_ROW = 8
 _LEAST = 2048
+# Rows of a block have at least so many numbers.
 _SMALLEST = 4
+# Of the diagonal, which may be twice what an entry has, the examples of the blocks may lack no more than this share.
+_SEEN = 0.5
 _MOST_PARTS = 4
 
 
@@ -79,68 +82,44 @@ class EntryBlocks:
         each : callable, optional
             Runs the parts.
         """
-        m, k = h.shape[0], free.shape[1]
-        held = _heaviest(free, diagonal)
-        rows, outputs = np.nonzero(held)
-        entries = np.searchsorted(rows, np.arange(free.shape[0] + 1))
-        sizes = np.bincount(outputs, minlength=k)
-        by_output = np.argsort(outputs, kind="stable")
-        places = np.empty_like(outputs)
-        places[by_output] = np.arange(outputs.shape[0]) - (np.cumsum(sizes) - sizes)[outputs[by_output]]
-
-        # blocks of about one size lie together
-        strides = np.where(sizes > 0, _SMALLEST * 2 ** np.ceil(np.log2(np.maximum(sizes / _SMALLEST, 1.0))), 0)
-        strides = strides.astype(np.int64)
-        order = np.argsort(strides, kind="stable")
-        starts, firsts = np.empty(k, np.int64), np.empty(k, np.int64)
-        starts[order] = np.cumsum(strides[order] ** 2) - strides[order] ** 2
-        firsts[order] = np.cumsum(strides[order]) - strides[order]
-        members = np.full(int(strides.sum()), -1, np.int64)
-        members[firsts[outputs] + places] = rows
-
+        m = h.shape[0]
+        layout = _Layout.of(_heaviest(free, diagonal))
         stored = np.append(np.bincount(cut[1], minlength=free.shape[0] - intercept), [m] * intercept) / max(m, 1)
-        met = np.bincount(outputs, stored[rows], minlength=k)
-        pairs = float(np.sum(met * (1.0 + 0.5 * met)))
-        most = int(sizes.max(initial=0))
-        every = max(1, int(m // max(_WORK / max(pairs, 1.0), _LEAST, _FOR_A_ROW * most)))
+        pairs = layout.pairs(stored)
+        enough = max(_WORK / max(pairs, 1.0), _LEAST, _FOR_A_ROW * int(layout.sizes.max(initial=0)))
+        every = max(1, int(m // enough))
         taken = len(range(0, m, every))
         parts = max(1, min(_MOST_PARTS, taken, parts_of(taken * pairs)))
-        listed = entries, outputs, places, starts, strides, most
 
         def part(number: int) -> Array:
-            sums = np.zeros(int(np.sum(strides**2)))
-            add_entry_blocks(*cut, h, rank_one, number * every, parts * every, intercept, *listed, sums)
+            sums = np.zeros(layout.numbers)
+            add_entry_blocks(*cut, h, rank_one, number * every, parts * every, intercept, *layout.compiled, sums)
             return sums
 
         total, *others = each(part, range(parts))
         for other in others:
             total += other
-        total *= m / max(1, taken)
-
-        blocks = []
-        for n in np.unique(strides[strides > 0]).tolist():
-            mine = order[strides[order] == n]
-            some = slice(firsts[mine[0]], firsts[mine[0]] + mine.shape[0] * n)
-            gram = total[starts[mine[0]] :][: mine.shape[0] * n * n]
-            blocks.append((members[some].reshape(-1, n), mine, gram.reshape(-1, n, n)))
-        return cls(tuple(blocks))
+        return cls(layout.blocks(total * (m / max(1, taken))))
 
     def solver(
         self, face: Face, scale: Array, penalty: Array, shifts: bool = False, each: Each = in_turn
     ) -> Callable[[Array], Array]:
         """The preconditioner on a face of the penalty; parameters as for ``precondition.HeavyRows.solver``.
 
-        A shift of all outputs needs no care here: under a penalty that ties no entries it is never free.
+        A shift of all outputs needs no care here: where the penalty ties no entries it is not curved along one.
         """
-        share = np.zeros(scale.shape[0] + 1)
+        # a last number that is nobody's
+        least, share = np.append(_SEEN * scale, 0.0), np.zeros(scale.shape[0] + 1)
         share[: face.dim] = penalty
-        k = face.places().shape[1]
         coordinates = face.places()
         if scale.shape[0] > face.dim:
-            coordinates = np.vstack([coordinates, face.dim + np.arange(k)])
+            coordinates = np.vstack([coordinates, face.dim + np.arange(coordinates.shape[1])])
         blocks = []
         for rows, outputs, gram in self.blocks:
             places, matrix = block_of(np.where(rows >= 0, coordinates[rows, outputs[:, None]], -1), gram, share)
+            at = np.arange(places.shape[1])
+            # the examples of the blocks may lack a column
+            matrix[:, at, at] = np.maximum(matrix[:, at, at], least[places])
             factored(matrix, each)
             blocks.append((places, matrix))
 
@@ -151,6 +130,80 @@ class EntryBlocks:
             return z
 
         return apply
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where the blocks of some entries lie: by output, padded to a power of two, those of one size together.
+
+    Parameters
+    ----------
+    rows, outputs, places : int64 arrays, one number for each entry, row by row
+        Its row of W, its output, and its place in the output's block.
+    entries : int64 array
+        The entries of row j are entries[j]..entries[j + 1] - 1.
+    sizes, strides, starts : int64 arrays, one number for each output
+        How many entries it has, numbers in a row of its block, and where the block begins.
+    order : int64 array
+        The outputs in the order of their blocks.
+    """
+
+    rows: Places
+    outputs: Places
+    places: Places
+    entries: Places
+    sizes: Places
+    strides: Places
+    starts: Places
+    order: Places
+
+    @classmethod
+    def of(cls, held: Entries) -> _Layout:
+        """The layout of the entries that are true."""
+        rows, outputs = np.nonzero(held)
+        sizes = np.count_nonzero(held, axis=0)
+        by_output = np.argsort(outputs, kind="stable")
+        places = np.empty_like(outputs)
+        places[by_output] = np.arange(outputs.shape[0]) - _before(sizes)[outputs[by_output]]
+        powers = 2 ** np.ceil(np.log2(np.maximum(sizes, _SMALLEST))).astype(np.int64)
+        strides = np.where(sizes > 0, powers, 0)
+        order = np.argsort(strides, kind="stable")
+        starts = np.empty_like(strides)
+        starts[order] = _before(strides[order] ** 2)
+        entries = np.searchsorted(rows, np.arange(held.shape[0] + 1))
+        return cls(rows, outputs, places, entries, sizes, strides, starts, order)
+
+    @property
+    def compiled(self) -> tuple[Places, ...]:
+        """What ``add_entry_blocks`` takes."""
+        return self.entries, self.outputs, self.places, self.starts, self.strides, _before(self.sizes)
+
+    @property
+    def numbers(self) -> int:
+        """Numbers in all blocks."""
+        return int(np.sum(self.strides**2))
+
+    def pairs(self, stored: Array) -> float:
+        """Multiplications for an example, where it has so many values (a,) of each row."""
+        met = np.bincount(self.outputs, stored[self.rows], minlength=self.sizes.shape[0])
+        return float(np.sum(met * (1.0 + 0.5 * met)))
+
+    def blocks(self, numbers: Array) -> tuple[tuple[Places, Places, Array], ...]:
+        """(rows, outputs, gram) of the blocks of each size, as ``EntryBlocks`` holds them."""
+        found = []
+        for n in np.unique(self.strides[self.strides > 0]).tolist():
+            mine = self.order[self.strides[self.order] == n]
+            members = np.full((self.sizes.shape[0], n), -1, np.int64)
+            some = self.strides[self.outputs] == n
+            members[self.outputs[some], self.places[some]] = self.rows[some]
+            start = int(self.starts[mine[0]])
+            found.append((members[mine], mine, numbers[start : start + mine.shape[0] * n * n].reshape(-1, n, n)))
+        return tuple(found)
+
+
+def _before(sizes: Places) -> Places:
+    """The sum of the sizes before each."""
+    return np.asarray(np.cumsum(sizes) - sizes)
 
 
 def _heaviest(free: Entries, diagonal: Array) -> Entries:
