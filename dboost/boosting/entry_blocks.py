@@ -17,8 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.precondition import Each, block_of, factored, in_turn
-from dboost.boosting.slices import parts_of
+from dboost.boosting.precondition import EXAMPLES, FOR_A_ROW, Each, block_of, factored, in_turn, summed
 from dboost.compiled.entry_blocks import add_entry_blocks
 from dboost.compiled.positive import solve_blocks
 from dboost.hypotheses.held import Cut
@@ -30,15 +29,12 @@ Entries = NDArray[np.bool_]
 
 # Cubes of the sizes of all blocks: what it takes to factor them, and to sum them where every example holds every entry.
 _CUBES = 5e7
-# Multiplications that the sums may take, but for so many examples for each row of a block.
+# Multiplications that the sums may take, where that is enough examples for blocks of their size.
 _WORK = 5e7
-_FOR_A_ROW = 8
-_LEAST = 2048
 # Rows of a block have at least so many numbers.
 _SMALLEST = 4
 # Of the diagonal, which may be twice what an entry has, the examples of the blocks may lack no more than this share.
 _SEEN = 0.5
-_MOST_PARTS = 4
 
 
 @dataclass(frozen=True)
@@ -86,20 +82,12 @@ class EntryBlocks:
         layout = _Layout.of(_heaviest(free, diagonal))
         stored = np.append(np.bincount(cut[1], minlength=free.shape[0] - intercept), [m] * intercept) / max(m, 1)
         pairs = layout.pairs(stored)
-        enough = max(_WORK / max(pairs, 1.0), _LEAST, _FOR_A_ROW * int(layout.sizes.max(initial=0)))
-        every = max(1, int(m // enough))
-        taken = len(range(0, m, every))
-        parts = max(1, min(_MOST_PARTS, taken, parts_of(taken * pairs)))
 
-        def part(number: int) -> Array:
-            sums = np.zeros(layout.numbers)
-            add_entry_blocks(*cut, h, rank_one, number * every, parts * every, intercept, *layout.compiled, sums)
-            return sums
+        def add(first: int, every: int, sums: Array) -> None:
+            add_entry_blocks(*cut, h, rank_one, first, every, intercept, *layout.compiled, sums)
 
-        total, *others = each(part, range(parts))
-        for other in others:
-            total += other
-        return cls(layout.blocks(total * (m / max(1, taken))))
+        enough = max(_WORK / max(pairs, 1.0), EXAMPLES, FOR_A_ROW * int(layout.sizes.max(initial=0)))
+        return cls(layout.blocks(summed(add, np.zeros(layout.numbers), m, enough, pairs, each)))
 
     def solver(
         self, face: Face, scale: Array, penalty: Array, shifts: bool = False, each: Each = in_turn

@@ -36,8 +36,8 @@ HEAVY = 32
 # Numbers in the blocks of all outputs where many rows are taken.
 _WIDE = 400_000
 # Examples that the blocks are summed over: in all, and for each row of a block.
-_EXAMPLES = 2048
-_FOR_A_ROW = 8
+EXAMPLES = 2048
+FOR_A_ROW = 8
 _PARTS = 4
 _RIDGE = 1e-6
 _PIVOT = 1e-12
@@ -61,6 +61,38 @@ class Preconditioner(Protocol):
 def in_turn(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
     """The function of every item, in this thread."""
     return [function(item) for item in items]
+
+
+def summed(
+    add: Callable[[int, int, Any], None], room: NDArray[Any], m: int, enough: float, cost: float, each: Each
+) -> Array:
+    """Sums over `enough` or more of m examples, spread evenly, scaled to all of them; float64, shape of `room`.
+
+    Parameters
+    ----------
+    add : callable
+        ``add(first, every, sums)`` adds the examples `first`, `first` + `every`, ... to the sums.
+    room : array
+        Zeros of the shape and type to sum in.
+    cost : float
+        Operations for an example. With it and the number of examples alone it is decided in how many parts they are
+        summed: the bits do not depend on threads.
+    each : callable
+        Runs the parts.
+    """
+    every = max(1, int(m // enough))
+    taken = len(range(0, m, every))
+    parts = max(1, min(_PARTS, taken, parts_of(taken * cost)))
+
+    def part(number: int) -> NDArray[Any]:
+        sums = np.zeros_like(room)
+        add(number * every, parts * every, sums)
+        return sums
+
+    total, *others = each(part, range(parts))
+    for other in others:
+        total += other
+    return np.asarray(total * np.float64(m / max(1, taken)))
 
 
 @dataclass(frozen=True)
@@ -113,20 +145,14 @@ class HeavyRows:
         place = np.full(a, -1, np.int64)
         place[heavy] = np.arange(heavy.shape[0])
         size = heavy.shape[0] + intercept
-        every = max(1, m // max(_EXAMPLES, _FOR_A_ROW * size))
-        taken = len(range(0, m, every))
         held = cut[1].shape[0] / max(m, 1) + intercept
-        parts = max(1, min(_PARTS, taken, parts_of(taken * held * held * k)))
 
-        def part(number: int) -> NDArray[np.float32]:
-            sums = np.zeros((size, size, h.shape[1]), np.float32)
-            descent.curvature_blocks(*cut, h, rank_one, place, number * every, parts * every, intercept, sums)
-            return sums
+        def add(first: int, every: int, sums: NDArray[np.float32]) -> None:
+            descent.curvature_blocks(*cut, h, rank_one, place, first, every, intercept, sums)
 
-        sums, *others = each(part, range(parts))
-        for other in others:
-            sums += other
-        upper = np.moveaxis(sums[:, :, :k], 2, 0) * np.float64(m / max(1, taken))
+        room = np.zeros((size, size, h.shape[1]), np.float32)
+        enough = max(EXAMPLES, FOR_A_ROW * size)
+        upper = np.moveaxis(summed(add, room, m, enough, held * held * k, each)[:, :, :k], 2, 0)
         return cls(heavy, upper + np.swapaxes(np.triu(upper, 1), 1, 2), heavy.shape[0] == a)
 
     def solver(

@@ -89,8 +89,8 @@ def test_the_most_curved_entries_of_an_output_are_taken_where_all_are_too_many(c
 def test_some_of_the_examples_stand_for_all_where_there_are_many(curved, free, intercept, monkeypatch):
     cut, h, rank_one, *_, diagonal = curved
     monkeypatch.setattr(entry_blocks, "_WORK", 1.0)
-    monkeypatch.setattr(entry_blocks, "_LEAST", 20)
-    monkeypatch.setattr(entry_blocks, "_FOR_A_ROW", 1)
+    monkeypatch.setattr(entry_blocks, "EXAMPLES", 20)
+    monkeypatch.setattr(entry_blocks, "FOR_A_ROW", 1)
     every = np.arange(0, M, 3)
     Z, d = curved[3][every], 3.0 * curved[4][every]
     some = (cut, h, rank_one, Z, d, diagonal)
@@ -139,7 +139,9 @@ def test_a_column_that_the_examples_lack_and_a_copy_move_no_further_than_the_dia
 def test_no_free_entries_leave_the_diagonal(curved):
     free = np.zeros((A, K), np.bool_)
     blocks = formed(curved, free, False)
-    assert blocks.blocks == ()
+    face = get_penalty("l1").face(np.ones((A, K)), np.ones(A))
+    r, scale = np.arange(1.0, A * K + 1), np.linspace(0.5, 2.0, A * K)
+    np.testing.assert_array_equal(blocks.solver(face, scale, np.zeros(A * K))(r), r / scale)
 
 
 @pytest.mark.parametrize("loss", ["multinomial", "multitask"])
