@@ -6,12 +6,12 @@ is no longer optimal at zero comes in. Kernels: ``compiled.entries``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.boosting.entry_sweeps import EntrySweeps, Listed, OnDriver
 from dboost.boosting.slices import equal_loads, equal_slices, parts_of
 from dboost.compiled import entries
 from dboost.compiled.vector import width
@@ -20,9 +20,7 @@ from dboost.penalties.base import Penalty
 from dboost.penalties.diagonal import GROUP
 
 Array = NDArray[np.float64]
-Rows = NDArray[np.int64]
 Entries = NDArray[np.bool_]
-OnDriver = Callable[[Any, Sequence[Any]], list[Any]]
 
 # What a stored value costs an entry, in units of what it costs a row for each of its classes.
 _PRICE = 8.0
@@ -116,13 +114,17 @@ class EntryModel:
         pairs, t = self._pairs(), np.zeros(self.h.shape[0], np.float32)
         budget = int(max_sweeps * self.stored.sum() * width(self.k) / _PRICE)
         D, moving, sweeps = np.zeros_like(W), moving.copy(), 0
+        model = EntrySweeps(
+            self.columns, self.stored, pairs, t, self.tied, G, W, lam, damping, settle, D, self.on_driver
+        )
+        before = np.zeros_like(moving)
         while True:
-            rows, classes, bounds = self._listed(moving)
-            curvature = self._curvatures(pairs, rows, classes)
-            model = (*self.columns, pairs, t, self.tied, G, W, lam, damping)
-            given = (rows, bounds, curvature, budget, seed + sweeps, settle, D)
-            budget, more = entries.sweep_entries(*model, *given)
+            listed = Listed.of(moving)
+            fresh = ~before[listed.rows, listed.outputs]
+            curvature = self._curvatures(pairs, listed)
+            budget, more = model.solve(listed, curvature, fresh, budget, seed + sweeps)
             sweeps += more
+            before = moving.copy()
             if settle == 0.0 or budget <= 0 or not self._violators(pairs, t, G, lam, settle, moving):
                 return D, sweeps
 
@@ -134,7 +136,8 @@ class EntryModel:
         moving : bool array, shape (a, k) or (a + 1, k)
         """
         pairs, m, k = self._pairs(), self.h.shape[0], self.k
-        rows, _, bounds = self._listed(moving)
+        listed = Listed.of(moving)
+        rows, bounds = listed.rows, listed.bounds
         parts = equal_slices(k, min(k, parts_of(float(self.stored[rows].sum()))))
 
         def times(V: Array, v: Array) -> tuple[Array, Array]:
@@ -163,14 +166,10 @@ class EntryModel:
         self.on_driver(lambda part: entries.pair_up(self.h, self.unit, part.start, part.stop, pairs), parts)
         return pairs
 
-    def _listed(self, moving: Entries) -> tuple[Rows, Rows, Rows]:
-        """Row and class of each entry, class by class, and where each class begins."""
-        classes, rows = np.nonzero(moving.T)
-        return rows, classes, np.searchsorted(classes, np.arange(self.k + 1))
-
-    def _curvatures(self, pairs: NDArray[np.float32], rows: Rows, classes: Rows) -> Array:
+    def _curvatures(self, pairs: NDArray[np.float32], listed: Listed) -> Array:
+        rows = listed.rows
         found = np.empty(rows.shape[0])
-        model = (*self.columns, pairs, self.tied, rows, classes)
+        model = (*self.columns, pairs, self.tied, rows, listed.outputs)
         parts = equal_slices(rows.shape[0], parts_of(float(self.stored[rows].sum())))
         self.on_driver(lambda part: entries.curvatures(*model, part.start, part.stop, found), parts)
         return found

@@ -160,7 +160,7 @@ class NewtonSteps:
                 return found
         memory = self.memory
         descends = (aim.near(self._sample.whole) or memory.falling) and h.nbytes <= _CACHE
-        if aim.final and not descends and memory.settled and memory.wait == 0:
+        if aim.final and not descends and memory.settled and memory.wait == 0 and self._few_enter(at, lam):
             rest = RESIDUAL if self._sample.whole and h.size <= _EXACT else aim.residual
             moved = self._conjugate(at, lam, h, rank_one, diagonal, rest)
             # a step that had to be cut short says no more than one that was refused: signs or ties change on the way
@@ -186,6 +186,13 @@ class NewtonSteps:
             falling=gains and self._costly and not self._sample.whole,
         )
         return result, step
+
+    def _few_enter(self, at: Iterate, lam: float) -> bool:
+        """Whether few rows at zero are to leave it, which conjugate gradients would keep there."""
+        problem, support = self.problem, _support(at.W)
+        zero = at.rows(np.flatnonzero(~support))
+        leaving = problem.penalty.leaves_zero(zero.G, lam * problem.lam_weight[zero.active])
+        return bool(np.count_nonzero(leaving) <= _SETTLED_SHARE * max(1, np.count_nonzero(support)))
 
     def _formed(
         self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array

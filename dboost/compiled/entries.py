@@ -24,7 +24,6 @@ from dboost.compiled.emit import INLINED
 from dboost.compiled.order import shuffle
 from dboost.compiled.vector import gather
 
-_SWEEPS_AFTER_FIRST = 0.1
 # Examples whose rows stay in the cache while they are written class by class.
 _TILE = 32
 
@@ -99,7 +98,7 @@ def _push(rows, values, start, stop, pair, t, tied, step):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def sweep_entries(
+def visit_entries(
     columns,
     rows,
     values,
@@ -113,65 +112,58 @@ def sweep_entries(
     entry_rows,
     bounds,
     curvature,
-    budget,
-    seed,
+    classes,
+    visited,
     settle,
+    seed,
+    again,
     D,
 ):
-    """Minimise the model over some entries by sweeps of exact solves; returns what is left of `budget` and the sweeps.
+    """Minimise the model over one entry after another: those of some classes, in random order.
 
-    Entries bounds[r]..bounds[r + 1] - 1 are those of class r. `budget` counts stored values that are visited. As in
-    ``descent.newton_descent`` an entry is visited again until it misses its optimality by no more than `settle` times
-    its lam, or, with 0, all of them until a sweep gains less than a tenth of what the first did.
+    Entries bounds[r]..bounds[r + 1] - 1 are those of class r. Of these the ones that `visited` names are solved, and
+    `again` gets those that missed their optimality by more than `settle` times their lam. Returns how many stored
+    values were looked at, and what was gained (twice, and of the squares alone).
     """
     state = np.uint64(seed * 2 + 1)
-    order = np.arange(entry_rows.shape[0])
-    classes = np.arange(bounds.shape[0] - 1)
-    again = np.ones(entry_rows.shape[0], np.bool_)
-    whole, first, sweeps = True, 0.0, 0
-    while True:
-        state = shuffle(classes, state)
-        gain, calm = 0.0, True
-        for r in classes:
-            pair = pairs[r]
-            mine = order[bounds[r] : bounds[r + 1]]
-            state = shuffle(mine, state)
-            for e in mine:
-                if not whole and not again[e]:
-                    continue
-                j = entry_rows[e]
-                start, stop = columns[j], columns[j + 1]
-                budget -= stop - start
-                metric = curvature[e] + damping[j, r]
-                if not metric > 0.0:
-                    again[e] = False
-                    continue
-                now = W[j, r] + D[j, r]
-                g = G[j, r] - _pull(rows, values, start, stop, pair, t, tied) - damping[j, r] * D[j, r]
-                v = metric * now + g
-                size = abs(v) - lam[j]
-                new = np.copysign(size, v) / metric if size > 0.0 else 0.0
-                change = new - now
-                again[e] = lam[j] > 0.0 and metric * abs(change) > settle * lam[j]
-                calm = calm and not again[e]
-                gain += metric * change * change
-                # exact zeros must stay exact: D is set so that W + D reproduces `new`
-                D[j, r] = new - W[j, r]
-                if change != 0.0:
-                    _push(rows, values, start, stop, pair, t, tied, change)
-        sweeps += 1
-        # some of the entries alone may have nothing left to gain: the others are still to be visited
-        if (whole and gain == 0.0) or budget <= 0:
-            break
-        if settle > 0.0:
-            if whole and calm:
-                break
-            whole = calm
-        elif sweeps == 1:
-            first = gain
-        elif gain <= _SWEEPS_AFTER_FIRST * first:
-            break
-    return budget, sweeps
+    looked, gain = 0, 0.0
+    for r in classes:
+        pair = pairs[r]
+        mine = np.arange(bounds[r], bounds[r + 1])
+        state = shuffle(mine, state)
+        for e in mine:
+            if not visited[e]:
+                continue
+            j = entry_rows[e]
+            start, stop = columns[j], columns[j + 1]
+            looked += stop - start
+            metric = curvature[e] + damping[j, r]
+            if not metric > 0.0:
+                again[e] = False
+                continue
+            now = W[j, r] + D[j, r]
+            g = G[j, r] - _pull(rows, values, start, stop, pair, t, tied) - damping[j, r] * D[j, r]
+            v = metric * now + g
+            size = abs(v) - lam[j]
+            new = np.copysign(size, v) / metric if size > 0.0 else 0.0
+            change = new - now
+            again[e] = lam[j] > 0.0 and metric * abs(change) > settle * lam[j]
+            gain += metric * change * change
+            # exact zeros must stay exact: D is set so that W + D reproduces `new`
+            D[j, r] = new - W[j, r]
+            if change != 0.0:
+                _push(rows, values, start, stop, pair, t, tied, change)
+    return looked, gain
+
+
+@njit(nogil=True, cache=True)
+def merge(first, second, base):
+    """What two groups of classes made of one t, side by side: all three become base + its change in either."""
+    for i in range(base.shape[0]):
+        both = first[i] + (second[i] - base[i])
+        first[i] = both
+        second[i] = both
+        base[i] = both
 
 
 @njit(nogil=True, cache=True)
