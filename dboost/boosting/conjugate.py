@@ -8,6 +8,7 @@ product with H is one pass over the active columns, or none where the driver hol
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +23,12 @@ Array = NDArray[np.float64]
 Product = Callable[[Array, Array], tuple[Array, Array]]
 
 _LOOSE = 0.1
-# A solve that leaves more than this share of the squared residual got nowhere; after so many products it is looked at.
+# A solve that leaves more than this share of the squared residual got nowhere; after so many products it is looked at,
+# and from there on whether its step leaves the face.
 _NOWHERE = 0.1
 _PATIENCE = 5
 _CENTRED = 0.01
-# Energy of what is pulled back to the face, as a share of the step's, that is worth a second solve.
+# Energy of what the face pulls back, as a share of the step's, that is worth solving for the rest once more.
 _PULLED = 0.01
 _MOVED = 1e-9
 _ROUNDING = 1e-15
@@ -125,76 +127,102 @@ def conjugate_step(
 
     preconditioned = by_diagonal if blocks is None else solver_of(blocks)
 
-    def accuracy(start: float) -> float:
+    def enough(preconditioned: Callable[[Array], Array]) -> float:
+        start = _dot(gradient, preconditioned(gradient))
         if value is None:
-            return residual
+            return residual**2 * start
         # the square has the dimension of the objective
-        return min(_LOOSE, float(np.sqrt(max(start, 0.0) / max(value, np.finfo(float).tiny))))
+        return min(_LOOSE**2, max(start, 0.0) / max(value, np.finfo(float).tiny)) * start
 
-    patience = limit if wider is None else _PATIENCE
-    x, rest, left = _solve(times, preconditioned, -gradient, limit, accuracy, patience)
-    if wider is not None and left > _NOWHERE:
-        preconditioned = solver_of(wider())
-        more, _, _ = _solve(times, preconditioned, rest, limit, accuracy)
-        x = x + more
-    wanted = np.append(face.coordinates(face.retract(at.W, x[:size]) - at.W), x[size:])
-    # coordinates that the face pulled back, beyond the rounding of W + step - W
-    rounding = np.append(_ROUNDING * np.abs(face.coordinates(at.W)), np.zeros(x.size - size))
-    held = np.abs(wanted - x) > _MOVED * np.abs(x) + rounding
-    if np.sum(scale * (wanted - x) ** 2) > _PULLED * -_dot(gradient, x):
-        # Rows that end at zero, where the solve went beyond it: what is left of the step is solved with them there.
-        # Otherwise of two columns that are almost copies one would never drive the other out.
-        fixed = np.where(held, wanted, x)
-        remains = np.where(held, 0.0, -gradient - times(fixed))
-        more, _, _ = _solve(
-            lambda v: np.where(held, 0.0, times(v)),
-            lambda r: np.where(held, 0.0, preconditioned(r)),
-            remains,
-            limit,
-            accuracy,
-        )
-        x = fixed + more
+    # coordinates that the face pulls back, beyond the rounding of W + step - W
+    rounding = np.append(_ROUNDING * np.abs(face.coordinates(at.W)), np.zeros(gradient.size - size))
+
+    def pulled(x: Array) -> Array:
+        """A step as the face pulls it back."""
+        return np.append(face.coordinates(face.retract(at.W, x[:size]) - at.W), x[size:])
+
+    def leaves(x: Array) -> bool:
+        return bool(np.sum(scale * (pulled(x) - x) ** 2) > _PULLED * np.sum(scale * x**2))
+
+    preconditioned = by_diagonal if blocks is None else solver_of(blocks)
+    x, right, held = np.zeros_like(gradient), -gradient, np.zeros(gradient.shape, np.bool_)
+    least, left = enough(preconditioned), limit
+    while left > 0:
+        free = _Free(times, preconditioned, held)
+        found = _solve(free, np.where(held, 0.0, right), left, least, wider is not None, x, leaves)
+        x, left = x + found.x, left - found.products
+        out = leaves(x)
+        if wider is not None and not out and found.left > _NOWHERE * found.start:
+            preconditioned, right, left = solver_of(wider()), found.residual, limit
+            least, wider = enough(preconditioned), None
+            continue
+        if not out or left <= 1:
+            break
+        # Solved no further than to where the step leaves the face: beyond it the model means nothing, and an entry of
+        # little curvature may be far off. Those that left end there, and the others are solved on: of two columns that
+        # are almost copies one would never drive the other out.
+        back = pulled(x)
+        held |= np.abs(back - x) > _MOVED * np.abs(x) + rounding
+        x = back
+        right, left = -gradient - times(x), left - 1
     return np.asarray(face.retract(at.W, x[:size])), bias_of(x), -_dot(gradient, x)
 
 
+@dataclass(frozen=True)
+class _Free:
+    """A system, and what preconditions it, without the coordinates that are held."""
+
+    product: Callable[[Array], Array]
+    solver: Callable[[Array], Array]
+    held: NDArray[np.bool_]
+
+    def times(self, v: Array) -> Array:
+        return np.where(self.held, 0.0, self.product(v))
+
+    def preconditioned(self, r: Array) -> Array:
+        return np.where(self.held, 0.0, self.solver(r))
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Where a solve ended: its residual, the square of that under the preconditioner, there and at the start."""
+
+    x: Array
+    residual: Array
+    left: float
+    start: float
+    products: int
+
+
 def _solve(
-    times: Callable[[Array], Array],
-    preconditioned: Callable[[Array], Array],
-    right: Array,
-    limit: int,
-    accuracy: Callable[[float], float],
-    patience: int = 0,
-) -> tuple[Array, Array, float]:
-    """Conjugate gradients from zero on times(x) = right: x, the residual, and what share of its square is left.
+    system: _Free, right: Array, limit: int, least: float, impatient: bool, at: Array, leaves: Callable[[Array], bool]
+) -> _Found:
+    """Conjugate gradients from zero on a system, until the square of the residual is `least`.
 
-    `accuracy` says what share of the residual to leave, of its square at the start.
-
-    No further than `patience` products where those have made the residual no smaller.
+    No further than `_PATIENCE` products where those have made the residual no smaller and that is not to be borne, and
+    no further than to where the step from zero, with `at` added, leaves the face.
     """
     x = np.zeros_like(right)
     residual = right
-    z = preconditioned(residual)
+    z = system.preconditioned(residual)
     p = z.copy()
-    rz = _dot(residual, z)
-    new = start = rz
-    enough = accuracy(start) ** 2 * start
-    for done in range(1, limit + 1):
-        if not rz > 0.0:
-            break
-        q = times(p)
+    start = rz = _dot(residual, z)
+    done = 0
+    while done < limit and rz > least:
+        q = system.times(p)
+        done += 1
         curvature = _dot(p, q)
         if not curvature > 0.0:
             break
         step = rz / curvature
         x += step * p
         residual = residual - step * q
-        z = preconditioned(residual)
-        new = _dot(residual, z)
-        if new <= enough or (done == patience and new > start):
+        z = system.preconditioned(residual)
+        before, rz = rz, _dot(residual, z)
+        if done >= _PATIENCE and ((impatient and done == _PATIENCE and rz > start) or leaves(at + x)):
             break
-        p = z + (new / rz) * p
-        rz = new
-    return x, residual, new / start if start > 0.0 else 0.0
+        p = z + (rz / before) * p
+    return _Found(x, residual, rz, start, done)
 
 
 def _dot(u: Array, v: Array) -> float:

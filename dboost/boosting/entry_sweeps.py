@@ -61,7 +61,7 @@ class Listed:
     def loads(self, stored: Rows, visited: Marks) -> Array:
         """Stored values of the entries that are visited, for each output."""
         weights = np.where(visited, stored[self.rows], 0)
-        return np.bincount(self.outputs, weights, minlength=self.bounds.shape[0] - 1)
+        return np.asarray(np.bincount(self.outputs, weights, minlength=self.bounds.shape[0] - 1), np.float64)
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,8 @@ _FIRST_ENTRIES = 15_000
 # Hypotheses a round may induce at first; Duchi & Singer (2009, section 6) take 30 in every round.
 _INDUCED_ROWS = 30
 _INNER_SHARE = 0.02
+# While other rows wait to enter another round is sure, and what is solved closely is solved again with them.
+_INNER_SHARE_WAITED = 0.3
 # Rows so close to the threshold enter too: one that passes it while the others are solved costs another round.
 _MARGIN = 0.03
 _INNER_TOL = 0.7
@@ -157,7 +159,9 @@ class Loop:
             return self._recorded(state, at, 0, 0, None, started, entering_passes, score.opened), "max_opened"
         lam = max(self.lam, state.lam * self.factor) if self.settings.update == "newton" else self.lam
         widened, added = self._widen(at, score, state)
-        solved, step = self._solve(widened, lam, state)
+        take = self._take(at.active.shape[0])
+        others_wait = self.settings.rows_per_round is None and added == take < problem.n_candidates - at.active.shape[0]
+        solved, step = self._solve(widened, lam, state, others_wait)
         after = pruned(solved)
         dropped = widened.active.shape[0] - after.active.shape[0]
         state = replace(state, active=after.active, W=after.W, intercept=after.intercept, lam=lam, memory=self._memory)
@@ -280,7 +284,7 @@ class Loop:
 
     # ---- inner solve -----------------------------------------------------------------------------------------------
 
-    def _solve(self, at: Iterate, lam: float, state: FitState) -> tuple[Iterate, Step]:
+    def _solve(self, at: Iterate, lam: float, state: FitState, others_wait: bool) -> tuple[Iterate, Step]:
         settings, problem = self.settings, self.problem
         self._memory, self._finished = state.memory, False
         if at.shift > 0.0:
@@ -292,8 +296,8 @@ class Loop:
             gap = 0.0
         # without a certificate the promise decides, at a value that falls until then
         least = _INNER_TOL if self.certified else 0.5 * _PROMISED
-        share = 0.0 if self._only_starts(state) else _INNER_SHARE
-        target = max(least * settings.tol, share * gap) * value
+        share = _INNER_SHARE_WAITED if others_wait else _INNER_SHARE
+        target = max(least * settings.tol, 0.0 if self._only_starts(state) else share * gap) * value
         if settings.update != "newton":
             return self._sweeps(at, lam, target, state.round)
         if settings.curvature == "gram":

@@ -192,7 +192,7 @@ class NewtonSteps:
         problem, support = self.problem, _support(at.W)
         zero = at.rows(np.flatnonzero(~support))
         leaving = problem.penalty.leaves_zero(zero.G, lam * problem.lam_weight[zero.active])
-        return bool(np.count_nonzero(leaving) <= _SETTLED_SHARE * max(1, np.count_nonzero(support)))
+        return int(np.count_nonzero(leaving)) <= _SETTLED_SHARE * max(1, int(np.count_nonzero(support)))
 
     def _formed(
         self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array
