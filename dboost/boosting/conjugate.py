@@ -29,7 +29,7 @@ _NOWHERE = 0.1
 _PATIENCE = 5
 _CENTRED = 0.01
 # Energy of what the face pulls back, as a share of the step's, that is worth solving for the rest once more.
-_PULLED = 0.01
+_PULLED = 0.02
 _MOVED = 1e-9
 _ROUNDING = 1e-15
 
