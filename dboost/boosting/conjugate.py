@@ -125,8 +125,6 @@ def conjugate_step(
         q[:size] += face.hessian(x[:size], strength)
         return q
 
-    preconditioned = by_diagonal if blocks is None else solver_of(blocks)
-
     def enough(preconditioned: Callable[[Array], Array]) -> float:
         start = _dot(gradient, preconditioned(gradient))
         if value is None:
@@ -199,8 +197,8 @@ def _solve(
 ) -> _Found:
     """Conjugate gradients from zero on a system, until the square of the residual is `least`.
 
-    No further than `_PATIENCE` products where those have made the residual no smaller and that is not to be borne, and
-    no further than to where the step from zero, with `at` added, leaves the face.
+    No further than to where the step, with `at` added, leaves the face; where it is `impatient`, no further than
+    `_PATIENCE` products that have made the residual no smaller.
     """
     x = np.zeros_like(right)
     residual = right
