@@ -2,7 +2,8 @@
 
 Where the support does not change the penalty is smooth, and the step solves (H + penalty's Hessian) d = -gradient on
 the face of the penalty through W (``penalties``: the entries, or common sizes of tied entries, that may move). Each
-product with H is one pass over the active columns, or none where the driver holds all examples.
+product with H is one pass over the active columns, or none where the driver holds all examples. A solve goes no further
+than to where its step leaves the face: what left it is held there, and the rest is solved on.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Sweeps of exact solves over single entries of W, groups of outputs side by side.
 
 Two groups of outputs are solved at the same time, each as if the other stood still, and what they did is added before
-the next two have their turn. On the model of a Newton step with Hessian H this never raises its value, however the two
-pull on one another: with B the curvature within each of the groups, exact solves D gain at least 1/2 D'(2B - H)D, and
-2B - H is H with the sign of what is between the groups turned round, so never negative. How the outputs are grouped
-depends on the data alone, so that no number of threads changes a bit.
+the next two have their turn (math notes, section 8). On the model of a Newton step with Hessian H this never raises its
+value, however the two pull on one another: with B the curvature within each of the groups, exact solves D gain at least
+1/2 D'(2B - H)D, and 2B - H is H with the sign of what is between the groups turned round, so never negative. How the
+outputs are grouped depends on the data alone, so that no number of threads changes a bit.
 
 With few outputs two of them that an example is undecided between would often have the same turn, and then both would go
 all the way that one of them should: they are solved one after another.

@@ -1,7 +1,7 @@
 """The model of a Newton step solved over single entries of W, where the penalty ties none and few of them move.
 
 Entries that are zero and within their lam stay out; when those inside are solved, all of them are looked at, and what
-is no longer optimal at zero comes in. Kernels: ``compiled.entries``.
+is no longer optimal at zero comes in. The sweeps are in ``entry_sweeps``, their kernels in ``compiled.entries``.
 """
 
 from __future__ import annotations

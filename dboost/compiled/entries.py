@@ -12,7 +12,8 @@ for h_ir, rho is one: a value then costs two places of memory. The numbers of a 
 as for one logistic loss a label, t is zero and not looked at: `tied` is false.
 
 Columns come as (columns, rows, values) with values scaled so (``scale_values``), the intercept's as one more of them.
-Does not cover: which entries may move, and when to look at the others (``boosting.entrywise``).
+Does not cover: which entries may move, and when to look at the others (``boosting.entrywise``); what is solved again,
+and which classes side by side (``boosting.entry_sweeps``).
 """
 
 from __future__ import annotations
