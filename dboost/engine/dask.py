@@ -117,6 +117,7 @@ class DaskEngine:
         self._spent: list[Any] = []
         self._received: dict[str, int] = {}
         self._started = 0.0
+        self._driver = LocalEngine()
         self._closed = False
         self._refresh(strict=True)
 
@@ -198,8 +199,8 @@ class DaskEngine:
         return [value for chunk in self._wait(work, list(work.described), beside=True) for value in chunk]
 
     def on_driver(self, fn: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        """Return ``[fn(item) for item in items]``, on one thread: the cores may be the workers'."""
-        return [fn(item) for item in items]
+        """Return ``[fn(item) for item in items]``, on the threads of the driver: the workers wait meanwhile."""
+        return self._driver.on_driver(fn, items)
 
     def map_reduce(
         self,
@@ -296,6 +297,7 @@ class DaskEngine:
         if self._closed:
             return
         self._closed = True
+        self._driver.close()
         self._let_go()
         self._plan = None
         if self.client.status != "running" or not self._runs:

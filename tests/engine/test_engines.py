@@ -14,6 +14,7 @@ from dboost.engine.base import Engine
 from dboost.engine.bundle import combine_sums
 from dboost.engine.dask import DaskEngine
 from dboost.engine.local import LocalEngine
+from dboost.engine.machine import available_cores
 from dboost.engine.memo import Memo, MemoStore
 from dboost.engine.tree import cumulate, split
 from dboost.errors import DataError, UsageError
@@ -171,6 +172,15 @@ def test_work_of_the_driver_stays_in_this_process(engine):
     assert engine.on_driver(lambda i: i, []) == [] and engine.bytes_moved == before
     with pytest.raises(ZeroDivisionError):
         engine.on_driver(lambda i: 1 // i, [2, 1, 0])
+
+
+def test_work_of_the_driver_is_shared_by_its_threads(engine):
+    """On Dask too: the workers wait for it."""
+    threads = engine.n_threads if isinstance(engine, LocalEngine) else available_cores()
+    if threads < 2:
+        pytest.skip("one thread")
+    meeting = threading.Barrier(2)
+    engine.on_driver(lambda i: meeting.wait(30.0), range(2))
 
 
 def test_errors_of_a_leaf_surface_unchanged(engine):
