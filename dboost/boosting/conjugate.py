@@ -58,7 +58,7 @@ def conjugate_step(
     product : callable
         Products with the Hessian at the model.
     limit : int
-        At most so many products.
+        At most so many products; as many again once there is more to precondition with.
     value : float, optional
         The objective. With it the residual asked for falls with the gradient (superlinear convergence), which pays
         where the support does not change; without it, it is `residual`.

@@ -1,10 +1,11 @@
 """Sweeps of exact solves over single entries of W, groups of outputs side by side.
 
 Two groups of outputs are solved at the same time, each as if the other stood still, and what they did is added before
-the next two have their turn (math notes, section 8). On the model of a Newton step with Hessian H this never raises its
-value, however the two pull on one another: with B the curvature within each of the groups, exact solves D gain at least
-1/2 D'(2B - H)D, and 2B - H is H with the sign of what is between the groups turned round, so never negative. How the
-outputs are grouped depends on the data alone, so that no number of threads changes a bit.
+the next two have their turn (math notes, section 8). Solved exactly, two groups would never raise the model, however
+they pull on one another: with H its Hessian and B the curvature within each of them, their steps D gain at least
+1/2 D'(2B - H)D, and 2B - H is H with the sign of what is between the groups turned round, so never negative. A sweep is
+not quite such a solve; the step that sweeps lead to is taken only if the objective falls. How the outputs are grouped
+depends on the data alone, so that no number of threads changes a bit.
 
 With few outputs two of them that an example is undecided between would often have the same turn, and then both would go
 all the way that one of them should: they are solved one after another.
@@ -155,9 +156,7 @@ class EntrySweeps:
         k = self.W.shape[1]
         groups = in_groups(rng.permutation(k), listed.loads(self.stored, visited))
         seeds = rng.integers(2**62, size=len(groups))
-        aside = np.empty_like(self.t) if len(groups) > 1 else self.t
-        before = self.t.copy() if len(groups) > 1 else self.t
-        aside[...] = self.t
+        aside, before = (self.t.copy(), self.t.copy()) if len(groups) > 1 else (self.t, self.t)
 
         def visit(turn: tuple[int, Single]) -> tuple[int, float]:
             group, t = turn

@@ -158,9 +158,7 @@ class Loop:
             # the model is optimal among all that was seen, and the rest of the class is out of reach
             return self._recorded(state, at, 0, 0, None, started, entering_passes, score.opened), "max_opened"
         lam = max(self.lam, state.lam * self.factor) if self.settings.update == "newton" else self.lam
-        widened, added = self._widen(at, score, state)
-        take = self._take(at.active.shape[0])
-        others_wait = self.settings.rows_per_round is None and added == take < problem.n_candidates - at.active.shape[0]
+        widened, added, others_wait = self._widen(at, score)
         solved, step = self._solve(widened, lam, state, others_wait)
         after = pruned(solved)
         dropped = widened.active.shape[0] - after.active.shape[0]
@@ -276,11 +274,13 @@ class Loop:
             asked = min(asked, max(0, self.settings.max_active_rows - n_active))
         return asked
 
-    def _widen(self, at: Iterate, score: Score, state: FitState) -> tuple[Iterate, int]:
-        """The model with the best violating rows added at zero."""
-        fresh = self._take(at.active.shape[0])
+    def _widen(self, at: Iterate, score: Score) -> tuple[Iterate, int, bool]:
+        """The model with the best violating rows added at zero; how many, and whether others wait for a next round."""
+        held = at.active.shape[0]
+        fresh = self._take(held)
         new, G = score.best[:fresh], score.best_G[:fresh]
-        return at.widened(new, G), int(new.shape[0])
+        cut = self.settings.rows_per_round is None and len(new) == fresh < self.problem.n_candidates - held
+        return at.widened(new, G), int(new.shape[0]), cut
 
     # ---- inner solve -----------------------------------------------------------------------------------------------
 
@@ -296,8 +296,8 @@ class Loop:
             gap = 0.0
         # without a certificate the promise decides, at a value that falls until then
         least = _INNER_TOL if self.certified else 0.5 * _PROMISED
-        share = _INNER_SHARE_WAITED if others_wait else _INNER_SHARE
-        target = max(least * settings.tol, 0.0 if self._only_starts(state) else share * gap) * value
+        share = 0.0 if self._only_starts(state) else _INNER_SHARE_WAITED if others_wait else _INNER_SHARE
+        target = max(least * settings.tol, share * gap) * value
         if settings.update != "newton":
             return self._sweeps(at, lam, target, state.round)
         if settings.curvature == "gram":
