@@ -1,7 +1,7 @@
 """Threads that help the one that calls them, on other processors than its own.
 
 Covers: ``Helpers``, a pool whose threads are kept off the processor of the thread that gives them work.
-Does not cover: what is worked on (``engine.tree``, ``data.plan``), or how many threads there are (``engine.machine``).
+Does not cover: what is worked on (``engine.tree``), or how many threads there are (``engine.machine``).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 
@@ -71,45 +71,6 @@ class Helpers(ThreadPoolExecutor):
             raise
         given.add_done_callback(self._done)
         return given
-
-    def each(self, fn: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        """Return ``[fn(item) for item in items]``, computed by the caller and the helpers.
-
-        Raises
-        ------
-        Exception
-            What `fn` raised: of the errors seen, that of the first item. No item is begun after one.
-        """
-        results: list[Any] = [None] * len(items)
-        failures: list[tuple[int, BaseException]] = []
-        numbers = iter(range(len(items)))
-
-        def work() -> None:
-            while True:
-                with self._state:
-                    number = None if failures else next(numbers, None)
-                if number is None:
-                    return
-                try:
-                    results[number] = fn(items[number])
-                except BaseException as error:
-                    with self._state:
-                        failures.append((number, error))
-
-        others: list[Future[Any]] = []
-        try:
-            for _ in range(min(self._count, len(items) - 1)):
-                others.append(self.submit(work))
-            work()
-            wait(others)
-        except BaseException as error:
-            # an interrupt between two items: the helpers end with theirs
-            with self._state:
-                failures.append((-1, error))
-            wait(others)
-        if failures:
-            raise min(failures, key=lambda failure: failure[0])[1]
-        return results
 
     def _done(self, _: Any) -> None:
         with self._state:

@@ -149,7 +149,9 @@ def feature_statistics(partition: Partition, memo: Any, held: Held | None = None
     """
     block = partition if held is None else held.block(partition, memo)[0]
     peak, total, absolute, square = (np.zeros(block.indptr.shape[0] - 1) for _ in range(4))
-    data, statistics = (block.indptr, block.rows, block.values, partition.weight), (peak, total, absolute, square)
+    # most data have no weights, and need not be asked for them value by value
+    weight = None if np.all(partition.weight == 1.0) else partition.weight
+    data, statistics = (block.indptr, block.rows, block.values, weight), (peak, total, absolute, square)
     sums = Sums(add={"total": total, "absolute": absolute, "square": square}, peak={"peak": peak})
     if null is None:
         columns.column_statistics(*data, *statistics)

@@ -87,9 +87,9 @@ def warm() -> float:
                 plan = build_plan(X.astype(dtype), labels[loss], task=task, engine=engine)
                 cross_validate(plan, engine, replace(variants[0], loss=loss), Folds(2), 1e-3, [0.05, 0.02], 2, 0.1)
             if task != "multiclass" and labels[loss].ndim == 1 and loss != "exp":
-                # few data begin without a sample, which is therefore asked for
+                # few data begin without a sample, which is therefore asked for; weights have loops of their own
                 with LocalEngine(1) as engine:
-                    plan = build_plan(X.astype(dtype), labels[loss], task=task, engine=engine)
+                    plan = build_plan(X.astype(dtype), labels[loss], 1.0 + code, task=task, engine=engine)
                     one = Fitting(plan, engine, FitSettings(loss, "l1"))
                     lam_max = one.alpha_max() * one.problem.statistics.weight
                     solved(one.problem, 0.1 * lam_max, lam_max, 0.5, 0)

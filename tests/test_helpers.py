@@ -118,34 +118,6 @@ def test_processors_that_are_taken_away_are_no_error(monkeypatch):
         assert pool.submit(sum, [3, 4]).result() == 7
 
 
-@pytest.mark.parametrize("count", [1, 2, 5])
-@pytest.mark.parametrize("items", [0, 1, 2, 40])
-def test_each_is_a_map_in_order(count, items):
-    with Helpers(count) as pool:
-        assert pool.each(lambda i: i * i, range(items)) == [i * i for i in range(items)]
-
-
-def test_the_caller_works_too():
-    """Two jobs that wait for each other: one is the caller's."""
-    meet = threading.Barrier(2, timeout=20)
-    with Helpers(1) as pool:
-        names = pool.each(lambda _: (meet.wait(), threading.current_thread().name)[1], range(2))
-    assert threading.current_thread().name in names and len(set(names)) == 2
-
-
-def test_the_first_error_surfaces_and_no_job_is_begun_after_it():
-    seen = []
-
-    def fails(i):
-        seen.append(i)
-        if i >= 3:
-            raise KeyError(i)
-
-    with Helpers(2) as pool, pytest.raises(KeyError) as caught:
-        pool.each(fails, range(100))
-    assert caught.value.args[0] == min(i for i in seen if i >= 3) and len(seen) < 10
-
-
 def test_a_pool_that_is_shut_refuses_work_and_holds_none():
     pool = Helpers(1)
     done = [pool.submit(sum, [i]) for i in range(5)]

@@ -49,7 +49,7 @@ ALLOWED: dict[str, set[str]] = {
     "engine": {"errors", "partition", "helpers"},
     "hypotheses": {"errors", "partition", "compiled", "modelfile", "hypotheses.clusters"},
     "hypotheses.clusters": {"errors"},
-    "data": {"errors", "partition", "compiled", "helpers"},
+    "data": {"errors", "partition", "compiled"},
     "data.daskml": {"errors"},
     "plots": {"errors"},
     "storage": {"errors"},

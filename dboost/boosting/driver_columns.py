@@ -41,8 +41,6 @@ class DriverColumns:
     ----------
     indptr, rows, values : arrays
         CSC over the places that `places` returns; `values` as stored.
-    single : float32 array
-        The same values.
     weight : float64 array, shape (m,)
     labels : array
     keeps : bool
@@ -65,6 +63,7 @@ class DriverColumns:
         self._rows = np.zeros(0, np.int32)
         self._values: Any = None
         self._single = np.zeros(0, np.float32)
+        self._rounded = np.zeros(0, np.bool_)
 
     @property
     def rows(self) -> NDArray[np.int32]:
@@ -75,8 +74,12 @@ class DriverColumns:
         found: NDArray[Any] = self._values[: self.indptr[-1]]
         return found
 
-    @property
-    def single(self) -> NDArray[np.float32]:
+    def single(self, places: Rows) -> NDArray[np.float32]:
+        """`values` in float32 of the columns at `places`; what is in those of others is not said."""
+        new = places[~self._rounded[places]]
+        if new.size:
+            one_output.round_columns(self.indptr, self._values, new, self._single)
+            self._rounded[new] = True
         return self._single[: self.indptr[-1]]
 
     def places(self, active: Rows, held: Callable[[Rows], Held]) -> Rows:
@@ -166,9 +169,10 @@ class DriverColumns:
         self._place[columns] = np.arange(columns.shape[0])
         self.indptr, self._rows, self._values = indptr, rows, values
         self._single = values
+        self._rounded = np.full(columns.shape[0], values.dtype == np.float32)
         if values.dtype != np.float32:
+            # of a block with all columns few are ever asked for, and memory that is not touched costs nothing
             (self._single,) = new_arrays((values.shape[0], np.float32))
-            self._single[:] = values
 
     def _append(self, missing: Rows, parts: list[Any]) -> None:
         sizes = np.zeros(missing.shape[0], np.int64)
@@ -184,6 +188,7 @@ class DriverColumns:
             chosen = everything if places is None else places
             one_output.place_columns(indptr, rows, values, chosen, row, fill, self._rows, self._values, self._single)
             row += weight.shape[0]
+        self._rounded = np.concatenate([self._rounded, np.ones(missing.shape[0], np.bool_)])
         self._known(missing)
         self._place[missing] = np.arange(first, first + missing.shape[0])
 

@@ -132,7 +132,7 @@ class OneOutputSteps:
         self._columns = columns
         # these arrays whatever else is fetched
         self._block = columns.indptr, columns.rows, columns.values
-        self._single = columns.single
+        self._single = columns.single(self._places)
         self._sizes = columns.indptr[self._places + 1] - columns.indptr[self._places]
         stored = np.concatenate([[0], np.cumsum(self._sizes)])
         self._parts = equal_loads(stored, parts_of(float(stored[-1])))

@@ -98,15 +98,18 @@ def column_mu(indptr, rows, values, plus, minus, candidates, mu_plus, mu_minus):
 def column_statistics(indptr, rows, values, weight, peak, total, absolute, square, residual=None, G=None):
     """Per column: max |x|, sum s x, sum s |x|, sum s x**2 (examples of weight zero count in none).
 
-    With residuals (m,) of one output, also their sums <x, u>, in `G`: data are read once for both.
+    Without weights all are one. With residuals (m,) of one output, also their sums <x, u>, in `G`: data are read once
+    for both.
     """
     for j in range(indptr.shape[0] - 1):
         start, stop = np.uint64(indptr[j]), np.uint64(indptr[j + 1])
         # two sums of each, of every other value: one addition need not wait for the one before
         whole = stop - (stop - start) % np.uint64(2)
         a = t = b = q = c = u = d = r = g = e = 0.0
+        s = z = 1.0
         for p in range(start, whole, np.uint64(2)):
-            s, z = weight[np.uint64(rows[p])], weight[np.uint64(rows[p + np.uint64(1)])]
+            if weight is not None:
+                s, z = weight[np.uint64(rows[p])], weight[np.uint64(rows[p + np.uint64(1)])]
             v, w = np.float64(values[p]), np.float64(values[p + np.uint64(1)])
             a = max(a, abs(v) if s > 0.0 else 0.0)
             c = max(c, abs(w) if z > 0.0 else 0.0)
@@ -120,7 +123,9 @@ def column_statistics(indptr, rows, values, weight, peak, total, absolute, squar
                 g += v * residual[np.uint64(rows[p])]
                 e += w * residual[np.uint64(rows[p + np.uint64(1)])]
         for p in range(whole, stop):
-            s, v = weight[np.uint64(rows[p])], np.float64(values[p])
+            if weight is not None:
+                s = weight[np.uint64(rows[p])]
+            v = np.float64(values[p])
             a = max(a, abs(v) if s > 0.0 else 0.0)
             t += s * v
             b += s * abs(v)

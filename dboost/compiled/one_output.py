@@ -23,6 +23,14 @@ def add_columns(indptr, rows, values, places, w, f):
                 f[np.uint64(rows[p])] += values[p] * x
 
 
+@njit(nogil=True, cache=True)
+def round_columns(indptr, values, places, out):
+    """Write the values of some columns to the same places of `out`, in its type."""
+    for c in range(places.shape[0]):
+        for p in range(np.uint64(indptr[places[c]]), np.uint64(indptr[places[c] + 1])):
+            out[p] = values[p]
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
 def column_sums(indptr, rows, values, places, u, out):
     """out[c] = <x_c, u> for the columns x_c at `places`."""

@@ -10,7 +10,6 @@ are counted inside that task. Dask is imported inside functions only.
 
 from __future__ import annotations
 
-import hashlib
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +29,8 @@ from dboost.data.plan import (
     class_list,
     class_weights,
     count_rows,
+    joined_digest,
+    known,
     n_outputs,
     partition_digest,
     plan_coder,
@@ -94,9 +95,8 @@ def plan_collection(
             pure=False,
             key=[f"dboost-encode-{token}-{i}" for i in used],
         )
-    digest = hashlib.sha256(repr((coder.task, n_features, names, class_list(coder))).encode())
-    for part in engine.map(partition_digest, items, name="fingerprint"):
-        digest.update(part)
+    about = coder.task, n_features, names, class_list(coder)
+    fingerprint = joined_digest(about, engine.map(partition_digest, items, name="fingerprint"))
     return Plan(
         items=tuple(items),
         rows=tuple(reports[i].stats.n_kept for i in used),
@@ -105,7 +105,7 @@ def plan_collection(
         classes=task_classes,
         n_outputs=n_outputs(coder, stats),
         task=coder.task,
-        fingerprint=digest.hexdigest(),
+        digest=known(fingerprint),
         nbytes_estimate=sum(reports[i].nbytes for i in used),
         streams=False,
         class_counts=class_counts(coder, stats),

@@ -12,8 +12,10 @@ same arrays: plain loops check, count and place.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -30,6 +32,11 @@ class Unclean(Exception):
 
 
 _OK, _RANGE, _FINITE, _OFFSETS = 0, 1, 2, 3
+
+# Values, and how many times the columns, of which a part is worth a turn of its own; more parts only cost counts.
+_PART = 100_000
+_PART_COLUMNS = 4
+_MOST_PARTS = 8
 
 
 @njit(nogil=True, cache=True)
@@ -121,6 +128,7 @@ def to_csc(
     keep: NDArray[np.bool_] | None = None,
     names: Sequence[str] | None = None,
     strict: bool = False,
+    each: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
     """Join pieces of rows into one block stored by column.
 
@@ -137,6 +145,9 @@ def to_csc(
         Feature names, for messages.
     strict : bool, default False
         Refuse pieces with zeros, duplicates or faults, whose rows the caller will clean first.
+    each : function (fn, items) -> list, optional
+        Calls ``fn(item)`` for every item, on threads if it likes: a block that holds enough is then cut into parts. The
+        arrays are the same.
 
     Returns
     -------
@@ -157,7 +168,7 @@ def to_csc(
     if n_rows >= np.iinfo(np.int32).max:
         raise DataError(f"a block of {n_rows} rows is too large; cut the data into row groups of fewer than 2^31 rows")
     if keep is None:
-        found = _from_usual(pieces, n_features, dtype)
+        found = _from_usual(pieces, n_features, dtype, each)
         if found is not None and found[3] == 0:
             return found[:3]
         if found is not None and not strict:
@@ -189,34 +200,105 @@ def _without_duplicates(indptr: Any, rows: Any, values: Any) -> tuple[Any, Any, 
     return indptr, rows[: indptr[-1]].copy(), values[: indptr[-1]].copy()
 
 
-def _from_usual(pieces: Sequence[CsrPiece], n_features: int, dtype: np.dtype[Any]) -> tuple[Any, Any, Any, int] | None:
+def _from_usual(
+    pieces: Sequence[CsrPiece],
+    n_features: int,
+    dtype: np.dtype[Any],
+    each: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]] | None,
+) -> tuple[Any, Any, Any, int] | None:
     """The block by the faster way, and the number of duplicates in it.
 
     None where a piece has zeros, faults, or values of another type.
     """
-    indptr = np.zeros(n_features + 1, dtype=np.int64)
-    inside = []
+    parts = [pieces] if each is None else _parts(pieces, n_features)
+    if each is None or len(parts) == 1:
+        each = _in_turn
+    counted = each(lambda part: _counted(part, n_features, dtype), parts)
+    if any(one is None for one in counted):
+        return None
+    indptr = counted[0].counts if len(parts) == 1 else np.sum([one.counts for one in counted], axis=0)
+    np.cumsum(indptr, out=indptr)
+    rows, out = new_arrays((int(indptr[-1]), np.int32), (int(indptr[-1]), dtype))
+    # half the numbers' size where it suffices: one for each column is at hand all the time
+    cursor, row, work = indptr[:-1].astype(np.uint32 if indptr[-1] < 2**32 else np.uint64), 0, []
+    for one in counted:
+        work.append((one.inside, row, cursor))
+        if len(parts) > 1:
+            # the next part goes on where this one ends
+            cursor = (cursor + one.counts[1:]).astype(cursor.dtype)
+        row += one.n_rows
+
+    def placed(given: tuple[Any, int, Any]) -> None:
+        inside, line, at = given
+        for offsets, indices, values in inside:
+            turn(offsets[:-1], offsets[1:], indices, values, line, at, rows, out)
+            line += offsets.shape[0] - 1
+
+    each(placed, work)
+    ascend = all(one.ascend for one in counted)
+    return indptr, rows, out, 0 if ascend else int(_count_duplicates(indptr, rows))
+
+
+class _Counted(NamedTuple):
+    """A part that may be put by column the faster way.
+
+    Parameters
+    ----------
+    inside : list of (offsets, indices, values)
+        Of each piece; the offsets start with 0.
+    counts : int64 array, shape (n + 1,)
+        counts[j + 1]: values of column j.
+    ascend : bool
+        Whether the columns of every row ascend.
+    """
+
+    inside: list[tuple[Any, Any, Any]]
+    counts: NDArray[np.int64]
+    ascend: bool
+
+    @property
+    def n_rows(self) -> int:
+        return sum(offsets.shape[0] - 1 for offsets, _, _ in self.inside)
+
+
+def _counted(pieces: Sequence[CsrPiece], n_features: int, dtype: np.dtype[Any]) -> _Counted | None:
+    """Check and count a part; None where it has zeros, faults, or values of another type."""
+    counts, inside, ascend = np.zeros(n_features + 1, dtype=np.int64), [], True
     for piece in pieces:
         first, stop = int(piece.indptr[0]), int(piece.indptr[-1])
         if piece.values.dtype != dtype or first < 0 or stop > piece.indices.shape[0]:
             return None
         if piece.n_rows and int(np.diff(piece.indptr).min()) < 0:
             return None
-        indices, values = piece.indices[first:stop], piece.values[first:stop]
+        offsets, indices, values = piece.indptr - first, piece.indices[first:stop], piece.values[first:stop]
         if not usual(indices, values, n_features):
             return None
-        _count_usual(indices, indptr)
-        inside.append((piece.indptr - first, indices, values))
-    np.cumsum(indptr, out=indptr)
-    rows, out = new_arrays((int(indptr[-1]), np.int32), (int(indptr[-1]), dtype))
-    # half the numbers' size where it suffices: one for each column is at hand all the time
-    cursor = indptr[:-1].astype(np.uint32 if indptr[-1] < 2**32 else np.uint64)
-    row = 0
-    for offsets, indices, values in inside:
-        turn(offsets[:-1], offsets[1:], indices, values, row, cursor, rows, out)
-        row += offsets.shape[0] - 1
-    ascend = all(ascending(offsets, indices) for offsets, indices, _ in inside)
-    return indptr, rows, out, 0 if ascend else int(_count_duplicates(indptr, rows))
+        _count_usual(indices, counts)
+        ascend = ascend and ascending(offsets, indices)
+        inside.append((offsets, indices, values))
+    return _Counted(inside, counts, ascend)
+
+
+def _parts(pieces: Sequence[CsrPiece], n_features: int) -> list[list[CsrPiece]]:
+    """Consecutive rows in parts of about as many values each, as many as are worth a turn of their own."""
+    sizes = [max(0, int(piece.indptr[-1]) - int(piece.indptr[0])) for piece in pieces]
+    worth = min(sum(sizes) // max(_PART, _PART_COLUMNS * n_features), _MOST_PARTS)
+    if worth < 2:
+        return [list(pieces)]
+    # a power of two: as many for one thread as for another
+    count = 1 << (worth.bit_length() - 1)
+    parts = []
+    for piece, size in zip(pieces, sizes, strict=True):
+        goals = piece.indptr[0] + np.arange(1, count) * size // count
+        # sorted: offsets may be damaged, which is found part by part
+        inner = np.sort(np.searchsorted(piece.indptr[:-1], goals)).tolist()
+        for start, stop in pairwise([0, *inner, piece.n_rows]):
+            parts.append([replace(piece, indptr=piece.indptr[start : stop + 1], first_row=piece.first_row + start)])
+    return parts
+
+
+def _in_turn(fn: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    return [fn(item) for item in items]
 
 
 def _refusal(

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from dboost.errors import DataError
 
+# Distinct codes up to which comparing all with each takes less time than sorting them into bins.
+_COMPARED = 4
 _BY_TYPE = {bool: "bool", np.bool_: "bool", int: "int", str: "str", np.str_: "str", bytes: "bytes", np.bytes_: "bytes"}
 
 
@@ -79,10 +81,17 @@ def factorise(values: Any) -> Factorised:
         if high - low < array.shape[0]:
             # small whole numbers need no sorting
             codes = np.subtract(array, low, dtype=np.int64)
-            seen = np.bincount(codes) > 0
+            seen = tallies(codes, high - low + 1) > 0
             return Factorised(kind, (np.flatnonzero(seen) + low).astype(array.dtype), (np.cumsum(seen) - 1)[codes])
     distinct, codes = np.unique(array, return_inverse=True)
     return Factorised(kind, distinct, codes.reshape(-1).astype(np.int64))
+
+
+def tallies(codes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """How many of the codes are 0, 1, ... ``count - 1``."""
+    if count <= _COMPARED:
+        return np.array([np.count_nonzero(codes == code) for code in range(count)], np.int64)
+    return np.bincount(codes, minlength=count)
 
 
 def _check_whole(array: NDArray[Any]) -> None:

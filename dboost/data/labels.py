@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.data.factorise import Factorised, factorise, is_arrow, mixed_kinds
+from dboost.data.factorise import Factorised, factorise, is_arrow, mixed_kinds, tallies
 from dboost.data.targets import regression_targets, task_labels, task_values
 from dboost.errors import DataError, UsageError
 
@@ -203,7 +203,7 @@ def scan(task: str, labels: Any, weight: NDArray[np.float64]) -> LabelStats:
     kind, distinct, codes = labels if isinstance(labels, Factorised) else factorise(labels)
     if codes.shape[0] != stats.n_rows:
         raise DataError(f"{codes.shape[0]} labels for {stats.n_rows} rows", hint="give one label per row")
-    count = np.bincount(codes if stats.n_kept == stats.n_rows else codes[keep], minlength=len(distinct))
+    count = tallies(codes if stats.n_kept == stats.n_rows else codes[keep], len(distinct))
     # weights of one each are counted sooner than added
     plain = stats.n_kept == stats.n_rows == stats.sum_weight and float(weight.max(initial=1.0)) == 1.0
     total = count.astype(float) if plain else np.bincount(codes, weights=weight, minlength=len(distinct))

@@ -6,7 +6,7 @@ Does not cover: the engines.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 
@@ -17,6 +17,14 @@ class Mapper(Protocol):
         """fn(item, *args) for every item, in the order of the items."""
         ...
 
+    def on_driver(self, fn: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        """fn(item) for every item, on threads of this process."""
+        ...
+
+    def aside(self, fn: Callable[[], Any]) -> Callable[[], Any]:
+        """Begin fn() beside what the caller does next; the function that is returned gives its result."""
+        ...
+
 
 class InProcess:
     """Maps in this process, one item after the other."""
@@ -24,3 +32,12 @@ class InProcess:
     def map(self, fn: Any, items: Sequence[Any], *args: Any, name: str) -> list[Any]:
         """fn(item, *args) for every item; `name` is for engines that show their work."""
         return [fn(item, *args) for item in items]
+
+    def on_driver(self, fn: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        """fn(item) for every item."""
+        return [fn(item) for item in items]
+
+    def aside(self, fn: Callable[[], Any]) -> Callable[[], Any]:
+        """fn(), computed at once."""
+        found = fn()
+        return lambda: found

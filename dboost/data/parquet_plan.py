@@ -69,7 +69,7 @@ def plan_parquet(data: ParquetData, *, task: str, classes: Any, class_weight: An
         classes=task_classes,
         n_outputs=n_outputs(coder, stats),
         task=coder.task,
-        fingerprint=digest.hexdigest(),
+        digest=digest.hexdigest,
         nbytes_estimate=nbytes,
         streams=nbytes > budget,
         class_counts=class_counts(coder, stats),

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,8 +22,10 @@ from dboost.data.labels import TASKS, LabelCoder, LabelStats, check_weight, plan
 from dboost.data.mapper import Mapper
 from dboost.data.memory import Rows, as_rows, block_bounds
 from dboost.errors import DataError, UsageError
-from dboost.helpers import Helpers
 from dboost.partition import Partition
+
+ASIDE_BYTES = 1_000_000
+"""Data from which on a thread of its own for their digest pays."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,8 @@ class Plan:
     n_outputs : int
         k: 1 for binary and regression.
     task : {"binary", "multiclass", "multitask", "regression"}
-    fingerprint : str
-        A digest of features, labels and weights (in memory) or of sizes, footers and labels (files).
+    digest : function () -> str
+        Gives `fingerprint`, and waits for it where it is still being computed.
     nbytes_estimate : int
         Bytes of all decoded partitions.
     streams : bool
@@ -67,7 +68,7 @@ class Plan:
     classes: NDArray[Any] | None
     n_outputs: int
     task: str
-    fingerprint: str
+    digest: Callable[[], str]
     nbytes_estimate: int
     streams: bool
     class_counts: tuple[int, ...] | None
@@ -79,6 +80,11 @@ class Plan:
     def n_rows(self) -> int:
         """Number of examples m."""
         return sum(self.rows)
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of features, labels and weights (in memory) or of sizes, footers and labels (files)."""
+        return self.digest()
 
 
 def build_plan(
@@ -103,7 +109,7 @@ def build_plan(
     classes : sequence, optional
         All labels there may be; for multitask the names of the tasks.
     class_weight : "balanced" or dict, optional
-    engine : object with ``map(fn, items, *args, name=...)``
+    engine : Mapper
 
     Raises
     ------
@@ -155,13 +161,15 @@ def plan_memory(
     outputs = n_outputs(coder, stats)
     try:
         # most matrices are clean, and putting them by column tells
-        found = _blocks(rows, keep, codes, kept_weight, outputs, strict=True)
+        partitions = _blocks(rows, keep, codes, kept_weight, outputs, engine, strict=True)
     except Unclean:
-        found = _blocks(as_rows(X), keep, codes, kept_weight, outputs, strict=False)
-    partitions = tuple(partition for partition, _ in found)
-    digest = hashlib.sha256(repr((coder.task, rows.n_features, rows.names, class_list(coder))).encode())
-    for _, part in found:
-        digest.update(part)
+        partitions = _blocks(as_rows(X), keep, codes, kept_weight, outputs, engine, strict=False)
+    nbytes = sum(partition.nbytes for partition in partitions)
+    about = coder.task, rows.n_features, rows.names, class_list(coder)
+
+    def fingerprint() -> str:
+        return joined_digest(about, map(partition_digest, partitions))
+
     return Plan(
         items=partitions,
         rows=tuple(partition.n_rows for partition in partitions),
@@ -170,8 +178,9 @@ def plan_memory(
         classes=task_classes,
         n_outputs=outputs,
         task=coder.task,
-        fingerprint=digest.hexdigest(),
-        nbytes_estimate=sum(partition.nbytes for partition in partitions),
+        # nothing but a checkpoint waits for it
+        digest=known(fingerprint()) if nbytes < ASIDE_BYTES else engine.aside(fingerprint),
+        nbytes_estimate=nbytes,
         streams=False,
         class_counts=class_counts(coder, stats),
         class_weights=class_weights(coder, stats),
@@ -186,9 +195,10 @@ def _blocks(
     codes: NDArray[Any],
     weight: NDArray[np.float64],
     outputs: int,
+    engine: Mapper,
     strict: bool,
-) -> list[tuple[Partition, bytes]]:
-    """Blocks of rows as partitions, on threads, and the digests of their arrays.
+) -> tuple[Partition, ...]:
+    """Blocks of rows as partitions, on threads.
 
     Parameters
     ----------
@@ -197,6 +207,7 @@ def _blocks(
         Rows to keep; `codes` and `weight` are theirs.
     outputs : int
         Number of columns of W.
+    engine : Mapper
     strict : bool
         Refuse rows that are not clean (``csc.Unclean``).
     """
@@ -210,7 +221,9 @@ def _blocks(
     del cost, each
     offsets = np.cumsum([0, *(np.count_nonzero(keep[a:b]) for a, b in itertools.pairwise(bounds))])
 
-    def cut(number: int) -> tuple[Partition, bytes]:
+    alone = len(bounds) == 2
+
+    def cut(number: int) -> Partition:
         start, stop = int(bounds[number]), int(bounds[number + 1])
         mine = slice(int(offsets[number]), int(offsets[number + 1]))
         kept = keep[start:stop]
@@ -221,17 +234,26 @@ def _blocks(
             keep=None if np.all(kept) else kept,
             names=rows.names,
             strict=strict,
+            each=engine.on_driver if alone else None,
         )
         y, s = np.ascontiguousarray(codes[mine]), np.ascontiguousarray(weight[mine])
-        partition = Partition(indptr, row, value, y, s, f"block-{number:05d}")
-        return partition, partition_digest(partition)
+        return Partition(indptr, row, value, y, s, f"block-{number:05d}")
 
-    if len(bounds) == 2:
-        return [cut(0)]
-    # the kernels release the lock of the interpreter
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
-    with Helpers(max(cores - 1, 1)) as helpers:
-        return helpers.each(cut, range(len(bounds) - 1))
+    # threads share the blocks, or the only one
+    return (cut(0),) if alone else tuple(engine.on_driver(cut, range(len(bounds) - 1)))
+
+
+def known(text: str) -> Callable[[], str]:
+    """A digest that is known already."""
+    return lambda: text
+
+
+def joined_digest(about: Any, parts: Iterable[bytes]) -> str:
+    """The digest of a whole plan from what it is about and the digests of its blocks, in their order."""
+    digest = hashlib.sha256(repr(about).encode())
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()
 
 
 def partition_digest(partition: Partition) -> bytes:

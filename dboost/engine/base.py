@@ -116,6 +116,16 @@ class Engine(Protocol):
         """
         ...
 
+    def aside(self, fn: Callable[[], Any]) -> Callable[[], Any]:
+        """Begin ``fn()`` in this process beside what the caller does next, where the engine has a thread for it.
+
+        Returns
+        -------
+        callable
+            Waits for the end of `fn`, and gives what it returned or raises what it raised.
+        """
+        ...
+
     def map_reduce(
         self,
         leaf: Leaf,

@@ -202,6 +202,10 @@ class DaskEngine:
         """Return ``[fn(item) for item in items]``, on the threads of the driver: the workers wait meanwhile."""
         return self._driver.on_driver(fn, items)
 
+    def aside(self, fn: Callable[[], Any]) -> Callable[[], Any]:
+        """Begin ``fn()`` on a thread of the driver; see `Engine.aside`."""
+        return self._driver.aside(fn)
+
     def map_reduce(
         self,
         leaf: Leaf,

@@ -100,6 +100,14 @@ class LocalEngine:
         )
         return results
 
+    def aside(self, fn: Callable[[], Any]) -> Callable[[], Any]:
+        """Begin ``fn()`` on a thread that helps; with one thread it is done at once. See `Engine.aside`."""
+        pool = self._pool()
+        if pool is not None:
+            return pool.submit(fn).result
+        found = fn()
+        return lambda: found
+
     def map_reduce(
         self,
         leaf: Leaf,

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, wait
+from concurrent.futures import Executor, Future, wait
 from functools import lru_cache
 from itertools import accumulate
 from threading import Lock
-from typing import Any, TypeVar
+from typing import TypeVar
 
 V = TypeVar("V")
 Node = tuple[int, int]
@@ -243,18 +243,23 @@ def fold_many(
                 return
 
     count = sum(hi - lo for lo, hi in jobs)
-    others: list[Any] = []
+    others: list[Future[None]] = []
     try:
         if helpers is not None:
             for _ in range(min(threads, count) - 1):
                 others.append(helpers.submit(work))
         work()
-        wait(others)
+        _ended(others)
     except BaseException as error:
         # An interrupt that arrives between leaves, or while helpers are started: let them end their current leaf, then
         # hand it on.
         with lock:
             failures.append(((-1, -1), error))
-        wait(others)
+        _ended(others)
     if failures:
         raise min(failures, key=lambda failure: (isinstance(failure[1], Exception), failure[0]))[1]
+
+
+def _ended(others: Sequence[Future[None]]) -> None:
+    """Wait for helpers that are at work; one that has not begun, as it does something else, is not needed any more."""
+    wait([other for other in others if not other.cancel()])

@@ -9,6 +9,7 @@ from scipy import sparse
 from dboost.data import csc
 from dboost.data.csc import to_csc
 from dboost.data.csr import CsrPiece
+from dboost.engine.local import LocalEngine
 from dboost.errors import DataError
 
 N = 7
@@ -74,6 +75,36 @@ def test_both_ways_give_the_same_bits(monkeypatch, duplicates):
     monkeypatch.setattr(csc, "_from_usual", lambda *args: None)
     for a, b in zip(fast, to_csc(given, N, dtype=F32)):
         assert a.tobytes() == b.tobytes() and a.dtype == b.dtype
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("duplicates", [False, True])
+@pytest.mark.parametrize("rows", [0, 1, 3, 40])
+def test_parts_that_threads_share_give_the_same_bits(monkeypatch, duplicates, rows, threads):
+    given = pieces(drawn(3, rows, duplicates), (0, rows // 2), offset=3)
+    alone = to_csc(given, N, dtype=F32)
+    monkeypatch.setattr(csc, "_PART", 5)
+    monkeypatch.setattr(csc, "_PART_COLUMNS", 0)
+    many = []
+    with LocalEngine(threads) as engine:
+
+        def each(fn, items):
+            many.append(len(items))
+            return engine.on_driver(fn, items)
+
+        for a, b in zip(alone, to_csc(given, N, dtype=F32, each=each)):
+            assert a.tobytes() == b.tobytes() and a.dtype == b.dtype
+    # to count, and to place; eight parts of either piece
+    assert many == ([16, 16] if rows == 40 else []) or rows in (1, 3)
+
+
+@pytest.mark.parametrize("offsets", [[0, 30, 20, 40], [0, 20, 60, 80], [-3, 20, 30, 40], [0, 50, 50, 40]])
+def test_damaged_offsets_are_named_in_parts_too(monkeypatch, offsets):
+    monkeypatch.setattr(csc, "_PART", 5)
+    monkeypatch.setattr(csc, "_PART_COLUMNS", 0)
+    piece = CsrPiece(np.array(offsets), np.tile(np.arange(5, dtype=np.int32), 8), np.ones(40, np.float32))
+    with LocalEngine(2) as engine, pytest.raises(DataError, match="offsets are damaged at row"):
+        to_csc([piece], N, dtype=F32, each=engine.on_driver)
 
 
 def test_duplicates_that_cancel_vanish():

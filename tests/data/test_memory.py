@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
-from dboost.data import memory
+from dboost.data import build_plan, csc, memory
 from dboost.data.memory import as_rows, block_bounds
+from dboost.engine.local import LocalEngine
 from dboost.errors import DataError, UsageError
 
 NAMES = tuple("abcdefg")
@@ -87,6 +88,31 @@ def test_duplicates_zeros_and_unsorted_columns_change_nothing(small, plan, same)
         sparse.csc_array((single.values, single.rows, single.indptr), shape=(2, 2)).toarray(), [[0, 3], [4, 0]]
     )
     assert single.values.shape == (2,)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("blocks", [1, 4])
+def test_threads_and_a_digest_that_is_made_aside_change_nothing(small, plan, same, monkeypatch, blocks, threads):
+    monkeypatch.setattr(memory, "BLOCK_COST", 230 if blocks == 1 else 50)
+    reference = plan(small.X, small.y, small.weight)
+    monkeypatch.setattr("dboost.data.plan.ASIDE_BYTES", 0)
+    monkeypatch.setattr(csc, "_PART", 10)
+    monkeypatch.setattr(csc, "_PART_COLUMNS", 0)
+    with LocalEngine(threads) as engine:
+        found = build_plan(small.X, small.y, small.weight, task="classification", engine=engine)
+        same(found, reference)
+        assert found.fingerprint == reference.fingerprint
+    # the plan outlives the engine that made it
+    assert found.fingerprint == reference.fingerprint
+
+
+@pytest.mark.parametrize("fault", [("indices", 4, 7), ("indices", 4, -1), ("indptr", 3, 1), ("indptr", 1, 99)])
+def test_damaged_matrices_are_refused(small, plan, fault):
+    X = small.X.copy()
+    name, place, value = fault
+    getattr(X, name)[place] = value
+    with pytest.raises(DataError, match="damaged sparse matrix"):
+        plan(X, small.y)
 
 
 def test_weight_zero_is_absence(small, plan, same, monkeypatch):

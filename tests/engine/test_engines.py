@@ -183,6 +183,23 @@ def test_work_of_the_driver_is_shared_by_its_threads(engine):
     assert sorted(places) == ([0, 1] if threads > 1 else [0, 0])
 
 
+def test_work_beside_the_caller_hands_over_what_it_gave_or_raised(engine):
+    threads = engine.n_threads if isinstance(engine, LocalEngine) else available_cores()
+    go = threading.Event()
+    if threads == 1:
+        # nobody else would do it
+        go.set()
+    found = engine.aside(lambda: go.wait(30.0) and threading.current_thread().name)
+    assert engine.on_driver(lambda i: i, range(3)) == [0, 1, 2]
+    go.set()
+    name = found()
+    assert name and name == found() and (name != threading.current_thread().name) == (threads > 1)
+    if threads > 1:
+        failed = engine.aside(lambda: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            failed()
+
+
 def test_errors_of_a_leaf_surface_unchanged(engine):
     specs, rows = leaves.make_specs(SIZES["equal"])
     engine.set_plan(specs, rows, "run")
