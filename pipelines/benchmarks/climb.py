@@ -176,7 +176,10 @@ class _Climb:
             wanted = max(rung[self.count], math.ceil(WORTH * done), min(self._needed(alike), LEAP * done))
             rung = {**rung, self.count: min(wanted, self._longest(alike, SPARE * allowed))}
             if rung[self.count] < WORTH * done:
-                return self._used_up()
+                if len(alike) > 1 or WORTH * self._work(alike[0]) > SPARE * allowed:
+                    return self._used_up()
+                # much of the only run may be what every run takes: a little more is tried before it is the last
+                rung[self.count] = math.ceil(WORTH * done)
         elif self.found.runs and self._work(self.found.runs[-1]) > allowed:
             return self._used_up()
         try:
@@ -275,7 +278,8 @@ def halfway(coarse: Rung, fine: Rung) -> Rung | None:
     if not all(isinstance(value, int | float) and value > 0 for value in both):
         return None
     middle = math.sqrt(both[0] * both[1])
-    return {**fine, name: round(middle) if isinstance(fine[name], int) else middle}
+    middle = round(middle) if isinstance(fine[name], int) else middle
+    return None if middle in both else {**fine, name: middle}
 
 
 def crossings(found: Found, best: float) -> list[int]:

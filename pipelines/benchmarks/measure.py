@@ -47,7 +47,7 @@ class Limits:
         and no more than so many times what the best peer so far took to 1e-6. It is slower, and that is known.
     """
 
-    factor: float = 24.0
+    factor: float = 32.0
     floor: float = 1.0
     ceiling: float = 300.0
     of_best: float = 1.5

@@ -85,6 +85,18 @@ def test_as_many_iterations_as_fit_are_run_in_place_of_too_many() -> None:
     assert found.time(1.0, 1e-6).bound and found.time(1.0, 1e-6).seconds == last.seconds[0]
 
 
+def test_one_run_does_not_say_what_every_run_takes() -> None:
+    # 2.3 s for an epoch, of which 2 are fixed: by it alone a second one would not fit into the 4 s
+    found = climbed(epochs(0.3, 0.1, fixed=2.0), EPOCHS, 4.0)
+    assert [run.rung["epochs"] for run in found.runs] == [1, 2, 3, 4]
+    assert found.time(1.0, 1e-4).bound and found.time(1.0, 1e-4).seconds == pytest.approx(3.2)
+    # where little is fixed, the second is cut off, and that was it
+    process = epochs(1.9, 0.1, fixed=0.1)
+    found = climbed(process, EPOCHS, 3.2)
+    assert [rung["epochs"] for rung in process.asked] == [1, 2] and len(found.runs) == 1
+    assert found.time(1.0, 1e-4).seconds == pytest.approx(2.0) and "cut off" in found.note
+
+
 def test_a_bound_is_no_more_than_the_longest_run_that_ended() -> None:
     # a setting between 1e-2 and 1e-3 might end in 5 s and be good enough
     process = Simulated(lambda r: 1.0 if r["tol"] >= 1e-2 else 99.0, lambda r: 0.1)
@@ -101,6 +113,7 @@ def test_where_a_tolerance_is_cut_off_the_one_halfway_is_tried() -> None:
     assert [run.rung["tol"] for run in found.runs] == pytest.approx([1.0, math.sqrt(1e-3)])
     assert halfway({"tol": 1e-2, "a": 1}, {"tol": 1e-4, "a": 1}) == {"tol": pytest.approx(1e-3), "a": 1}
     assert halfway({"tol": 1e-2, "a": 1}, {"tol": 1e-4, "a": 2}) is None
+    assert halfway({"a": 1}, {"a": 2}) is None, "no whole number is between"
 
 
 def test_hopeless_progress_is_followed_by_leaps_up_to_the_longest_run() -> None:
