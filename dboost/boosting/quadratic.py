@@ -27,7 +27,7 @@ Rows = NDArray[np.int64]
 # Sweeps end when one gains no more than this share of what the best did, or have taken so many operations. Where one
 # still gains more than the other share then, the rest is solved directly.
 _ENOUGH = 1e-5
-_OPERATIONS = 2e7
+_OPERATIONS = 1e7
 _LEAST_SWEEPS = 30
 _SLOW = 1e-2
 _RIDGE = 1e-9

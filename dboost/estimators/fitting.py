@@ -123,6 +123,7 @@ def _seen(plan: Plan) -> NDArray[np.bool_]:
 
 def _checked_local(estimator: Any, X: Any, y: Any, kind: str, task: str) -> tuple[Any, Any]:
     """scikit-learn's checks, with its messages and warnings, for what is in memory."""
+    from scipy.sparse import issparse
     from sklearn.utils import assert_all_finite, column_or_1d
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import validate_data
@@ -132,6 +133,9 @@ def _checked_local(estimator: Any, X: Any, y: Any, kind: str, task: str) -> tupl
     if kind == "table":
         if hasattr(X, "columns"):
             validate_data(estimator, X, skip_check_array=True)
+    elif issparse(X) and X.ndim == 2 and X.shape[1] and X.dtype.kind in "fiub":
+        # planning reads every value once, and names the row and the column of one that is not finite
+        validate_data(estimator, X, skip_check_array=True)
     else:
         X = validate_data(estimator, X, accept_sparse=True, dtype="numeric")
     if y is None or type(y).__module__.split(".")[0] == "pyarrow":
