@@ -83,6 +83,9 @@ class LocalEngine:
 
     def on_driver(self, fn: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         """Return ``[fn(item) for item in items]``; see `Engine.on_driver`."""
+        if len(items) == 1 and not self._closed:
+            # most work of a small fit is not worth a second thread, nor the ways to share it
+            return [fn(items[0])]
         results: list[Any] = [None] * len(items)
 
         def done(job: int, value: Any) -> None:

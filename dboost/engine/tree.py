@@ -262,4 +262,6 @@ def fold_many(
 
 def _ended(others: Sequence[Future[None]]) -> None:
     """Wait for helpers that are at work; one that has not begun, as it does something else, is not needed any more."""
-    wait([other for other in others if not other.cancel()])
+    left = [other for other in others if not other.cancel()]
+    if left:
+        wait(left)
