@@ -31,6 +31,9 @@ class Unclean(Exception):
     """Rows hold zeros, duplicates or faults; they are cleaned, or refused, before they are put by column."""
 
 
+# Calls a function of one argument for every item.
+Each = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+
 _OK, _RANGE, _FINITE, _OFFSETS = 0, 1, 2, 3
 
 # Values, and how many times the columns, of which a part is worth a turn of its own; more parts only cost counts.
@@ -128,7 +131,7 @@ def to_csc(
     keep: NDArray[np.bool_] | None = None,
     names: Sequence[str] | None = None,
     strict: bool = False,
-    each: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]] | None = None,
+    each: Each | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
     """Join pieces of rows into one block stored by column.
 
@@ -201,19 +204,14 @@ def _without_duplicates(indptr: Any, rows: Any, values: Any) -> tuple[Any, Any, 
 
 
 def _from_usual(
-    pieces: Sequence[CsrPiece],
-    n_features: int,
-    dtype: np.dtype[Any],
-    each: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]] | None,
+    pieces: Sequence[CsrPiece], n_features: int, dtype: np.dtype[Any], each: Each | None
 ) -> tuple[Any, Any, Any, int] | None:
     """The block by the faster way, and the number of duplicates in it.
 
     None where a piece has zeros, faults, or values of another type.
     """
-    parts = [pieces] if each is None else _parts(pieces, n_features)
-    if each is None or len(parts) == 1:
-        each = _in_turn
-    counted = each(lambda part: _counted(part, n_features, dtype), parts)
+    parts, run = ([pieces], _in_turn) if each is None else (_parts(pieces, n_features), each)
+    counted = run(lambda part: _counted(part, n_features, dtype), parts)
     if any(one is None for one in counted):
         return None
     indptr = counted[0].counts if len(parts) == 1 else np.sum([one.counts for one in counted], axis=0)
@@ -234,7 +232,7 @@ def _from_usual(
             turn(offsets[:-1], offsets[1:], indices, values, line, at, rows, out)
             line += offsets.shape[0] - 1
 
-    each(placed, work)
+    run(placed, work)
     ascend = all(one.ascend for one in counted)
     return indptr, rows, out, 0 if ascend else int(_count_duplicates(indptr, rows))
 

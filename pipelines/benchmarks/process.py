@@ -57,8 +57,13 @@ def interpreter(peer: Peer) -> str:
 
 
 def environment(peer: Peer, threads: int) -> dict[str, str]:
-    """Variables of the child: as many threads in every pool, idle threads asleep, dboost importable for itself."""
-    found = {**os.environ, **{name: str(threads) for name in _POOLS}, "OMP_WAIT_POLICY": "passive"}
+    """Variables of the child: as many threads in every pool, dboost importable for itself.
+
+    How idle threads of OpenMP wait is left to it: they spin for about a millisecond and then sleep. Told to sleep at
+    once, cyanure took 2.7 times as long on a machine whose processors wake slowly.
+    """
+    found = {**os.environ, **{name: str(threads) for name in _POOLS}}
+    found.pop("OMP_WAIT_POLICY", None)
     if peer.environment == "own":
         root = str(Path(__file__).resolve().parents[2])
         found["PYTHONPATH"] = os.pathsep.join(path for path in (root, found.get("PYTHONPATH", "")) if path)

@@ -173,10 +173,12 @@ def test_a_peer_that_is_not_installed_is_named(binary: Stored) -> None:
             process.ready()
 
 
-def test_the_child_gets_its_threads_and_no_path_of_ours() -> None:
+def test_the_child_gets_its_threads_and_no_path_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
     theirs, own = environment(PEERS["saga"], 2), environment(OURS, 2)
     assert {theirs[name] for name in theirs if name.endswith("_NUM_THREADS")} == {"2"}
     assert "PYTHONPATH" not in theirs and own["PYTHONPATH"]
+    assert "OMP_WAIT_POLICY" not in theirs, "how its threads wait is a peer's own choice"
     assert interpreter(OURS) == interpreter(PEERS["saga"]) == sys.executable
 
 
