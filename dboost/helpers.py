@@ -47,7 +47,6 @@ class Helpers(ThreadPoolExecutor):
     def __init__(self, count: int) -> None:
         self._allowed = os.sched_getaffinity(0) if _processor is not None else set()
         self._placed = count < len(self._allowed)
-        self._count = count
         self._off: set[int] = set()
         self._helpers: list[int] = []
         self._busy = 0

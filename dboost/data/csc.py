@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from dboost.compiled.pages import new_arrays
 from dboost.compiled.turn import turn
 from dboost.data.csr import CsrPiece, ascending, usual
+from dboost.data.mapper import InProcess
 from dboost.errors import DataError
 
 
@@ -210,7 +211,7 @@ def _from_usual(
 
     None where a piece has zeros, faults, or values of another type.
     """
-    parts, run = ([pieces], _in_turn) if each is None else (_parts(pieces, n_features), each)
+    parts, run = ([pieces], InProcess().on_driver) if each is None else (_parts(pieces, n_features), each)
     counted = run(lambda part: _counted(part, n_features, dtype), parts)
     if any(one is None for one in counted):
         return None
@@ -293,10 +294,6 @@ def _parts(pieces: Sequence[CsrPiece], n_features: int) -> list[list[CsrPiece]]:
         for start, stop in pairwise([0, *inner, piece.n_rows]):
             parts.append([replace(piece, indptr=piece.indptr[start : stop + 1], first_row=piece.first_row + start)])
     return parts
-
-
-def _in_turn(fn: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    return [fn(item) for item in items]
 
 
 def _refusal(

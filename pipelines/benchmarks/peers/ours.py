@@ -2,8 +2,9 @@
 
 The core of the fit is called (what ``BoostedClassifier.fit`` calls), because it keeps the trace: the objective after
 every step, which the fit has computed anyway. Seconds count from before the plan is made, so that turning CSR into
-blocks of CSC, hashing and checking are inside. A rung ``{"estimator": True}`` runs the estimator's own ``fit`` as a
-user would, for the time to a certified gap.
+blocks of CSC and checking are inside; the digest of larger data is made on one of the threads while the fit goes on.
+A rung ``{"estimator": True}`` runs the estimator's own ``fit`` as a user would, which waits for the digest at its end,
+for the time to a certified gap.
 """
 
 from __future__ import annotations
