@@ -240,8 +240,8 @@ def method(options: Options, seconds: float) -> str:
             "P* is the best objective that anyone reached; the dual bound of our own run to a certified gap of 1e-9, "
             f'of {BEST_SECONDS:g} s at most, bounds its error (column "P* certified to").',
             "Our curve is the trace of one fit; planning (checks, CSR to blocks of CSC) is our layout. The digest of "
-            "the data is made on one of our threads while the fit goes on. The first step that is good enough counts. A "
-            "peer's curve is whole runs with finer and finer settings, each timed on its own; between two of them "
+            "the data is made on one of our threads while the fit goes on. The first step that is good enough counts. "
+            "A peer's curve is whole runs with finer and finer settings, each timed on its own; between two of them "
             "the logarithm of the suboptimality is taken as linear in the seconds, which favours the peer.",
             f"{options.repeats} rounds in turn (ours, each peer, ours, each peer ...), medians; later rounds repeat "
             f"the settings on both sides of each target. There, and in every run of ours, one of less than {SHORT:g} s "
