@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from dboost.boosting.aim import Aim
 from dboost.boosting.certificate import dual_bound, expected_gap, restricted_gap, screened
+from dboost.boosting.entering import Entering
 from dboost.boosting.far import brought_back
 from dboost.boosting.focus import few_rows
 from dboost.boosting.free_intercept import solve_intercept
@@ -36,6 +37,7 @@ from dboost.boosting.records import recorded
 from dboost.boosting.rounding import Rounding
 from dboost.boosting.rowwise import RowwiseSteps, diagonal_promise
 from dboost.boosting.scoring import among
+from dboost.boosting.stale import at_intercept, bounded, carried, known, unsure
 from dboost.boosting.state import FitSettings, FitState
 from dboost.boosting.statistics import COUNTED
 from dboost.boosting.steps import steps_on
@@ -44,18 +46,14 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 _CONTINUATION = 0.5
-# Rows a round may add; more of them where they have few entries: one that has to wait costs another scoring pass.
-_FIRST_ROWS = 200
-_MOST_FIRST_ROWS = 400
-_FIRST_ENTRIES = 15_000
-# Hypotheses a round may induce at first; Duchi & Singer (2009, section 6) take 30 in every round.
-_INDUCED_ROWS = 30
 _INNER_SHARE = 0.02
 # While other rows wait to enter another round is sure, and what is solved closely is solved again with them.
 _INNER_SHARE_WAITED = 0.3
 # Rows so close to the threshold enter too: one that passes it while the others are solved costs another round.
 _MARGIN = 0.03
 _INNER_TOL = 0.7
+# What is already this close is not solved closer: its certificate costs less than another step, and is likely to do.
+_LIKELY = 0.95
 # The rest of the gap in the rows held at which the model is likely to be good enough over all columns.
 _NEARLY = 1.0
 # Without a certificate a fit ends once its next step promises less than this share of `tol`.
@@ -101,11 +99,13 @@ class Loop:
         self._solves_intercept = self.certified and counted and settings.update == "newton"
         self.single = self.sparse and settings.update == "newton" and takes(problem, n_rows, settings.sample)
         problem.columns.keeps = self.single and settings.curvature == "newton"
+        self._entering = Entering(problem, settings, self.sparse)
         self.factor = CONTINUATION if self.single else _CONTINUATION
         self.rounding = Rounding.of(problem, lam)
         self.focuses = self.sparse and self.certified and problem.k > 1 and lam > 0.0
-        # last known ||G_j||_* of every column, for the strong rule at the next strength
+        # last known ||G_j||_* of every column, or a bound, for the strong rule at the next strength
         self.norms = null.norms
+        self._bounds = bounded(problem)
         self.trace: list[tuple[float, float, float]] = []
         self._started = time.perf_counter()
 
@@ -158,11 +158,12 @@ class Loop:
             # the model is optimal among all that was seen, and the rest of the class is out of reach
             return self._recorded(state, at, 0, 0, None, started, entering_passes, score.opened), "max_opened"
         lam = max(self.lam, state.lam * self.factor) if self.settings.update == "newton" else self.lam
-        widened, added, others_wait = self._widen(at, score)
+        widened, added, others_wait = self._entering.widened(at, score)
         solved, step = self._solve(widened, lam, state, others_wait)
         after = pruned(solved)
         dropped = widened.active.shape[0] - after.active.shape[0]
         state = replace(state, active=after.active, W=after.W, intercept=after.intercept, lam=lam, memory=self._memory)
+        state = replace(state, norms=carried(problem, state.norms, widened, solved))
         state = self._recorded(state, after, added, dropped, step, started, entering_passes, score.opened)
         if state.provisional and self._finished and not problem.searched:
             # the next certificate is likely to be the last: it is taken over all columns at once
@@ -179,9 +180,9 @@ class Loop:
         if not self.certified and step.promised <= _PROMISED * self.settings.tol * value:
             # the promise speaks for the rows held: it counts once no other row was left to add
             fresh = widened.active.shape[0] - before.active.shape[0]
-            if fresh < self._take(before.active.shape[0]) or widened.active.shape[0] == self.problem.n:
+            if fresh < self._entering.most(before.active.shape[0]) or widened.active.shape[0] == self.problem.n:
                 return "gradient"
-        if self._full(widened) and self._restricted_gap(after, self.lam, step) <= self.settings.tol * value:
+        if self._entering.full(widened) and self._restricted_gap(after, self.lam, step) <= self.settings.tol * value:
             return "max_active_rows"
         stuck = step.length == 0.0 and np.array_equal(before.active, after.active)
         if stuck and np.array_equal(before.W, after.W) and np.array_equal(before.intercept, after.intercept):
@@ -202,8 +203,11 @@ class Loop:
         lam = max(self.lam, state.lam * self.factor)
         if self.settings.update == "newton" and self.settings.rows_per_round is None and self.problem.screens:
             lam *= 1.0 - _MARGIN
-        take, rounding = self._take(state.active.shape[0]), self.rounding.allowed(self.settings.tol, state)
-        return self.problem.score(at, state.candidates, lam, take, not state.provisional, rounding)
+        take, rounding = self._entering.most(state.active.shape[0]), self.rounding.allowed(self.settings.tol, state)
+        norms = at_intercept(self.problem, state.norms, state.intercept, at.intercept)
+        some = unsure(self.problem, norms, state.candidates, state.active, lam)
+        score = self.problem.score(at, some, lam, take, not state.provisional, rounding)
+        return known(self.problem, score, state.candidates, norms) if self._bounds else score
 
     def _intercept(self, state: FitState) -> Array:
         """The state's intercept; solved for the final strength, so that the certificate need not pay for its rest."""
@@ -220,14 +224,14 @@ class Loop:
         """Gap at the final strength, the better of all lower bounds so far, and the candidates that remain."""
         problem = self.problem
         at = score.iterate
-        state = replace(state, intercept=at.intercept)
+        state = replace(state, intercept=at.intercept, norms=score.bounds)
         value = problem.objective(at, self.lam)
         self._mark(at)
         if at.shift > 0.0:
             # so far from any optimum that there is nothing to certify
             return replace(state, objective=value)
         if problem.screens:
-            self.norms = score.over(self.norms)
+            self.norms = score.over(self.norms) if score.bounds is None else score.bounds
         if not self.certified:
             return replace(state, objective=value, gap=np.inf)
         if state.lam * self.factor > self.lam:
@@ -254,34 +258,6 @@ class Loop:
             state = replace(state, candidates=None, provisional=False, lower_bound=-np.inf)
         return self._certify(state, self._score(state))
 
-    # ---- which rows ------------------------------------------------------------------------------------------------
-
-    def _full(self, at: Iterate) -> bool:
-        """Whether the model holds as many rows as it may."""
-        budget = self.settings.max_active_rows
-        return budget is not None and at.active.shape[0] >= budget
-
-    def _take(self, n_active: int) -> int:
-        """How many new rows a round may add."""
-        asked = self.settings.rows_per_round
-        if asked is None:
-            free = self.settings.update == "newton" and self.sparse
-            more = min(_FIRST_ENTRIES // self.problem.k, _MOST_FIRST_ROWS) if self.problem.k > 1 else 0
-            asked = max(_FIRST_ROWS, more, n_active) if free else self.problem.n
-            if not self.problem.screens and self.problem.penalty.separable:
-                asked = max(_INDUCED_ROWS, n_active)
-        if self.settings.max_active_rows is not None:
-            asked = min(asked, max(0, self.settings.max_active_rows - n_active))
-        return asked
-
-    def _widen(self, at: Iterate, score: Score) -> tuple[Iterate, int, bool]:
-        """The model with the best violating rows added at zero; how many, and whether others wait for a next round."""
-        held = at.active.shape[0]
-        fresh = self._take(held)
-        new, G = score.best[:fresh], score.best_G[:fresh]
-        cut = self.settings.rows_per_round is None and len(new) == fresh < self.problem.n_candidates - held
-        return at.widened(new, G), int(new.shape[0]), cut
-
     # ---- inner solve -----------------------------------------------------------------------------------------------
 
     def _solve(self, at: Iterate, lam: float, state: FitState, others_wait: bool) -> tuple[Iterate, Step]:
@@ -291,13 +267,14 @@ class Loop:
             at = brought_back(problem, at, lam, settings.random_state)
         value = max(problem.objective(at, lam), problem.resolution)
         gap = state.gap if np.isfinite(state.gap) else float(self.certified)
-        if self._full(at):
+        if self._entering.full(at):
             # no row may enter any more: the restricted problem is all there is to solve
             gap = 0.0
         # without a certificate the promise decides, at a value that falls until then
         least = _INNER_TOL if self.certified else 0.5 * _PROMISED
         share = 0.0 if self._only_starts(state) else _INNER_SHARE_WAITED if others_wait else _INNER_SHARE
         target = max(least * settings.tol, share * gap) * value
+        enough = max(target, _LIKELY * settings.tol * value) if self.certified else target
         if settings.update != "newton":
             return self._sweeps(at, lam, target, state.round)
         if settings.curvature == "gram":
@@ -317,7 +294,7 @@ class Loop:
             at, step = steps.step(at, lam, aim)
             self._mark(at)
             rest = self._restricted_gap(at, lam, step)
-            if step.length == 0.0 or rest <= target or step.promised <= little:
+            if step.length == 0.0 or rest <= enough or step.promised <= little:
                 break
         self._memory = steps.memory
         self._finished = lam <= self.lam and rest <= _NEARLY * settings.tol * value

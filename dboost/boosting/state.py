@@ -52,6 +52,8 @@ class FitState:
         The hypotheses that the numbers in `active` stand for; empty where they are columns.
     carried : mapping of str to array
         What a system of its own takes from round to round, by name.
+    norms : float64 array, shape (n,), or None
+        Bounds on ||G_j||_* of all columns at this model (``stale``); None: not known.
     """
 
     active: NDArray[np.int64]
@@ -69,6 +71,7 @@ class FitState:
     history: tuple[dict[str, Any], ...] = field(default=())
     keys: tuple[Key, ...] = ()
     carried: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    norms: Array | None = None
 
 
 @dataclass(frozen=True)
