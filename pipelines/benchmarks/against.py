@@ -11,7 +11,7 @@ import math
 import statistics
 import tempfile
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -24,6 +24,7 @@ from ..oracle.problems import Encoded
 from .climb import Found, again, climb
 from .curve import TARGETS, Time, named
 from .measure import LONG, Case, Limits
+from .outrun import left_out
 from .peers import OURS, PEERS, Peer, in_turn
 from .peers.base import Task
 from .peers.ours import CURVE
@@ -85,6 +86,11 @@ class Budget:
         self._parts.popleft()
         return now + share * max(0.0, self._end - now)
 
+    def shrink(self, count: int, share: float) -> None:
+        """Give so many of the next items this share of their parts only; what they leave is for all."""
+        for i in range(min(count, len(self._parts))):
+            self._parts[i] *= share
+
 
 def measure_all(
     problems: Sequence[Problem], options: Options, say: Callable[[str], None], failed: dict[str, str]
@@ -96,6 +102,7 @@ def measure_all(
     contested = [p for p in problems if in_turn(options.peers, p.loss, p.penalty)]
     shares = [sum(_share(peer, p.loss) for peer in in_turn(options.peers, p.loss, p.penalty)) for p in contested]
     budget = Budget(options.seconds, [p.part * share for p, share in zip(contested, shares, strict=True)])
+    done: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     with tempfile.TemporaryDirectory(prefix="dboost-bench-") as scratch:
         for name, of_set in groupby(problems, key=lambda problem: problem.data):
             data = SETS[name].twin() if options.twins else SETS[name].load()
@@ -106,9 +113,11 @@ def measure_all(
             store(folder, data.X, data.y)
             for (_, penalty), group in groupby(of_set, key=lambda problem: problem.group):
                 waiting = list(group)
+                before = done[data.loss, penalty]
                 try:
-                    for record in _group(list(waiting), data, penalty, folder, options, budget):
+                    for record in _group(list(waiting), data, penalty, folder, options, budget, tuple(before)):
                         waiting.pop(0)
+                        before.append(record)
                         say(line_of(record))
                         yield record
                 except (Missing, Failed, TimeUp) as error:
@@ -128,19 +137,27 @@ def _group(
     folder: Path,
     options: Options,
     budget: Budget,
+    before: Sequence[dict[str, Any]],
 ) -> Iterator[dict[str, Any]]:
-    """All strengths of one data set and penalty, in processes that stay open between them."""
+    """All strengths of one data set and penalty, in processes that stay open between them.
+
+    `before` are the records of other data sets with its loss and penalty.
+    """
     high = plain.alpha_max(data.X, data.y, penalty, data.loss, False)
     opening = {"loss": data.loss, "penalty": penalty, "alpha_max": high, "threads": options.threads}
     taking = in_turn(options.peers, data.loss, penalty)
+    absent = left_out(before, [peer.name for peer in taking])
+    running = [peer for peer in taking if peer.name not in absent]
+    if absent:
+        kept = sum(_share(peer, data.loss) for peer in running)
+        budget.shrink(len(group), kept / sum(_share(peer, data.loss) for peer in taking))
     with contextlib.ExitStack() as stack:
 
         def opened(peer: Peer) -> PeerProcess:
             return stack.enter_context(PeerProcess(peer, folder, opening, folder / f"{peer.name}.log"))
 
         own = opened(OURS)
-        processes = {peer.name: (peer, opened(peer)) for peer in taking}
-        absent: dict[str, str] = {}
+        processes = {peer.name: (peer, opened(peer)) for peer in running}
         for problem in group:
             own.launch()
             absent |= _started({name: both for name, both in processes.items() if name not in absent})

@@ -16,6 +16,7 @@ from dboost.data.manifest import write_atomically
 from .. import tables
 from ..console import finite
 from ..reproduce import machine
+from . import outrun
 from .against import WITH_INTERCEPT, Options, time_of
 from .curve import TARGETS, Ratio, named, short
 from .measure import BEST_SECONDS
@@ -50,6 +51,7 @@ def page(
         "and are in no mean. Everyone starts from the data as loaded and is charged with "
         'bringing it into the layout that suits it; under "solvers alone" that is taken off for everyone.',
         *slower(records),
+        *outrun.said(records),
         *[f"**Not measured, because our solver failed:** {name}: {why}" for name, why in (failed or {}).items()],
         "## Every problem",
         per_problem(records),

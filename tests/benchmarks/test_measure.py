@@ -212,6 +212,12 @@ def test_time_that_is_not_used_goes_to_the_later_problems() -> None:
     assert budget.next() == 40.0
 
 
+def test_what_is_not_needed_is_for_all() -> None:
+    budget = Budget(100.0, [2.0, 2.0, 1.0], clock=lambda: 0.0)
+    budget.shrink(2, 0.5)
+    assert budget.next() == pytest.approx(100.0 / 3.0)
+
+
 def test_large_data_and_weak_penalties_get_more_of_the_time() -> None:
     from pipelines.benchmarks.problems import chosen
 
