@@ -60,7 +60,6 @@ def test_two_that_never_got_anywhere_do_not_leave_each_other_out() -> None:
 
 def test_the_page_says_who_was_left_out_and_where() -> None:
     why = left_out(three(**SHORT), ALL)["slow"]
-    records = [
-        {"problem": f"d {ratio}", "solvers": {"fast": {"note": "cut off"}, "slow": {"note": why}}} for ratio in (0.3, 0.1)
-    ]
+    solvers = {"fast": {"note": "cut off"}, "slow": {"note": why}}
+    records = [{"problem": f"d {ratio}", "solvers": solvers} for ratio in (0.3, 0.1)]
     assert said(records) == [f"**slow was {why}**: d 0.3, d 0.1"]
