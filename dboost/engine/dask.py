@@ -42,8 +42,18 @@ WORKERS_MAX_AGE = 1.0
 TREE_BYTES = 8 * 2**20
 """Sums that took more than this to reach the driver are merged by a tree of tasks the next time."""
 
-SPENT_BYTES = 2**20
-"""Results that are larger than this are let go of at once, smaller ones when the next pass is on its way."""
+SPENT_BYTES = 16 * 2**20
+"""Results that are larger than this are let go of at once, smaller ones while a later pass is on its way."""
+
+LONG_PASS = 0.03
+SHORT_PASSES = 8
+"""That pass is one that took so many seconds the last time, or the one after so many shorter ones.
+
+Dask sends no two messages within 10 ms: a pass that ends soon after one that lets go would make the next wait. What is
+kept is the work of short passes, and soon done again where a worker is lost."""
+
+LETS_GO_AFTER = 0.012
+"""Seconds after the pass was sent; sooner, the scheduler would tell the workers of that before their tasks."""
 
 
 class DaskEngine:
@@ -115,6 +125,8 @@ class DaskEngine:
         self._looked = float("-inf")
         self._checked: set[str] = set()
         self._spent: list[Any] = []
+        self._spent_passes = 0
+        self._walls: dict[str, float] = {}
         self._received: dict[str, int] = {}
         self._started = 0.0
         self._driver = LocalEngine()
@@ -254,9 +266,10 @@ class DaskEngine:
         arrivals = Arrivals()
         try:
             futures = self._tasks.run(work.graph, wanted)
-            # Not before the next pass is on its way: it would wait until the message about this has had its interval.
-            release(self._spent)
-            self._spent = []
+            if self._spent_passes >= SHORT_PASSES or self._walls.get(work.name, 0.0) > LONG_PASS:
+                loop = self.client.loop
+                loop.add_callback(loop.call_later, LETS_GO_AFTER, release, self._spent)
+                self._spent, self._spent_passes = [], 0
             results = self._watchdog.collect(futures, list(work.graph), work.name, describe, arrivals)
             for result in results:
                 if isinstance(result, tasks.Refused):
@@ -281,7 +294,9 @@ class DaskEngine:
         if size > SPENT_BYTES:
             release(futures)
         else:
-            self._spent = futures
+            self._spent += futures
+            self._spent_passes += 1
+        self._walls[name] = now - before
 
     # -- tasks and their end -----------------------------------------------------------------------------------------
 
@@ -293,7 +308,7 @@ class DaskEngine:
 
     def _let_go(self) -> None:
         release(self._spent)
-        self._spent = []
+        self._spent, self._spent_passes = [], 0
         self._held.release()
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from distributed import Client
 
-from dboost.engine.dask import DaskEngine
+from dboost.engine.dask import LONG_PASS, SHORT_PASSES, DaskEngine
 from dboost.errors import ClusterError, DboostWarning
 from tests.engine import leaves
 from tests.engine.conftest import ROWS, kill_when, pids, same_bits, scheduler_keys, undisturbed, wait_until
@@ -152,17 +152,27 @@ def test_lasting_failures_are_not_tried_for_ever(two_processes, tmp_path):
 
 
 def test_lineage_stays_short(engine, two_processes):
-    # Chained results made 1,608 scheduler records in 200 rounds of 8 partitions.
+    # Chained results made 1,608 scheduler records in 200 rounds of 8 partitions. Of two bundles, two passes and the few
+    # short ones before it are kept.
+    few = 2 * (2 + SHORT_PASSES)
     most = 0
     for i in range(50):
         engine.map_reduce(leaves.plain, float(i), name=f"plain-r{i}")
         if i % 5 == 0:
             most = max(most, len(scheduler_keys(two_processes)))
     engine.map_reduce(leaves.sharded, 1.0, name="sharded", shards=[(0, 3), (3, 6)])
-    assert most <= 8
-    # Two bundles, four picks and two reductions: what is left of one pass goes with the next.
-    assert len(scheduler_keys(two_processes)) <= 8
+    assert most <= few
+    # Two bundles, four picks and two reductions.
+    assert len(scheduler_keys(two_processes)) <= 8 + few
+    for _ in range(2 + SHORT_PASSES):
+        engine.map_reduce(leaves.plain, 1.0, name="plain")
+    wait_until(lambda: len(scheduler_keys(two_processes)) <= few)
+
+
+def test_what_is_left_of_a_pass_goes_while_a_long_one_runs(engine, two_processes, tmp_path):
     engine.map_reduce(leaves.plain, 1.0, name="plain")
+    for _ in range(2):
+        engine.map_reduce(leaves.slow, 2.0 * LONG_PASS, str(tmp_path / "marks"), name="slow")
     wait_until(lambda: len(scheduler_keys(two_processes)) <= 2)
 
 
