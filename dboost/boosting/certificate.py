@@ -156,6 +156,6 @@ def screened(problem: Problem, score: Score, bound: Bound, gap: float, lam_row: 
     if not (problem.penalty.threshold and problem.penalty.separable and np.isfinite(problem.loss.kappa)):
         return np.ones(score.candidates.shape[0], np.bool_)
     radius = np.sqrt(2.0 * problem.loss.kappa * max(gap, 0.0)) * problem.penalty.dual_radius(problem.k)
-    reach = bound.norms + radius * problem.statistics.lengths[score.candidates]
+    reach = bound.norms + radius * np.sqrt(problem.statistics.square[score.candidates])
     # a margin for rounding, so that a row on the boundary is kept
     return reach >= lam_row * (1.0 - 1e-9)

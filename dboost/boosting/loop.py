@@ -37,7 +37,7 @@ from dboost.boosting.records import recorded
 from dboost.boosting.rounding import Rounding
 from dboost.boosting.rowwise import RowwiseSteps, diagonal_promise
 from dboost.boosting.scoring import among
-from dboost.boosting.stale import at_intercept, bounded, carried, known, unsure
+from dboost.boosting.stale import bounded, known, moved, moved_by_intercept, reach, unsure
 from dboost.boosting.state import FitSettings, FitState
 from dboost.boosting.statistics import COUNTED
 from dboost.boosting.steps import steps_on
@@ -159,12 +159,15 @@ class Loop:
             return self._recorded(state, at, 0, 0, None, started, entering_passes, score.opened), "max_opened"
         lam = max(self.lam, state.lam * self.factor) if self.settings.update == "newton" else self.lam
         widened, added, others_wait = self._entering.widened(at, score)
+        opened = score.opened
+        # the norms of a million columns are as much as the examples of a step
+        del score
         solved, step = self._solve(widened, lam, state, others_wait)
         after = pruned(solved)
         dropped = widened.active.shape[0] - after.active.shape[0]
         state = replace(state, active=after.active, W=after.W, intercept=after.intercept, lam=lam, memory=self._memory)
-        state = replace(state, norms=carried(problem, state.norms, widened, solved))
-        state = self._recorded(state, after, added, dropped, step, started, entering_passes, score.opened)
+        state = replace(state, drift=state.drift + moved(problem, widened, solved))
+        state = self._recorded(state, after, added, dropped, step, started, entering_passes, opened)
         if state.provisional and self._finished and not problem.searched:
             # the next certificate is likely to be the last: it is taken over all columns at once
             state = replace(state, candidates=None, provisional=False, lower_bound=-np.inf)
@@ -204,10 +207,11 @@ class Loop:
         if self.settings.update == "newton" and self.settings.rows_per_round is None and self.problem.screens:
             lam *= 1.0 - _MARGIN
         take, rounding = self._entering.most(state.active.shape[0]), self.rounding.allowed(self.settings.tol, state)
-        norms = at_intercept(self.problem, state.norms, state.intercept, at.intercept)
-        some = unsure(self.problem, norms, state.candidates, state.active, lam)
+        drift = state.drift + moved_by_intercept(self.problem, state.intercept, at.intercept)
+        # bounds are formed twice rather than held while the pass needs its memory
+        some = unsure(self.problem, reach(self.problem, state.norms, drift), state.candidates, state.active, lam)
         score = self.problem.score(at, some, lam, take, not state.provisional, rounding)
-        return known(self.problem, score, state.candidates, norms) if self._bounds else score
+        return known(self.problem, score, state.candidates, state.norms, drift) if self._bounds else score
 
     def _intercept(self, state: FitState) -> Array:
         """The state's intercept; solved for the final strength, so that the certificate need not pay for its rest."""
@@ -224,7 +228,7 @@ class Loop:
         """Gap at the final strength, the better of all lower bounds so far, and the candidates that remain."""
         problem = self.problem
         at = score.iterate
-        state = replace(state, intercept=at.intercept, norms=score.bounds)
+        state = replace(state, intercept=at.intercept, norms=score.bounds, drift=0.0)
         value = problem.objective(at, self.lam)
         self._mark(at)
         if at.shift > 0.0:

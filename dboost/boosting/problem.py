@@ -207,7 +207,6 @@ class Problem:
             What sums may be off by, so that residuals may be rounded to float32 (``Rounding.of_column``); 0: exact.
         """
         where = (candidates, self.point(at.active, at.W, at.intercept), self.exponential)
-        lam = strength * self.lam_weight
         count = self.n if candidates is None else candidates.shape[0]
         row_bytes = 8 * self.k * (2 if self.exponential else 1)
         shards = column_shards(count, row_bytes, self.engine.n_workers)
@@ -215,7 +214,8 @@ class Problem:
         def finish_args(shard: tuple[int, int]) -> tuple[Any, ...]:
             columns = np.arange(*shard) if candidates is None else candidates[shard[0] : shard[1]]
             scale = self._curvature(columns)
-            return columns, at.active, lam[columns], scale, self.penalty, self.exponential, take
+            lam = strength * self.lam_weight[columns]
+            return columns, at.active, lam, scale, self.penalty, self.exponential, take
 
         if count * row_bytes <= self._driver_bytes:
             null = at.intercept.tobytes() if at.active.shape[0] == 0 and candidates is None else None

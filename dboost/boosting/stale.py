@@ -37,33 +37,28 @@ def bounded(problem: Problem) -> bool:
     return problem.screens and penalty.threshold and penalty.separable and bool(np.isfinite(problem.loss.kappa))
 
 
-def carried(problem: Problem, norms: Array | None, before: Iterate, after: Iterate) -> Array | None:
-    """Bounds on ||G_j||_* after a move, from those before it; no pass.
-
-    Parameters
-    ----------
-    norms : float64 array, shape (n,), or None
-        Bounds of all columns at `before`; None: not known.
-    before, after : Iterate
-        Two models with the same rows and their sums.
-    """
-    if norms is None or before.shift > 0.0 or after.shift > 0.0:
-        return None
+def moved(problem: Problem, before: Iterate, after: Iterate) -> float:
+    """r: how far the residuals may have moved between two models with the same rows and their sums; no pass."""
+    if before.shift > 0.0 or after.shift > 0.0 or not bounded(problem):
+        return math.inf
     ahead = float(np.sum(after.G * (before.W - after.W))) + float(after.bias @ (before.intercept - after.intercept))
     apart = before.loss - after.loss + ahead + _ROUNDING * (abs(before.loss) + abs(after.loss))
-    return _further(problem, norms, math.sqrt(2.0 * problem.loss.kappa * max(apart, 0.0)))
+    return math.sqrt(2.0 * problem.loss.kappa * max(apart, 0.0))
 
 
-def at_intercept(problem: Problem, norms: Array | None, before: Array, after: Array) -> Array | None:
-    """Bounds on ||G_j||_* after a move of the intercept alone: u_i moves by kappa s_i times that at most."""
-    if norms is None or np.array_equal(before, after):
-        return norms
-    length = float(np.linalg.norm(after - before))
-    return _further(problem, norms, problem.loss.kappa * length * math.sqrt(problem.statistics.weight))
+def moved_by_intercept(problem: Problem, before: Array, after: Array) -> float:
+    """The same for a move of the intercept alone: u_i moves by kappa s_i times that at most."""
+    return problem.loss.kappa * float(np.linalg.norm(after - before)) * math.sqrt(problem.statistics.weight)
 
 
-def _further(problem: Problem, norms: Array, radius: float) -> Array:
-    return norms + radius * problem.penalty.dual_radius(problem.k) * problem.statistics.lengths
+def reach(problem: Problem, norms: Array | None, drift: float) -> Array | None:
+    """Bounds on ||G_j||_* of all columns, from those at a model from where the residuals moved by `drift` at most."""
+    if norms is None or not math.isfinite(drift):
+        return None
+    found = np.sqrt(problem.statistics.square)
+    found *= drift * problem.penalty.dual_radius(problem.k)
+    found += norms
+    return found
 
 
 def unsure(problem: Problem, norms: Array | None, candidates: Rows | None, active: Rows, lam: float) -> Rows | None:
@@ -77,13 +72,15 @@ def unsure(problem: Problem, norms: Array | None, candidates: Rows | None, activ
     return candidates if found.shape[0] > _MOST * count else found
 
 
-def known(problem: Problem, score: Score, candidates: Rows | None, norms: Array | None) -> Score:
-    """The score of some of the candidates as one of them all, with bounds of all columns; others keep `norms`."""
+def known(problem: Problem, score: Score, candidates: Rows | None, norms: Array | None, drift: float) -> Score:
+    """The score of some of the candidates as one of them all, with bounds of all columns; others within `reach`."""
     stats = problem.statistics
     off = score.rounding * stats.absolute[score.candidates] if score.rounding > 0.0 else 0.0
     if score.norms.shape[0] == problem.n:
         return replace(score, bounds=score.norms + off)
-    bounds = np.full(problem.n, np.inf) if norms is None else norms.copy()
+    bounds = reach(problem, norms, drift)
+    if bounds is None:
+        bounds = np.full(problem.n, np.inf)
     bounds[score.candidates] = score.norms + off
     if candidates is not None and score.norms.shape == candidates.shape:
         return replace(score, bounds=bounds)

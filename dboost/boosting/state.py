@@ -53,7 +53,9 @@ class FitState:
     carried : mapping of str to array
         What a system of its own takes from round to round, by name.
     norms : float64 array, shape (n,), or None
-        Bounds on ||G_j||_* of all columns at this model (``stale``); None: not known.
+        Bounds on ||G_j||_* of all columns at the model that was scored last; None: not known.
+    drift : float
+        How far the residuals may have moved since (``stale``).
     """
 
     active: NDArray[np.int64]
@@ -72,6 +74,7 @@ class FitState:
     keys: tuple[Key, ...] = ()
     carried: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     norms: Array | None = None
+    drift: float = 0.0
 
 
 @dataclass(frozen=True)

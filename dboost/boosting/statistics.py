@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,11 +56,6 @@ class Statistics:
             sum=features.add["total"],
             at_zero=labels.add["at_zero"],
         )
-
-    @cached_property
-    def lengths(self) -> Array:
-        """sqrt(sum s x**2) of every column (n,)."""
-        return np.sqrt(self.square)
 
     def values(self, columns: NDArray[np.int64], m: int) -> float:
         """About how many values these columns store, of m examples: (sum s |x|)**2 / sum s x**2, in examples.

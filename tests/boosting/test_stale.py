@@ -9,7 +9,7 @@ import pytest
 
 from dboost.boosting import loop
 from dboost.boosting.problem import Problem
-from dboost.boosting.stale import at_intercept, bounded, carried, known, unsure
+from dboost.boosting.stale import bounded, known, moved, moved_by_intercept, reach, unsure
 from dboost.estimators.checkpoint import Identity, read_checkpoint, write_checkpoint
 from dboost.losses import LOSSES
 from dboost.penalties import get_penalty
@@ -47,13 +47,14 @@ def test_bounds_hold_between_any_two_models(loss, penalty, intercept):
             norms, before = scored(problem, active, W, b)
             after_W, after_b = (x + near * size * rng.normal(size=x.shape) for x in (W, b))
             true, after = scored(problem, active, after_W, after_b * intercept)
-            bound = carried(problem, norms, before, after)
+            bound = reach(problem, norms, moved(problem, before, after))
             assert (bound >= true * (1.0 - SLACK)).all()
             # no further than the curvature of all columns together may move them, the sums' rounding aside
-            moved = np.linalg.norm(data.X[:, active] @ (after.W - W) + after.intercept - b, axis=1)
-            most = problem.loss.kappa * np.sqrt(data.s @ moved**2) * problem.penalty.dual_radius(data.k)
+            margins = np.linalg.norm(data.X[:, active] @ (after.W - W) + after.intercept - b, axis=1)
+            most = problem.loss.kappa * np.sqrt(data.s @ margins**2) * problem.penalty.dual_radius(data.k)
             rounding = np.sqrt(4e-12 * problem.loss.kappa * (before.loss + after.loss)) * np.sqrt(data.k)
-            assert (bound - norms <= (most + rounding) * problem.statistics.lengths * (1.0 + SLACK)).all()
+            lengths = np.sqrt(problem.statistics.square)
+            assert (bound - norms <= (most + rounding) * lengths * (1.0 + SLACK)).all()
             useful += bool((bound <= 1.01 * norms.max()).all())
     assert useful >= 3
 
@@ -65,20 +66,21 @@ def test_bounds_hold_where_the_intercept_moves(loss, penalty):
     rng = np.random.default_rng(8)
     active, W = np.arange(3), rng.normal(size=(3, data.k))
     for size in (1e-6, 1e-2, 1.0):
-        b, moved = rng.normal(size=data.k), size * rng.normal(size=data.k)
+        b, step = rng.normal(size=data.k), size * rng.normal(size=data.k)
         norms, _ = scored(problem, active, W, b)
-        true, _ = scored(problem, active, W, b + moved)
-        assert (at_intercept(problem, norms, b, b + moved) >= true * (1.0 - SLACK)).all()
-        assert at_intercept(problem, norms, b, b) is norms
+        true, _ = scored(problem, active, W, b + step)
+        assert (reach(problem, norms, moved_by_intercept(problem, b, b + step)) >= true * (1.0 - SLACK)).all()
+        assert moved_by_intercept(problem, b, b) == 0.0
 
 
 def test_what_cannot_be_bounded_is_not():
     problem = plain.fitting(plain.make("exp", m=40, n=5)).problem
-    assert not bounded(problem)
+    norms, at = scored(problem, np.arange(2), np.ones((2, 1)), np.zeros(1))
+    assert not bounded(problem) and moved(problem, at, at) == np.inf
     problem = plain.fitting(plain.make("log", m=40, n=5)).problem
     norms, at = scored(problem, np.arange(2), np.ones((2, 1)), np.zeros(1))
-    assert carried(problem, None, at, at) is None
-    assert carried(problem, norms, replace(at, shift=3.0), at) is None
+    assert moved(problem, at, at) < 1e-4 and moved(problem, replace(at, shift=3.0), at) == np.inf
+    assert reach(problem, norms, np.inf) is None and reach(problem, None, 1.0) is None
 
 
 def test_who_is_looked_at():
@@ -125,7 +127,8 @@ def test_along_whole_fits(loss, penalty, intercept, monkeypatch):
         W = np.zeros((60, data.k))
         W[state.active] = state.W
         true = rule.dual_norm(data.X.T @ data.residual(data.X @ W + state.intercept))
-        assert (state.norms >= true * (1.0 - SLACK) - SLACK * problem.statistics.absolute).all()
+        bound = reach(problem, state.norms, state.drift)
+        assert (bound >= true * (1.0 - SLACK) - SLACK * problem.statistics.absolute).all()
 
 
 def test_a_score_of_some_columns_as_one_of_all_candidates():
@@ -134,7 +137,7 @@ def test_a_score_of_some_columns_as_one_of_all_candidates():
     norms, at = scored(problem, np.arange(3), np.ones((3, 1)), np.zeros(1))
     some, above = np.arange(0, 60, 3), norms + 1.0
     part = replace(problem.score(at, some, 1.0, 0), rounding=0.5)
-    score = known(problem, part, None, above)
+    score = known(problem, part, None, above, 0.0)
     assert score.candidates.tolist() == list(range(60))
     np.testing.assert_array_equal(score.norms[some], norms[some])
     others = np.setdiff1d(np.arange(60), some)
@@ -142,7 +145,7 @@ def test_a_score_of_some_columns_as_one_of_all_candidates():
     # of what was summed, the bound has the rounding in it
     np.testing.assert_allclose(score.bounds[some], (norms + 0.5 * problem.statistics.absolute)[some])
     # columns that nobody ever looked at have no bound
-    assert np.isinf(known(problem, part, some, None).bounds[others]).all()
+    assert np.isinf(known(problem, part, some, None, 0.0).bounds[others]).all()
 
 
 def test_a_checkpoint_keeps_the_bounds(tmp_path):
@@ -153,7 +156,7 @@ def test_a_checkpoint_keeps_the_bounds(tmp_path):
     state = states[len(states) // 2]
     write_checkpoint(tmp_path / "fit", mine, state)
     again = read_checkpoint(tmp_path / "fit", mine, 60, data.k)
-    assert again.norms.tobytes() == state.norms.tobytes()
+    assert again.norms.tobytes() == state.norms.tobytes() and again.drift == state.drift > 0.0
     resumed = plain.fitting(data, penalty="l1/l2", tol=1e-9).fit(1e-2, resume=again)
     assert resumed.W.tobytes() == whole.W.tobytes()
     assert [r["candidates"] for r in resumed.history] == [r["candidates"] for r in whole.history]
