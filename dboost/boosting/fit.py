@@ -184,9 +184,13 @@ class Fitting:
             )
 
     def null(self) -> Score:
-        """Scoring pass at the null model, done once: its norms give alpha_max and bound the repair of dual points."""
+        """Scoring pass at the null model, done once: its norms give alpha_max and bound the repair of dual points.
+
+        They are those of all columns, whose numbers are not kept beside them.
+        """
         if self._null is None:
-            self._null = self.problem.score(self.problem.null(), None, 1.0, 0)
+            found = self.problem.score(self.problem.null(), None, 1.0, 0)
+            self._null = replace(found, candidates=found.candidates[:0].copy())
         return self._null
 
     def alpha_max(self) -> float:

@@ -1,7 +1,7 @@
 """The totally corrective loop (math notes, section 7): score all rows, add the best, re-solve, prune, certify, stop.
 
     repeat
-      full scoring pass -> L, ||G_j||_*, scores, certificate
+      full scoring pass -> L, ||G_j||_* (bounds for those that cannot have moved far), scores, certificate
       if the certified gap is at most tol: stop
       A = support + the best rows that violate optimality
       inner solve on A until its restricted gap is a fiftieth of the full one, or within tol

@@ -110,7 +110,6 @@ class Problem:
         self.statistics = self._statistics()
         self.standardize = standardize
         self.lam_weight = row_weights(self.statistics, standardize, penalty.degree)
-        self._everything = np.arange(self.n)
 
     # ---- names of points -------------------------------------------------------------------------------------------
 
@@ -238,7 +237,7 @@ class Problem:
                 finish=summarise_shard,
                 finish_args=finish_args,
             )
-        return joined(summaries, at, self._everything if candidates is None else candidates, take, rounding)
+        return joined(summaries, at, np.arange(self.n) if candidates is None else candidates, take, rounding)
 
     def summed(self, at: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
         """G of every candidate at a model, for rules of choice that are not the penalty's.

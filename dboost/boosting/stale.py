@@ -41,8 +41,12 @@ def moved(problem: Problem, before: Iterate, after: Iterate) -> float:
     """r: how far the residuals may have moved between two models with the same rows and their sums; no pass."""
     if before.shift > 0.0 or after.shift > 0.0 or not bounded(problem):
         return math.inf
-    ahead = float(np.sum(after.G * (before.W - after.W))) + float(after.bias @ (before.intercept - after.intercept))
-    apart = before.loss - after.loss + ahead + _ROUNDING * (abs(before.loss) + abs(after.loss))
+    step, shift = before.W - after.W, before.intercept - after.intercept
+    ahead = float(np.sum(after.G * step)) + float(after.bias @ shift)
+    # what the two losses and the sums are rounded by, the latter times the margins that the step moves
+    length = problem.statistics.absolute[after.active] @ np.abs(step).sum(axis=1)
+    size = abs(before.loss) + abs(after.loss) + float(length) + problem.statistics.weight * float(np.abs(shift).sum())
+    apart = before.loss - after.loss + ahead + _ROUNDING * size
     return math.sqrt(2.0 * problem.loss.kappa * max(apart, 0.0))
 
 
