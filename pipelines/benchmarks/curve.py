@@ -29,7 +29,8 @@ class Time:
     bound: bool = False
 
     def __str__(self) -> str:
-        return f"{'> ' if self.bound else ''}{short(self.seconds)}"
+        bound = self.bound and math.isfinite(self.seconds)
+        return f"{'> ' if bound else ''}{short(self.seconds)}"
 
 
 def named(target: float) -> str:

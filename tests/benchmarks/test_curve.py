@@ -98,3 +98,5 @@ def test_numbers_in_words() -> None:
     assert [named(target) for target in (1e-2, 1e-4, 1e-6)] == ["1e-2", "1e-4", "1e-6"]
     assert [short(value) for value in (0.0123, 0.5, 12.34, 456.7, math.nan)] == ["0.012", "0.50", "12.3", "457", "-"]
     assert str(Time(1.0, bound=True)) == "> 1.00"
+    # a peer that never ran has no bound either
+    assert str(Time(float("nan"), bound=True)) == "-"
