@@ -152,8 +152,8 @@ def test_lasting_failures_are_not_tried_for_ever(two_processes, tmp_path):
 
 
 def test_lineage_stays_short(engine, two_processes):
-    # Chained results made 1,608 scheduler records in 200 rounds of 8 partitions. Of two bundles, the last pass and the few
-    # short ones before it are kept, and those that went by while the message to let go of others was on its way.
+    # Chained results made 1,608 scheduler records in 200 rounds of 8 partitions. Of two bundles, the last pass and the
+    # few short ones before it are kept, and those that went by while the message to let go of others was on its way.
     few = 2 * (1 + SHORT_PASSES + 3)
     most = 0
     for i in range(50):
