@@ -47,10 +47,12 @@ SPENT_BYTES = 16 * 2**20
 
 LONG_PASS = 0.03
 SHORT_PASSES = 8
-"""That pass is one that took so many seconds the last time, or the one after so many shorter ones.
+SPENT_SECONDS = 0.1
+"""That pass is one that took so many seconds the last time, or the next one once there are the results of so many
+passes, or of so many seconds of them.
 
-Dask sends no two messages within 10 ms: a pass that ends soon after one that lets go would make the next wait. What is
-kept is the work of short passes, and soon done again where a worker is lost."""
+Dask sends no two messages within 10 ms: a pass that ends soon after one that lets go would make the next wait. But what
+is kept is done again where a worker is lost, so it must not be much."""
 
 LETS_GO_AFTER = 0.012
 """Seconds after the pass was sent; sooner, the scheduler would tell the workers of that before their tasks."""
@@ -125,7 +127,7 @@ class DaskEngine:
         self._looked = float("-inf")
         self._checked: set[str] = set()
         self._spent: list[Any] = []
-        self._spent_passes = 0
+        self._spent_seconds: list[float] = []
         self._walls: dict[str, float] = {}
         self._received: dict[str, int] = {}
         self._started = 0.0
@@ -266,10 +268,12 @@ class DaskEngine:
         arrivals = Arrivals()
         try:
             futures = self._tasks.run(work.graph, wanted)
-            if self._spent_passes >= SHORT_PASSES or self._walls.get(work.name, 0.0) > LONG_PASS:
+            kept = self._spent_seconds
+            full = len(kept) >= SHORT_PASSES or sum(kept) > SPENT_SECONDS
+            if full or self._walls.get(work.name, 0.0) > LONG_PASS:
                 loop = self.client.loop
                 loop.add_callback(loop.call_later, LETS_GO_AFTER, release, self._spent)
-                self._spent, self._spent_passes = [], 0
+                self._spent, self._spent_seconds = [], []
             results = self._watchdog.collect(futures, list(work.graph), work.name, describe, arrivals)
             for result in results:
                 if isinstance(result, tasks.Refused):
@@ -295,7 +299,7 @@ class DaskEngine:
             release(futures)
         else:
             self._spent += futures
-            self._spent_passes += 1
+            self._spent_seconds.append(now - before)
         self._walls[name] = now - before
 
     # -- tasks and their end -----------------------------------------------------------------------------------------
@@ -308,7 +312,7 @@ class DaskEngine:
 
     def _let_go(self) -> None:
         release(self._spent)
-        self._spent, self._spent_passes = [], 0
+        self._spent, self._spent_seconds = [], []
         self._held.release()
 
     def close(self) -> None:

@@ -116,8 +116,9 @@ def test_along_whole_fits(loss, penalty, intercept, monkeypatch):
         few, looked_at[:] = sum(looked_at), []
         patch.setattr(loop, "bounded", lambda problem: False)
         whole = fitting().fit(alpha)
-    # where a move is large nothing is known; these have more rounds near the end
-    assert few < sum(looked_at) or (few == sum(looked_at) and (loss, penalty) not in LONG)
+    # where all moves are large nothing is known; the long fits have several rounds near the end
+    spared = sum(looked_at) - few
+    assert spared > 0 if (loss, penalty) in LONG else spared >= 0
     assert result.stop_reason == whole.stop_reason == "tol"
     assert result.W.tobytes() == whole.W.tobytes() and result.active.tobytes() == whole.active.tobytes()
     assert result.intercept.tobytes() == whole.intercept.tobytes() and result.passes == whole.passes

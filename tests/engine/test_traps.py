@@ -176,6 +176,13 @@ def test_what_is_left_of_a_pass_goes_while_a_long_one_runs(engine, two_processes
     wait_until(lambda: len(scheduler_keys(two_processes)) <= 2)
 
 
+def test_a_long_pass_is_not_kept_to_be_done_again(engine, two_processes, tmp_path):
+    # A worker that is lost has what is kept of it computed once more: not the reading of all data, whatever follows.
+    engine.map_reduce(leaves.slow, 0.2, str(tmp_path / "marks"), name="slow")
+    engine.map_reduce(leaves.plain, 1.0, name="plain")
+    wait_until(lambda: not any("slow" in key for key in scheduler_keys(two_processes)))
+
+
 def test_nothing_is_left_behind(two_processes):
     specs, rows = leaves.make_specs(ROWS)
     engine = DaskEngine(two_processes)
