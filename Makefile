@@ -13,7 +13,7 @@ KERNELS := $(wildcard dboost/compiled/*.py dboost/losses/*.py dboost/penalties/*
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint oracle passes-table pairs-table titles many-products stumps-million same-bits cv-cost \
-    reproduce reproduce-seeds bench clean
+    chaos fuzz reproduce reproduce-seeds bench clean
 
 help:
 	@echo "make demo          train and judge three models on the source code this machine has"
@@ -27,6 +27,8 @@ help:
 	@echo "make stumps-million the best of all stumps over 1,000,000 rows in every round, beside LightGBM"
 	@echo "make same-bits     one fit on threads and on 1, 2 and 4 workers: the same bits"
 	@echo "make cv-cost       10 folds x 50 strengths on the arXiv abstracts, in cold fits (needs DBOOST_DATA_HOME)"
+	@echo "make chaos         worker deaths, silence, lack of memory: the undisturbed bits or one clear error (10 minutes)"
+	@echo "make fuzz          2,000 random fits of hostile data against an oracle in long double"
 	@echo "make reproduce     the paper's experiments, figures and verdicts (needs DBOOST_DATA_HOME; up to an hour)"
 	@echo "make reproduce-seeds those of ShareBoost, AdaBoost+L1 and leveraging (needs DBOOST_DATA_HOME; an hour)"
 	@echo "make bench         how fast it is, against peers on one machine and on a cluster (needs DBOOST_DATA_HOME; an hour)"
@@ -104,6 +106,12 @@ same-bits: $(READY)
 
 cv-cost: $(READY)
 	$(BIN)/python -m pipelines.cv_cost
+
+chaos: $(READY)
+	$(BIN)/python -m lab chaos
+
+fuzz: $(READY)
+	$(BIN)/python -m lab fuzz
 
 reproduce: $(READY)
 	$(BIN)/dboost reproduce structural --out $(REPRODUCE_OUT) --force
