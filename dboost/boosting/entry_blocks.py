@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.precondition import EXAMPLES, FOR_A_ROW, Each, block_of, factored, in_turn, summed
+from dboost.boosting.precondition import EXAMPLES, FOR_A_ROW, SEEN, Each, block_of, factored, in_turn, summed
 from dboost.compiled.entry_blocks import add_entry_blocks
 from dboost.compiled.positive import solve_blocks
 from dboost.hypotheses.held import Cut
@@ -33,8 +33,6 @@ _CUBES = 5e7
 _WORK = 5e7
 # Rows of a block have at least so many numbers.
 _SMALLEST = 4
-# Of the diagonal, which may be twice what an entry has, the examples of the blocks may lack no more than this share.
-_SEEN = 0.5
 
 
 @dataclass(frozen=True)
@@ -97,17 +95,15 @@ class EntryBlocks:
         A shift of all outputs needs no care here: where the penalty ties no entries it is not curved along one.
         """
         # a last number that is nobody's
-        least, share = np.append(_SEEN * scale, 0.0), np.zeros(scale.shape[0] + 1)
+        least, share = np.append(SEEN * scale, 0.0), np.zeros(scale.shape[0] + 1)
         share[: face.dim] = penalty
         coordinates = face.places()
         if scale.shape[0] > face.dim:
             coordinates = np.vstack([coordinates, face.dim + np.arange(coordinates.shape[1])])
         blocks = []
         for rows, outputs, gram in self.blocks:
-            places, matrix = block_of(np.where(rows >= 0, coordinates[rows, outputs[:, None]], -1), gram, share)
-            at = np.arange(places.shape[1])
-            # the examples of the blocks may lack a column
-            matrix[:, at, at] = np.maximum(matrix[:, at, at], least[places])
+            mine = np.where(rows >= 0, coordinates[rows, outputs[:, None]], -1)
+            places, matrix = block_of(mine, gram, share, least)
             factored(matrix, each)
             blocks.append((places, matrix))
 

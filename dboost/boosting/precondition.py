@@ -41,8 +41,9 @@ FOR_A_ROW = 8
 _PARTS = 4
 _RIDGE = 1e-6
 _PIVOT = 1e-12
-# Of the curvature along a row, what the examples of the blocks may lack at most.
-_SEEN = 0.5
+# The share of its curvature that an entry, or a row along itself, has in its block at least: the examples that the
+# block is summed over may hold none of its values, and a step along it would be unbounded.
+SEEN = 0.5
 # A row without data is as curved along itself as this share of the most curved one.
 _LEAST = 1e-10
 # Multiplications of all factors from which they are shared by threads.
@@ -176,7 +177,8 @@ class HeavyRows:
         # a last number that is nobody's
         own, share = np.append(scale, 1.0), np.zeros(scale.shape[0] + 1)
         share[: face.dim] = penalty
-        blocks = [self._entries(face, share), *self._sizes(face, share)]
+        least = SEEN * own
+        blocks = [self._entries(face, share, least), *self._sizes(face, share, least)]
         for _, gram in blocks:
             factored(gram, each)
         lengths = _Lengths.of(self, face, own - share)
@@ -195,20 +197,20 @@ class HeavyRows:
 
         return apply
 
-    def _entries(self, face: Face, share: Array) -> tuple[Places, Array]:
+    def _entries(self, face: Face, share: Array, least: Array) -> tuple[Places, Array]:
         """One block for each output: the free entries of the heavy rows, and the intercept."""
         places = face.places()[self.rows].T
         if self.gram.shape[1] > self.rows.shape[0]:
             places = np.column_stack([places, face.dim + np.arange(self.gram.shape[0])])
-        return block_of(places, self.gram, share)
+        return block_of(places, self.gram, share, least)
 
-    def _sizes(self, face: Face, share: Array) -> list[tuple[Places, Array]]:
+    def _sizes(self, face: Face, share: Array, least: Array) -> list[tuple[Places, Array]]:
         """One block for the common sizes of tied entries, where there are any."""
         tied, sizes = face.ties()
         sizes = sizes[self.rows]
         if np.all(sizes < 0):
             return []
-        return [block_of(sizes[None], self.among(tied[self.rows])[None], share)]
+        return [block_of(sizes[None], self.among(tied[self.rows])[None], share, least)]
 
     def among(self, steps: Array) -> Array:
         """Curvature among steps of the heavy rows, each in a direction of its own (t, k); shape (t, t)."""
@@ -216,15 +218,15 @@ class HeavyRows:
         return np.einsum("jr,lr,rjl->jl", steps, steps, self.gram[:, :t, :t])
 
 
-def block_of(places: Places, gram: Array, share: Array) -> tuple[Places, Array]:
-    """Blocks with the penalty's share on their diagonals; a place of -1 is nobody's."""
+def block_of(places: Places, gram: Array, share: Array, least: Array) -> tuple[Places, Array]:
+    """Blocks with the penalty's share on their diagonals, which are `least` at least; a place of -1 is nobody's."""
     here = places >= 0
     # by themselves in memory: threads that factor blocks side by side would wait for one another's lines of the cache
     matrix = np.ascontiguousarray(np.where(here[:, :, None] & here[:, None, :], gram, 0.0))
     at = np.arange(places.shape[1])
     # a column that is the copy of another would leave the block singular
-    added = share[places] + _RIDGE * matrix[:, at, at] + np.finfo(float).tiny
-    matrix[:, at, at] += np.where(here, added, 1.0)
+    diagonal = share[places] + (1.0 + _RIDGE) * matrix[:, at, at]
+    matrix[:, at, at] = np.where(here, np.maximum(diagonal, least[places]), 1.0)
     return np.ascontiguousarray(places), matrix
 
 
@@ -275,7 +277,7 @@ class _Lengths:
         gram = rows.among(lines[rows.rows])
         at = np.arange(heavy.shape[0])
         # the examples of the blocks may lack a row
-        gram[at, at] = np.maximum((1.0 + _RIDGE) * gram[at, at], np.where(heavy >= 0, _SEEN * curvature[heavy], 1.0))
+        gram[at, at] = np.maximum((1.0 + _RIDGE) * gram[at, at], np.where(heavy >= 0, SEEN * curvature[heavy], 1.0))
         factor_blocks(gram[None], _PIVOT)
         return cls(places, units, curvature, heavy[None], gram[None])
 

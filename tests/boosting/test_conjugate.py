@@ -189,6 +189,20 @@ def test_the_preconditioner_inverts_a_curvature_without_ties_between_outputs(cur
     np.testing.assert_allclose(apply(product.ravel()), v, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("name", ["l1/l2", "l1/linf"])
+def test_a_column_that_the_examples_of_the_blocks_lack_moves_no_further_than_the_diagonal_says(curved, name):
+    (pointer, slots, values), h, rank_one, *_, diagonal = curved
+    slots = slots.copy()
+    slots[slots == 1] = 0
+    W, lam = np.linspace(0.5, 1.5, A * K).reshape(A, K), np.zeros(A)
+    face = get_penalty(name).face(W, lam)
+    heavy = HeavyRows.of((pointer, slots, values), h, rank_one, diagonal, True)
+    step = heavy.solver(face, np.full(face.dim + K, 3.0), np.zeros(face.dim))(np.ones(face.dim + K))
+    mine = face.places()[1]
+    # the usual diagonal gives 1/3, and half of it is what the block has at least
+    assert np.all(np.abs(step[mine[mine >= 0]]) <= 1.0)
+
+
 def system(seed, held=()):
     """A full matrix, a right side, and the system that the solver takes."""
     rng = np.random.default_rng(seed)
