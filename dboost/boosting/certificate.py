@@ -7,6 +7,7 @@ needs no assumption, so the gap is a certificate.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -68,6 +69,23 @@ def restricted_gap(problem: Problem, at: Iterate, lam: float, solves_intercept: 
         at, slack = replace(at, bias=np.zeros_like(at.bias)), 0.0
     size = problem.penalty.dual_size(problem.penalty.dual_norm(at.G), problem.lam_weight[at.active])
     return expected_gap(problem, at, size, lam) + slack
+
+
+def price_of_intercept(problem: Problem, null: Score, lam: float) -> float:
+    """What a residual of the intercept costs: by how many strengths it may raise the dual norm of a column at most.
+
+    The residual is a share e of the mass of the rarer label of its output. The repair then moves a share of at most e
+    of the residuals to those of the null model, whose norms are alpha_max / alpha strengths, and shifts the others by e
+    times the share of that mass (``losses.base.Repair``). Infinite at strength 0, which no residual may exceed.
+    """
+    if not lam > 0.0:
+        return math.inf
+    stats, weight = problem.statistics, problem.lam_weight
+    size = problem.penalty.dual_size(null.norms, weight) if null.size is None else null.size
+    rarer = np.minimum(stats.mass, stats.total - stats.mass) / np.maximum(stats.total, np.finfo(float).tiny)
+    shift = float(problem.penalty.dual_norm(rarer[None])[0])
+    longest = np.max(stats.absolute[weight > 0.0] / weight[weight > 0.0], initial=0.0)
+    return (size + shift * float(longest)) / lam
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.aim import Aim
-from dboost.boosting.certificate import dual_bound, expected_gap, restricted_gap, screened
+from dboost.boosting.certificate import dual_bound, expected_gap, price_of_intercept, restricted_gap, screened
 from dboost.boosting.entering import Entering
 from dboost.boosting.far import brought_back
 from dboost.boosting.focus import few_rows
@@ -61,11 +61,17 @@ _PROMISED = 0.1
 _MAX_NEWTON_STEPS = 12
 _MAX_SWEEPS = 100_000
 _IDLE_SWEEPS = 50
-# The intercept is solved until its residual sums are this share of `tol` of the mass of their outputs.
-_INTERCEPT_SHARE = 0.01
+# The intercept is solved until its residual sums cost the certificate at most this share of `tol`.
+_INTERCEPT_SHARE = 0.1
 _INTERCEPT_ROUNDING = 1e-14
 _STALLED_ROUNDS = 6
 _STALLED_GAIN = 1e-13
+# A round after which more than this share of the gap is left, and which lowered the objective by less than this share
+# of the gap, has changed next to nothing: the rows are then solved closer by the third number, down to the fourth.
+_LEFT = 0.5
+_LOWERED = 0.1
+_CLOSER = 0.1
+_CLOSEST = 1e-8
 
 
 class Loop:
@@ -97,6 +103,7 @@ class Loop:
         self.sparse = problem.penalty.threshold and problem.penalty.separable
         counted = problem.fit_intercept and problem.loss.name in COUNTED
         self._solves_intercept = self.certified and counted and settings.update == "newton"
+        self._intercept_price = max(1.0, price_of_intercept(problem, null, lam)) if self._solves_intercept else 1.0
         self.single = self.sparse and settings.update == "newton" and takes(problem, n_rows, settings.sample)
         problem.columns.keeps = self.single and settings.curvature == "newton"
         self._entering = Entering(problem, settings, self.sparse)
@@ -143,7 +150,7 @@ class Loop:
         problem = self.problem
         entering_passes = problem.passes
         score = self._score(state)
-        state = self._certify(state, score)
+        state = self._closer(state, self._certify(state, score))
         judged = False
         if state.gap <= self.settings.tol and state.provisional:
             # the strong rule may have dropped a row that counts: judge the model on all columns
@@ -217,7 +224,8 @@ class Loop:
         """The state's intercept; solved for the final strength, so that the certificate need not pay for its rest."""
         if not self._solves_intercept or state.lam * self.factor > self.lam or self._only_starts(state):
             return state.intercept
-        small = max(_INTERCEPT_SHARE * self.settings.tol, _INTERCEPT_ROUNDING)
+        wanted = _INTERCEPT_SHARE * self.settings.tol * state.memory.closer / self._intercept_price
+        small = max(wanted, _INTERCEPT_ROUNDING)
         return solve_intercept(self.problem, state.active, state.W, state.intercept, small)
 
     def _only_starts(self, state: FitState) -> bool:
@@ -255,6 +263,15 @@ class Loop:
         keep |= among(candidates, at.active)
         return replace(state, objective=value, gap=gap, lower_bound=lower, candidates=candidates[keep])
 
+    def _closer(self, before: FitState, state: FitState) -> FitState:
+        """The state after its certificate; its rows are solved closer from now on if the last round changed nothing."""
+        if not math.isfinite(before.gap) or state.gap <= max(self.settings.tol, _LEFT * before.gap):
+            return state
+        least = max(abs(state.objective), self.problem.resolution)
+        if before.objective - state.objective > _LOWERED * state.gap * least:
+            return state
+        return replace(state, memory=replace(state.memory, closer=max(_CLOSEST, _CLOSER * state.memory.closer)))
+
     def _final(self, state: FitState) -> FitState:
         """Certificate of the last model over all columns, when the rounds ran out."""
         state = replace(state, lam=self.lam)
@@ -277,8 +294,9 @@ class Loop:
         # without a certificate the promise decides, at a value that falls until then
         least = _INNER_TOL if self.certified else 0.5 * _PROMISED
         share = 0.0 if self._only_starts(state) else _INNER_SHARE_WAITED if others_wait else _INNER_SHARE
-        target = max(least * settings.tol, share * gap) * value
-        enough = max(target, _LIKELY * settings.tol * value) if self.certified else target
+        closer = state.memory.closer
+        target = max(least * settings.tol, share * gap) * closer * value
+        enough = max(target, _LIKELY * settings.tol * closer * value) if self.certified else target
         if settings.update != "newton":
             return self._sweeps(at, lam, target, state.round)
         if settings.curvature == "gram":

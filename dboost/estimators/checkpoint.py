@@ -156,6 +156,7 @@ def read_checkpoint(path: PathLike, fit: Identity, n_features: int, n_outputs: i
             promised=memory.number("promised"),
             # a checkpoint of an earlier version does not say: as before the first step
             descended=memory.number("descended") if "descended" in memory.fields else 0.0,
+            closer=memory.number("closer") if "closer" in memory.fields else 1.0,
             anchor=_anchor(arrays),
             **{name: memory.count(name) for name in ("draws", "products", "refused", "wait")},
         ),

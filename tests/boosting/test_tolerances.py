@@ -1,0 +1,68 @@
+"""A looser tolerance is never dearer than a tighter one, and is reached wherever that is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dboost import BoostedClassifier
+from dboost.boosting.certificate import price_of_intercept
+from dboost.boosting.fit import FitSettings, Fitting
+from dboost.data.plan import build_plan
+from dboost.engine.local import LocalEngine
+from dboost.penalties import get_penalty
+
+TOLS = (1e-2, 1e-3, 1e-4, 1e-6)
+# A pass more or less, because another tolerance ends an inner solve a step earlier, is no news.
+NOISE = 1.15
+
+
+def words(seed, m, n, k):
+    """Documents of words by Zipf's law and four words of their topic, as rows of length one; and their topics."""
+    rng = np.random.default_rng(seed)
+    share = 1.0 / np.arange(1, n + 1)
+    topics = rng.permutation(n)[: 20 * k].reshape(k, 20)
+    y = rng.integers(0, k, m)
+    found = np.hstack([rng.choice(n, (m, 40), p=share / share.sum()), [rng.choice(topics[t], 4) for t in y]])
+    X = sp.csr_array((np.ones(found.size), (np.repeat(np.arange(m), 44), found.ravel())), shape=(m, n))
+    X.sum_duplicates()
+    X.data = 1.0 + np.log(X.data)
+    return sp.csr_array(X.multiply(1.0 / np.sqrt(X.multiply(X).sum(axis=1))[:, None])), y
+
+
+@pytest.fixture(scope="module")
+def texts():
+    return [words(0, 400, 1500, 8), words(1, 800, 3000, 12)]
+
+
+@pytest.mark.parametrize("share", [0.05, 0.01, 0.003])
+@pytest.mark.parametrize("penalty", ["l1", "l1/l2", "l1/linf"])
+@pytest.mark.parametrize("number", [0, 1])
+def test_passes_to_a_certified_tolerance_rise_as_it_falls(texts, number, penalty, share):
+    X, y = texts[number]
+    largest = BoostedClassifier(penalty=penalty, tol=0.9).fit(X, y).alpha_max_
+    fits = [BoostedClassifier(penalty=penalty, alpha=share * largest, tol=tol).fit(X, y) for tol in TOLS]
+    assert [model.stop_reason_ for model in fits] == ["tol"] * len(TOLS)
+    passes = [model.history_[-1]["passes"] for model in fits]
+    assert all(loose <= NOISE * tight for loose, tight in zip(passes, passes[1:], strict=False)), passes
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l1/l2", "l1/linf"])
+def test_a_residual_of_the_intercept_costs_a_column_no_more_than_its_price(texts, penalty):
+    """The bound of what the repair adds to the norms, divided by the miss and the strength."""
+    X, y = texts[0]
+    engine = LocalEngine()
+    plan = build_plan(X, y, task="multiclass", engine=engine)
+    fitting = Fitting(plan, engine, FitSettings("multinomial", penalty))
+    problem, null, lam = fitting.problem, fitting.null(), 0.3
+    price = price_of_intercept(problem, null, lam)
+    stats, rng = problem.statistics, np.random.default_rng(5)
+    for scale in (1e-9, 1e-6, 1e-3):
+        bias = scale * rng.normal(size=problem.k) * stats.mass
+        bias -= bias.mean()
+        repair = problem.loss.repair(stats.mass, stats.total, bias)
+        drift = get_penalty(penalty).dual_norm(repair.drift[None])[0]
+        added = repair.null_share * null.norms + drift * stats.absolute
+        miss = np.max(np.abs(bias) / np.minimum(stats.mass, stats.total - stats.mass))
+        assert added.max() / lam <= price * miss * (1.0 + 1e-12)
