@@ -178,7 +178,7 @@ class Fitting:
         far = problem.statistics.far
         if far is None or not self._centres_columns():
             return problem
-        columns, values = far.centres(plan.n_rows)
+        columns, values = far.centres(plan.n_rows, problem.far)
         if not columns.size:
             return problem
         less = CentredEngine(engine, Centres(columns, values, run_id))

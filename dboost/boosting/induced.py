@@ -20,7 +20,7 @@ from dboost.boosting.iterate import Iterate, Score
 from dboost.boosting.pools import PoolSummary, Rule, settle_gaps, summarise_between, summarise_pool
 from dboost.boosting.problem import Array, Problem, Rows
 from dboost.boosting.search import search
-from dboost.boosting.statistics import row_weights
+from dboost.boosting.statistics import FAR_HYPOTHESIS, row_weights
 from dboost.errors import UsageError
 from dboost.hypotheses.base import Context, Family, Key, Tree
 from dboost.hypotheses.held import Held
@@ -54,6 +54,7 @@ class InducedProblem(Problem):
         Whether hypotheses far from zero are held less a number near their mean: the intercept is then that of those.
     """
 
+    far = FAR_HYPOTHESIS
     screens = False
 
     def __init__(
@@ -122,7 +123,7 @@ class InducedProblem(Problem):
         far = self._far(fresh, found, mine.weight)
         if far is not None:
             if self._centring:
-                columns, values = far.centres(self._n_rows)
+                columns, values = far.centres(self._n_rows, self.far)
                 taken[columns] = values
             if taken.any():
                 less = replace(fresh, token=self._token(), centres=tuple(taken.tolist()))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.statistics import deviation, suspects
+from dboost.boosting.statistics import FAR_HYPOTHESIS, deviation, suspects
 from dboost.bounds import exponential, quadratic
 from dboost.hypotheses.base import Binned, Gaps, Key
 from dboost.partition import Sums
@@ -174,7 +174,9 @@ def _weights(total: Sums, keys_at: Callable[[Rows], list[Key]], rule: Rule) -> t
     if not rule.standardize:
         return np.broadcast_to(1.0, square.shape), []
     found = deviation(total.add["total"], square, rule.weight)
-    low = np.flatnonzero((found * found * rule.weight <= _UNSURE * square) & (square > 0.0))
+    # where all of the weight is at the largest value, like that of a stump that is always one, no sum need be formed
+    constant = np.abs(total.add["total"]) == total.peak["peak"] * rule.weight
+    low = np.flatnonzero((found * found * rule.weight <= _UNSURE * square) & (square > 0.0) & ~constant)
     keys = keys_at(low)
     for place, key in zip(low.tolist(), keys, strict=True):
         found[place] = rule.deviations.get(key, 0.0)
@@ -185,7 +187,9 @@ def _weights(total: Sums, keys_at: Callable[[Rows], list[Key]], rule: Rule) -> t
 def _curvatures(total: Sums, rule: Rule) -> Array:
     """sum s h**2 of the hypotheses of a shard, about their means where they may be held so."""
     square: Array = total.add["square"]
-    far = suspects(total.add["total"], square, rule.weight) if rule.centred else np.zeros(0, np.int64)
+    if not rule.centred:
+        return square
+    far = suspects(total.add["total"], square, rule.weight, FAR_HYPOTHESIS)
     if far.size:
         square = square.copy()
         about = square[far] - total.add["total"][far] ** 2 / rule.weight

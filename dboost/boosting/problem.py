@@ -27,7 +27,7 @@ from dboost.boosting.scoring import (
     size_of_shard,
     summarise_shard,
 )
-from dboost.boosting.statistics import Far, Statistics, row_weights, suspects
+from dboost.boosting.statistics import FAR, Far, Statistics, row_weights, suspects
 from dboost.bounds import exponential, quadratic
 from dboost.centring import Centres
 from dboost.hypotheses.held import Held
@@ -71,6 +71,8 @@ class Problem:
         What the engine takes off the stored columns: the intercept here is that of columns less their centres.
     """
 
+    # a mean of so many deviations is far from zero
+    far = FAR
     # whether columns can be ruled out for the rest of a fit
     screens = True
     # whether what may enter is more than a scoring pass looks at
@@ -187,7 +189,7 @@ class Problem:
             Sum of the example weights.
         """
         total = sums.add["total"]
-        chosen = suspects(total, sums.add["square"], weight)
+        chosen = suspects(total, sums.add["square"], weight, self.far)
         if not chosen.size:
             return None
         some = Held(chosen, self._token()) if held is None else held.some(chosen, self._token())

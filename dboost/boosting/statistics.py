@@ -21,6 +21,9 @@ _CONSTANT = 1e-12
 # centred column; at 30 the steps of several outputs take twice as many products, at 1e5 no fit ends (2026-11). At least
 # 1 - 1 / (1 + 10**2) of the weight of such a column is where it is not zero.
 FAR = 10.0
+# The same for hypotheses. Many are zero and one, and one almost always; these are as easy to solve for as others, and
+# two more passes are needed to register one that is far. A product that is far is so by much more.
+FAR_HYPOTHESIS = 100.0
 # A column is laid out less its centre only if so much of it is stored anyway: weights that differ much can make a
 # column look far that is stored for a few examples.
 _STORED = 0.5
@@ -67,14 +70,14 @@ class Far:
         both = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names}
         return Far(**both, single=self.single and other.single)
 
-    def centres(self, n_rows: int) -> tuple[NDArray[np.int64], Array]:
-        """Columns to be solved less a number, and that number; of data of `n_rows` examples.
+    def centres(self, n_rows: int, far: float) -> tuple[NDArray[np.int64], Array]:
+        """Columns farther than `far` to be solved less a number, and that number; of data of `n_rows` examples.
 
         A constant column is as far from zero as it is from the intercept's own, which is one. Where all values are
         stored in float32, so is the number: differences of values near it are then exact in float32.
         """
         apart = np.where(self.deviation > 0.0, self.deviation, 1.0)
-        chosen = (np.abs(self.mean) > FAR * apart) & (self.stored >= _STORED * n_rows)
+        chosen = (np.abs(self.mean) > far * apart) & (self.stored >= _STORED * n_rows)
         values = self.mean[chosen]
         if self.single:
             values = values.astype(np.float32).astype(np.float64)
@@ -147,14 +150,14 @@ def deviation(total: Array, square: Array, weight: float) -> Array:
     return np.sqrt(np.where(variance > _CONSTANT * square, variance, 0.0))
 
 
-def suspects(total: Array, square: Array, weight: float) -> NDArray[np.int64]:
-    """Columns that may be far from zero, by sum s x and sum s x**2: all that are, whose mean is about total / weight.
+def suspects(total: Array, square: Array, weight: float, far: float) -> NDArray[np.int64]:
+    """Columns with a mean of more than `far` deviations, by sum s x and sum s x**2; it is about total / weight.
 
-    Rounding moves a variance by much less than the share 1 / (1 + FAR**2) of the mean square that is asked for here.
+    Rounding moves a variance by much less than the share 1 / (1 + far**2) of the mean square that is asked for here.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         mean, mean_square = total / weight, square / weight
-        return np.flatnonzero((mean_square - mean * mean) * (1.0 + FAR * FAR) < mean_square)
+        return np.flatnonzero((mean_square - mean * mean) * (1.0 + far * far) < mean_square)
 
 
 def row_weights(statistics: Statistics, standardize: bool, degree: int) -> Array:
