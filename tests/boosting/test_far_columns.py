@@ -17,7 +17,9 @@ from dboost.engine.local import LocalEngine
 from dboost.engine.memo import MemoStore
 from dboost.errors import DboostWarning
 from dboost.folding import Folds
+from dboost.hypotheses.base import Block
 from dboost.hypotheses.columns import Columns
+from dboost.hypotheses.kernels import Kernels
 from dboost.hypotheses.products import Products
 from dboost.partition import Partition
 from tests.boosting import plain
@@ -267,3 +269,21 @@ def test_paths_warm_starts_and_folds_are_those_of_near_columns(hypotheses):
     np.testing.assert_allclose(mine, theirs, rtol=2e-6)
     np.testing.assert_allclose(my_scores.loss, their_scores.loss, rtol=1e-3)
     np.testing.assert_allclose(my_scores.error, their_scores.error)
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l1/l2"])
+def test_kernels_that_hardly_differ_from_one_are_scaled_by_what_they_differ(penalty):
+    """Of such columns E[h**2] - E[h]**2 is rounding: as constants they were left out of a model that was certified."""
+    data = dense("log", n=4)
+    settings = {"penalty": penalty, "tol": 1e-7, "standardize": True}
+    fitting = plain.fitting(data, 1, hypotheses=Kernels(20, gamma=1e-7), **settings)
+    part = fitting.plan.items[0]
+    raw = Block(part.indptr, part.rows, part.values, part.n_rows)
+    made = fitting.problem.pool.columns(raw, [(j,) for j in range(20)])
+    H = plain.sp.csc_array((made.values, made.rows, made.indptr), shape=(160, 20)).toarray()
+    explicit = plain.fitting(replace(data, X=H), 1, **settings)
+    assert fitting.alpha_max() == pytest.approx(explicit.alpha_max(), rel=1e-6)
+    alpha = 0.1 * explicit.alpha_max()
+    found, wanted = fitting.fit(alpha), explicit.fit(alpha)
+    assert found.stop_reason == wanted.stop_reason == "tol" and found.active.size
+    assert found.objective == pytest.approx(wanted.objective, rel=1e-6)
