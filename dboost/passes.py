@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.compiled import columns, descent, fused, one_output, rows
+from dboost.compiled import centring, columns, descent, fused, one_output, rows
 from dboost.compiled.vector import width
 from dboost.hypotheses.held import Held
 from dboost.losses import Loss, get_loss
@@ -161,6 +161,19 @@ def feature_statistics(partition: Partition, memo: Any, held: Held | None = None
     columns.column_statistics(*data, *statistics, U.reshape(-1), G.reshape(-1))
     sums.add |= dict(zip(NULL_SUMS, (G, bias, loss, ray), strict=True))
     return sums
+
+
+def moments_about(partition: Partition, memo: Any, held: Held, centres: Array) -> Sums:
+    """Sums of the columns held about a number for each: sum s (x - c), sum s (x - c)**2, values stored; is any float64.
+
+    Of columns far from zero these keep what ``feature_statistics`` loses to rounding.
+    """
+    block, places = held.block(partition, memo)
+    total, square, stored = (np.zeros(places.shape[0]) for _ in range(3))
+    data = (block.indptr, block.rows, block.values, partition.weight)
+    centring.moments_about(*data, places, centres, total, square, stored)
+    double = np.array([float(block.values.dtype != np.float32 and block.values.size > 0)])
+    return Sums(add={"total": total, "square": square, "stored": stored}, peak={"double": double})
 
 
 # U or U in float32, its column sums, the loss, c, the curvature along the ray, and the state of one output or None.

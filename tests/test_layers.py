@@ -44,6 +44,7 @@ ALLOWED: dict[str, set[str]] = {
     "passes": KERNELS | {"errors", "partition", "losses", "bounds", "hypotheses"},
     "example_passes": KERNELS | {"errors", "partition", "losses", "hypotheses", "passes"},
     "pool_passes": KERNELS | {"errors", "partition", "losses", "hypotheses", "passes"},
+    "centring": {"partition", "compiled"},
     "folding": KERNELS | {"errors", "partition", "losses", "passes", "hypotheses"},
     "class_passes": KERNELS | {"partition", "passes", "folding", "hypotheses"},
     "engine": {"errors", "partition", "helpers"},
@@ -61,7 +62,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "boosting": KERNELS | {
         "errors", "partition", "losses", "bounds", "penalties", "passes", "class_passes", "example_passes",
-        "pool_passes", "model", "hypotheses", "folding",
+        "pool_passes", "model", "hypotheses", "folding", "centring",
     },
     "estimators": KERNELS | {
         "errors", "partition", "losses", "bounds", "penalties", "passes", "engine", "data", "storage", "modelfile",

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.boosting.centred import CentredEngine
 from dboost.boosting.forward import Forward
 from dboost.boosting.induced import InducedProblem
 from dboost.boosting.iterate import Score
@@ -27,9 +28,12 @@ from dboost.boosting.predictor import predicted
 from dboost.boosting.problem import Problem
 from dboost.boosting.rowwise import SELECTIONS
 from dboost.boosting.state import FitResult, FitSettings, FitState
+from dboost.boosting.statistics import constants, listed
 from dboost.boosting.systems import Rounds
-from dboost.errors import ConvergenceWarning, DataError, UsageError
+from dboost.centring import Centres
+from dboost.errors import ConvergenceWarning, DataError, DboostWarning, UsageError
 from dboost.losses import get_loss
+from dboost.passes import Point
 from dboost.penalties import get_penalty
 
 # those that reach the optimum; "forward" does not
@@ -125,6 +129,11 @@ class Fitting:
         Where the passes run.
     settings : FitSettings
         What is asked; `alpha` may change between calls of `fit`.
+
+    Attributes
+    ----------
+    left_out : int64 array
+        Stored columns that are constant, which a standardised fit cannot use.
     """
 
     def __init__(self, plan: Any, engine: Any, settings: FitSettings) -> None:
@@ -133,6 +142,7 @@ class Fitting:
         self.settings = settings
         run_id = uuid.uuid4().hex[:12]
         engine.set_plan(plan.items, plan.rows, run_id)
+        self.left_out: Rows = np.zeros(0, np.int64)
         self.problem = self._problem(engine, run_id)
         self._null: Score | None = None
         self._last: tuple[float, Array] | None = None
@@ -142,21 +152,49 @@ class Fitting:
     def _problem(self, engine: Any, run_id: str) -> Problem:
         plan, settings = self.plan, self.settings
         arguments = (
-            engine,
             settings.loss,
             get_penalty(settings.penalty),
             plan.n_features,
             plan.n_outputs,
             settings.fit_intercept,
-            run_id,
-            self._exponential(),
-            settings.standardize,
         )
-        if settings.hypotheses is None:
-            return Problem(*arguments)
-        seed, family = settings.random_state, settings.hypotheses
-        certifies = settings.system is None
-        return InducedProblem(*arguments, family=family, n_rows=plan.n_rows, seed=seed, certifies=certifies)
+        more = (self._exponential(), settings.standardize)
+        if settings.hypotheses is not None:
+            certifies = settings.system is None
+            return InducedProblem(
+                engine,
+                *arguments,
+                run_id,
+                *more,
+                family=settings.hypotheses,
+                n_rows=plan.n_rows,
+                seed=settings.random_state,
+                certifies=certifies,
+                centres=self._centres_columns(),
+            )
+        problem = Problem(engine, *arguments, run_id, *more)
+        if settings.standardize:
+            self.left_out = constants(problem.statistics)
+        far = problem.statistics.far
+        if far is None or not self._centres_columns():
+            return problem
+        columns, values = far.centres(plan.n_rows, problem.far)
+        if not columns.size:
+            return problem
+        less = CentredEngine(engine, Centres(columns, values, run_id))
+        # points of the columns as given and of these are other points
+        mine = Problem(less, *arguments, f"{run_id}-centred", *more, centres=less.centres)
+        mine.passes += problem.passes
+        return mine
+
+    def _centres_columns(self) -> bool:
+        """Whether a column may be solved less a number: the optimum that a fit ends at must be the same model.
+
+        So it is where the intercept is free. Systems, and rounds that move a row once and never again, are more than
+        their objective: what they do depends on the columns themselves.
+        """
+        settings = self.settings
+        return settings.fit_intercept and settings.system is None and settings.update in UPDATES
 
     def _exponential(self) -> bool:
         """Whether scoring sums mu+ and mu-; without a largest curvature the exponential bound is the only one."""
@@ -255,7 +293,7 @@ class Fitting:
         return FitResult(
             active=done.active,
             W=done.W,
-            intercept=done.intercept,
+            intercept=done.intercept - problem.offset(done.active, done.W),
             objective=done.objective / weight,
             lower_bound=done.lower_bound / weight if loop.certified else math.nan,
             gap=done.gap,
@@ -269,6 +307,15 @@ class Fitting:
             state=done,
             pool=self.pool,
         )
+
+    def point_of(self, result: FitResult) -> Point:
+        """The model of a result, for passes over the partitions as the plan has them."""
+        held = self.problem.columns_of(result.active)
+        return Point(self.problem.loss, replace(held, centres=()), result.W, result.intercept, held.token)
+
+    def as_given(self, state: FitState) -> FitState:
+        """A state of this fit with the intercept of the columns as they were given, which are those of a model."""
+        return replace(state, intercept=state.intercept - self.problem.offset(state.active, state.W))
 
     def _start(self, start: FitResult | None, lam: float, lam_max: float, passes: int) -> FitState:
         searched = self.problem.searched
@@ -287,7 +334,7 @@ class Fitting:
             return FitState(
                 active,
                 W,
-                start.intercept,
+                start.intercept + self.problem.offset(active, W),
                 lam,
                 candidates=candidates,
                 provisional=candidates is not None or searched,
@@ -333,7 +380,9 @@ def fit(
     resume: FitState | None = None,
 ) -> FitResult:
     """Fit one model; see ``Fitting.fit``. Warns when the certified gap is above ``settings.tol`` at the end."""
-    result = Fitting(plan, engine, settings).fit(settings.alpha, start, callback, resume)
+    fitting = Fitting(plan, engine, settings)
+    warn_if_dropped(fitting)
+    result = fitting.fit(settings.alpha, start, callback, resume)
     warn_if_open(result, settings)
     return result
 
@@ -351,6 +400,18 @@ def warn_if_open(result: FitResult, settings: FitSettings) -> None:
         ConvergenceWarning,
         stacklevel=3,
     )
+
+
+def warn_if_dropped(fitting: Fitting) -> None:
+    """Name the columns that a standardised fit leaves out because they are constant, in a warning."""
+    columns = fitting.left_out
+    if columns.size:
+        warnings.warn(
+            f"standardize=True leaves out {columns.size} constant column(s), which have no deviation to be scaled by: "
+            f"{listed(columns, fitting.plan.feature_names)}",
+            DboostWarning,
+            stacklevel=3,
+        )
 
 
 def path(
@@ -376,6 +437,7 @@ def path(
             hint="give alphas= for the strengths",
         )
     fitting = Fitting(plan, engine, settings)
+    warn_if_dropped(fitting)
     largest = fitting.alpha_max()
     chosen = largest * np.geomspace(1.0, eps, n_alphas) if alphas is None else np.asarray(alphas, float)
     results: list[FitResult] = []

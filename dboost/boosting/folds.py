@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost import folding
-from dboost.boosting.fit import Fitting
+from dboost.boosting.fit import Fitting, warn_if_dropped
 from dboost.boosting.predictor import predicted
 from dboost.boosting.state import FitResult, FitSettings
 from dboost.errors import DataError, UsageError
@@ -149,6 +149,7 @@ def cross_validate(
         The strengths are to be chosen, and none is the smallest that leaves W = 0.
     """
     whole = Fitting(plan, engine, settings)
+    warn_if_dropped(whole)
     classes = {"multiclass": plan.n_outputs, "binary": 2}.get(plan.task, 0)
     masses = engine.map_reduce(folding.fold_masses, folds, classes, name="folds").add
     numbers = np.flatnonzero((masses["rows"] > 0.0) & (masses["weight"] > 0.0)).tolist()
@@ -246,7 +247,7 @@ def _fold_scores(
 
 def _judged(engine: Any, fitting: Fitting, left: Left, results: Sequence[FitResult]) -> tuple[Array, Array, float]:
     """Sums of the loss and of the wrong labels of each model over the held-out rows, and the weight of absent ones."""
-    points = [fitting.problem.point(r.active, r.W, r.intercept) for r in results]
+    points = [fitting.point_of(r) for r in results]
     losses, wrongs, absent = [], [], 0.0
     start = 0
     while start < len(points):

@@ -80,9 +80,8 @@ def ranked(problem: Problem, at: Iterate, rule: str, groups: Rows | None, take: 
     """
     if isinstance(problem, InducedProblem):
         return _of_pool(problem, at, rule, take)
-    stats = problem.statistics
     norms = np.concatenate(problem.summed(at, row_norms))
-    length = lengths(stats.square, stats.sum, stats.weight, problem.fit_intercept)
+    length = row_lengths(problem, None)
     usable = np.isfinite(problem.lam_weight) & (length > 0.0)
     each = np.where(usable, scores(norms, length, rule), 0.0)
     each[at.active] = 0.0
@@ -129,10 +128,11 @@ def usable_rows(problem: Problem, rows: Rows) -> NDArray[np.bool_]:
     return (row_lengths(problem, rows) > 0.0) & np.isfinite(problem.lam_weight[rows])
 
 
-def row_lengths(problem: Problem, rows: Rows) -> Array:
-    """`lengths` of the columns of some rows of W."""
+def row_lengths(problem: Problem, rows: Rows | None) -> Array:
+    """`lengths` of the columns of some rows of W, or of all."""
     stats = problem.statistics
-    return lengths(stats.square[rows], stats.sum[rows], stats.weight, problem.fit_intercept)
+    found = stats.deviation() * np.sqrt(stats.weight) if problem.fit_intercept else np.sqrt(stats.square)
+    return found if rows is None else found[rows]
 
 
 def best_of_shard(

@@ -20,7 +20,7 @@ from dboost.boosting.iterate import Iterate, Score
 from dboost.boosting.pools import PoolSummary, Rule, settle_gaps, summarise_between, summarise_pool
 from dboost.boosting.problem import Array, Problem, Rows
 from dboost.boosting.search import search
-from dboost.boosting.statistics import row_weights
+from dboost.boosting.statistics import FAR_HYPOTHESIS, row_weights
 from dboost.errors import UsageError
 from dboost.hypotheses.base import Context, Family, Key, Tree
 from dboost.hypotheses.held import Held
@@ -29,6 +29,8 @@ from dboost.partition import Sums
 from dboost.penalties import Penalty
 
 _SHARD_BYTES = 64_000_000
+# Columns that a pass registers take at most so much memory, all examples together.
+_REGISTERED_BYTES = 64_000_000
 # stands for the number of candidates of a class without end where rows are counted
 _MANY = 2**62
 
@@ -48,8 +50,11 @@ class InducedProblem(Problem):
         Seed of what the family draws.
     certifies : bool
         Whether the fit is to be certified over the whole class.
+    centres : bool
+        Whether hypotheses far from zero are held less a number near their mean: the intercept is then that of those.
     """
 
+    far = FAR_HYPOTHESIS
     screens = False
 
     def __init__(
@@ -68,9 +73,14 @@ class InducedProblem(Problem):
         n_rows: int,
         seed: int,
         certifies: bool = True,
+        centres: bool = False,
     ) -> None:
         super().__init__(engine, loss, penalty, n_features, n_outputs, fit_intercept, run_id, exponential, standardize)
         self.raw_features = n_features
+        self._n_rows = n_rows
+        self._centring = centres
+        # of each registered hypothesis, what is taken off it
+        self._taken: list[float] = []
         raw = self.statistics
         self.pool: Any = family.prepare(Context(engine, self.loss.name, n_rows, n_features, n_outputs, raw.peak, seed))
         self.searched = bool(self.pool.searched)
@@ -100,26 +110,48 @@ class InducedProblem(Problem):
     def register(self, keys: Sequence[Key]) -> Rows:
         """Number hypotheses; new ones cost a pass for their statistics."""
         new = [key for key in dict.fromkeys(keys) if key not in self._ids]
-        if new:
-            fresh = Held(np.zeros(0, np.int64), self._token(), self.pool, tuple(new))
-            found = self._pass(passes.feature_statistics, fresh, name="register")
-            for key in new:
-                self._ids[key] = len(self.keys)
-                self.keys.append(key)
-            mine = self.statistics
-            self.statistics = replace(
-                mine,
-                peak=np.append(mine.peak, found.peak["peak"]),
-                absolute=np.append(mine.absolute, found.add["absolute"]),
-                square=np.append(mine.square, found.add["square"]),
-                sum=np.append(mine.sum, found.add["total"]),
-            )
-            self.lam_weight = row_weights(self.statistics, self.standardize, self.penalty.degree)
+        # a partition makes all columns of a pass at once
+        most = max(1, _REGISTERED_BYTES // (12 * max(self._n_rows, 1)))
+        for first in range(0, len(new), most):
+            self._register(new[first : first + most])
         return np.array([self._ids[key] for key in keys], dtype=np.int64)
+
+    def _register(self, new: list[Key]) -> None:
+        fresh = Held(np.zeros(0, np.int64), self._token(), self.pool, tuple(new))
+        found = self._pass(passes.feature_statistics, fresh, name="register")
+        mine, first, taken = self.statistics, len(self.keys), np.zeros(len(new))
+        far = self._far(fresh, found, mine.weight)
+        if far is not None:
+            if self._centring:
+                columns, values = far.centres(self._n_rows, self.far)
+                taken[columns] = values
+            if taken.any():
+                less = replace(fresh, token=self._token(), centres=tuple(taken.tolist()))
+                found = self._pass(passes.feature_statistics, less, name="register")
+            far = replace(far, columns=far.columns + first)
+        for key in new:
+            self._ids[key] = len(self.keys)
+            self.keys.append(key)
+        self._taken += taken.tolist()
+        self.statistics = replace(
+            mine,
+            peak=np.append(mine.peak, found.peak["peak"]),
+            absolute=np.append(mine.absolute, found.add["absolute"]),
+            square=np.append(mine.square, found.add["square"]),
+            sum=np.append(mine.sum, found.add["total"]),
+            far=far if mine.far is None else mine.far.joined(far),
+        )
+        self.lam_weight = row_weights(self.statistics, self.standardize, self.penalty.degree)
 
     def columns_of(self, rows: Rows) -> Held:
         """The hypotheses of some rows of W."""
-        return Held(rows, self._token(), self.pool, tuple(self.keys[i] for i in rows.tolist()))
+        centres = tuple(self._taken[i] for i in rows.tolist())
+        keys = tuple(self.keys[i] for i in rows.tolist())
+        return Held(rows, self._token(), self.pool, keys, centres if any(centres) else ())
+
+    def offset(self, active: Rows, W: Array) -> Array:
+        """As for ``Problem``."""
+        return np.asarray(sum((self._taken[i] * w for i, w in zip(active.tolist(), W, strict=True)), np.zeros(self.k)))
 
     def rows_sums(self, at: Iterate, rows: Rows) -> Sums:
         """As for ``Problem``; the rows must be held by the model."""
@@ -169,18 +201,31 @@ class InducedProblem(Problem):
             self.standardize,
             take,
             whole=whole and repaired,
+            centred=self._centring,
+            deviations=self._deviations(),
         )
         # what is not certified asks for no dual point beside what it is ranked by
         kind = "theta" if not self.exponential else "branches" if self.penalty.certified else "pulls"
-        parts: list[PoolSummary] = self._pass(
-            pool_passes.price,
-            *arguments,
-            kind,
-            name="score",
-            shards=self.pool.shards(sorted(held), row_bytes, _SHARD_BYTES),
-            finish=summarise_pool,
-            finish_args=lambda shard: (self.pool, rule),
-        )
+
+        def priced(rule: Rule) -> list[PoolSummary]:
+            found: list[PoolSummary] = self._pass(
+                pool_passes.price,
+                *arguments,
+                kind,
+                name="score",
+                shards=self.pool.shards(sorted(held), row_bytes, _SHARD_BYTES),
+                finish=summarise_pool,
+                finish_args=lambda shard: (self.pool, rule),
+            )
+            return found
+
+        parts = priced(rule)
+        unsure = [key for part in parts for key in part.unsure]
+        if unsure:
+            # once in a fit for each: their deviations are known from then on
+            self.register(unsure)
+            rule = replace(rule, deviations=self._deviations())
+            parts = priced(rule)
         parts, opened = settle_gaps(parts, rule, self.k, lambda nodes: self._between(nodes, rule, arguments, kind))
         size = self.penalty.join_sizes([part.size for part in parts])
         pairs = (zip(part.scores.tolist(), part.best, strict=True) for part in parts)
@@ -247,6 +292,13 @@ class InducedProblem(Problem):
             finish_args=lambda shard: arguments,
         )
         return found
+
+    def _deviations(self) -> dict[Key, float]:
+        """Deviations of the registered hypotheses that are far from zero, where they count."""
+        far = self.statistics.far if self.standardize else None
+        if far is None:
+            return {}
+        return {self.keys[i]: d for i, d in zip(far.columns.tolist(), far.deviation.tolist(), strict=True)}
 
     def _between(self, nodes: Sequence[Any], rule: Rule, arguments: tuple[Any, ...], kind: str) -> PoolSummary:
         found: list[PoolSummary] = self._pass(

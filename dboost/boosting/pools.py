@@ -10,14 +10,14 @@ whole pool is asked for, none is larger than the size either.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.statistics import Statistics, row_weights
+from dboost.boosting.statistics import FAR_HYPOTHESIS, deviation, suspects
 from dboost.bounds import exponential, quadratic
 from dboost.hypotheses.base import Binned, Gaps, Key
 from dboost.partition import Sums
@@ -33,6 +33,11 @@ _FIRST_SHARE = 1 / 64
 # Penalties whose score under the exponential bound grows with the larger of mu+ and mu- and falls with the smaller. For
 # the others a score is at most what it would be without a penalty.
 _MONOTONE = ("l1", "l1/linf", "none")
+
+# A variance below this share of the mean square is off by more than 1e-8 of itself, by the rounding of its sums.
+_UNSURE = 1e-6
+# The least share of its mean square that a variance counts for in a score: below it is rounding.
+_LEAST_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -69,12 +74,15 @@ class PoolSummary:
         ``penalty.dual_size`` of the shard.
     gaps : list of Gap
         Groups of hypotheses between those of the shard that may hold better ones.
+    unsure : list of Key
+        Candidates whose deviation is lost to rounding and asked for; they are in none of the above.
     """
 
     best: list[Key]
     scores: Array
     size: float
     gaps: list[Gap] = field(default_factory=list)
+    unsure: list[Key] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -99,6 +107,10 @@ class Rule:
         How many of the best are wanted.
     whole : bool
         Whether the size must be that of hypotheses that are not summed too.
+    centred : bool
+        Whether a model may hold a hypothesis far from zero less its mean: its curvature is then that about its mean.
+    deviations : mapping of Key to float
+        Deviations of hypotheses far from zero, as far as they are known.
     """
 
     held: frozenset[Key]
@@ -110,6 +122,8 @@ class Rule:
     standardize: bool
     take: int
     whole: bool
+    centred: bool = False
+    deviations: Mapping[Key, float] = field(default_factory=dict)
 
 
 def summarise_pool(total: Sums, shard: Any, pool: Any, rule: Rule) -> PoolSummary:
@@ -130,29 +144,57 @@ def summarise_between(total: Sums, nodes: Any, pool: Any, rule: Rule, k: int) ->
 def _summary(total: Sums, keys_at: Callable[[Rows], list[Key]], rule: Rule) -> PoolSummary:
     square, peak, penalty = total.add["square"], total.peak["peak"], rule.penalty
     none = np.zeros(0)
-    statistics = Statistics(none, none, rule.weight, peak, square, square, total.add["total"])
-    weights = row_weights(statistics, rule.standardize, penalty.degree)
+    weights, unsure = _weights(total, keys_at, rule)
     lam = rule.strength * weights
     G = total.add["G"]
     norms = penalty.dual_norm(G)
     usable = (square > 0.0) & np.isfinite(lam)
     size = penalty.dual_size(norms[usable], weights[usable])
     if rule.take == 0:
-        return PoolSummary([], none, size)
+        return PoolSummary([], none, size, unsure=unsure)
     scores = np.zeros(norms.shape[0])
     if rule.exponential:
         sums = total.add["mu_plus"][usable], total.add["mu_minus"][usable]
         a = exponential.one_row(peak[usable], rule.constant)
         scores[usable] = penalty.score_exponential(*sums, a, lam[usable])
     else:
-        D = quadratic.one_row(square[usable], rule.constant)
+        D = quadratic.one_row(_curvatures(total, rule)[usable], rule.constant)
         scores[usable] = penalty.score_quadratic(G[usable], D, lam[usable])
     # the model's own rows may be among the best
     order = np.lexsort((np.arange(len(scores)), -scores))[: rule.take + len(rule.held)]
     order = order[scores[order] > 0.0]
     keys = keys_at(order)
     places = [place for place, key in enumerate(keys) if key not in rule.held][: rule.take]
-    return PoolSummary([keys[place] for place in places], scores[order[places]], size)
+    return PoolSummary([keys[place] for place in places], scores[order[places]], size, unsure=unsure)
+
+
+def _weights(total: Sums, keys_at: Callable[[Rows], list[Key]], rule: Rule) -> tuple[Array, list[Key]]:
+    """Factors of lam of the hypotheses of a shard, infinite where they are none, and those whose own is not known."""
+    square = total.add["square"]
+    if not rule.standardize:
+        return np.broadcast_to(1.0, square.shape), []
+    found = deviation(total.add["total"], square, rule.weight)
+    # where all of the weight is at the largest value, like that of a stump that is always one, no sum need be formed
+    constant = np.abs(total.add["total"]) == total.peak["peak"] * rule.weight
+    low = np.flatnonzero((found * found * rule.weight <= _UNSURE * square) & (square > 0.0) & ~constant)
+    keys = keys_at(low)
+    for place, key in zip(low.tolist(), keys, strict=True):
+        found[place] = rule.deviations.get(key, 0.0)
+    unsure = [key for key in keys if key not in rule.deviations]
+    return np.where(found > 0.0, found**rule.penalty.degree, np.inf), unsure
+
+
+def _curvatures(total: Sums, rule: Rule) -> Array:
+    """sum s h**2 of the hypotheses of a shard, about their means where they may be held so."""
+    square: Array = total.add["square"]
+    if not rule.centred:
+        return square
+    far = suspects(total.add["total"], square, rule.weight, FAR_HYPOTHESIS)
+    if far.size:
+        square = square.copy()
+        about = square[far] - total.add["total"][far] ** 2 / rule.weight
+        square[far] = np.maximum(about, _LEAST_VARIANCE * square[far])
+    return square
 
 
 def open_gaps(pool: Binned, shard: Any, total: Sums, rule: Rule, best: float, size: float) -> list[Gap]:

@@ -27,8 +27,9 @@ from dboost.boosting.scoring import (
     size_of_shard,
     summarise_shard,
 )
-from dboost.boosting.statistics import Statistics, row_weights
+from dboost.boosting.statistics import FAR, Far, Statistics, row_weights, suspects
 from dboost.bounds import exponential, quadratic
+from dboost.centring import Centres
 from dboost.hypotheses.held import Held
 from dboost.losses import Loss, get_loss
 from dboost.losses.base import Repair
@@ -66,8 +67,12 @@ class Problem:
         Whether scoring uses the exponential bound (mu+, mu-) instead of the quadratic one.
     standardize : bool
         Whether a row is penalised by the standard deviation of its column.
+    centres : Centres or None
+        What the engine takes off the stored columns: the intercept here is that of columns less their centres.
     """
 
+    # a mean of so many deviations is far from zero
+    far = FAR
     # whether columns can be ruled out for the rest of a fit
     screens = True
     # whether what may enter is more than a scoring pass looks at
@@ -84,8 +89,10 @@ class Problem:
         run_id: str,
         exponential: bool = False,
         standardize: bool = False,
+        centres: Centres | None = None,
     ) -> None:
         self.engine = engine
+        self._centres = centres
         self.loss: Loss = get_loss(loss)
         self.penalty = penalty
         self.n = n_features
@@ -166,7 +173,32 @@ class Problem:
         features = self._pass(passes.feature_statistics, None, null, name="statistics")
         if null is not None:
             self.null_sums = {b.tobytes(): (Sums(add={name: features.add[name] for name in passes.NULL_SUMS}), 2)}
-        return Statistics.of(labels, features)
+        # hypotheses are looked at when they are registered
+        far = self._far(None, features, labels.add["weight"]) if self.screens else None
+        return Statistics.of(labels, features, far)
+
+    def _far(self, held: Held | None, sums: Sums, weight: float) -> Far | None:
+        """Those of the stored columns (None: all), or of the hypotheses held, that are far from zero.
+
+        Parameters
+        ----------
+        held : Held or None
+        sums : Sums
+            What ``passes.feature_statistics`` found of them.
+        weight : float
+            Sum of the example weights.
+        """
+        total = sums.add["total"]
+        chosen = suspects(total, sums.add["square"], weight, self.far)
+        if not chosen.size:
+            return None
+        some = Held(chosen, self._token()) if held is None else held.some(chosen, self._token())
+        about = total[chosen] / weight
+        return Far.of(chosen, about, self._pass(passes.moments_about, some, about, name="moments"), weight)
+
+    def offset(self, active: Rows, W: Array) -> Array:
+        """What the intercept of a model is larger by here than on the columns as they were given, shape (k,)."""
+        return np.zeros(self.k) if self._centres is None else self._centres.offset(active, W)
 
     def null(self) -> Iterate:
         """The model without features, its intercept optimal; the sums are not filled in."""

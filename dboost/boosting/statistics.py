@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,71 @@ COUNTED = ("log", "multinomial", "margin_softmax", "multitask")
 
 # A column whose variance is below this share of its mean square is constant but for the rounding of its sums.
 _CONSTANT = 1e-12
+# |mean| over deviation from which a column is far from zero. Up to here rounds and seconds of a fit are those of the
+# centred column; at 30 the steps of several outputs take twice as many products, at 1e5 no fit ends (2026-11). At least
+# 1 - 1 / (1 + 10**2) of the weight of such a column is where it is not zero.
+FAR = 10.0
+# The same for hypotheses. Many are zero and one, and one almost always; these are as easy to solve for as others, and
+# two more passes are needed to register one that is far. A product that is far is so by much more.
+FAR_HYPOTHESIS = 100.0
+# A column is laid out less its centre only if so much of it is stored anyway: weights that differ much can make a
+# column look far that is stored for a few examples.
+_STORED = 0.5
+# So many names are in a warning.
+_NAMES_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Far:
+    """Columns whose mean is far from zero beside their deviation, by sums about a number near the mean.
+
+    Parameters
+    ----------
+    columns : int64 array, shape (f,)
+        Ascending.
+    mean, deviation : float64 arrays, shape (f,)
+        Deviations of what is constant are 0.
+    stored : float64 array, shape (f,)
+        How many examples have a stored value.
+    single : bool
+        Whether all values are stored in float32.
+    """
+
+    columns: NDArray[np.int64]
+    mean: Array
+    deviation: Array
+    stored: Array
+    single: bool
+
+    @classmethod
+    def of(cls, columns: NDArray[np.int64], about: Array, moments: Sums, weight: float) -> Far:
+        """From the sums of ``passes.moments_about``, taken about the numbers `about` (f,)."""
+        total, square = moments.add["total"], moments.add["square"]
+        spread = square - total * total / weight
+        spread = np.where(spread > _CONSTANT * square, spread, 0.0)
+        single = not moments.peak["double"].any()
+        return cls(columns, about + total / weight, np.sqrt(spread / weight), moments.add["stored"], single)
+
+    def joined(self, other: Far | None) -> Far:
+        """These and others, all of which come after these."""
+        if other is None:
+            return self
+        names = ("columns", "mean", "deviation", "stored")
+        both = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names}
+        return Far(**both, single=self.single and other.single)
+
+    def centres(self, n_rows: int, far: float) -> tuple[NDArray[np.int64], Array]:
+        """Columns farther than `far` to be solved less a number, and that number; of data of `n_rows` examples.
+
+        A constant column is as far from zero as it is from the intercept's own, which is one. Where all values are
+        stored in float32, so is the number: differences of values near it are then exact in float32.
+        """
+        apart = np.where(self.deviation > 0.0, self.deviation, 1.0)
+        chosen = (np.abs(self.mean) > far * apart) & (self.stored >= _STORED * n_rows)
+        values = self.mean[chosen]
+        if self.single:
+            values = values.astype(np.float32).astype(np.float64)
+        return self.columns[chosen], values
 
 
 @dataclass(frozen=True)
@@ -32,6 +98,8 @@ class Statistics:
         Per column: max |x|, sum s |x|, sum s x**2, sum s x.
     at_zero : float
         L where all margins are zero.
+    far : Far or None
+        Columns whose deviation is lost, in whole or in part, in the rounding of `square` and `sum`.
     """
 
     mass: Array
@@ -42,9 +110,10 @@ class Statistics:
     square: Array
     sum: Array
     at_zero: float = 0.0
+    far: Far | None = None
 
     @classmethod
-    def of(cls, labels: Sums, features: Sums) -> Statistics:
+    def of(cls, labels: Sums, features: Sums, far: Far | None = None) -> Statistics:
         """From the sums of ``passes.label_counts`` and ``passes.feature_statistics``."""
         return cls(
             mass=labels.add["mass"],
@@ -55,7 +124,15 @@ class Statistics:
             square=features.add["square"],
             sum=features.add["total"],
             at_zero=labels.add["at_zero"],
+            far=far,
         )
+
+    def deviation(self) -> Array:
+        """Weighted standard deviation of every column (n,); 0 for a constant one."""
+        found = deviation(self.sum, self.square, self.weight)
+        if self.far is not None:
+            found[self.far.columns] = self.far.deviation
+        return found
 
     def values(self, columns: NDArray[np.int64], m: int) -> float:
         """About how many values these columns store, of m examples: (sum s |x|)**2 / sum s x**2, in examples.
@@ -73,6 +150,16 @@ def deviation(total: Array, square: Array, weight: float) -> Array:
     return np.sqrt(np.where(variance > _CONSTANT * square, variance, 0.0))
 
 
+def suspects(total: Array, square: Array, weight: float, far: float) -> NDArray[np.int64]:
+    """Columns with a mean of more than `far` deviations, by sum s x and sum s x**2; it is about total / weight.
+
+    Rounding moves a variance by much less than the share 1 / (1 + far**2) of the mean square that is asked for here.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, mean_square = total / weight, square / weight
+        return np.flatnonzero((mean_square - mean * mean) * (1.0 + far * far) < mean_square)
+
+
 def row_weights(statistics: Statistics, standardize: bool, degree: int) -> Array:
     """Factor of lam for each column: 1, or its standard deviation to the power `degree` of the penalty.
 
@@ -81,5 +168,17 @@ def row_weights(statistics: Statistics, standardize: bool, degree: int) -> Array
     if not standardize:
         # one number for all columns, as far as memory goes
         return np.broadcast_to(1.0, statistics.square.shape)
-    found = deviation(statistics.sum, statistics.square, statistics.weight)
+    found = statistics.deviation()
     return np.where(found > 0.0, found**degree, np.inf)
+
+
+def constants(statistics: Statistics) -> NDArray[np.int64]:
+    """Columns that are constant, and not zero: a standardised fit leaves them out."""
+    return np.flatnonzero((statistics.deviation() == 0.0) & (statistics.square > 0.0))
+
+
+def listed(columns: NDArray[np.int64], names: Sequence[str] | None) -> str:
+    """The first few of some columns by name, or by number, and how many more there are."""
+    shown = [repr(names[j]) if names is not None else str(j) for j in columns[:_NAMES_SHOWN].tolist()]
+    more = f" and {columns.size - _NAMES_SHOWN} more" if columns.size > _NAMES_SHOWN else ""
+    return ", ".join(shown) + more

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dboost.boosting.fit import FitResult, FitSettings, FitState, Fitting, warn_if_open
+from dboost.boosting.fit import FitResult, FitSettings, FitState, Fitting, warn_if_dropped, warn_if_open
 from dboost.errors import UsageError
 from dboost.estimators import predicting, repr
 from dboost.estimators.callbacks import CallbackSupportMixin, Rounds, registered, split, with_callbacks
@@ -124,12 +124,16 @@ class BoostedEstimator(CallbackSupportMixin, BaseEstimator):
             if self.warm_start and hasattr(self, "model_"):
                 start = start_from(self.model_, parts)
             fitting = Fitting(plan, parts.engine, settings)
+            warn_if_dropped(fitting)
             if start is not None:
                 check_pool(self.model_, fitting.pool)
             rounds = Rounds(self, functions, X, y, sample_weight)
 
             def on_round(record: dict[str, Any], state: FitState) -> bool:
-                return rounds(record, lambda: _attributes(_snapshot(self, parts, state, fitting.pool)))
+                def stopped_here() -> dict[str, Any]:
+                    return _attributes(_snapshot(self, parts, fitting.as_given(state), fitting.pool))
+
+                return rounds(record, stopped_here)
 
             result = run(fitting, settings, start, self.checkpoint, on_round)
             self._adopt(model_of(self, parts, result))

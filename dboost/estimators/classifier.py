@@ -55,7 +55,8 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
     fit_intercept : bool, default True
     standardize : bool, default False
         Penalise each feature by its standard deviation, as if columns had been scaled; weights are on the original
-        scale and sparse data stays sparse.
+        scale and sparse data stays sparse. A constant column has no deviation to be scaled by: it is left out and named
+        in a warning.
     class_weight : "balanced" or dict of label to weight, optional
     classes : sequence, optional
         All labels there may be, where the data does not hold every one.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.compiled.centring import less_centres
 from dboost.compiled.columns import cut_of_rows, cut_rows, transpose
 from dboost.hypotheses.base import Block, Key, Pool, made_of
 from dboost.partition import Partition
@@ -30,12 +31,19 @@ class Held:
         The pool of the hypotheses.
     keys : tuple of Key
         The hypotheses, in the order of the rows of W.
+    centres : tuple of float
+        What is taken off each hypothesis, 0 for nothing; empty where nothing is taken off any.
     """
 
     columns: NDArray[np.int64]
     token: str
     pool: Pool | None = None
     keys: tuple[Key, ...] = ()
+    centres: tuple[float, ...] = ()
+
+    def some(self, chosen: NDArray[np.int64], token: str, centres: tuple[float, ...] = ()) -> Held:
+        """The hypotheses at some places, by a name of their own, less `centres` if any."""
+        return Held(self.columns[:0], token, self.pool, tuple(self.keys[i] for i in chosen.tolist()), centres)
 
     @property
     def n(self) -> int:
@@ -51,8 +59,16 @@ class Held:
         stored = Block(partition.indptr, partition.rows, partition.values, partition.n_rows)
         if self.pool is None:
             return stored, self.columns
-        made = memo.get("hypotheses", self.token, lambda: tuple(made_of(self.pool, partition, memo, self.keys)))
+        made = memo.get("hypotheses", self.token, lambda: tuple(self._made(partition, memo)))
         return Block(*made), np.arange(len(self.keys))
+
+    def _made(self, partition: Partition, memo: Any) -> Block:
+        block = made_of(self.pool, partition, memo, self.keys)
+        if not self.centres:
+            return block
+        centres = np.array(self.centres)
+        far = np.flatnonzero(centres)
+        return Block(*less_centres(*block, far, centres[far]), block.n_rows)
 
     def cut(self, partition: Partition, memo: Any) -> Cut:
         """The columns by row: start of each row, place of each value among the columns, values."""

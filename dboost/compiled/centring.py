@@ -1,0 +1,99 @@
+"""Loops that take a number off some columns of a block by column: their moments about it, and the columns less it.
+
+Where nothing is stored the value is zero, and less the number it is stored.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+
+@njit(nogil=True, cache=True)
+def moments_about(indptr, rows, values, weight, columns, centres, total, square, stored):
+    """Per column c of `columns`: sum s (x - centre_c), sum s (x - centre_c)**2, and how many values are stored."""
+    whole = 0.0
+    for i in range(weight.shape[0]):
+        whole += weight[i]
+    for c in range(columns.shape[0]):
+        start, stop = indptr[columns[c]], indptr[columns[c] + 1]
+        centre = centres[c]
+        t = q = seen = 0.0
+        for p in range(start, stop):
+            s = weight[rows[p]]
+            d = np.float64(values[p]) - centre
+            seen += s
+            t += s * d
+            q += s * d * d
+        if stop - start < weight.shape[0]:
+            # the weight of the examples that store nothing; of a full column it is zero and no rounding of these sums
+            rest = max(whole - seen, 0.0)
+            t -= rest * centre
+            q += rest * centre * centre
+        total[c] = t
+        square[c] = q
+        stored[c] = stop - start
+
+
+@njit(nogil=True, cache=True)
+def _count(indptr, rows, values, m, place, centres, out):
+    for j in range(indptr.shape[0] - 1):
+        count = indptr[j + 1] - indptr[j]
+        if place[j] >= 0:
+            centre = centres[place[j]]
+            same = 0
+            for p in range(indptr[j], indptr[j + 1]):
+                same += np.float64(values[p]) == centre
+            # a centre of zero has no place here: what is not stored differs from every centre
+            count = m - same
+        out[j + 1] = out[j] + count
+
+
+@njit(nogil=True, cache=True)
+def _fill(indptr, rows, values, m, place, centres, out, new_rows, new_values):
+    for j in range(indptr.shape[0] - 1):
+        q = out[j]
+        if place[j] < 0:
+            for p in range(indptr[j], indptr[j + 1]):
+                new_rows[q] = rows[p]
+                new_values[q] = values[p]
+                q += 1
+            continue
+        centre = centres[place[j]]
+        p, stop = indptr[j], indptr[j + 1]
+        for i in range(m):
+            v = 0.0
+            if p < stop and rows[p] == i:
+                v = np.float64(values[p])
+                p += 1
+            if v != centre:
+                new_rows[q] = i
+                new_values[q] = v - centre
+                q += 1
+
+
+def less_centres(
+    indptr: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    values: NDArray[Any],
+    m: int,
+    columns: NDArray[np.int64],
+    centres: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
+    """A block of m rows by column, where `columns` are less their centres, which are not zero.
+
+    Differences are taken in float64. They are stored in float32 only where the block is and holds the centres exactly:
+    then those of values near a centre are exact too.
+    """
+    exact = bool(np.all(centres.astype(values.dtype).astype(np.float64) == centres))
+    place = np.full(indptr.shape[0] - 1, -1, np.int64)
+    place[columns] = np.arange(columns.shape[0])
+    out = np.zeros_like(indptr)
+    _count(indptr, rows, values, m, place, centres, out)
+    new_rows = np.empty(out[-1], np.int32)
+    new_values = np.empty(out[-1], values.dtype if exact else np.float64)
+    _fill(indptr, rows, values, m, place, centres, out, new_rows, new_values)
+    return out, new_rows, new_values

@@ -1,0 +1,61 @@
+"""Columns less a number: moments about it and the block without it, against dense long doubles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dboost.compiled.centring import less_centres, moments_about
+
+COLUMNS = np.array([0, 2, 3])
+
+
+def block(X):
+    found = sp.csc_array(X)
+    found.sort_indices()
+    return found.indptr.astype(np.int64), found.indices.astype(np.int32), found.data
+
+
+@pytest.fixture
+def dense():
+    """Column 0 is full, 1 and 3 are sparse, 2 is constant but for a row, 4 empty."""
+    rng = np.random.default_rng(0)
+    X = np.zeros((40, 5))
+    X[:, 0] = 1.7e9 + np.arange(40)
+    X[:, 2] = 3.0
+    X[7, 2] = 5.0
+    X[:, [1, 3]] = rng.normal(size=(40, 2)) * (rng.random((40, 2)) < 0.5)
+    return X
+
+
+def test_moments_are_those_of_all_examples_stored_or_not(dense):
+    weight = np.random.default_rng(1).random(40)
+    weight[3] = 0.0
+    centres = np.array([1.7e9 + 19.0, 3.1, 0.25])
+    total, square, stored = np.zeros(3), np.zeros(3), np.zeros(3)
+    moments_about(*block(dense), weight, COLUMNS, centres, total, square, stored)
+    apart = dense[:, COLUMNS].astype(np.longdouble) - centres
+    np.testing.assert_allclose(total, (weight[:, None] * apart).sum(0).astype(float), rtol=1e-13)
+    np.testing.assert_allclose(square, (weight[:, None] * apart**2).sum(0).astype(float), rtol=1e-13)
+    np.testing.assert_array_equal(stored, np.count_nonzero(dense[:, COLUMNS], axis=0))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_block_less_its_centres_holds_every_difference_and_no_zeros(dense, dtype):
+    X = dense.astype(dtype)
+    centres = np.array([np.float32(1.7e9), 3.0, 0.25], np.float64)
+    indptr, rows, values = less_centres(*block(X), 40, COLUMNS, centres)
+    wanted = X.astype(np.float64)
+    wanted[:, COLUMNS] -= centres
+    assert values.dtype == dtype and np.all(values != 0.0)
+    np.testing.assert_array_equal(sp.csc_array((values, rows, indptr), shape=X.shape).toarray(), wanted.astype(dtype))
+    assert np.all(np.diff(rows)[np.diff(np.repeat(np.arange(5), np.diff(indptr))) == 0] > 0)
+
+
+def test_differences_that_float32_cannot_hold_are_stored_in_float64(dense):
+    X = dense.astype(np.float32)
+    centre = np.array([1.7e9 + 19.0])
+    indptr, _, values = less_centres(*block(X), 40, COLUMNS[:1], centre)
+    assert values.dtype == np.float64
+    np.testing.assert_array_equal(values[: indptr[1]], X[:, 0].astype(np.float64) - centre)

@@ -1,0 +1,108 @@
+"""Columns far from zero as users have them: times in tables, in files and on clusters, and what is told of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dboost import BoostedClassifier, BoostedClassifierCV, BoostedRegressor, ParquetData, load_model
+from dboost.errors import DboostWarning
+from tests.estimators.test_callbacks import Hooks, needs_protocol
+
+SECONDS = 1_700_000_000
+WANTED = {"penalty": "l1", "alpha": 0.02, "standardize": True, "tol": 1e-8}
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    time = np.arange(1500)
+    frame = pd.DataFrame(
+        {"time": SECONDS + time, "year": 1990 + rng.integers(0, 30, 1500), "noise": rng.normal(size=1500)}
+    )
+    score = (time - 700) / 50 + 0.1 * (frame["year"] - 2004) + rng.logistic(size=1500)
+    return frame, np.where(score > 0, "late", "early")
+
+
+@pytest.fixture(scope="module")
+def near(table):
+    frame, y = table
+    return BoostedClassifier(**WANTED).fit(frame - [SECONDS, 2000, 0.0], y)
+
+
+def agree(model, near):
+    assert model.stop_reason_ == near.stop_reason_ == "tol"
+    assert model.objective_ == pytest.approx(near.objective_, rel=1e-8)
+    assert list(model.active_features_) == list(near.active_features_)
+    np.testing.assert_allclose(model.coef_, near.coef_, rtol=1e-3, atol=1e-6)
+    moved = near.intercept_ - model.coef_[:, :2] @ [SECONDS, 2000]
+    np.testing.assert_allclose(model.intercept_, moved, rtol=1e-6)
+
+
+def test_times_in_whole_numbers_are_used_and_predict_on_the_columns_as_given(table, near, tmp_path):
+    frame, y = table
+    model = BoostedClassifier(**WANTED).fit(frame, y)
+    agree(model, near)
+    found = model.predict_proba(frame)
+    np.testing.assert_allclose(found, near.predict_proba(frame - [SECONDS, 2000, 0.0]), atol=1e-3)
+    assert model.score(frame, y) > 0.9
+    model.save(tmp_path / "model")
+    assert load_model(tmp_path / "model").predict_proba(frame).tobytes() == found.tobytes()
+    # an earlier model is the start of the next fit wherever its columns are
+    again = model.set_params(warm_start=True).fit(frame, y)
+    assert again.n_iter_ <= 2
+    agree(again, near)
+
+
+def test_files_give_the_same_bits_in_this_process_and_on_two_workers(table, near, tmp_path, two_processes):
+    frame, y = table
+    for part, rows in enumerate(np.array_split(np.arange(1500), 5)):
+        columns = pa.Table.from_pandas(frame.iloc[rows].assign(label=y[rows]), preserve_index=False)
+        pq.write_table(columns, tmp_path / f"part-{part}.parquet", write_page_checksum=True)
+    data = ParquetData(tmp_path, label="label")
+    here, there = (BoostedClassifier(**WANTED, client=client).fit(data) for client in (None, two_processes))
+    agree(here, near)
+    for name in ("coef_", "intercept_", "objective_", "duality_gap_"):
+        assert np.asarray(getattr(here, name)).tobytes() == np.asarray(getattr(there, name)).tobytes()
+
+
+@needs_protocol
+def test_callbacks_see_models_of_the_columns_as_given(table):
+    frame, y = table
+    hooks = Hooks()
+    model = BoostedClassifier(**WANTED, callbacks=[hooks]).fit(frame, y)
+    # of the last round, which leaves the model as it is, and of the fit
+    assert [call for call in hooks.calls if call[0] == "end"][-2:] == [("end", "round"), ("end", "fit")]
+    for seen in hooks.models[-2:]:
+        assert seen.predict_proba(frame).tobytes() == model.predict_proba(frame).tobytes()
+
+
+def test_cross_validation_judges_on_the_columns_as_given(table):
+    frame, y = table
+    settings = {"penalty": "l1", "standardize": True, "n_alphas": 4, "eps": 0.05, "folds": np.arange(1500) % 3}
+    far = BoostedClassifierCV(**settings).fit(frame, y)
+    close = BoostedClassifierCV(**settings).fit(frame - [SECONDS, 2000, 0.0], y)
+    np.testing.assert_allclose(far.fold_losses_, close.fold_losses_, rtol=1e-2)
+
+
+def test_a_constant_column_that_cannot_be_scaled_is_named(table):
+    frame, y = table
+    wider = frame.assign(site=7, unit=1e12 / 3)
+    with pytest.warns(DboostWarning, match=r"leaves out 2 constant column\(s\).*'site', 'unit'"):
+        model = BoostedClassifier(**WANTED).fit(wider, y)
+    assert set(model.active_features_) <= {"time", "year", "noise"}
+    # without a scale they only cost what they hold
+    BoostedClassifier(penalty="l1").fit(wider, y)
+
+
+def test_a_regression_on_times_reaches_least_squares(table):
+    frame, _ = table
+    target = 0.5 * (frame["time"] - SECONDS) / 433.0 + frame["noise"] + np.random.default_rng(1).normal(size=1500)
+    model = BoostedRegressor(penalty="none", tol=1e-8).fit(frame, target)
+    close = np.column_stack([frame - [SECONDS, 2000, 0.0], np.ones(1500)])
+    best = np.linalg.lstsq(close, target, rcond=None)[0]
+    np.testing.assert_allclose(model.coef_[0], best[:3], atol=1e-6)
+    np.testing.assert_allclose(model.predict(frame), close @ best, atol=1e-5)
