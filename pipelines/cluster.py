@@ -32,6 +32,9 @@ def connect(settings: ClusterSettings, console: Console) -> Iterator[Any]:
     if settings.workers == 0 and not settings.scheduler:
         yield None
         return
+    if address and "://" not in address:
+        # Dask takes it so, and only in a whole address can a password be told from a host.
+        address = f"tcp://{address}"
     with contextlib.ExitStack() as opened:
         with console.stage("cluster"):
             client = opened.enter_context(
