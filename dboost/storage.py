@@ -48,7 +48,7 @@ def sha256_file(path: PathLike) -> str:
         When the file cannot be read.
     """
     try:
-        with open(path, "rb") as handle:
+        with open(local_path(path), "rb") as handle:
             return hashlib.file_digest(handle, "sha256").hexdigest()
     except OSError as error:
         raise StorageError(f"cannot read: {error.strerror or error}", file=os.fspath(path)) from error

@@ -21,6 +21,9 @@ try:
 except ImportError:  # Windows has no such locks: what killed processes left stays there
     fcntl = None  # type: ignore[assignment]
 
+LOCKS = os.name != "nt"
+"""Whether files and folders can be locked for as long as a process lives."""
+
 
 def beside_of(target: Path) -> Path:
     """A new name in the folder of `target`, which `clear_abandoned` knows."""
@@ -32,7 +35,7 @@ def own_file(target: Path) -> tuple[Path, IO[bytes]]:
     while True:
         beside = beside_of(target)
         handle = open(beside, "xb")
-        if fcntl is None:
+        if not LOCKS:
             return beside, handle
         try:
             _lock(handle.fileno(), wait=True)
@@ -63,7 +66,7 @@ def own_folder(target: Path) -> tuple[Path, int | None]:
     while True:
         beside = beside_of(target)
         beside.mkdir()
-        if fcntl is None:
+        if not LOCKS:
             return beside, None
         descriptor: int | None = None
         with contextlib.suppress(FileNotFoundError):
@@ -92,7 +95,7 @@ def clear_abandoned(target: Path) -> list[str]:
     """
     pattern = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{12}}\.tmp")
     cleared: list[str] = []
-    if fcntl is None or not target.parent.is_dir():
+    if not LOCKS or not target.parent.is_dir():
         return cleared
     with contextlib.suppress(OSError), os.scandir(target.parent) as entries:
         for entry in entries:
