@@ -45,12 +45,12 @@ class DboostError(Exception):
         row_group: int | None = None,
         hint: str | None = None,
     ) -> None:
-        self.what = redact(what)
+        self.what = redact(str(what))
         # Files and columns are names that the data chose: `token=red` is a folder or a category there.
-        self.file = None if file is None else redact_urls(file)
-        self.column = None if column is None else redact_urls(column)
+        self.file = None if file is None else redact_urls(str(file))
+        self.column = redact_urls(column) if isinstance(column, str) else column
         self.row_group = row_group
-        self.hint = None if hint is None else redact(hint)
+        self.hint = None if hint is None else redact(str(hint))
         super().__init__(self._line())
 
     def _line(self) -> str:

@@ -57,11 +57,21 @@ def choice(package: Path, environment: Mapping[str, str]) -> str | None:
     -------
     str or None
         None where numba finds the place by itself; empty where there is none.
+
+    Raises
+    ------
+    UsageError
+        When the variable names a URL that is not served.
     """
     given = environment.get(VARIABLE, "")
     if given:
         full = os.path.expanduser(given)
         if not _unresolved(full):
+            if ":" in given:
+                from dboost.paths import local_path
+
+                # numba would make a local folder called `s3:`.
+                full = str(local_path(given, VARIABLE))
             return None if full == given else full
     elif os.access(_nearest(package / "__pycache__"), os.W_OK):
         return None

@@ -66,7 +66,9 @@ def to_json(document: dict[str, Any]) -> bytes:
     """Serialise to indented JSON without NaN and infinity, sealed with the digest of all fields."""
     fields = plain(document)
     whole = fields | {DIGEST: content_digest(fields)}
-    return (json.dumps(whole, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode()
+    text = json.dumps(whole, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    # Half of a surrogate pair, as Python makes it of a file name that is no UTF-8, becomes the escape that JSON has.
+    return text.encode("utf-8", "backslashreplace")
 
 
 def content_digest(fields: Mapping[str, Any]) -> str:
@@ -376,7 +378,7 @@ def check_distinct(labels: NDArray[Any], file: str) -> None:
 
 def encode_names(names: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Names as one UTF-8 text and the end of each: a vocabulary of a million words stays two arrays."""
-    encoded = [name.encode("utf-8") for name in names]
+    encoded = [name.encode("utf-8", "surrogatepass") for name in names]
     ends = np.cumsum([len(item) for item in encoded], dtype=np.int64)
     return np.frombuffer(b"".join(encoded), dtype=np.uint8), ends
 
@@ -401,6 +403,6 @@ def decode_names(
     whole = text.tobytes()
     starts = [0, *ends[:-1].tolist()]
     try:
-        return tuple(whole[a:b].decode("utf-8") for a, b in zip(starts, ends.tolist(), strict=True))
+        return tuple(whole[a:b].decode("utf-8", "surrogatepass") for a, b in zip(starts, ends.tolist(), strict=True))
     except UnicodeDecodeError as error:
         raise ModelFormatError(f"the name of a feature is no UTF-8: {error}", file=file) from error

@@ -55,7 +55,7 @@ ALLOWED: dict[str, set[str]] = {
     "plots": {"errors"},
     "paths": {"errors"},
     "unfinished": set(),
-    "kernel_cache": {"errors"},
+    "kernel_cache": {"errors", "paths"},
     "storage": {"errors", "paths", "unfinished"},
     "generations": {"errors", "paths", "storage", "unfinished"},
     "modelfile": {"errors", "paths", "storage"},

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import pickle
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -127,6 +129,8 @@ def test_errors_and_warnings_hold_no_secret() -> None:
     assert "token=red" in str(error)
     assert "hunter22" not in str(DataError("x", column="https://hunter22@h"))
     assert str(DataError("x", column="token=red")) == "x; column 'token=red'"
+    assert pickle.loads(pickle.dumps(error)).args == error.args
+    assert str(DataError("x", file=Path("a/b"), column=3)) == "x; file a/b; column 3"  # type: ignore[arg-type]
     assert "hunter22" not in str(ClusterError("no answer from tcp://a:hunter22@h:1"))
     assert str(DboostWarning("s3://a:hunter22@b is slow")) == "s3://***@b is slow"
 

@@ -144,6 +144,14 @@ def test_an_older_one_of_another_fit_is_refused_and_kept(multiclass, killed):
     assert (killed / "state.previous").read_bytes() == older
 
 
+def test_what_a_killed_fit_left_of_a_write_is_deleted_by_the_next_fit(multiclass, killed):
+    left = [f".{name}.0123456789ab.tmp" for name in ("state", "other")]
+    for name in left:
+        (killed / name).write_bytes(b"half")
+    BoostedClassifier(**PARAMS, checkpoint=killed / "state").fit(*multiclass)
+    assert sorted(os.listdir(killed)) == [left[1], "state", "state.previous"]
+
+
 def test_a_file_that_is_no_checkpoint_is_told_as_such_and_left_alone(multiclass, tmp_path):
     data = tmp_path / "data.csv"
     data.write_text("a,b\n1,2\n")
