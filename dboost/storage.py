@@ -3,7 +3,7 @@
 Covers: the atomic write of a file and of a folder (written beside the target, flushed to the disk, renamed, the
 parent folder flushed), whether a place can be written at all, SHA-256 digests, and the safetensors container with a
 bounded header.
-Does not cover: which paths are served (``dboost.paths``), what is left of writes that were killed
+Does not cover: which paths are served (``dboost.paths``), files that killed processes left
 (``dboost.unfinished``), what a model or a checkpoint holds (``dboost.model``, ``dboost.estimators.checkpoint``), or
 Parquet.
 
@@ -17,6 +17,7 @@ import contextlib
 import hashlib
 import json
 import os
+import secrets
 import shutil
 import stat
 from collections.abc import Iterator, Mapping
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 
 from dboost.errors import ModelFormatError, StorageError, UsageError
 from dboost.paths import PathLike, local_path
-from dboost.unfinished import beside_of, clear_abandoned, own_file, own_folder
+from dboost.unfinished import beside_of, own_file
 
 # A header names a handful of arrays; the limit keeps a damaged length field from being allocated.
 MAX_HEADER_BYTES = 1 << 20
@@ -179,11 +180,12 @@ def write_folder(path: PathLike, *, marker: str, force: bool = False) -> Iterato
     """
     target = local_path(path).resolve()
     _refuse_existing(target, path, marker, force)
-    with _told(path):
+    token = secrets.token_hex(6)
+    beside = target.with_name(f".{target.name}.{token}.tmp")
+    old = target.with_name(f".{target.name}.{token}.old")
+    try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        clear_abandoned(target)
-        beside, descriptor = own_folder(target)
-        old = beside.with_suffix(".old")
+        beside.mkdir()
         try:
             yield beside
             _flush_tree(beside)
@@ -200,11 +202,14 @@ def write_folder(path: PathLike, *, marker: str, force: bool = False) -> Iterato
         except BaseException:
             shutil.rmtree(beside, ignore_errors=True)
             raise
-        finally:
-            if descriptor is not None:
-                os.close(descriptor)
         _flush_folder(target.parent)
         shutil.rmtree(old, ignore_errors=True)
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(
+            f"cannot write: {error.strerror or error}", file=os.fspath(path), hint="check the free space and the rights"
+        ) from error
 
 
 def _refuse_existing(target: Path, path: PathLike, marker: str, force: bool) -> None:

@@ -1,7 +1,7 @@
-"""Files and folders that are being written: their names, the lock that says that their writer lives, and the rest.
+"""Files that are being written: their names, the lock that says that their writer lives, and what is left of others.
 
-Covers: new files and folders beside the one that they will become, and what killed processes left of such.
-Does not cover: the writing itself (``dboost.storage``).
+Covers: a new file beside the one that it will become, and the files that killed processes left.
+Does not cover: the writing itself (``dboost.storage``), or folders.
 
 A process locks what it writes until it is done, and the system lifts the lock when the process ends, however it ends.
 """
@@ -12,7 +12,6 @@ import contextlib
 import os
 import re
 import secrets
-import shutil
 from pathlib import Path
 from typing import IO
 
@@ -22,7 +21,7 @@ except ImportError:  # Windows has no such locks: what killed processes left sta
     fcntl = None  # type: ignore[assignment]
 
 LOCKS = os.name != "nt"
-"""Whether files and folders can be locked for as long as a process lives."""
+"""Whether files can be locked for as long as a process lives."""
 
 
 def beside_of(target: Path) -> Path:
@@ -50,7 +49,7 @@ def own_file(target: Path) -> tuple[Path, IO[bytes]]:
 
 
 def _lock(descriptor: int, *, wait: bool) -> bool:
-    """Lock an open file or folder until it is closed; False where another process holds it."""
+    """Lock an open file until it is closed; False where another process holds it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -61,25 +60,8 @@ def _lock(descriptor: int, *, wait: bool) -> bool:
     return True
 
 
-def own_folder(target: Path) -> tuple[Path, int | None]:
-    """A new folder beside `target`, and the descriptor whose closing lifts this process's lock on it."""
-    while True:
-        beside = beside_of(target)
-        beside.mkdir()
-        if not LOCKS:
-            return beside, None
-        descriptor: int | None = None
-        with contextlib.suppress(FileNotFoundError):
-            descriptor = os.open(beside, os.O_RDONLY)
-            _lock(descriptor, wait=True)
-        if descriptor is not None and beside.exists():
-            return beside, descriptor
-        if descriptor is not None:
-            os.close(descriptor)
-
-
 def clear_abandoned(target: Path) -> list[str]:
-    """Delete what processes that were killed while they wrote `target` left beside it.
+    """Delete the files that processes which were killed while they wrote `target` left beside it.
 
     What a living process writes, on any machine that shares the locks of the folder, is left alone.
 
@@ -99,26 +81,23 @@ def clear_abandoned(target: Path) -> list[str]:
         return cleared
     with contextlib.suppress(OSError), os.scandir(target.parent) as entries:
         for entry in entries:
-            if pattern.fullmatch(entry.name) and not entry.is_symlink() and _delete_unlocked(entry.path):
+            if pattern.fullmatch(entry.name) and entry.is_file(follow_symlinks=False) and _delete_unlocked(entry.path):
                 cleared.append(entry.name)
     return cleared
 
 
 def _delete_unlocked(path: str) -> bool:
     try:
-        # Shared file systems lock what is open for writing only, and a folder cannot be.
-        how = os.O_RDONLY if os.path.isdir(path) else os.O_RDWR
-        descriptor = os.open(path, how | os.O_NONBLOCK)
+        # Shared file systems lock only what is open for writing.
+        descriptor = os.open(path, os.O_RDWR)
     except OSError:
         return False
     try:
-        if not _lock(descriptor, wait=False):
-            return False
-        if os.path.isdir(path):
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            with contextlib.suppress(OSError):
-                os.unlink(path)
-        return not os.path.exists(path)
+        if _lock(descriptor, wait=False):
+            os.unlink(path)
+            return True
+        return False
+    except OSError:
+        return False
     finally:
         os.close(descriptor)

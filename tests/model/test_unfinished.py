@@ -6,13 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from dboost.errors import StorageError
-from dboost.storage import check_writable, write_file, write_folder
+from dboost.storage import check_writable, write_file
 from dboost.unfinished import clear_abandoned, own_file
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,25 +23,21 @@ def fsync(descriptor):
     print("writing", flush=True)
     time.sleep(60)
 os.fsync = fsync
-if sys.argv[2] == "file":
-    storage.write_file(sys.argv[1], b"half")
-with storage.write_folder(sys.argv[1], marker="m") as folder:
-    (folder / "m").write_text("half")
+storage.write_file(sys.argv[1], b"half")
 """
 
 
-def stopped(path, kind):
+def stopped(path):
     """A process that has begun to write `path` and goes no further."""
-    command = [sys.executable, "-c", STOPS, str(path), kind]
+    command = [sys.executable, "-c", STOPS, str(path)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
     assert process.stdout is not None and process.stdout.readline() == b"writing\n"
     return process
 
 
-@pytest.mark.parametrize("kind", ["file", "folder"])
-def test_what_a_killed_process_left_is_deleted_and_what_a_living_one_writes_is_not(tmp_path, kind):
+def test_what_a_killed_process_left_is_deleted_and_what_a_living_one_writes_is_not(tmp_path):
     path = tmp_path / "state"
-    dead, alive = stopped(path, kind), stopped(path, kind)
+    dead, alive = stopped(path), stopped(path)
     try:
         assert len(os.listdir(tmp_path)) == 2
         os.kill(dead.pid, signal.SIGKILL)
@@ -123,9 +118,4 @@ def test_a_write_holds_its_lock_until_the_file_has_its_name(tmp_path, monkeypatc
 
     monkeypatch.setattr(os, "replace", watched)
     write_file(tmp_path / "state", b"x")
-    start = time.perf_counter()
-    with write_folder(tmp_path / "model", marker="m") as folder:
-        assert clear_abandoned(tmp_path / "model") == []
-        (folder / "m").write_text("x")
-    assert time.perf_counter() - start < 30
-    assert sorted(os.listdir(tmp_path)) == ["model", "state"]
+    assert os.listdir(tmp_path) == ["state"]
