@@ -6,9 +6,14 @@ The names below are loaded on first use, so that ``import dboost`` imports neith
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dboost.kernel_cache import settle
+
 __version__ = "0.1.0"
+
+settle(Path(__file__).parent / "compiled")
 
 if TYPE_CHECKING:
     from dboost.data.parquet import ParquetData

@@ -4,10 +4,15 @@ Covers: the exception classes, their exit codes, and the one-line form they take
 Does not cover: where they are caught (the command line) or warnings (``DboostWarning`` below only names the class).
 
 Each class carries the exit code of the command line, so that an error has one meaning everywhere. Errors that a
-scikit-learn user would expect to be a ``ValueError`` are one.
+scikit-learn user would expect to be a ``ValueError`` are one. Secrets in URLs and options are hidden when an error is
+made, so that no log, traceback or pickle of it holds them.
 """
 
 from __future__ import annotations
+
+from typing import Any
+
+from dboost.redact import redact, redact_urls
 
 
 class DboostError(Exception):
@@ -40,11 +45,12 @@ class DboostError(Exception):
         row_group: int | None = None,
         hint: str | None = None,
     ) -> None:
-        self.what = what
-        self.file = file
-        self.column = column
+        self.what = redact(str(what))
+        # Files and columns are names that the data chose: `token=red` is a folder or a category there.
+        self.file = None if file is None else redact_urls(str(file))
+        self.column = redact_urls(column) if isinstance(column, str) else column
         self.row_group = row_group
-        self.hint = hint
+        self.hint = None if hint is None else redact(str(hint))
         super().__init__(self._line())
 
     def _line(self) -> str:
@@ -112,6 +118,9 @@ class ModelFormatError(DboostError, ValueError):
 
 class DboostWarning(UserWarning):
     """Base of the warnings of dboost."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*(redact(text) if isinstance(text, str) else text for text in args))
 
 
 class ConvergenceWarning(DboostWarning):

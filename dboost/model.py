@@ -4,8 +4,8 @@ Covers: ``Model`` (a frozen value that crosses processes and predicts one batch)
 on reading it back. What a score means for each task is in ``dboost.tasks``.
 Does not cover: fitting (``dboost.boosting``), the scikit-learn shape (``dboost.estimators``), or reading data.
 
-A saved model is a folder with ``model.json`` and ``arrays.safetensors``. Reading it runs no code from the folder and
-follows no link or path in it.
+A saved model is a folder with ``model.json`` and ``arrays.safetensors``, each under a digest. Reading it runs no code
+from the folder and follows no link or path in it.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from dboost.modelfile import (
     ARRAYS_FILE,
     MODEL_FILE,
     Document,
+    check_distinct,
     decode_labels,
     decode_names,
     encode_labels,
@@ -33,16 +34,18 @@ from dboost.modelfile import (
     read_folder,
     to_json,
 )
+from dboost.paths import PathLike
 from dboost.stages import Stages, restored
-from dboost.storage import PathLike, pack_arrays, sha256_bytes, write_folder
+from dboost.storage import pack_arrays, sha256_bytes, write_folder
 from dboost.tasks import TASKS, labels, probabilities
 
 Float = NDArray[np.float64]
 
 FORMAT = "dboost-model"
-VERSION = 2
-# Version 1 knew raw columns only, and one loss per task.
-VERSIONS = (1, VERSION)
+VERSION = 3
+# Version 1 knew raw columns only, and one loss per task; version 2 had no digest of the document.
+VERSIONS = (1, 2, VERSION)
+SEALED_FROM = 3
 # Arrays of the hypotheses are saved under this prefix.
 _HELD = "hypotheses."
 
@@ -325,13 +328,13 @@ def read_model(path: PathLike) -> Model:
         When a file is missing, a link, too large or damaged, the version is unknown, or shapes, order, ranges or
         finiteness are wrong.
     """
-    document, arrays = read_folder(path, FORMAT, VERSIONS)
+    document, arrays = read_folder(path, FORMAT, VERSIONS, SEALED_FROM)
     file = document.file
     task = document.choice("task", tuple(TASKS))
     loss = document.text("loss")
     if loss not in TASKS[task]:
         raise ModelFormatError(f"loss {loss!r} does not belong to task {task!r}", file=file)
-    n, k = document.count("n_features"), document.count("n_outputs")
+    n, k = document.features("n_features"), document.count("n_outputs")
     held = {name.removeprefix(_HELD): value for name, value in arrays.items() if name.startswith(_HELD)}
     hypotheses = restore_chosen(document.child("hypotheses"), held, n)
     origin = _origin(document, hypotheses)
@@ -365,6 +368,7 @@ def _check_classes(task: str, classes: NDArray[Any], k: int, file: str) -> None:
     expected = {"binary": (2, 1), "regression": (0, 1)}.get(task, (k, k))
     if (len(classes), k) != expected or k < (2 if task == "multiclass" else 1):
         raise ModelFormatError(f"{len(classes)} classes and {k} outputs for task {task!r}", file=file)
+    check_distinct(classes, file)
 
 
 def _origin(document: Document, hypotheses: Chosen) -> Origin | None:

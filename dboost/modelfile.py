@@ -1,8 +1,11 @@
 """The two files of a saved model: JSON that is checked field by field, and arrays under a digest.
 
-Covers: strict JSON in and out (non-finite numbers as words), labels and names as plain values, and the reading of the
-folder with its limits.
+Covers: strict JSON in and out (non-finite numbers as words) under a digest of its own, labels and names as plain
+values, and the reading of the folder with its limits.
 Does not cover: what the fields mean (``dboost.model``).
+
+The digest of a document, its field ``sha256``, is over its values: other blanks or another order of fields are the same
+document. It finds damage; it is no signature, since whoever can write the file can write a digest.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,13 +21,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.errors import ModelFormatError, UsageError
-from dboost.storage import PathLike, read_plain_file, sha256_bytes, unpack_arrays
+from dboost.errors import DboostWarning, ModelFormatError, UsageError
+from dboost.paths import PathLike, local_path
+from dboost.storage import read_plain_file, sha256_bytes, sha256_json, unpack_arrays
 
 MODEL_FILE = "model.json"
 ARRAYS_FILE = "arrays.safetensors"
 MAX_JSON_BYTES = 256 << 20
 MAX_ARRAYS_BYTES = 64 << 30
+DIGEST = "sha256"
+# How a document names labels that are Python's bytes; their values are hexadecimal.
+BYTES = "bytes"
+# Column numbers are 32-bit in sparse rows of Parquet, and no table in memory has as many columns.
+MAX_FEATURES = (1 << 31) - 1
 
 _WORDS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
@@ -53,8 +63,17 @@ def unplain(value: Any) -> Any:
 
 
 def to_json(document: dict[str, Any]) -> bytes:
-    """Serialise to indented JSON without NaN and infinity."""
-    return (json.dumps(plain(document), indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode()
+    """Serialise to indented JSON without NaN and infinity, sealed with the digest of all fields."""
+    fields = plain(document)
+    whole = fields | {DIGEST: content_digest(fields)}
+    text = json.dumps(whole, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    # Half of a surrogate pair, as Python makes it of a file name that is no UTF-8, becomes the escape that JSON has.
+    return text.encode("utf-8", "backslashreplace")
+
+
+def content_digest(fields: Mapping[str, Any]) -> str:
+    """The digest of a document of JSON values, over all fields but the digest itself."""
+    return sha256_json({name: value for name, value in fields.items() if name != DIGEST})
 
 
 def parse_json(data: bytes, file: str) -> Any:
@@ -118,6 +137,13 @@ class Document:
         value = self.fields.get(name)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 1 << 53:
             raise self._fail(name, "a count")
+        return value
+
+    def features(self, name: str) -> int:
+        """A number of columns."""
+        value = self.count(name)
+        if value > MAX_FEATURES:
+            raise self._fail(name, f"at most {MAX_FEATURES} features")
         return value
 
     def number(self, name: str) -> float:
@@ -197,14 +223,26 @@ def expect_array(
     return value
 
 
-def read_document(path: PathLike, name: str, form: str, versions: Sequence[int]) -> Document:
-    """Read the document `name` of a folder, of one of the known versions.
+def read_document(path: PathLike, name: str, form: str, versions: Sequence[int], sealed_from: int) -> Document:
+    """Read the document `name` of a folder, of one of the known versions, and check its digest.
+
+    Parameters
+    ----------
+    path : path
+    name : str
+    form : str
+    versions : sequence of int
+        Those that are read.
+    sealed_from : int
+        The first version with a digest. An older document is read, with a warning that its damage would go unseen.
 
     Raises
     ------
+    UsageError
+        For a path that is not served.
     ModelFormatError
     """
-    file = os.path.join(os.fspath(path), name)
+    file = os.path.join(local_path(path), name)
     fields = parse_json(read_plain_file(path, name, max_bytes=MAX_JSON_BYTES), file)
     if not isinstance(fields, dict) or fields.get("format") != form:
         raise ModelFormatError(f"is not a {form} document", file=file)
@@ -214,11 +252,32 @@ def read_document(path: PathLike, name: str, form: str, versions: Sequence[int])
         known = ", ".join(map(str, versions))
         hint = "update dboost" if found > max(versions) else "save the model again with the version that wrote it"
         raise ModelFormatError(f"format version {found}, this version reads {known}", file=file, hint=hint)
+    if found >= sealed_from or DIGEST in fields:
+        _check_digest(document)
+    else:
+        warnings.warn(
+            f"format version {found} has no digest, so a damaged file would not be noticed (file {file}); "
+            "save the model again",
+            DboostWarning,
+            stacklevel=2,
+        )
     return document
 
 
-def read_folder(path: PathLike, form: str, versions: Sequence[int]) -> tuple[Document, dict[str, NDArray[Any]]]:
-    """Read and check the two files of a folder, of one of the known versions.
+def _check_digest(document: Document) -> None:
+    expected, found = document.text(DIGEST), content_digest(document.fields)
+    if found != expected:
+        raise ModelFormatError(
+            f"the content does not match its SHA-256 (found {found[:12]}..., expected {expected[:12]}...)",
+            file=document.file,
+            hint="the file is damaged or was changed; restore the model",
+        )
+
+
+def read_folder(
+    path: PathLike, form: str, versions: Sequence[int], sealed_from: int
+) -> tuple[Document, dict[str, NDArray[Any]]]:
+    """Read and check the two files of a folder, of one of the known versions; see `read_document`.
 
     Returns
     -------
@@ -230,13 +289,10 @@ def read_folder(path: PathLike, form: str, versions: Sequence[int]) -> tuple[Doc
     ------
     ModelFormatError
     """
-    document = read_document(path, MODEL_FILE, form, versions)
+    document = read_document(path, MODEL_FILE, form, versions, sealed_from)
     spec = document.child("arrays")
-    size = spec.count("bytes")
-    data = read_plain_file(path, spec.text("file"), max_bytes=min(size, MAX_ARRAYS_BYTES))
-    arrays_file = os.path.join(os.fspath(path), spec.text("file"))
-    if len(data) != size:
-        raise ModelFormatError(f"has {len(data)} bytes, {MODEL_FILE} says {size}", file=arrays_file)
+    data = read_plain_file(path, spec.text("file"), max_bytes=MAX_ARRAYS_BYTES, size=spec.count("bytes"))
+    arrays_file = os.path.join(os.path.dirname(document.file), spec.text("file"))
     digest = sha256_bytes(data)
     if digest != spec.text("sha256"):
         raise ModelFormatError(
@@ -254,9 +310,11 @@ def encode_labels(labels: NDArray[Any]) -> dict[str, Any]:
     Raises
     ------
     UsageError
-        For labels such as bytes or Python objects other than text, numbers, booleans and None.
+        For Python objects other than text, bytes, numbers, booleans and None.
     """
     kind = labels.dtype.kind
+    if kind == "S" or (kind == "O" and len(labels) and all(isinstance(item, bytes) for item in labels.tolist())):
+        return {"dtype": "S" if kind == "S" else BYTES, "values": [bytes(item).hex() for item in labels.tolist()]}
     if kind == "M":
         return {"dtype": labels.dtype.str, "values": [str(item) for item in labels.astype(str).tolist()]}
     if kind == "T":
@@ -265,7 +323,7 @@ def encode_labels(labels: NDArray[Any]) -> dict[str, Any]:
     odd = next((v for v in values if not (v is None or isinstance(v, bool | int | float | str))), None)
     if kind not in "biufUO" or odd is not None:
         shown = labels.dtype.name if odd is None else type(odd).__name__
-        raise UsageError(f"labels of type {shown} cannot be saved", hint="use text, numbers, booleans or dates")
+        raise UsageError(f"labels of type {shown} cannot be saved", hint="use text, bytes, numbers, booleans or dates")
     if any(isinstance(v, float) and not math.isfinite(v) for v in values):
         raise UsageError("a label that is NaN or infinite cannot be saved", hint="use text, numbers, booleans or dates")
     return {"dtype": "O" if kind == "O" else labels.dtype.str, "values": values}
@@ -278,10 +336,11 @@ def decode_labels(spec: Document) -> NDArray[Any]:
     if not isinstance(values, list) or not all(v is None or isinstance(v, bool | int | float | str) for v in values):
         raise ModelFormatError(f"field {spec.where}values: expected a list of labels", file=spec.file)
     try:
+        if name in ("S", BYTES):
+            found = [bytes.fromhex(value) for value in values]
+            return np.array(found, dtype=np.bytes_) if name == "S" else _objects(found)
         if name == "O":
-            labels = np.empty(len(values), dtype=object)
-            labels[:] = values
-            return labels
+            return _objects(values)
         if name == "T":
             return np.array(values, dtype=np.dtypes.StringDType())
         dtype = np.dtype(name)
@@ -296,9 +355,30 @@ def decode_labels(spec: Document) -> NDArray[Any]:
     return labels
 
 
+def _objects(values: list[Any]) -> NDArray[Any]:
+    labels = np.empty(len(values), dtype=object)
+    labels[:] = values
+    return labels
+
+
+def check_distinct(labels: NDArray[Any], file: str) -> None:
+    """Refuse classes of which one occurs twice, or that is no value: a prediction could not be told apart.
+
+    Raises
+    ------
+    ModelFormatError
+    """
+    kind, values = labels.dtype.kind, labels.tolist()
+    if (kind == "f" and not np.all(np.isfinite(labels))) or (kind == "M" and np.any(np.isnat(labels))):
+        raise ModelFormatError("a class is NaN, infinite or no date", file=file)
+    if len(set(values)) != len(values):
+        twice = next(v for place, v in enumerate(values) if v in values[:place])
+        raise ModelFormatError(f"the class {twice!r} occurs twice", file=file)
+
+
 def encode_names(names: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Names as one UTF-8 text and the end of each: a vocabulary of a million words stays two arrays."""
-    encoded = [name.encode("utf-8") for name in names]
+    encoded = [name.encode("utf-8", "surrogatepass") for name in names]
     ends = np.cumsum([len(item) for item in encoded], dtype=np.int64)
     return np.frombuffer(b"".join(encoded), dtype=np.uint8), ends
 
@@ -323,6 +403,6 @@ def decode_names(
     whole = text.tobytes()
     starts = [0, *ends[:-1].tolist()]
     try:
-        return tuple(whole[a:b].decode("utf-8") for a, b in zip(starts, ends.tolist(), strict=True))
+        return tuple(whole[a:b].decode("utf-8", "surrogatepass") for a, b in zip(starts, ends.tolist(), strict=True))
     except UnicodeDecodeError as error:
         raise ModelFormatError(f"the name of a feature is no UTF-8: {error}", file=file) from error

@@ -1,8 +1,11 @@
 """Files and folders that appear whole or not at all.
 
 Covers: the atomic write of a file and of a folder (written beside the target, flushed to the disk, renamed, the
-parent folder flushed), SHA-256 digests, and the safetensors container with a bounded header.
-Does not cover: what a model or a checkpoint holds (``dboost.model``, ``dboost.estimators.checkpoint``), or Parquet.
+parent folder flushed), whether a place can be written at all, SHA-256 digests, and the safetensors container with a
+bounded header.
+Does not cover: which paths are served (``dboost.paths``), files that killed processes left
+(``dboost.unfinished``), what a model or a checkpoint holds (``dboost.model``, ``dboost.estimators.checkpoint``), or
+Parquet.
 
 ``fsspec.transaction`` is not used: it collects its files in the system's temporary folder and copies them across
 devices, which is neither atomic nor flushed.
@@ -25,8 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.errors import ModelFormatError, StorageError, UsageError
-
-PathLike = str | os.PathLike[str]
+from dboost.paths import PathLike, local_path
+from dboost.unfinished import beside_of, own_file
 
 # A header names a handful of arrays; the limit keeps a damaged length field from being allocated.
 MAX_HEADER_BYTES = 1 << 20
@@ -46,7 +49,7 @@ def sha256_file(path: PathLike) -> str:
         When the file cannot be read.
     """
     try:
-        with open(path, "rb") as handle:
+        with open(local_path(path), "rb") as handle:
             return hashlib.file_digest(handle, "sha256").hexdigest()
     except OSError as error:
         raise StorageError(f"cannot read: {error.strerror or error}", file=os.fspath(path)) from error
@@ -57,29 +60,95 @@ def sha256_json(value: Any) -> str:
     return sha256_bytes(json.dumps(value, sort_keys=True, separators=(",", ":")).encode())
 
 
-def write_file(path: PathLike, data: bytes) -> None:
-    """Write `data` to `path` so that a reader sees the old content or the new, never a part.
+def write_file(path: PathLike, *parts: bytes, keep: Path | None = None) -> None:
+    """Write a file so that a reader sees the old content or the new, never a part.
+
+    Parameters
+    ----------
+    path : path
+    *parts : bytes
+        The content, joined.
+    keep : pathlib.Path, optional
+        The old file gets this name, in the same folder; without an old file, nothing has this name afterwards.
 
     Raises
     ------
+    UsageError
+        For a path that is not served.
     StorageError
         When the file cannot be written; nothing is left behind and the old file is untouched.
     """
-    target = Path(path).resolve()
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
-    try:
+    target = local_path(path).resolve()
+    with _told(path):
+        beside, handle = own_file(target)
         try:
-            _write_flushed(beside, data)
-            os.replace(beside, target)
+            # The lock says that this process lives, so the file is closed after it has its name.
+            with handle:
+                for part in parts:
+                    handle.write(part)
+                handle.flush()
+                os.fsync(handle.fileno())
+                if os.name == "nt":
+                    handle.close()  # an open file cannot be renamed there
+                if keep is not None:
+                    _keep_old(target, keep)
+                os.replace(beside, target)
         except BaseException:
             with contextlib.suppress(OSError):
                 beside.unlink(missing_ok=True)
             raise
         _flush_folder(target.parent)
+
+
+@contextlib.contextmanager
+def _told(path: PathLike) -> Iterator[None]:
+    """Faults of the file system while writing `path`, as ours."""
+    try:
+        yield
+    except StorageError:
+        raise
     except OSError as error:
         raise StorageError(
             f"cannot write: {error.strerror or error}", file=os.fspath(path), hint="check the free space and the rights"
         ) from error
+
+
+def _keep_old(target: Path, keep: Path) -> None:
+    """Give the file `target` the second name `keep`, so that the first one is never missing."""
+    keep.unlink(missing_ok=True)
+    if not target.exists():
+        return
+    try:
+        os.link(target, keep)
+    except OSError:  # a file system without a second name for a file
+        shutil.copyfile(target, keep)
+
+
+def check_writable(path: PathLike) -> None:
+    """Find out before a long computation whether a file or folder can be written at `path`; nothing stays behind.
+
+    Raises
+    ------
+    UsageError
+        For a path that is not served.
+    StorageError
+        When it cannot be written, for lack of rights or because a part of the path is no folder.
+    """
+    target = local_path(path).resolve()
+    made: list[Path] = []
+    with _told(path):
+        try:
+            for folder in reversed([f for f in target.parents if not f.exists()]):
+                folder.mkdir()
+                made.append(folder)
+            probe = beside_of(target)
+            probe.mkdir()
+            with contextlib.suppress(FileNotFoundError):  # another process took it for an abandoned one
+                probe.rmdir()
+        finally:
+            for folder in reversed(made):
+                with contextlib.suppress(OSError):  # another process writes there by now
+                    folder.rmdir()
 
 
 @contextlib.contextmanager
@@ -109,7 +178,7 @@ def write_folder(path: PathLike, *, marker: str, force: bool = False) -> Iterato
     StorageError
         When the folder cannot be written.
     """
-    target = Path(path).resolve()
+    target = local_path(path).resolve()
     _refuse_existing(target, path, marker, force)
     token = secrets.token_hex(6)
     beside = target.with_name(f".{target.name}.{token}.tmp")
@@ -160,13 +229,6 @@ def _refuse_existing(target: Path, path: PathLike, marker: str, force: bool) -> 
         )
 
 
-def _write_flushed(path: Path, data: bytes) -> None:
-    with open(path, "xb") as handle:
-        handle.write(data)
-        handle.flush()
-        os.fsync(handle.fileno())
-
-
 def _flush_tree(folder: Path) -> None:
     for parent, _, files in os.walk(folder):
         for name in files:
@@ -186,7 +248,7 @@ def _flush_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def read_plain_file(folder: PathLike, name: str, *, max_bytes: int) -> bytes:
+def read_plain_file(folder: PathLike, name: str, *, max_bytes: int, size: int | None = None) -> bytes:
     """Read the regular file `name` directly inside `folder`, following no link.
 
     Parameters
@@ -197,15 +259,19 @@ def read_plain_file(folder: PathLike, name: str, *, max_bytes: int) -> bytes:
         A bare file name. Anything with a separator, ``..`` or a drive is refused.
     max_bytes : int
         The largest size that is read.
+    size : int, optional
+        The size that the file must have; a file of another size is not read.
 
     Raises
     ------
+    UsageError
+        For a folder that is not served.
     ModelFormatError
-        When the name leads outside, the file is missing, a link, no regular file, or too large.
+        When the name leads outside, the file is missing, a link, no regular file, too large or of another size.
     """
     if not name or name in (".", "..") or name != os.path.basename(name) or "\\" in name or ":" in name or "\0" in name:
         raise ModelFormatError(f"the file name {name!r} leads outside the folder", file=os.fspath(folder))
-    path = os.path.join(folder, name)
+    path = os.path.join(local_path(folder), name)
     try:
         mode = os.lstat(path).st_mode
         if stat.S_ISLNK(mode):
@@ -219,10 +285,12 @@ def read_plain_file(folder: PathLike, name: str, *, max_bytes: int) -> bytes:
     except OSError as error:
         raise ModelFormatError(f"cannot be opened: {error.strerror or error}", file=path) from error
     with os.fdopen(descriptor, "rb") as handle:
-        size = os.fstat(handle.fileno()).st_size
-        if size > max_bytes:
-            raise ModelFormatError(f"has {size} bytes, at most {max_bytes} are read", file=path)
-        return handle.read(size)
+        found = os.fstat(handle.fileno()).st_size
+        if size is not None and found != size:
+            raise ModelFormatError(f"has {found} bytes, expected {size}", file=path, hint="restore the file")
+        if found > max_bytes:
+            raise ModelFormatError(f"has {found} bytes, at most {max_bytes} are read", file=path)
+        return handle.read(found)
 
 
 def pack_arrays(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str] | None = None) -> bytes:

@@ -19,10 +19,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from dboost.errors import DboostError, UsageError
+from dboost.redact import secret_values
 
 from . import config
 from .console import Console
-from .redact import secret_values
 
 # name -> what it does; the module `commands.<name>` (or `demo`) has SETTINGS and run(settings, console) -> exit code.
 COMMANDS = {

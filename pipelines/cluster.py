@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from dboost.errors import ClusterError
+from dboost.errors import ClusterError, UsageError
 
 from .config import ClusterSettings
 from .console import Console
@@ -25,6 +25,8 @@ def connect(settings: ClusterSettings, console: Console) -> Iterator[Any]:
 
     Raises
     ------
+    UsageError
+        For an address with a user in it, which Dask does not take.
     ClusterError
         When the scheduler does not answer within ``connect_timeout`` seconds.
     """
@@ -32,6 +34,12 @@ def connect(settings: ClusterSettings, console: Console) -> Iterator[Any]:
     if settings.workers == 0 and not settings.scheduler:
         yield None
         return
+    if address and "://" not in address:
+        # Dask takes it so, and only in a whole address can a password be told from a host.
+        address = f"tcp://{address}"
+    if address and "@" in address:
+        # Dask's own refusal, some seconds later, repeats the address with what stands before the @.
+        raise UsageError(f"the address of the scheduler names a user: {address}", hint="leave out what is before the @")
     with contextlib.ExitStack() as opened:
         with console.stage("cluster"):
             client = opened.enter_context(

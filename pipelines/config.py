@@ -14,10 +14,10 @@ import math
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
 from dboost.errors import UsageError
+from dboost.paths import local_path
 
 Settings = TypeVar("Settings", bound="LogSettings")
 
@@ -247,7 +247,7 @@ def load(kind: type[Settings], file: str | None, flags: Mapping[str, object]) ->
 def read_toml(file: str) -> dict[str, Any]:
     """The table of a TOML file; dashes in keys are underscores."""
     try:
-        table = tomllib.loads(Path(file).read_text(encoding="utf-8"))
+        table = tomllib.loads(local_path(file, "config").read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UsageError("there is no such settings file", file=file) from None
     except (OSError, UnicodeDecodeError) as error:

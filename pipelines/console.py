@@ -22,9 +22,8 @@ from rich.console import Console as Terminal
 from rich.live import Live
 from rich.table import Table
 
-from dboost.errors import DboostWarning
-
-from .redact import redact, redact_value
+from dboost.errors import DboostError, DboostWarning
+from dboost.redact import redact, redact_urls, redact_value
 
 # A page is laid out for this width wherever there is no terminal to ask.
 PLAIN_WIDTH = 100
@@ -90,12 +89,13 @@ class Console:
         if self.mode == "json":
             self.event("message", text=sentence)
         else:
-            self.rich.print(redact(sentence, self.secrets), soft_wrap=True)
+            self.rich.print(redact_urls(sentence, self.secrets), soft_wrap=True)
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Name a part of the run and state its seconds when it is done."""
         start = time.perf_counter()
+        name = redact_urls(name, self.secrets)
         if self.mode == "table":
             self.rich.print(f"{name} ...", style="bold")
         self.event("stage_start", stage=name)
@@ -109,6 +109,7 @@ class Console:
     @contextlib.contextmanager
     def rounds(self, title: str = "") -> Iterator[Callable[[Record], None]]:
         """Yield a function that takes one history record per round."""
+        title = redact_urls(title, self.secrets)
         if self.mode == "json":
             yield lambda record: self.event("round", title=title, **record)
         elif self.mode == "plain":
@@ -130,13 +131,13 @@ class Console:
         if self.mode == "json":
             self.event(name, **data)
             return
-        if self.mode == "table":
-            self.rich.print(*renderables, sep="\n")
-            return
         with self.rich.capture() as page:
             self.rich.print(*renderables, sep="\n")
-        # Rich pads cells to the width of their column; in a log that is noise at the end of lines.
-        print("\n".join(line.rstrip() for line in page.get().splitlines()), file=self.out, flush=True)
+        lines = redact_urls(page.get(), self.secrets).splitlines()
+        if self.mode != "table":
+            # Rich pads cells to the width of their column; in a log that is noise at the end of lines.
+            lines = [line.rstrip() for line in lines]
+        print("\n".join(lines), file=self.out, flush=True)
 
     def warning(self, sentence: str) -> None:
         """One line on stderr."""
@@ -146,7 +147,9 @@ class Console:
 
     def error(self, code: str, error: BaseException | str, line: str | None = None) -> None:
         """One line on stderr (the error's own text, or `line`); below it the traceback, with ``--debug``."""
-        line = one_line(redact(line or str(error) or type(error).__name__, self.secrets))
+        # Our own errors hold no secret, and names of files and columns that only look like one.
+        clean = redact_urls if isinstance(error, DboostError) else redact
+        line = one_line(clean(line or str(error) or type(error).__name__, self.secrets))
         print(f"dboost: error[{code}]: {line}", file=self.err, flush=True)
         self.event("error", code=code, text=line)
         if self.debug and isinstance(error, BaseException):

@@ -6,14 +6,14 @@ starts. Does not cover: the checks over the data's content (``dboost.data``).
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 import dboost
 from dboost.data import load_manifest
 from dboost.errors import DataError, UsageError
 from dboost.model import Model
+from dboost.paths import local_path
+from dboost.storage import check_writable
 
 from .config import DataSettings, ModelSettings, given, needed
 
@@ -37,7 +37,7 @@ def open_data(settings: DataSettings, preferred: str, model: Model | None = None
         No data named, nothing there, or no such split.
     """
     needed(settings, "data")
-    path = Path(str(settings.data))
+    path = local_path(str(settings.data), "data")
     split = settings.split
     if split is None and (path / MANIFEST).is_file():
         splits = load_manifest(path).splits
@@ -113,21 +113,24 @@ def read_model(path: str | None) -> Model:
     """
     from dboost import model
 
-    if not os.path.isdir(str(path)):
+    if not local_path(str(path), "model").is_dir():
         raise DataError("there is no such model folder", file=str(path), hint="make one with `dboost train`")
     return model.read_model(str(path))
 
 
 def refuse_existing(out: str | None, marker: str, force: bool) -> None:
-    """Refuse an output folder that exists before any work is done for it.
+    """Refuse an output folder that exists or that cannot be written, before any work is done for it.
 
     Raises
     ------
     UsageError
-        When it exists and ``--force`` was not given, or is no folder of this kind.
+        When it exists and ``--force`` was not given, is no folder of this kind, or is a path that is not served.
+    StorageError
+        When it cannot be written.
     """
-    target = Path(str(out))
+    target = local_path(str(out), "out")
     if not target.exists():
+        check_writable(target)
         return
     if not target.is_dir():
         raise UsageError("the output is a file", file=str(target), hint="choose another --out")
@@ -139,3 +142,4 @@ def refuse_existing(out: str | None, marker: str, force: bool) -> None:
             file=str(target),
             hint="choose another --out, or delete it yourself",
         )
+    check_writable(target)

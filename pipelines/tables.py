@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dboost.paths import local_path
+
 
 def cell(value: Any) -> str:
     """Return a value as a short text: None is a dash, floats have four figures."""
@@ -41,5 +43,6 @@ def markdown(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
 
 def write(path: Path, title: str, paragraphs: Sequence[str]) -> None:
     """Write a Markdown file with a title, its folder created when missing."""
+    path = local_path(path, "out")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n\n".join([f"# {title}", *paragraphs]) + "\n", encoding="utf-8")

@@ -23,7 +23,8 @@ KERNELS = {
     "compiled.formed",
 }  # fmt: skip
 ALLOWED: dict[str, set[str]] = {
-    "errors": set(),
+    "redact": set(),
+    "errors": {"redact"},
     "partition": set(),
     "compiled": set(),
     "helpers": set(),
@@ -50,23 +51,29 @@ ALLOWED: dict[str, set[str]] = {
     "engine": {"errors", "partition", "helpers"},
     "hypotheses": {"errors", "partition", "compiled", "modelfile", "hypotheses.clusters"},
     "hypotheses.clusters": {"errors"},
-    "data": {"errors", "partition", "compiled"},
+    "data": {"errors", "partition", "compiled", "paths", "redact"},
     "data.daskml": {"errors"},
     "plots": {"errors"},
-    "storage": {"errors"},
-    "modelfile": {"errors", "storage"},
+    "paths": {"errors"},
+    "unfinished": set(),
+    "kernel_cache": {"errors", "paths"},
+    "storage": {"errors", "paths", "unfinished"},
+    "generations": {"errors", "paths", "storage", "unfinished"},
+    "modelfile": {"errors", "paths", "storage"},
     "stages": {"errors"},
     "tasks": {"errors"},
     "model": {
-        "stages", "tasks", "errors", "partition", "compiled", "losses", "storage", "modelfile", "metrics", "hypotheses",
+        "stages", "tasks", "errors", "partition", "compiled", "losses", "paths", "storage", "modelfile", "metrics",
+        "hypotheses",
     },
     "boosting": KERNELS | {
         "errors", "partition", "losses", "bounds", "penalties", "passes", "class_passes", "example_passes",
         "pool_passes", "model", "hypotheses", "folding", "centring",
     },
     "estimators": KERNELS | {
-        "errors", "partition", "losses", "bounds", "penalties", "passes", "engine", "data", "storage", "modelfile",
-        "model", "metrics", "boosting", "hypotheses", "folding", "stages", "tasks",
+        "errors", "partition", "losses", "bounds", "penalties", "passes", "engine", "data", "paths", "redact",
+        "storage", "generations", "modelfile", "model", "metrics", "boosting", "hypotheses", "folding", "stages",
+        "tasks",
     },
 }  # fmt: skip
 # The lazy front (PEP 562) names everything and is named by nothing.

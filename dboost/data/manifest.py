@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.errors import DataError, StorageError
+from dboost.paths import local_path
 
 MANIFEST = "_dboost.json"
 VOCABULARY = "_vocabulary.parquet"
@@ -125,7 +126,8 @@ def load_manifest(folder: str | os.PathLike[str]) -> Manifest:
         The file is missing, not JSON, of another format version, incomplete, names files outside the folder, or does
         not match its own fingerprint.
     """
-    path = Path(folder) / MANIFEST
+    folder = local_path(folder)
+    path = folder / MANIFEST
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as fault:

@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dboost.data.manifest import Manifest, find_manifest
 from dboost.errors import DataError, UsageError
+from dboost.paths import local_path
+from dboost.redact import redact_urls
 
 if TYPE_CHECKING:
     from dboost.data.parquet_block import ParquetBlock
@@ -26,7 +28,8 @@ class ParquetData:
     ----------
     path : str, path or list of them
         A file, a folder (all ``*.parquet`` below it, names starting with ``_`` or ``.`` left out), or a list of files.
-        The order is that of the sorted names, or of the list.
+        The order is that of the sorted names, or of the list. Paths are local, from the home folder where they begin
+        with ``~``, or ``file:`` URLs; all workers must see them.
     features : str, sequence of str, or None
         - names of numeric columns: each column is a feature;
         - the name of one fixed-size list column: each position is a feature;
@@ -68,7 +71,8 @@ class ParquetData:
     def __repr__(self) -> str:
         names = ("features", "label", "weight", "n_features", "split")
         given = [f"{name}={getattr(self, name)!r}" for name in names if getattr(self, name) is not None]
-        return f"ParquetData({', '.join([repr(self.path), *given])})"
+        # Whatever prints or records this description must not tell the user and the password of a URL.
+        return f"ParquetData({', '.join([redact_urls(repr(self.path)), *given])})"
 
     def files(self) -> list[tuple[str, str]]:
         """(path, name within the data set) of every file, in the order of the rows."""
@@ -80,19 +84,19 @@ class ParquetData:
         Raises
         ------
         UsageError
-            A URL, or a split that does not exist or was not chosen.
+            A URL of another scheme, or a split that does not exist or was not chosen.
         DataError
             Nothing there, or the manifest is damaged.
         """
         if not isinstance(self.path, str | os.PathLike):
-            paths = [_local(path) for path in self.path]
+            paths = [local_path(path) for path in self.path]
             if not paths:
                 raise UsageError("path is an empty list", hint="name at least one Parquet file")
             if self.split is not None:
                 raise UsageError("split was given with a list of files", hint="give the prepared folder instead")
             _refuse_absent(paths)
             return [(str(path), str(path)) for path in paths], None, None
-        path = _local(self.path)
+        path = local_path(self.path)
         _refuse_absent([path])
         found = find_manifest(str(path))
         if path.is_file():
@@ -129,16 +133,6 @@ class ParquetData:
         from dboost.data.parquet_plan import plan_blocks
 
         return plan_blocks(self, engine=None, n_features=n_features, labels=labels)[0]
-
-
-def _local(path: Any) -> Path:
-    text = os.fspath(path)
-    if "://" in text:
-        scheme = text.split("://", 1)[0]
-        raise UsageError(
-            f"path is a {scheme}:// URL, which is not supported", hint="copy the files to a folder all workers can read"
-        )
-    return Path(text)
 
 
 def _refuse_absent(paths: Sequence[Path]) -> None:

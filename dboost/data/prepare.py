@@ -25,6 +25,7 @@ from dboost.data.parquet_read import FileInfo, inspect_file
 from dboost.data.prepare_chunk import GROUP_ROWS, TextChunk, TextColumns, count_chunk, write_chunk
 from dboost.data.text import choose_vocabulary, get_tokeniser, merge_counts
 from dboost.errors import DataError, StorageError, UsageError
+from dboost.paths import local_path
 
 _SLICES = 8
 _MERGE = 8
@@ -94,7 +95,7 @@ def prepare_text(
     """
     how = TextColumns((text,) if isinstance(text, str) else tuple(text), label, tuple(keep), split, tokenizer, hashing)
     _check_settings(how, min_df, max_df, max_features)
-    target = Path(out)
+    target = local_path(out, "out")
     _check_target(target, force)
     mapper: Mapper = InProcess() if engine is None else engine
     chunks, kinds, learned = _plan(source, how, mapper)

@@ -12,7 +12,7 @@ from dboost.boosting.rules import NormalisedEdges
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.params import flag, number, stored_settings
 from dboost.estimators.two_class import TwoClassMixin
-from dboost.storage import PathLike
+from dboost.paths import PathLike
 
 
 class AdaBoostL1Classifier(TwoClassMixin, BoostedEstimator):

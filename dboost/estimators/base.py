@@ -23,7 +23,8 @@ from dboost.estimators.fitting import PROCESS, Prepared, check_pool, model_of, p
 from dboost.estimators.history import Table, induction_stop
 from dboost.estimators.params import fit_settings
 from dboost.model import Model
-from dboost.storage import PathLike
+from dboost.paths import PathLike
+from dboost.redact import redact_urls
 from dboost.tasks import TASKS
 
 
@@ -286,13 +287,14 @@ class BoostedEstimator(CallbackSupportMixin, BaseEstimator):
     # ---- what a person sees ----------------------------------------------------------------------------------------
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        head = super().__repr__(N_CHAR_MAX)
+        # A path or an address among the parameters may hold a password.
+        head = redact_urls(super().__repr__(N_CHAR_MAX))
         model = self.__dict__.get("model_")
         return head if model is None else head + "\n" + repr.text_map(model, self.tol)
 
     def _repr_html_(self) -> str:
         model = self.__dict__.get("model_")
-        head = super().__repr__()
+        head = redact_urls(super().__repr__())
         return repr.html_map(head, model, self.tol) if model is not None else repr.html_text(head)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:

@@ -1,13 +1,15 @@
 """The state of a fit on disk, so that a killed fit goes on where it was, with the bits of the undisturbed one.
 
-Covers: one file that is replaced atomically after a round, and the test that it belongs to this fit.
-Does not cover: what a state means (``dboost.boosting.state``), or the saved model (``dboost.model``).
+Covers: the content of a checkpoint, and the test that it belongs to this fit.
+Does not cover: the two generations on disk and their checksums (``dboost.generations``), what a state means
+(``dboost.boosting.state``), or the saved model (``dboost.model``).
 """
 
 from __future__ import annotations
 
 import json
 import os
+import warnings
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -16,13 +18,17 @@ from numpy.typing import NDArray
 
 from dboost.boosting.fit import FitSettings, FitState
 from dboost.boosting.memory import Anchor, Memory
-from dboost.errors import ModelFormatError, StorageError, UsageError
+from dboost.errors import DboostWarning, ModelFormatError, StorageError, UsageError
 from dboost.estimators.params import loss_spec, penalty_spec
+from dboost.generations import read_generation, restore, write_generation
 from dboost.modelfile import Document, parse_json, plain
-from dboost.storage import PathLike, pack_arrays, sha256_bytes, sha256_json, unpack_arrays, write_file
+from dboost.paths import PathLike, local_path
+from dboost.storage import check_writable, pack_arrays, sha256_json, unpack_arrays
 
 FORMAT = "dboost-checkpoint"
-VERSION = 2
+# Version 2 had one generation, and checksums that left out types and shapes of arrays.
+VERSION = 3
+FORM = f"{FORMAT} {VERSION}"
 # The header holds the history, one record per round.
 MAX_HEADER_BYTES = 256 << 20
 
@@ -63,8 +69,26 @@ def identity(plan: Any, settings: FitSettings) -> Identity:
     return Identity(plan.fingerprint, plain(shown))
 
 
+def check_place(path: PathLike) -> None:
+    """Refuse, before anything is read or computed, a place where no checkpoint can be written.
+
+    Raises
+    ------
+    UsageError
+        For a path that is not served.
+    StorageError
+        When the folder is not there, or no file can be written in it.
+    """
+    target = local_path(path, "checkpoint").resolve()
+    if target.is_dir():
+        raise StorageError("the checkpoint is to be a file, but a folder has this name", file=os.fspath(path))
+    if not target.parent.is_dir():
+        raise StorageError("the folder of the checkpoint is not there", file=os.fspath(path), hint="make it first")
+    check_writable(target)
+
+
 def write_checkpoint(path: PathLike, fit: Identity, state: FitState) -> None:
-    """Replace the checkpoint by `state`.
+    """Make `state` the newest checkpoint; the one before it is kept.
 
     Raises
     ------
@@ -89,54 +113,53 @@ def write_checkpoint(path: PathLike, fit: Identity, state: FitState) -> None:
         "history": list(state.history),
         "keys": state.keys,
         "provisional": state.provisional,
-        "arrays_sha256": _digest(arrays),
     }
     text = json.dumps(plain(document), allow_nan=False)
-    write_file(path, pack_arrays(arrays, {"state": text, "sha256": sha256_bytes(text.encode())}))
-
-
-def _digest(arrays: dict[str, NDArray[Any]]) -> str:
-    return sha256_bytes(b"".join(name.encode() + arrays[name].tobytes() for name in sorted(arrays)))
+    write_generation(path, FORM, pack_arrays(arrays, {"state": text}))
 
 
 def read_checkpoint(path: PathLike, fit: Identity, n_features: int, n_outputs: int) -> FitState | None:
     """Read the state back for the same fit; None where there is no file yet.
+
+    Warns
+    -----
+    DboostWarning
+        When the newest checkpoint is damaged and the fit goes on from the one before it, to the same bits.
 
     Raises
     ------
     UsageError
         When the checkpoint belongs to other data or other settings.
     ModelFormatError
-        When it is damaged.
+        When both generations are damaged.
     StorageError
         When it cannot be read.
     """
-    file = os.fspath(path)
-    try:
-        with open(path, "rb") as handle:
-            data = handle.read()
-    except FileNotFoundError:
+    found = read_generation(path, FORM, "give another path, or delete the checkpoint to start again")
+    if found is None:
         return None
-    except OSError as error:
-        raise StorageError(f"cannot read the checkpoint: {error.strerror or error}", file=file) from error
+    state = _state(found.data, os.fspath(found.file), fit, n_features, n_outputs)
+    restore(found, path)
+    if found.damage:
+        warnings.warn(
+            f"the newest checkpoint {found.damage}; the fit goes on from the one before it, after round {state.round} "
+            f"(file {os.fspath(path)})",
+            DboostWarning,
+            stacklevel=2,
+        )
+    return state
+
+
+def _state(data: bytes, file: str, fit: Identity, n_features: int, n_outputs: int) -> FitState:
+    """The state of a fit from the content of a checkpoint, checked against this fit and for shapes and ranges."""
     arrays, metadata = unpack_arrays(data, file=file, max_header=MAX_HEADER_BYTES)
-    text = metadata.get("state", "").encode()
-    again = "delete it to start again"
-    if not text or sha256_bytes(text) != metadata.get("sha256"):
-        raise ModelFormatError("the checkpoint is damaged", file=file, hint=again)
-    parsed = parse_json(text, file)
+    parsed = parse_json(metadata.get("state", "").encode(), file)
     if not isinstance(parsed, dict):
-        raise ModelFormatError("the checkpoint holds no state", file=file, hint=again)
+        raise ModelFormatError("the checkpoint holds no state", file=file, hint="give another path")
     document = Document(parsed, file)
     document.choice("format", (FORMAT,))
-    if document.count("version") != VERSION:
-        found = document.count("version")
-        raise ModelFormatError(f"checkpoint version {found}, this version reads {VERSION}", file=file, hint=again)
     _refuse_other(fit, document, file)
-    if _digest(arrays) != document.text("arrays_sha256"):
-        raise ModelFormatError("the arrays of the checkpoint are damaged", file=file, hint=again)
-    # A checkpoint of an earlier version has no keys: it knew raw columns only.
-    keys = document.integer_lists("keys") if "keys" in parsed else ()
+    keys = document.integer_lists("keys")
     induced = fit.settings["hypotheses"] is not None
     _check_arrays(arrays, len(keys) if induced else n_features, n_outputs, file)
     memory = document.child("memory")
@@ -154,9 +177,8 @@ def read_checkpoint(path: PathLike, fit: Identity, n_features: int, n_outputs: i
             wide=bool(memory.fields.get("wide")),
             falling=bool(memory.fields.get("falling")),
             promised=memory.number("promised"),
-            # a checkpoint of an earlier version does not say: as before the first step
-            descended=memory.number("descended") if "descended" in memory.fields else 0.0,
-            closer=memory.number("closer") if "closer" in memory.fields else 1.0,
+            descended=memory.number("descended"),
+            closer=memory.number("closer"),
             anchor=_anchor(arrays),
             **{name: memory.count(name) for name in ("draws", "products", "refused", "wait")},
         ),
@@ -169,7 +191,7 @@ def read_checkpoint(path: PathLike, fit: Identity, n_features: int, n_outputs: i
 
 
 def _anchor(arrays: dict[str, NDArray[Any]]) -> Anchor | None:
-    """The anchor of one output; a checkpoint of an earlier version has none, as most fits."""
+    """The anchor of one output; most fits have none."""
     if _ANCHOR + "rows" not in arrays:
         return None
     return Anchor(**{field.name: arrays[_ANCHOR + field.name] for field in fields(Anchor)})

@@ -72,6 +72,10 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Pre
         Everything that can be known to be wrong before training.
     """
     settings: FitSettings = estimator._settings()
+    if estimator.checkpoint is not None:
+        from dboost.estimators.checkpoint import check_place
+
+        check_place(estimator.checkpoint)
     task = estimator._task if estimator.loss is None else _PLANNED[loss_name(estimator.loss)]
     kind = kind_of(X)
     if kind in ("matrix", "table"):

@@ -12,7 +12,7 @@ from dboost.estimators.classifying import ClassifyingMixin
 from dboost.estimators.params import number
 from dboost.hypotheses.stumps import Stumps
 from dboost.losses.one_vs_rest import OneVsRestExponential
-from dboost.storage import PathLike
+from dboost.paths import PathLike
 
 
 class JointBoostClassifier(ClassifyingMixin, BoostedEstimator):

@@ -17,7 +17,7 @@ from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.params import stored_settings
 from dboost.estimators.regressing import RegressingMixin
 from dboost.estimators.two_class import TwoClassMixin
-from dboost.storage import PathLike
+from dboost.paths import PathLike
 
 
 class LeveragingEstimator(BoostedEstimator, ABC):

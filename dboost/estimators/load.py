@@ -24,7 +24,7 @@ from dboost.estimators.shareboost import ShareBoostClassifier
 from dboost.hypotheses import family_from_json
 from dboost.model import Model, read_model
 from dboost.modelfile import Document
-from dboost.storage import PathLike
+from dboost.paths import PathLike
 
 # Only these can come out of a folder: the file names one, it never brings code.
 ESTIMATORS: dict[str, type[BoostedEstimator]] = {

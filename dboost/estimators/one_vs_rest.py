@@ -22,7 +22,8 @@ from dboost.estimators.classifying import agree
 from dboost.estimators.history import Table
 from dboost.estimators.scoring import accuracy
 from dboost.estimators.shareboost import ShareBoostClassifier
-from dboost.storage import PathLike
+from dboost.paths import PathLike
+from dboost.redact import redact_urls
 
 
 class OneVsRestBoostedClassifier(ClassifierMixin, BaseEstimator):
@@ -107,6 +108,13 @@ class OneVsRestBoostedClassifier(ClassifierMixin, BaseEstimator):
         self.active_features_ = list(dict.fromkeys(name for one in fitted for name in one.active_features_))
         self.path_ = _union_path(fitted)
         return self
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        # scikit-learn shows the parameters of the estimator inside, and a path among them may hold a password.
+        return redact_urls(super().__repr__(N_CHAR_MAX))
+
+    def _html_repr(self) -> str:
+        return redact_urls(super()._html_repr())
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores of the binary classifiers.

@@ -1,7 +1,7 @@
 """A saved ``OneVsRestBoostedClassifier``: a folder of one model for each class, and a document that names them.
 
 ``one_vs_rest.json`` holds the classes and, of each model, the digest of its own document, which in turn holds that of
-its arrays: a folder put together from several models is refused.
+its arrays: a folder put together from several models is refused. So is a changed ``one_vs_rest.json``.
 """
 
 from __future__ import annotations
@@ -18,21 +18,26 @@ from dboost.errors import ModelFormatError
 from dboost.modelfile import (
     MAX_JSON_BYTES,
     MODEL_FILE,
+    check_distinct,
     decode_labels,
     encode_labels,
     read_document,
     to_json,
 )
-from dboost.storage import PathLike, read_plain_file, sha256_bytes, write_folder
+from dboost.paths import PathLike, local_path
+from dboost.storage import read_plain_file, sha256_bytes, write_folder
 
 FILE = "one_vs_rest.json"
 FORMAT = "dboost one-vs-rest"
-VERSION = 1
+VERSION = 2
+# Version 1 had no digest of the document.
+VERSIONS = (1, VERSION)
+SEALED_FROM = 2
 
 
 def is_one_vs_rest(path: PathLike) -> bool:
     """Whether a folder holds the models of several classes."""
-    return os.path.lexists(os.path.join(path, FILE))
+    return os.path.lexists(os.path.join(local_path(path), FILE))
 
 
 def write(path: PathLike, classes: NDArray[Any], models: Sequence[Any], given: bool, force: bool) -> None:
@@ -79,7 +84,7 @@ def read(path: PathLike, load: Callable[[PathLike], Any]) -> tuple[NDArray[Any],
     ------
     ModelFormatError
     """
-    document = read_document(path, FILE, FORMAT, (VERSION,))
+    document = read_document(path, FILE, FORMAT, VERSIONS, SEALED_FROM)
     file = document.file
     classes = decode_labels(document.child("classes"))
     given = document.fields.get("given")
@@ -87,11 +92,12 @@ def read(path: PathLike, load: Callable[[PathLike], Any]) -> tuple[NDArray[Any],
         raise ModelFormatError("field given: expected true or false", file=file)
     digests = document.strings("models") or ()
     expected = 1 if len(classes) == 2 else len(classes)
-    if len(classes) < 2 or len(np.unique(classes)) != len(classes) or len(digests) != expected:
+    check_distinct(classes, file)
+    if len(classes) < 2 or len(digests) != expected:
         raise ModelFormatError(f"{len(digests)} models for the classes {classes.tolist()[:10]}", file=file)
     models = []
     for place, digest in enumerate(digests):
-        folder = os.path.join(os.fspath(path), _name(place))
+        folder = os.path.join(local_path(path), _name(place))
         _check_part(folder, digest)
         models.append(load(folder))
         if getattr(models[-1], "classes_", np.zeros(0)).tolist() != [False, True]:

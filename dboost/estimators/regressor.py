@@ -6,7 +6,7 @@ from typing import Any
 
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.regressing import RegressingMixin
-from dboost.storage import PathLike
+from dboost.paths import PathLike
 
 
 class BoostedRegressor(RegressingMixin, BoostedEstimator):

@@ -21,8 +21,8 @@ from dboost.estimators.history import Table
 from dboost.estimators.params import check_hypotheses, flag, known_loss, number, resolve_seed
 from dboost.hypotheses.columns import Columns
 from dboost.model import Model
+from dboost.paths import PathLike
 from dboost.penalties import get_penalty
-from dboost.storage import PathLike
 
 # Small enough to change no prediction, and enough for finite weights where the features separate the classes.
 RIDGE = 1e-6

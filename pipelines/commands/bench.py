@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dboost.errors import DboostError, UsageError
+from dboost.paths import local_path
 from dboost.storage import write_folder
 
 from ..benchmarks import REGISTRY
@@ -52,7 +53,7 @@ def run(settings: BenchSettings, console: Console) -> int:
     require_matplotlib()
     if settings.name != ALL:
         return _one(settings.name, settings.out or f"{DEFAULT_OUT}/{settings.name}", settings, console)
-    out = Path(settings.out or DEFAULT_OUT)
+    out = local_path(settings.out or DEFAULT_OUT, "out")
     for name in REGISTRY:
         refuse_existing(str(out / name), MARKER, settings.force)
     first: DboostError | None = None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dboost.data import prepare_text
+from dboost.paths import local_path
 
 from .. import pages
 from ..cluster import connect, engine_on
@@ -66,6 +67,9 @@ def run(settings: PrepareSettings, console: Console) -> int:
     """Write the prepared folder."""
     needed(settings, "data", "out")
     refuse_existing(settings.out, MANIFEST, settings.force)
+    for name in ("data", "test"):
+        if getattr(settings, name) is not None:
+            local_path(getattr(settings, name), name)
     with connect(settings, console) as client, console.stage("prepare"):
         manifest = prepare(settings, client)
     console.page("prepared", [pages.facts(facts(manifest))], {"out": settings.out, **manifest.content()})

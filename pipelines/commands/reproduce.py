@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dboost.errors import DboostError, UsageError
+from dboost.paths import local_path
 
 from ..config import LogSettings, OutputSettings, boolean, key, near, string
 from ..console import Console
@@ -55,7 +56,7 @@ def run(settings: ReproduceSettings, console: Console) -> int:
         )
     context = Context(console, settings.quick)
     if settings.name in TOGETHER:
-        return run_together(settings.name, Path(settings.out or DEFAULT_OUT), settings.force, context)
+        return run_together(settings.name, local_path(settings.out or DEFAULT_OUT, "out"), settings.force, context)
     out = settings.out or f"{DEFAULT_OUT}/{settings.name}"
     refuse_existing(out, MARKER, settings.force)
     show(reproduce(settings.name, out, context, force=settings.force), out, console)

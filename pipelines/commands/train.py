@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from dboost.redact import redact_value
 from dboost.storage import sha256_json, write_file
 
 from .. import pages
@@ -17,7 +18,6 @@ from ..cluster import connect
 from ..config import ClusterSettings, DataSettings, LogSettings, ModelSettings, OutputSettings, needed
 from ..console import Console, finite
 from ..inputs import make_estimator, open_data, refuse_existing
-from ..redact import redact_value
 
 MARKER = "model.json"
 # Fits that end for one of these reasons are at their optimum, to the accuracy that was asked for.

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.errors import DataError
+from dboost.paths import local_path
 
 HOME_VARIABLE = "DBOOST_DATA_HOME"
 
@@ -68,7 +69,7 @@ def data_home(home: str | Path | None = None) -> Path:
     hint = f"set {HOME_VARIABLE} to the folder that holds the public data sets"
     if not found:
         raise DataError(f"no folder of data sets: {HOME_VARIABLE} is not set", hint=hint)
-    folder = Path(found)
+    folder = local_path(found, HOME_VARIABLE if home is None else "home")
     if not folder.is_dir():
         raise DataError(f"no folder of data sets at {found}", hint=hint)
     return folder

@@ -14,12 +14,14 @@ import pytest
 from dboost import (
     BoostedClassifier,
     DataError,
+    DboostWarning,
     ModelFormatError,
     OneVsRestBoostedClassifier,
     ShareBoostClassifier,
     UsageError,
     load_model,
 )
+from tests.model.models import write_sealed, write_unsealed
 
 LOG = ShareBoostClassifier(max_rounds=4, loss="log")
 
@@ -131,10 +133,15 @@ def _link(folder):
     (folder / "class-0").symlink_to(folder.parent / "outside")
 
 
+def _replace(folder, old, new):
+    file = folder / "one_vs_rest.json"
+    file.write_text(file.read_text().replace(old, new))
+
+
 def _edited(**fields):
     def edit(folder):
         file = folder / "one_vs_rest.json"
-        file.write_text(json.dumps(json.loads(file.read_text()) | fields))
+        write_sealed(file, json.loads(file.read_text()) | fields)
 
     return edit
 
@@ -148,9 +155,10 @@ def _edited(**fields):
         (_edited(models=[]), "0 models for the classes"),
         (_edited(models="x"), "field models: expected a list"),
         (_edited(given=1), "field given"),
-        (_edited(version=2), "format version 2"),
+        (_edited(version=3), "format version 3"),
         (_edited(format="other"), "is not a dboost one-vs-rest document"),
-        (_edited(classes={"dtype": "<U3", "values": ["ant", "ant", "cat"]}), "3 models for the classes"),
+        (_edited(classes={"dtype": "<U3", "values": ["ant", "ant", "cat"]}), "'ant' occurs twice"),
+        (lambda folder: _replace(folder, '"bee"', '"bef"'), "does not match its SHA-256"),
     ],
 )
 def test_a_damaged_folder_is_refused(multiclass, tmp_path, damage, said):
@@ -159,6 +167,17 @@ def test_a_damaged_folder_is_refused(multiclass, tmp_path, damage, said):
     damage(tmp_path / "model")
     with pytest.raises(ModelFormatError, match=said):
         load_model(tmp_path / "model")
+
+
+def test_a_folder_without_a_digest_is_read_with_a_warning(multiclass, tmp_path):
+    X, y = multiclass
+    model = OneVsRestBoostedClassifier(LOG).fit(X, y)
+    model.save(tmp_path / "model")
+    file = tmp_path / "model" / "one_vs_rest.json"
+    write_unsealed(file, json.loads(file.read_text()) | {"version": 1})
+    with pytest.warns(DboostWarning, match="version 1 has no digest"):
+        read = load_model(tmp_path / "model")
+    assert read.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
 
 
 def test_models_of_more_classes_are_no_parts(multiclass, tmp_path):

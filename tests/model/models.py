@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
 
 from dboost.hypotheses.columns import ColumnSet
 from dboost.model import Certificate, Model
+from dboost.modelfile import content_digest
 from dboost.tasks import TASKS
 
 
@@ -33,3 +35,13 @@ def make(task="multiclass", classes=None, names=True, seed=0, n=9, active=(1, 4,
         manifest={"rows": 5, "settings": {"tol": 1e-4, "classes": None}},
         history=({"round": 1, "gap": math.inf, "objective": 0.1 + 0.2},),
     )
+
+
+def write_sealed(file, document):
+    """Write a document with the digest of what it says, so that only the checks of its content can refuse it."""
+    file.write_text(json.dumps(document | {"sha256": content_digest(document)}))
+
+
+def write_unsealed(file, document):
+    """Write a document of a version that had no digest."""
+    file.write_text(json.dumps({name: value for name, value in document.items() if name != "sha256"}))

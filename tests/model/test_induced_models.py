@@ -1,4 +1,4 @@
-"""Models over hypotheses that are computed from raw columns: scores, names, the folder; and folders of version 1."""
+"""Models over hypotheses that are computed from raw columns: scores, names, the folder; and older folders."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 import scipy.sparse as sp
 
 from dboost import hypotheses
-from dboost.errors import DataError, ModelFormatError, UsageError
+from dboost.errors import DataError, DboostWarning, ModelFormatError, UsageError
 from dboost.hypotheses import family_from_json, same_hypotheses
 from dboost.hypotheses.columns import Columns, ColumnSet
 from dboost.model import read_model
 from dboost.storage import pack_arrays, sha256_bytes
-from tests.model.models import make
+from tests.model.models import make, write_unsealed
 from tests.model.pairs import PAIRS, Pairs, induced
 from tests.model.test_model_refusals import edit, put
 
@@ -150,15 +150,34 @@ def version_1(folder, W, intercept):
     (folder / "model.json").write_text(json.dumps(document))
 
 
-def test_folders_of_version_1_are_read(tmp_path):
+def test_folders_of_version_1_are_read_with_a_warning(tmp_path):
     from dboost import load_model
 
     W, intercept = np.array([[0.5], [-1.0]]), np.array([0.25])
     version_1(tmp_path / "m", W, intercept)
-    model = read_model(tmp_path / "m")
+    with pytest.warns(DboostWarning, match="version 1 has no digest"):
+        model = read_model(tmp_path / "m")
     assert (model.loss, model.plain, model.active.tolist()) == ("log", True, [0, 3])
     X = rows(n=5)
     np.testing.assert_allclose(model.decision_function(X), 0.5 * X[:, :1] - X[:, 3:4] + 0.25, rtol=1e-12)
-    assert load_model(tmp_path / "m").predict(X).tolist() == model.predict(X).tolist()
+    with pytest.warns(DboostWarning, match="save the model again"):
+        assert load_model(tmp_path / "m").predict(X).tolist() == model.predict(X).tolist()
     model.save(tmp_path / "again")
-    assert json.loads((tmp_path / "again" / "model.json").read_text())["version"] == 2
+    assert json.loads((tmp_path / "again" / "model.json").read_text())["version"] == 3
+    assert read_model(tmp_path / "again").W.tobytes() == W.tobytes()
+
+
+def test_folders_of_version_2_are_read_with_a_warning_and_need_no_digest(tmp_path):
+    induced().save(tmp_path / "m")
+    file = tmp_path / "m" / "model.json"
+    document = json.loads(file.read_text()) | {"version": 2}
+    write_unsealed(file, document)
+    with pytest.warns(DboostWarning, match="version 2 has no digest"):
+        assert read_model(tmp_path / "m").W.tobytes() == induced().W.tobytes()
+    # Version 3 must have one, and a digest that is there is checked whatever the version claims.
+    write_unsealed(file, document | {"version": 3})
+    with pytest.raises(ModelFormatError, match="field sha256: expected text, found nothing"):
+        read_model(tmp_path / "m")
+    file.write_text(json.dumps(document | {"sha256": "0" * 64}))
+    with pytest.raises(ModelFormatError, match="does not match its SHA-256"):
+        read_model(tmp_path / "m")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from dboost.errors import DataError, UsageError
+from dboost.hypotheses.columns import ColumnSet
 from dboost.model import read_model
 from tests.model.models import make
 
@@ -90,6 +92,9 @@ LABELS = [
     np.array([0.1, 0.2, 0.30000000000000004]),
     np.array(["a", "long label", "ü"]),
     np.array(["a", "b", "inf"], dtype=object),
+    np.array(["a", "b\udcff", ""]),
+    np.array([b"a", b"\xff", b""]),
+    np.array([b"a", b"\xff\0", b""], dtype=object),
     np.array([False, True, 7], dtype=object),
     np.array(["2020-01-01", "2020-01-02", "2021-01-01"], dtype="datetime64[D]"),
     np.array(["a", "b", "c"], dtype=np.dtypes.StringDType()),
@@ -114,6 +119,14 @@ def test_round_trip_keeps_every_bit(tmp_path, labels, names):
     assert back.hypotheses.words() == (["f1·", "f4·", "f7·"] if names else ["x1", "x4", "x7"])
 
 
+def test_names_that_are_no_utf_8_are_kept(tmp_path):
+    names = tuple(f"f{j}\udcff" for j in range(9))
+    model = replace(make(), feature_names=names, hypotheses=ColumnSet(make().active, (names[1], names[4], names[7])))
+    model.save(tmp_path / "m")
+    back = read_model(tmp_path / "m")
+    assert (back.feature_names, back.hypotheses.words()) == (names, [names[1], names[4], names[7]])
+
+
 @pytest.mark.parametrize("task", ["binary", "multitask"])
 def test_round_trip_of_the_other_tasks(tmp_path, task):
     model = make(task, active=())
@@ -136,7 +149,7 @@ def test_saving_refuses_what_it_cannot_read_back(tmp_path):
         make().save(tmp_path / "m")
     make(seed=5).save(tmp_path / "m", force=True)
     assert read_model(tmp_path / "m").W.tobytes() == make(seed=5).W.tobytes()
-    for labels in (np.array([b"a", b"b", b"c"]), np.array([(1,), "b", "c"], dtype=object), np.array([0, 1, np.nan])):
+    for labels in (np.array([(1,), b"b", "c"], dtype=object), np.array([0, 1, np.nan])):
         with pytest.raises(UsageError, match="cannot be saved"):
             make(classes=labels).save(tmp_path / "odd")
     assert not (tmp_path / "odd").exists()

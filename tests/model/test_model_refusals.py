@@ -11,7 +11,7 @@ import pytest
 from dboost.errors import ModelFormatError
 from dboost.model import read_model
 from dboost.storage import pack_arrays, sha256_bytes
-from tests.model.models import make
+from tests.model.models import make, write_sealed
 
 
 @pytest.fixture
@@ -21,9 +21,10 @@ def folder(tmp_path):
 
 
 def edit(folder, change):
+    """Change the document and give it the digest of what it then says: only the checks of content can refuse it."""
     document = json.loads((folder / "model.json").read_text())
     change(document)
-    (folder / "model.json").write_text(json.dumps(document))
+    write_sealed(folder / "model.json", document)
 
 
 def put(*keys_and_value):
@@ -39,7 +40,7 @@ def put(*keys_and_value):
 
 CHANGES = {
     "format": put("format", "other"),
-    "newer version": put("version", 3),
+    "newer version": put("version", 4),
     "version text": put("version", "1"),
     "version bool": put("version", True),
     "task": put("task", "ranking"),
@@ -60,7 +61,14 @@ CHANGES = {
     "classes dtype": put("classes", "dtype", "O,V8"),
     "classes dtype python": put("classes", "dtype", "os.system"),
     "classes of another type": put("classes", "dtype", "<i8"),
+    "classes twice": put("classes", "values", ["a", "b", "b"]),
+    "classes twice as objects": put("classes", {"dtype": "O", "values": ["a", 1, True]}),
+    "classes twice as bytes": put("classes", {"dtype": "S", "values": ["00", "01", "01"]}),
+    "classes no bytes": put("classes", {"dtype": "bytes", "values": ["00", "01", "x"]}),
+    "classes not a number": put("classes", {"dtype": "<f8", "values": [0, 1, "nan"]}),
+    "classes no date": put("classes", {"dtype": "<M8[D]", "values": ["2020-01-01", "2020-01-02", "NaT"]}),
     "features": put("n_features", 8),
+    "features beyond any table": put("n_features", 1 << 53),
     "features negative": put("n_features", -1),
     "outputs": put("n_outputs", 2),
     "certificate": put("certificate", {}),

@@ -1,0 +1,97 @@
+"""Where compiled loops are kept between processes, settled before numba looks for a place.
+
+Covers: ``~`` in the variables that name the folder, a user without a home folder, and a place where nothing can be
+written. Does not cover: what is compiled (``dboost.compiled``, ``dboost.warm``).
+
+Left to itself, numba takes ``~`` as it stands where it cannot be resolved, which makes a folder of this name in the
+working directory, and refuses to compile where it can write nowhere. It reads ``NUMBA_CACHE_DIR`` when it is imported,
+so this is settled when dboost is.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+VARIABLE = "NUMBA_CACHE_DIR"
+_USER_WIDE = "XDG_CACHE_HOME"
+
+
+def settle(package: Path) -> None:
+    """Give numba a folder for the compiled loops of `package` where it would find none, or the wrong one."""
+    wanted = choice(package, os.environ)
+    if wanted is None:
+        return
+    if wanted == "":
+        import atexit
+        import tempfile
+        import warnings
+
+        from dboost.errors import DboostWarning
+
+        wanted = tempfile.mkdtemp(prefix="dboost-kernels-")
+        # A child of this process inherits the folder, and leaves it to its parent.
+        atexit.register(_remove, wanted, os.getpid())
+        warnings.warn(
+            f"no folder can be written for compiled loops, so every start compiles them again; set {VARIABLE} to one",
+            DboostWarning,
+            stacklevel=3,
+        )
+    os.environ[VARIABLE] = wanted
+    if "numba" in sys.modules:  # which has read the variable before
+        sys.modules["numba"].config.CACHE_DIR = wanted
+
+
+def choice(package: Path, environment: Mapping[str, str]) -> str | None:
+    """The folder that numba is to be given.
+
+    Parameters
+    ----------
+    package : path
+        Beside its source files numba keeps compiled loops, where it can.
+    environment : mapping of str to str
+
+    Returns
+    -------
+    str or None
+        None where numba finds the place by itself; empty where there is none.
+
+    Raises
+    ------
+    UsageError
+        When the variable names a URL that is not served.
+    """
+    given = environment.get(VARIABLE, "")
+    if given:
+        full = os.path.expanduser(given)
+        if not _unresolved(full):
+            if ":" in given:
+                from dboost.paths import local_path
+
+                # numba would make a local folder called `s3:`.
+                full = str(local_path(given, VARIABLE))
+            return None if full == given else full
+    elif os.access(_nearest(package / "__pycache__"), os.W_OK):
+        return None
+    full = os.path.expanduser(environment.get(_USER_WIDE) or "~/.cache")
+    wide = Path(full, "numba")
+    return "" if _unresolved(full) or not os.access(_nearest(wide), os.W_OK) else str(wide)
+
+
+def _unresolved(path: str) -> bool:
+    """Whether `~` is left because this user has no home folder."""
+    return path == "~" or path.startswith("~/")
+
+
+def _nearest(folder: Path) -> Path:
+    """The folder, or the nearest one above it that is there."""
+    return next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
+
+
+def _remove(folder: str, owner: int) -> None:
+    if os.getpid() == owner:
+        import shutil
+
+        shutil.rmtree(folder, ignore_errors=True)
