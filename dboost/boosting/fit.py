@@ -25,6 +25,7 @@ from dboost.boosting.nested import sampled_start
 from dboost.boosting.pairs import FORWARD, check_pairs
 from dboost.boosting.predictor import predicted
 from dboost.boosting.problem import Problem
+from dboost.boosting.ranges import refuse_extreme_columns
 from dboost.boosting.rowwise import SELECTIONS
 from dboost.boosting.state import FitResult, FitSettings, FitState
 from dboost.boosting.systems import Rounds
@@ -153,7 +154,11 @@ class Fitting:
             settings.standardize,
         )
         if settings.hypotheses is None:
-            return Problem(*arguments)
+            # sums of squares may overflow here: the columns they belong to are refused by name next
+            with np.errstate(over="ignore", invalid="ignore"):
+                problem = Problem(*arguments)
+            refuse_extreme_columns(problem.statistics.peak, plan.feature_names)
+            return problem
         seed, family = settings.random_state, settings.hypotheses
         certifies = settings.system is None
         return InducedProblem(*arguments, family=family, n_rows=plan.n_rows, seed=seed, certifies=certifies)
@@ -344,7 +349,9 @@ def warn_if_open(result: FitResult, settings: FitSettings) -> None:
     if own_reasons or result.stop_reason in ("tol", "gradient", "callback"):
         return
     reached = f"at a certified relative gap of {result.gap:.2g}, above tol={settings.tol:g},"
-    if math.isnan(result.gap):
+    if result.stop_reason == "uncertified":
+        reached = "without a certificate, as its objective and the lower bound of it contradict each other in float64,"
+    elif math.isnan(result.gap):
         reached = f"before its gradient was small enough for tol={settings.tol:g},"
     warnings.warn(
         f"the fit stopped ({result.stop_reason}) {reached} after {result.n_iter} rounds",
