@@ -141,7 +141,7 @@ def _plan(loss: str, rng: np.random.Generator, m: int, n: int) -> SimpleNamespac
     rows_of = tuple(item.n_rows for item in items)
     shape = {"rows": rows_of, "n_features": n, "n_outputs": k, "n_rows": m}
     stored = sum(item.nbytes for item in items)
-    return SimpleNamespace(items=tuple(items), **shape, nbytes_estimate=stored, classes=None)
+    return SimpleNamespace(items=tuple(items), **shape, nbytes_estimate=stored, classes=None, feature_names=None)
 
 
 class _Trial:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.boosting import summation
 from dboost.boosting.forward import Forward
 from dboost.boosting.induced import InducedProblem
 from dboost.boosting.iterate import Score
@@ -211,6 +212,17 @@ class Fitting:
             size = self.problem.penalty.dual_size(null.norms, self.problem.lam_weight)
         return size / self.problem.statistics.weight
 
+    def _auto(self, largest: float) -> float:
+        """The strength "auto": a share of the largest, or more where that is but the rounding of sums.
+
+        Columns that are constant beside a free intercept have sums of zero but for it. There is room for what is left of
+        the intercept's own sum, which a dual point pays for in the same way.
+        """
+        problem = self.problem
+        off = summation.of_norms(problem, self.null().iterate, np.arange(len(problem.lam_weight)))
+        least = problem.penalty.dual_size(off, problem.lam_weight) / problem.statistics.weight
+        return max(AUTO_ALPHA * largest, 4.0 * least, float(np.finfo(float).tiny))
+
     def fit(
         self, alpha: float | str, start: FitResult | None = None, callback: Callback | None = None, resume: Any = None
     ) -> FitResult:
@@ -234,7 +246,7 @@ class Fitting:
             strength = 0.0
         else:
             # without a largest strength: one for the sum of the losses, scikit-learn's C = 1
-            auto = AUTO_ALPHA * largest if problem.penalty.threshold else 1.0 / problem.statistics.weight
+            auto = self._auto(largest) if problem.penalty.threshold else 1.0 / problem.statistics.weight
             strength = auto if alpha == "auto" else float(alpha)
         lam = strength * problem.statistics.weight
         lam_max = largest * problem.statistics.weight

@@ -294,10 +294,12 @@ def _settings(rng: Random, loss: str, words: list[str]) -> dict[str, Any]:
 
 
 def _alpha(rng: Random, case: Case) -> float | str:
-    """A strength near where the weights vanish, or far below; "auto" where that is no float64."""
+    """A strength near where the weights vanish, far below, or anywhere; "auto" where that is no float64."""
     penalty = case.params["penalty"]
     if penalty == "none" or rng.random() < 0.25:
         return "auto"
+    if rng.random() < 0.05:
+        return float(10.0 ** rng.uniform(-300, 300))
     if penalty in ("l2_squared", "smooth_l1", "smooth_l1/linf"):
         return float(10.0 ** rng.uniform(-5, 2))
     problem = case.objective(0.0)
