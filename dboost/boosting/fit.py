@@ -215,8 +215,8 @@ class Fitting:
     def _auto(self, largest: float) -> float:
         """The strength "auto": a share of the largest, or more where that is but the rounding of sums.
 
-        Columns that are constant beside a free intercept have sums of zero but for it. There is room for what is left of
-        the intercept's own sum, which a dual point pays for in the same way.
+        Columns that are constant beside a free intercept have sums of zero but for it. There is room for what is left
+        of the intercept's own sum, which a dual point pays for in the same way.
         """
         problem = self.problem
         off = summation.of_norms(problem, self.null().iterate, np.arange(len(problem.lam_weight)))

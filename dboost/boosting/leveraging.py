@@ -183,7 +183,7 @@ class LeveragingRounds(GreedyRounds):
         if not self.certified or at.shift > 0.0:
             return state, score
         bound = dual_bound(problem, score, self.null.norms, self.lam, self.settings.tol)
-        lower = max(state.lower_bound, bound.value)
+        lower = float(np.maximum(state.lower_bound, bound.value))
         gap = relative_gap(problem, value, lower)
         # neither number is trusted where the two contradict each other
         return replace(state, lower_bound=-np.inf if np.isnan(gap) else lower, gap=gap), score

@@ -252,7 +252,7 @@ class Loop:
             rest = expected_gap(problem, at, problem.penalty.dual_size(score.norms, weights), self.lam)
             return replace(state, objective=value, gap=relative_gap(problem, value, value - max(rest, 0.0)))
         bound = dual_bound(problem, score, self.null.norms, self.lam, self.settings.tol)
-        lower = max(state.lower_bound, bound.value)
+        lower = float(np.maximum(state.lower_bound, bound.value))
         gap = relative_gap(problem, value, lower)
         if math.isnan(gap):
             # neither number is trusted any more, nor what they would screen out

@@ -34,8 +34,8 @@ def refuse_extreme_columns(peak: NDArray[np.float64], names: Sequence[str] | Non
     size = float(peak[first])
     others = f", and {found.size - 1} other columns are like it" if found.size > 1 else ""
     raise DataError(
-        f"the largest value is {size:.3g}, expected a size between {2.0**-REACH_BITS:.1e} and {2.0**REACH_BITS:.1e}, as "
-        f"sums of squares leave the range of float64{others}",
+        f"the largest value is {size:.3g}, expected a size between {2.0**-REACH_BITS:.1e} and {2.0**REACH_BITS:.1e}: "
+        f"sums of squares of others leave the range of float64{others}",
         column=str(first) if names is None else names[first],
         hint=f"divide it by {10.0 ** math.floor(math.log10(size)):.0e}, or leave it out",
     )

@@ -201,8 +201,8 @@ def scan(task: str, labels: Any, weight: NDArray[np.float64]) -> LabelStats:
     keep = weight > 0
     with np.errstate(over="ignore"):
         # a sum without bound is refused once all blocks are known
-        total = float(weight.sum())
-    stats = LabelStats(weight.shape[0], int(np.count_nonzero(keep)), sum_weight=total)
+        sum_weight = float(weight.sum())
+    stats = LabelStats(weight.shape[0], int(np.count_nonzero(keep)), sum_weight=sum_weight)
     stats.largest_weight = float(weight.max(initial=0.0))
     if task == "regression":
         target = regression_targets(labels)
@@ -258,8 +258,8 @@ def plan_labels(
     Raises
     ------
     DataError
-        No rows, all weights 0, one class, labels outside `classes`, a task with one label only, weights or targets beyond
-        what float64 can sum.
+        No rows, all weights 0, one class, labels outside `classes`, a task with one label only, weights or targets
+        beyond what float64 can sum.
     UsageError
         `classes` or `class_weight` have no meaning here.
     """

@@ -35,8 +35,10 @@ def weight_exponent(*weights: tuple[float, float]) -> int:
     *weights : (float, float)
         Weights as they are given, each with the factor of its class; the product need not be a float64.
     """
-    bits = [math.frexp(weight)[1] + math.frexp(factor)[1] for weight, factor in weights if weight > 0.0 and factor > 0.0]
-    return 0 if abs(max(bits, default=0)) <= ORDINARY_BITS else -max(bits)
+    positive = [(weight, factor) for weight, factor in weights if weight > 0.0 and factor > 0.0]
+    # of a product, the bits of both: at most one less than its own
+    bits = max((math.frexp(weight)[1] + math.frexp(factor)[1] - 2 for weight, factor in positive), default=0)
+    return 0 if abs(bits) <= ORDINARY_BITS else -bits
 
 
 def scaled(weight: Float, exponent: int) -> Float:
@@ -62,6 +64,6 @@ def check_target(peak: float) -> None:
         return
     raise DataError(
         f"the largest target is {peak:.3g}, expected a size between {2.0**-REACH_BITS:.1e} and {2.0**REACH_BITS:.1e}: "
-        "squares of others leave the range of float64",
+        "sums of squares of others leave the range of float64",
         hint=f"divide all targets by {10.0 ** math.floor(math.log10(peak)):.0e}",
     )

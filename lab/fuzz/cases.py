@@ -242,14 +242,14 @@ def _weights(rng: Random, encoded: NDArray[Any], words: list[str]) -> NDArray[np
     if kind < 0.5:
         return None
     if kind < 0.65:
-        return rng.uniform(0.1, 3.0, m)
+        return np.asarray(rng.uniform(0.1, 3.0, m))
     if kind < 0.8:
         words.append("weights over 24 decades")
         return np.asarray(10.0 ** rng.uniform(-12, 12, m))
     if kind < 0.92:
         each = 10.0 ** rng.uniform(-290, 290)
         words.append(f"weights of {each:.0e}")
-        return each * (np.ones(m) if rng.random() < 0.5 else rng.uniform(0.5, 2.0, m))
+        return np.asarray(each * (np.ones(m) if rng.random() < 0.5 else rng.uniform(0.5, 2.0, m)))
     words.append("weights of zero")
     weight = np.where(rng.random(m) < 0.3, 0.0, rng.uniform(0.1, 3.0, m))
     # every label keeps an example that counts

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.fuzz.objective import DEGREE, Long, Objective, long, omega, prox
+from lab.fuzz.objective import DEGREE, Long, Number, Objective, long, omega, prox
 
 _STEPS = 1200
 # Steps in which the objective must fall by more than this share, or the descent has ended.
@@ -56,23 +56,25 @@ class _Scaled:
 
     @property
     def strength(self) -> Long:
-        return self.objective.strength[self.used] / self.unit ** DEGREE.get(self.objective.penalty, 1)
+        found: Long = self.objective.strength[self.used] / self.unit ** DEGREE.get(self.objective.penalty, 1)
+        return found
 
-    def smooth(self, V: Long) -> tuple[np.longdouble, Long]:
+    def smooth(self, V: Long) -> tuple[Number, Long]:
         value, U = self.objective.loss_at(self.Z @ V)
         return value, self.Z.T @ U
 
-    def moved(self, V: Long, gradient: Long, L: np.longdouble) -> Long:
+    def moved(self, V: Long, gradient: Long, L: Number) -> Long:
         new = V - gradient / L
         count, penalty, strength = len(self.unit), self.objective.penalty, self.strength
         new[:count] = prox(penalty, new[:count], strength / L)
-        return new
+        found: Long = new
+        return found
 
-    def penalty(self, V: Long) -> np.longdouble:
+    def penalty(self, V: Long) -> Number:
         return omega(self.objective.penalty, V[: len(self.unit)], self.strength)
 
 
-def improved(objective: Objective, W: Long, b: Long, steps: int = _STEPS) -> tuple[np.longdouble, Long, Long]:
+def improved(objective: Objective, W: Long, b: Long, steps: int = _STEPS) -> tuple[Number, Long, Long]:
     """The lowest objective found from a model, and from the model without features; its weights and intercept."""
     problem = _Scaled.of(objective)
     W, b = long(W), long(b)

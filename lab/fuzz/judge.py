@@ -12,7 +12,7 @@ import signal
 import time
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -117,7 +117,7 @@ def judge(case: Case, limit: float) -> Outcome:
     return _judged(case, estimator, [str(w.message) for w in caught], outcome)
 
 
-def _judged(case: Case, fitted: Any, said: list[str], outcome: Any) -> Outcome:
+def _judged(case: Case, fitted: Any, said: list[str], outcome: Callable[..., Outcome]) -> Outcome:
     W, b = fitted.coef_.T, fitted.intercept_
     gap, reason, value = float(fitted.duality_gap_), str(fitted.stop_reason_), float(fitted.objective_)
     kind = "certified" if reason == "tol" else "no certificate exists" if reason == "gradient" else "honest end"
@@ -135,7 +135,9 @@ def _judged(case: Case, fitted: Any, said: list[str], outcome: Any) -> Outcome:
     best, _, _ = improved(problem, W, b)
     base = max(true, _RESOLUTION * _at_zero(problem))
     found = float((true - best) / base) if base > 0 else 0.0
-    note += f"; a model of {best:.9g} exists, true gap {found:.3g}, rounding {float(rounding / base) if base else 0:.1g}"
+    note += (
+        f"; a model of {best:.9g} exists, true gap {found:.3g}, rounding {float(rounding / base) if base else 0:.1g}"
+    )
     if true - best > gap * base + rounding:
         return outcome("FALSE certificate", "a better model exists", note, gap, found)
     if kind == "honest end" and found <= case.params["tol"]:

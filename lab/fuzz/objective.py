@@ -2,9 +2,9 @@
 
 P(W, b) = sum_i s_i l(y_i, W'x_i + b) / sum_i s_i + alpha sum_j omega_j(W_j)
 
-Covers: every loss with its derivative, every penalty with its prox, the strengths that ``standardize`` gives to columns,
-and what the rounding of a computation in float64 may cost. Does not cover: minimising (``descent``), or what a fit
-claims (``judge``). A long double has 64 bits of mantissa and an exponent of 15, so that no square of a float64
+Covers: every loss with its derivative, every penalty with its prox, the strengths that ``standardize`` gives to
+columns, and what the rounding of a computation in float64 may cost. Does not cover: minimising (``descent``), or what
+a fit claims (``judge``). A long double has 64 bits of mantissa and an exponent of 15, so that no square of a float64
 overflows.
 """
 
@@ -17,7 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Long = NDArray[np.longdouble]
+Long = NDArray[Any]
+"""Arrays of long double, whose type is another one on each kind of machine."""
+Number = Any
+"""One of them."""
 
 EPSILON = 0.1
 """Half the width of the tube of the eps-insensitive loss."""
@@ -32,7 +35,8 @@ _CONSTANT = np.longdouble(2.0) ** -50
 
 def long(values: Any) -> Long:
     """Values as long double."""
-    return np.asarray(values, dtype=np.longdouble)
+    found: Long = np.asarray(values, dtype=np.longdouble)
+    return found
 
 
 def softplus(z: Long) -> Long:
@@ -113,9 +117,11 @@ DEGREE = {"l2_squared": 2, "smooth_l1": 0, "smooth_l1/linf": 0}
 """How a penalty follows the scale of its argument, where that is not linearly."""
 
 
-def omega(penalty: str, W: Long, strength: Long) -> np.longdouble:
+def omega(penalty: str, W: Long, strength: Long) -> Number:
     """sum_j strength_j omega(W_j), of all rows together for the penalty ``l2``."""
     size = np.abs(W)
+    # a row that is zero costs nothing, whatever its strength
+    strength = np.where(size.any(axis=1), strength, 0)
     if penalty == "l2":
         return np.sqrt(((strength[:, None] * W) ** 2).sum())
     if penalty == "l1":
@@ -138,12 +144,12 @@ def omega(penalty: str, W: Long, strength: Long) -> np.longdouble:
         rows = (top[:, 0] + np.log(mean)) / long(SHARPNESS)
     else:
         return long(0)[()]
-    # a row that is zero costs nothing, whatever its strength
-    return np.where(size.any(axis=1), np.where(size.any(axis=1), strength, 0) * rows, 0).sum()
+    return (strength * rows).sum()
 
 
 def _length(W: Long) -> Long:
-    return np.sqrt((W * W).sum(axis=1))
+    found: Long = np.sqrt((W * W).sum(axis=1))
+    return found
 
 
 def prox(penalty: str, Z: Long, t: Long) -> Long:
@@ -157,19 +163,22 @@ def prox(penalty: str, Z: Long, t: Long) -> Long:
     if penalty == "l1/l2+l1":
         return _shortened(_soft(Z, long(L1_RATIO) * t[:, None]), (1 - long(L1_RATIO)) * t)
     if penalty == "l2_squared":
-        return Z / (1 + t)[:, None]
+        found: Long = Z / (1 + t)[:, None]
+        return found
     if penalty == "l2":
         return _shortened_together(Z, t)
     raise ValueError(f"no prox of {penalty!r} here")
 
 
 def _soft(Z: Long, t: Long) -> Long:
-    return np.sign(Z) * np.maximum(np.abs(Z) - t, 0)
+    found: Long = np.sign(Z) * np.maximum(np.abs(Z) - t, 0)
+    return found
 
 
 def _shortened(Z: Long, t: Long) -> Long:
     length = _length(Z)
-    return Z * (np.maximum(length - t, 0) / np.where(length > 0, length, 1))[:, None]
+    found: Long = Z * (np.maximum(length - t, 0) / np.where(length > 0, length, 1))[:, None]
+    return found
 
 
 def _clipped(Z: Long, t: Long) -> Long:
@@ -224,7 +233,7 @@ class Objective:
     X: Long
     y: Long
     share: Long
-    alpha: np.longdouble
+    alpha: Number
     scale: Long
     free: bool
 
@@ -248,7 +257,7 @@ class Objective:
         """alpha times the factor of each column."""
         return np.where(np.isinf(self.scale), np.inf, self.alpha * np.where(np.isinf(self.scale), 1, self.scale))
 
-    def loss_at(self, F: Long) -> tuple[np.longdouble, Long]:
+    def loss_at(self, F: Long) -> tuple[Number, Long]:
         """Mean loss at the scores F, and its derivative (m, k); examples of weight zero count in nothing."""
         on = self.share > 0
         each, slope = LOSSES[self.loss](self.y[on], F[on])
@@ -256,12 +265,12 @@ class Objective:
         U[on] = self.share[on, None] * slope
         return (self.share[on] * each).sum(), U
 
-    def value(self, W: Any, b: Any) -> np.longdouble:
+    def value(self, W: Any, b: Any) -> Number:
         """P(W, b)."""
         W, b = long(W), long(b)
         return self.loss_at(self.X @ W + b)[0] + omega(self.penalty, W, self.strength)
 
-    def rounding(self, W: Any, b: Any) -> np.longdouble:
+    def rounding(self, W: Any, b: Any) -> Number:
         """What P may change by where scores, terms and sums are rounded to float64, with some room.
 
         Scores of m examples are off by some units in the last place of the sum of |x_ij W_jr|, which the slope of the
