@@ -246,7 +246,8 @@ class Fitting:
             strength = 0.0
         else:
             # without a largest strength: one for the sum of the losses, scikit-learn's C = 1
-            auto = self._auto(largest) if problem.penalty.threshold else 1.0 / problem.statistics.weight
+            given = math.ldexp(problem.statistics.weight, -self.plan.weight_exponent)
+            auto = self._auto(largest) if problem.penalty.threshold else 1.0 / given
             strength = auto if alpha == "auto" else float(alpha)
         lam = strength * problem.statistics.weight
         lam_max = largest * problem.statistics.weight

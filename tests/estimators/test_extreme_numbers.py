@@ -39,6 +39,12 @@ def test_a_common_factor_of_all_weights_changes_no_bit(scale: float, update: str
     assert fits[0].duality_gap_ == fits[1].duality_gap_ and fits[0].objective_ == fits[1].objective_
 
 
+@pytest.mark.parametrize("scale", [2.0**-60, 1.0, 2.0**60])
+def test_the_strength_auto_without_a_largest_is_of_the_weights_that_were_given(scale: float) -> None:
+    fit = dboost.BoostedClassifier(penalty="l2_squared").fit(X, Y, np.full(60, scale))
+    assert fit.alpha_ == pytest.approx(1.0 / (60 * scale), rel=1e-15)
+
+
 @pytest.mark.parametrize("loss", ["squared", "epsilon_insensitive"])
 @pytest.mark.parametrize("scale", [1e155, 1e300, 1e-300])
 def test_targets_beyond_squares_are_refused_in_one_line(loss: str, scale: float) -> None:
