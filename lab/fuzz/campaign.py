@@ -6,7 +6,6 @@ The exit code is 1 where a certificate was false, or an error or a warning came 
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
 import sys
 import time
@@ -14,7 +13,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from lab.fuzz.cases import draw
-from lab.fuzz.judge import BAD, Outcome, run
+from lab.fuzz.judge import BAD, Outcome
+from lab.fuzz.workers import outcomes
 
 _FITS = 2000
 _PROCESSES = 2
@@ -32,42 +32,36 @@ def main(arguments: Sequence[str]) -> int:
     started = time.perf_counter()
     # each process fits on one thread: the other core has fits of its own
     os.environ.setdefault("NUMBA_NUM_THREADS", "1")
-    context = multiprocessing.get_context("spawn")
-    outcomes: list[Outcome] = []
-    with context.Pool(min(_PROCESSES, given.fits)) as pool:
-        jobs = ((seed, given.seconds) for seed in seeds)
-        for outcome in pool.imap(_run, jobs, chunksize=8):
-            outcomes.append(outcome)
-            if outcome.kind in BAD:
-                print(f"{outcome.seed}: {outcome.kind}: {outcome.detail}", file=sys.stderr, flush=True)
-    print(table(outcomes))
-    print(f"{len(outcomes)} fits in {time.perf_counter() - started:.0f} s")
-    return int(any(outcome.kind in BAD for outcome in outcomes))
-
-
-def _run(job: tuple[int, float]) -> Outcome:
-    return run(*job)
+    found: list[Outcome] = []
+    for outcome in outcomes(seeds, min(_PROCESSES, given.fits), given.seconds):
+        found.append(outcome)
+        if outcome.kind in BAD:
+            print(f"{outcome.seed}: {outcome.kind}: {outcome.detail}", file=sys.stderr, flush=True)
+    found.sort(key=lambda outcome: outcome.seed)
+    print(table(found))
+    print(f"{len(found)} fits in {time.perf_counter() - started:.0f} s")
+    return int(any(outcome.kind in BAD for outcome in found))
 
 
 def _one(seed: int, seconds: float) -> int:
     case = draw(seed)
     print(f"case {seed}: X {case.X.shape} {case.X.dtype}; {', '.join(case.words) or 'ordinary'}")
     print(f"{case.estimator}({', '.join(f'{name}={value!r}' for name, value in case.params.items())})")
-    outcome = run(seed, seconds)
+    (outcome,) = outcomes([seed], 1, seconds)
     print(f"{outcome.kind}: {outcome.detail} ({outcome.seconds:.2f} s)\n{outcome.note}")
     return int(outcome.kind in BAD)
 
 
-def table(outcomes: Sequence[Outcome]) -> str:
+def table(found: Sequence[Outcome]) -> str:
     """Counts by outcome, with the seeds of some."""
-    counts = Counter((outcome.kind, outcome.detail) for outcome in outcomes)
-    kinds = Counter(outcome.kind for outcome in outcomes)
+    counts = Counter((outcome.kind, outcome.detail) for outcome in found)
+    kinds = Counter(outcome.kind for outcome in found)
     lines = []
     for kind, total in sorted(kinds.items(), key=lambda item: (item[0] in BAD, -item[1])):
         lines.append(f"{total:>5}  {kind}")
         for (mine, detail), count in sorted(counts.items(), key=lambda item: -item[1]):
             if mine == kind and detail:
-                seeds = [str(o.seed) for o in outcomes if (o.kind, o.detail) == (mine, detail)][:_SHOWN]
+                seeds = [str(o.seed) for o in found if (o.kind, o.detail) == (mine, detail)][:_SHOWN]
                 lines.append(f"{count:>11}  {detail}   [{', '.join(seeds)}]")
     for kind in BAD:
         if not kinds[kind]:

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-import signal
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,32 +58,12 @@ class Outcome:
     true_gap: float = math.nan
 
 
-class _OutOfTime(BaseException):
-    """No Exception, which a fit might handle."""
+def run(seed: int) -> Outcome:
+    """Draw the case of a seed, fit it and judge it."""
+    return judge(draw(seed))
 
 
-@contextmanager
-def _limit(seconds: float) -> Iterator[None]:
-    """Raise `_OutOfTime` in the main thread after so many seconds."""
-
-    def stop(number: int, frame: Any) -> None:
-        raise _OutOfTime
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def run(seed: int, limit: float) -> Outcome:
-    """Draw the case of a seed, fit it for so many seconds at most, and judge it."""
-    return judge(draw(seed), limit)
-
-
-def judge(case: Case, limit: float) -> Outcome:
+def judge(case: Case) -> Outcome:
     """Fit a case and judge what the fit says."""
     import dboost
     from dboost.errors import DboostError, DboostWarning
@@ -99,10 +77,7 @@ def judge(case: Case, limit: float) -> Outcome:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            with _limit(limit):
-                estimator.fit(case.X, case.y, sample_weight=case.weight)
-        except _OutOfTime:
-            return outcome("out of time", f"after {limit:g} s")
+            estimator.fit(case.X, case.y, sample_weight=case.weight)
         except DboostError as fault:
             return outcome("refused", _class_of(str(fault)), str(fault))
         except Exception as fault:
