@@ -57,6 +57,8 @@ def warm() -> float:
     variants = [
         FitSettings("", "l1/l2"),
         FitSettings("", "l1/l2", sample=0.5),
+        # residuals repaired for a free intercept, which other penalties ask for at the end of some fits only
+        FitSettings("", "l2"),
         FitSettings("", "l1/linf", curvature="gram"),
         FitSettings("", "l1", update="adaboost", select="template"),
         FitSettings("", "l2", update="adaboost", select="template"),

@@ -139,9 +139,9 @@ def _plan(loss: str, rng: np.random.Generator, m: int, n: int) -> SimpleNamespac
         indptr, indices = part.indptr.astype(np.int64), part.indices.astype(np.int32)
         items.append(Partition(indptr, indices, part.data, y[rows].copy(), weight[rows].copy(), f"p{number}"))
     rows_of = tuple(item.n_rows for item in items)
-    shape = {"rows": rows_of, "n_features": n, "n_outputs": k, "n_rows": m}
+    shape = {"rows": rows_of, "n_features": n, "n_outputs": k, "n_rows": m, "weight_exponent": 0}
     stored = sum(item.nbytes for item in items)
-    return SimpleNamespace(items=tuple(items), **shape, nbytes_estimate=stored, classes=None)
+    return SimpleNamespace(items=tuple(items), **shape, nbytes_estimate=stored, classes=None, feature_names=None)
 
 
 class _Trial:

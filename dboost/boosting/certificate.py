@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.boosting import summation
 from dboost.boosting.iterate import Iterate, Score
 from dboost.boosting.problem import Problem
 
@@ -95,7 +96,7 @@ class Bound:
     Parameters
     ----------
     value : float
-        Dual value D, in the sum form.
+        Dual value D, in the sum form, less what rounding may have added to it or taken from the objective.
     norms : float64 array, shape (c,)
         Upper bounds on ||X_j' Theta||_* for the candidates, Theta the dual point.
     """
@@ -119,26 +120,53 @@ def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float, to
     tol : float
         Relative gap at which the fit ends: where it is certain without the pass, there is none.
     """
-    stats = problem.statistics
-    penalty = problem.penalty
-    repair = problem.repair(score.iterate)
-    norms, size = score.norms + score.rounding * stats.absolute[score.candidates], score.size
-    if problem.fit_intercept and size is None and not (penalty.threshold and penalty.separable):
-        # these sizes add up over the rows: bounds on the norms would leave a gap linear in the intercept's residual
-        size = problem.repaired_size(score.iterate, score.candidates, repair)
+    stats, penalty, at = problem.statistics, problem.penalty, score.iterate
+    chosen = score.candidates
+    weights = problem.lam_weight[chosen]
+    repair = problem.repair(at)
+    off = summation.of_norms(problem, at, chosen)
+    norms, size = score.norms + score.rounding * stats.absolute[chosen] + off, score.size
     if problem.fit_intercept and size is None:
-        drift, spill = penalty.dual_norm(np.vstack([repair.drift, repair.spill]))
-        chosen = score.candidates
-        norms = norms + repair.null_share * null_norms[chosen] + drift * stats.absolute[chosen]
-        if spill > 0.0:
-            norms = norms + spill * stats.peak[chosen]
+        if not (penalty.threshold and penalty.separable):
+            # these sizes add up over the rows: bounds on the norms would leave a gap linear in the intercept's residual
+            size = problem.repaired_size(at, chosen, repair)
+        else:
+            plain = penalty.dual_size(norms, weights)
+            drift, spill = penalty.dual_norm(np.vstack([repair.drift, repair.spill]))
+            norms = norms + repair.null_share * null_norms[chosen] + drift * stats.absolute[chosen]
+            if spill > 0.0:
+                norms = norms + spill * stats.peak[chosen]
+            size = penalty.dual_size(norms, weights)
+            if _decides(problem, at, plain, size, lam, tol):
+                size = min(size, problem.repaired_size(at, chosen, repair) + penalty.dual_size(off, weights))
     if size is None:
-        size = penalty.dual_size(norms, problem.lam_weight[score.candidates])
+        size = penalty.dual_size(norms, weights)
     scale, charge = penalty.dual_point(size, lam)
     value = _value_on_ray(problem, score, scale, charge, lam, tol)
     if value is None:
-        value = problem.dual_value(score.iterate, repair, scale)
-    return Bound(value - charge, scale * norms)
+        value = problem.dual_value(at, repair, scale)
+    return Bound(value - charge - summation.of_objective(problem, at, lam), scale * norms)
+
+
+def relative_gap(problem: Problem, value: float, lower: float) -> float:
+    """(P - D) / P of an objective and a lower bound on the optimum; nan where the two are no certificate.
+
+    They are none where one of them is no number, or the bound lies above an objective that it bounds: what rounding may
+    do is taken from the bound beforehand.
+    """
+    if not (math.isfinite(value) and lower <= value):
+        return math.nan
+    return (value - lower) / max(abs(value), problem.resolution)
+
+
+def _decides(problem: Problem, at: Iterate, plain: float, size: float, lam: float, tol: float) -> bool:
+    """Whether a pass for the size of the repaired residuals is likely to end the fit.
+
+    It is where the bound on that size leaves a gap above `tol`, and the size without the repair does not. Columns far
+    from zero, or with a large mean, have a bound that is far above what the repair does to them.
+    """
+    goal = tol * max(abs(problem.objective(at, lam)), problem.resolution)
+    return size > plain and expected_gap(problem, at, plain, lam) <= goal < expected_gap(problem, at, size, lam)
 
 
 def _value_on_ray(
@@ -176,4 +204,4 @@ def screened(problem: Problem, score: Score, bound: Bound, gap: float, lam_row: 
     radius = np.sqrt(2.0 * problem.loss.kappa * max(gap, 0.0)) * problem.penalty.dual_radius(problem.k)
     reach = bound.norms + radius * np.sqrt(problem.statistics.square[score.candidates])
     # a margin for rounding, so that a row on the boundary is kept
-    return reach >= lam_row * (1.0 - 1e-9)
+    return ~(reach < lam_row * (1.0 - 1e-9))

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.boosting import summation
 from dboost.boosting.centred import CentredEngine
 from dboost.boosting.forward import Forward
 from dboost.boosting.induced import InducedProblem
@@ -26,6 +27,7 @@ from dboost.boosting.nested import sampled_start
 from dboost.boosting.pairs import FORWARD, check_pairs
 from dboost.boosting.predictor import predicted
 from dboost.boosting.problem import Problem
+from dboost.boosting.ranges import refuse_extreme_columns
 from dboost.boosting.rowwise import SELECTIONS
 from dboost.boosting.state import FitResult, FitSettings, FitState
 from dboost.boosting.statistics import constants, listed
@@ -172,7 +174,10 @@ class Fitting:
                 certifies=certifies,
                 centres=self._centres_columns(),
             )
-        problem = Problem(engine, *arguments, run_id, *more)
+        # sums of squares may overflow here: the columns they belong to are refused by name next
+        with np.errstate(over="ignore", invalid="ignore"):
+            problem = Problem(engine, *arguments, run_id, *more)
+        refuse_extreme_columns(problem.statistics.peak, plan.feature_names)
         if settings.standardize:
             self.left_out = constants(problem.statistics)
         far = problem.statistics.far
@@ -244,6 +249,17 @@ class Fitting:
             size = self.problem.penalty.dual_size(null.norms, self.problem.lam_weight)
         return size / self.problem.statistics.weight
 
+    def _auto(self, largest: float) -> float:
+        """The strength "auto": a share of the largest, or more where that is but the rounding of sums.
+
+        Columns that are constant beside a free intercept have sums of zero but for it. There is room for what is left
+        of the intercept's own sum, which a dual point pays for in the same way.
+        """
+        problem = self.problem
+        off = summation.of_norms(problem, self.null().iterate, np.arange(len(problem.lam_weight)))
+        least = problem.penalty.dual_size(off, problem.lam_weight) / problem.statistics.weight
+        return max(AUTO_ALPHA * largest, 4.0 * least, float(np.finfo(float).tiny))
+
     def fit(
         self, alpha: float | str, start: FitResult | None = None, callback: Callback | None = None, resume: Any = None
     ) -> FitResult:
@@ -267,7 +283,8 @@ class Fitting:
             strength = 0.0
         else:
             # without a largest strength: one for the sum of the losses, scikit-learn's C = 1
-            auto = AUTO_ALPHA * largest if problem.penalty.threshold else 1.0 / problem.statistics.weight
+            given = math.ldexp(problem.statistics.weight, -self.plan.weight_exponent)
+            auto = self._auto(largest) if problem.penalty.threshold else 1.0 / given
             strength = auto if alpha == "auto" else float(alpha)
         lam = strength * problem.statistics.weight
         lam_max = largest * problem.statistics.weight
@@ -393,7 +410,9 @@ def warn_if_open(result: FitResult, settings: FitSettings) -> None:
     if own_reasons or result.stop_reason in ("tol", "gradient", "callback"):
         return
     reached = f"at a certified relative gap of {result.gap:.2g}, above tol={settings.tol:g},"
-    if math.isnan(result.gap):
+    if result.stop_reason == "uncertified":
+        reached = "without a certificate, as its objective and the lower bound of it contradict each other in float64,"
+    elif math.isnan(result.gap):
         reached = f"before its gradient was small enough for tol={settings.tol:g},"
     warnings.warn(
         f"the fit stopped ({result.stop_reason}) {reached} after {result.n_iter} rounds",

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.certificate import dual_bound
+from dboost.boosting.certificate import dual_bound, relative_gap
 from dboost.boosting.coordinate import Coordinates, Move, best_of, exact_step, moved, offered, worst_held
 from dboost.boosting.induced import InducedProblem
 from dboost.boosting.iterate import Score
@@ -183,9 +183,10 @@ class LeveragingRounds(GreedyRounds):
         if not self.certified or at.shift > 0.0:
             return state, score
         bound = dual_bound(problem, score, self.null.norms, self.lam, self.settings.tol)
-        lower = max(state.lower_bound, bound.value)
-        gap = max(0.0, value - lower) / max(abs(value), problem.resolution)
-        return replace(state, lower_bound=lower, gap=gap), score
+        lower = float(np.maximum(state.lower_bound, bound.value))
+        gap = relative_gap(problem, value, lower)
+        # neither number is trusted where the two contradict each other
+        return replace(state, lower_bound=-np.inf if np.isnan(gap) else lower, gap=gap), score
 
     def _stopped(self, state: FitState, score: Score, largest: float) -> str:
         if score.iterate.shift > 0.0:

@@ -23,7 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.aim import Aim
-from dboost.boosting.certificate import dual_bound, expected_gap, price_of_intercept, restricted_gap, screened
+from dboost.boosting.certificate import (
+    dual_bound,
+    expected_gap,
+    price_of_intercept,
+    relative_gap,
+    restricted_gap,
+    screened,
+)
 from dboost.boosting.entering import Entering
 from dboost.boosting.far import brought_back
 from dboost.boosting.focus import few_rows
@@ -142,6 +149,8 @@ class Loop:
             return state, reason
         # the certificate so far is that of the model the round began with
         state = self._final(state)
+        if math.isnan(state.gap):
+            return state, reason if reason == "callback" else "uncertified"
         return state, "tol" if state.gap <= self.settings.tol else reason
 
     def advance(self, state: FitState) -> tuple[FitState, str]:
@@ -159,6 +168,10 @@ class Loop:
             state = self._certify(state, score)
             judged = True
         at = score.iterate
+        if not math.isfinite(state.objective) and at.shift == 0.0:
+            # nothing can be said of such a model, and no step from it judged
+            state = replace(state, gap=math.nan)
+            return self._recorded(state, at, 0, 0, None, started, entering_passes, score.opened), "uncertified"
         if state.gap <= self.settings.tol:
             return self._recorded(state, at, 0, 0, None, started, entering_passes, score.opened), "tol"
         if judged and not score.complete and not len(score.best):
@@ -252,10 +265,13 @@ class Loop:
         if self._only_starts(state):
             # not a certificate: it says how far to solve, and is looked at again over all columns
             rest = expected_gap(problem, at, problem.penalty.dual_size(score.norms, weights), self.lam)
-            return replace(state, objective=value, gap=max(0.0, rest) / max(abs(value), problem.resolution))
+            return replace(state, objective=value, gap=relative_gap(problem, value, value - max(rest, 0.0)))
         bound = dual_bound(problem, score, self.null.norms, self.lam, self.settings.tol)
-        lower = max(state.lower_bound, bound.value)
-        gap = max(0.0, value - lower) / max(abs(value), problem.resolution)
+        lower = float(np.maximum(state.lower_bound, bound.value))
+        gap = relative_gap(problem, value, lower)
+        if math.isnan(gap):
+            # neither number is trusted any more, nor what they would screen out
+            return replace(state, objective=value, gap=gap, lower_bound=-math.inf)
         if not problem.screens:
             return replace(state, objective=value, gap=gap, lower_bound=lower)
         candidates = score.candidates

@@ -46,6 +46,8 @@ _PIVOT = 1e-12
 SEEN = 0.5
 # A row without data is as curved along itself as this share of the most curved one.
 _LEAST = 1e-10
+# Rows with more curvature are left out of the blocks, whose sums are float32.
+_LARGEST = 1e30
 # Multiplications of all factors from which they are shared by threads.
 _SHARED = 5e6
 
@@ -142,7 +144,10 @@ class HeavyRows:
         """
         m, a, k = h.shape[0], diagonal.shape[0] - intercept, diagonal.shape[1]
         most = max(HEAVY, int(np.sqrt(_WIDE / k))) if wide else HEAVY
-        heavy = np.sort(np.argsort(-diagonal[:a].sum(axis=1), kind="stable")[:most])
+        weight = diagonal[:a].sum(axis=1)
+        heavy = np.sort(np.argsort(-weight, kind="stable")[:most])
+        # products of columns with those beyond it are no float32
+        heavy = heavy[weight[heavy] <= _LARGEST]
         place = np.full(a, -1, np.int64)
         place[heavy] = np.arange(heavy.shape[0])
         size = heavy.shape[0] + intercept

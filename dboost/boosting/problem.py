@@ -166,6 +166,7 @@ class Problem:
     def _statistics(self) -> Statistics:
         """Sums that never change; of one output, those of the null model come from the same pass."""
         labels = self.engine.map_reduce(passes.label_counts, self.loss, self.k, name="labels")
+        self.n_rows = int(labels.add["rows"])
         null, closed = None, self.loss.closed_null or not self.fit_intercept
         if self.k == 1 and closed and self.screens and not (self.exponential or self.loss.shifted):
             b = self.loss.null_intercept(labels.add["mass"], labels.add["total"]) if self.fit_intercept else np.zeros(1)

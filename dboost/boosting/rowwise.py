@@ -134,6 +134,9 @@ class RowwiseSteps:
     def sweep(self, at: Iterate, lam: float) -> Iterate:
         """Update every row in turn (cyclic, random), or once (greedy, templates); the objective never rises."""
         problem = self.problem
+        if not self._size:
+            # neither rows nor an intercept: there is nothing to move
+            return at
         everything = np.arange(self._size)
         W = np.vstack([at.W, at.intercept]) if problem.fit_intercept else at.W.copy()
         now = at

@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 _SWEEPS_AFTER_FIRST = 0.1
 # Values of a column whose squares are summed in the precision of the curvature.
 _RUN = 256
+# Below it, half of the largest float32, no sum of squares has overflowed on the way.
+_LARGEST = 1.7e38
 
 
 def curvature_diagonal(
@@ -85,8 +87,18 @@ def add_squares(columns, rows, values, selected, bound, out):
                 x = values[first + p]
                 squares[p] = x * x
             gather(rows[first : first + size], squares, 0, size, bound, zero, d)
-            for r in range(k):
-                out[c, r] += d[r]
+            largest = d[0]
+            for r in range(1, k):
+                largest = max(largest, d[r])
+            if largest <= _LARGEST:
+                for r in range(k):
+                    out[c, r] += d[r]
+                continue
+            # squares of values beyond 1e19 are no float32: they are few, and summed one by one
+            for p in range(first, first + size):
+                x, i = np.float64(values[p]), rows[p]
+                for r in range(k):
+                    out[c, r] += x * x * np.float64(bound[i, r])
 
 
 @njit(nogil=True, cache=True)

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.data.factorise import Factorised, factorise, is_arrow, mixed_kinds, tallies
+from dboost.data.ranges import check_sum, check_target, scaled, weight_exponent
 from dboost.data.targets import regression_targets, task_labels, task_values
 from dboost.errors import DataError, UsageError
 
@@ -50,6 +51,8 @@ class LabelStats:
     sum_weight : float
     dtype : str
         NumPy type of the labels, wide enough for all blocks; ``"|O"`` for Python objects.
+    largest_weight, largest_target : float
+        The largest sample weight, and for regression the largest size of a target among rows of positive weight.
     """
 
     n_rows: int = 0
@@ -60,6 +63,8 @@ class LabelStats:
     tasks: NDArray[np.int64] | None = None
     sum_weight: float = 0.0
     dtype: str = ""
+    largest_weight: float = 0.0
+    largest_target: float = 0.0
 
     def merge(self, right: LabelStats) -> LabelStats:
         """Absorb the report of the next block, in place, and return self."""
@@ -73,6 +78,8 @@ class LabelStats:
         self.n_rows += right.n_rows
         self.n_kept += right.n_kept
         self.sum_weight += right.sum_weight
+        self.largest_weight = max(self.largest_weight, right.largest_weight)
+        self.largest_target = max(self.largest_target, right.largest_target)
         for label, value in right.weight.items():
             self.weight[label] = self.weight.get(label, 0.0) + value
             self.count[label] = self.count.get(label, 0) + right.count[label]
@@ -101,12 +108,15 @@ class LabelCoder:
         Kind of the labels.
     factors : float64 array, shape (number of classes,), optional
         Factor of each class on the sample weight.
+    exponent : int
+        Every weight is multiplied by 2**exponent, which changes no objective and no digit (``ranges``).
     """
 
     task: str
     classes: NDArray[Any] | None = None
     kind: str = "none"
     factors: NDArray[np.float64] | None = None
+    exponent: int = 0
 
     def codes(self, labels: Any) -> NDArray[np.int64]:
         """Class numbers of a block's labels, int64 (m,); an unknown label or another type is a DataError.
@@ -131,7 +141,7 @@ class LabelCoder:
         return table[codes]
 
     def encode(self, labels: Any, weight: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Encoded labels, and weights times class factors, for rows that are kept.
+        """Encoded labels, and weights in the unit of the plan times class factors, for rows that are kept.
 
         Parameters
         ----------
@@ -144,6 +154,7 @@ class LabelCoder:
             See ``dboost.partition.Partition``.
         weight : float64 array, shape (m,)
         """
+        weight = scaled(weight, self.exponent)
         if self.task == "regression":
             return regression_targets(labels), weight
         if self.task == "multitask":
@@ -188,11 +199,17 @@ def scan(task: str, labels: Any, weight: NDArray[np.float64]) -> LabelStats:
     `labels` may be what ``factorise`` found in them.
     """
     keep = weight > 0
-    stats = LabelStats(n_rows=weight.shape[0], n_kept=int(np.count_nonzero(keep)), sum_weight=float(weight.sum()))
+    with np.errstate(over="ignore"):
+        # a sum without bound is refused once all blocks are known
+        sum_weight = float(weight.sum())
+    stats = LabelStats(weight.shape[0], int(np.count_nonzero(keep)), sum_weight=sum_weight)
+    stats.largest_weight = float(weight.max(initial=0.0))
     if task == "regression":
-        regression_targets(labels)
+        target = regression_targets(labels)
         if stats.n_rows:
             stats.kind, stats.dtype = "float", "<f8"
+        if target.shape == keep.shape:
+            stats.largest_target = float(np.abs(target).max(initial=0.0, where=keep))
         return stats
     if task == "multitask":
         values = task_values(labels)[keep]
@@ -205,7 +222,7 @@ def scan(task: str, labels: Any, weight: NDArray[np.float64]) -> LabelStats:
         raise DataError(f"{codes.shape[0]} labels for {stats.n_rows} rows", hint="give one label per row")
     count = tallies(codes if stats.n_kept == stats.n_rows else codes[keep], len(distinct))
     # weights of one each are counted sooner than added
-    plain = stats.n_kept == stats.n_rows == stats.sum_weight and float(weight.max(initial=1.0)) == 1.0
+    plain = stats.n_kept == stats.n_rows == stats.sum_weight and stats.largest_weight in (0.0, 1.0)
     total = count.astype(float) if plain else np.bincount(codes, weights=weight, minlength=len(distinct))
     stats.kind = kind
     stats.dtype = distinct.dtype.str if kind != "none" else ""
@@ -241,7 +258,8 @@ def plan_labels(
     Raises
     ------
     DataError
-        No rows, all weights 0, one class, labels outside `classes`, a task with one label only.
+        No rows, all weights 0, one class, labels outside `classes`, a task with one label only, weights or targets
+        beyond what float64 can sum.
     UsageError
         `classes` or `class_weight` have no meaning here.
     """
@@ -249,13 +267,16 @@ def plan_labels(
         raise DataError("no rows: Found array with 0 sample(s) while a minimum of 1 is required")
     if stats.n_kept == 0:
         raise DataError("all sample weights are zero", hint="Sample weights must contain at least one non-zero number")
+    check_sum(stats.sum_weight)
+    exponent = weight_exponent((stats.largest_weight, 1.0))
     if task == "regression":
         _refuse_for(task, classes=classes, class_weight=class_weight)
-        return LabelCoder("regression", kind="float")
+        check_target(stats.largest_target)
+        return LabelCoder("regression", kind="float", exponent=exponent)
     if task == "multitask":
         _refuse_for(task, classes=classes, class_weight=class_weight)
         _check_tasks(stats, task_names)
-        return LabelCoder("multitask", kind="int")
+        return LabelCoder("multitask", kind="int", exponent=exponent)
     kind, sorted_classes = _class_set(stats, classes)
     if len(sorted_classes) < 2:
         raise DataError(
@@ -270,10 +291,13 @@ def plan_labels(
             "expected 2",
             hint='use BoostedClassifier with loss="multinomial"',
         )
-    coder = LabelCoder(task, sorted_classes, kind)
+    coder = LabelCoder(task, sorted_classes, kind, exponent=exponent)
     if class_weight is None:
         return coder
-    return replace(coder, factors=_class_factors(class_weight, sorted_classes, stats))
+    factors = _class_factors(class_weight, sorted_classes, stats)
+    counted = [(stats.weight.get(label, 0.0) / max(stats.count.get(label, 0), 1)) for label in sorted_classes.tolist()]
+    exponent = weight_exponent(*zip(counted, factors.tolist(), strict=True))
+    return replace(coder, factors=factors, exponent=exponent)
 
 
 def _refuse_for(task: str, **given: Any) -> None:

@@ -82,6 +82,11 @@ class Plan:
         return sum(self.rows)
 
     @property
+    def weight_exponent(self) -> int:
+        """The weights of all items are 2**weight_exponent times those given (``ranges``)."""
+        return self.coder.exponent
+
+    @property
     def fingerprint(self) -> str:
         """A digest of features, labels and weights (in memory) or of sizes, footers and labels (files)."""
         return self.digest()

@@ -56,9 +56,11 @@ class MarginSoftmax(Multinomial):
             gradient = n @ q - n
             if np.abs(gradient).max() <= _ROUNDING:
                 break
-            # the Hessian has no curvature along a shift of all scores
-            H = np.diag(n @ q) - (q * n[:, None]).T @ q + 1.0 / n.shape[0]
-            step = np.linalg.solve(H, -gradient)
+            # in units of the roots of the class shares, of which one may be 1e-24 of another; a shift of all scores has
+            # no curvature, and is given one
+            root = np.sqrt(n)
+            H = (np.diag(n @ q) - (q * n[:, None]).T @ q) / np.outer(root, root) + np.outer(root, root)
+            step = np.linalg.solve(H, -gradient / root) / root
             t = 1.0
             moved, probabilities = at(b + step)
             while moved > value + _ROUNDING * abs(value) and t > _ROUNDING:

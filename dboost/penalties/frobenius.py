@@ -81,17 +81,20 @@ class Frobenius:
     def solve_quadratic(self, W: FloatArray, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
         """Minimiser of the quadratic bound plus penalty over all rows at once (math notes, section 3).
 
-        In V_j = lam_j W_j the penalty is ||V||_F, so all penalised entries are one group of the secular equation of
-        ``diagonal``. Rows with lam_j = 0 are free, rows with D_j = 0 become zero if penalised and stay otherwise.
+        In V_j = (lam_j / top) W_j, top the largest lam_j, the penalty is top ||V||_F, so all penalised entries are one
+        group of the secular equation of ``diagonal``. Rows with lam_j = 0 are free, rows with D_j = 0 become zero if
+        penalised and stay otherwise.
         """
         rows = len(W)
         D, lam = per_row(D, rows), per_row(lam, rows)
         column = (D > 0)[:, None]
         centre = (D[:, None] * W + G) / np.where(column, D[:, None], 1.0)
         tied = np.flatnonzero((lam > 0) & (D > 0))
-        weight = np.repeat(lam[tied], W.shape[1])
+        # relative to the largest: the square of a strength of 1e-170 would be zero
+        top = float(lam[tied].max(initial=0.0))
+        weight = np.repeat(lam[tied] / top, W.shape[1])
         z, out = weight * centre[tied].ravel(), np.empty(weight.size)
-        diagonal_prox(GROUP, 1.0, 0.0, z, np.repeat(D[tied], W.shape[1]) / weight**2, 1.0, out, np.empty(weight.size))
+        diagonal_prox(GROUP, 1.0, 0.0, z, np.repeat(D[tied], W.shape[1]) / weight**2, top, out, np.empty(weight.size))
         new = np.where(column, centre, np.where((lam > 0)[:, None], 0.0, W))
         new[tied] = (out / weight).reshape(tied.size, W.shape[1])
         return new
@@ -122,10 +125,12 @@ class Frobenius:
             if tied.size == 0:
                 return s * gamma
             weight, length = np.repeat(strength[tied], k), np.repeat(scale[tied], k)
+            top = float(weight.max())
+            unit = weight / top
             p, q, upper = P[tied].ravel(), N[tied].ravel(), gamma[tied].ravel()
             found = np.zeros(p.size)
             if not row_is_zero(p - np.log(weight), q - np.log(weight), 1.0, 0.0):
-                nested_root(p, q, upper, weight**2 * length, (weight * length) ** 2, 0.0, found)
+                nested_root(p, q, upper, weight * unit * length, (unit * length) ** 2, 0.0, found)
             gamma[tied] = found.reshape(tied.size, k)
             return s * gamma
 

@@ -22,6 +22,8 @@ from dboost.penalties.smooth_faces import WholeFace
 _STEPS = 100
 _HALVINGS = 40
 _ROUNDING = 1e-14
+# What is left of a matrix of condition 1 / it, as far as float64 tells.
+_LEAST = 1e-12
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,8 @@ class SmoothLinf(RoundedPenalty):
             # (diag(1 + t b share) - t b slope slope')^-1 by Sherman & Morrison
             bottom = 1.0 + t * b * share
             step, other = gradient / bottom, slope / bottom
-            left = 1.0 - t * b * (slope * other).sum(axis=1, keepdims=True)
+            # where t b is large, all that keeps this from zero is lost in the difference
+            left = np.maximum(1.0 - t * b * (slope * other).sum(axis=1, keepdims=True), _LEAST)
             step = step + t * b * other * (slope * step).sum(axis=1, keepdims=True) / left
             length = np.ones((len(Z), 1))
             for _ in range(_HALVINGS):

@@ -210,6 +210,8 @@ def plan(data, cuts=3, dtype=np.float64):
         items=tuple(items),
         rows=rows,
         n_features=data.X.shape[1],
+        feature_names=None,
+        weight_exponent=0,
         n_outputs=data.k,
         n_rows=sum(rows),
         nbytes_estimate=sum(p.nbytes for p in items),

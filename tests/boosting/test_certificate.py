@@ -112,7 +112,8 @@ def test_the_bound_holds_everywhere(loss, penalty, intercept, weights, spied):
         assert (norms <= bound.norms + 1e-9 * lam).all()
         if intercept:
             np.testing.assert_allclose(theta.sum(axis=0), 0.0, atol=1e-10 * weight)
-        assert bound.value == pytest.approx(data.dual(theta), rel=1e-9, abs=1e-9)
+        # less what sums of the size of the objective may be off by
+        assert bound.value == pytest.approx(data.dual(theta), rel=1e-9, abs=1e-9 + 1e-12 * value)
         # screening keeps every row that is nonzero at the optimum
         keep = screened(problem, score, bound, value - bound.value, lam_row)
         assert keep[~zero].all()

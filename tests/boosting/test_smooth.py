@@ -156,7 +156,9 @@ def test_the_bound_holds_everywhere(loss, penalty, intercept):
             G = scale * data.X.T @ U
             charge = (G**2).sum() / (2 * lam) if penalty == "l2_squared" else 0.0
             assert penalty == "l2_squared" or np.linalg.norm(G) <= lam * (1 + 1e-12)
-            assert bound.value == pytest.approx(data.dual(scale * U) - charge, rel=1e-9, abs=1e-9)
+            # less what sums of the size of the objective may be off by
+            wanted = data.dual(scale * U) - charge
+            assert bound.value == pytest.approx(wanted, rel=1e-9, abs=1e-9 + 1e-12 * found)
     assert closed[-4] == pytest.approx(best, rel=1e-9)
 
 

@@ -1,0 +1,9 @@
+"""A fuzz of fits: hostile data, every loss, penalty and update, judged by an oracle in long double.
+
+``cases`` draws a problem from a seed, ``objective`` is what it minimises, ``descent`` minimises it independently,
+``judge`` runs the fit and looks for claims that are not true, and ``campaign`` counts. ``python -m lab fuzz`` runs it.
+"""
+
+from lab.fuzz.campaign import main
+
+__all__ = ["main"]

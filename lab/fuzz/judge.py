@@ -1,0 +1,156 @@
+"""Run one case and say how it ended: whether what the fit claims is true, and what it said where it gave up.
+
+A fit claims of its model (W, b) that no model is better than P(W, b) (1 - gap). The oracle refutes that with a model
+that is: one it finds itself, in long double, from the fit's own model and from nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lab.fuzz.cases import CERTIFIED, Case, draw
+from lab.fuzz.descent import improved
+from lab.fuzz.objective import Objective, long
+
+BAD = ("FALSE certificate", "foreign error", "foreign warning")
+"""Outcomes that are defects."""
+# Reasons to stop that need no warning: the gap is reached, or the gradient vanishes where no certificate exists.
+_DONE = ("tol", "gradient")
+# The objective below this share of that of no model at all is rounding; claims are made to no less.
+_RESOLUTION = 1e-24
+_WORDS = 60
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a case ended.
+
+    Parameters
+    ----------
+    seed : int
+    kind : str
+        "certified", "no certificate exists", "refused", "honest end", "out of time", or one of `BAD`.
+    detail : str
+        The reason to stop, or the class of the message, without the numbers of this case.
+    note : str
+        Figures and messages of this case.
+    seconds : float
+        Of the fit.
+    gap, true_gap : float
+        What the fit claims, and what the oracle knows to be there at least; nan where there is none.
+    """
+
+    seed: int
+    kind: str
+    detail: str
+    note: str
+    seconds: float
+    gap: float = math.nan
+    true_gap: float = math.nan
+
+
+def run(seed: int) -> Outcome:
+    """Draw the case of a seed, fit it and judge it."""
+    return judge(draw(seed))
+
+
+def judge(case: Case) -> Outcome:
+    """Fit a case and judge what the fit says."""
+    import dboost
+    from dboost.errors import DboostError, DboostWarning
+
+    estimator = getattr(dboost, case.estimator)(**case.settings())
+    started = time.perf_counter()
+
+    def outcome(kind: str, detail: str, note: str = "", gap: float = math.nan, true: float = math.nan) -> Outcome:
+        return Outcome(case.seed, kind, detail, note, time.perf_counter() - started, gap, true)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            estimator.fit(case.X, case.y, sample_weight=case.weight)
+        except DboostError as fault:
+            return outcome("refused", _class_of(str(fault)), str(fault))
+        except Exception as fault:
+            if type(fault) is ValueError and "sklearn" in _last_file(fault):
+                return outcome("refused", "scikit-learn: " + _class_of(str(fault)), str(fault))
+            return outcome("foreign error", f"{type(fault).__name__}: {_class_of(str(fault))}", traceback.format_exc())
+    foreign = [w for w in caught if not issubclass(w.category, DboostWarning)]
+    if foreign:
+        first = foreign[0]
+        where = f"{first.filename.rsplit('/dboost/', 1)[-1]}:{first.lineno}"
+        return outcome("foreign warning", f"{first.category.__name__}: {_class_of(str(first.message))}", where)
+    return _judged(case, estimator, [str(w.message) for w in caught], outcome)
+
+
+def _judged(case: Case, fitted: Any, said: list[str], outcome: Callable[..., Outcome]) -> Outcome:
+    W, b = fitted.coef_.T, fitted.intercept_
+    gap, reason, value = float(fitted.duality_gap_), str(fitted.stop_reason_), float(fitted.objective_)
+    kind = "certified" if reason == "tol" else "no certificate exists" if reason == "gradient" else "honest end"
+    note = f"gap {gap:.3g}, objective {value:.6g}, {np.count_nonzero(W)} weights, {fitted.n_iter_} rounds; {said}"
+    if not (np.all(np.isfinite(W)) and np.all(np.isfinite(b))):
+        return outcome("foreign error", "weights that are no numbers", note, gap)
+    problem = case.objective(float(fitted.alpha_))
+    true = problem.value(W, b)
+    rounding = problem.rounding(W, b)
+    fault = _fault(case, reason, gap, value, said, true, rounding, problem)
+    if fault:
+        return outcome("FALSE certificate", fault, f"{note}; objective in long double {true:.9g}", gap)
+    if case.params["penalty"] not in CERTIFIED or not math.isfinite(gap):
+        return outcome(kind, reason, note, gap)
+    best, _, _ = improved(problem, W, b)
+    base = max(true, _RESOLUTION * _at_zero(problem))
+    found = float((true - best) / base) if base > 0 else 0.0
+    note += (
+        f"; a model of {best:.9g} exists, true gap {found:.3g}, rounding {float(rounding / base) if base else 0:.1g}"
+    )
+    if true - best > gap * base + rounding:
+        return outcome("FALSE certificate", "a better model exists", note, gap, found)
+    if kind == "honest end" and found <= case.params["tol"]:
+        reason += " (at an optimum)" if gap > 10 * case.params["tol"] else " (near tol)"
+    return outcome(kind, reason, note, gap, found)
+
+
+def _fault(
+    case: Case, reason: str, gap: float, value: float, said: list[str], true: Any, rounding: Any, problem: Objective
+) -> str:
+    """What is wrong with the words of a fit, whatever the optimum is; empty where nothing is."""
+    if gap < 0.0 or (reason == "tol" and not gap <= case.params["tol"]):
+        return "its own gap does not bear it out"
+    if reason not in _DONE and not said:
+        return "no warning"
+    if math.isfinite(gap) and not math.isfinite(value):
+        return "a gap of an objective that is no number"
+    if math.isfinite(value) and not abs(long(value)[()] - true) <= rounding + 1e-12 * true + _tiny(problem):
+        return "another objective than that of its model"
+    return ""
+
+
+def _at_zero(problem: Objective) -> Any:
+    return problem.loss_at(np.zeros_like(problem.y))[0]
+
+
+def _tiny(problem: Objective) -> Any:
+    """What counts as nothing beside the objective of no model, or as float64 counts."""
+    return max(_RESOLUTION * _at_zero(problem), long(np.finfo(float).tiny)[()])
+
+
+def _last_file(fault: BaseException) -> str:
+    trace = traceback.extract_tb(fault.__traceback__)
+    return trace[-1].filename if trace else ""
+
+
+def _class_of(message: str) -> str:
+    """A message without the numbers and names of its case."""
+    line = message.splitlines()[0] if message else ""
+    plain = re.sub(r"[-+]?\d[\d.e+-]*|\binf\b|\bnan\b", "#", line)
+    return re.sub(r"'[^']*'", "'…'", plain)[:_WORDS]
