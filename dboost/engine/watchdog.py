@@ -347,7 +347,8 @@ class Watchdog:
         unplaced = [key for key in [*watched.keys, *watched.held] if states.get(key) == "no-worker"]
         if unplaced and lookout.unplaced:
             gone = set(watched.places) - found
-            raise Stuck(f"{_listed(gone) or 'a worker'} is gone, and tasks went on waiting for it", unplaced[0])
+            ended = "are gone, and tasks waited for them" if len(gone) > 1 else "is gone, and tasks waited for it"
+            raise Stuck(f"{_listed(gone) or 'a worker'} {ended}", unplaced[0])
         lookout.unplaced = bool(unplaced)
 
     def _look_at_given(
