@@ -1,7 +1,7 @@
 """Where a command runs: threads of this process, an embedded cluster, or a scheduler elsewhere.
 
-Covers: choosing between them, connecting under a timeout, closing what was opened here. Does not cover: how the
-embedded cluster is sized and guarded (``dboost.engine.cluster``).
+Covers: choosing between them, connecting under a timeout, closing what was opened here, keeping Dask's own words from
+the terminal. Does not cover: how the embedded cluster is sized and guarded (``dboost.engine.cluster``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def connect(settings: ClusterSettings, console: Console) -> Iterator[Any]:
     Raises
     ------
     UsageError
-        For an address with a user in it, which Dask does not take.
+        For an address that has no meaning, or a user in it, or an embedded cluster that the machine cannot carry.
     ClusterError
         When the scheduler does not answer within ``connect_timeout`` seconds.
     """
@@ -40,7 +40,12 @@ def connect(settings: ClusterSettings, console: Console) -> Iterator[Any]:
     if address and "@" in address:
         # Dask's own refusal, some seconds later, repeats the address with what stands before the @.
         raise UsageError(f"the address of the scheduler names a user: {address}", hint="leave out what is before the @")
+    from dboost.engine.cluster import hushed
+
     with contextlib.ExitStack() as opened:
+        if not console.debug:
+            # Where the cluster is lost, Dask logs tracebacks from threads of its own; the error below is one line.
+            opened.enter_context(hushed())
         with console.stage("cluster"):
             client = opened.enter_context(
                 _remote(address, settings.connect_timeout) if address else _embedded(settings)
@@ -63,20 +68,85 @@ def _embedded(settings: ClusterSettings) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _remote(address: str, timeout: float) -> Iterator[Any]:
+    import asyncio
+
     from distributed import Client
 
+    # A Client that fails to connect leaves threads behind and complains when it is collected; so who is there is asked
+    # before there is one.
+    kind = asyncio.run(_who_answers(address, timeout))
+    if "Scheduler" not in kind:
+        raise ClusterError(
+            f"at {address} there is a Dask {kind.lower()}, not a scheduler", hint="give the scheduler's address"
+        )
     try:
         client = Client(address, timeout=timeout, set_as_default=False)
-    except (OSError, TimeoutError, ValueError) as error:
-        raise ClusterError(
-            f"no Dask scheduler answers at {address} within {timeout:g} s ({type(error).__name__})",
-            hint="check the address and that the scheduler runs, or leave out --scheduler",
-        ) from error
+    except Exception as error:
+        raise _no_answer(address, timeout, error) from error
     try:
         yield client
     finally:
         # The cluster is somebody else's: only our connection is closed.
         client.close(timeout=5)
+
+
+async def _who_answers(address: str, timeout: float) -> str:
+    """What a Dask process at an address says it is.
+
+    Raises
+    ------
+    UsageError
+        The address cannot be one.
+    ClusterError
+        Nobody answers there, or nobody of Dask.
+    """
+    import asyncio
+
+    from distributed import Security
+    from distributed.comm import connect, parse_host_port
+    from distributed.comm.addressing import parse_address
+    from distributed.comm.registry import backends
+
+    protocol, _, rest = address.rpartition("://")
+    try:
+        _, port = parse_host_port(parse_address(address)[1])
+    except ValueError:
+        port = None
+    known = sorted(set(backends) - {"inproc"})
+    if not rest or not port or (protocol and protocol not in known):
+        raise UsageError(
+            f"the scheduler's address is {address!r}; expected PROTOCOL://HOST:PORT with a protocol of "
+            f"{', '.join(known)}",
+            hint="the scheduler logs its address when it starts; it looks like tcp://10.0.0.5:8786",
+        )
+    try:
+        # Connecting has the time that was given; a second more lets Dask tell itself why it failed.
+        async with asyncio.timeout(timeout + 1):
+            comm = await connect(address, timeout=timeout, **Security().get_connection_args("client"))
+            try:
+                await comm.write({"op": "identity", "reply": True})
+                answer = await comm.read()
+            finally:
+                comm.abort()
+        return str(answer["type"])
+    except Exception as error:
+        # Whatever else listens there may make Dask fail in any way: an HTTP server's answer, read as lengths of
+        # messages, asks for more memory than there is.
+        raise _no_answer(address, timeout, error) from error
+
+
+def _no_answer(address: str, timeout: float, error: Exception) -> ClusterError:
+    # The first error is that of the system (refused, unknown name); those around it are Dask's.
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    why = " ".join(str(cause).split()) or "no answer"
+    if isinstance(cause, MemoryError):
+        why = "what listens there does not speak Dask's protocol"
+    return ClusterError(
+        f"no Dask scheduler answers at {address} within {timeout:g} s ({why})",
+        hint="check the address and that the scheduler runs, or leave out --scheduler",
+    )
 
 
 def engine_on(client: Any) -> Any:

@@ -93,8 +93,8 @@ HOMES = {
 # Nothing of dboost may load these before it needs them, but the files that are loaded for them only.
 LATE = {"dask", "distributed", "pandas", "matplotlib"}
 LOADED_LATE = {
-    "engine/cluster.py", "engine/dask.py", "engine/holdings.py", "engine/pass_tasks.py", "engine/submission.py",
-    "engine/tasks.py",
+    "engine/cluster.py", "engine/dask.py", "engine/holdings.py", "engine/pass_tasks.py", "engine/questions.py",
+    "engine/spent.py", "engine/submission.py", "engine/tasks.py",
 }  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """A Dask cluster inside this machine.
 
 Covers: ``embedded_cluster``: as many workers as the machine (or container) has room for, on loopback only, that
-replaces lost workers and closes quietly.
+replaces lost workers, leaves Ctrl-C to its driver, and closes quietly.
 Does not cover: clusters of several machines (folder ``cluster/`` of the repository).
 
 Workers are processes started anew, which import the main module: a script that opens a cluster needs the usual
@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing import resource_tracker
 from typing import Any
 
 import dask
+from dask.utils import parse_bytes
 from distributed import LocalCluster
 
 from dboost.engine.machine import available_cores, available_memory
@@ -27,6 +30,15 @@ MAX_WORKERS = 4
 
 MIN_MEMORY = 2**30
 DRIVER_SHARE = 0.2
+
+WORKERS_PER_CORE = 4
+"""More processes than this on one core only wait for each other, and hundreds, asked for by a slip of the hand, bring a
+machine down; so they are refused."""
+
+LEAST_MEMORY = 160 * 2**20
+"""Bytes. A worker takes 125 MiB with its libraries and without any data (measured), and is paused at 80 % of its limit:
+below this it would never do a task."""
+
 LOST_WORKER_TIMEOUT = "1 day"
 
 WITHOUT_PROFILER = {"distributed.worker.profile.enabled": False}
@@ -53,7 +65,7 @@ def worker_shape(cores: int, memory: int, n_workers: int | None = None) -> tuple
 
 
 class EmbeddedCluster(LocalCluster):
-    """A `LocalCluster` that replaces lost workers and closes without tracebacks; made by `embedded_cluster`."""
+    """A `LocalCluster` that replaces lost workers and ends without tracebacks; made by `embedded_cluster`."""
 
     def __init__(self, **options: Any) -> None:
         # A worker that is away for longer than this timeout (15 s by default) is struck from the list for good; a
@@ -67,12 +79,16 @@ class EmbeddedCluster(LocalCluster):
             self._settings.close()
             raise
 
+    async def _start(self) -> Any:
+        _leave_interrupts_to_the_main_thread()
+        return await super()._start()
+
     def close(self, timeout: float | None = None) -> Any:
         """Stop workers and scheduler; a second call does nothing."""
         # The loop may end between a timeout and the coroutine that waits for it; its future is then reported when it
         # is collected, after the loggers below speak again.
         self.loop.asyncio_loop.set_exception_handler(_report)
-        with _hushed(), suppress(AssertionError, OSError):
+        with hushed(), suppress(AssertionError, OSError):
             # A nanny that is just restarting its worker trips over its own process; the process ends all the same.
             # Timeouts and ended connections are errors of the system.
             super().close(timeout)
@@ -85,9 +101,25 @@ def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         loop.default_exception_handler(context)
 
 
+def _leave_interrupts_to_the_main_thread() -> None:
+    """Block SIGINT in this thread, and so in every process that is started from it or from threads that it starts.
+
+    A terminal sends Ctrl-C to all processes of a group, the workers among them, each of which would print tracebacks.
+    The driver gets it in its main thread and ends them in order. A child that is told to ignore the signal once it runs
+    is told too late: starting takes a second.
+    """
+    if hasattr(signal, "pthread_sigmask"):
+        # Python's tracker of resources starts with the first child and unblocks the signal; so it is started before.
+        resource_tracker.ensure_running()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+
 @contextmanager
-def _hushed() -> Iterator[None]:
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
+def hushed() -> Iterator[None]:
+    """Keep the loggers of Dask and its loop silent: what they would tell with tracebacks becomes one error."""
+    # Dask gives some loggers below these a level and a handler of their own.
+    known = [name for name in logging.root.manager.loggerDict if name.split(".")[0] in _LOGGERS]
+    loggers = [logging.getLogger(name) for name in {*_LOGGERS, *known}]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.CRITICAL + 1)
@@ -96,6 +128,35 @@ def _hushed() -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
+
+
+def _check_workers(n_workers: int, cores: int, memory: int) -> None:
+    """Refuse more workers than the machine can carry, before any is started."""
+    if n_workers < 1:
+        raise UsageError(f"n_workers is {n_workers}; expected a positive number, or None to size it to the machine")
+    by_cores = max(MAX_WORKERS, WORKERS_PER_CORE * cores)
+    by_memory = max(1, int((1 - DRIVER_SHARE) * memory) // LEAST_MEMORY)
+    if n_workers > min(by_cores, by_memory):
+        word = "core" if cores == 1 else "cores"
+        raise UsageError(
+            f"{n_workers} workers were asked for; this machine has {cores} {word} and {memory / 2**30:.1f} GiB of "
+            f"memory, which carry at most {min(by_cores, by_memory)}",
+            hint="ask for fewer (by default their number follows the machine), or use the scheduler of a cluster",
+        )
+
+
+def _bytes_of(memory_limit: int | str) -> int:
+    """Return a limit of memory in bytes."""
+    try:
+        limit = parse_bytes(memory_limit)
+    except ValueError:
+        limit = -1
+    if limit != 0 and limit < LEAST_MEMORY:
+        raise UsageError(
+            f"memory_limit is {memory_limit!r}; expected bytes of at least {LEAST_MEMORY}, or a size such as '2 GiB'",
+            hint=f"a worker needs {LEAST_MEMORY // 2**20} MiB before it holds any data; 0 is no limit",
+        )
+    return int(limit)
 
 
 def embedded_cluster(n_workers: int | None = None, memory_limit: int | str | None = None) -> EmbeddedCluster:
@@ -107,21 +168,28 @@ def embedded_cluster(n_workers: int | None = None, memory_limit: int | str | Non
         Worker processes (default: one per core up to four, with at least 1 GiB each). The cores are shared out as
         their threads.
     memory_limit : int or str, optional
-        Memory of each worker in bytes or as ``"4 GiB"`` (default: 80 % of the machine's, shared out).
+        Memory of each worker in bytes or as ``"4 GiB"``; 0 for no limit (default: 80 % of the machine's, shared out).
 
     Returns
     -------
     EmbeddedCluster
         Scheduler, workers and dashboard listen on the loopback interface only. Its workers have no statistical
         profiler, so that the profile page of the dashboard is empty.
+
+    Raises
+    ------
+    UsageError
+        The machine cannot carry so many workers, or `memory_limit` is no size that a worker can live with.
     """
-    if n_workers is not None and n_workers < 1:
-        raise UsageError(f"n_workers is {n_workers}; expected a positive number, or None to size it to the machine")
-    workers, threads, memory = worker_shape(available_cores(), available_memory(), n_workers)
+    limit = None if memory_limit is None else _bytes_of(memory_limit)
+    cores, memory = available_cores(), available_memory()
+    if n_workers is not None:
+        _check_workers(n_workers, cores, memory)
+    workers, threads, share = worker_shape(cores, memory, n_workers)
     return EmbeddedCluster(
         n_workers=workers,
         threads_per_worker=threads,
-        memory_limit=memory if memory_limit is None else memory_limit,
+        memory_limit=share if limit is None else limit,
         processes=True,
         host="127.0.0.1",
         dashboard_address="127.0.0.1:0",

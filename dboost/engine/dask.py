@@ -9,14 +9,16 @@ merges first. With shards the bundles' sums stay where they are, and one task pe
 the small value; where there are several shards, small tasks pick each out of each bundle.
 
 All tasks are plain: no actors, no scattered data, no worker attributes. A worker that dies costs its bundle, which the
-scheduler computes again elsewhere; ``allow_other_workers`` is always set, because a task that is bound to a worker
-waits for ever when that worker is gone.
+scheduler computes again elsewhere; ``allow_other_workers`` is set, because a task that is bound to a worker waits for
+ever when that worker is gone. Where that does not help (all workers were gone for a moment, or one is silent), the pass
+is submitted again under fresh keys for the workers that are there: its tasks are pure, so the bits stay.
 """
 
 from __future__ import annotations
 
 import time
 import uuid
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import pairwise
@@ -28,34 +30,27 @@ from dboost.engine import tasks, versions
 from dboost.engine.assignment import Bundle, assign, keep_order
 from dboost.engine.base import EnginePlan, Finish, FinishArgs, Leaf, Step, finishing_args
 from dboost.engine.bundle import combine_sums
+from dboost.engine.gathering import Arrivals
 from dboost.engine.holdings import Holdings
 from dboost.engine.local import LocalEngine
 from dboost.engine.memo import nbytes_of
 from dboost.engine.pass_tasks import PassTasks
+from dboost.engine.restrictions import Restrictions, restrictions_here
 from dboost.engine.seconds import Seconds
-from dboost.engine.submission import NAMES_SHOWN, Submission, release
-from dboost.engine.watchdog import Arrivals, Limits, Watchdog
-from dboost.errors import ClusterError, UsageError
+from dboost.engine.spent import Spent
+from dboost.engine.submission import NAMES_SHOWN, Submission, names, release
+from dboost.engine.tree import Node
+from dboost.engine.watchdog import Limits, Stuck, Watchdog, Watched, killed
+from dboost.errors import ClusterError, DboostWarning, UsageError
 
 WORKERS_MAX_AGE = 1.0
 
 TREE_BYTES = 8 * 2**20
 """Sums that took more than this to reach the driver are merged by a tree of tasks the next time."""
 
-SPENT_BYTES = 16 * 2**20
-"""Results that are larger than this are let go of at once, smaller ones while a later pass is on its way."""
-
-LONG_PASS = 0.03
-SHORT_PASSES = 8
-SPENT_SECONDS = 0.1
-"""That pass is one that took so many seconds the last time, or the next one once there are the results of so many
-passes, or of so many seconds of them.
-
-Dask sends no two messages within 10 ms: a pass that ends soon after one that lets go would make the next wait. But what
-is kept is done again where a worker is lost, so it must not be much."""
-
-LETS_GO_AFTER = 0.012
-"""Seconds after the pass was sent; sooner, the scheduler would tell the workers of that before their tasks."""
+RESUBMISSIONS = 3
+"""Times a pass is submitted again. A partition that ends every worker it comes to would otherwise go on for ever; Dask
+gives a task up after as many deaths (``allowed-failures``), but counts anew with every fresh key."""
 
 
 class DaskEngine:
@@ -70,9 +65,10 @@ class DaskEngine:
     retries : int
         Times a task is run again after an error that is not one of dboost's.
     no_worker_timeout : float
-        Seconds without any worker after which the pass ends.
+        Seconds without any worker that may be used after which the pass ends.
     silent_timeout : float
-        Seconds without a sign of life after which a worker is named in a warning.
+        Seconds without a sign of life after which a worker is left out until it gives one; a pass that needs it is
+        submitted again, with a warning that names it.
     stall_timeout : float
         Seconds without one finished task or partition after which the pass ends.
     version_timeout : float
@@ -125,10 +121,10 @@ class DaskEngine:
         self._threads: dict[str, int] = {}
         self._bundles: list[Bundle] = []
         self._looked = float("-inf")
+        self._restrictions = Restrictions()
+        self._left_out: frozenset[str] = frozenset()
         self._checked: set[str] = set()
-        self._spent: list[Any] = []
-        self._spent_seconds: list[float] = []
-        self._walls: dict[str, float] = {}
+        self._spent = Spent(client)
         self._received: dict[str, int] = {}
         self._started = 0.0
         self._driver = LocalEngine()
@@ -161,14 +157,19 @@ class DaskEngine:
         """Look at the workers, unless that was done a moment ago; check the versions of those that are new."""
         if self._closed:
             raise UsageError("the engine is closed; open a new one")
-        if time.monotonic() - self._looked < WORKERS_MAX_AGE and self.client.status == "running":
+        restrictions = restrictions_here()
+        fresh = time.monotonic() - self._looked < WORKERS_MAX_AGE and restrictions == self._restrictions
+        if fresh and self.client.status == "running":
             return
-        threads = self._watchdog.workers()
+        threads = self._watchdog.workers(restrictions, self._wake)
+        self._restrictions, self._left_out = restrictions, self._watchdog.silent
+        # Dask may move a task to any worker, the silent ones and those that the caller did not mean among them.
+        self._tasks.confined = tuple(sorted(threads)) if restrictions or self._left_out else None
         new = set(threads) - self._checked
         if new:
             # The questions inside have their own limits; the outer one only covers all of them together.
             limit = 3 * self._version_timeout + 1
-            self._checked |= self._watchdog.ask(
+            self._checked |= self._watchdog.questions.ask(
                 lambda: versions.check(self.client, new, self._version_timeout, strict), limit
             )
         if threads != self._threads:
@@ -177,14 +178,22 @@ class DaskEngine:
             self._bundles = []
         self._looked = time.monotonic()
 
-    def _assignment(self, name: str) -> tuple[EnginePlan, list[Bundle]]:
-        self._refresh()
+    def _wake(self) -> Any:
+        self._tasks.confined = None
+        return self._tasks.hold(None, "wake", None)
+
+    def _planned(self, name: str) -> EnginePlan:
         if self._plan is None:
             raise UsageError(f"pass {name!r} was started before set_plan named the partitions")
+        return self._plan
+
+    def _assignment(self, name: str) -> tuple[EnginePlan, list[Bundle]]:
+        self._refresh()
+        plan = self._planned(name)
         if not self._bundles:
-            self._bundles = assign(self._plan.rows, [(a, self._threads[a]) for a in self._order])
+            self._bundles = assign(plan.rows, [(a, self._threads[a]) for a in self._order])
             self._held.keep_only(self._bundles)
-        return self._plan, self._bundles
+        return plan, self._bundles
 
     # -- passes ------------------------------------------------------------------------------------------------------
 
@@ -203,14 +212,16 @@ class DaskEngine:
 
     def map(self, fn: Callable[..., Any], items: Sequence[Any], *args: Any, name: str) -> list[Any]:
         """Return ``[fn(item, *args) for item in items]``; see `Engine.map`."""
-        work = self._begin(name)
-        self._refresh()
-        # Four tasks per thread even out what takes longer; more would only cost the scheduler.
-        count = max(1, min(len(items), 4 * sum(self._threads.values())))
-        cuts = [len(items) * i // count for i in range(count + 1)]
-        pieces = [list(items[a:b]) for a, b in pairwise(cuts) if b > a]
-        work.map(fn, pieces, args)
-        return [value for chunk in self._wait(work, list(work.described), beside=True) for value in chunk]
+
+        def build(work: PassTasks) -> list[str]:
+            self._refresh()
+            # Four tasks per thread even out what takes longer; more would only cost the scheduler.
+            count = max(1, min(len(items), 4 * sum(self._threads.values())))
+            cuts = [len(items) * i // count for i in range(count + 1)]
+            work.map(fn, [list(items[a:b]) for a, b in pairwise(cuts) if b > a], args)
+            return list(work.described)
+
+        return [value for chunk in self._run(name, build, items, beside=True) for value in chunk]
 
     def on_driver(self, fn: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         """Return ``[fn(item) for item in items]``, on the threads of the driver: the workers wait meanwhile."""
@@ -230,31 +241,80 @@ class DaskEngine:
         finish_args: FinishArgs | None = None,
     ) -> Any:
         """Sum `leaf` over the partitions along the fixed tree; see `Engine.map_reduce`."""
-        work = self._begin(name)
-        plan, bundles = self._assignment(name)
         pieces = None if shards is None else list(shards)
-        branches = work.bundles(plan, bundles, (plan.run_id, leaf, args, pieces, self._memo_bytes))
+        nodes: list[Node] = []
+
+        def build(work: PassTasks) -> list[str]:
+            plan, bundles = self._assignment(name)
+            branches = work.bundles(plan, bundles, (plan.run_id, leaf, args, pieces, self._memo_bytes))
+            if pieces is not None:
+                return work.reductions(plan, branches, pieces, finish, finish_args)
+            if self._received.get(name, 0) > TREE_BYTES:
+                branches = work.merged(plan, branches)
+            nodes[:] = [node for branch in branches for node in branch.nodes]
+            return [branch.key for branch in branches]
+
+        parts = self._run(name, build)
         if pieces is not None:
-            return self._wait(work, work.reductions(plan, branches, pieces, finish, finish_args))
-        if self._received.get(name, 0) > TREE_BYTES:
-            branches = work.merged(plan, branches)
-        nodes = [node for branch in branches for node in branch.nodes]
-        parts = self._wait(work, [branch.key for branch in branches])
-        total = combine_sums(plan.rows, nodes, [sums for part in parts for sums in part[0]])
+            return parts
+        total = combine_sums(self._planned(name).rows, nodes, [sums for part in parts for sums in part[0]])
         return total if finish is None else finish(total, None, *finishing_args(finish_args, None))
 
     def scan(self, step: Step, state: Any, *args: Any, name: str) -> Any:
         """Carry `state` through the partitions in their order, one task per bundle; see `Engine.scan`."""
-        work = self._begin(name)
-        plan, bundles = self._assignment(name)
-        last = work.scan(plan, bundles, (plan.run_id, step, args, state, self._memo_bytes))
-        return self._wait(work, [last])[0]
 
-    def _wait(self, work: PassTasks, wanted: list[str], beside: bool = False) -> list[Any]:
-        """Submit a pass and collect results; on any error or interrupt cancel it.
+        def build(work: PassTasks) -> list[str]:
+            plan, bundles = self._assignment(name)
+            return [work.scan(plan, bundles, (plan.run_id, step, args, state, self._memo_bytes))]
 
-        `beside` tells that a worker may have several of these tasks at once. Dask blames all of them for its death.
+        return self._run(name, build)[0]
+
+    def _run(
+        self,
+        name: str,
+        build: Callable[[PassTasks], list[str]],
+        items: Sequence[Any] | None = None,
+        beside: bool = False,
+    ) -> list[Any]:
+        """Build a pass, submit it and return its results; again while workers that are gone or silent hold it up.
+
+        Parameters
+        ----------
+        build : callable
+            ``build(work)`` adds the tasks for the workers that there are, and returns the keys of those wanted.
+        items : sequence, optional
+            What the tasks work on, if not on the partitions of the plan.
+        beside : bool
+            A worker may have several of these tasks at once. Dask blames all of them for its death.
         """
+        for resubmissions in range(RESUBMISSIONS + 1):
+            work = self._begin(name)
+            wanted = build(work)
+            given = self._planned(name).items if items is None else items
+            try:
+                return self._wait(work, wanted, given, beside)
+            except Stuck as stuck:
+                # Anything that the workers held may have been at the one that is gone.
+                self._let_go()
+                self._bundles = []
+                if resubmissions == RESUBMISSIONS:
+                    what = "" if stuck.key is None else work.described.get(stuck.key, "a task")
+                    raise self._given_up(name, stuck, what) from stuck
+                warnings.warn(f"pass {name!r} is submitted again: {stuck.reason}", DboostWarning, stacklevel=3)
+        raise AssertionError("unreachable")
+
+    @staticmethod
+    def _given_up(name: str, stuck: Stuck, what: str) -> ClusterError:
+        if what:
+            return killed(name, what, RESUBMISSIONS + 1)
+        return ClusterError(
+            f"pass {name!r} was submitted {RESUBMISSIONS + 1} times, and each time workers fell silent; the last time "
+            f"{stuck.reason}",
+            hint="look at the logs of these workers: they are stopped, cut off or out of memory",
+        )
+
+    def _wait(self, work: PassTasks, wanted: list[str], given: Sequence[Any], beside: bool) -> list[Any]:
+        """Submit a pass and collect results; on any error or interrupt cancel it."""
         known = self._held.names | work.described
         futures: list[Any] = []
 
@@ -268,13 +328,18 @@ class DaskEngine:
         arrivals = Arrivals()
         try:
             futures = self._tasks.run(work.graph, wanted)
-            kept = self._spent_seconds
-            full = len(kept) >= SHORT_PASSES or sum(kept) > SPENT_SECONDS
-            if full or self._walls.get(work.name, 0.0) > LONG_PASS:
-                loop = self.client.loop
-                loop.add_callback(loop.call_later, LETS_GO_AFTER, release, self._spent)
-                self._spent, self._spent_seconds = [], []
-            results = self._watchdog.collect(futures, list(work.graph), work.name, describe, arrivals)
+            self._spent.beside(work.name)
+            watched = Watched(
+                work.name,
+                futures,
+                list(work.graph),
+                held=self._held.keys(),
+                given={str(item.key): names([item]) for item in given if isinstance(item, Future)},
+                places=set(work.graph.places.values()),
+                left_out=self._left_out,
+                restrictions=self._restrictions,
+            )
+            results = self._watchdog.collect(watched, describe, arrivals)
             for result in results:
                 if isinstance(result, tasks.Refused):
                     raise result.error
@@ -295,12 +360,7 @@ class DaskEngine:
         kernels = max((result.kernels for result in results), default=0.0)
         network = max((result.network for result in results), default=0.0) + arrivals.seconds
         self.seconds.add(before - self._started, now - before, kernels, network)
-        if size > SPENT_BYTES:
-            release(futures)
-        else:
-            self._spent += futures
-            self._spent_seconds.append(now - before)
-        self._walls[name] = now - before
+        self._spent.add(name, futures, size, now - before)
 
     # -- tasks and their end -----------------------------------------------------------------------------------------
 
@@ -308,11 +368,10 @@ class DaskEngine:
         # The cluster may be what failed, so nothing here may wait long or hide the first error.
         mine: list[Any] = [f for f in futures if isinstance(f, Future) and f.status != "cancelled"]
         with suppress(TimeoutError, OSError, ClusterError):
-            self._watchdog.ask(lambda: self.client.cancel(mine, asynchronous=True, force=True), 2.0)
+            self._watchdog.questions.ask(lambda: self.client.cancel(mine, asynchronous=True, force=True), 2.0)
 
     def _let_go(self) -> None:
-        release(self._spent)
-        self._spent, self._spent_seconds = [], []
+        self._spent.release()
         self._held.release()
 
     def close(self) -> None:
@@ -328,10 +387,11 @@ class DaskEngine:
         forgets: list[Future[Any]] = []
         # An error here would hide that of the fit; what is not forgotten now is pushed out by the next run.
         with suppress(TimeoutError, OSError, ClusterError):
-            for i, address in enumerate(self._watchdog.ask(self.client.scheduler.ncores_running, 2.0)):
+            present = set(self._watchdog.questions.ask(self.client.scheduler.ncores_running, 2.0))
+            for i, address in enumerate(sorted(present - self._watchdog.silent)):
                 key = f"dboost-close-{self._token}-{i}"
                 forgets.append(self._tasks.submit(tasks.forget_task, sorted(self._runs), key=key, address=address))
-            self._watchdog.ask(lambda: self.client.gather(forgets, errors="skip", asynchronous=True), 2.0)
+            self._watchdog.questions.ask(lambda: self.client.gather(forgets, errors="skip", asynchronous=True), 2.0)
         release(forgets)
 
     def __enter__(self) -> DaskEngine:

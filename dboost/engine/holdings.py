@@ -95,6 +95,17 @@ class Holdings:
         """Return the future of partition `i` at the worker that sums it."""
         return self._homes[i][1]
 
+    def keys(self) -> list[str]:
+        """Return the keys of everything that is held."""
+        return [str(future.key) for future in self._all()]
+
+    def _all(self) -> list[Future[Any]]:
+        held: list[Any] = [part for part, _ in self._parts.values()]
+        held += self._lists.values()
+        held += [future for _, future in self._homes.values()]
+        held += [future for _, _, copies in self._constants.values() for future in copies.values()]
+        return [future for future in held if isinstance(future, Future)]
+
     def count(self, nbytes: int) -> None:
         """Note bytes that are sent."""
         self._tasks.bytes_sent += nbytes
@@ -125,9 +136,6 @@ class Holdings:
 
     def release(self) -> None:
         """Let go of everything."""
-        release([part for part, _ in self._parts.values()])
-        release(list(self._lists.values()))
-        release([future for _, future in self._homes.values()])
-        release([future for _, _, copies in self._constants.values() for future in copies.values()])
+        release(self._all())
         self._parts, self._lists, self._homes, self.names = {}, {}, {}, {}
         self._constants.clear()

@@ -59,13 +59,14 @@ def _name_of(graph: Graph) -> str:
 
 
 class _Places:
-    """Tells Dask where each task of a graph should run."""
+    """Tells Dask where each task of a graph should run: at its place, or else on any of `others`."""
 
-    def __init__(self, places: dict[str, str]) -> None:
+    def __init__(self, places: dict[str, str], others: Sequence[str] = ()) -> None:
         self.places = places
+        self.others = list(others)
 
     def __call__(self, key: str) -> list[str]:
-        return [self.places[key]]
+        return [self.places[key]] if key in self.places else self.others
 
 
 class Submission:
@@ -83,6 +84,9 @@ class Submission:
     ----------
     bytes_sent : int
         Bytes of arguments sent so far.
+    confined : tuple of str, or None
+        Addresses of the only workers that may do the tasks. A task whose worker dies then waits for it, until the
+        driver sees that and submits the pass again; so this is for clusters with workers that must not be used.
     """
 
     def __init__(self, client: Any, token: str, retries: int) -> None:
@@ -90,17 +94,21 @@ class Submission:
         self.token = token
         self.retries = retries
         self.bytes_sent = 0
+        self.confined: tuple[str, ...] | None = None
 
     def submit(self, fn: Callable[..., Any], *args: Any, key: str, address: str | None = None) -> Future[Any]:
         """Submit one task, for the worker at `address` if that is still there, otherwise for any."""
+        workers = None if address is None else [address]
+        if self.confined is not None and address not in self.confined:
+            workers = list(self.confined)
         # Dask's advice against large graphs is to make them the result of a task, which is what is done here.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
             future: Future[Any] = self.client.submit(
                 fn,
                 *args,
                 key=key,
-                workers=None if address is None else [address],
-                allow_other_workers=address is not None,
+                workers=workers,
+                allow_other_workers=workers is not None and self.confined is None,
                 retries=self.retries,
                 pure=False,
             )
@@ -112,7 +120,9 @@ class Submission:
         A graph is one turn through the scheduler, and one message; tasks that are submitted one by one are one each.
         """
         annotations: dict[str, Any] = {"retries": self.retries}
-        if graph.places:
+        if self.confined is not None:
+            annotations |= {"workers": _Places(graph.places, self.confined), "allow_other_workers": False}
+        elif graph.places:
             annotations |= {"workers": _Places(graph.places), "allow_other_workers": True}
         with (
             dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}),

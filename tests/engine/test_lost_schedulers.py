@@ -64,7 +64,7 @@ def outside(outside_scheduler):
 
 
 def test_a_frozen_scheduler_ends_the_run(outside, tmp_path, monkeypatch):
-    monkeypatch.setattr("dboost.engine.watchdog.ANSWER_TIMEOUT", 1.0)
+    monkeypatch.setattr("dboost.engine.questions.ANSWER_TIMEOUT", 1.0)
     client, scheduler, _ = outside
     marks = tmp_path / "marks"
     engine = DaskEngine(client, no_worker_timeout=2)

@@ -1,0 +1,84 @@
+"""One trial in a process of its own: ``python -m lab.chaos.trial SCENARIO MOMENT FOLDER``.
+
+Covers: the cluster, the fit, the fault beside it, one JSON line of what came of it.
+Does not cover: judging it, or ending a trial that hangs (``campaign``).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from lab.chaos.scenarios import SCENARIOS, Scenario
+from lab.chaos.work import DATA, fit
+
+MEMORY = "1 GiB"
+"""Of each worker: several times what the fit takes, and little enough to be taken in a second."""
+
+
+@contextmanager
+def cluster_of(scenario: Scenario) -> Iterator[Any]:
+    """Open the cluster of a scenario and yield a client."""
+    from dboost.engine.cluster import EmbeddedCluster, embedded_cluster
+
+    if scenario.workers:
+        with embedded_cluster(scenario.workers, memory_limit=MEMORY) as cluster:
+            with cluster.get_client() as client:
+                yield client
+        return
+    with EmbeddedCluster(
+        n_workers=0, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=50
+    ) as cluster:
+        cluster.adapt(minimum=0, maximum=2)
+        with cluster.get_client() as client:
+            yield client
+
+
+def run(scenario: Scenario, moment: float, folder: Path) -> dict[str, Any]:
+    """Fit while the fault comes `moment` seconds after the first round; return what came of it."""
+    found: dict[str, Any] = {"struck": None, "bits": None, "error": None}
+    began, over = threading.Event(), threading.Event()
+
+    def strike(client: Any) -> None:
+        began.wait()
+        found["first"] = time.monotonic()
+        if not over.wait(moment):
+            found["struck"] = time.monotonic()
+            scenario.strike(client, folder)
+
+    with cluster_of(scenario) as client:
+        start = time.monotonic()
+        thread = threading.Thread(target=strike, args=(client,), daemon=True)
+        thread.start()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                found["bits"] = fit(folder / DATA, client, began)
+            except Exception as error:
+                found["error"] = f"{type(error).__name__}: {error}"
+        end = time.monotonic()
+        over.set()
+        found["rounds"] = end - found.get("first", start)
+        found["after"] = end - (found["struck"] or start)
+        found["warnings"] = [str(w.message) for w in caught if "submitted again" in str(w.message)]
+        # What the parent waits for; a stopped worker may hold the end of the cluster up.
+        print(json.dumps(found), flush=True)
+    return found
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the trial that the arguments name."""
+    name, moment, folder = arguments
+    run(SCENARIOS[name], float(moment), Path(folder))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

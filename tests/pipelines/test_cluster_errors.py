@@ -1,0 +1,168 @@
+"""A cluster that is not there, is lost, or cannot be started: one line each, and nothing of Dask's around it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+
+pytestmark = pytest.mark.timeout(90)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Data that a fit to a tiny tolerance is busy with for some seconds."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20_000, 100))
+    y = np.argmax(X[:, :5] + 3 * rng.standard_normal((20_000, 5)), axis=1)
+    path = tmp_path_factory.mktemp("data") / "table.parquet"
+    columns = {f"f{i}": X[:, i] for i in range(X.shape[1])}
+    pq.write_table(pa.table({**columns, "label": y}), path, row_group_size=2_000)
+    return str(path)
+
+
+def arguments(table: str, out: Path, *more: str) -> list[str]:
+    return ["train", table, "--label", "label", "--out", str(out), "--alpha", "1e-4", "--tol", "1e-12", *more]
+
+
+@pytest.fixture(scope="module")
+def chatty() -> Iterator[int]:
+    """A port where something answers as a web server does."""
+    server = socket.create_server(("127.0.0.1", 0))
+    callers: list[socket.socket] = []
+
+    def chat() -> None:
+        while True:
+            try:
+                callers.append(server.accept()[0])
+                callers[-1].sendall(b"HTTP/1.1 400 Bad Request\r\n" * 20)
+            except OSError:
+                return
+
+    thread = threading.Thread(target=chat, daemon=True)
+    thread.start()
+    yield server.getsockname()[1]
+    server.shutdown(socket.SHUT_RDWR)
+    thread.join(5)
+    for one in (server, *callers):
+        one.close()
+
+
+@pytest.mark.parametrize(
+    ("address", "code", "words"),
+    [
+        ("tcp://127.0.0.1:1", 4, "refused"),
+        ("tcp://nosuchhost.invalid:8786", 4, "no Dask scheduler answers"),
+        ("tcp://[::1]:1", 4, "no Dask scheduler answers"),
+        ("tls://127.0.0.1:1", 4, "TLS"),
+        ("tcp://127.0.0.1:{chatty}", 4, "does not speak Dask's protocol"),
+        ("foo://127.0.0.1:8786", 2, "PROTOCOL://HOST:PORT"),
+        ("127.0.0.1", 2, "PROTOCOL://HOST:PORT"),
+        ("tcp://127.0.0.1", 2, "PROTOCOL://HOST:PORT"),
+        ("::1", 2, "PROTOCOL://HOST:PORT"),
+        ("nosuch", 2, "PROTOCOL://HOST:PORT"),
+    ],
+)
+def test_a_scheduler_that_cannot_be_reached_is_one_line(
+    address: str,
+    code: int,
+    words: str,
+    chatty: int,
+    table: str,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    # An answer in another protocol was told as lack of memory, and a failed Client's end as a traceback.
+    more = ["--scheduler", address.format(chatty=chatty), "--connect-timeout", "0.5"]
+    assert main(arguments(table, tmp_path / "out", *more)) == code
+    error = capfd.readouterr().err
+    assert len(error.splitlines()) == 1 and words in error and "memory" not in error, error
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["--workers", "500"], "500 workers were asked for; this machine has"),
+        (["--memory-limit=2XiB"], "memory_limit is '2XiB'"),
+        (["--memory-limit=-1"], "memory_limit is '-1'"),
+        (["--memory-limit", "1000"], "memory_limit is '1000'"),
+    ],
+)
+def test_a_cluster_that_cannot_be_is_refused_before_anything_starts(
+    given: list[str], words: str, table: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments(table, tmp_path / "out", *given)) == 2
+    error = capfd.readouterr().err
+    assert len(error.splitlines()) == 1 and words in error, error
+
+
+def start(table: str, out: Path, *more: str) -> subprocess.Popen[str]:
+    """Run the command in a group of processes of its own, as a shell does."""
+    command = [sys.executable, "-m", "pipelines", *arguments(table, out, "--log-format", "json", *more)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+
+
+def until(process: subprocess.Popen[str], word: str) -> None:
+    """Read what the command prints up to a line that holds `word`."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if word in line:
+            return
+    raise AssertionError(f"{word!r} never came: {process.communicate()}")
+
+
+@pytest.mark.parametrize("moment", ["stage_start", '"round"'])
+def test_ctrl_c_is_one_line(moment: str, table: str, tmp_path: Path) -> None:
+    # A terminal sends it to the workers too, each of which printed a traceback, even while it was starting.
+    process = start(table, tmp_path / "out", "--workers", "2")
+    until(process, moment)
+    time.sleep(0.7 if moment == "stage_start" else 0.0)
+    os.killpg(process.pid, signal.SIGINT)
+    _, error = process.communicate(timeout=30)
+    assert (process.returncode, len(error.splitlines())) == (130, 1), error
+    assert "stopped by Ctrl-C" in error
+
+
+def test_a_scheduler_lost_in_a_run_is_one_line(table: str, tmp_path: Path) -> None:
+    file = tmp_path / "scheduler.json"
+    command = [sys.executable, "-m", "dask", "scheduler", "--host", "127.0.0.1", "--port", "0"]
+    command += ["--dashboard-address", "127.0.0.1:0", "--scheduler-file", str(file)]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    scheduler = subprocess.Popen(command, cwd=ROOT, **quiet)  # type: ignore[call-overload]
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "dask", "worker", "--no-nanny", "--nthreads", "1", "--host", "127.0.0.1",
+         "--dashboard-address", "127.0.0.1:0", "--scheduler-file", str(file)],
+        cwd=ROOT, **quiet,
+    )  # type: ignore[call-overload]  # fmt: skip
+    try:
+        end = time.monotonic() + 30
+        while not file.exists():
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        address = file.read_text().split('"address": "')[1].split('"')[0]
+        process = start(table, tmp_path / "out", "--scheduler", address)
+        until(process, '"round"')
+        scheduler.kill()
+        _, error = process.communicate(timeout=60)
+        assert (process.returncode, len(error.splitlines())) == (4, 1), error
+        assert "lost the scheduler" in error
+    finally:
+        for one in (scheduler, worker):
+            one.kill()
+            one.wait()
