@@ -172,8 +172,9 @@ def run(
     resume = read_checkpoint(checkpoint, mine, plan.n_features, plan.n_outputs)
 
     def kept(record: dict[str, Any], state: FitState) -> bool:
-        # The last round only certifies; from the state before it, a finished fit ends again with the same bits.
-        if record["step"] != "certificate":
+        # The last round only certifies; from the state before it, a finished fit ends again with the same bits. So
+        # does, from the state before it, one whose last round a limit has cut short.
+        if record["step"] != "certificate" and not state.cut:
             write_checkpoint(checkpoint, mine, state)
         return on_round(record, state)
 
