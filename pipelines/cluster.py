@@ -16,6 +16,8 @@ from dboost.errors import ClusterError
 from .config import ClusterSettings
 from .console import Console
 
+# Seconds for taking leave of a scheduler that has not answered.
+CLOSE_SECONDS = 1.0
 ADDRESS_VARIABLE = "DASK_SCHEDULER_ADDRESS"
 
 
@@ -55,10 +57,8 @@ def _embedded(settings: ClusterSettings) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _remote(address: str, timeout: float) -> Iterator[Any]:
-    from distributed import Client
-
     try:
-        client = Client(address, timeout=timeout, set_as_default=False)
+        client = _connected(address, timeout)
     except (OSError, TimeoutError, ValueError) as error:
         raise ClusterError(
             f"no Dask scheduler answers at {address} within {timeout:g} s ({type(error).__name__})",
@@ -69,6 +69,25 @@ def _remote(address: str, timeout: float) -> Iterator[Any]:
     finally:
         # The cluster is somebody else's: only our connection is closed.
         client.close(timeout=5)
+
+
+def _connected(address: str, timeout: float) -> Any:
+    """A client of a scheduler; after an error or an interrupt nothing of it is left.
+
+    A client that was not closed closes itself when Python ends, and then waits for a thread that has ended already.
+    """
+    from distributed import Client
+
+    client = Client.__new__(Client)
+    try:
+        client.__init__(address, timeout=timeout, set_as_default=False)
+    except BaseException:
+        if getattr(client, "status", "closed") != "closed":
+            with contextlib.suppress(Exception):
+                client.close(timeout=CLOSE_SECONDS)
+            client.status = "closed"
+        raise
+    return client
 
 
 def engine_on(client: Any) -> Any:

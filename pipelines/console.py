@@ -22,6 +22,7 @@ from rich.console import Console as Terminal
 from rich.live import Live
 from rich.table import Table
 
+from dboost import interruption
 from dboost.errors import DboostWarning
 
 from .redact import redact, redact_value
@@ -95,6 +96,7 @@ class Console:
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Name a part of the run and state its seconds when it is done."""
+        interruption.check()
         start = time.perf_counter()
         if self.mode == "table":
             self.rich.print(f"{name} ...", style="bold")

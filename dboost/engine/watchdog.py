@@ -18,6 +18,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from dboost import interruption
 from dboost.engine.tasks import PROGRESS_TOPIC
 from dboost.errors import ClusterError, DboostWarning
 
@@ -118,6 +119,7 @@ class Watchdog:
         """
         lookout = _Lookout(progress=time.monotonic())
         while True:
+            interruption.check()
             found = self._look_for_workers(lookout)
             if found:
                 return found
@@ -158,6 +160,7 @@ class Watchdog:
         lookout = _Lookout(progress=time.monotonic())
         try:
             while True:
+                interruption.check()
                 concurrent.futures.wait([job], timeout=TICK)
                 if job.done():
                     outcome = job.result()
