@@ -73,8 +73,10 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
         Start from the weights of the last fit. Classes and features must agree with it.
     random_state : int, RandomState or None, default 0
     checkpoint : path, optional
-        A file that holds the state after each round. A later fit with the same data and settings goes on from it, with
-        the bits of the undisturbed fit; other data or settings are refused. It stays after the fit.
+        A file that holds the state after each round or, where rounds are short, after some of them, so that writing it
+        takes at most a twentieth of the time; the last state is written in any case. A later fit with the same data and
+        settings goes on from it, with the bits of the undisturbed fit; other data or settings are refused. It stays
+        after the fit.
     callbacks : list, optional
         Functions of a round's record, of which a true result ends the fit, and objects with the hooks of
         ``sklearn.callback`` (scikit-learn 1.9).
