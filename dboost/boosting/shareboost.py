@@ -250,7 +250,8 @@ class ShareBoostRounds(GreedyRounds):
         at = widened(problem, here, chosen.rows)
         if self._flat(at, chosen):
             return replace(state, passes=state.passes + problem.passes - passes), "gradient"
-        solved = corrected(problem, at, self._lam, chosen.rows, self.settings.tol, self.n_rows)
+        limits = self.limits.counted_from(state.passes - passes)
+        solved = corrected(problem, at, self._lam, chosen.rows, self.settings.tol, self.n_rows, limits)
         so_far = so_far.after(solved.at, chosen.rows)
         rows = (chosen.rows.shape[0], 0)
         return self._moved(state, solved, so_far.arrays(), rows, "corrective", started, passes), ""
@@ -285,7 +286,8 @@ class ShareBoostRounds(GreedyRounds):
         here = replace(problem.null(), active=state.active, W=state.W, intercept=state.intercept)
         costs = removal_costs(problem, here, self._lam, groups, self.n_rows)
         gone = groups[int(np.argmin(costs))]
-        solved = without(problem, here, gone, self._lam, self.settings.tol, self.n_rows)
+        limits = self.limits.counted_from(state.passes - passes)
+        solved = without(problem, here, gone, self._lam, self.settings.tol, self.n_rows, limits)
         way = WayBack.of(state.carried).after(solved.at, state.active[gone])
         return self._moved(state, solved, way.arrays(), (0, gone.shape[0]), REMOVAL, started, passes)
 
@@ -360,6 +362,7 @@ class ShareBoostRounds(GreedyRounds):
             intercept=at.intercept,
             objective=problem.objective(at, self._lam),
             carried=carried,
+            cut=solved.cut,
         )
         self.mark(state.objective)
         more = {

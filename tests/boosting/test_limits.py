@@ -174,6 +174,27 @@ def test_the_other_loops_end_by_passes_and_seconds_too(name):
         assert (short.stop_reason, short.n_iter) == ("max_passes", 10) and len(short.active) <= 7
 
 
+@pytest.mark.parametrize("name", ["adaboost_l1", "shareboost", "shareboost, back"])
+def test_a_round_that_a_limit_cut_short_is_made_again_without_the_limit(name):
+    settings = dict(SYSTEMS[name])
+    loss, alpha = settings.pop("loss", "log"), settings.pop("alpha", "auto")
+    data = plain.make(loss, m=80, n=12, seed=7)
+
+    def run(resume=None, **more):
+        states = []
+        fitting = plain.fitting(data, **settings, max_rounds=5, **more)
+        result = fitting.fit(alpha, resume=resume, callback=lambda r, state: states.append(pickle.dumps(state)))
+        return result, [pickle.loads(state) for state in states]
+
+    whole, states = run()
+    # in the middle of a round: the sixth of the way back is the first one
+    at = 5 if name.endswith("back") else 2
+    short, found = run(max_passes=states[at - 1].passes + 2)
+    assert (short.stop_reason, short.n_iter) == ("max_passes", at + 1)
+    assert [state.cut for state in found] == [False] * at + [True]
+    assert bits(run(resume=found[at - 1])[0]) == bits(whole)
+
+
 def test_each_strength_of_a_path_has_its_own_limit():
     data = plain.make("log", m=80, n=12, seed=8)
     fitting = plain.fitting(data, penalty="l1", update="gradboost", tol=1e-12, max_passes=60)
