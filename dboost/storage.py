@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from dboost.errors import ModelFormatError, StorageError, UsageError
 from dboost.paths import PathLike, local_path
+from dboost.staging import staged
 from dboost.unfinished import beside_of, own_file
 
 # A header names a handful of arrays; the limit keeps a damaged length field from being allocated.
@@ -166,6 +167,8 @@ def write_folder(path: PathLike, *, marker: str, force: bool = False) -> Iterato
         Replace a folder that exists. A rename cannot replace a filled folder, so the old one is renamed aside and
         deleted last; a crash between the two renames leaves it beside `path` under ``.<name>.<token>.old``.
 
+    What a killed process has left of the same folder is removed (``dboost.staging``).
+
     Yields
     ------
     pathlib.Path
@@ -180,13 +183,10 @@ def write_folder(path: PathLike, *, marker: str, force: bool = False) -> Iterato
     """
     target = local_path(path).resolve()
     _refuse_existing(target, path, marker, force)
-    token = secrets.token_hex(6)
-    beside = target.with_name(f".{target.name}.{token}.tmp")
-    old = target.with_name(f".{target.name}.{token}.old")
+    old = target.with_name(f".{target.name}.{secrets.token_hex(6)}.old")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        beside.mkdir()
-        try:
+        with staged(target) as beside:
             yield beside
             _flush_tree(beside)
             # Asked again: another process may have filled the name while this one was writing.
@@ -199,9 +199,6 @@ def write_folder(path: PathLike, *, marker: str, force: bool = False) -> Iterato
                 if old.exists():
                     os.rename(old, target)
                 raise
-        except BaseException:
-            shutil.rmtree(beside, ignore_errors=True)
-            raise
         _flush_folder(target.parent)
         shutil.rmtree(old, ignore_errors=True)
     except StorageError:

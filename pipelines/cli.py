@@ -7,15 +7,12 @@ Covers: parsing, help, signals, exit codes. Does not cover: what a command does 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
 import importlib
 import io
 import os
-import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from dboost.errors import DboostError, UsageError
@@ -23,6 +20,7 @@ from dboost.redact import secret_values
 
 from . import config
 from .console import Console
+from .signals import SIGNALS, Interrupted, Received, listening
 
 # name -> what it does; the module `commands.<name>` (or `demo`) has SETTINGS and run(settings, console) -> exit code.
 COMMANDS = {
@@ -37,10 +35,8 @@ COMMANDS = {
 }
 
 DONE, DEFECT, NOT_CONVERGED = 0, 1, 6
-
-
-class Interrupted(KeyboardInterrupt):
-    """SIGINT or SIGTERM arrived; unwinds the run, so that clusters close and partial folders go."""
+BEFORE = "nothing was written to the output folder"
+AFTER = "its work was done by then"
 
 
 class Parser(argparse.ArgumentParser):
@@ -61,8 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit code: 0 done, 1 defect, 2 usage, 3 data, 4 cluster, 5 storage, 6 round limit before ``tol``,
-        130 Ctrl-C, 143 SIGTERM.
+        The exit code: 0 done, 1 defect, 2 usage, 3 data, 4 cluster, 5 storage, 6 a limit before ``tol``,
+        129 SIGHUP, 130 Ctrl-C, 143 SIGTERM.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
@@ -71,9 +67,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     # Until the settings are parsed, an error is printed in the plain form.
     console = Console("plain", debug="--debug" in arguments)
-    received: list[int] = []
+    received = Received()
     try:
-        with _signals(received):
+        with listening(received):
             name, settings = parse(arguments)
             console = Console(
                 settings.log_format,
@@ -81,7 +77,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                 secrets=frozenset(secret_values(dataclasses.asdict(settings))),
             )
             with console.warnings():
-                return int(_module(name).run(settings, console))
+                done = int(_module(name).run(settings, console))
+        # a signal whose exception was swallowed when there was nothing left to end
+        return _interrupted(console, received, Interrupted(), AFTER) if received.numbers else done
     except SystemExit as leave:  # --help and --version print and leave
         return int(leave.code or 0)
     except Interrupted as error:
@@ -91,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except Exception as error:
-        if received:
+        if received.numbers:
             # Compiled code that a signal interrupts turns the exception of the handler into one of its own.
             return _interrupted(console, received, error)
         code, exit_code, line = _describe(error)
@@ -99,12 +97,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return exit_code
 
 
-def _interrupted(console: Console, received: list[int], error: BaseException) -> int:
-    number = signal.Signals(received[0])
-    name = "interrupted" if number == signal.SIGINT else "terminated"
-    by = "Ctrl-C" if number == signal.SIGINT else "SIGTERM"
-    console.error(name, error, f"stopped by {by}; nothing was written to the output folder")
-    return 128 + number
+def _interrupted(console: Console, received: Received, error: BaseException, what: str = BEFORE) -> int:
+    name, by = SIGNALS[received.numbers[0]]
+    try:
+        console.error(name, error, f"stopped by {by}; {what}")
+    except OSError:
+        # The terminal is gone, and whoever would have read this with it.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(nowhere, stream.fileno())
+    return received.code
 
 
 def _describe(error: Exception) -> tuple[str, int, str]:
@@ -194,26 +196,3 @@ def _command_parser(name: str, kind: type[Any]) -> Parser:
 
 def _flag(key: str) -> str:
     return "--" + key.replace("_", "-")
-
-
-@contextlib.contextmanager
-def _signals(received: list[int]) -> Iterator[None]:
-    """Note SIGINT and SIGTERM in `received` and raise `Interrupted`, in the main thread, where Python allows it."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: object) -> None:
-        received.append(number)
-        if len(received) == 1:
-            raise Interrupted
-        # A second signal must not interrupt the clean-up of the first; whoever asks a third time means it.
-        if len(received) > 2:
-            os._exit(128 + received[0])
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

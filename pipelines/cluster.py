@@ -16,6 +16,8 @@ from dboost.errors import ClusterError, UsageError
 from .config import ClusterSettings
 from .console import Console
 
+# Seconds for taking leave of a scheduler that has not answered.
+CLOSE_SECONDS = 1.0
 ADDRESS_VARIABLE = "DASK_SCHEDULER_ADDRESS"
 
 
@@ -70,17 +72,14 @@ def _embedded(settings: ClusterSettings) -> Iterator[Any]:
 def _remote(address: str, timeout: float) -> Iterator[Any]:
     import asyncio
 
-    from distributed import Client
-
-    # A Client that fails to connect leaves threads behind and complains when it is collected; so who is there is asked
-    # before there is one.
+    # Whoever is there is asked before there is a Client, which complains when it is collected without a connection.
     kind = asyncio.run(_who_answers(address, timeout))
     if "Scheduler" not in kind:
         raise ClusterError(
             f"at {address} there is a Dask {kind.lower()}, not a scheduler", hint="give the scheduler's address"
         )
     try:
-        client = Client(address, timeout=timeout, set_as_default=False)
+        client = _connected(address, timeout)
     except Exception as error:
         raise _no_answer(address, timeout, error) from error
     try:
@@ -147,6 +146,23 @@ def _no_answer(address: str, timeout: float, error: Exception) -> ClusterError:
         f"no Dask scheduler answers at {address} within {timeout:g} s ({why})",
         hint="check the address and that the scheduler runs, or leave out --scheduler",
     )
+def _connected(address: str, timeout: float) -> Any:
+    """A client of a scheduler; after an error or an interrupt nothing of it is left.
+
+    A client that was not closed closes itself when Python ends, and then waits for a thread that has ended already.
+    """
+    from distributed import Client
+
+    client = Client.__new__(Client)
+    try:
+        client.__init__(address, timeout=timeout, set_as_default=False)
+    except BaseException:
+        if getattr(client, "status", "closed") != "closed":
+            with contextlib.suppress(Exception):
+                client.close(timeout=CLOSE_SECONDS)
+            client.status = "closed"
+        raise
+    return client
 
 
 def engine_on(client: Any) -> Any:

@@ -22,6 +22,7 @@ from rich.console import Console as Terminal
 from rich.live import Live
 from rich.table import Table
 
+from dboost import interruption
 from dboost.errors import DboostError, DboostWarning
 from dboost.redact import redact, redact_urls, redact_value
 
@@ -94,6 +95,7 @@ class Console:
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Name a part of the run and state its seconds when it is done."""
+        interruption.check()
         start = time.perf_counter()
         name = redact_urls(name, self.secrets)
         if self.mode == "table":

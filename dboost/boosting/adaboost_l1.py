@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from dboost.boosting.budget import Progress, budget_suffices
 from dboost.boosting.iterate import Iterate, Score
+from dboost.boosting.limits import Limits
 from dboost.boosting.line import margins
 from dboost.boosting.problem import Problem
 from dboost.boosting.records import recorded
@@ -179,7 +180,8 @@ class AdaBoostL1Rounds(GreedyRounds):
         budget = so_far.budget + self.system.nu * min(math.atanh(min(scored.edge, 1.0 - 1e-16)), CAP)
         before = int(state.active.shape[0])
         chosen = self._widened(state, scored)
-        weights, margin, least = self._solve(chosen, state, budget)
+        limits = self.limits.counted_from(state.passes - passes)
+        weights, margin, least = self._solve(chosen, state, budget, limits)
         # back-pruning: exact zeros leave U
         keep = weights[:-1] > 0.0
         W = (chosen.scale * weights)[:-1][keep, None]
@@ -189,6 +191,7 @@ class AdaBoostL1Rounds(GreedyRounds):
             W=W,
             intercept=np.array([chosen.scale[-1] * weights[-1]]),
             carried=Progress(budget, margin, so_far.bound, least).carried(),
+            cut=bool(limits.reason(self.problem.passes)),
         )
         entering = int(chosen.active.shape[0]) - before
         return self._recorded(state, scored, entering, "resolve", started, passes), ""
@@ -257,7 +260,9 @@ class AdaBoostL1Rounds(GreedyRounds):
         scale = np.append(sign / problem.statistics.peak[active], end)
         return Ensemble(active, scale, np.append(np.ones(active.shape[0], bool), uses))
 
-    def _solve(self, chosen: Ensemble, state: FitState, budget: float) -> tuple[Array, float, float]:
+    def _solve(
+        self, chosen: Ensemble, state: FitState, budget: float, limits: Limits
+    ) -> tuple[Array, float, float]:
         """al of min log L over al >= 0, sum al <= r on U; with the least normalised margin, and the least weight s_i.
 
         Newton's method: each step minimises the exact second-order model within the budget.
@@ -270,7 +275,7 @@ class AdaBoostL1Rounds(GreedyRounds):
         value, e, H, ends = self._moments(chosen, z)
         for _ in range(_MAX_STEPS):
             gap = budget * max(float(e[ids].max()), 0.0) - float((e * z)[ids].sum())
-            if gap <= max(_SOLVED, _ROUNDING * budget):
+            if gap <= max(_SOLVED, _ROUNDING * budget) or limits.reason(self.problem.passes):
                 break
             trial = z.copy()
             trial[ids] = minimise_quadratic(-e[ids], H[np.ix_(ids, ids)], z[ids], budget)

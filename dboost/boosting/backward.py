@@ -25,6 +25,7 @@ from dboost.boosting.class_blocks import grams, regularised, sampled
 from dboost.boosting.corrective import Free, Solved, left_over, solve
 from dboost.boosting.greedy import row_lengths
 from dboost.boosting.iterate import Iterate
+from dboost.boosting.limits import UNLIMITED, Limits
 from dboost.boosting.problem import Problem
 from dboost.boosting.stages import StagesSoFar
 
@@ -131,10 +132,12 @@ def removal_costs(problem: Problem, at: Iterate, lam: float, groups: list[Rows],
     return np.array(costs)
 
 
-def without(problem: Problem, at: Iterate, gone: Rows, lam: float, tol: float, n_rows: int) -> Solved:
+def without(
+    problem: Problem, at: Iterate, gone: Rows, lam: float, tol: float, n_rows: int, limits: Limits = UNLIMITED
+) -> Solved:
     """The model without some of its places, all others solved again: to `tol` of the gradient that this leaves."""
     keep = np.setdiff1d(np.arange(at.active.shape[0]), gone)
     active = at.active[keep]
     start = problem.evaluate(active, at.W[keep], at.intercept)
     free = Free(np.ones(keep.shape[0], np.bool_), problem.fit_intercept, row_lengths(problem, active), n_rows)
-    return solve(problem, start, lam, free, tol * left_over(problem, start, lam, free))
+    return solve(problem, start, lam, free, tol * left_over(problem, start, lam, free), limits)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dboost.boosting.class_blocks import ClassBlocks
 from dboost.boosting.iterate import Iterate
+from dboost.boosting.limits import UNLIMITED, Limits
 from dboost.boosting.line_search import LONG, line_search
 from dboost.boosting.problem import Problem
 
@@ -45,12 +46,15 @@ class Solved:
         column of ones.
     length : float
         Length of the last step.
+    cut : bool
+        Whether a limit of the fit ended it early.
     """
 
     at: Iterate
     steps: int
     rest: float
     length: float
+    cut: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,9 @@ class Free:
     n_rows: int
 
 
-def solve(problem: Problem, at: Iterate, lam: float, free: Free, tol: float) -> Solved:
+def solve(
+    problem: Problem, at: Iterate, lam: float, free: Free, tol: float, limits: Limits = UNLIMITED
+) -> Solved:
     """Minimise loss plus penalty over the free rows.
 
     Parameters
@@ -84,6 +90,8 @@ def solve(problem: Problem, at: Iterate, lam: float, free: Free, tol: float) -> 
         Strength of the penalty, sum form.
     tol : float
         The gradient left, as in ``Solved.rest``, at which to end.
+    limits : Limits
+        Of the fit, for ``problem.passes``: looked at before each step.
 
     Returns
     -------
@@ -93,7 +101,11 @@ def solve(problem: Problem, at: Iterate, lam: float, free: Free, tol: float) -> 
     length, steps = 0.0, 0
     first = rest = left_over(problem, at, lam, free)
     inverse: ClassBlocks | None = None
+    cut = False
     while steps < _MAX_STEPS and rest > tol:
+        if limits.reason(problem.passes):
+            cut = True
+            break
         # the first steps only bring the model near; the last ones square what is left
         accuracy = min(_LOOSE, max(math.sqrt(rest / first), _ENOUGH * tol / rest))
         if inverse is None:
@@ -109,7 +121,7 @@ def solve(problem: Problem, at: Iterate, lam: float, free: Free, tol: float) -> 
             break
         (at, length), steps = found, steps + 1
         rest = left_over(problem, at, lam, free)
-    return Solved(at, steps, rest, length)
+    return Solved(at, steps, rest, length, cut)
 
 
 def _residual(problem: Problem, at: Iterate, lam: float, free: Free) -> tuple[Array, Array]:

@@ -91,6 +91,10 @@ def check_settings(settings: FitSettings) -> None:
         raise UsageError(f"curvature must be 'newton' or 'gram', got {settings.curvature!r}")
     _check_integer("rows_per_round", settings.rows_per_round, 1, optional=True)
     _check_integer("max_rounds", settings.max_rounds, 1)
+    _check_integer("max_passes", settings.max_passes, 1, optional=True)
+    seconds = settings.max_seconds
+    if seconds is not None and not (_is_number(seconds) and 0.0 < seconds < math.inf):
+        raise UsageError(f"max_seconds must be a finite number > 0 or None, got {seconds!r}")
     _check_integer("max_active_rows", settings.max_active_rows, 0, optional=True)
     _check_integer("random_state", settings.random_state, 0)
     _check_integer("sweeps", settings.sweeps, 1, optional=True)

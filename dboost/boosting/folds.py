@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost import folding
+from dboost import folding, interruption
 from dboost.boosting.fit import Fitting, warn_if_dropped
 from dboost.boosting.predictor import predicted
 from dboost.boosting.state import FitResult, FitSettings
@@ -166,17 +166,22 @@ def cross_validate(
     results = _path(whole, grid.tolist(), stop)
     free = list(range(max(1, min(getattr(engine, "n_threads", 1), len(numbers)))))
     lock = threading.Lock()
+    asked = interruption.current()
 
     def one(number: int) -> FoldScores:
         with lock:
             lane = free.pop()
         try:
-            some = present.get(number) if plan.task == "multiclass" else None
-            left = Left(folds, number, some, lane)
-            return _fold_scores(plan, engine, replace(settings, tol=fold_tol), left, grid.tolist(), masses, stop)
+            with interruption.heeded(asked):
+                return without(number, lane)
         finally:
             with lock:
                 free.append(lane)
+
+    def without(number: int, lane: int) -> FoldScores:
+        some = present.get(number) if plan.task == "multiclass" else None
+        left = Left(folds, number, some, lane)
+        return _fold_scores(plan, engine, replace(settings, tol=fold_tol), left, grid.tolist(), masses, stop)
 
     # What a fit does between its passes takes one thread: fits side by side keep the others busy.
     pool = ThreadPoolExecutor(len(free), thread_name_prefix="dboost-fold")

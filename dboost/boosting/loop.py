@@ -37,6 +37,7 @@ from dboost.boosting.focus import few_rows
 from dboost.boosting.free_intercept import solve_intercept
 from dboost.boosting.gram import AcceleratedGram
 from dboost.boosting.iterate import Iterate, Score
+from dboost.boosting.limits import Limits, round_passes
 from dboost.boosting.newton import Step, pruned
 from dboost.boosting.one_output import CONTINUATION, little_left, takes
 from dboost.boosting.problem import Problem
@@ -66,7 +67,6 @@ _NEARLY = 1.0
 # Without a certificate a fit ends once its next step promises less than this share of `tol`.
 _PROMISED = 0.1
 _MAX_NEWTON_STEPS = 12
-_MAX_SWEEPS = 100_000
 _IDLE_SWEEPS = 50
 # The intercept is solved until its residual sums cost the certificate at most this share of `tol`.
 _INTERCEPT_SHARE = 0.1
@@ -122,6 +122,7 @@ class Loop:
         self._bounds = bounded(problem)
         self.trace: list[tuple[float, float, float]] = []
         self._started = time.perf_counter()
+        self.limits = Limits.of(settings)
 
     # ---- one round -------------------------------------------------------------------------------------------------
 
@@ -136,7 +137,7 @@ class Loop:
             Why it stopped.
         """
         # a fit that is resumed may have ended before
-        reason = "max_rounds" if state.round >= self.settings.max_rounds else ""
+        reason = "max_rounds" if state.round >= self.settings.max_rounds else self.limits.reason(state.passes)
         if state.history and state.history[-1]["step"] == "certificate" and state.gap <= self.settings.tol:
             reason = "tol"
         while not reason:
@@ -145,6 +146,7 @@ class Loop:
                 reason = reason or "callback"
             elif not reason and state.round >= self.settings.max_rounds:
                 reason = "max_rounds"
+            reason = reason or self.limits.reason(state.passes)
         if reason in ("tol", "max_opened"):
             return state, reason
         # the certificate so far is that of the model the round began with
@@ -182,7 +184,9 @@ class Loop:
         opened = score.opened
         # the norms of a million columns are as much as the examples of a step
         del score
-        solved, step = self._solve(widened, lam, state, others_wait)
+        limits = self.limits.counted_from(state.passes - entering_passes)
+        solved, step = self._solve(widened, lam, state, others_wait, limits)
+        state = replace(state, cut=bool(limits.reason(problem.passes)))
         after = pruned(solved)
         dropped = widened.active.shape[0] - after.active.shape[0]
         state = replace(state, active=after.active, W=after.W, intercept=after.intercept, lam=lam, memory=self._memory)
@@ -297,7 +301,9 @@ class Loop:
 
     # ---- inner solve -----------------------------------------------------------------------------------------------
 
-    def _solve(self, at: Iterate, lam: float, state: FitState, others_wait: bool) -> tuple[Iterate, Step]:
+    def _solve(
+        self, at: Iterate, lam: float, state: FitState, others_wait: bool, limits: Limits
+    ) -> tuple[Iterate, Step]:
         settings, problem = self.settings, self.problem
         self._memory, self._finished = state.memory, False
         if at.shift > 0.0:
@@ -314,9 +320,9 @@ class Loop:
         target = max(least * settings.tol, share * gap) * closer * value
         enough = max(target, _LIKELY * settings.tol * closer * value) if self.certified else target
         if settings.update != "newton":
-            return self._sweeps(at, lam, target, state.round)
+            return self._sweeps(at, lam, target, state.round, limits)
         if settings.curvature == "gram":
-            return self._gram_steps(AcceleratedGram(problem), at, lam, target)
+            return self._gram_steps(AcceleratedGram(problem), at, lam, target, limits)
         steps = steps_on(problem, at.active, self.n_rows, settings, state, sparse=self.sparse, single=self.single)
         limit = 1 if lam > self.lam else _MAX_NEWTON_STEPS
         little = little_left(problem, at, lam, gap * value) if self.single and self.certified else 0.0
@@ -332,21 +338,22 @@ class Loop:
             at, step = steps.step(at, lam, aim)
             self._mark(at)
             rest = self._restricted_gap(at, lam, step)
-            if step.length == 0.0 or rest <= enough or step.promised <= little:
+            if step.length == 0.0 or rest <= enough or step.promised <= little or limits.reason(problem.passes):
                 break
         self._memory = steps.memory
         self._finished = lam <= self.lam and rest <= _NEARLY * settings.tol * value
         return at, step
 
-    def _sweeps(self, at: Iterate, lam: float, target: float, round_: int) -> tuple[Iterate, Step]:
+    def _sweeps(self, at: Iterate, lam: float, target: float, round_: int, limits: Limits) -> tuple[Iterate, Step]:
         problem = self.problem
+        last = problem.passes + round_passes(self.n_rows, at.active.shape[0], problem.k)
         rng = np.random.Generator(np.random.Philox(key=[self.settings.random_state, round_]))
         steps = RowwiseSteps(problem, at.active, self.settings.select, rng)
         step = Step(self.settings.select, 0.0, 0.0)
-        idle = 0
-        for _ in range(self.settings.sweeps or _MAX_SWEEPS):
-            before = at
-            at = steps.sweep(at, lam)
+        idle = done = 0
+        while problem.passes < last and done != self.settings.sweeps:
+            before, done = at, done + 1
+            at = steps.sweep(at, lam, limits)
             self._mark(at)
             # near the optimum a sweep gains less than the objective's rounding, but still moves towards it
             idle = 0 if problem.objective(at, lam) < problem.objective(before, lam) else idle + 1
@@ -355,17 +362,23 @@ class Loop:
             step = Step(self.settings.select, float(moved), promised)
             if not moved or idle >= _IDLE_SWEEPS or self._restricted_gap(at, lam, step) <= target:
                 break
+            if limits.reason(problem.passes):
+                break
         return at, step
 
-    def _gram_steps(self, steps: AcceleratedGram, at: Iterate, lam: float, target: float) -> tuple[Iterate, Step]:
+    def _gram_steps(
+        self, steps: AcceleratedGram, at: Iterate, lam: float, target: float, limits: Limits
+    ) -> tuple[Iterate, Step]:
         step = Step("gram", 0.0, 0.0)
-        for _ in range(1 if lam > self.lam else _MAX_SWEEPS):
+        for _ in range(1 if lam > self.lam else round_passes(self.n_rows, at.active.shape[0], self.problem.k)):
             before = self.problem.objective(at, lam)
             at = steps.step(at, lam)
             gained = before - self.problem.objective(at, lam)
             self._mark(at)
             step = Step("gram", 1.0 if gained > 0.0 else 0.0, gained)
             if step.length == 0.0 or self._restricted_gap(at, lam, step) <= target:
+                break
+            if limits.reason(self.problem.passes):
                 break
         return at, step
 

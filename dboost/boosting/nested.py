@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import uuid
 from collections import deque
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -193,7 +194,8 @@ def walked(problem: Problem, settings: FitSettings, lam: float, lam_max: float, 
             engine, problem.loss, problem.penalty, *shape, problem.fit_intercept, run, standardize=problem.standardize
         )
         null = few.score(few.null(), None, 1.0, 0)
-        loop = Loop(few, settings, lam, null, sum(rows))
+        # the limits are for passes over all examples
+        loop = Loop(few, replace(settings, max_passes=None, max_seconds=None), lam, null, sum(rows))
         at = null.iterate
         state = FitState(at.active, at.W, at.intercept, lam_max)
         while state.lam * loop.factor > lam and _SURE * examples_for(few, state.active, sum(rows)) <= sum(rows):

@@ -23,6 +23,12 @@ def check_pairs(settings: FitSettings, penalty: Penalty) -> None:
     """
     if settings.update == FORWARD:
         _check_forward(settings, penalty)
+    if settings.sweeps is not None and (settings.update in ("newton", FORWARD) or settings.system is not None):
+        what = f"update {settings.update!r}" if settings.system is None else settings.system.name
+        raise UsageError(
+            f"sweeps={settings.sweeps!r} bounds the one-row updates of a round, which {what} does not make",
+            hint="use update='gradboost' or 'adaboost', or leave sweeps out",
+        )
     if settings.update in (FORWARD, "adaboost") and get_loss(settings.loss).template_constant == 0.0:
         raise UsageError(
             f"update={settings.update!r} needs an exponential bound, which loss {get_loss(settings.loss).name!r} does "

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from dboost.boosting.limits import Limits
+
 if TYPE_CHECKING:
     from dboost.boosting.iterate import Score
     from dboost.boosting.problem import Problem
@@ -35,6 +37,7 @@ class GreedyRounds(ABC):
         self.norms = null.norms.copy()
         self.trace: list[tuple[float, float, float]] = []
         self._started = time.perf_counter()
+        self.limits = Limits.of(settings)
 
     def run(self, state: FitState, callback: Callable[[dict[str, Any], FitState], bool]) -> tuple[FitState, str]:
         """Rounds until a reason to stop; `callback` sees each record and the state after it, and may stop the fit.
@@ -44,17 +47,20 @@ class GreedyRounds(ABC):
         state : FitState
             After the last round.
         reason : str
-            What `advance` or `ended` gave, "max_rounds" or "callback".
+            What `advance` or `ended` gave, "max_rounds", "max_passes", "max_seconds" or "callback".
         """
         state = self.begun(state)
-        reason = "max_rounds" if state.round >= self.settings.max_rounds else ""
+        reason = self._spent(state)
         while not reason:
             state, reason = self.advance(state)
             if callback(dict(state.history[-1]), state):
                 reason = reason or "callback"
-            elif not reason and state.round >= self.settings.max_rounds:
-                reason = "max_rounds"
+            reason = reason or self._spent(state)
         return self.ended(state, reason)
+
+    def _spent(self, state: FitState) -> str:
+        """Which limit of rounds, passes or seconds is reached; empty to go on."""
+        return "max_rounds" if state.round >= self.settings.max_rounds else self.limits.reason(state.passes)
 
     @abstractmethod
     def advance(self, state: FitState) -> tuple[FitState, str]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.iterate import Iterate
+from dboost.boosting.limits import UNLIMITED, Limits
 from dboost.boosting.problem import Problem
 from dboost.bounds import exponential, quadratic
 
@@ -131,8 +132,11 @@ class RowwiseSteps:
             bound = quadratic.change(new - W, sums.G, scale)
         return -bound + strength * (penalty.value(W) - penalty.value(new))
 
-    def sweep(self, at: Iterate, lam: float) -> Iterate:
-        """Update every row in turn (cyclic, random), or once (greedy, templates); the objective never rises."""
+    def sweep(self, at: Iterate, lam: float, limits: Limits = UNLIMITED) -> Iterate:
+        """Update every row in turn (cyclic, random), or once (greedy, templates); the objective never rises.
+
+        A sweep in turn takes a pass for each row and ends early where `limits`, for ``problem.passes``, ends the fit.
+        """
         problem = self.problem
         if not self._size:
             # neither rows nor an intercept: there is nothing to move
@@ -158,6 +162,8 @@ class RowwiseSteps:
             return now
         order = self.rng.permutation(self._size) if self.select == "random" else everything
         for slot in order:
+            if limits.reason(problem.passes):
+                break
             chosen = np.array([slot])
             sums = self._sums(now, chosen)
             W[chosen] = self._solve(W[chosen], sums, chosen, lam)

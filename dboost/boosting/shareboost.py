@@ -189,15 +189,15 @@ class ShareBoostRounds(GreedyRounds):
         state : FitState
             After the last round, or, when the generalisation bound ended the fit, with the model of its best one.
         reason : str
-            "max_rounds", "max_active_rows", "gradient" (no candidate has any pull), "exhausted" (all candidates are in
-            the model), "bound", "kept" (it grew, and went back) or "callback".
+            "max_rounds", "max_passes", "max_seconds", "max_active_rows", "gradient" (no candidate has any pull),
+            "exhausted" (all candidates are in the model), "bound", "kept" (it grew, and went back) or "callback".
         """
         keep = self.system.keep
         if keep is None:
             return self._grown(state, callback)
         if not state.history or state.history[-1]["step"] != REMOVAL:
             state, reason = self._grown(state, callback)
-            if reason == "callback" or not state.active.size:
+            if reason in ("callback", "max_passes", "max_seconds") or not state.active.size:
                 return state, reason
             state = replace(state, carried=WayBack.begun(state.active, state.W, state.intercept).arrays())
         elif "order" in state.carried:
@@ -217,7 +217,7 @@ class ShareBoostRounds(GreedyRounds):
                 )
             at = self.problem.evaluate(state.active, state.W, state.intercept)
             value = self.problem.objective(at, self._lam)
-            state = replace(state, objective=value, carried=StagesSoFar.empty().arrays())
+            state = replace(state, objective=value, carried=StagesSoFar.empty(self.problem.k).arrays())
             self.mark(state.objective)
         # a fit that is resumed may have done its last round before
         reason = self._reason(state)
@@ -250,7 +250,8 @@ class ShareBoostRounds(GreedyRounds):
         at = widened(problem, here, chosen.rows)
         if self._flat(at, chosen):
             return replace(state, passes=state.passes + problem.passes - passes), "gradient"
-        solved = corrected(problem, at, self._lam, chosen.rows, self.settings.tol, self.n_rows)
+        limits = self.limits.counted_from(state.passes - passes)
+        solved = corrected(problem, at, self._lam, chosen.rows, self.settings.tol, self.n_rows, limits)
         so_far = so_far.after(solved.at, chosen.rows)
         rows = (chosen.rows.shape[0], 0)
         return self._moved(state, solved, so_far.arrays(), rows, "corrective", started, passes), ""
@@ -268,6 +269,9 @@ class ShareBoostRounds(GreedyRounds):
         """Rounds that remove features, down to the last one; then the model of at most `keep`, and the path to it."""
         reason = "kept"
         while (groups := self._held_groups(state.active))[1:]:
+            if spent := self.limits.reason(state.passes):
+                reason = spent
+                break
             state = self._retreat(state, groups)
             if callback(dict(state.history[-1]), state):
                 reason = "callback"
@@ -282,7 +286,8 @@ class ShareBoostRounds(GreedyRounds):
         here = replace(problem.null(), active=state.active, W=state.W, intercept=state.intercept)
         costs = removal_costs(problem, here, self._lam, groups, self.n_rows)
         gone = groups[int(np.argmin(costs))]
-        solved = without(problem, here, gone, self._lam, self.settings.tol, self.n_rows)
+        limits = self.limits.counted_from(state.passes - passes)
+        solved = without(problem, here, gone, self._lam, self.settings.tol, self.n_rows, limits)
         way = WayBack.of(state.carried).after(solved.at, state.active[gone])
         return self._moved(state, solved, way.arrays(), (0, gone.shape[0]), REMOVAL, started, passes)
 
@@ -301,8 +306,8 @@ class ShareBoostRounds(GreedyRounds):
     # ---- when to stop ----------------------------------------------------------------------------------------------
 
     def _reason(self, state: FitState) -> str:
-        if state.round >= self.settings.max_rounds:
-            return "max_rounds"
+        if spent := self._spent(state):
+            return spent
         budget = self.settings.max_active_rows
         if budget is not None and state.active.shape[0] >= budget:
             return "max_active_rows"
@@ -357,6 +362,7 @@ class ShareBoostRounds(GreedyRounds):
             intercept=at.intercept,
             objective=problem.objective(at, self._lam),
             carried=carried,
+            cut=solved.cut,
         )
         self.mark(state.objective)
         more = {

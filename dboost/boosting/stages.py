@@ -39,10 +39,10 @@ class StagesSoFar:
     intercepts: Array
 
     @staticmethod
-    def empty() -> StagesSoFar:
-        """Of no rounds."""
+    def empty(k: int) -> StagesSoFar:
+        """Of no rounds, with k outputs."""
         none = np.zeros(0, np.int64)
-        return StagesSoFar(none, none, np.zeros((0, 0)), np.zeros((0, 0)))
+        return StagesSoFar(none, none, np.zeros((0, k)), np.zeros((0, k)))
 
     @staticmethod
     def of(carried: Mapping[str, NDArray[Any]]) -> StagesSoFar:

@@ -56,6 +56,9 @@ class FitState:
         Bounds on ||G_j||_* of all columns at the model that was scored last; None: not known.
     drift : float
         How far the residuals may have moved since (``stale``).
+    cut : bool
+        Whether `max_passes` or `max_seconds` ended the last round before its own end. The same fit without that limit
+        never has such a state, so that no checkpoint holds one.
     """
 
     active: NDArray[np.int64]
@@ -75,6 +78,7 @@ class FitState:
     carried: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     norms: Array | None = None
     drift: float = 0.0
+    cut: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,8 @@ class FitSettings:
 
     Parameters
     ----------
-    loss, penalty, alpha, update, select, rows_per_round, tol, max_rounds, max_active_rows, fit_intercept, standardize
+    loss, penalty, alpha, update, select, sweeps, rows_per_round, tol, max_rounds, max_passes, max_seconds,
+    max_active_rows, fit_intercept, standardize
         As in the estimators; `alpha` is on the mean loss, or "auto" for 0.05 alpha_max.
     random_state : int
         Seed of everything random.
@@ -91,9 +96,6 @@ class FitSettings:
         What an ``update="newton"`` step minimises; "gram" is the accelerated Gram bound, kept for comparison.
     sample : "auto" or float
         Share of the examples that give the Newton step its curvature.
-    sweeps : int or None
-        At most so many sweeps of the one-row updates between two scorings of all columns; 1 is the paper's loop, which
-        scores before every update. None solves the chosen rows to a tenth of the gap first.
     hypotheses : Family or None
         What the rows of W belong to; None is the stored columns.
     system : System or None
@@ -105,16 +107,18 @@ class FitSettings:
     alpha: float | str = "auto"
     update: str = "newton"
     select: str = "greedy"
+    sweeps: int | None = None
     rows_per_round: int | None = None
     tol: float = 1e-4
     max_rounds: int = 1000
+    max_passes: int | None = None
+    max_seconds: float | None = None
     max_active_rows: int | None = None
     fit_intercept: bool = True
     standardize: bool = False
     random_state: int = 0
     curvature: str = "newton"
     sample: str | float = "auto"
-    sweeps: int | None = None
     hypotheses: Family | None = None
     system: System | None = None
 
@@ -132,8 +136,9 @@ class FitResult:
     gap : float
         Certified relative duality gap (P - D) / P; nan where no certificate exists (penalty "none").
     stop_reason : str
-        "tol", "max_rounds", "max_active_rows", "max_opened", "callback", "precision", "gradient", or "uncertified": the
-        objective is no number, or contradicts its lower bound by more than rounding may; the gap is nan then.
+        "tol", "max_rounds", "max_passes", "max_seconds", "max_active_rows", "max_opened", "callback", "precision",
+        "gradient", or "uncertified": the objective is no number, or contradicts its lower bound by more than rounding
+        may; the gap is nan then.
     n_iter, passes : int
         Rounds, and passes over the data.
     alpha, alpha_max : float

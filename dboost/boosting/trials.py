@@ -17,6 +17,7 @@ from dboost import class_passes
 from dboost.boosting.corrective import Free, Solved, solve
 from dboost.boosting.greedy import Group, row_lengths
 from dboost.boosting.iterate import Iterate
+from dboost.boosting.limits import UNLIMITED, Limits
 from dboost.boosting.problem import Problem
 
 Array = NDArray[np.float64]
@@ -97,11 +98,13 @@ def pull(at: Iterate, rows: Rows, length: Array) -> float:
     return float(np.sum(np.abs(at.G[places]).sum(axis=1) / length[places])) / max(1, places.shape[0])
 
 
-def corrected(problem: Problem, at: Iterate, lam: float, fresh: Rows, tol: float, n_rows: int) -> Solved:
+def corrected(
+    problem: Problem, at: Iterate, lam: float, fresh: Rows, tol: float, n_rows: int, limits: Limits = UNLIMITED
+) -> Solved:
     """The fully corrective step: its gradient ends at `tol` of the one that the fresh rows began with."""
     length = row_lengths(problem, at.active)
     free = Free(np.ones(at.active.shape[0], np.bool_), problem.fit_intercept, length, n_rows)
-    return solve(problem, at, lam, free, tol * pull(at, fresh, length))
+    return solve(problem, at, lam, free, tol * pull(at, fresh, length), limits)
 
 
 def _on_rows(problem: Problem, at: Iterate, rows: Rows, lam: float, n_rows: int) -> Solved:

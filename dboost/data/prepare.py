@@ -10,8 +10,8 @@ distinct terms have to fit into the memory of one process (hashing bounds them b
 
 from __future__ import annotations
 
+import contextlib
 import os
-import secrets
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -26,6 +26,7 @@ from dboost.data.prepare_chunk import GROUP_ROWS, TextChunk, TextColumns, count_
 from dboost.data.text import choose_vocabulary, get_tokeniser, merge_counts
 from dboost.errors import DataError, StorageError, UsageError
 from dboost.paths import local_path
+from dboost.staging import staged
 
 _SLICES = 8
 _MERGE = 8
@@ -91,7 +92,8 @@ def prepare_text(
     DataError
         Missing columns, drift between files, missing documents or labels, an empty vocabulary.
     StorageError
-        The folder cannot be written. Nothing is left behind, an older folder is kept.
+        The folder cannot be written. Nothing is left behind, an older folder is kept. What a killed process has left
+        of the same folder is removed.
     """
     how = TextColumns((text,) if isinstance(text, str) else tuple(text), label, tuple(keep), split, tokenizer, hashing)
     _check_settings(how, min_df, max_df, max_features)
@@ -110,10 +112,10 @@ def prepare_text(
         "vocabulary_split": learned,
         "keep": list(how.keep),
     }
-    staging = target.parent / f".{target.name}.{secrets.token_hex(4)}.partial"
-    try:
+    with contextlib.ExitStack() as opened:
         try:
-            staging.mkdir(parents=True)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            staging = opened.enter_context(staged(target))
         except OSError as fault:
             raise StorageError(f"cannot write: {fault.strerror or fault}", file=str(target)) from fault
         counted = mapper.map(
@@ -141,9 +143,6 @@ def prepare_text(
         )
         write_manifest(manifest, staging)
         _publish(staging, target)
-    except BaseException:
-        shutil.rmtree(staging, ignore_errors=True)
-        raise
     return load_manifest(target)
 
 

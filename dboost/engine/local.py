@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dboost import interruption
 from dboost.engine.base import EnginePlan, Finish, FinishArgs, Leaf, Step, finishing_args
 from dboost.engine.bundle import open_partition, run_bundle, staying
 from dboost.engine.machine import available_cores, available_memory
@@ -83,6 +84,7 @@ class LocalEngine:
 
     def on_driver(self, fn: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         """Return ``[fn(item) for item in items]``; see `Engine.on_driver`."""
+        interruption.check()
         if len(items) == 1 and not self._closed:
             # most work of a small fit is not worth a second thread, nor the ways to share it
             return [fn(items[0])]
@@ -100,6 +102,7 @@ class LocalEngine:
             done,
             self.n_threads,
             self._pool(),
+            _stops(),
         )
         return results
 
@@ -142,6 +145,7 @@ class LocalEngine:
             run=self._plan.run_id,
             threads=self.n_threads,
             helpers=self._pool(),
+            stop=_stops(),
         )
         self.seconds.kernels += time.perf_counter() - start
         return results[0] if shards is None else results
@@ -155,6 +159,7 @@ class LocalEngine:
             raise UsageError(f"pass {name!r} was started before set_plan named the partitions")
         items = self._plan.items
         for item, stays in zip(items, staying(items, self._store), strict=True):
+            interruption.check()
             state = step(open_partition(item, self._store, self._plan.run_id, stays), state, *args)
         self.seconds.kernels += time.perf_counter() - start
         return state
@@ -187,6 +192,19 @@ class LocalEngine:
             self._pid = os.getpid()
             self._helpers = Helpers(self.n_threads - 1)
         return self._helpers
+
+
+def _stops() -> Callable[[], bool] | None:
+    """What threads ask before each partition: it raises the exception of a request to stop, which they hand on."""
+    asked = interruption.current()
+    if asked is None:
+        return None
+
+    def stop() -> bool:
+        asked.check()
+        return False
+
+    return stop
 
 
 def _never_merged(left: Any, right: Any) -> Any:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dboost import interruption
 from dboost.engine.gathering import Arrivals, CancelledTask, gather
 from dboost.engine.questions import Answers, Questions, address_of, scheduler_lost
 from dboost.engine.restrictions import Restrictions
@@ -166,6 +167,7 @@ class Watchdog:
         waiting: Any = None
         try:
             while True:
+                interruption.check()
                 found = self._look_for_workers(lookout)
                 if found:
                     return found
@@ -202,6 +204,7 @@ class Watchdog:
         lookout = _Lookout(time.monotonic(), watched.restrictions)
         try:
             while True:
+                interruption.check()
                 concurrent.futures.wait([job], timeout=TICK)
                 if job.done():
                     outcome = job.result()

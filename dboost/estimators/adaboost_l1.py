@@ -39,6 +39,8 @@ class AdaBoostL1Classifier(TwoClassMixin, BoostedEstimator):
         enough to guarantee that ("budget"), or when no hypothesis has an edge above `tol` ("edge"): then no weights
         separate the classes, and the best margin is at most `tol`.
     max_rounds : int, default 100
+    max_passes : int, optional
+    max_seconds : float, optional
     class_weight : "balanced" or dict of label to weight, optional
     classes : sequence of two labels, optional
     checkpoint : path, optional
@@ -85,6 +87,8 @@ class AdaBoostL1Classifier(TwoClassMixin, BoostedEstimator):
         fit_intercept: bool = True,
         tol: float = 1e-3,
         max_rounds: int = 100,
+        max_passes: int | None = None,
+        max_seconds: float | None = None,
         class_weight: Any = None,
         classes: Any = None,
         checkpoint: PathLike | None = None,
@@ -98,6 +102,8 @@ class AdaBoostL1Classifier(TwoClassMixin, BoostedEstimator):
             hypotheses=hypotheses,
             tol=tol,
             max_rounds=max_rounds,
+            max_passes=max_passes,
+            max_seconds=max_seconds,
             fit_intercept=fit_intercept,
             class_weight=class_weight,
             classes=classes,

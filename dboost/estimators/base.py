@@ -44,9 +44,12 @@ class BoostedEstimator(CallbackSupportMixin, BaseEstimator):
         update: str = "newton",
         hypotheses: Any = None,
         select: str = "greedy",
+        sweeps: int | None = None,
         rows_per_round: int | None = None,
         tol: float = 1e-4,
         max_rounds: int = 1000,
+        max_passes: int | None = None,
+        max_seconds: float | None = None,
         max_active_rows: int | None = None,
         fit_intercept: bool = True,
         standardize: bool = False,
@@ -64,9 +67,12 @@ class BoostedEstimator(CallbackSupportMixin, BaseEstimator):
         self.update = update
         self.hypotheses = hypotheses
         self.select = select
+        self.sweeps = sweeps
         self.rows_per_round = rows_per_round
         self.tol = tol
         self.max_rounds = max_rounds
+        self.max_passes = max_passes
+        self.max_seconds = max_seconds
         self.max_active_rows = max_active_rows
         self.fit_intercept = fit_intercept
         self.standardize = standardize

@@ -33,7 +33,7 @@ FORM = f"{FORMAT} {VERSION}"
 MAX_HEADER_BYTES = 256 << 20
 
 # Going on with more rounds or towards another target is what a checkpoint is for.
-_FREE = ("tol", "max_rounds")
+_FREE = ("tol", "max_rounds", "max_passes", "max_seconds")
 _NUMBERS = ("lam", "lower_bound", "objective", "gap")
 _COUNTS = ("round", "passes")
 # Arrays of a system of its own, and those of an anchor, are stored beside the others under these prefixes.

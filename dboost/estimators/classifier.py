@@ -45,11 +45,21 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
     select : {"greedy", "cyclic", "random", "template", "template_uniform"}, default "greedy"
         The order in which ``"gradboost"`` and ``"adaboost"`` update features: one at a time, or all at once in a
         template, with the constant of each feature or one for all. ``penalty="l2"`` needs a template.
+    sweeps : int, optional
+        At most so many updates, or sweeps of them, of ``"gradboost"`` and ``"adaboost"`` between two scorings of all
+        features. 1 is the loop of the paper's Figs. 2 and 3, which scores before every update. By default the chosen
+        features are solved to a share of the gap first, in at most a thousand passes a round (fewer on large data).
     rows_per_round : int, optional
         At most so many new features per round; chosen by the fit when missing.
     tol : float, default 1e-4
         Target of the certified relative duality gap.
     max_rounds : int, default 1000
+    max_passes : int, optional
+        The fit ends once it has made so many passes over the data, those before a resumed checkpoint included, with
+        `stop_reason_` "max_passes". Only the certificate of its last model is made beyond them.
+    max_seconds : float, optional
+        The fit ends once its rounds have taken so long, counted anew when it is resumed, with `stop_reason_`
+        "max_seconds". How far it then came depends on the machine.
     max_active_rows : int, optional
         At most so many features are used. The fit may then end above `tol`.
     fit_intercept : bool, default True
@@ -64,8 +74,10 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
         Start from the weights of the last fit. Classes and features must agree with it.
     random_state : int, RandomState or None, default 0
     checkpoint : path, optional
-        A file that holds the state after each round. A later fit with the same data and settings goes on from it, with
-        the bits of the undisturbed fit; other data or settings are refused. It stays after the fit.
+        A file that holds the state after each round or, where rounds are short, after some of them, so that writing it
+        takes at most a twentieth of the time; the last state is written in any case. A later fit with the same data and
+        settings goes on from it, with the bits of the undisturbed fit; other data or settings are refused. It stays
+        after the fit.
     callbacks : list, optional
         Functions of a round's record, of which a true result ends the fit, and objects with the hooks of
         ``sklearn.callback`` (scikit-learn 1.9).
@@ -89,6 +101,8 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
         One record per round: objective, gap, rows in and out, seconds, bytes moved.
     duality_gap_, objective_, alpha_, alpha_max_ : float
     stop_reason_ : str
+        "tol" or "gradient" (done), "max_rounds", "max_passes", "max_seconds", "max_active_rows", "max_opened" (the
+        search of hypotheses had to end), "callback", or "precision" (numbers are not exact enough to go on).
     n_iter_ : int
         Rounds.
     induction_stop_ : int or None

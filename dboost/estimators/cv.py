@@ -46,9 +46,10 @@ class BoostedClassifierCV(BoostedClassifier):
 
     Parameters
     ----------
-    loss, penalty, update, hypotheses, select, rows_per_round, tol, max_rounds, max_active_rows, fit_intercept, \
-standardize, class_weight, classes, random_state, client
+    loss, penalty, update, hypotheses, select, sweeps, rows_per_round, tol, max_rounds, max_passes, max_seconds, \
+max_active_rows, fit_intercept, standardize, class_weight, classes, random_state, client
         As in ``BoostedClassifier``; `random_state` enters the hash of the folds too. The penalty must have a strength.
+        The limits hold for each fit of the paths, that of one strength to the rows outside one fold.
     cv : int, default 10
         Number of folds, at least 2.
     folds : array-like, shape (m,), or str, optional
@@ -128,9 +129,12 @@ standardize, class_weight, classes, random_state, client
         update: str = "newton",
         hypotheses: Any = None,
         select: str = "greedy",
+        sweeps: int | None = None,
         rows_per_round: int | None = None,
         tol: float = 1e-4,
         max_rounds: int = 1000,
+        max_passes: int | None = None,
+        max_seconds: float | None = None,
         max_active_rows: int | None = None,
         fit_intercept: bool = True,
         standardize: bool = False,
@@ -152,9 +156,12 @@ standardize, class_weight, classes, random_state, client
         self.update = update
         self.hypotheses = hypotheses
         self.select = select
+        self.sweeps = sweeps
         self.rows_per_round = rows_per_round
         self.tol = tol
         self.max_rounds = max_rounds
+        self.max_passes = max_passes
+        self.max_seconds = max_seconds
         self.max_active_rows = max_active_rows
         self.fit_intercept = fit_intercept
         self.standardize = standardize

@@ -25,6 +25,7 @@ from dboost.data.plan import Plan, build_plan, split_label
 from dboost.engine.base import Engine
 from dboost.engine.select import open_engine
 from dboost.errors import DataError, DboostWarning, UsageError
+from dboost.estimators.keeping import Keeper
 from dboost.estimators.label_checks import check_one_target, check_tasks, few_integers
 from dboost.estimators.params import loss_name, loss_spec, penalty_spec
 from dboost.estimators.predicting import kind_of
@@ -176,12 +177,15 @@ def run(
     resume = read_checkpoint(checkpoint, mine, plan.n_features, plan.n_outputs)
 
     def kept(record: dict[str, Any], state: FitState) -> bool:
-        # The last round only certifies; from the state before it, a finished fit ends again with the same bits.
-        if record["step"] != "certificate":
-            write_checkpoint(checkpoint, mine, state)
+        # The last round only certifies; from the state before it, a finished fit ends again with the same bits. So
+        # does, from the state before it, one whose last round a limit has cut short.
+        if record["step"] != "certificate" and not state.cut:
+            keeper.offer(state)
         return on_round(record, state)
 
-    return fitting.fit(settings.alpha, start, kept, resume)
+    keeper = Keeper(lambda state: write_checkpoint(checkpoint, mine, state))
+    with keeper.keeping():
+        return fitting.fit(settings.alpha, start, kept, resume)
 
 
 def start_from(model: Model, parts: Prepared) -> FitResult:

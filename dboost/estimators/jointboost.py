@@ -27,6 +27,9 @@ class JointBoostClassifier(ClassifyingMixin, BoostedEstimator):
     ----------
     max_rounds : int, default 100
         Stumps to add; one that was added before may be added again.
+    max_passes : int, optional
+    max_seconds : float, optional
+        As in ``BoostedClassifier``.
     hypotheses : Stumps, optional
         The stumps; by default ``dboost.Stumps()``. Where these lie in bins, the candidates are the ends of the bins.
     tol : float, default 1e-4
@@ -74,6 +77,8 @@ class JointBoostClassifier(ClassifyingMixin, BoostedEstimator):
         self,
         *,
         max_rounds: int = 100,
+        max_passes: int | None = None,
+        max_seconds: float | None = None,
         hypotheses: Any = None,
         tol: float = 1e-4,
         class_weight: Any = None,
@@ -83,6 +88,8 @@ class JointBoostClassifier(ClassifyingMixin, BoostedEstimator):
         client: Any = None,
     ) -> None:
         self.max_rounds = max_rounds
+        self.max_passes = max_passes
+        self.max_seconds = max_seconds
         self.hypotheses = hypotheses
         self.tol = tol
         self.class_weight = class_weight
@@ -100,6 +107,8 @@ class JointBoostClassifier(ClassifyingMixin, BoostedEstimator):
             alpha="auto",
             tol=number("tol", self.tol),
             max_rounds=self.max_rounds,
+            max_passes=self.max_passes,
+            max_seconds=self.max_seconds,
             hypotheses=Stumps() if self.hypotheses is None else self.hypotheses,
             system=JointBoost(),
         )

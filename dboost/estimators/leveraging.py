@@ -74,6 +74,8 @@ class LeveragingClassifier(TwoClassMixin, LeveragingEstimator):
         Without a penalty the fit ends when no ``|sum_i d_i h(x_i)|`` is above `tol` times the largest at the start
         ("gradient"). With one it is the certified relative duality gap ("tol").
     max_rounds : int, default 200
+    max_passes : int, optional
+    max_seconds : float, optional
     class_weight : "balanced" or dict of label to weight, optional
     classes : sequence of two labels, optional
     warm_start : bool, default False
@@ -113,6 +115,8 @@ class LeveragingClassifier(TwoClassMixin, LeveragingEstimator):
         fit_intercept: bool = True,
         tol: float = 1e-4,
         max_rounds: int = 200,
+        max_passes: int | None = None,
+        max_seconds: float | None = None,
         class_weight: Any = None,
         classes: Any = None,
         warm_start: bool = False,
@@ -128,6 +132,8 @@ class LeveragingClassifier(TwoClassMixin, LeveragingEstimator):
             hypotheses=hypotheses,
             tol=tol,
             max_rounds=max_rounds,
+            max_passes=max_passes,
+            max_seconds=max_seconds,
             fit_intercept=fit_intercept,
             class_weight=class_weight,
             classes=classes,
@@ -157,7 +163,7 @@ class LeveragingRegressor(RegressingMixin, LeveragingEstimator):
         ``|<d, h>|``.
     alpha : float or "auto", default 0.0
         Strength of an l1 penalty, as in ``LeveragingClassifier``; not for ``"nearest"``.
-    step, hypotheses, fit_intercept, tol, max_rounds, warm_start, checkpoint, callbacks, client
+    step, hypotheses, fit_intercept, tol, max_rounds, max_passes, max_seconds, warm_start, checkpoint, callbacks, client
         As in ``LeveragingClassifier``.
 
     Attributes
@@ -187,6 +193,8 @@ class LeveragingRegressor(RegressingMixin, LeveragingEstimator):
         fit_intercept: bool = True,
         tol: float = 1e-4,
         max_rounds: int = 200,
+        max_passes: int | None = None,
+        max_seconds: float | None = None,
         warm_start: bool = False,
         checkpoint: PathLike | None = None,
         callbacks: Any = None,
@@ -200,6 +208,8 @@ class LeveragingRegressor(RegressingMixin, LeveragingEstimator):
             hypotheses=hypotheses,
             tol=tol,
             max_rounds=max_rounds,
+            max_passes=max_passes,
+            max_seconds=max_seconds,
             fit_intercept=fit_intercept,
             warm_start=warm_start,
             checkpoint=checkpoint,

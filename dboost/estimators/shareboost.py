@@ -39,6 +39,9 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
     ----------
     max_rounds : int, default 100
         Features, or groups of them, to add.
+    max_passes : int, optional
+    max_seconds : float, optional
+        As in ``BoostedClassifier``; with `keep`, what they end is the way back too.
     loss : {"margin_softmax", "multinomial", "log"}, default "margin_softmax"
         ``"margin_softmax"`` is the paper's; the margin belongs to training, and predictions are the softmax and the
         largest of f. ``"log"`` is for two classes, with one score.
@@ -126,6 +129,8 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
         self,
         *,
         max_rounds: int = 100,
+        max_passes: int | None = None,
+        max_seconds: float | None = None,
         loss: str = "margin_softmax",
         rule: str = "scaled",
         shortlist: int = 10,
@@ -147,6 +152,8 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
         client: Any = None,
     ) -> None:
         self.max_rounds = max_rounds
+        self.max_passes = max_passes
+        self.max_seconds = max_seconds
         self.loss = loss
         self.rule = rule
         self.shortlist = shortlist
@@ -185,6 +192,8 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
             alpha=alpha,
             tol=number("tol", self.tol),
             max_rounds=self.max_rounds,
+            max_passes=self.max_passes,
+            max_seconds=self.max_seconds,
             max_active_rows=self.max_active_rows,
             fit_intercept=flag("fit_intercept", self.fit_intercept),
             standardize=scaled,

@@ -8,6 +8,7 @@ the predictions are ever in one memory.
 from __future__ import annotations
 
 import json
+import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dboost import interruption
 from dboost.errors import DataError, UsageError
 from dboost.model import Model
 from dboost.storage import write_folder
@@ -30,6 +32,8 @@ from ..inputs import open_data, read_model, refuse_existing
 MARKER = "_predictions.json"
 # Blocks under way for each worker: one that is computed and one that is on its way.
 AHEAD = 2
+# Seconds of a turn of waiting for one.
+TURN = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +87,7 @@ def tables(model: Model, blocks: Iterable[Any], every: bool, client: Any) -> Ite
     """One table of predictions per block, in order, with a bounded number under way."""
     if client is None:
         for block in blocks:
+            interruption.check()
             yield label_block(block, model, every)
         return
     held = client.submit(_same, model, pure=False, key=None)
@@ -91,9 +96,18 @@ def tables(model: Model, blocks: Iterable[Any], every: bool, client: Any) -> Ite
     for block in blocks:
         under_way.append(client.submit(label_block, block, held, every, pure=False, retries=2))
         if len(under_way) >= ahead:
-            yield under_way.popleft().result()
+            yield result_of(under_way.popleft())
     while under_way:
-        yield under_way.popleft().result()
+        yield result_of(under_way.popleft())
+
+
+def result_of(future: Any) -> Any:
+    """The result of a task, waited for in turns, between which a request to stop is looked for."""
+    ended = threading.Event()
+    future.add_done_callback(lambda _: ended.set())
+    while not ended.wait(TURN):
+        interruption.check()
+    return future.result()
 
 
 def _same(model: Model) -> Model:

@@ -22,6 +22,8 @@ from ..inputs import make_estimator, open_data, refuse_existing
 MARKER = "model.json"
 # Fits that end for one of these reasons are at their optimum, to the accuracy that was asked for.
 CONVERGED = ("tol", "gradient")
+# Limits that end even a fit that has no other end than its number of rounds before that.
+LIMITS = ("max_passes", "max_seconds")
 NOT_CONVERGED = 6
 
 
@@ -46,7 +48,8 @@ def run(settings: TrainSettings, console: Console) -> int:
     console.page("trained", [pages.facts(pages.model_facts(model))], {"out": settings.out, **pages.map_values(model)})
     console.say(f"model: {settings.out}   next: dboost inspect {settings.out}")
     # classical boosting has no other end than its budget of rounds
-    done = estimator.stop_reason_ in CONVERGED or estimator.update == "forward"
+    spent = estimator.update == "forward" and estimator.stop_reason_ not in LIMITS
+    done = estimator.stop_reason_ in CONVERGED or spent
     return 0 if done else NOT_CONVERGED
 
 

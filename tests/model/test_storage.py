@@ -80,7 +80,7 @@ def test_folder_rename_that_fails_restores_the_old_one(tmp_path, monkeypatch):
     rename = os.rename
 
     def broken(source, target):
-        if str(source).endswith(".tmp"):
+        if str(source).endswith(".partial"):
             raise OSError(5, "Input/output error")
         rename(source, target)
 

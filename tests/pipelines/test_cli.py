@@ -340,6 +340,23 @@ def test_the_embedded_cluster_gives_the_same_bits(prepared: Path, trained: Path,
     assert ours.certificate.objective == theirs.certificate.objective
 
 
+@pytest.mark.parametrize(
+    ("flags", "reason"),
+    [
+        (["--max-passes", "30"], "max_passes"),
+        (["--max-seconds", "0.001"], "max_seconds"),
+        (["--max-rounds", "3", "--update", "gradboost", "--sweeps", "1"], "max_rounds"),
+    ],
+)
+def test_a_limit_is_exit_code_6_and_the_model_says_which(
+    flags: list[str], reason: str, prepared: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "model"
+    more = ["--workers", "0", "--penalty", "l1", "--alpha", "1e-6", "--tol", "1e-12"]
+    assert main(["train", str(prepared), "--out", str(out), *more, *flags]) == 6
+    assert read_model(out).certificate.stop_reason == reason
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_run_leaves_nothing(number: int, code: int, prepared: Path, tmp_path: Path) -> None:
     out = tmp_path / "model"

@@ -1,0 +1,74 @@
+"""A request to end what runs, looked for where work can end: before a pass, before a partition, while waiting.
+
+Covers: ``Interruption``, made by who may ask; the places that look for it call `check`.
+Does not cover: signals, which belong to the program: the command line installs handlers, the library none.
+
+An exception that a signal handler raises may come to nothing. It arrives between any two instructions of the main
+thread, and Python drops it where these are part of a ``__del__`` or of a callback of the garbage collector. The request
+stays, and whoever looks next finds it. Without a request, as in a notebook, there is nothing to find, and an interrupt
+is the exception that Python raises.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+from collections.abc import Iterator
+
+__all__ = ["Interruption", "check", "current", "heeded"]
+
+
+class Interruption:
+    """A request that is made once, from any thread or from a signal handler, and stays.
+
+    Attributes
+    ----------
+    answered : bool
+        Whether someone who looked has raised the exception: what follows is the clean-up.
+    """
+
+    def __init__(self) -> None:
+        self._wanted: type[BaseException] | None = None
+        self.answered = False
+
+    def request(self, error: type[BaseException]) -> None:
+        """Ask for the end of what runs, by an exception of that kind."""
+        if self._wanted is None:
+            self._wanted = error
+
+    @property
+    def requested(self) -> bool:
+        """Whether the end was asked for."""
+        return self._wanted is not None
+
+    def check(self) -> None:
+        """Raise the exception if the end was asked for."""
+        if self._wanted is not None:
+            self.answered = True
+            raise self._wanted
+
+
+# Each thread, and each program in it, has its own: two runs side by side end one by one.
+_HEEDED: contextvars.ContextVar[Interruption | None] = contextvars.ContextVar("dboost_interruption", default=None)
+
+
+def current() -> Interruption | None:
+    """The request that this thread looks for, to be handed to the threads that work for it."""
+    return _HEEDED.get()
+
+
+@contextlib.contextmanager
+def heeded(interruption: Interruption | None) -> Iterator[None]:
+    """Let everything inside, in this thread, look for `interruption`."""
+    token = _HEEDED.set(interruption)
+    try:
+        yield
+    finally:
+        _HEEDED.reset(token)
+
+
+def check() -> None:
+    """Raise the exception of the request that this thread looks for, if it was made."""
+    found = _HEEDED.get()
+    if found is not None:
+        found.check()

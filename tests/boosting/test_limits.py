@@ -1,0 +1,237 @@
+"""A fit ends by its limits, and every round of it ends soon: by a count of passes, never by the clock.
+
+Covers: the size of a round, ``max_passes`` and ``max_seconds`` for every loop of rounds, and what is resumed after.
+Does not cover: the estimators' parameters (tests/estimators/test_limits.py) or the command line.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+import time
+
+import numpy as np
+import pytest
+
+from dboost.boosting import limits, loop
+from dboost.boosting.adaboost_l1 import AdaBoostL1
+from dboost.boosting.leveraging import Leveraging
+from dboost.boosting.limits import LEAST_PASSES, MOST_PASSES, Limits, round_passes
+from dboost.boosting.rules import NormalisedEdges, RankedL1
+from dboost.boosting.shareboost import ShareBoost
+from dboost.errors import UsageError
+from tests.boosting import plain
+from tests.boosting.test_resume import bits
+
+# Passes of a round beside its updates: the scoring pass, its certificate, an intercept that is solved again.
+BESIDE = 12
+SEPARABLE = {"penalty": "none", "tol": 1e-9}
+UPDATES = [
+    {"update": update, "select": select}
+    for update, select in (
+        ("gradboost", "greedy"),
+        ("gradboost", "cyclic"),
+        ("adaboost", "template"),
+        ("adaboost", "random"),
+    )
+]
+
+
+def separable(m=60, n=4):
+    """Two classes that a column tells apart: without a penalty no weights are the best."""
+    data = plain.make("log", m=m, n=n, seed=3)
+    return plain.replace(data, y=np.where(data.X[:, :1] > 0.0, 1.0, -1.0))
+
+
+def passes_of_rounds(result):
+    counts = [record["passes"] for record in result.history]
+    return np.diff([0, *counts])
+
+
+@pytest.mark.parametrize("settings", UPDATES, ids=str)
+def test_a_round_of_updates_that_never_end_is_bounded(settings):
+    seen = []
+    fitting = plain.fitting(separable(), **SEPARABLE, **settings, max_rounds=2)
+    result = fitting.fit("auto", callback=lambda record, state: seen.append(state.passes))
+    assert (result.stop_reason, result.n_iter, len(seen)) == ("max_rounds", 2, 2)
+    assert passes_of_rounds(result).max() <= MOST_PASSES + BESIDE + 5
+
+
+def test_a_round_of_gram_steps_is_bounded(monkeypatch):
+    monkeypatch.setattr(limits, "MOST_PASSES", 30)
+    result = plain.fitting(separable(), tol=1e-12, penalty="l1", curvature="gram", max_rounds=4).fit(1e-7)
+    assert result.stop_reason == "max_rounds" and passes_of_rounds(result).max() <= 2 * 30 + BESIDE
+
+
+@pytest.mark.parametrize("select", ["greedy", "template"])
+@pytest.mark.parametrize("penalty", ["none", "l1"])
+def test_where_rounds_are_split_changes_no_bit(select, penalty, monkeypatch):
+    """All rows are in from the first round on: a scoring pass between two updates then changes nothing."""
+    alpha = "auto" if penalty == "none" else 1e-9
+
+    def run(rounds, sweeps):
+        settings = {"penalty": penalty, "tol": 1e-12, "update": "gradboost", "select": select}
+        return plain.fitting(separable(), **settings, max_rounds=rounds, sweeps=sweeps).fit(alpha)
+
+    whole, split, ones = run(1, 24), run(4, 6), run(24, 1)
+    assert [r.n_iter for r in (whole, split, ones)] == [1, 4, 24]
+    for other in (split, ones):
+        assert other.W.tobytes() == whole.W.tobytes() and other.intercept.tobytes() == whole.intercept.tobytes()
+
+
+def test_the_size_of_a_round_follows_from_the_problem_alone():
+    assert round_passes(1_000, 10, 3) == MOST_PASSES
+    assert round_passes(1_000_000_000, 100, 10) == LEAST_PASSES
+    assert LEAST_PASSES < round_passes(1_000_000, 20, 3) < MOST_PASSES
+    assert round_passes(0, 0, 1) == MOST_PASSES
+
+
+@pytest.mark.parametrize("update", ["newton", "gradboost", "adaboost"])
+@pytest.mark.parametrize("most", [1, 7, 40])
+def test_passes_are_bounded(update, most):
+    result = plain.fitting(separable(), penalty="l1", tol=1e-13, update=update, max_passes=most).fit(1e-6)
+    assert result.stop_reason == "max_passes"
+    # a step of Newton's, once begun, is ended
+    assert result.passes <= most + (40 if update == "newton" else BESIDE)
+    assert math.isfinite(result.gap) and result.gap > 0.0
+
+
+@pytest.mark.parametrize("select", ["cyclic", "random"])
+def test_a_sweep_over_many_rows_ends_at_the_limit(select):
+    data = plain.make("log", m=60, n=300, seed=5)
+    result = plain.fitting(data, penalty="none", update="gradboost", select=select, max_passes=50).fit("auto")
+    assert result.stop_reason == "max_passes" and result.passes <= 50 + BESIDE
+
+
+def test_a_limit_that_is_not_reached_changes_nothing():
+    data = plain.make("multinomial", m=60, n=6, seed=4)
+
+    def run(**settings):
+        return bits(plain.fitting(data, penalty="l1/l2", update="gradboost", tol=1e-5, **settings).fit(0.02))
+
+    assert run() == run(max_passes=10**6, max_seconds=1e6)
+
+
+@pytest.mark.parametrize("update", ["newton", "gradboost", "adaboost"])
+def test_after_a_limit_a_fit_goes_on_with_the_bits_of_one_without(update):
+    data = plain.make("log", m=80, n=8, seed=6)
+
+    def run(resume=None, **more):
+        states = []
+        fitting = plain.fitting(data, penalty="l1", tol=1e-6, update=update, **more)
+        result = fitting.fit(1e-3, resume=resume, callback=lambda r, state: states.append(pickle.dumps(state)))
+        return result, states
+
+    whole, states = run()
+    counts = [record["passes"] for record in whole.history]
+    # within the second round
+    limit = counts[1] - 1
+    short, found = run(max_passes=limit)
+    assert (short.stop_reason, short.n_iter) == ("max_passes", 2) and whole.n_iter > 2
+    complete = [state for state in map(pickle.loads, found) if not state.cut]
+    assert len(complete) == short.n_iter - 1
+    assert complete[-1].W.tobytes() == pickle.loads(states[len(complete) - 1]).W.tobytes()
+    assert bits(run(resume=complete[-1])[0]) == bits(whole)
+    # the same limit: the same end, from whichever round
+    again, _ = run(resume=complete[-1], max_passes=limit)
+    assert bits(again) == bits(short)
+
+
+def test_seconds_are_bounded_within_a_round(monkeypatch):
+    monkeypatch.setattr(limits, "MOST_PASSES", 10**9)
+    started = time.monotonic()
+    result = plain.fitting(separable(), **SEPARABLE, update="gradboost", max_seconds=0.5).fit("auto")
+    assert result.stop_reason == "max_seconds" and result.n_iter == 1
+    assert 0.4 < time.monotonic() - started < 10.0
+
+
+SYSTEMS = {
+    "forward": {"update": "forward", "penalty": "none", "tol": 0.0},
+    "leveraging": {"system": Leveraging(), "penalty": RankedL1("edge"), "alpha": 0.0, "tol": 1e-12},
+    "adaboost_l1": {
+        "system": AdaBoostL1(1.0, True), "penalty": NormalisedEdges(), "alpha": "auto", "fit_intercept": False,
+        "loss": "exp", "tol": 1e-12,
+    },
+    "shareboost": {"system": ShareBoost("scaled"), "penalty": "l2_squared", "alpha": 1e-6},
+    "shareboost, back": {"system": ShareBoost("scaled", keep=1), "penalty": "l2_squared", "alpha": 1e-6},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_the_other_loops_end_by_passes_and_seconds_too(name):
+    settings = dict(SYSTEMS[name])
+    loss, alpha = settings.pop("loss", "log"), settings.pop("alpha", "auto")
+    data = plain.make(loss, m=80, n=12, seed=7)
+    whole = plain.fitting(data, **settings, max_rounds=8).fit(alpha)
+    assert whole.stop_reason not in ("max_passes", "max_seconds") and whole.n_iter > 3
+    counts = [record["passes"] for record in whole.history]
+    short = plain.fitting(data, **settings, max_rounds=8, max_passes=counts[1]).fit(alpha)
+    assert (short.stop_reason, short.n_iter) == ("max_passes", 2)
+    at_once = plain.fitting(data, **settings, max_rounds=8, max_seconds=1e-9).fit(alpha)
+    assert (at_once.stop_reason, at_once.n_iter) == ("max_seconds", 0)
+    if name.endswith("back"):
+        short = plain.fitting(data, **settings, max_rounds=8, max_passes=counts[9]).fit(alpha)
+        assert (short.stop_reason, short.n_iter) == ("max_passes", 10) and len(short.active) <= 7
+
+
+@pytest.mark.parametrize("name", ["adaboost_l1", "shareboost", "shareboost, back"])
+def test_a_round_that_a_limit_cut_short_is_made_again_without_the_limit(name):
+    settings = dict(SYSTEMS[name])
+    loss, alpha = settings.pop("loss", "log"), settings.pop("alpha", "auto")
+    data = plain.make(loss, m=80, n=12, seed=7)
+
+    def run(resume=None, **more):
+        states = []
+        fitting = plain.fitting(data, **settings, max_rounds=5, **more)
+        result = fitting.fit(alpha, resume=resume, callback=lambda r, state: states.append(pickle.dumps(state)))
+        return result, [pickle.loads(state) for state in states]
+
+    whole, states = run()
+    # in the middle of a round: the sixth of the way back is the first one
+    at = 5 if name.endswith("back") else 2
+    short, found = run(max_passes=states[at - 1].passes + 2)
+    assert (short.stop_reason, short.n_iter) == ("max_passes", at + 1)
+    assert [state.cut for state in found] == [False] * at + [True]
+    assert bits(run(resume=found[at - 1])[0]) == bits(whole)
+
+
+def test_each_strength_of_a_path_has_its_own_limit():
+    data = plain.make("log", m=80, n=12, seed=8)
+    fitting = plain.fitting(data, penalty="l1", update="gradboost", tol=1e-12, max_passes=60)
+    results = [fitting.fit(alpha) for alpha in (0.05, 0.02, 0.01)]
+    assert [r.stop_reason for r in results] == ["max_passes"] * 3
+    assert all(r.passes <= 60 + BESIDE for r in results)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"max_passes": 0}, "max_passes"),
+        ({"max_passes": 2.5}, "max_passes"),
+        ({"max_passes": True}, "max_passes"),
+        ({"max_seconds": 0}, "max_seconds"),
+        ({"max_seconds": math.inf}, "max_seconds"),
+        ({"max_seconds": math.nan}, "max_seconds"),
+        ({"max_seconds": "long"}, "max_seconds"),
+        ({"sweeps": 0, "update": "gradboost"}, "sweeps"),
+        ({"sweeps": 1}, "sweeps=1 bounds the one-row updates of a round, which update 'newton' does not make"),
+        ({"sweeps": 2, "update": "forward", "penalty": "none"}, "update 'forward' does not make"),
+        ({"sweeps": 2, "update": "gradboost", "penalty": "l2_squared", "system": ShareBoost("scaled")}, "shareboost"),
+    ],
+)
+def test_limits_without_meaning_are_refused(settings, said):
+    with pytest.raises(UsageError) as caught:
+        plain.fitting(separable(), **{"penalty": "l1", **settings})
+    assert said in str(caught.value)
+
+
+def test_limits_are_counted_where_a_fit_went_on():
+    end = Limits(passes=10.0)
+    assert [end.reason(9), end.reason(10), end.counted_from(4).reason(5), end.counted_from(4).reason(6)] == [
+        "",
+        "max_passes",
+        "",
+        "max_passes",
+    ]
+    assert Limits(deadline=time.monotonic()).reason(0) == "max_seconds"
+    assert loop.Limits is Limits

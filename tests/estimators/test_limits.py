@@ -1,0 +1,165 @@
+"""``sweeps``, ``max_passes`` and ``max_seconds`` as parameters of the estimators, on both engines.
+
+Covers: each estimator, the path and cross-validation, checkpoints after a limit, the literal loop of the paper.
+Does not cover: the rounds themselves (tests/boosting/test_limits.py).
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dboost
+from dboost.boosting.fit import UPDATES
+from dboost.errors import ConvergenceWarning, UsageError
+
+LOOPS = [
+    dboost.BoostedClassifier,
+    dboost.BoostedRegressor,
+    dboost.MultiTaskBoostedClassifier,
+    dboost.BoostedClassifierCV,
+]
+ALL = [
+    *LOOPS,
+    dboost.AdaBoostL1Classifier,
+    dboost.JointBoostClassifier,
+    dboost.LeveragingClassifier,
+    dboost.LeveragingRegressor,
+    dboost.ShareBoostClassifier,
+]
+
+
+def data(m: int = 60, n: int = 5) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((m, n))
+    return X, (X[:, 0] + 0.5 * rng.standard_normal(m) > 0).astype(int)
+
+
+def labels_of(cls: type[Any], y: Any) -> Any:
+    return np.column_stack([y, 1 - y]) if cls is dboost.MultiTaskBoostedClassifier else y
+
+
+def quiet(function: Any, *args: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return function(*args)
+
+
+@pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.__name__)
+def test_every_estimator_has_the_limits_and_only_loops_of_the_paper_have_sweeps(cls: type[Any]) -> None:
+    known = set(inspect.signature(cls.__init__).parameters)
+    assert {"max_passes", "max_seconds"} <= known and ("sweeps" in known) == (cls in LOOPS)
+    X, y = data()
+    for name, value in (("max_passes", 0), ("max_seconds", -1.0), ("max_seconds", "1 h")):
+        with pytest.raises(UsageError, match=name):
+            cls(**{name: value}).fit(X, labels_of(cls, y))
+
+
+@pytest.mark.parametrize("cls", [cls for cls in ALL if cls is not dboost.BoostedClassifierCV], ids=lambda c: c.__name__)
+@pytest.mark.parametrize("limit", [{"max_passes": 1}, {"max_seconds": 1e-9}], ids=str)
+def test_a_limit_at_the_very_beginning_leaves_a_model_that_says_so(cls: type[Any], limit: dict[str, Any]) -> None:
+    X, y = data()
+    model = quiet(cls(**limit).fit, X, labels_of(cls, y))
+    assert model.stop_reason_ == next(iter(limit)) and model.n_iter_ <= 1
+    assert model.predict(X).shape[0] == len(X) and "0" in repr(model)
+
+
+@pytest.mark.parametrize("engine", ["threads", "cluster"])
+@pytest.mark.parametrize("update", UPDATES)
+def test_both_engines_end_at_the_same_pass(engine: str, update: str, request: pytest.FixtureRequest) -> None:
+    X, y = data()
+    client = request.getfixturevalue("client") if engine == "cluster" else None
+    parameters = {"penalty": "l1", "alpha": 1e-6, "update": update, "tol": 1e-12, "max_passes": 30}
+    with pytest.warns(ConvergenceWarning, match=r"stopped \(max_passes\) at a certified relative gap"):
+        model = dboost.BoostedClassifier(**parameters, client=client).fit(X, y)
+    there = quiet(dboost.BoostedClassifier(**parameters).fit, X, y)
+    assert model.stop_reason_ == "max_passes" and model.history_[-1]["passes"] <= 60
+    assert model.coef_.tobytes() == there.coef_.tobytes()
+
+
+@pytest.mark.parametrize("engine", ["threads", "cluster"])
+def test_seconds_end_a_fit_that_would_take_for_ever(engine: str, request: pytest.FixtureRequest) -> None:
+    X, _ = data()
+    client = request.getfixturevalue("client") if engine == "cluster" else None
+    model = dboost.BoostedClassifier(
+        penalty="none", update="gradboost", tol=0.0, max_rounds=10**6, max_seconds=1.0, client=client
+    )
+    with pytest.warns(ConvergenceWarning, match=r"stopped \(max_seconds\)"):
+        model.fit(X, X[:, 0] > 0)
+    assert model.stop_reason_ == "max_seconds"
+    assert 0.5 < sum(model.history_.column("seconds")) < 10.0
+
+
+def test_callbacks_and_checkpoints_come_within_what_was_one_round(tmp_path: Path) -> None:
+    X, _ = data()
+    path = tmp_path / "state"
+    seen: list[tuple[int, bool]] = []
+
+    def look(record: dict[str, Any]) -> bool:
+        seen.append((record["passes"], path.exists()))
+        return len(seen) == 3
+
+    model = dboost.BoostedClassifier(penalty="none", update="gradboost", callbacks=[look], checkpoint=path)
+    quiet(model.fit, X, X[:, 0] > 0)
+    assert model.stop_reason_ == "callback" and len(seen) == 3 and all(there for _, there in seen)
+    assert np.diff([0, *[passes for passes, _ in seen]]).max() <= 1020
+
+
+def test_after_a_limit_the_checkpoint_goes_on_with_the_bits_of_a_fit_without(tmp_path: Path) -> None:
+    X, y = data()
+    parameters = {"penalty": "l1", "alpha": 1e-3, "update": "gradboost", "tol": 1e-6}
+    whole = dboost.BoostedClassifier(**parameters).fit(X, y)
+    limit = whole.history_[0]["passes"] + 10
+    assert limit < whole.history_[-1]["passes"]
+    checkpoint = tmp_path / "state"
+    first = quiet(dboost.BoostedClassifier(**parameters, max_passes=limit, checkpoint=checkpoint).fit, X, y)
+    assert first.stop_reason_ == "max_passes" and first.coef_.tobytes() != whole.coef_.tobytes()
+    again = dboost.BoostedClassifier(**parameters, checkpoint=checkpoint, max_seconds=1e6).fit(X, y)
+    assert again.stop_reason_ == "tol" and again.coef_.tobytes() == whole.coef_.tobytes()
+    assert again.n_iter_ == whole.n_iter_
+
+
+def test_each_strength_of_a_path_and_of_cross_validation_is_limited() -> None:
+    X, y = data()
+    parameters = {"penalty": "l1", "update": "gradboost", "tol": 1e-12, "max_passes": 40}
+    path = quiet(lambda: dboost.regularization_path(X, y, n_alphas=4, **parameters))
+    assert list(path.table.column("stop_reason"))[1:] == ["max_passes"] * 3
+    assert max(path.table.column("passes")) <= 60
+    cv = quiet(dboost.BoostedClassifierCV(cv=3, n_alphas=4, **parameters).fit, X, y)
+    assert list(cv.path_.table.column("stop_reason"))[1:] == ["max_passes"] * 3
+    assert cv.fold_gaps_.max() > 1e-12
+    timed = quiet(dboost.BoostedClassifierCV(cv=3, n_alphas=4, max_seconds=1e-9).fit, X, y)
+    # the first strength is the one whose certificate the null model meets
+    assert set(timed.path_.table.column("stop_reason")) == {"max_seconds", "tol"}
+
+
+@pytest.mark.parametrize("update", ["gradboost", "adaboost"])
+def test_one_sweep_a_round_is_the_loop_of_the_paper(update: str) -> None:
+    X, y = data()
+    parameters = {"penalty": "l1", "alpha": 0.02, "update": update, "tol": 1e-5}
+    literal = dboost.BoostedClassifier(**parameters, sweeps=1, max_rounds=20_000).fit(X, y)
+    solved = dboost.BoostedClassifier(**parameters).fit(X, y)
+    assert literal.stop_reason_ == solved.stop_reason_ == "tol"
+    assert literal.objective_ == pytest.approx(solved.objective_, rel=2e-5)
+    assert literal.n_iter_ > 3 * solved.n_iter_
+
+
+@pytest.mark.parametrize("cls", LOOPS, ids=lambda cls: cls.__name__)
+def test_sweeps_without_updates_to_count_are_refused(cls: type[Any]) -> None:
+    X, y = data()
+    with pytest.raises(UsageError, match="sweeps=1 bounds the one-row updates of a round, which update 'newton'"):
+        cls(sweeps=1).fit(X, labels_of(cls, y))
+
+
+def test_a_saved_model_knows_its_limits(tmp_path: Path) -> None:
+    X, y = data()
+    model = quiet(dboost.BoostedClassifier(max_passes=9, max_seconds=50, update="gradboost", sweeps=3).fit, X, y)
+    model.save(tmp_path / "model")
+    back = dboost.load_model(tmp_path / "model")
+    assert (back.max_passes, back.max_seconds, back.sweeps) == (9, 50, 3)
+    assert back.stop_reason_ == "max_passes"

@@ -1,0 +1,341 @@
+"""A signal ends a run with its exit code, wherever it arrives.
+
+Covers: SIGINT, SIGTERM and SIGHUP in every command and while it waits; exceptions of handlers that Python or a library
+swallows; what a run leaves behind. Does not cover: where work looks for a request
+(tests/test_interruption.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.cli import main
+from pipelines.commands import inspect
+from pipelines.signals import SIGNALS
+
+ROOT = Path(__file__).resolve().parents[2]
+SOON = 5.0
+# Without a penalty, on classes that words tell apart, the weights grow for ever.
+ENDLESS = ["--workers", "0", "--tol", "1e-300", "--penalty", "none", "--max-rounds", "10000000"]
+ENDLESS += ["--update", "gradboost", "--sweeps", "1", "--log-format", "json"]
+
+# The first round is printed; then garbage is collected, and in the middle of that this process is told to end.
+SWALLOWED = """
+import gc, os, signal, sys
+from pipelines.cli import main
+
+def end_me():
+    os.kill(os.getpid(), signal.SIGTERM)
+    for _ in range(100):
+        pass
+
+class Told:
+    def __init__(self):
+        self.me = self
+    def __del__(self):
+        end_me()
+
+armed = False
+
+def collecting(phase, info):
+    global armed
+    if armed and phase == "start":
+        armed = False
+        end_me()
+
+class Out:
+    def __init__(self, to):
+        self.to, self.rounds = to, 0
+    def write(self, text):
+        global armed
+        self.to.write(text)
+        if '"round"' in text:
+            self.rounds += 1
+            if self.rounds == int(sys.argv[2]):
+                if sys.argv[1] == "gc":
+                    armed = True
+                elif sys.argv[1] == "del":
+                    Told()
+                else:
+                    try:
+                        end_me()
+                    except BaseException:
+                        pass
+                gc.collect()
+    def __getattr__(self, name):
+        return getattr(self.to, name)
+
+gc.callbacks.append(collecting)
+sys.stdout = Out(sys.stdout)
+code = main(sys.argv[3:])
+sys.stdout.flush()
+os._exit(code)
+"""
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("signals")
+    words = ["red apple pie", "blue sky high", "green apple sky", "blue red green"]
+    texts = [f"{words[i % 4]} {words[(i * 7) % 4]}" for i in range(200)]
+    pq.write_table(
+        pa.table({"text": texts, "label": [("a", "b")[i % 4 > 1] for i in range(200)]}), folder / "d.parquet"
+    )
+    run("prepare", str(folder / "d.parquet"), "--out", str(folder / "p"), "--label", "label", "--workers", "0")
+    return folder / "p"
+
+
+def run(*arguments: str) -> None:
+    done = subprocess.run([sys.executable, "-m", "pipelines", *arguments], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("way", "after"), [("gc", 1), ("del", 1), ("except", 7)])
+def test_a_signal_whose_exception_is_swallowed_ends_the_run(
+    way: str, after: int, prepared: Path, tmp_path: Path
+) -> None:
+    train = ["train", str(prepared), "--out", str(tmp_path / "model"), *ENDLESS]
+    started = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", SWALLOWED, way, str(after), *train], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 143, done.stderr
+    assert done.stderr.splitlines() == [line for line in done.stderr.splitlines() if line.startswith("dboost: error[")]
+    assert len(done.stderr.splitlines()) == 1 and time.monotonic() - started < 30
+    assert list(tmp_path.iterdir()) == []
+
+
+# What stands where a command would work for a long time, in the main thread or beside it.
+SLOW = """
+import os, signal, sys, threading, time
+from pipelines.cli import main
+
+name, number, seen = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+
+def slow(*args, **kwargs):
+    open(seen, "w").close()
+    for _ in range(1000):
+        time.sleep(0.1)
+
+if name == "train":
+    import dboost.passes
+    dboost.passes.score = slow
+elif name == "evaluate":
+    from dboost import metrics
+    metrics.partial = slow
+elif name == "predict":
+    from pipelines.commands import predict
+    predict.label_block = slow
+elif name == "prepare":
+    from dboost.data import prepare
+    prepare.count_chunk = slow
+code = main(sys.argv[4:])
+sys.stdout.flush()
+os._exit(code)
+"""
+
+
+@contextlib.contextmanager
+def started(*command: str) -> Iterator[subprocess.Popen[str]]:
+    """A process of Python that does not outlive the test."""
+    with subprocess.Popen(
+        [sys.executable, *command],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def ended(process: subprocess.Popen[str], number: int) -> tuple[float, str]:
+    """Seconds from the signal to the end, and what was said."""
+    started = time.monotonic()
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + number, errors
+    return time.monotonic() - started, errors
+
+
+def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+    limit = time.monotonic() + 60
+    while not path.exists():
+        assert process.poll() is None and time.monotonic() < limit, process.stderr and process.stderr.read()
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="module")
+def trained(prepared: Path) -> Path:
+    out = prepared.parent / "model"
+    run("train", str(prepared), "--out", str(out), "--workers", "0", "--penalty", "l1", "--alpha", "0.01")
+    return out
+
+
+@pytest.mark.parametrize(
+    ("command", "number"),
+    [
+        ("train", signal.SIGHUP),
+        ("evaluate", signal.SIGTERM),
+        ("predict", signal.SIGHUP),
+        ("prepare", signal.SIGTERM),
+    ],
+)
+def test_every_command_ends_soon_and_leaves_nothing(
+    command: str, number: int, prepared: Path, trained: Path, tmp_path: Path
+) -> None:
+    out, seen = tmp_path / "out", prepared.parent / f"{command}-{number}.seen"
+    arguments = {
+        "train": [str(prepared), "--update", "adaboost", "--penalty", "l1"],
+        "evaluate": [str(trained), str(prepared), "--split", "train"],
+        "predict": [str(trained), str(prepared), "--split", "train"],
+        "prepare": [str(prepared.parent / "d.parquet"), "--label", "label"],
+    }[command]
+    line = [command, *arguments, "--out", str(out), "--workers", "0"]
+    with started("-c", SLOW, command, str(int(number)), str(seen), *line) as process:
+        wait_for(seen, process)
+        seconds, errors = ended(process, number)
+    assert seconds < SOON and list(tmp_path.iterdir()) == []
+    assert errors.startswith("dboost: error[") and len(errors.splitlines()) == 1, errors
+
+
+@pytest.fixture
+def deaf() -> Iterator[str]:
+    """An address that takes connections and never answers."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield f"tcp://127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_waits_for_a_scheduler_ends_soon(number: int, prepared: Path, tmp_path: Path, deaf: str) -> None:
+    line = ["train", str(prepared), "--out", str(tmp_path / "out"), "--scheduler", deaf, "--log-format", "json"]
+    with started("-m", "pipelines", *line, "--connect-timeout", "60") as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline()) == {"event": "stage_start", "stage": "cluster"}
+        time.sleep(1.0)
+        seconds, errors = ended(process, number)
+    assert seconds < SOON and list(tmp_path.iterdir()) == []
+    assert errors.splitlines()[-1].startswith("dboost: error["), errors
+
+
+def test_a_run_that_waits_for_workers_ends_soon(prepared: Path, tmp_path: Path) -> None:
+    scheduler = """
+import asyncio, sys
+from distributed import Scheduler
+async def main():
+    async with Scheduler(host="127.0.0.1", port=0, dashboard=False) as scheduler:
+        print(scheduler.address, flush=True)
+        await scheduler.finished()
+asyncio.run(main())
+"""
+    with started("-c", scheduler) as server:
+        assert server.stdout is not None
+        address = server.stdout.readline().strip()
+        line = ["train", str(prepared), "--out", str(tmp_path / "out"), "--scheduler", address]
+        with started("-m", "pipelines", *line, "--log-format", "json") as process:
+            assert process.stdout is not None
+            for told in process.stdout:
+                if json.loads(told) == {"event": "stage_start", "stage": "train"}:
+                    break
+            time.sleep(0.5)
+            seconds, errors = ended(process, signal.SIGTERM)
+    assert seconds < SOON and list(tmp_path.iterdir()) == []
+    assert errors.startswith("dboost: error[terminated]") and len(errors.splitlines()) == 1, errors
+
+
+def test_a_run_on_a_cluster_of_its_own_ends_soon(prepared: Path, tmp_path: Path) -> None:
+    line = ["train", str(prepared), "--out", str(tmp_path / "out"), *ENDLESS, "--workers", "1"]
+    with started("-m", "pipelines", *line) as process:
+        assert process.stdout is not None
+        for told in process.stdout:
+            if json.loads(told)["event"] == "round":
+                break
+        seconds, errors = ended(process, signal.SIGHUP)
+    assert seconds < SOON and list(tmp_path.iterdir()) == []
+    assert errors.startswith("dboost: error[terminated]"), errors
+
+
+def test_a_run_under_nohup_goes_on(prepared: Path, tmp_path: Path) -> None:
+    line = ["train", str(prepared), "--out", str(tmp_path / "out"), "--workers", "0", "--penalty", "l1"]
+    code = (
+        "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); os.execv(sys.executable, sys.argv[1:])"
+    )
+    with started("-c", code, sys.executable, "-m", "pipelines", *line) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGHUP)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert (tmp_path / "out" / "model.json").is_file()
+
+
+def test_a_run_whose_terminal_is_closed_ends_with_its_code(prepared: Path, tmp_path: Path) -> None:
+    """Nothing can be printed any more."""
+    ours, theirs = os.openpty()
+    code = (
+        "import fcntl, os, sys, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
+        "os.execv(sys.executable, [sys.executable, '-m', 'pipelines', *sys.argv[1:]])"
+    )
+    line = ["train", str(prepared), "--out", str(tmp_path / "out"), *ENDLESS[:-2]]
+    command = [sys.executable, "-c", code, *line]
+    with subprocess.Popen(command, cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs) as p:
+        try:
+            os.close(theirs)
+            shown = b""
+            while b"certified gap" not in shown:
+                shown += os.read(ours, 4096)
+            os.close(ours)
+            assert p.wait(SOON) == 129
+        finally:
+            p.kill()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_signal_that_was_swallowed_at_the_very_end_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], trained: Path
+) -> None:
+    def done(settings: object, console: object) -> int:
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+        return 0
+
+    before = [signal.getsignal(number) for number in SIGNALS]
+    monkeypatch.setattr(inspect, "run", done)
+    assert main(["inspect", str(trained)]) == 143
+    assert "stopped by SIGTERM; its work was done by then" in capsys.readouterr().err
+    assert [signal.getsignal(number) for number in SIGNALS] == before and sys.unraisablehook is not None
+
+
+def test_in_another_thread_no_handler_is_installed(monkeypatch: pytest.MonkeyPatch, trained: Path) -> None:
+    before = [signal.getsignal(number) for number in SIGNALS]
+    codes: list[Any] = []
+
+    def run(settings: object, console: object) -> int:
+        codes.append([signal.getsignal(number) for number in SIGNALS] == before)
+        return 0
+
+    monkeypatch.setattr(inspect, "run", run)
+    thread = threading.Thread(target=lambda: codes.append(main(["inspect", str(trained)])))
+    thread.start()
+    thread.join()
+    assert codes == [True, 0]

@@ -1,0 +1,158 @@
+"""What a killed process leaves of a folder goes with the next one; what a running process fills stays.
+
+Covers: ``dboost.staging`` and the places that make output folders.
+Does not cover: how a filled folder gets its name (tests/model/test_storage.py, tests/data/test_prepare.py).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dboost
+from dboost import staging
+from dboost.data.prepare import prepare_text
+from dboost.staging import clear_abandoned, staged
+from dboost.storage import write_folder
+
+ROOT = Path(__file__).resolve().parent.parent
+# Fills a folder by the function that is named, says where, and waits.
+FILLS = """
+import sys, time
+from pathlib import Path
+from dboost.data import prepare
+from dboost.storage import write_folder
+
+def wait(*args, **kwargs):
+    print("filling", flush=True)
+    time.sleep(100)
+
+if sys.argv[1] == "model":
+    with write_folder(sys.argv[2], marker="m") as folder:
+        (folder / "half").write_text("half")
+        wait()
+else:
+    prepare.count_chunk = wait
+    prepare.prepare_text(sys.argv[3], sys.argv[2], text="text", min_df=1, max_df=1.0)
+"""
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("documents") / "d.parquet"
+    pq.write_table(pa.table({"text": ["red apple", "blue sky", "red sky"] * 5}), path)
+    return path
+
+
+def leftovers(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name.endswith(".partial"))
+
+
+@pytest.mark.parametrize("kind", ["model", "prepare"])
+def test_a_dead_process_s_folder_goes_and_a_running_one_s_stays(kind: str, documents: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    def begun() -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", FILLS, kind, str(out), str(documents)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None and process.stdout.readline() == "filling\n"
+        return process
+
+    def write() -> None:
+        if kind == "model":
+            with write_folder(out, marker="m", force=True) as folder:
+                (folder / "m").write_text("whole")
+        else:
+            prepare_text(str(documents), str(out), text="text", min_df=1, max_df=1.0, force=True)
+
+    with begun() as dead, begun() as running:
+        try:
+            dead.send_signal(signal.SIGKILL)
+            dead.wait(10)
+            before = leftovers(tmp_path)
+            assert len(before) == 2
+            write()
+            after = leftovers(tmp_path)
+            assert len(after) == 1 and set(after) < set(before)
+            write()
+            assert leftovers(tmp_path) == after and out.is_dir()
+        finally:
+            running.kill()
+            running.wait(10)
+    write()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
+
+
+def test_saving_a_model_clears_what_was_left_of_it(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).standard_normal((40, 3))
+    model = dboost.BoostedClassifier().fit(X, X[:, 0] > 0)
+    (tmp_path / ".model.0123456789ab.partial").mkdir()
+    (tmp_path / ".model.0123456789ab.partial" / "half").write_text("half")
+    model.save(tmp_path / "model")
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_only_folders_of_this_output_are_cleared(tmp_path: Path) -> None:
+    other = [
+        ".models.0123456789ab.partial",
+        ".model.x.0123456789ab.partial",
+        ".model.0123456789ab.old",
+        ".model.mine.partial",
+        "model.0123456789ab.partial",
+    ]
+    for name in other:
+        (tmp_path / name).mkdir()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / ".model.ffffffffffff.partial").symlink_to(elsewhere)
+    (tmp_path / ".model.eeeeeeeeeeee.partial").write_text("a file")
+    (tmp_path / ".model.dddddddddddd.partial").mkdir()
+    clear_abandoned(tmp_path / "model")
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {*other, "elsewhere", ".model.ffffffffffff.partial", ".model.eeeeeeeeeeee.partial"}
+    clear_abandoned(tmp_path / "nothing" / "here")
+
+
+def test_two_threads_fill_the_same_output_side_by_side(tmp_path: Path) -> None:
+    with staged(tmp_path / "out") as mine:
+        other: list[bool] = []
+
+        def fill() -> None:
+            with staged(tmp_path / "out") as theirs:
+                other.append(theirs.is_dir() and mine.is_dir() and theirs != mine)
+                (theirs / "x").write_text("x")
+                os.rename(theirs, tmp_path / "theirs")
+
+        thread = threading.Thread(target=fill)
+        thread.start()
+        thread.join()
+        assert other == [True] and mine.is_dir()
+        os.rename(mine, tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "theirs"]
+
+
+def test_a_folder_taken_for_a_dead_one_s_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock, calls = staging._lock, []
+
+    def hurried(folder: Path) -> int | None:
+        calls.append(folder)
+        if len(calls) == 1:
+            folder.rmdir()
+        return lock(folder)
+
+    monkeypatch.setattr(staging, "_lock", hurried)
+    with staged(tmp_path / "out") as folder:
+        assert folder == calls[1] and folder.is_dir()
+    monkeypatch.setattr(staging, "_lock", lambda folder: (_ for _ in ()).throw(OSError(95, "no locks here")))
+    with staged(tmp_path / "out") as folder:
+        assert folder.is_dir()
