@@ -9,6 +9,8 @@ scikit-learn user would expect to be a ``ValueError`` are one.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 
 class DboostError(Exception):
     """Base of all errors of dboost.
@@ -114,5 +116,22 @@ class DboostWarning(UserWarning):
     """Base of the warnings of dboost."""
 
 
-class ConvergenceWarning(DboostWarning):
-    """A fit ended without reaching ``tol``; the message states the gap it reached."""
+if TYPE_CHECKING:
+
+    class ConvergenceWarning(DboostWarning):
+        """A fit ended without reaching ``tol``; the message states the gap it reached."""
+
+
+def __getattr__(name: str) -> Any:
+    # Made when it is first asked for: its second base is in scikit-learn, which these errors do not need.
+    if name != "ConvergenceWarning":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals().setdefault(name, _convergence_warning())
+
+
+def _convergence_warning() -> type[Warning]:
+    """The class of that name: one of ours, and one that filters for scikit-learn's know."""
+    from sklearn.exceptions import ConvergenceWarning as Theirs
+
+    about = {"__module__": __name__, "__doc__": "A fit ended without reaching ``tol``; the message states the gap."}
+    return type("ConvergenceWarning", (DboostWarning, Theirs), about)

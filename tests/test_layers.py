@@ -24,8 +24,9 @@ KERNELS = {
 }  # fmt: skip
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
+    "notices": {"errors"},
     "partition": set(),
-    "compiled": set(),
+    "compiled": {"notices"},
     "helpers": set(),
     "bounds": {"errors"},
     "losses": {"errors", "compiled"},
@@ -49,7 +50,7 @@ ALLOWED: dict[str, set[str]] = {
     "engine": {"errors", "partition", "helpers"},
     "hypotheses": {"errors", "partition", "compiled", "modelfile", "hypotheses.clusters"},
     "hypotheses.clusters": {"errors"},
-    "data": {"errors", "partition", "compiled"},
+    "data": {"errors", "notices", "partition", "compiled"},
     "data.daskml": {"errors"},
     "plots": {"errors"},
     "storage": {"errors"},
@@ -60,12 +61,12 @@ ALLOWED: dict[str, set[str]] = {
         "stages", "tasks", "errors", "partition", "compiled", "losses", "storage", "modelfile", "metrics", "hypotheses",
     },
     "boosting": KERNELS | {
-        "errors", "partition", "losses", "bounds", "penalties", "passes", "class_passes", "example_passes",
+        "errors", "notices", "partition", "losses", "bounds", "penalties", "passes", "class_passes", "example_passes",
         "pool_passes", "model", "hypotheses", "folding",
     },
     "estimators": KERNELS | {
-        "errors", "partition", "losses", "bounds", "penalties", "passes", "engine", "data", "storage", "modelfile",
-        "model", "metrics", "boosting", "hypotheses", "folding", "stages", "tasks",
+        "errors", "notices", "partition", "losses", "bounds", "penalties", "passes", "engine", "data", "storage",
+        "modelfile", "model", "metrics", "boosting", "hypotheses", "folding", "stages", "tasks",
     },
 }  # fmt: skip
 # The lazy front (PEP 562) names everything and is named by nothing.
@@ -75,7 +76,7 @@ ALLOWED["__init__"] = set(ALLOWED)
 HOMES = {
     "dask": ("engine", "data", "estimators"),
     "distributed": ("engine", "data", "estimators"),
-    "sklearn": ("estimators", "hypotheses.clusters", "data.daskml"),
+    "sklearn": ("errors", "estimators", "hypotheses.clusters", "data.daskml"),
     "pandas": ("data", "estimators"),
     "pyarrow": ("data", "storage", "model", "estimators"),
     "numba": ("compiled", "penalties", "losses", "data", "estimators"),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import uuid
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -28,8 +27,9 @@ from dboost.boosting.problem import Problem
 from dboost.boosting.rowwise import SELECTIONS
 from dboost.boosting.state import FitResult, FitSettings, FitState
 from dboost.boosting.systems import Rounds
-from dboost.errors import ConvergenceWarning, DataError, UsageError
+from dboost.errors import DataError, UsageError
 from dboost.losses import get_loss
+from dboost.notices import warn_user
 from dboost.penalties import get_penalty
 
 # those that reach the optimum; "forward" does not
@@ -346,11 +346,10 @@ def warn_if_open(result: FitResult, settings: FitSettings) -> None:
     reached = f"at a certified relative gap of {result.gap:.2g}, above tol={settings.tol:g},"
     if math.isnan(result.gap):
         reached = f"before its gradient was small enough for tol={settings.tol:g},"
-    warnings.warn(
-        f"the fit stopped ({result.stop_reason}) {reached} after {result.n_iter} rounds",
-        ConvergenceWarning,
-        stacklevel=3,
-    )
+    # Its second base is in scikit-learn, which a fit does not need.
+    from dboost.errors import ConvergenceWarning
+
+    warn_user(f"the fit stopped ({result.stop_reason}) {reached} after {result.n_iter} rounds", ConvergenceWarning)
 
 
 def path(

@@ -6,7 +6,6 @@ Does not cover: the fits (``dboost.boosting.folds``) and the folds by hash (``db
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -28,6 +27,7 @@ from dboost.estimators.path import RegularizationPath, check_grid
 from dboost.estimators.predicting import kind_of
 from dboost.folding import Folds
 from dboost.model import Model
+from dboost.notices import warn_user
 
 RULES = ("1se", "best")
 SCORINGS = ("loss", "error")
@@ -218,11 +218,10 @@ standardize, class_weight, classes, random_state, client
         warn_if_open(results[chosen], settings)
         late = int(np.count_nonzero(scores.gap > fold_tol))
         if late:
-            warnings.warn(
+            warn_user(
                 f"{late} of {scores.gap.size} fits without a fold stopped above fold_tol={fold_tol:g}, "
                 f"at a certified relative gap of {scores.gap.max():.2g} at worst",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return self
 

@@ -8,7 +8,6 @@ Does not cover: attributes of estimators (``base``), or any mathematics.
 from __future__ import annotations
 
 import platform
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -24,7 +23,7 @@ from dboost.boosting.fit import FitResult, FitSettings, FitState
 from dboost.data.plan import Plan, build_plan, split_label
 from dboost.engine.base import Engine
 from dboost.engine.select import open_engine
-from dboost.errors import DataError, DboostWarning, UsageError
+from dboost.errors import DataError, UsageError
 from dboost.estimators.label_checks import check_one_target, check_tasks, few_integers
 from dboost.estimators.params import loss_name, loss_spec, penalty_spec
 from dboost.estimators.predicting import kind_of
@@ -32,6 +31,7 @@ from dboost.hypotheses import Chosen
 from dboost.hypotheses.columns import ColumnSet
 from dboost.model import Certificate, Model, Origin
 from dboost.modelfile import plain
+from dboost.notices import warn_user
 from dboost.stages import Stages
 from dboost.tasks import ONE_VS_REST, TASKS
 
@@ -92,11 +92,9 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Pre
                 weight = {label: factor for label, factor in weight.items() if label in found}
             plan = planned(plan.task, classes[seen], weight)
         if plan.streams:
-            warnings.warn(
+            warn_user(
                 f"the data takes {plan.nbytes_estimate / 2**30:.2g} GiB decoded, more than may stay in memory: "
-                "its partitions are read again in every pass",
-                DboostWarning,
-                stacklevel=4,
+                "its partitions are read again in every pass"
             )
         loss = estimator._loss_of(plan.task, plan.n_outputs)
         yield Prepared(plan, engine, replace(settings, loss=loss), classes)
