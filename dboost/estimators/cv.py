@@ -17,7 +17,8 @@ from sklearn.base import clone
 from dboost.boosting.fit import check_settings, warn_if_open
 from dboost.boosting.folds import FoldScores, cross_validate
 from dboost.data.labels import check_weight
-from dboost.data.plan import Plan, split_label
+from dboost.data.named import take_column
+from dboost.data.plan import Plan
 from dboost.errors import ConvergenceWarning, DataError, UsageError
 from dboost.estimators.classifier import BoostedClassifier
 from dboost.estimators.fitting import model_of, prepared
@@ -192,10 +193,12 @@ standardize, class_weight, classes, random_state, client
         if isinstance(given, str):
             if kind_of(X) != "table":
                 raise UsageError(f"folds={given!r} names a column, but X is no table in memory", hint="use cv=")
-            X, given = split_label(X, given)
+            X, given = take_column(X, given, "folds")
         elif given is not None and kind_of(X) not in ("table", "matrix"):
             raise UsageError("folds= is for data in memory", hint="use cv=, which makes folds by a hash of the rows")
         with prepared(self, X, y, sample_weight) as parts:
+            if isinstance(self.folds, str):
+                parts = replace(parts, named={**parts.named, "folds": self.folds})
             settings = parts.settings
             if getattr(settings.penalty, "name", settings.penalty) == "none":
                 raise UsageError("penalty 'none' has no strength to choose", hint="use another penalty")
@@ -204,7 +207,7 @@ standardize, class_weight, classes, random_state, client
             if given is None:
                 folds = Folds(int(self.cv), settings.random_state)
             else:
-                folds = _given(given, parts.plan, sample_weight)
+                folds = _given(given, parts.plan, parts.weight)
             fold_tol = max(FOLD_TOL, settings.tol) if self.fold_tol is None else float(self.fold_tol)
             grid = (self.alphas, self.n_alphas, self.eps)
             results, scores = cross_validate(parts.plan, parts.engine, settings, folds, fold_tol, *grid)

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 import dboost
 from dboost.boosting.fit import FitResult, FitSettings, FitState
-from dboost.data.plan import Plan, build_plan, split_label
+from dboost.data.named import WEIGHT, Named, split_named
+from dboost.data.plan import Plan, build_plan
 from dboost.engine.base import Engine
 from dboost.engine.select import open_engine
 from dboost.errors import DataError, UsageError
@@ -54,12 +55,18 @@ class Prepared:
     ----------
     classes : array
         All classes, declared ones without examples included; the plan holds those with examples.
+    named : Named
+        Columns of the data that are no features.
+    weight : array-like or None
+        The sample weights of data in memory, as values.
     """
 
     plan: Plan
     engine: Engine
     settings: FitSettings
     classes: NDArray[Any]
+    named: Named
+    weight: Any
 
 
 @contextmanager
@@ -75,7 +82,10 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Pre
     task = estimator._task if estimator.loss is None else _PLANNED[loss_name(estimator.loss)]
     kind = kind_of(X)
     if kind in ("matrix", "table"):
+        X, y, sample_weight, named = split_named(X, y, sample_weight)
         X, y = _checked_local(estimator, X, y, kind, task)
+    else:
+        named = _named_in_place(X, y, sample_weight)
     with open_engine(estimator.client, distributed_input=kind in ("parquet", "frame", "array")) as engine:
 
         def planned(task: str, classes: Any, class_weight: Any) -> Plan:
@@ -97,7 +107,14 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Pre
                 "its partitions are read again in every pass"
             )
         loss = estimator._loss_of(plan.task, plan.n_outputs)
-        yield Prepared(plan, engine, replace(settings, loss=loss), classes)
+        yield Prepared(plan, engine, replace(settings, loss=loss), classes, named, sample_weight)
+
+
+def _named_in_place(X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
+    """As ``split_named``, of data whose columns are taken apart where it is."""
+    if hasattr(X, "named"):
+        return dict(X.named())
+    return {what: name for what, name in (("y", y), (WEIGHT, sample_weight)) if isinstance(name, str)}
 
 
 def _seen(plan: Plan) -> NDArray[np.bool_]:
@@ -126,8 +143,6 @@ def _checked_local(estimator: Any, X: Any, y: Any, kind: str, task: str) -> tupl
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import validate_data
 
-    if isinstance(y, str):
-        X, y = split_label(X, y)
     if kind == "table":
         if hasattr(X, "columns"):
             validate_data(estimator, X, skip_check_array=True)
@@ -140,6 +155,9 @@ def _checked_local(estimator: Any, X: Any, y: Any, kind: str, task: str) -> tupl
         return X, y
     if not hasattr(y, "dtype") and not hasattr(y, "columns"):
         y = np.asarray(y)
+    elif hasattr(y, "hasnans") and not y.hasnans and isinstance(getattr(y.dtype, "numpy_dtype", None), np.dtype):
+        # scikit-learn turns whole numbers of a type that may be missing into floats, also where none is missing
+        y = y.to_numpy(dtype=y.dtype.numpy_dtype)
     if task == "multitask":
         check_tasks(np.asarray(y))
         return X, y
@@ -294,7 +312,12 @@ def model_of(estimator: Any, parts: Prepared, result: FitResult) -> Model:
         feature_names=names,
         manifest={
             "estimator": {"class": type(estimator).__name__, "params": saved_params(estimator, settings, classes)},
-            "data": {"fingerprint": plan.fingerprint, "rows": plan.n_rows, "notes": list(plan.notes)},
+            "data": {
+                "fingerprint": plan.fingerprint,
+                "rows": plan.n_rows,
+                "notes": list(plan.notes),
+                "named": plain(dict(parts.named)),
+            },
             "versions": dict(_installed()),
         },
         history=tuple(dict(record) for record in result.history),
