@@ -33,6 +33,8 @@ from dboost.notices import warn_user
 RULES = ("1se", "best")
 SCORINGS = ("loss", "error")
 FOLD_TOL = 1e-3
+# Strengths whose ratio is so near to 1 are the same: a grid that begins at alpha_max is off by rounding only.
+_SAME = 1e-9
 _SAVED = "cross_validation"
 
 
@@ -187,6 +189,8 @@ standardize, class_weight, classes, random_state, client
         -----
         ConvergenceWarning
             With the gap reached, when the model or a fit without some fold ended above `tol`.
+        DboostWarning
+            When the best strength is an end of the grid, beyond which there may be a better one.
         """
         self._check()
         given = self.folds
@@ -226,7 +230,25 @@ standardize, class_weight, classes, random_state, client
                 f"at a certified relative gap of {scores.gap.max():.2g} at worst",
                 ConvergenceWarning,
             )
+        self._warn_of_ends()
         return self
+
+    def _warn_of_ends(self) -> None:
+        """Warn where the least score is at an end of the strengths, beyond which there may be a lesser one."""
+        best, end = self.alpha_best_, None
+        if len(self.alphas_) < 2:
+            return
+        if best == self.alphas_[-1]:
+            less = "smaller alphas" if self.alphas is not None else f"a smaller eps than {self.eps:g}"
+            end = f"the weakest of {len(self.alphas_)} strengths", less
+        elif best == self.alphas_[0] and best < self.alpha_max_ * (1.0 - _SAME):
+            # from alpha_max on every model is the same: it uses no feature
+            end = f"the strongest of {len(self.alphas_)} strengths", "larger alphas"
+        if end is not None:
+            warn_user(
+                f"alpha_best_={best:.4g} is {end[0]}, an end of the grid: the least {self.scoring} may lie beyond it; "
+                f"give {end[1]}"
+            )
 
     def _check(self) -> None:
         """Refuse parameters of the cross-validation without meaning."""
