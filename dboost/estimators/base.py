@@ -20,9 +20,10 @@ from dboost.data.named import without
 from dboost.errors import UsageError
 from dboost.estimators import predicting, repr
 from dboost.estimators.callbacks import CallbackSupportMixin, Rounds, registered, split, with_callbacks
-from dboost.estimators.fitting import PROCESS, Prepared, check_pool, model_of, prepared, run, start_from
+from dboost.estimators.fitting import PROCESS, Prepared, model_of, prepared, run
 from dboost.estimators.history import Table, induction_stop
 from dboost.estimators.params import fit_settings
+from dboost.estimators.warm_start import followed, start_from
 from dboost.model import Model
 from dboost.storage import PathLike
 from dboost.tasks import TASKS
@@ -127,7 +128,7 @@ class BoostedEstimator(CallbackSupportMixin, BaseEstimator):
                 start = start_from(self.model_, parts)
             fitting = Fitting(plan, parts.engine, settings)
             if start is not None:
-                check_pool(self.model_, fitting.pool)
+                start = followed(self.model_, start, fitting.pool)
             rounds = Rounds(self, functions, X, y, sample_weight)
 
             def on_round(record: dict[str, Any], state: FitState) -> bool:

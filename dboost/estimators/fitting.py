@@ -1,8 +1,8 @@
 """From the input of ``fit`` to a fitted model: plan, engine, core fit, model.
 
-Covers: scikit-learn's checks of local input, what a fit opens and closes, warm starts, checkpoints, and the model with
-its certificate and manifest.
-Does not cover: attributes of estimators (``base``), or any mathematics.
+Covers: scikit-learn's checks of local input, what a fit opens and closes, checkpoints, and the model with its
+certificate and manifest.
+Does not cover: warm starts (``warm_start``), attributes of estimators (``base``), or any mathematics.
 """
 
 from __future__ import annotations
@@ -194,68 +194,6 @@ def run(
         return on_round(record, state)
 
     return fitting.fit(settings.alpha, start, kept, resume)
-
-
-def start_from(model: Model, parts: Prepared) -> FitResult:
-    """An earlier model as the start of a fit.
-
-    Raises
-    ------
-    UsageError
-        When classes or features differ.
-    """
-    plan = parts.plan
-    hint = "set warm_start=False to start from nothing"
-    if model.n_features != plan.n_features or model.feature_names != plan.feature_names:
-        raise UsageError(
-            f"warm_start: the earlier fit had {model.n_features} features, this one has {plan.n_features}"
-            + ("" if model.n_features != plan.n_features else " with other names"),
-            hint=hint,
-        )
-    if model.task != plan.task or model.classes.tolist() != parts.classes.tolist():
-        raise UsageError("warm_start: the classes differ from those of the earlier fit", hint=hint)
-    columns = class_places(parts) if plan.task == "multiclass" else np.arange(plan.n_outputs)
-    W, intercept = np.ascontiguousarray(model.W[:, columns]), model.intercept[columns]
-    if not parts.settings.fit_intercept:
-        intercept = np.zeros_like(intercept)
-    family = parts.settings.hypotheses
-    theirs = None if family is None or model.plain else model.manifest["estimator"]["params"]["hypotheses"]
-    if model.plain != (family is None) or (family is not None and plain(family.to_json()) != theirs):
-        raise UsageError("warm_start: the hypotheses differ from those of the earlier fit", hint=hint)
-    keys = () if model.origin is None else model.origin.keys
-    active = np.arange(len(keys), dtype=np.int64) if keys else model.active
-    cert = model.certificate
-    return FitResult(
-        active=active,
-        W=W,
-        intercept=intercept,
-        objective=cert.objective,
-        lower_bound=cert.lower_bound,
-        gap=cert.gap,
-        stop_reason=cert.stop_reason,
-        n_iter=0,
-        passes=0,
-        alpha=cert.alpha,
-        alpha_max=cert.alpha_max,
-        history=[],
-        trace=np.zeros((0, 3)),
-        state=FitState(active, W, intercept, lam=0.0, keys=keys),
-    )
-
-
-def check_pool(model: Model, pool: Any) -> None:
-    """Refuse to start from hypotheses that are no candidates of this fit.
-
-    Raises
-    ------
-    UsageError
-        When the candidates differ: those of products and kernels depend on the data.
-    """
-    if model.origin is not None and model.origin.token != pool.token:
-        raise UsageError(
-            "warm_start: the candidate hypotheses differ from those of the earlier fit, as the data does",
-            hint="set warm_start=False to start from nothing",
-        )
 
 
 def class_places(parts: Prepared) -> NDArray[np.int64]:
