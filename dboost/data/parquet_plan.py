@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from dboost.data.budget import block_budget, memory_budget
+from dboost.data.label_notes import label_notes
 from dboost.data.labels import LabelStats
 from dboost.data.manifest import Manifest
 from dboost.data.mapper import InProcess, Mapper
@@ -59,8 +60,11 @@ def plan_parquet(data: ParquetData, *, task: str, classes: Any, class_weight: An
     if bare:
         notes.append(
             f"{len(bare)} of {len(infos)} files carry no page checksums ({bare[0]} first): "
-            "damage inside them cannot be detected"
+            "damage inside them cannot be detected. Write them with write_page_checksum=True"
         )
+    if classes is None:
+        several = sum(1 for info in infos if sum(info.rows)) > 1
+        notes.extend(label_notes(stats.count, stats.where if several else {}))
     return Plan(
         items=tuple(ready),
         rows=tuple(block.rows for block in ready),

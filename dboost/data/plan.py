@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dboost.compiled.digest import digest_of
 from dboost.data.csc import Unclean, to_csc
 from dboost.data.factorise import factorise
+from dboost.data.label_notes import label_notes
 from dboost.data.labels import TASKS, LabelCoder, LabelStats, check_weight, plan_labels, scan
 from dboost.data.mapper import Mapper
 from dboost.data.memory import Rows, as_rows, block_bounds
@@ -187,7 +188,7 @@ def plan_memory(
         streams=False,
         class_counts=class_counts(coder, stats),
         class_weights=class_weights(coder, stats),
-        notes=(),
+        notes=label_notes(stats.count, {}) if classes is None else (),
         coder=coder,
     )
 

@@ -92,7 +92,7 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Pre
             return build_plan(X, y, sample_weight, task=task, classes=classes, class_weight=class_weight, engine=engine)
 
         plan = planned(task, estimator.classes, estimator.class_weight)
-        classes = task_classes(plan)
+        classes, notes = task_classes(plan), plan.notes
         seen = _seen(plan)
         if not seen.all():
             # Without examples the best intercept of a class is minus infinity: no fit reaches it, so the class is left
@@ -100,7 +100,9 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Pre
             weight, found = estimator.class_weight, classes[seen].tolist()
             if isinstance(weight, Mapping):
                 weight = {label: factor for label, factor in weight.items() if label in found}
-            plan = planned(plan.task, classes[seen], weight)
+            plan = replace(planned(plan.task, classes[seen], weight), notes=notes)
+        for note in notes:
+            warn_user(note)
         if plan.streams:
             warn_user(
                 f"the data takes {plan.nbytes_estimate / 2**30:.2g} GiB decoded, more than may stay in memory: "
