@@ -35,8 +35,14 @@ def _levels_to_user() -> int:
     """
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and _passed_through(frame.f_globals.get("__name__", "")):
-        frame, level = frame.f_back, level + 1
+        frame = frame.f_back
+        level += not _importing(frame.f_code.co_filename)
     return level
+
+
+def _importing(filename: str) -> bool:
+    """Whether a line is one of Python's import system, which ``warnings.warn`` does not count."""
+    return "importlib" in filename and "_bootstrap" in filename
 
 
 def _passed_through(module: str) -> bool:

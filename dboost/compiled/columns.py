@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dboost.compiled.jit import njit
 from dboost.compiled.turn import turn
 from dboost.compiled.vector import gather, padded, scale, scatter
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dboost.compiled.emit import INLINED
+from dboost.compiled.jit import njit
 from dboost.compiled.order import shuffle
 from dboost.compiled.pages import new_arrays
 from dboost.compiled.vector import gather, padded, push, scale, scatter

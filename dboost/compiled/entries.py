@@ -19,9 +19,9 @@ and which classes side by side (``boosting.entry_sweeps``).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dboost.compiled.emit import INLINED
+from dboost.compiled.jit import njit
 from dboost.compiled.order import shuffle
 from dboost.compiled.vector import gather
 

@@ -7,7 +7,8 @@ looked at once for each entry of its row that takes part, and not once for each 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from dboost.compiled.jit import njit
 
 
 @njit(nogil=True, cache=True)

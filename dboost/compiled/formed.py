@@ -7,8 +7,8 @@ number of examples.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dboost.compiled.jit import njit
 from dboost.penalties.diagonal import diagonal_prox
 
 

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dboost.compiled import rows, tiles, trials
+from dboost.compiled.jit import njit
 from dboost.compiled.rows import repair
 from dboost.compiled.vector import bend, gather, padded, scatter, width
 

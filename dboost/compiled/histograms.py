@@ -7,8 +7,8 @@ stored rows, so a range of columns gives the same bits as the whole.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dboost.compiled.jit import njit
 from dboost.compiled.vector import add, padded
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from dboost.compiled.jit import njit
 
 TILE = 64
 """Centres whose distances are formed together; their values at the columns of a row stay in the processor's cache."""

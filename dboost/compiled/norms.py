@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dboost.compiled.jit import njit
 from dboost.compiled.lanes import longest_of, sizes_of
 
 Array = NDArray[np.float64]

@@ -7,9 +7,9 @@ so that a model needs no cut by row of its columns, and arrays of examples have 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dboost.compiled.emit import INLINED
+from dboost.compiled.jit import njit
 
 
 @njit(nogil=True, cache=True)

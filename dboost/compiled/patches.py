@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from dboost.compiled.jit import njit
 
 TILE = 128
 """Templates whose responses are formed together: 49 pixels of them stay in the processor's first cache."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from dboost.compiled.jit import njit
 
 _ROWS = 128
 """Rows whose products are formed at a time, so that they stay in the processor's second cache."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dboost.compiled.emit import INLINED
+from dboost.compiled.jit import njit
 from dboost.compiled.vector import padded, scale, scatter, width
 
 Array = NDArray[np.float64]

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dboost.compiled.emit import INLINED
+from dboost.compiled.jit import njit
 from dboost.compiled.one_output import shrunk
 
 Array = NDArray[np.float64]

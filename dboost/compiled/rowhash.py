@@ -6,9 +6,9 @@ The columns of a partition ascend, so each row is hashed in the order of its col
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dboost.compiled.exponential import float_bits
+from dboost.compiled.jit import njit
 
 
 @njit(nogil=True, cache=True)

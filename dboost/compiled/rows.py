@@ -12,8 +12,8 @@ as long as half the residuals.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dboost.compiled.jit import njit
 from dboost.compiled.lanes import narrow_row
 from dboost.losses.base import (
     branch_row,

@@ -11,10 +11,10 @@ only called in turn. How long a tile is depends on the outputs and on the number
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dboost.compiled import rows
+from dboost.compiled.jit import njit
 from dboost.compiled.vector import gather, scatter
 
 Array = NDArray[np.float64]

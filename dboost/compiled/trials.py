@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dboost.compiled.jit import njit
 from dboost.losses.base import curvature_row, loss_row, residual_row
 
 

@@ -18,9 +18,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dboost.compiled.jit import njit
 from dboost.compiled.pages import new_arrays
 from dboost.compiled.turn import turn
 from dboost.data.csr import CsrPiece, ascending, usual

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
 from dboost.compiled.emit import INLINED
+from dboost.compiled.jit import njit
 from dboost.errors import UsageError
 from dboost.losses.base import (
     TWO_BRANCHED,

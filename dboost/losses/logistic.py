@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
 from dboost.compiled.emit import INLINED
 from dboost.compiled.exponential import exp_nonpositive, log1p_unit, log_positive
+from dboost.compiled.jit import njit
 from dboost.compiled.lanes import total_of
 from dboost.losses.base import (
     SINGLE,

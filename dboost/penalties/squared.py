@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from dboost.bounds import exponential
+from dboost.compiled.jit import njit
 from dboost.penalties.base import RowPenalty
 from dboost.penalties.diagonal import SQUARE
 from dboost.penalties.group import entry_root
