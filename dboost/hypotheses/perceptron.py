@@ -109,7 +109,7 @@ def advance(partition: Partition, state: Mistakes, rule: Rule) -> Mistakes:
     there = live_rows(partition)
     if there is not None:
         rows = chosen_rows(rows, there)
-        labels = Labels(labels.coded, *(part[there] if len(part) else part for part in labels[1:]))
+        labels = labels.taken(there)
     for start in range(0, rows.n_rows, CHUNK):
         stop = min(start + CHUNK, rows.n_rows)
         state = _visit(rows.piece(start, stop), labels.piece(start, stop), state, rule)
@@ -149,6 +149,12 @@ class Labels(NamedTuple):
     def piece(self, start: int, stop: int) -> Labels:
         """Those of rows [start, stop)."""
         return Labels(self.coded, self.codes[start:stop], self.signs[start:stop])
+
+    def taken(self, rows: NDArray[np.int64]) -> Labels:
+        """Those of some rows."""
+        if self.coded:
+            return Labels(True, self.codes[rows], self.signs)
+        return Labels(False, self.codes, self.signs[rows])
 
 
 def _labels(y: NDArray[Any]) -> Labels:
