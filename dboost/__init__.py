@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 settle(Path(__file__).parent / "compiled")
 
 if TYPE_CHECKING:
+    from dboost import hypotheses, losses, metrics, penalties, plots
     from dboost.data.parquet import ParquetData
     from dboost.errors import (
         ClusterError,
@@ -77,6 +78,9 @@ _HOMES = {
     "UsageError": "dboost.errors",
 }
 
+# Parts that a user calls by name; they, too, are loaded on first use.
+_PARTS = ("hypotheses", "losses", "metrics", "penalties", "plots")
+
 __all__ = [
     "AdaBoostL1Classifier",
     "BoostedClassifier",
@@ -105,12 +109,19 @@ __all__ = [
     "Stumps",
     "UsageError",
     "__version__",
+    "hypotheses",
     "load_model",
+    "losses",
+    "metrics",
+    "penalties",
+    "plots",
     "regularization_path",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PARTS:
+        return import_module(f"{__name__}.{name}")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'dboost' has no attribute {name!r}")

@@ -10,7 +10,7 @@ made, so that no log, traceback or pickle of it holds them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dboost.redact import redact, redact_urls
 
@@ -123,5 +123,22 @@ class DboostWarning(UserWarning):
         super().__init__(*(redact(text) if isinstance(text, str) else text for text in args))
 
 
-class ConvergenceWarning(DboostWarning):
-    """A fit ended without reaching ``tol``; the message states the gap it reached."""
+if TYPE_CHECKING:
+
+    class ConvergenceWarning(DboostWarning):
+        """A fit ended without reaching ``tol``; the message states the gap it reached."""
+
+
+def __getattr__(name: str) -> Any:
+    # Made when it is first asked for: its second base is in scikit-learn, which these errors do not need.
+    if name != "ConvergenceWarning":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals().setdefault(name, _convergence_warning())
+
+
+def _convergence_warning() -> type[Warning]:
+    """The class of that name: one of ours, and one that filters for scikit-learn's know."""
+    from sklearn.exceptions import ConvergenceWarning as Theirs
+
+    about = {"__module__": __name__, "__doc__": "A fit ended without reaching ``tol``; the message states the gap."}
+    return type("ConvergenceWarning", (DboostWarning, Theirs), about)

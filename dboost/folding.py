@@ -136,6 +136,25 @@ class _LaneMemo:
     def forget(self, kind: str) -> None:
         self._memo.forget(f"{kind}-{self._lane}")
 
+    @property
+    def budget(self) -> int:
+        """As of the other memo."""
+        return int(self._memo.budget)
+
+
+class _NoMemo:
+    """What a step of a scan is given: it comes to a partition once, and nothing is worth remembering."""
+
+    budget = 0
+
+    def get(
+        self, kind: str, token: Hashable, build: Callable[[], Any], passing: bool = False, stays: bool = False
+    ) -> Any:
+        return build()
+
+    def forget(self, kind: str) -> None:
+        pass
+
 
 def training(partition: Partition, memo: Any, left: Left, leaf: Any, *args: Any) -> Sums:
     """What `leaf` says of a partition without its held-out rows."""
@@ -147,6 +166,11 @@ def training_shard(partition: Partition, memo: Any, shard: Any, left: Left, leaf
     """As `training`, for a leaf with shards."""
     sums: Sums = leaf(left.training(partition, memo), _LaneMemo(memo, left.lane), shard, *args)
     return sums
+
+
+def training_step(partition: Partition, state: Any, left: Left, step: Any, *args: Any) -> Any:
+    """One step of a scan (``Engine.scan``), past a partition without its held-out rows."""
+    return step(left.training(partition, _NoMemo()), state, *args)
 
 
 def fold_masses(partition: Partition, memo: Any, folds: Folds, k: int) -> Sums:

@@ -37,7 +37,7 @@ from dboost.modelfile import (
 from dboost.paths import PathLike
 from dboost.stages import Stages, restored
 from dboost.storage import pack_arrays, sha256_bytes, write_folder
-from dboost.tasks import TASKS, labels, probabilities
+from dboost.tasks import TASKS, labels, log_probabilities, probabilities
 
 Float = NDArray[np.float64]
 
@@ -260,6 +260,10 @@ class Model:
             For a regression.
         """
         return probabilities(self.task, self.loss, F)
+
+    def log_probabilities(self, F: Float) -> Float:
+        """Logarithms of `probabilities`, computed without them: finite where a probability rounds to zero."""
+        return log_probabilities(self.task, self.loss, F)
 
     def labels(self, F: Float) -> NDArray[Any]:
         """Predictions from scores: (m,) of `classes`, int64 (m, k) of 0 and 1 for tasks, float64 (m,) of regression."""

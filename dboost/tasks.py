@@ -40,17 +40,31 @@ def probabilities(task: str, loss: str, F: Float) -> Float:
     UsageError
         For a regression.
     """
-    if task == "regression":
-        raise UsageError("a regression has no probabilities", hint="use predict")
-    if loss in ("exp", *ONE_VS_REST):
-        # The score that minimises exp(-yf) in expectation is half the log-odds.
-        F = 2.0 * F
+    F = _log_odds(task, loss, F)
     if task == "multiclass":
         chances: Float = np.exp(F - F.max(axis=1, keepdims=True, initial=-np.inf))
         chances /= chances.sum(axis=1, keepdims=True)
         return chances
     positive = _sigmoid(F)
     return positive if task == "multitask" else np.hstack([_sigmoid(-F), positive])
+
+
+def log_probabilities(task: str, loss: str, F: Float) -> Float:
+    """Logarithms of `probabilities`, finite where these round to zero."""
+    F = _log_odds(task, loss, F)
+    if task == "multiclass":
+        below = F - F.max(axis=1, keepdims=True, initial=-np.inf)
+        return np.asarray(below - np.log(np.exp(below).sum(axis=1, keepdims=True)))
+    positive = -np.logaddexp(0.0, -F)
+    return positive if task == "multitask" else np.hstack([-np.logaddexp(0.0, F), positive])
+
+
+def _log_odds(task: str, loss: str, F: Float) -> Float:
+    """Scores on the scale of log-odds, up to what they have in common where there are many classes."""
+    if task == "regression":
+        raise UsageError("a regression has no probabilities", hint="use predict")
+    # The score that minimises exp(-yf) in expectation is half the log-odds.
+    return 2.0 * F if loss in ("exp", *ONE_VS_REST) else F
 
 
 def labels(task: str, classes: NDArray[Any], F: Float) -> NDArray[Any]:

@@ -35,6 +35,12 @@ def test_public_names_resolve(name):
     assert name in dir(dboost)
 
 
+@pytest.mark.parametrize("part", ["hypotheses", "losses", "metrics", "penalties", "plots"])
+def test_parts_are_attributes_that_are_loaded_on_first_use(part):
+    code = f"import dboost, sys; print(dboost.{part}.__name__); print('matplotlib' in sys.modules)"
+    assert run(code).split() == [f"dboost.{part}", "False"]
+
+
 def test_unknown_names_are_attribute_errors():
     with pytest.raises(AttributeError, match="no attribute 'BoostedClasifier'"):
         dboost.BoostedClasifier  # noqa: B018

@@ -25,6 +25,7 @@ KERNELS = {
 ALLOWED: dict[str, set[str]] = {
     "redact": set(),
     "errors": {"redact"},
+    "notices": {"errors"},
     "partition": set(),
     "compiled": set(),
     "helpers": set(),
@@ -53,7 +54,7 @@ ALLOWED: dict[str, set[str]] = {
     "engine": {"errors", "partition", "helpers", "interruption"},
     "hypotheses": {"errors", "partition", "compiled", "modelfile", "hypotheses.clusters"},
     "hypotheses.clusters": {"errors"},
-    "data": {"errors", "partition", "compiled", "paths", "redact", "staging"},
+    "data": {"errors", "notices", "partition", "compiled", "paths", "redact", "staging"},
     "data.daskml": {"errors"},
     "plots": {"errors"},
     "paths": {"errors"},
@@ -69,13 +70,13 @@ ALLOWED: dict[str, set[str]] = {
         "hypotheses",
     },
     "boosting": KERNELS | {
-        "errors", "partition", "losses", "bounds", "penalties", "passes", "class_passes", "example_passes",
+        "errors", "notices", "partition", "losses", "bounds", "penalties", "passes", "class_passes", "example_passes",
         "pool_passes", "model", "hypotheses", "folding", "centring", "interruption",
     },
     "estimators": KERNELS | {
-        "errors", "partition", "losses", "bounds", "penalties", "passes", "engine", "data", "paths", "redact",
-        "storage", "generations", "modelfile", "model", "metrics", "boosting", "hypotheses", "folding", "stages",
-        "tasks",
+        "errors", "notices", "partition", "losses", "bounds", "penalties", "passes", "engine", "data", "paths",
+        "redact", "storage", "generations", "modelfile", "model", "metrics", "boosting", "hypotheses", "folding",
+        "stages", "tasks",
     },
 }  # fmt: skip
 # The lazy front (PEP 562) names everything and is named by nothing.
@@ -85,7 +86,7 @@ ALLOWED["__init__"] = set(ALLOWED)
 HOMES = {
     "dask": ("engine", "data", "estimators"),
     "distributed": ("engine", "data", "estimators"),
-    "sklearn": ("estimators", "hypotheses.clusters", "data.daskml"),
+    "sklearn": ("errors", "estimators", "hypotheses.clusters", "data.daskml"),
     "pandas": ("data", "estimators"),
     "pyarrow": ("data", "storage", "model", "estimators"),
     "numba": ("compiled", "penalties", "losses", "data", "estimators"),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import uuid
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -33,8 +32,9 @@ from dboost.boosting.state import FitResult, FitSettings, FitState
 from dboost.boosting.statistics import constants, listed
 from dboost.boosting.systems import Rounds
 from dboost.centring import Centres
-from dboost.errors import ConvergenceWarning, DataError, DboostWarning, UsageError
+from dboost.errors import DataError, DboostWarning, UsageError
 from dboost.losses import get_loss
+from dboost.notices import warn_user
 from dboost.passes import Point
 from dboost.penalties import get_penalty
 
@@ -418,22 +418,20 @@ def warn_if_open(result: FitResult, settings: FitSettings) -> None:
         reached = "without a certificate, as its objective and the lower bound of it contradict each other in float64,"
     elif math.isnan(result.gap):
         reached = f"before its gradient was small enough for tol={settings.tol:g},"
-    warnings.warn(
-        f"the fit stopped ({result.stop_reason}) {reached} after {result.n_iter} rounds",
-        ConvergenceWarning,
-        stacklevel=3,
-    )
+    # Its second base is in scikit-learn, which a fit does not need.
+    from dboost.errors import ConvergenceWarning
+
+    warn_user(f"the fit stopped ({result.stop_reason}) {reached} after {result.n_iter} rounds", ConvergenceWarning)
 
 
 def warn_if_dropped(fitting: Fitting) -> None:
     """Name the columns that a standardised fit leaves out because they are constant, in a warning."""
     columns = fitting.left_out
     if columns.size:
-        warnings.warn(
+        warn_user(
             f"standardize=True leaves out {columns.size} constant column(s), which have no deviation to be scaled by: "
             f"{listed(columns, fitting.plan.feature_names)}",
             DboostWarning,
-            stacklevel=3,
         )
 
 

@@ -105,11 +105,38 @@ class LeftEngine:
         """As ``Engine.on_driver``."""
         return list(self._engine.on_driver(fn, items))
 
-    def map_reduce(self, leaf: Any, *args: Any, shards: Sequence[Any] | None = None, **kwargs: Any) -> Any:
+    def aside(self, fn: Callable[[], Any]) -> Callable[[], Any]:
+        """As ``Engine.aside``."""
+        begun: Callable[[], Any] = self._engine.aside(fn)
+        return begun
+
+    def map_reduce(
+        self,
+        leaf: Any,
+        *args: Any,
+        name: str,
+        shards: Sequence[Any] | None = None,
+        finish: Any = None,
+        finish_args: Any = None,
+    ) -> Any:
         """As ``Engine.map_reduce``, over what is left."""
-        if shards is None:
-            return self._engine.map_reduce(folding.training, self._left, leaf, *args, **kwargs)
-        return self._engine.map_reduce(folding.training_shard, self._left, leaf, *args, shards=shards, **kwargs)
+        whole = folding.training if shards is None else folding.training_shard
+        return self._engine.map_reduce(
+            whole, self._left, leaf, *args, name=name, shards=shards, finish=finish, finish_args=finish_args
+        )
+
+    def scan(self, step: Any, state: Any, *args: Any, name: str) -> Any:
+        """As ``Engine.scan``, over what is left."""
+        return self._engine.scan(folding.training_step, state, self._left, step, *args, name=name)
+
+    def close(self) -> None:
+        """Nothing: the other engine is open for the other folds."""
+
+    def __enter__(self) -> LeftEngine:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
 
 
 def cross_validate(

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.data.csc import to_csc
+from dboost.data.label_notes import label_notes
 from dboost.data.labels import LabelCoder, LabelStats, check_weight, scan
 from dboost.data.mapper import Mapper
 from dboost.data.memory import Rows, as_rows, check_names
@@ -110,7 +111,7 @@ def plan_collection(
         streams=False,
         class_counts=class_counts(coder, stats),
         class_weights=class_weights(coder, stats),
-        notes=(),
+        notes=label_notes(stats.count, {}) if classes is None else (),
         coder=coder,
     )
 

@@ -53,6 +53,8 @@ class LabelStats:
         NumPy type of the labels, wide enough for all blocks; ``"|O"`` for Python objects.
     largest_weight, largest_target : float
         The largest sample weight, and for regression the largest size of a target among rows of positive weight.
+    where : dict of label to str or None
+        The only file with that label, None where there are several; empty where labels are not in files.
     """
 
     n_rows: int = 0
@@ -65,6 +67,7 @@ class LabelStats:
     dtype: str = ""
     largest_weight: float = 0.0
     largest_target: float = 0.0
+    where: dict[Any, str | None] = field(default_factory=dict)
 
     def merge(self, right: LabelStats) -> LabelStats:
         """Absorb the report of the next block, in place, and return self."""
@@ -83,6 +86,8 @@ class LabelStats:
         for label, value in right.weight.items():
             self.weight[label] = self.weight.get(label, 0.0) + value
             self.count[label] = self.count.get(label, 0) + right.count[label]
+        for label, file in right.where.items():
+            self.where[label] = file if self.where.get(label, file) == file else None
         if right.tasks is not None:
             if self.tasks is None:
                 self.tasks = np.zeros_like(right.tasks)

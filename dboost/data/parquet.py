@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dboost.data.manifest import Manifest, find_manifest
 from dboost.errors import DataError, UsageError
@@ -117,6 +117,15 @@ class ParquetData:
         names = [entry["name"] for entry in manifest.splits[split]["files"]]
         folder = Path(manifest.root) / split
         return [(str(folder / name), name) for name in names], manifest, split
+
+    def named(self) -> dict[str, Any]:
+        """The columns of label and weight, where there are any: what is no feature."""
+        label = self.label
+        if label is None:
+            manifest = self.resolve()[1]
+            label = None if manifest is None else manifest.label
+        found: dict[str, Any] = {} if label is None else {"y": label if isinstance(label, str) else list(label)}
+        return found if self.weight is None else found | {"sample_weight": self.weight}
 
     def blocks(self, *, n_features: int | None = None, labels: bool = False) -> list[ParquetBlock]:
         """Specs of consecutive row groups, for predictions and their evaluation.

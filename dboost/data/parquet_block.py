@@ -192,9 +192,12 @@ class ParquetBlock:
         """Report on labels and weights, reading their columns only."""
         stats = LabelStats()
         raw = self.read(features=False, label=True)
+        names = {ref.path: ref.name for ref, _ in self.spans}
         for (path, group), labels, weight in zip(self._groups(), raw.labels, raw.weights, strict=True):
             with at(path, group, ", ".join(self.label)):
-                stats.merge(scan(task, labels, weight))
+                found = scan(task, labels, weight)
+                found.where = dict.fromkeys(found.count, names[path])
+                stats.merge(found)
         return stats
 
     def largest_index(self) -> int:

@@ -10,7 +10,6 @@ its file only while it is small. The cut depends on footers and the number of fe
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from dboost.data.budget import block_budget, memory_budget
+from dboost.data.label_notes import label_notes
 from dboost.data.labels import LabelStats
 from dboost.data.manifest import Manifest
 from dboost.data.mapper import InProcess, Mapper
@@ -27,7 +27,8 @@ from dboost.data.parquet import ParquetData
 from dboost.data.parquet_block import ParquetBlock, block_width, scan_block
 from dboost.data.parquet_read import NUMBERS, FileInfo, Layout, inspect_file
 from dboost.data.plan import Plan, class_counts, class_list, class_weights, n_outputs, plan_coder
-from dboost.errors import DataError, DboostWarning, UsageError
+from dboost.errors import DataError, UsageError
+from dboost.notices import warn_user
 
 
 def plan_parquet(data: ParquetData, *, task: str, classes: Any, class_weight: Any, engine: Mapper) -> Plan:
@@ -59,8 +60,11 @@ def plan_parquet(data: ParquetData, *, task: str, classes: Any, class_weight: An
     if bare:
         notes.append(
             f"{len(bare)} of {len(infos)} files carry no page checksums ({bare[0]} first): "
-            "damage inside them cannot be detected"
+            "damage inside them cannot be detected. Write them with write_page_checksum=True"
         )
+    if classes is None:
+        several = sum(1 for info in infos if sum(info.rows)) > 1
+        notes.extend(label_notes(stats.count, stats.where if several else {}))
     return Plan(
         items=tuple(ready),
         rows=tuple(block.rows for block in ready),
@@ -248,9 +252,7 @@ def _check_drift(infos: Sequence[FileInfo], needed: Sequence[str], layout: Layou
     if extra:
         name, file = next(iter(extra.items()))
         more = "" if len(extra) == 1 else f" (and {len(extra) - 1} more columns)"
-        warnings.warn(
-            DboostWarning(f"column {name!r}{more} of {file} is not in the first file and is not used"), stacklevel=2
-        )
+        warn_user(f"column {name!r}{more} of {file} is not in the first file and is not used")
 
 
 def _check_manifest_files(infos: Sequence[FileInfo], manifest: Manifest, split: str) -> None:

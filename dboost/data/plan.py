@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 from dboost.compiled.digest import digest_of
 from dboost.data.csc import Unclean, to_csc
 from dboost.data.factorise import factorise
+from dboost.data.label_notes import label_notes
 from dboost.data.labels import TASKS, LabelCoder, LabelStats, check_weight, plan_labels, scan
 from dboost.data.mapper import Mapper
 from dboost.data.memory import Rows, as_rows, block_bounds
+from dboost.data.named import split_named
 from dboost.errors import DataError, UsageError
 from dboost.partition import Partition
 
@@ -108,7 +110,7 @@ def build_plan(
     ----------
     X : array, sparse matrix, table, dask collection or ParquetData
     y : labels, or the name of the label column of a table; None for ParquetData
-    sample_weight : array-like, shape (m,), optional
+    sample_weight : array-like, shape (m,), or the name of a column of a table, optional
     task : {"classification", "binary", "multiclass", "multitask", "regression"}
         ``"classification"`` chooses binary for two classes, multiclass for more.
     classes : sequence, optional
@@ -146,7 +148,9 @@ def plan_memory(
     X: Any, y: Any, sample_weight: Any, *, task: str, classes: Any, class_weight: Any, engine: Mapper
 ) -> Plan:
     """The plan for rows in memory. Blocks are decoded here, on threads: the arrays need not travel for it."""
-    X, y = split_label(X, y)
+    if y is None:
+        raise UsageError("requires y to be passed, but the target y is None")
+    X, y, sample_weight, _ = split_named(X, y, sample_weight)
     task_names = list(y.columns) if task == "multitask" and hasattr(y, "columns") else None
     rows = as_rows(X, clean=False)
     n_labels = count_rows(y)
@@ -189,7 +193,7 @@ def plan_memory(
         streams=False,
         class_counts=class_counts(coder, stats),
         class_weights=class_weights(coder, stats),
-        notes=(),
+        notes=label_notes(stats.count, {}) if classes is None else (),
         coder=coder,
     )
 
@@ -268,20 +272,6 @@ def partition_digest(partition: Partition) -> bytes:
         digest.update(f"{array.dtype.str}{array.shape}".encode())
         digest.update(digest_of(array))
     return digest.digest()
-
-
-def split_label(X: Any, y: Any) -> tuple[Any, Any]:
-    """Take the label column out of a table where `y` is its name."""
-    if y is None:
-        raise UsageError("requires y to be passed, but the target y is None")
-    if not isinstance(y, str):
-        return X, y
-    names = list(getattr(X, "columns", [])) if not hasattr(X, "column_names") else list(X.column_names)
-    if y not in names:
-        raise UsageError(f"y={y!r} names no column of X", hint="give labels, or the name of a column of a table")
-    if hasattr(X, "column_names"):
-        return X.drop_columns([y]), X.column(y)
-    return X.drop(columns=[y]), X[y]
 
 
 def count_rows(y: Any) -> int:

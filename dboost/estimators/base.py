@@ -16,12 +16,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dboost.boosting.fit import FitResult, FitSettings, FitState, Fitting, warn_if_dropped, warn_if_open
+from dboost.data.named import without
 from dboost.errors import UsageError
 from dboost.estimators import predicting, repr
 from dboost.estimators.callbacks import CallbackSupportMixin, Rounds, registered, split, with_callbacks
-from dboost.estimators.fitting import PROCESS, Prepared, check_pool, model_of, prepared, run, start_from
+from dboost.estimators.fitting import PROCESS, Prepared, model_of, prepared, run
 from dboost.estimators.history import Table, induction_stop
 from dboost.estimators.params import fit_settings
+from dboost.estimators.warm_start import followed, start_from
 from dboost.model import Model
 from dboost.paths import PathLike
 from dboost.redact import redact_urls
@@ -105,8 +107,9 @@ class BoostedEstimator(CallbackSupportMixin, BaseEstimator):
             `client`, else on the current client, else in this process.
         y : array-like, or str
             Labels, or the name of the label column of a table. None for ``ParquetData``, which names its own.
-        sample_weight : array-like, shape (m,), optional
-            A weight of 2 equals the row twice, a weight of 0 its absence.
+        sample_weight : array-like, shape (m,), or str, optional
+            Weights, or the name of a column of a table that has them; a column that is named is no feature. A weight
+            of 2 equals the row twice, a weight of 0 its absence.
 
         Returns
         -------
@@ -133,7 +136,7 @@ class BoostedEstimator(CallbackSupportMixin, BaseEstimator):
             fitting = Fitting(plan, parts.engine, settings)
             warn_if_dropped(fitting)
             if start is not None:
-                check_pool(self.model_, fitting.pool)
+                start = followed(self.model_, start, fitting.pool)
             rounds = Rounds(self, functions, X, y, sample_weight)
 
             def on_round(record: dict[str, Any], state: FitState) -> bool:
@@ -194,17 +197,26 @@ class BoostedEstimator(CallbackSupportMixin, BaseEstimator):
         """
         return self._predict(X, predicting.LABELS)
 
-    def _predict(self, X: Any, what: str) -> Any:
+    def _readable(self, X: Any) -> tuple[str, Any]:
+        """The kind of the rows of a prediction, and the rows, checked as scikit-learn does where they are in memory.
+
+        What the fit was given by name among the columns of a table, such as its labels, is left out where it is there.
+        """
         check_is_fitted(self, "model_")
         kind = predicting.kind_of(X)
         if kind == "matrix":
             X = validate_data(self, X, reset=False, accept_sparse=True, dtype="numeric")
-            return predicting.predict_matrix(self.model_, X, what)
-        if kind == "table":
-            if hasattr(X, "columns"):
+        elif kind in ("table", "frame"):
+            X = without(X, predicting.named_columns(self.model_))
+            if kind == "table" and hasattr(X, "columns"):
                 validate_data(self, X, reset=False, skip_check_array=True)
-            return predicting.predict_table(self.model_, X, what)
+        return kind, X
+
+    def _predict(self, X: Any, what: str) -> Any:
+        kind, X = self._readable(X)
         by_kind = {
+            "matrix": predicting.predict_matrix,
+            "table": predicting.predict_table,
             "array": predicting.predict_dask_array,
             "frame": predicting.predict_dask_frame,
             "parquet": predicting.predict_parquet,

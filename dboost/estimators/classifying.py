@@ -30,6 +30,15 @@ class ClassifyingMixin(ClassifierMixin):
         """
         return self._predict(X, predicting.PROBABILITIES)
 
+    def predict_log_proba(self, X: Any) -> Any:
+        """Natural logarithms of `predict_proba`, finite where a probability rounds to zero.
+
+        Returns
+        -------
+        float64, of the shape of `predict_proba`
+        """
+        return self._predict(X, predicting.LOG_PROBABILITIES)
+
     def decision_function(self, X: Any) -> Any:
         """Scores X W + b; input and output as for `predict`.
 

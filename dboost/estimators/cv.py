@@ -6,7 +6,6 @@ Does not cover: the fits (``dboost.boosting.folds``) and the folds by hash (``db
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -18,7 +17,8 @@ from sklearn.base import clone
 from dboost.boosting.fit import check_settings, warn_if_open
 from dboost.boosting.folds import FoldScores, cross_validate
 from dboost.data.labels import check_weight
-from dboost.data.plan import Plan, split_label
+from dboost.data.named import take_column
+from dboost.data.plan import Plan
 from dboost.errors import ConvergenceWarning, DataError, UsageError
 from dboost.estimators.classifier import BoostedClassifier
 from dboost.estimators.fitting import model_of, prepared
@@ -28,10 +28,13 @@ from dboost.estimators.path import RegularizationPath, check_grid
 from dboost.estimators.predicting import kind_of
 from dboost.folding import Folds
 from dboost.model import Model
+from dboost.notices import warn_user
 
 RULES = ("1se", "best")
 SCORINGS = ("loss", "error")
 FOLD_TOL = 1e-3
+# Strengths whose ratio is so near to 1 are the same: a grid that begins at alpha_max is off by rounding only.
+_SAME = 1e-9
 _SAVED = "cross_validation"
 
 
@@ -193,16 +196,20 @@ max_active_rows, fit_intercept, standardize, class_weight, classes, random_state
         -----
         ConvergenceWarning
             With the gap reached, when the model or a fit without some fold ended above `tol`.
+        DboostWarning
+            When the best strength is an end of the grid, beyond which there may be a better one.
         """
         self._check()
         given = self.folds
         if isinstance(given, str):
             if kind_of(X) != "table":
                 raise UsageError(f"folds={given!r} names a column, but X is no table in memory", hint="use cv=")
-            X, given = split_label(X, given)
+            X, given = take_column(X, given, "folds")
         elif given is not None and kind_of(X) not in ("table", "matrix"):
             raise UsageError("folds= is for data in memory", hint="use cv=, which makes folds by a hash of the rows")
         with prepared(self, X, y, sample_weight) as parts:
+            if isinstance(self.folds, str):
+                parts = replace(parts, named={**parts.named, "folds": self.folds})
             settings = parts.settings
             if getattr(settings.penalty, "name", settings.penalty) == "none":
                 raise UsageError("penalty 'none' has no strength to choose", hint="use another penalty")
@@ -211,7 +218,7 @@ max_active_rows, fit_intercept, standardize, class_weight, classes, random_state
             if given is None:
                 folds = Folds(int(self.cv), settings.random_state)
             else:
-                folds = _given(given, parts.plan, sample_weight)
+                folds = _given(given, parts.plan, parts.weight)
             fold_tol = max(FOLD_TOL, settings.tol) if self.fold_tol is None else float(self.fold_tol)
             grid = (self.alphas, self.n_alphas, self.eps)
             results, scores = cross_validate(parts.plan, parts.engine, settings, folds, fold_tol, *grid)
@@ -225,13 +232,30 @@ max_active_rows, fit_intercept, standardize, class_weight, classes, random_state
         warn_if_open(results[chosen], settings)
         late = int(np.count_nonzero(scores.gap > fold_tol))
         if late:
-            warnings.warn(
+            warn_user(
                 f"{late} of {scores.gap.size} fits without a fold stopped above fold_tol={fold_tol:g}, "
                 f"at a certified relative gap of {scores.gap.max():.2g} at worst",
                 ConvergenceWarning,
-                stacklevel=2,
             )
+        self._warn_of_ends()
         return self
+
+    def _warn_of_ends(self) -> None:
+        """Warn where the least score is at an end of the strengths, beyond which there may be a lesser one."""
+        best, end = self.alpha_best_, None
+        if len(self.alphas_) < 2:
+            return
+        if best == self.alphas_[-1]:
+            less = "smaller alphas" if self.alphas is not None else f"a smaller eps than {self.eps:g}"
+            end = f"the weakest of {len(self.alphas_)} strengths", less
+        elif best == self.alphas_[0] and best < self.alpha_max_ * (1.0 - _SAME):
+            # from alpha_max on every model is the same: it uses no feature
+            end = f"the strongest of {len(self.alphas_)} strengths", "larger alphas"
+        if end is not None:
+            warn_user(
+                f"alpha_best_={best:.4g} is {end[0]}, an end of the grid: the least {self.scoring} may lie beyond it; "
+                f"give {end[1]}"
+            )
 
     def _check(self) -> None:
         """Refuse parameters of the cross-validation without meaning."""

@@ -1,14 +1,13 @@
 """From the input of ``fit`` to a fitted model: plan, engine, core fit, model.
 
-Covers: scikit-learn's checks of local input, what a fit opens and closes, warm starts, checkpoints, and the model with
-its certificate and manifest.
-Does not cover: attributes of estimators (``base``), or any mathematics.
+Covers: scikit-learn's checks of local input, what a fit opens and closes, checkpoints, and the model with its
+certificate and manifest.
+Does not cover: warm starts (``warm_start``), attributes of estimators (``base``), or any mathematics.
 """
 
 from __future__ import annotations
 
 import platform
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,10 +20,11 @@ from numpy.typing import NDArray
 
 import dboost
 from dboost.boosting.fit import FitResult, FitSettings, FitState
-from dboost.data.plan import Plan, build_plan, split_label
+from dboost.data.named import WEIGHT, Named, split_named
+from dboost.data.plan import Plan, build_plan
 from dboost.engine.base import Engine
 from dboost.engine.select import open_engine
-from dboost.errors import DataError, DboostWarning, UsageError
+from dboost.errors import DataError, UsageError
 from dboost.estimators.keeping import Keeper
 from dboost.estimators.label_checks import check_one_target, check_tasks, few_integers
 from dboost.estimators.params import loss_name, loss_spec, penalty_spec
@@ -33,6 +33,7 @@ from dboost.hypotheses import Chosen
 from dboost.hypotheses.columns import ColumnSet
 from dboost.model import Certificate, Model, Origin
 from dboost.modelfile import plain
+from dboost.notices import warn_user
 from dboost.stages import Stages
 from dboost.tasks import ONE_VS_REST, TASKS
 
@@ -55,12 +56,18 @@ class Prepared:
     ----------
     classes : array
         All classes, declared ones without examples included; the plan holds those with examples.
+    named : Named
+        Columns of the data that are no features.
+    weight : array-like or None
+        The sample weights of data in memory, as values.
     """
 
     plan: Plan
     engine: Engine
     settings: FitSettings
     classes: NDArray[Any]
+    named: Named
+    weight: Any
 
 
 @contextmanager
@@ -80,14 +87,17 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Pre
     task = estimator._task if estimator.loss is None else _PLANNED[loss_name(estimator.loss)]
     kind = kind_of(X)
     if kind in ("matrix", "table"):
+        X, y, sample_weight, named = split_named(X, y, sample_weight)
         X, y = _checked_local(estimator, X, y, kind, task)
+    else:
+        named = _named_in_place(X, y, sample_weight)
     with open_engine(estimator.client, distributed_input=kind in ("parquet", "frame", "array")) as engine:
 
         def planned(task: str, classes: Any, class_weight: Any) -> Plan:
             return build_plan(X, y, sample_weight, task=task, classes=classes, class_weight=class_weight, engine=engine)
 
         plan = planned(task, estimator.classes, estimator.class_weight)
-        classes = task_classes(plan)
+        classes, notes = task_classes(plan), plan.notes
         seen = _seen(plan)
         if not seen.all():
             # Without examples the best intercept of a class is minus infinity: no fit reaches it, so the class is left
@@ -95,16 +105,23 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Pre
             weight, found = estimator.class_weight, classes[seen].tolist()
             if isinstance(weight, Mapping):
                 weight = {label: factor for label, factor in weight.items() if label in found}
-            plan = planned(plan.task, classes[seen], weight)
+            plan = replace(planned(plan.task, classes[seen], weight), notes=notes)
+        for note in notes:
+            warn_user(note)
         if plan.streams:
-            warnings.warn(
+            warn_user(
                 f"the data takes {plan.nbytes_estimate / 2**30:.2g} GiB decoded, more than may stay in memory: "
-                "its partitions are read again in every pass",
-                DboostWarning,
-                stacklevel=4,
+                "its partitions are read again in every pass"
             )
         loss = estimator._loss_of(plan.task, plan.n_outputs)
-        yield Prepared(plan, engine, replace(settings, loss=loss), classes)
+        yield Prepared(plan, engine, replace(settings, loss=loss), classes, named, sample_weight)
+
+
+def _named_in_place(X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
+    """As ``split_named``, of data whose columns are taken apart where it is."""
+    if hasattr(X, "named"):
+        return dict(X.named())
+    return {what: name for what, name in (("y", y), (WEIGHT, sample_weight)) if isinstance(name, str)}
 
 
 def _seen(plan: Plan) -> NDArray[np.bool_]:
@@ -133,8 +150,6 @@ def _checked_local(estimator: Any, X: Any, y: Any, kind: str, task: str) -> tupl
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import validate_data
 
-    if isinstance(y, str):
-        X, y = split_label(X, y)
     if kind == "table":
         if hasattr(X, "columns"):
             validate_data(estimator, X, skip_check_array=True)
@@ -147,6 +162,9 @@ def _checked_local(estimator: Any, X: Any, y: Any, kind: str, task: str) -> tupl
         return X, y
     if not hasattr(y, "dtype") and not hasattr(y, "columns"):
         y = np.asarray(y)
+    elif hasattr(y, "hasnans") and not y.hasnans and isinstance(getattr(y.dtype, "numpy_dtype", None), np.dtype):
+        # scikit-learn turns whole numbers of a type that may be missing into floats, also where none is missing
+        y = y.to_numpy(dtype=y.dtype.numpy_dtype)
     if task == "multitask":
         check_tasks(np.asarray(y))
         return X, y
@@ -186,68 +204,6 @@ def run(
     keeper = Keeper(lambda state: write_checkpoint(checkpoint, mine, state))
     with keeper.keeping():
         return fitting.fit(settings.alpha, start, kept, resume)
-
-
-def start_from(model: Model, parts: Prepared) -> FitResult:
-    """An earlier model as the start of a fit.
-
-    Raises
-    ------
-    UsageError
-        When classes or features differ.
-    """
-    plan = parts.plan
-    hint = "set warm_start=False to start from nothing"
-    if model.n_features != plan.n_features or model.feature_names != plan.feature_names:
-        raise UsageError(
-            f"warm_start: the earlier fit had {model.n_features} features, this one has {plan.n_features}"
-            + ("" if model.n_features != plan.n_features else " with other names"),
-            hint=hint,
-        )
-    if model.task != plan.task or model.classes.tolist() != parts.classes.tolist():
-        raise UsageError("warm_start: the classes differ from those of the earlier fit", hint=hint)
-    columns = class_places(parts) if plan.task == "multiclass" else np.arange(plan.n_outputs)
-    W, intercept = np.ascontiguousarray(model.W[:, columns]), model.intercept[columns]
-    if not parts.settings.fit_intercept:
-        intercept = np.zeros_like(intercept)
-    family = parts.settings.hypotheses
-    theirs = None if family is None or model.plain else model.manifest["estimator"]["params"]["hypotheses"]
-    if model.plain != (family is None) or (family is not None and plain(family.to_json()) != theirs):
-        raise UsageError("warm_start: the hypotheses differ from those of the earlier fit", hint=hint)
-    keys = () if model.origin is None else model.origin.keys
-    active = np.arange(len(keys), dtype=np.int64) if keys else model.active
-    cert = model.certificate
-    return FitResult(
-        active=active,
-        W=W,
-        intercept=intercept,
-        objective=cert.objective,
-        lower_bound=cert.lower_bound,
-        gap=cert.gap,
-        stop_reason=cert.stop_reason,
-        n_iter=0,
-        passes=0,
-        alpha=cert.alpha,
-        alpha_max=cert.alpha_max,
-        history=[],
-        trace=np.zeros((0, 3)),
-        state=FitState(active, W, intercept, lam=0.0, keys=keys),
-    )
-
-
-def check_pool(model: Model, pool: Any) -> None:
-    """Refuse to start from hypotheses that are no candidates of this fit.
-
-    Raises
-    ------
-    UsageError
-        When the candidates differ: those of products and kernels depend on the data.
-    """
-    if model.origin is not None and model.origin.token != pool.token:
-        raise UsageError(
-            "warm_start: the candidate hypotheses differ from those of the earlier fit, as the data does",
-            hint="set warm_start=False to start from nothing",
-        )
 
 
 def class_places(parts: Prepared) -> NDArray[np.int64]:
@@ -304,7 +260,12 @@ def model_of(estimator: Any, parts: Prepared, result: FitResult) -> Model:
         feature_names=names,
         manifest={
             "estimator": {"class": type(estimator).__name__, "params": saved_params(estimator, settings, classes)},
-            "data": {"fingerprint": plan.fingerprint, "rows": plan.n_rows, "notes": list(plan.notes)},
+            "data": {
+                "fingerprint": plan.fingerprint,
+                "rows": plan.n_rows,
+                "notes": list(plan.notes),
+                "named": plain(dict(parts.named)),
+            },
             "versions": dict(_installed()),
         },
         history=tuple(dict(record) for record in result.history),

@@ -6,6 +6,7 @@ Covers: ``OneVsRestBoostedClassifier``, the comparison of ShareBoost's section 7
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from dboost.data.named import refuse_unread, split_named
 from dboost.errors import DataError, UsageError
 from dboost.estimators import one_vs_rest_folder
 from dboost.estimators.base import BoostedEstimator
@@ -68,11 +70,12 @@ class OneVsRestBoostedClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array, SciPy sparse matrix, pandas table, dask array or DataFrame
+        X : array, SciPy sparse matrix, pandas, Arrow or polars table, dask array or DataFrame
             Shape (m, n).
         y : array-like, or str
-            Labels, or the name of the label column of a pandas or dask table.
-        sample_weight : array-like, shape (m,), optional
+            Labels, or the name of the label column of a table.
+        sample_weight : array-like, shape (m,), or str, optional
+            Weights, or the name of a column of a table.
 
         Raises
         ------
@@ -84,7 +87,7 @@ class OneVsRestBoostedClassifier(ClassifierMixin, BaseEstimator):
         """
         template = ShareBoostClassifier(loss="log") if self.estimator is None else self.estimator
         _check_template(template)
-        X, y = _split(X, y)
+        X, y, sample_weight, named = _split(X, y, sample_weight)
         labels = _labels(y)
         classes = np.unique(labels)
         if len(classes) < 2:
@@ -94,7 +97,7 @@ class OneVsRestBoostedClassifier(ClassifierMixin, BaseEstimator):
         fitted = []
         for label in wanted.tolist():
             mine = (y if lazy else labels) == label
-            fitted.append(clone(template).fit(X, mine, sample_weight))
+            fitted.append(_with_named(clone(template).fit(X, mine, sample_weight), named))
         return self._adopt(classes, fitted)
 
     def _adopt(self, classes: NDArray[Any], fitted: list[Any]) -> Self:
@@ -135,6 +138,11 @@ class OneVsRestBoostedClassifier(ClassifierMixin, BaseEstimator):
         total = positive.sum(axis=1, keepdims=True)
         share = np.full_like(positive, 1.0 / len(self.classes_))
         return np.divide(positive, total, out=share, where=total > 0.0)
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Natural logarithms of `predict_proba`; minus infinity where a probability is zero."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class whose classifier has the highest score."""
@@ -194,6 +202,13 @@ class OneVsRestBoostedClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
+def _with_named(fitted: Any, named: dict[str, Any]) -> Any:
+    """A binary classifier that knows which columns of the whole table are no features."""
+    model = fitted.model_
+    fitted.model_ = replace(model, manifest={**model.manifest, "data": {**model.manifest["data"], "named": named}})
+    return fitted
+
+
 def _check_template(template: Any) -> None:
     fits = isinstance(template, BoostedEstimator) and isinstance(template, ClassifierMixin)
     if isinstance(template, type) or not fits:
@@ -209,8 +224,9 @@ def _check_template(template: Any) -> None:
         )
 
 
-def _split(X: Any, y: Any) -> tuple[Any, Any]:
-    """Data and labels apart, where the labels are a column of a table."""
+def _split(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
+    """Data, labels and weights apart, and the names of those that are columns of a table."""
+    refuse_unread(X)
     if y is None:
         if type(X).__module__.startswith("dboost.data."):
             raise UsageError(
@@ -218,11 +234,7 @@ def _split(X: Any, y: Any) -> tuple[Any, Any]:
                 hint="read it with dask.dataframe.read_parquet",
             )
         raise ValueError("requires y to be passed, but the target y is None")
-    if not isinstance(y, str):
-        return X, y
-    if not hasattr(X, "drop") or y not in getattr(X, "columns", ()):
-        raise UsageError(f"y={y!r} is no column of X", hint="give a pandas or dask table with that column, or an array")
-    return X.drop(columns=[y]), X[y]
+    return split_named(X, y, sample_weight)
 
 
 def _labels(y: Any) -> NDArray[Any]:

@@ -5,7 +5,8 @@ Covers: arrays and tables in memory (NumPy out), dask arrays and DataFrames (laz
 Does not cover: the arithmetic of one batch (``dboost.model``).
 
 Only the model's columns are read. Of tables their names decide; a collection or a data set on disk may hold further
-columns, such as the label, while a table in memory must have the columns of the fit (as scikit-learn asks).
+columns, while a table in memory must have the columns of the fit (as scikit-learn asks), and may have those that the
+fit was given by name, such as the label.
 """
 
 from __future__ import annotations
@@ -18,14 +19,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.data.memory import as_rows
+from dboost.data.named import flat, refuse_unread
 from dboost.errors import DataError, UsageError
 from dboost.model import Model
 
-SCORES, PROBABILITIES, LABELS = "scores", "probabilities", "labels"
+SCORES, PROBABILITIES, LOG_PROBABILITIES, LABELS = "scores", "probabilities", "log-probabilities", "labels"
 
 
 def kind_of(X: Any) -> str:
-    """Return "parquet", "array" or "frame" (of dask), "table" or "matrix", told apart without importing anything."""
+    """Return "parquet", "array" or "frame" (of dask), "table" or "matrix", told apart without importing anything.
+
+    Raises
+    ------
+    UsageError
+        For a query that has not been run.
+    """
+    refuse_unread(X)
     cls = type(X)
     home = cls.__module__.split(".")[0]
     if cls.__module__.startswith("dboost.data."):
@@ -37,12 +46,19 @@ def kind_of(X: Any) -> str:
     return "matrix"
 
 
+def named_columns(model: Model) -> list[str]:
+    """Columns of a table that the fit of a model was given by name, as labels or weights, and which are no features."""
+    return flat(model.manifest.get("data", {}).get("named", {}))
+
+
 def finish(model: Model, F: NDArray[np.float64], what: str) -> NDArray[Any]:
     """Scores as they are shown: the one column of two classes or of a regression becomes a vector."""
     if what == LABELS:
         return model.labels(F)
     if what == PROBABILITIES:
         return model.probabilities(F)
+    if what == LOG_PROBABILITIES:
+        return model.log_probabilities(F)
     if model.loss == "margin_softmax" and F.shape[1] == 2:
         return F[:, 1] - F[:, 0]
     return F[:, 0] if model.task in ("binary", "regression") else F
@@ -58,7 +74,11 @@ def staged(model: Model, X: Any, kind: str, what: str) -> Iterator[Any]:
         raise UsageError("this model keeps no models of its rounds", hint="use predict")
     if kind in ("matrix", "table"):
         inputs = model.inputs.tolist()
-        batch = model.held_columns(_columns_of(as_table(model, X), inputs) if kind == "table" else X[:, inputs])
+        if kind == "table":
+            columns = _columns_of(as_table(model, X), inputs)
+        else:
+            columns = (X.tocsr() if hasattr(X, "tocsr") else X)[:, inputs]
+        batch = model.held_columns(columns)
         for stage in range(len(stages)):
             W, intercept = stages.at(stage)
             yield finish(model, np.asarray(batch @ W, dtype=np.float64) + intercept, what)
@@ -141,23 +161,37 @@ def predict_dask_frame(model: Model, X: Any, what: str) -> Any:
     missing = [name for name in names if name not in X.columns]
     if missing:
         raise DataError(f"X lacks {len(missing)} of the {len(names)} columns of the model", column=str(missing[0]))
-    labels = [str(label) for label in model.classes.tolist()]
-    meta = _as_pandas(finish(model, np.zeros((0, model.n_outputs)), what), X._meta.index[:0], labels)
+    meta = _as_pandas(model, np.zeros((0, model.n_outputs)), X._meta.index[:0], what)
     held = dask.delayed(model, pure=True)
-    return X[list(names)].map_partitions(dboost_predict_frame, held, what, labels, meta=meta)
+    return X[list(names)].map_partitions(dboost_predict_frame, held, what, meta=meta)
 
 
-def dboost_predict_frame(batch: Any, model: Model, what: str, labels: list[str]) -> Any:
+def dboost_predict_frame(batch: Any, model: Model, what: str) -> Any:
     values = _columns_of(batch, list(range(batch.shape[1])))
-    return _as_pandas(finish(model, model.scores_of_inputs(values), what), batch.index, labels)
+    return _as_pandas(model, model.scores_of_inputs(values), batch.index, what)
 
 
-def _as_pandas(values: NDArray[Any], index: Any, labels: list[str]) -> Any:
+def _as_pandas(model: Model, F: NDArray[np.float64], index: Any, what: str) -> Any:
+    """Predictions from scores as a Series or DataFrame; of one type whichever labels a partition holds, or none."""
     import pandas as pd
 
+    values = finish(model, F, what)
     if values.ndim == 1:
-        return pd.Series(values, index=index, name="prediction")
-    return pd.DataFrame(values, index=index, columns=labels)
+        kind = _type_of_labels(model.classes) if what == LABELS and model.task != "regression" else values.dtype
+        return pd.Series(values, index=index, name="prediction", dtype=kind)
+    return pd.DataFrame(values, index=index, columns=[str(label) for label in model.classes.tolist()])
+
+
+def _type_of_labels(classes: NDArray[Any]) -> Any:
+    """The type of a Series of labels: pandas infers that of text from its values, which no rows do not show."""
+    import pandas as pd
+
+    if isinstance(classes[0], bytes):
+        # a Series of Python objects does not say what they are, and Parquet asks for it before there is a value
+        import pyarrow as pa
+
+        return pd.ArrowDtype(pa.binary())
+    return pd.Series(classes).dtype
 
 
 def predict_parquet(model: Model, X: Any, what: str) -> NDArray[Any]:

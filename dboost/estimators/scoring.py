@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.data.labels import check_weight
-from dboost.data.plan import count_rows, split_label
+from dboost.data.named import split_named
+from dboost.data.plan import count_rows
 from dboost.data.targets import regression_targets
 from dboost.errors import DataError, UsageError
 from dboost.estimators.predicting import kind_of
@@ -80,8 +81,7 @@ def _compared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[NDArr
     elif kind in ("array", "frame"):
         predicted, y, sample_weight = _computed(estimator, X, y, sample_weight)
     else:
-        if isinstance(y, str):
-            X, y = split_label(X, y)
+        X, y, sample_weight, _ = split_named(X, y, sample_weight)
         if y is None:
             raise UsageError("score needs y")
         predicted = estimator.predict(X)
@@ -97,8 +97,7 @@ def _computed(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, 
     """Predictions, labels and weights of dask collections, computed in one go."""
     import dask
 
-    if isinstance(y, str):
-        X, y = X.drop(columns=[y]), X[y]
+    X, y, sample_weight, _ = split_named(X, y, sample_weight)
     if y is None:
         raise UsageError("score needs y")
     predicted, y, sample_weight = dask.compute(estimator.predict(X), y, sample_weight)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dboost.boosting.fit import FitSettings, check_settings
 from dboost.boosting.records import last_of_size
@@ -235,12 +234,7 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
         return self._staged(X, predicting.SCORES)
 
     def _staged(self, X: Any, what: str) -> Iterator[Any]:
-        check_is_fitted(self, "model_")
-        kind = predicting.kind_of(X)
-        if kind == "matrix":
-            X = validate_data(self, X, reset=False, accept_sparse="csr", dtype="numeric")
-        elif kind == "table" and hasattr(X, "columns"):
-            validate_data(self, X, reset=False, skip_check_array=True)
+        kind, X = self._readable(X)
         return predicting.staged(self.model_, X, kind, what)
 
 

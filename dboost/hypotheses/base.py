@@ -260,6 +260,35 @@ def group_of(pool: Pool, key: Key) -> list[Key]:
 
 
 @runtime_checkable
+class Following(Protocol):
+    """What a pool has beside the rest where its hypotheses mean the same over other rows, but for their scale."""
+
+    def follow(self, held: Chosen, keys: Sequence[Key]) -> tuple[NDArray[np.int64], Array]:
+        """Hypotheses of an earlier model, of other rows of the same features, that are candidates here too.
+
+        Parameters
+        ----------
+        held : Chosen
+            The hypotheses of that model.
+        keys : sequence of Key
+            What the pool of that model called them, in the same order.
+
+        Returns
+        -------
+        places : int64 array, shape (c,)
+            Those that are candidates here, ascending; they have the same keys.
+        factors : float64 array, shape (c,)
+            What their weights are multiplied by to mean the same here.
+
+        Raises
+        ------
+        UsageError
+            When some are of a kind whose candidates depend on the rows themselves.
+        """
+        ...
+
+
+@runtime_checkable
 class Keeping(Protocol):
     """What a pool has beside the rest where it remembers its hypotheses of a partition from pass to pass."""
 

@@ -115,6 +115,21 @@ def by_row(raw: Block | Partition) -> RowBlock:
     return RowBlock(pointer, slots, values, n_columns)
 
 
+def live_rows(partition: Partition) -> NDArray[np.int64] | None:
+    """The rows of positive weight of a partition, or None where all are.
+
+    Rows of weight zero are as good as absent: those that a fold of a cross-validation holds out.
+    """
+    live = np.flatnonzero(partition.weight > 0.0)
+    return None if len(live) == partition.n_rows else live
+
+
+def chosen_rows(rows: RowBlock, chosen: NDArray[np.int64]) -> RowBlock:
+    """Some rows of a block, in the order asked for."""
+    pointer, slots, values = columns.take_rows(rows.pointer, rows.slots, rows.values, chosen)
+    return RowBlock(pointer, slots, values, rows.n_columns)
+
+
 def rows_of(rows: RowBlock, chosen: NDArray[np.int64], offset: int) -> Centres:
     """The rows `chosen` of a block as centres; the first row of the block has number `offset`."""
     pointer, slots, values = columns.take_rows(rows.pointer, rows.slots, rows.values, chosen)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dboost.errors import ModelFormatError
 from dboost.hypotheses import family_from_fields
-from dboost.hypotheses.base import Array, Block, Context, Key, taken
+from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, taken
 from dboost.hypotheses.union import Joinable
 from dboost.modelfile import Document
 from dboost.partition import Partition, Sums
@@ -119,6 +119,10 @@ class ColumnsPool:
     def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
         """The columns' own names, or x0, x1, ... by position."""
         return [f"x{j}" if features is None else features[j] for (j,) in keys]
+
+    def follow(self, held: Chosen, keys: Sequence[Key]) -> tuple[NDArray[np.int64], Array]:
+        """All of them: a column is itself over any rows."""
+        return np.arange(len(keys)), np.ones(len(keys))
 
     def chosen(self, keys: Sequence[Key], features: Sequence[str] | None) -> ColumnSet:
         """The columns `keys`, which must ascend."""

@@ -15,7 +15,16 @@ from numpy.typing import NDArray
 
 from dboost.errors import DataError
 from dboost.hypotheses.base import Context
-from dboost.hypotheses.centres import Centres, by_row, distances, join_centres, rows_of, squares_of
+from dboost.hypotheses.centres import (
+    Centres,
+    by_row,
+    chosen_rows,
+    distances,
+    join_centres,
+    live_rows,
+    rows_of,
+    squares_of,
+)
 from dboost.partition import Partition, Sums
 
 SAMPLE = 500
@@ -24,34 +33,39 @@ SAMPLE = 500
 
 def lengths(partition: Partition, memo: Any) -> Sums:
     """Key and number of rows of a partition."""
-    return Sums(parts={"lengths": [(partition.key, partition.n_rows)]})
+    there = live_rows(partition)
+    return Sums(parts={"lengths": [(partition.key, partition.n_rows if there is None else len(there))]})
 
 
 def fetch(partition: Partition, memo: Any, positions: NDArray[np.int64], offsets: dict[str, int]) -> Sums:
     """Those of the rows at `positions` (ascending) that lie in this partition."""
-    offset = offsets[partition.key]
-    first, last = np.searchsorted(positions, [offset, offset + partition.n_rows])
-    return Sums(parts={"rows": [rows_of(by_row(partition), positions[first:last] - offset, offset)]})
+    offset, there, rows = offsets[partition.key], live_rows(partition), by_row(partition)
+    if there is not None:
+        rows = chosen_rows(rows, there)
+    first, last = np.searchsorted(positions, [offset, offset + rows.n_rows])
+    return Sums(parts={"rows": [rows_of(rows, positions[first:last] - offset, offset)]})
 
 
-def offsets_of(context: Context) -> dict[str, int]:
-    """Position of the first row of each partition, by its key."""
+def offsets_of(context: Context) -> tuple[dict[str, int], int]:
+    """Position of the first row of each partition, by its key, and the number of all rows."""
     found = context.engine.map_reduce(lengths, name="lengths").parts["lengths"]
     starts = np.cumsum([0, *(rows for _, rows in found)])
-    return {key: int(start) for (key, _), start in zip(found, starts)}
+    return {key: int(start) for (key, _), start in zip(found, starts)}, int(starts[-1])
 
 
 def draw(context: Context, count: int, purpose: int) -> Centres:
-    """`count` different rows at random, in the order of their positions.
+    """`count` different rows at random, in the order of their positions; all rows where there are fewer.
 
     Parameters
     ----------
+    count : int
     purpose : int
         Different purposes draw different rows from one seed.
     """
     rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([context.seed, purpose])))
-    positions = np.sort(rng.choice(context.n_rows, size=count, replace=False)).astype(np.int64)
-    total = context.engine.map_reduce(fetch, positions, offsets_of(context), name="rows")
+    offsets, n_rows = offsets_of(context)
+    positions = np.sort(rng.choice(n_rows, size=min(count, n_rows), replace=False)).astype(np.int64)
+    total = context.engine.map_reduce(fetch, positions, offsets, name="rows")
     return join_centres(total.parts["rows"])
 
 

@@ -12,7 +12,8 @@ is mistaken (Duchi & Singer 2009, section 6, which leaves the rule open; math no
 - tasks: one such f per task over one set of rows. A row is kept when it is a mistake in any task whose label it has,
   and enters the scores of those tasks.
 
-Example weights have no part in it. Data sorted by label makes a poor perceptron: shuffle it first.
+Rows of weight zero are not visited; what other weights there are has no part in it. Data sorted by label makes a poor
+perceptron: shuffle it first.
 """
 
 from __future__ import annotations
@@ -31,8 +32,10 @@ from dboost.hypotheses.centres import (
     Centres,
     RowBlock,
     by_row,
+    chosen_rows,
     distances,
     join_centres,
+    live_rows,
     no_centres,
     rows_of,
     squares_of,
@@ -103,6 +106,10 @@ def advance(partition: Partition, state: Mistakes, rule: Rule) -> Mistakes:
     """
     labels = _labels(partition.y)
     rows = by_row(partition)
+    there = live_rows(partition)
+    if there is not None:
+        rows = chosen_rows(rows, there)
+        labels = labels.taken(there)
     for start in range(0, rows.n_rows, CHUNK):
         stop = min(start + CHUNK, rows.n_rows)
         state = _visit(rows.piece(start, stop), labels.piece(start, stop), state, rule)
@@ -142,6 +149,12 @@ class Labels(NamedTuple):
     def piece(self, start: int, stop: int) -> Labels:
         """Those of rows [start, stop)."""
         return Labels(self.coded, self.codes[start:stop], self.signs[start:stop])
+
+    def taken(self, rows: NDArray[np.int64]) -> Labels:
+        """Those of some rows."""
+        if self.coded:
+            return Labels(True, self.codes[rows], self.signs)
+        return Labels(False, self.codes, self.signs[rows])
 
 
 def _labels(y: NDArray[Any]) -> Labels:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dboost.compiled import columns, products
 from dboost.errors import UsageError
 from dboost.hypotheses import family_from_fields
-from dboost.hypotheses.base import Array, Block, Context, Key, taken
+from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, taken
 from dboost.hypotheses.monomials import MonomialSet, flattened, restore, words
 from dboost.hypotheses.union import Joinable
 from dboost.modelfile import Document
@@ -229,6 +229,26 @@ class ProductsPool:
     def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
         """Monomials in words."""
         return [words(key, features) for key in keys]
+
+    def follow(self, held: Chosen, keys: Sequence[Key]) -> tuple[NDArray[np.int64], Array]:
+        """The monomials of an earlier model that are candidates here, their weights in the scale of these rows.
+
+        A monomial of features that were only divided, as ``scale="max"`` does, then has the same scores. Where they
+        were also moved it has the same leading term; the terms of lower degree are for the fit to find.
+        """
+        before = dict(zip(held.inputs.tolist(), held.arrays()["width"].tolist()))
+        now = dict(zip(self.letters.tolist(), self.width.tolist()))
+        once = set(self.letters[self.two_valued].tolist())
+        places, factors = [], []
+        for place, key in enumerate(keys):
+            powers_of_two_values = any(a == b and a in once for a, b in zip(key, key[1:], strict=False))
+            if not now.keys() >= set(key) or powers_of_two_values:
+                continue
+            factor = math.prod(now[j] / before[j] for j in key)
+            if 0.0 < factor < math.inf:
+                places.append(place)
+                factors.append(factor)
+        return np.array(places, dtype=np.int64), np.array(factors)
 
     # ---- candidates ------------------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from dboost.hypotheses.base import (
     Chosen,
     Context,
     Family,
+    Following,
     Gaps,
     Grouped,
     Key,
@@ -172,6 +173,20 @@ class UnionPool:
         """What a model holds of each member."""
         parts = [pool.chosen(self._mine(keys, place), features) for place, pool in enumerate(self.pools)]
         return UnionSet(tuple(parts), np.array([key[0] for key in keys], dtype=np.int64))
+
+    def follow(self, held: Chosen, keys: Sequence[Key]) -> tuple[NDArray[np.int64], Array]:
+        """What follows of each member's hypotheses."""
+        owner = np.array([key[0] for key in keys], dtype=np.int64)
+        stays, factors = np.zeros(len(keys), dtype=bool), np.ones(len(keys))
+        for place, pool in enumerate(self.pools):
+            mine = np.flatnonzero(owner == place)
+            if not mine.size:
+                continue
+            if not isinstance(pool, Following) or not isinstance(held, UnionSet):
+                raise UsageError("hypotheses of a member of the union depend on the rows")
+            places, mult = pool.follow(held.parts[place], self._mine(keys, place))
+            stays[mine[places]], factors[mine[places]] = True, mult
+        return np.flatnonzero(stays), factors[stays]
 
     def groups(self, shard: Shard) -> NDArray[np.int64]:
         """Where each group begins in a member's shard, by the member; one hypothesis each where it has no groups."""

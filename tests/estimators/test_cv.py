@@ -13,6 +13,9 @@ import pytest
 import dboost
 from dboost import BoostedClassifier, BoostedClassifierCV, ConvergenceWarning, DataError, UsageError, load_model
 
+# Most grids here are short, for speed, and end where the best strength is.
+pytestmark = pytest.mark.filterwarnings("ignore:alpha_best_=.* an end of the grid")
+
 ALPHAS = [0.2, 0.08, 0.03]
 
 
@@ -34,6 +37,29 @@ def plain_loop(X, y, folds, alphas, weight=None, **params):
             errors.append(np.average(model.predict(X[test]) != y[test], weights=weight[test]))
     shape = (len(np.unique(folds)), len(alphas))
     return np.reshape(losses, shape), np.reshape(errors, shape)
+
+
+INDUCED = {
+    "kernels of mistakes": dboost.Kernels(),
+    "kernels of mistakes, side by side": dboost.Kernels(support="perceptron-union"),
+    "kernels of rows": dboost.Kernels(support=20),
+    # a radius that takes in all rows would give every centre the same columns, and no one optimum
+    "pieces": dboost.PiecewiseLinear(centres=3, radii=[3.4]),
+    "products": dboost.Columns() | dboost.Products(min_degree=2, max_degree=2),
+    "stumps": dboost.Stumps(),
+}
+
+
+@pytest.mark.parametrize("hypotheses", INDUCED.values(), ids=INDUCED)
+def test_hypotheses_of_a_fold_are_made_without_its_rows(multiclass, hypotheses):
+    """As a plain loop over subsets does: no centre, threshold or scale is taken from a row that is held out."""
+    X, y = multiclass
+    folds = folds_of(len(y), count=3, seed=5)
+    params = {"hypotheses": hypotheses, "penalty": "l1/l2", "tol": 1e-7}
+    found = BoostedClassifierCV(folds=folds, alphas=[0.08, 0.03], fold_tol=1e-7, scoring="error", **params).fit(X, y)
+    losses, errors = plain_loop(X, y, folds, [0.08, 0.03], **params)
+    np.testing.assert_allclose(found.fold_losses_, losses, rtol=1e-4)
+    np.testing.assert_allclose(found.fold_errors_, errors, atol=1e-12)
 
 
 @pytest.mark.parametrize("params", [{"penalty": "l1/l2"}, {"penalty": "l1/linf", "standardize": True}])
@@ -97,12 +123,13 @@ def bits(model):
     return [part.tobytes() for part in parts] + [model.alpha_]
 
 
-def test_threads_and_dask_give_the_same_bits(multiclass, client):
+@pytest.mark.parametrize("hypotheses", [None, dboost.Kernels(max_support=20)], ids=["columns", "kernels"])
+def test_threads_and_dask_give_the_same_bits(multiclass, client, hypotheses):
     X, y = multiclass
-    template = BoostedClassifierCV(penalty="l1/l2", cv=3, n_alphas=5)
+    params = {"penalty": "l1/l2", "cv": 3, "n_alphas": 5, "hypotheses": hypotheses}
     lazy = da.from_array(X, chunks=(60, 12)), da.from_array(y, chunks=60)
-    on_dask = template.set_params(client=client).fit(*lazy)
-    here = BoostedClassifierCV(penalty="l1/l2", cv=3, n_alphas=5).fit(*lazy)
+    on_dask = BoostedClassifierCV(**params, client=client).fit(*lazy)
+    here = BoostedClassifierCV(**params).fit(*lazy)
     assert bits(here) == bits(on_dask)
 
 
@@ -238,3 +265,43 @@ def test_induced_hypotheses_equal_a_plain_loop(binary):
     losses, _ = plain_loop(X, y, folds, [0.1, 0.05], **params)
     np.testing.assert_allclose(found.fold_losses_, losses, rtol=1e-6)
     assert found.path_.n_active_rows.tolist() == found.cv_results_.column("active_rows").tolist()
+
+
+def alphas_that_warn(X, y, **params):
+    """The message about the end of the grid, or None."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        model = BoostedClassifierCV(penalty="l1/l2", cv=3, **params).fit(X, y)
+    found = [str(w.message) for w in seen if "end of the grid" in str(w.message)]
+    assert all(w.category is dboost.DboostWarning and w.filename == __file__ for w in seen)
+    assert len(found) <= 1
+    return model, found[0] if found else None
+
+
+def test_a_best_strength_at_the_weak_end_of_the_grid_warns_with_the_remedy(multiclass):
+    model, message = alphas_that_warn(*multiclass, n_alphas=4, eps=0.5)
+    assert model.alpha_best_ == model.alphas_[-1]
+    assert f"alpha_best_={model.alpha_best_:.4g} is the weakest of 4 strengths, an end of the grid" in message
+    assert "give a smaller eps than 0.5" in message
+    _, message = alphas_that_warn(*multiclass, alphas=[0.3, 0.2])
+    assert "give smaller alphas" in message
+
+
+def test_a_best_strength_at_the_strong_end_of_given_strengths_warns(multiclass):
+    X, y = multiclass
+    _, message = alphas_that_warn(X[:, 6:], y, alphas=[0.01, 0.005])
+    assert "strongest of 2 strengths, an end of the grid" in message
+    assert "give larger alphas" in message
+
+
+def test_a_best_strength_within_the_grid_or_beyond_which_nothing_lies_does_not_warn(multiclass):
+    X, y = multiclass
+    model, message = alphas_that_warn(X, y, n_alphas=8, eps=1e-3)
+    assert model.alphas_[-1] < model.alpha_best_ < model.alphas_[0]
+    assert message is None
+    # noise: no feature at all is best, and no larger strength changes that
+    model, message = alphas_that_warn(X[:, 6:], y, n_alphas=4, eps=0.1)
+    assert model.alpha_best_ == model.alphas_[0]
+    assert message is None
+    # one strength is no choice
+    assert alphas_that_warn(X, y, alphas=[0.1])[1] is None

@@ -215,12 +215,36 @@ def test_warm_start_goes_on_from_the_hypotheses_held(X):
     assert model.model_.certificate.passes < cold / 2
     assert model.active_features_ == held
     assert model.induction_stop_ == 0
-    with pytest.raises(UsageError, match="candidate hypotheses differ"):
-        model.fit(X * 3.0, y)
     with pytest.raises(UsageError, match="hypotheses differ"):
         model.set_params(hypotheses=None).fit(X, y)
     with pytest.raises(UsageError, match="hypotheses differ"):
         model.set_params(hypotheses=Products(max_degree=3)).fit(X, y)
+
+
+@pytest.mark.parametrize("family", [PAIRS, JOINED, Products(), Products(max_degree=2, scale="range")], ids=str)
+def test_products_of_new_rows_start_from_those_of_the_old(X, family):
+    """Their scales differ, as the largest values of the rows do; the monomials are the same."""
+    y = labels(X, "regression")
+    old, new = X[:90], np.vstack([X[90:], 3.0 * X[:2]])
+    # a column that is constant over the new rows is in no candidate any more
+    new[:, 3] = 1.0
+    target = np.append(y[90:], y[:2])
+    params = {"hypotheses": family, "alpha": 0.02, "tol": 1e-7}
+    cold = BoostedRegressor(**params).fit(new, target)
+    warm = BoostedRegressor(**params, warm_start=True).fit(old, y[:90])
+    assert any("x3" in name for name in warm.active_features_)
+    warm.fit(new, target)
+    assert warm.duality_gap_ <= 1e-7
+    assert warm.objective_ == pytest.approx(cold.objective_, rel=1e-6)
+    assert warm.active_features_ == cold.active_features_
+
+
+def test_kernels_of_new_rows_are_refused_as_a_start(X):
+    y = labels(X, "regression")
+    for family in (Kernels(support=10), Columns() | Kernels(support=10)):
+        model = BoostedRegressor(hypotheses=family, alpha=0.001, warm_start=True).fit(X, y)
+        with pytest.raises(UsageError, match="candidate hypotheses differ"):
+            model.fit(X * 3.0, y)
 
 
 def test_columns_alone_are_the_default(X):

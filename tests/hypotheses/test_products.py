@@ -13,6 +13,7 @@ import pytest
 from dboost.boosting import search as searching
 from dboost.errors import ModelFormatError, UsageError
 from dboost.hypotheses import products
+from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.monomials import restore, words
 from dboost.hypotheses.products import Products
 from dboost.modelfile import Document
@@ -194,3 +195,33 @@ def test_a_damaged_document_is_refused(sparse_rows):
 def test_nonsense_is_refused(parameters):
     with pytest.raises(UsageError, match=r"Products: \w+="):
         Products(**parameters)
+
+
+@pytest.mark.parametrize("family", [Products(max_degree=3), Columns() | Products(min_degree=2, max_degree=2)], ids=str)
+def test_products_follow_to_other_rows_with_the_scores_they_had(family):
+    rng = np.random.default_rng(0)
+    old, new = rng.normal(size=(40, 4)), 3.0 * rng.normal(size=(30, 4))
+    before, after = Raw(old).prepare(family), Raw(new).prepare(family)
+    keys = [key for shard in before.shards([], 24, 10_000) for key in before.keys(shard)]
+    weights = rng.normal(size=len(keys))
+    held = before.chosen(keys, None)
+    places, factors = after.follow(held, keys)
+    assert places.tolist() == list(range(len(keys)))
+    raw = Raw(new).block()
+    np.testing.assert_allclose(
+        dense(after.columns(raw, keys)) @ (weights * factors), dense(held.evaluate(raw)) @ weights, rtol=1e-12
+    )
+
+
+def test_products_that_are_no_candidates_of_other_rows_are_left_behind():
+    rng = np.random.default_rng(0)
+    old = rng.normal(size=(40, 3))
+    new = rng.normal(size=(30, 3))
+    new[:, 0], new[:, 1] = 2.0, new[:, 1] > 0
+    keys = [(0,), (1,), (2,), (0, 2), (1, 1), (1, 2), (2, 2)]
+    held = Raw(old).prepare(Products(max_degree=2)).chosen(keys, None)
+    # the first column is constant here, and the second is its own square
+    places, factors = Raw(new).prepare(Products(max_degree=2)).follow(held, keys)
+    assert [keys[place] for place in places.tolist()] == [(1,), (2,), (1, 2), (2, 2)]
+    wide = np.abs(new).max(axis=0) / np.abs(old).max(axis=0)
+    np.testing.assert_allclose(factors, [wide[1], wide[2], wide[1] * wide[2], wide[2] ** 2])

@@ -89,7 +89,8 @@ def table(**columns: Any) -> pa.Table:
 
 
 def one_file(content: pa.Table) -> Callable[[Path], None]:
-    return lambda folder: pq.write_table(content, folder / "part-0.parquet")
+    # With checksums: of files without there is a warning, and here the error is to be the only line.
+    return lambda folder: pq.write_table(content, folder / "part-0.parquet", write_page_checksum=True)
 
 
 def two_files(first: pa.Table, second: pa.Table) -> Callable[[Path], None]:

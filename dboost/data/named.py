@@ -1,0 +1,114 @@
+"""Columns of a table that are given by name: labels, weights and folds, which then are no features.
+
+Covers: pandas, Arrow and polars tables, and dask DataFrames. Does not cover: the values (``labels``, ``memory``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from dboost.errors import UsageError
+
+WEIGHT = "sample_weight"
+Named = Mapping[str, Any]
+"""What a column is given for ("y", "sample_weight", ...), and its name, or a tuple of names."""
+
+
+def refuse_unread(X: Any) -> None:
+    """Refuse a query that has not been run: polars' LazyFrame, which looks like a table and holds no rows.
+
+    Raises
+    ------
+    UsageError
+    """
+    if type(X).__module__.split(".")[0] == "polars" and hasattr(X, "collect"):
+        raise UsageError(
+            f"X is a polars {type(X).__name__}, which holds no rows yet",
+            hint="use X.collect(), or X.sink_parquet(path) and dboost.ParquetData(path)",
+        )
+
+
+def names_of(X: Any) -> list[Any]:
+    """Names of the columns of a table; none of an array."""
+    for attribute in ("column_names", "columns"):
+        if hasattr(X, attribute):
+            return list(getattr(X, attribute))
+    return []
+
+
+def take_column(X: Any, name: str, what: str) -> tuple[Any, Any]:
+    """Take a column out of a table.
+
+    Parameters
+    ----------
+    X : table
+    name : str
+    what : str
+        The parameter that names it, for the error.
+
+    Returns
+    -------
+    X : table
+        Without the column.
+    column : Series or Arrow column
+
+    Raises
+    ------
+    UsageError
+        There is no such column, or X has no names.
+    """
+    names = names_of(X)
+    if name not in names:
+        raise UsageError(f"{what}={name!r} names no column of X", hint=_advice(name, names, what))
+    column = X.column(name) if hasattr(X, "column_names") else X[name]
+    return without(X, [name]), column
+
+
+def _advice(name: str, names: list[Any], what: str) -> str:
+    near = get_close_matches(name, [other for other in names if isinstance(other, str)], n=1)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    values = {"y": "labels", WEIGHT: "weights"}.get(what, "values")
+    return f"give {values}, or the name of a column of a table"
+
+
+def without(X: Any, names: Iterable[Any]) -> Any:
+    """A table without some columns; names that it does not have are no matter."""
+    here = set(names_of(X)).intersection(names)
+    if not here:
+        return X
+    gone = [name for name in names_of(X) if name in here]
+    if hasattr(X, "column_names"):
+        return X.drop_columns(gone)
+    # polars takes the names as they are, pandas and dask would take them for rows
+    return X.drop(gone) if type(X).__module__.split(".")[0] == "polars" else X.drop(columns=gone)
+
+
+def split_named(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
+    """Take labels and weights out of a table where they are given by name.
+
+    Returns
+    -------
+    X, y, sample_weight
+        The two last as values, or None as given.
+    named : dict of str to str
+        Which of the two were given by name, and the names.
+    """
+    named: dict[str, Any] = {}
+    if isinstance(y, str):
+        named["y"] = y
+        X, y = take_column(X, y, "y")
+    if isinstance(sample_weight, str):
+        named[WEIGHT] = sample_weight
+        X, sample_weight = take_column(X, sample_weight, WEIGHT)
+    return X, y, sample_weight, named
+
+
+def flat(named: Named) -> list[Any]:
+    """All names of columns that are given by name."""
+    found: list[Any] = []
+    for name in named.values():
+        found.extend([name] if isinstance(name, str) else name)
+    return found

@@ -1,0 +1,99 @@
+"""An earlier model as the start of a fit.
+
+Covers: whether the two have the same classes, features and hypotheses, and the earlier weights among the candidates of
+this fit. Does not cover: what the fit makes of its start (``dboost.boosting``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dboost.boosting.fit import FitResult, FitState
+from dboost.errors import UsageError
+from dboost.estimators.fitting import Prepared, class_places
+from dboost.hypotheses.base import Following
+from dboost.model import Model
+from dboost.modelfile import plain
+
+
+def start_from(model: Model, parts: Prepared) -> FitResult:
+    """An earlier model as the start of a fit.
+
+    Raises
+    ------
+    UsageError
+        When classes or features differ.
+    """
+    plan = parts.plan
+    hint = "set warm_start=False to start from nothing"
+    if model.n_features != plan.n_features or model.feature_names != plan.feature_names:
+        raise UsageError(
+            f"warm_start: the earlier fit had {model.n_features} features, this one has {plan.n_features}"
+            + ("" if model.n_features != plan.n_features else " with other names"),
+            hint=hint,
+        )
+    if model.task != plan.task or model.classes.tolist() != parts.classes.tolist():
+        raise UsageError("warm_start: the classes differ from those of the earlier fit", hint=hint)
+    columns = class_places(parts) if plan.task == "multiclass" else np.arange(plan.n_outputs)
+    W, intercept = np.ascontiguousarray(model.W[:, columns]), model.intercept[columns]
+    if not parts.settings.fit_intercept:
+        intercept = np.zeros_like(intercept)
+    family = parts.settings.hypotheses
+    theirs = None if family is None or model.plain else model.manifest["estimator"]["params"]["hypotheses"]
+    if model.plain != (family is None) or (family is not None and plain(family.to_json()) != theirs):
+        raise UsageError("warm_start: the hypotheses differ from those of the earlier fit", hint=hint)
+    keys = () if model.origin is None else model.origin.keys
+    active = np.arange(len(keys), dtype=np.int64) if keys else model.active
+    cert = model.certificate
+    return FitResult(
+        active=active,
+        W=W,
+        intercept=intercept,
+        objective=cert.objective,
+        lower_bound=cert.lower_bound,
+        gap=cert.gap,
+        stop_reason=cert.stop_reason,
+        n_iter=0,
+        passes=0,
+        alpha=cert.alpha,
+        alpha_max=cert.alpha_max,
+        history=[],
+        trace=np.zeros((0, 3)),
+        state=FitState(active, W, intercept, lam=0.0, keys=keys),
+    )
+
+
+def followed(model: Model, start: FitResult, pool: Any) -> FitResult:
+    """A start whose hypotheses are candidates of this fit, with weights that mean the same among them.
+
+    Parameters
+    ----------
+    model : Model
+        Of the earlier fit.
+    start : FitResult
+        ``start_from`` of it.
+    pool : Pool or None
+        The candidates of this fit.
+
+    Raises
+    ------
+    UsageError
+        When the candidates differ, and not in their scale only: those of kernels are rows of the data.
+    """
+    if model.origin is None or model.origin.token == pool.token:
+        return start
+    try:
+        if not isinstance(pool, Following):
+            raise UsageError("hypotheses of this family depend on the rows")
+        places, factors = pool.follow(model.hypotheses, model.origin.keys)
+    except UsageError as fault:
+        raise UsageError(
+            "warm_start: the candidate hypotheses differ from those of the earlier fit, as the data does",
+            hint="set warm_start=False to start from nothing",
+        ) from fault
+    active, W = np.arange(len(places), dtype=np.int64), start.W[places] * factors[:, None]
+    keys = tuple(model.origin.keys[place] for place in places.tolist())
+    return replace(start, active=active, W=W, state=replace(start.state, active=active, W=W, keys=keys))

@@ -1,0 +1,125 @@
+"""Labels, weights and folds that are columns of a table: by name for every kind, and left out in predictions."""
+
+from __future__ import annotations
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dboost
+from dboost import BoostedClassifier, BoostedClassifierCV, OneVsRestBoostedClassifier, UsageError
+
+FEATURES = ["a", "b", "c"]
+
+
+@pytest.fixture
+def frame():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 3))
+    label = np.array(["high", "low", "mid"], dtype=object)[np.digitize(X[:, 0] - X[:, 1], [-0.5, 0.5])]
+    weight = rng.integers(0, 3, 150).astype(float)
+    # Neither comes last: a model that took columns by place would show it.
+    return pd.DataFrame({"label": label, "a": X[:, 0], "w": weight, "b": X[:, 1], "c": X[:, 2]})
+
+
+def to_polars(frame):
+    return pytest.importorskip("polars").from_pandas(frame)
+
+
+TABLES = {"pandas": lambda frame: frame, "arrow": pa.Table.from_pandas, "polars": to_polars}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_labels_and_weights_are_named_and_are_no_features(frame, kind):
+    expected = BoostedClassifier(alpha=0.02).fit(frame[FEATURES], frame["label"], frame["w"])
+    table = TABLES[kind](frame)
+    model = BoostedClassifier(alpha=0.02).fit(table, "label", sample_weight="w")
+    assert model.feature_names_in_.tolist() == FEATURES
+    assert np.array_equal(model.coef_, expected.coef_)
+    assert model.score(table, "label", "w") == expected.score(frame[FEATURES], frame["label"], frame["w"])
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_the_table_of_a_fit_is_predicted_as_it_is(frame, kind, tmp_path):
+    table = TABLES[kind](frame)
+    model = BoostedClassifier(alpha=0.02).fit(table, "label", sample_weight="w")
+    expected = model.predict(frame[FEATURES])
+    for each in (model, dboost.load_model(_saved(model, tmp_path / "model"))):
+        assert each.predict(table).tolist() == expected.tolist()
+        assert each.predict(frame.drop(columns="label")).tolist() == expected.tolist()
+        assert each.predict_proba(table).shape == (150, 3)
+    with pytest.raises(ValueError, match="unseen at fit time:\n- new"):
+        model.predict(frame.assign(new=1.0))
+
+
+def _saved(model, path):
+    model.save(path)
+    return path
+
+
+def test_a_model_of_files_or_a_dask_frame_predicts_the_table_in_memory(frame, tmp_path):
+    pq.write_table(pa.Table.from_pandas(frame), tmp_path / "rows.parquet", write_page_checksum=True)
+    of_files = BoostedClassifier(alpha=0.02).fit(
+        dboost.ParquetData(tmp_path / "rows.parquet", label="label", weight="w")
+    )
+    lazy = dd.from_pandas(frame, npartitions=2)
+    of_dask = BoostedClassifier(alpha=0.02).fit(lazy, "label", "w")
+    assert of_files.predict(frame).tolist() == of_dask.predict(frame).tolist()
+    assert of_dask.score(lazy, "label", "w") == of_dask.score(frame, "label", "w")
+
+
+def test_every_estimator_leaves_out_what_it_was_given_by_name(frame):
+    for estimator in (
+        dboost.ShareBoostClassifier(max_rounds=2),
+        OneVsRestBoostedClassifier(dboost.ShareBoostClassifier(max_rounds=2, loss="log")),
+    ):
+        estimator.fit(frame, "label", "w")
+        expected = estimator.predict(frame[FEATURES])
+        assert estimator.predict(frame).tolist() == expected.tolist()
+        assert list(estimator.staged_predict(frame))[-1].tolist() == expected.tolist()
+
+
+def test_folds_by_name_are_no_feature_either(frame):
+    table = frame.assign(fold=np.arange(len(frame)) % 3)
+    model = BoostedClassifierCV(folds="fold", alphas=[0.1, 0.03, 0.01], scoring="error", rule="1se")
+    model.fit(table, "label", "w")
+    assert model.feature_names_in_.tolist() == FEATURES
+    assert model.predict(table).tolist() == model.predict(frame[FEATURES]).tolist()
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_name_that_is_no_column_is_refused_with_the_nearest(frame, kind):
+    table = TABLES[kind](frame)
+    with pytest.raises(UsageError, match="y='lable' names no column of X; did you mean 'label'"):
+        BoostedClassifier().fit(table, "lable")
+    with pytest.raises(UsageError, match="sample_weight='weights' names no column of X; give weights"):
+        BoostedClassifier().fit(table, "label", "weights")
+    with pytest.raises(UsageError, match="sample_weight='w' names no column of X"):
+        BoostedClassifier().fit(frame[FEATURES].to_numpy(), frame["label"], "w")
+
+
+def test_a_polars_query_that_has_not_been_run_is_refused_with_the_repair(frame):
+    lazy = to_polars(frame).lazy()
+    model = BoostedClassifier().fit(frame[FEATURES], frame["label"])
+    for call in (
+        lambda: BoostedClassifier().fit(lazy, "label"),
+        lambda: BoostedClassifier().fit(lazy, frame["label"]),
+        lambda: OneVsRestBoostedClassifier().fit(lazy, "label"),
+        lambda: model.predict(lazy),
+        lambda: model.score(lazy, "label"),
+    ):
+        with pytest.raises(UsageError, match=r"polars LazyFrame, which holds no rows yet; use X.collect\(\)"):
+            call()
+
+
+@pytest.mark.parametrize("cast", ["String", "Categorical", "Enum"])
+def test_polars_labels_of_every_type_of_text(frame, cast):
+    pl = pytest.importorskip("polars")
+    kind = pl.Enum(["high", "low", "mid"]) if cast == "Enum" else getattr(pl, cast)
+    table = to_polars(frame).with_columns(pl.col("label").cast(kind))
+    model = BoostedClassifier(alpha=0.02).fit(table, "label", "w")
+    assert model.classes_.tolist() == ["high", "low", "mid"]
+    assert model.score(table, "label") > 0.8
