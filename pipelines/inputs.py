@@ -7,17 +7,25 @@ starts. Does not cover: the checks over the data's content (``dboost.data``).
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 import dboost
 from dboost.data import load_manifest
+from dboost.data.absent import listed, nearest
+from dboost.data.parquet_read import NUMBERS, FileInfo, inspect_file
 from dboost.errors import DataError, UsageError
 from dboost.model import Model
 
 from .config import DataSettings, ModelSettings, given, needed
 
 MANIFEST = "_dboost.json"
+# Columns that are named in an error of one line.
+MOST_NAMED = 8
 
 
 def open_data(settings: DataSettings, preferred: str, model: Model | None = None) -> Any:
@@ -29,12 +37,13 @@ def open_data(settings: DataSettings, preferred: str, model: Model | None = None
     preferred : str
         The split taken from a prepared folder when none is named.
     model : Model, optional
-        Its number of features is the width of sparse rows.
+        Its number of features is the width of sparse rows. Where the features are columns, those that it reads are
+        found by their names, and others (a label, an identifier) are left alone.
 
     Raises
     ------
     UsageError, DataError
-        No data named, nothing there, or no such split.
+        No data named, nothing there, no such split, or columns that the model reads are not there.
     """
     needed(settings, "data")
     path = Path(str(settings.data))
@@ -54,8 +63,81 @@ def open_data(settings: DataSettings, preferred: str, model: Model | None = None
         n_features=settings.n_features if model is None else model.n_features,
         split=split,
     )
-    data.resolve()
+    files, manifest, _ = data.resolve()
+    if model is not None and manifest is None and settings.features is None:
+        names = input_columns(model, inspect_file(files[0]))
+        if names is not None:
+            data = dboost.ParquetData(path, features=names, label=data.label, weight=data.weight)
     return data
+
+
+def input_columns(model: Model, first: FileInfo) -> list[str] | None:
+    """Columns of a file that a model reads, by their names; None where its features are no columns of their own.
+
+    Parameters
+    ----------
+    model : Model
+    first : FileInfo
+        The first file of the data.
+
+    Raises
+    ------
+    DataError
+        Columns that the model reads are not there.
+    """
+    names, kinds = model.input_names, first.kinds
+    if names is None:
+        return None
+    lacking = [name for name in names if name not in kinds]
+    if len(lacking) == len(names) and any(kind.startswith(("list<", "fixed[")) for kind in kinds.values()):
+        # Rows in lists have no names: the model's are those of the vocabulary that it was trained with.
+        return None
+    if lacking:
+        near = nearest(lacking[0], kinds) if len(lacking) == 1 else ""
+        raise DataError(
+            f"{len(lacking)} of the {len(names)} columns that the model reads are not there: {some(lacking)}",
+            file=first.ref.path,
+            hint=f"{near}{listed(list(kinds))}",
+        )
+    # A model of no feature predicts the same for every row, and rows are counted by any column.
+    return list(names) or [name for name, kind in kinds.items() if kind in NUMBERS][:1] or None
+
+
+def input_positions(model: Model, names: Sequence[str] | None, n_features: int, data: Any) -> NDArray[np.int64]:
+    """Where the columns that a model reads are among those of the data, in the order of ``model.inputs``.
+
+    Parameters
+    ----------
+    model : Model
+    names : sequence of str, optional
+        Names of the features of the data.
+    n_features : int
+        Number of features of the data.
+    data : ParquetData
+
+    Raises
+    ------
+    DataError
+        When the features are not those of the model.
+    """
+    wanted, manifest = model.input_names, data.resolve()[1]
+    if manifest is None and names is not None and wanted is not None and set(wanted) <= set(names):
+        place = {name: at for at, name in enumerate(names)}
+        return np.array([place[name] for name in wanted], dtype=np.int64)
+    hint = "prepare it with the vocabulary of the training data"
+    if n_features != model.n_features:
+        what = f"the data has {n_features} features, the model was trained on {model.n_features}"
+        raise DataError(what, file=str(data.path), hint=hint)
+    if names is not None and model.feature_names is not None and tuple(names) != model.feature_names:
+        what = "the features of the data have other names than those of the model"
+        raise DataError(what, file=str(data.path), hint=hint)
+    return model.inputs
+
+
+def some(names: Sequence[str]) -> str:
+    """The first of a few or many names, and how many more there are."""
+    shown = ", ".join(map(repr, names[:MOST_NAMED]))
+    return shown if len(names) <= MOST_NAMED else f"{shown} and {len(names) - MOST_NAMED} more"
 
 
 def one_or_all(found: tuple[str, ...] | None) -> str | list[str] | None:

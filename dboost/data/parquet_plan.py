@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from dboost.data.absent import absent_column
 from dboost.data.budget import block_budget, memory_budget
 from dboost.data.labels import LabelStats
 from dboost.data.manifest import Manifest
@@ -99,6 +100,9 @@ def plan_blocks(
     label = _label_columns(data, manifest)
     if labels and not label:
         raise UsageError("ParquetData names no label column", hint="give label=, the name of the column to learn")
+    if labels:
+        # Before the features: a label column that is named wrongly would be taken for one of them.
+        _check_named(infos, {"label": label, "weight": () if data.weight is None else (data.weight,)})
     layout = _layout(data, infos, manifest, label, n_features)
     if select is not None:
         layout = select(layout, manifest)
@@ -119,6 +123,15 @@ def _label_columns(data: ParquetData, manifest: Manifest | None) -> tuple[str, .
     if data.label is not None:
         return (data.label,) if isinstance(data.label, str) else tuple(data.label)
     return (manifest.label,) if manifest is not None and manifest.label is not None else ()
+
+
+def _check_named(infos: Sequence[FileInfo], named: Mapping[str, Sequence[str]]) -> None:
+    """Refuse columns that no file has; `named` holds the names of each role."""
+    kinds = _kinds(infos)
+    for role, names in named.items():
+        for name in names:
+            if name not in kinds:
+                raise absent_column(name, kinds, infos[0].ref.path, role)
 
 
 def _kinds(infos: Sequence[FileInfo]) -> dict[str, str]:
@@ -144,7 +157,7 @@ def _layout(
     columns = _feature_columns(data, kinds, manifest, label)
     for name in columns:
         if name not in kinds:
-            raise _missing(name, infos[0])
+            raise absent_column(name, kinds, first, "feature")
     found = [kinds[name] for name in columns]
     given = n_features if n_features is not None else data.n_features
     if given is not None and given < 1:

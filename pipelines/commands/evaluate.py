@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
 from dboost import metrics
 from dboost.data import build_plan
-from dboost.errors import DataError
 from dboost.model import Model
 from dboost.partition import Partition, Sums
 
@@ -19,7 +20,7 @@ from .. import pages, targets
 from ..cluster import connect, engine_on
 from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, key, needed, string, whole
 from ..console import Console
-from ..inputs import open_data, read_model, refuse_existing
+from ..inputs import input_positions, open_data, read_model, refuse_existing
 
 MARKER = "evaluation.json"
 
@@ -110,27 +111,16 @@ def sums(model: Model, data: Any, client: Any) -> Sums:
     with engine_on(client) as engine:
         classes = None if model.task == "regression" else model.classes
         plan = build_plan(data, task=model.task, classes=classes, engine=engine)
-        if plan.n_features != model.n_features:
-            raise DataError(
-                f"the data has {plan.n_features} features, the model was trained on {model.n_features}",
-                file=str(data.path),
-                hint="prepare it with the vocabulary of the training data",
-            )
-        if None not in (plan.feature_names, model.feature_names) and plan.feature_names != model.feature_names:
-            raise DataError(
-                "the features of the data have other names than those of the model",
-                file=str(data.path),
-                hint="prepare it with the vocabulary of the training data",
-            )
+        at = input_positions(model, plan.feature_names, plan.n_features, data)
         engine.set_plan(plan.items, plan.rows, f"evaluate-{uuid.uuid4().hex[:12]}")
-        return engine.map_reduce(judge, model, name="evaluate")
+        return engine.map_reduce(judge, model, at, name="evaluate")
 
 
-def judge(partition: Partition, memo: Any, model: Model) -> Sums:
-    """The sums of one partition; runs where the partition is."""
+def judge(partition: Partition, memo: Any, model: Model, at: NDArray[np.int64]) -> Sums:
+    """The sums of one partition, whose columns `at` are those that the model reads; runs where the partition is."""
     shape = (partition.n_rows, partition.n_features)
     columns = csc_array((partition.values, partition.rows, partition.indptr), shape=shape)
-    scores = model.scores_of_inputs(columns[:, model.inputs])
+    scores = model.scores_of_inputs(columns[:, at])
     if model.task == "regression":
         return targets.partial(scores[:, 0], partition.y, partition.weight, float(model.intercept[0]))
     return metrics.partial(scores, partition.y, partition.weight)
