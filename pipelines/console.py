@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import sys
 import time
 import traceback
@@ -58,6 +59,8 @@ class Console:
         Print tracebacks below errors.
     secrets : iterable of str
         Values hidden wherever they occur.
+    speak : function of str to str, optional
+        Puts what the library says in a warning into the words of the command line; see ``flags``.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class Console:
         *,
         debug: bool = False,
         secrets: frozenset[str] = frozenset(),
+        speak: Callable[[str], str] = str,
         out: IO[str] | None = None,
         err: IO[str] | None = None,
     ) -> None:
@@ -73,9 +77,10 @@ class Console:
         self.err = err if err is not None else sys.stderr
         self.debug = debug
         self.secrets = secrets
+        self.speak = speak
         terminal = self.out.isatty()
         self.mode = log_format if log_format != "auto" else "table" if terminal else "plain"
-        width = None if terminal else PLAIN_WIDTH
+        width = None if terminal else _columns_of_environment() or PLAIN_WIDTH
         self.rich = Terminal(file=self.out, width=width, highlight=False, soft_wrap=False, emoji=False, markup=False)
         self.seconds: dict[str, float] = {}
 
@@ -159,15 +164,22 @@ class Console:
         seen: set[str] = set()
 
         def show(message: Warning | str, *_: Any, **__: Any) -> None:
-            if str(message) not in seen:
-                seen.add(str(message))
-                self.warning(str(message))
+            sentence = str(message)
+            if sentence not in seen:
+                seen.add(sentence)
+                self.warning(self.speak(sentence) if isinstance(message, DboostWarning) else sentence)
 
         with warnings.catch_warnings():
             # Ours are meant for the person at the terminal; those of libraries follow Python's own filters.
             warnings.simplefilter("always", DboostWarning)
             warnings.showwarning = show
             yield
+
+
+def _columns_of_environment() -> int | None:
+    """The width that ``COLUMNS`` asks for, as other programs of the terminal take it."""
+    found = os.environ.get("COLUMNS", "")
+    return int(found) if found.isdecimal() and int(found) > 0 else None
 
 
 def finite(value: Any) -> Any:

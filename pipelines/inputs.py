@@ -165,6 +165,8 @@ def make_estimator(settings: ModelSettings, **more: Any) -> Any:
         kind = dboost.BoostedRegressor
     if kind is not dboost.BoostedClassifier and parameters.pop("class_weight", None) is not None:
         raise UsageError(f"class_weight has no meaning for loss {loss!r}", hint="use a column of example weights")
+    if kind is dboost.BoostedRegressor and parameters.pop("classes", None) is not None:
+        raise UsageError(f"classes has no meaning for loss {loss!r}", hint="leave classes= out")
     if epsilon is not None:
         if loss != "epsilon_insensitive":
             raise UsageError(f"epsilon={epsilon:g} with loss {loss!r}", hint="it belongs to epsilon_insensitive")

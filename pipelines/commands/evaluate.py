@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,8 @@ Figures = metrics.Evaluation | targets.RegressionFigures
 class EvaluateSettings(DataSettings, ClusterSettings, OutputSettings, LogSettings):
     """What `dboost evaluate` takes; `out` is optional."""
 
+    required: ClassVar[tuple[str, ...]] = ("model", "data")
+
     model: str | None = key(string, None, "folder of a model", positional=1)
     top: int = key(whole(1), 15, "rows of the longer tables")
 
@@ -40,7 +42,7 @@ SETTINGS = EvaluateSettings
 
 def run(settings: EvaluateSettings, console: Console) -> int:
     """Print the figures; save them as JSON where `out` says so."""
-    needed(settings, "model", "data")
+    needed(settings, *settings.required)
     if settings.out is not None:
         refuse_existing(settings.out, MARKER, settings.force)
     model = read_model(settings.model)

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +39,8 @@ Columns = NDArray[np.int64]
 class PredictSettings(DataSettings, ClusterSettings, OutputSettings, LogSettings):
     """What `dboost predict` takes."""
 
+    required: ClassVar[tuple[str, ...]] = ("model", "data", "out")
+
     model: str | None = key(string, None, "folder of a model", positional=1)
     probabilities: bool = key(boolean, False, "write the probability of every class, not only of the predicted one")
 
@@ -48,7 +50,7 @@ SETTINGS = PredictSettings
 
 def run(settings: PredictSettings, console: Console) -> int:
     """Label the data and write the folder."""
-    needed(settings, "model", "data", "out")
+    needed(settings, *settings.required)
     refuse_existing(settings.out, MARKER, settings.force)
     model = read_model(settings.model)
     if settings.probabilities and model.task == "regression":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from dboost.data import prepare_text
 
@@ -46,6 +46,8 @@ def documents(value: object) -> int | float:
 class PrepareSettings(ClusterSettings, OutputSettings, LogSettings):
     """What `dboost prepare` takes."""
 
+    required: ClassVar[tuple[str, ...]] = ("data", "out")
+
     data: str | None = key(string, None, "Parquet file or folder of documents", positional=2)
     test: str | None = key(string, None, "held-out documents, prepared with the vocabulary of the others")
     text: tuple[str, ...] = key(names, ("text",), "column of the text; several are joined")
@@ -64,7 +66,7 @@ SETTINGS = PrepareSettings
 
 def run(settings: PrepareSettings, console: Console) -> int:
     """Write the prepared folder."""
-    needed(settings, "data", "out")
+    needed(settings, *settings.required)
     refuse_existing(settings.out, MANIFEST, settings.force)
     with connect(settings, console) as client, console.stage("prepare"):
         manifest = prepare(settings, client)

@@ -8,7 +8,7 @@ import platform
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from dboost.storage import sha256_json, write_file
 
@@ -29,13 +29,15 @@ NOT_CONVERGED = 6
 class TrainSettings(DataSettings, ModelSettings, ClusterSettings, OutputSettings, LogSettings):
     """What `dboost train` takes."""
 
+    required: ClassVar[tuple[str, ...]] = ("data", "out")
+
 
 SETTINGS = TrainSettings
 
 
 def run(settings: TrainSettings, console: Console) -> int:
     """Fit and save a model; 6 when a limit came before ``tol``."""
-    needed(settings, "data", "out")
+    needed(settings, *settings.required)
     refuse_existing(settings.out, MARKER, settings.force)
     make_estimator(settings)
     data = open_data(settings, "train")
