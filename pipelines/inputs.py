@@ -153,7 +153,18 @@ def make_estimator(settings: ModelSettings, **more: Any) -> Any:
     UsageError
         A parameter or a pair without meaning.
     """
-    from dboost.estimators.params import fit_settings
+    kind, parameters = kind_and_parameters(settings)
+    return checked(kind(**parameters, **more))
+
+
+def kind_and_parameters(settings: ModelSettings) -> tuple[Any, dict[str, Any]]:
+    """The class of estimator for the loss of the settings, and the parameters that were given.
+
+    Raises
+    ------
+    UsageError
+        A parameter that has no meaning for this loss.
+    """
     from dboost.losses import EpsilonInsensitive
 
     parameters = given(settings, ModelSettings)
@@ -173,7 +184,13 @@ def make_estimator(settings: ModelSettings, **more: Any) -> Any:
         parameters["loss"] = EpsilonInsensitive(epsilon=epsilon)
     if "hypotheses" in parameters:
         parameters["hypotheses"] = family_of(parameters["hypotheses"])
-    estimator = kind(**parameters, **more)
+    return kind, parameters
+
+
+def checked(estimator: Any) -> Any:
+    """The estimator, after its parameters were checked together."""
+    from dboost.estimators.params import fit_settings
+
     fit_settings(estimator, estimator._losses)
     return estimator
 

@@ -243,6 +243,10 @@ def test_a_model_folder_tells_how_it_was_made(trained: Path) -> None:
     run = json.loads((trained / "run.json").read_text(encoding="utf-8"))
     assert run["settings"]["penalty"] == "l1/l2" and run["settings"]["alpha"] == 0.005
     assert run["versions"]["dboost"] and run["stop_reason"] == "tol"
+    # What was not given is there too: a default may change with a version.
+    used = run["parameters"]
+    assert used["tol"] == 1e-4 and used["max_rounds"] == 1000 and used["update"] == "newton"
+    assert used["alpha"] == 0.005 and used["loss"]["name"] == "multinomial" and used["penalty"]["name"] == "l1/l2"
 
 
 def test_evaluate_reports_every_figure(trained: Path, prepared: Path, capsys: pytest.CaptureFixture[str]) -> None:
