@@ -112,7 +112,7 @@ def one_named(choices: Callable[[], Iterable[str]]) -> Takes:
         return "one of " + ", ".join(choices())
 
     def parse(value: object) -> str:
-        if value not in choices():
+        if not isinstance(value, str) or value not in choices():
             raise Expected(wants() + near(str(value), choices()))
         return str(value)
 

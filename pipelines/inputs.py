@@ -134,7 +134,7 @@ def input_positions(model: Model, names: Sequence[str] | None, n_features: int, 
     return model.inputs
 
 
-def some(names: Sequence[str]) -> str:
+def some(names: Sequence[Any]) -> str:
     """The first of a few or many names, and how many more there are."""
     shown = ", ".join(map(repr, names[:MOST_NAMED]))
     return shown if len(names) <= MOST_NAMED else f"{shown} and {len(names) - MOST_NAMED} more"

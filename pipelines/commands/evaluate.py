@@ -21,9 +21,11 @@ from ..cluster import connect, engine_on
 from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, key, needed, string, whole
 from ..console import Console
 from ..inputs import input_positions, open_data, read_model, refuse_existing
+from ..strangers import UNKNOWN, Strangers, find_strangers
 
 MARKER = "evaluation.json"
 
+Integers = NDArray[np.int64]
 Figures = metrics.Evaluation | targets.RegressionFigures
 
 
@@ -48,9 +50,9 @@ def run(settings: EvaluateSettings, console: Console) -> int:
     model = read_model(settings.model)
     data = open_data(settings, "test", model)
     with connect(settings, console) as client, console.stage("evaluate"):
-        found = figures(model, data, client)
-    values = values_of(found, model)
-    console.page("evaluation", page(found, model, settings.top), values)
+        found, strangers = figures(model, data, client)
+    values = values_of(found, model) | {"unknown_classes": {str(label): n for label, n in strangers.counts.items()}}
+    console.page("evaluation", page(found, model, settings.top, strangers), values)
     if settings.out is not None:
         write(settings.out, values, settings.force)
     return 0
@@ -63,13 +65,15 @@ def values_of(found: Figures, model: Model) -> dict[str, Any]:
     return pages.evaluation_values(found, model)
 
 
-def page(found: Figures, model: Model, top: int) -> list[Any]:
+def page(found: Figures, model: Model, top: int, strangers: Strangers | None = None) -> list[Any]:
     """The figures as renderables."""
     if isinstance(found, targets.RegressionFigures):
         return [pages.facts(pages.regression_rows(found) + pages.model_facts(model))]
     tables = [pages.confusion_table(found, model, top), pages.task_table(found, model, top)]
     shown = [table for table in tables if table is not None]
-    return [pages.facts(pages.evaluation_rows(found, model) + pages.model_facts(model)), "", *shown]
+    rows = pages.evaluation_rows(found, model)
+    rows[1:1] = [("", words) for words in (strangers.words() if strangers else [])]
+    return [pages.facts(rows + pages.model_facts(model)), "", *shown]
 
 
 def write(out: str, values: dict[str, Any], force: bool) -> None:
@@ -84,19 +88,23 @@ def write(out: str, values: dict[str, Any], force: bool) -> None:
         Path(folder, MARKER).write_text(json.dumps(finite(values), indent=1, default=str) + "\n", encoding="utf-8")
 
 
-def figures(model: Model, data: Any, client: Any) -> Figures:
-    """Judge a model of any task; see ``sums``."""
+def figures(model: Model, data: Any, client: Any) -> tuple[Figures, Strangers]:
+    """Judge a model of any task, and say which rows have a class that it does not know; see ``sums``."""
+    total, strangers = sums(model, data, client)
     if model.task == "regression":
-        return targets.summarise(sums(model, data, client))
-    return evaluate(model, data, client)
+        return targets.summarise(total), strangers
+    found = metrics.summarise(total, metrics.margin_norm(model.W))
+    return strangers.counted_as_wrong(found, total), strangers
 
 
 def evaluate(model: Model, data: Any, client: Any) -> metrics.Evaluation:
     """Judge a classifier; see ``sums``."""
-    return metrics.summarise(sums(model, data, client), metrics.margin_norm(model.W))
+    found, _ = figures(model, data, client)
+    assert isinstance(found, metrics.Evaluation)
+    return found
 
 
-def sums(model: Model, data: Any, client: Any) -> Sums:
+def sums(model: Model, data: Any, client: Any) -> tuple[Sums, Strangers]:
     """Sums over the data that all figures follow from, partition by partition, where the engine runs.
 
     Parameters
@@ -105,24 +113,53 @@ def sums(model: Model, data: Any, client: Any) -> Sums:
     data : ParquetData
     client : distributed.Client or None
 
+    Returns
+    -------
+    sums : Sums
+    strangers : Strangers
+        Classes of the data that the model does not know.
+
     Raises
     ------
     DataError
-        When the features are not those of the model, or a label is unknown to it.
+        When the features are not those of the model, or no label is known to it.
     """
     with engine_on(client) as engine:
-        classes = None if model.task == "regression" else model.classes
-        plan = build_plan(data, task=model.task, classes=classes, engine=engine)
+        strangers = find_strangers(model, data, engine)
+        classes, task = None if model.task == "regression" else model.classes, model.task
+        if strangers.counts:
+            classes, task = strangers.together(model), "multiclass"
+        plan = build_plan(data, task=task, classes=classes, engine=engine)
         at = input_positions(model, plan.feature_names, plan.n_features, data)
+        numbers = strangers.numbers(model, plan.classes)
         engine.set_plan(plan.items, plan.rows, f"evaluate-{uuid.uuid4().hex[:12]}")
-        return engine.map_reduce(judge, model, at, name="evaluate")
+        return engine.map_reduce(judge, model, at, numbers, name="evaluate"), strangers
 
 
-def judge(partition: Partition, memo: Any, model: Model, at: NDArray[np.int64]) -> Sums:
-    """The sums of one partition, whose columns `at` are those that the model reads; runs where the partition is."""
+def judge(partition: Partition, memo: Any, model: Model, at: Integers, numbers: Integers | None) -> Sums:
+    """The sums of one partition; runs where the partition is.
+
+    Parameters
+    ----------
+    partition : Partition
+    memo : object
+        Of the engine; nothing is kept.
+    model : Model
+    at : int64 array, shape (b,)
+        Where the columns that the model reads are.
+    numbers : int64 array, optional
+        Class of the model for each class of the data, -1 where it knows none.
+    """
     shape = (partition.n_rows, partition.n_features)
     columns = csc_array((partition.values, partition.rows, partition.indptr), shape=shape)
     scores = model.scores_of_inputs(columns[:, at])
     if model.task == "regression":
         return targets.partial(scores[:, 0], partition.y, partition.weight, float(model.intercept[0]))
-    return metrics.partial(scores, partition.y, partition.weight)
+    if numbers is None:
+        return metrics.partial(scores, partition.y, partition.weight)
+    own = numbers[partition.y]
+    known = own >= 0
+    codes = own[known]
+    y = (2 * codes - 1).astype(np.int8).reshape(-1, 1) if model.task == "binary" else codes.astype(np.int32)
+    found = metrics.partial(scores[known], y, partition.weight[known])
+    return Sums(add={**found.add, UNKNOWN: float(partition.weight[~known].sum())}, peak=found.peak)
