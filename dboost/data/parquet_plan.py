@@ -101,6 +101,7 @@ def plan_blocks(
     if labels and not label:
         raise UsageError("ParquetData names no label column", hint="give label=, the name of the column to learn")
     if labels:
+        _refuse_unlabelled(data, manifest, split)
         # Before the features: a label column that is named wrongly would be taken for one of them.
         _check_named(infos, {"label": label, "weight": () if data.weight is None else (data.weight,)})
     layout = _layout(data, infos, manifest, label, n_features)
@@ -123,6 +124,19 @@ def _label_columns(data: ParquetData, manifest: Manifest | None) -> tuple[str, .
     if data.label is not None:
         return (data.label,) if isinstance(data.label, str) else tuple(data.label)
     return (manifest.label,) if manifest is not None and manifest.label is not None else ()
+
+
+def _refuse_unlabelled(data: ParquetData, manifest: Manifest | None, split: str | None) -> None:
+    """Refuse a split of held-out documents that were prepared without labels."""
+    if manifest is None or split is None or manifest.label is None or data.label not in (None, manifest.label):
+        return
+    if manifest.splits[split].get("classes") is None:
+        raise DataError(
+            f"the split {split!r} was prepared without labels",
+            file=manifest.root,
+            column=manifest.label,
+            hint="predict its labels, or prepare it again with labels",
+        )
 
 
 def _check_named(infos: Sequence[FileInfo], named: Mapping[str, Sequence[str]]) -> None:
