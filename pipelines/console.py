@@ -20,11 +20,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any
 
 from rich.console import Console as Terminal
+from rich.console import Group
 from rich.live import Live
-from rich.table import Table
+from rich.text import Text
 
 from dboost.errors import DboostWarning
 
+from .fitting_table import FittingTable
 from .redact import redact, redact_value
 
 # A page is laid out for this width wherever there is no terminal to ask.
@@ -118,8 +120,8 @@ class Console:
             yield lambda record: self.event("round", title=title, **record)
         elif self.mode == "plain":
             self.rich.print(title, style="bold")
-            self.rich.print(_plain_line([heading for _, heading, _ in COLUMNS]))
-            yield lambda record: self.rich.print(_plain_line(_cells(record)))
+            self.rich.print(_plain_line([heading for _, heading, _ in COLUMNS]), soft_wrap=True)
+            yield lambda record: self.rich.print(_plain_line(_cells(record)), soft_wrap=True)
         else:
             shown: deque[list[str]] = deque(maxlen=VISIBLE_ROUNDS)
             with Live(_table(title, shown), console=self.rich, refresh_per_second=4) as live:
@@ -205,14 +207,15 @@ def _cells(record: Record) -> list[str]:
 
 
 def _plain_line(cells: list[str]) -> str:
-    widths = (5, 12, 13, 6, 6, 8, 8, 6, 8)
-    return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths)).rstrip()
+    # A number that is wider than its place moves the rest of its line, which nothing cuts or folds.
+    widths = (5, 11, 13, 5, 5, 8, 7, 6, 7)
+    return " ".join(cell.rjust(width) for cell, width in zip(cells, widths)).rstrip()
 
 
-def _table(title: str, rows: deque[list[str]]) -> Table:
-    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+def _table(title: str, rows: deque[list[str]]) -> Group:
+    table = FittingTable()
     for _, heading, _ in COLUMNS:
-        table.add_column(heading, justify="right")
+        table.add_column(heading, right=True)
     for row in rows:
         table.add_row(*row)
-    return table
+    return Group(*([Text(title)] if title else []), table)

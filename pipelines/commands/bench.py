@@ -98,6 +98,6 @@ def _list(console: Console) -> int:
         "problems": [problem.name for problem in all_problems()],
         "peers": list(PEERS),
     }
-    grid = Grid(("what", "name", ""), rows, left=frozenset({0, 1, 2}), widest={2: 70})
+    grid = Grid(("what", "name", ""), rows, left=frozenset({0, 1, 2}), code=frozenset({0, 1}), sentences=frozenset({2}))
     console.page("benchmarks", [grid.renderable()], values)
     return 0

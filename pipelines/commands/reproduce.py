@@ -42,8 +42,8 @@ def run(settings: ReproduceSettings, console: Console) -> int:
             for name, entry in REGISTRY.items()
         }
         headings = ("name", "paper", "question")
-        # the question may be cut on a narrow terminal, the name that the command wants may not
-        grid = Grid(headings, rows, left=frozenset({0, 1, 2}), widest={2: 28})
+        # The name is what the command wants, so that it is never cut.
+        grid = Grid(headings, rows, left=frozenset({0, 1, 2}), code=frozenset({0}), sentences=frozenset({2}))
         console.page("experiments", [grid.renderable()], values)
         return 0
     known = [*REGISTRY, *TOGETHER]
@@ -94,8 +94,15 @@ def run_together(which: str, out: Path, force: bool, context: Context) -> int:
 def show(done: Done, out: str, console: Console) -> None:
     """Print the verdicts."""
     rows = [(v.outcome, c.name, c.where) for c, v in zip(done.report.claims, done.verdicts, strict=True)]
-    # where a terminal is narrow, the place in the paper is cut first, and the verdict never
-    grid = Grid(("verdict", "claim", "paper"), rows, left=frozenset({0, 1, 2}), widest={2: 24})
+    # Where a terminal is narrow, the place in the paper is cut, and the verdict and the claim never.
+    grid = Grid(
+        ("verdict", "claim", "paper"),
+        rows,
+        left=frozenset({0, 1, 2}),
+        code=frozenset({0}),
+        sentences=frozenset({1}),
+        widest={2: 24},
+    )
     values = {
         "experiment": done.name,
         "out": out,
