@@ -29,13 +29,13 @@ from .usage import Parser, command_parser, unknown_argument
 # name -> what it does; the module `commands.<name>` (or `demo`) has SETTINGS and run(settings, console) -> exit code.
 COMMANDS = {
     "demo": "train and judge three models on the source code this machine has",
-    "prepare": "from documents to features: vocabulary with names, tf-idf, Parquet with a manifest",
+    "prepare": "from documents to features: a vocabulary, tf-idf, Parquet",
     "train": "fit a model to prepared data",
     "evaluate": "judge a model on data with labels",
     "predict": "label data with a model",
     "inspect": "show which features a model uses, and which classes share them",
-    "reproduce": "the paper's experiments: figures, numbers, and whether each claim holds",
-    "bench": "how fast it is: against peers on one machine and on a cluster, to a given accuracy",
+    "reproduce": "the papers' experiments: figures, numbers, whether each claim holds",
+    "bench": "how fast it is, against peers and on a cluster, to a given accuracy",
 }
 
 DONE, DEFECT, NOT_CONVERGED = 0, 1, 6
@@ -164,7 +164,7 @@ def _top_parser() -> Parser:
     parser = Parser(
         prog="dboost",
         usage="dboost COMMAND [...]",
-        description="Structurally sparse boosting on Dask: few features, shared by classes, certified.",
+        description="Structurally sparse boosting on Dask: few features, shared and certified.",
         epilog=f"commands:\n{commands}\n\n`dboost COMMAND --help` lists the keys of a command.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

@@ -180,7 +180,8 @@ def kind_and_parameters(settings: ModelSettings) -> tuple[Any, dict[str, Any]]:
         raise UsageError(f"classes has no meaning for loss {loss!r}", hint="leave classes= out")
     if epsilon is not None:
         if loss != "epsilon_insensitive":
-            raise UsageError(f"epsilon={epsilon:g} with loss {loss!r}", hint="it belongs to epsilon_insensitive")
+            with_loss = "without a loss" if loss is None else f"with loss {loss!r}"
+            raise UsageError(f"epsilon={epsilon:g} {with_loss}", hint="it belongs to epsilon_insensitive")
         parameters["loss"] = EpsilonInsensitive(epsilon=epsilon)
     if "hypotheses" in parameters:
         parameters["hypotheses"] = family_of(parameters["hypotheses"])

@@ -76,7 +76,8 @@ def groups(kind: type[Any]) -> list[tuple[str, list[dataclasses.Field[Any]]]]:
     fields = {item.name: item for item in dataclasses.fields(kind)}
     found = []
     for owner in kind.__mro__:
-        mine = [fields[name] for name in owner.__dict__.get("__annotations__", {}) if name in fields]
+        # A field that a class states anew, with another default, stands once.
+        mine = [fields.pop(name) for name in owner.__dict__.get("__annotations__", {}) if name in fields]
         if mine:
             title = "of this command" if owner is kind else str(owner.__doc__).splitlines()[0].rstrip(".")
             found.append((title[0].lower() + title[1:], mine))

@@ -36,6 +36,7 @@ class EvaluateSettings(DataSettings, ClusterSettings, OutputSettings, LogSetting
     required: ClassVar[tuple[str, ...]] = ("model", "data")
 
     model: str | None = key(string, None, "folder of a model", positional=1)
+    out: str | None = key(string, None, "folder for the figures as JSON; it must not exist (default: none)")
     top: int = key(whole(1), 15, "rows of the longer tables")
 
 

@@ -25,6 +25,7 @@ TOGETHER = {STRUCTURAL: (STRUCTURAL,), SEEDS: (SEEDS,), ALL: (STRUCTURAL, SEEDS)
 class ReproduceSettings(OutputSettings, LogSettings):
     """What `dboost reproduce` takes; without ``out`` the folder is ``runs/reproduce/NAME``."""
 
+    out: str | None = key(string, None, "folder to write; it must not exist (default: runs/reproduce/NAME)")
     name: str | None = key(string, None, "an experiment, structural, seeds or all; see --list", positional=1)
     list: bool = key(boolean, False, "list the experiments")
     quick: bool = key(boolean, False, "a version of about a minute, to see that it runs; its verdicts say nothing")

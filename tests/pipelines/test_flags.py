@@ -40,6 +40,10 @@ say = speaker(TrainSettings)
         ("name them: ParquetData(path, features=[...])", "name them: --features NAME,NAME"),
         ("leave class_weight out, or use sample_weight", "leave --class-weight out, or use --weight"),
         ("such as dboost.Products(max_degree=2)", """such as --hypotheses '{"family": "products", "max_degree": 2}'"""),
+        (
+            "alpha_best_=0.1 is the weakest of 5 strengths; give a smaller eps than 0.2",
+            "the best alpha, 0.1, is the weakest of 5 strengths; give --eps smaller than 0.2",
+        ),
         # What is no parameter stays, and so do names, values and paths of the user.
         ("penalty 'l2_squared' and loss 'log'", "penalty 'l2_squared' and loss 'log'"),
         ("label 'alpha=3' of data/label=1/part-0.parquet", "label 'alpha=3' of data/label=1/part-0.parquet"),

@@ -64,3 +64,18 @@ def test_the_width_of_a_log_is_that_of_columns(
     assert Console().rich.width == 80
     monkeypatch.setenv("COLUMNS", "none")
     assert Console().rich.width == PLAIN_WIDTH
+
+
+def test_the_list_of_commands_fits_80_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["--help"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+def test_a_key_that_a_command_states_anew_is_shown_once_with_its_own_default(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = shown("demo", capsys, monkeypatch)
+    assert text.count("--out ") == 1 and "(default: runs/demo)" in text
