@@ -89,7 +89,9 @@ def document_files(where: Any) -> list[tuple[str, str]]:
     """
     if not isinstance(where, str | os.PathLike) or not os.path.isdir(where):
         one = isinstance(where, str | os.PathLike) and format_of(os.fspath(where)) is not None
-        return ParquetData([where] if one else where).files()
+        files = ParquetData([where] if one else where).files()
+        _refuse_foreign([path for path, _ in files])
+        return files
     folder = Path(where)
     there = _visible(folder)
     found = [name for name in there if format_of(name) is not None]
@@ -103,6 +105,20 @@ def document_files(where: Any) -> list[tuple[str, str]]:
             hint="name a folder of one format, or the files themselves",
         )
     return [(str(folder / name), name) for name in found]
+
+
+def _refuse_foreign(paths: Sequence[str]) -> None:
+    """Refuse a file of a format that is not read by what it is called, before anything is said of its bytes."""
+    for path in paths:
+        suffix = Path(path).suffix.lower()
+        if suffix not in (*FORMATS, ".parquet") and os.path.isfile(path):
+            with as_data_errors(path), open(path, "rb") as stream:
+                if stream.read(4) != b"PAR1":
+                    raise DataError(
+                        f"documents in {suffix or 'a file without an ending'} are not read",
+                        file=path,
+                        hint="write Parquet, CSV (.csv) or JSON lines (.jsonl), one object a line",
+                    )
 
 
 def _visible(folder: Path) -> list[str]:

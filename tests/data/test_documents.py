@@ -180,6 +180,17 @@ def test_a_row_that_is_larger_than_a_block_is_told_as_that(tmp_path: Path, monke
         prepare_text(tmp_path / "d.csv", tmp_path / "out", text="text")
 
 
+@pytest.mark.parametrize("name", ["d.json", "d.csv.gz", "d.txt", "d"])
+def test_other_formats_are_named_with_those_that_are_read(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text('[{"text": "a"}]')
+    with pytest.raises(DataError, match="are not read.*JSON lines") as caught:
+        prepare_text(tmp_path / name, tmp_path / "out", text="text")
+    assert caught.value.file == str(tmp_path / name)
+    # What is Parquet is read whatever it is called.
+    write_as(tmp_path / "a.parquet", corpus(20)).rename(tmp_path / name)
+    assert prepared(tmp_path / name, tmp_path / "out")
+
+
 def test_a_folder_of_two_formats_is_refused(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     for suffix in (".csv", ".parquet"):
