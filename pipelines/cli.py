@@ -12,38 +12,33 @@ import importlib
 import io
 import os
 import sys
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from dboost.errors import DboostError, UsageError
 from dboost.redact import secret_values
 
 from . import config
 from .console import Console
+from .flags import speaker
 from .signals import SIGNALS, Interrupted, Received, listening
+from .usage import Parser, command_parser, unknown_argument
 
 # name -> what it does; the module `commands.<name>` (or `demo`) has SETTINGS and run(settings, console) -> exit code.
 COMMANDS = {
     "demo": "train and judge three models on the source code this machine has",
-    "prepare": "from documents to features: vocabulary with names, tf-idf, Parquet with a manifest",
+    "prepare": "from documents to features: a vocabulary, tf-idf, Parquet",
     "train": "fit a model to prepared data",
     "evaluate": "judge a model on data with labels",
     "predict": "label data with a model",
     "inspect": "show which features a model uses, and which classes share them",
-    "reproduce": "the paper's experiments: figures, numbers, and whether each claim holds",
-    "bench": "how fast it is: against peers on one machine and on a cluster, to a given accuracy",
+    "reproduce": "the papers' experiments: figures, numbers, whether each claim holds",
+    "bench": "how fast it is, against peers and on a cluster, to a given accuracy",
 }
 
 DONE, DEFECT, NOT_CONVERGED = 0, 1, 6
 BEFORE = "nothing was written to the output folder"
 AFTER = "its work was done by then"
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors are exceptions, because an error is one line."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message, hint=f"see `{self.prog} --help`")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -75,6 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 settings.log_format,
                 debug=settings.debug,
                 secrets=frozenset(secret_values(dataclasses.asdict(settings))),
+                speak=speaker(type(settings)),
             )
             with console.warnings():
                 done = int(_module(name).run(settings, console))
@@ -92,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if received.numbers:
             # Compiled code that a signal interrupts turns the exception of the handler into one of its own.
             return _interrupted(console, received, error)
-        code, exit_code, line = _describe(error)
+        code, exit_code, line = _describe(error, console.speak)
         console.error(code, error, line)
         return exit_code
 
@@ -109,10 +105,15 @@ def _interrupted(console: Console, received: Received, error: BaseException, wha
     return received.code
 
 
-def _describe(error: Exception) -> tuple[str, int, str]:
-    """Name, exit code and line of an error."""
+def _describe(error: Exception, speak: Callable[[str], str]) -> tuple[str, int, str]:
+    """Name, exit code and line of an error; `speak` puts the words of the library into those of the command line."""
     if isinstance(error, DboostError):
-        return error.code, error.exit_code, str(error)
+        # Files and columns are the user's own names, which stay as they are.
+        hint = None if error.hint is None else speak(error.hint)
+        shown = DboostError(
+            speak(error.what), file=error.file, column=error.column, row_group=error.row_group, hint=hint
+        )
+        return error.code, error.exit_code, str(shown)
     if type(error).__module__.split(".")[0] == "distributed" or isinstance(error, TimeoutError):
         what = f"{type(error).__name__}: {error}"
         return "cluster", 4, f"the connection to the cluster broke ({what}); start it again and repeat the command"
@@ -141,13 +142,11 @@ def parse(arguments: Sequence[str]) -> tuple[str, Any]:
     if name not in COMMANDS:
         raise UsageError(f"unknown command {name!r}{config.near(name, COMMANDS)}", hint=f"known: {', '.join(COMMANDS)}")
     kind = _module(name).SETTINGS
-    parser = _command_parser(name, kind)
-    found, unknown = parser.parse_known_args(arguments[1:])
-    keys = [item.name for item in dataclasses.fields(kind)]
+    asked = any(word in ("-h", "--help") for word in arguments[1:])
+    found, unknown = command_parser(name, COMMANDS[name], kind, full=asked).parse_known_args(arguments[1:])
     if unknown:
-        word = unknown[0].split("=")[0]
-        near = config.near(word, [_flag(key) for key in [*keys, "config"]])
-        raise UsageError(f"unknown argument {word!r}{near}", hint=f"see `dboost {name} --help`")
+        raise unknown_argument(name, unknown[0].split("=")[0], kind)
+    keys = [item.name for item in dataclasses.fields(kind)]
     values = vars(found)
     flags = {key: values[f"positional_{key}"] for key in keys if values.get(f"positional_{key}") is not None}
     flags |= {key: values[key] for key in keys if values[key] is not None}
@@ -167,7 +166,7 @@ def _top_parser() -> Parser:
     parser = Parser(
         prog="dboost",
         usage="dboost COMMAND [...]",
-        description="Structurally sparse boosting on Dask: few features, shared by classes, certified.",
+        description="Structurally sparse boosting on Dask: few features, shared and certified.",
         epilog=f"commands:\n{commands}\n\n`dboost COMMAND --help` lists the keys of a command.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -176,23 +175,3 @@ def _top_parser() -> Parser:
     return parser
 
 
-def _command_parser(name: str, kind: type[Any]) -> Parser:
-    summary = COMMANDS[name]
-    parser = Parser(prog=f"dboost {name}", description=summary[0].upper() + summary[1:] + ".", allow_abbrev=False)
-    parser.add_argument("--config", metavar="FILE", help="TOML file with the same keys; flags win over it")
-    for item in dataclasses.fields(kind):
-        # Values stay text here: one place, `config`, says what a key takes, for flags and for files.
-        extra: dict[str, Any] = {"metavar": item.name.upper()}
-        if item.metadata["parse"] is config.boolean:
-            extra = {"action": argparse.BooleanOptionalAction}
-        parser.add_argument(_flag(item.name), dest=item.name, default=None, help=item.metadata["help"], **extra)
-    ranked = [item for item in dataclasses.fields(kind) if item.metadata["positional"]]
-    for item in sorted(ranked, key=lambda item: item.metadata["positional"]):
-        parser.add_argument(
-            f"positional_{item.name}", nargs="?", metavar=item.name.upper(), help=f"the same as {_flag(item.name)}"
-        )
-    return parser
-
-
-def _flag(key: str) -> str:
-    return "--" + key.replace("_", "-")

@@ -14,16 +14,39 @@ import math
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from dboost.errors import UsageError
 from dboost.paths import local_path
+
+from . import registries
+from .flags import flag
 
 Settings = TypeVar("Settings", bound="LogSettings")
 
 
 class Expected(Exception):
     """A value is not what its key takes; the text says what it takes."""
+
+
+@dataclass(frozen=True)
+class Takes:
+    """A parser that says what it takes.
+
+    Parameters
+    ----------
+    read : function
+        From what was given to the value; raises ``Expected``.
+    wants : function () -> str
+        What is taken, in words; asked for by an error and by ``--help`` only.
+    """
+
+    read: Callable[[object], Any]
+    wants: Callable[[], str]
+
+    def __call__(self, value: object) -> Any:
+        """The value, or ``Expected``."""
+        return self.read(value)
 
 
 def string(value: object) -> str:
@@ -43,8 +66,9 @@ def boolean(value: object) -> bool:
     raise Expected("true or false")
 
 
-def whole(low: int) -> Callable[[object], int]:
+def whole(low: int) -> Takes:
     """An integer that is at least `low`."""
+    wanted = f"an integer of at least {low}"
 
     def parse(value: object) -> int:
         try:
@@ -52,13 +76,13 @@ def whole(low: int) -> Callable[[object], int]:
         except ValueError:
             number = low - 1
         if number < low:
-            raise Expected(f"an integer of at least {low}")
+            raise Expected(wanted)
         return number
 
-    return parse
+    return Takes(parse, lambda: wanted)
 
 
-def real(low: float, *, open_end: bool = False, word: str | None = None) -> Callable[[object], Any]:
+def real(low: float, *, open_end: bool = False, word: str | None = None) -> Takes:
     """A finite number of at least `low` (above it with `open_end`), or the one `word`."""
     wanted = f"a finite number {'above' if open_end else 'of at least'} {low:g}" + (f' or "{word}"' if word else "")
 
@@ -73,18 +97,26 @@ def real(low: float, *, open_end: bool = False, word: str | None = None) -> Call
             raise Expected(wanted)
         return number
 
-    return parse
+    return Takes(parse, lambda: wanted)
 
 
-def one_of(*choices: str) -> Callable[[object], str]:
+def one_of(*choices: str) -> Takes:
     """One of a few words."""
+    return one_named(lambda: choices)
+
+
+def one_named(choices: Callable[[], Iterable[str]]) -> Takes:
+    """One of the words of a registry, which is looked up when it is needed: `dboost --help` loads no library."""
+
+    def wants() -> str:
+        return "one of " + ", ".join(choices())
 
     def parse(value: object) -> str:
-        if value not in choices:
-            raise Expected("one of " + ", ".join(choices) + near(str(value), choices))
+        if not isinstance(value, str) or value not in choices():
+            raise Expected(wants() + near(str(value), choices()))
         return str(value)
 
-    return parse
+    return Takes(parse, wants)
 
 
 def names(value: object) -> tuple[str, ...]:
@@ -93,6 +125,26 @@ def names(value: object) -> tuple[str, ...]:
     if not isinstance(found, list | tuple) or not found or not all(isinstance(name, str) and name for name in found):
         raise Expected("one or more column names, separated by commas")
     return tuple(found)
+
+
+def labels(value: object) -> tuple[Any, ...]:
+    """Labels: a TOML array, or one flag with commas; a flag takes JSON too, for labels that hold commas.
+
+    Whole numbers of a flag are numbers; ``["1", "2"]`` as JSON are texts.
+    """
+    found: Any = value
+    if isinstance(value, str):
+        try:
+            found = json.loads(value) if value.lstrip().startswith("[") else [_label(word) for word in value.split(",")]
+        except json.JSONDecodeError:
+            found = None
+    if not isinstance(found, list | tuple) or not found or not all(isinstance(one, str | int) for one in found):
+        raise Expected("labels separated by commas, or a JSON array of them")
+    return tuple(found)
+
+
+def _label(word: str) -> str | int:
+    return int(word) if word.lstrip("-").isdecimal() and str(int(word)) == word else word
 
 
 def label_weights(value: object) -> Any:
@@ -111,7 +163,7 @@ def label_weights(value: object) -> Any:
     return {label: weigh(weight) for label, weight in value.items()}
 
 
-def families(value: object) -> Any:
+def _families(value: object) -> Any:
     """A family of hypotheses as a table with its name, or several to be joined; a flag takes the name, or JSON."""
     wanted = 'a table {family = "products", max_degree = 2}, or several in an array'
     if isinstance(value, str):
@@ -125,6 +177,9 @@ def families(value: object) -> Any:
     return [dict(table) for table in tables]
 
 
+families = Takes(_families, lambda: f"one of {', '.join(registries.families())}, or JSON with its parameters")
+
+
 def options(value: object) -> dict[str, Any]:
     """A table handed to the file system (a flag takes it as JSON)."""
     try:
@@ -136,19 +191,37 @@ def options(value: object) -> dict[str, Any]:
     return table
 
 
-def key(parse: Callable[[object], Any], default: Any, help: str, *, positional: int = 0) -> Any:
+def key(
+    parse: Callable[[object], Any],
+    default: Any,
+    help: str,
+    *,
+    positional: int = 0,
+    shown: Callable[[], str | None] | None = None,
+) -> Any:
     """A field of a settings class: its parser, its default, what `--help` says.
 
-    With `positional` it may also be given without its flag; the arguments come in the order of these numbers.
+    With `positional` it may also be given without its flag; the arguments come in the order of these numbers. `shown`
+    gives the default in words where it is not the one of the field.
     """
-    return field(default=default, metadata={"parse": parse, "help": help, "positional": positional})
+    return field(default=default, metadata={"parse": parse, "help": help, "positional": positional, "shown": shown})
+
+
+def parameter(name: str, parse: Callable[[object], Any], help: str) -> Any:
+    """A parameter of the estimators; where it is not given, their default holds, which `--help` shows."""
+    return key(parse, None, help, shown=registries.default(name))
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogSettings:
-    """What every command takes."""
+    """What is printed."""
 
-    log_format: str = key(one_of("auto", "table", "plain", "json"), "auto", "table on a terminal, plain lines in a log")
+    # Keys without which the command does nothing; `--help` marks them.
+    required: ClassVar[tuple[str, ...]] = ()
+
+    log_format: str = key(
+        one_of("auto", "table", "plain", "json"), "auto", "auto: table on a terminal, else plain lines"
+    )
     debug: bool = key(boolean, False, "show the traceback of an error")
 
 
@@ -164,10 +237,18 @@ class OutputSettings:
 class ClusterSettings:
     """Where the work runs."""
 
-    scheduler: str | None = key(string, None, "address of a Dask scheduler (default: DASK_SCHEDULER_ADDRESS)")
+    scheduler: str | None = key(
+        string, None, "address of a Dask scheduler (default: DASK_SCHEDULER_ADDRESS, else a cluster of this machine)"
+    )
     connect_timeout: float = key(real(0.0, open_end=True), 30.0, "seconds to wait for the scheduler")
-    workers: int | None = key(whole(0), None, "workers of the embedded cluster; 0: threads of this process, no cluster")
-    memory_limit: str | None = key(string, None, 'memory of each worker of the embedded cluster, such as "2GiB"')
+    workers: int | None = key(
+        whole(0),
+        None,
+        "workers of the embedded cluster; 0: threads of this process, no cluster (default: by the cores and memory)",
+    )
+    memory_limit: str | None = key(
+        string, None, 'memory of each worker of the embedded cluster, such as "2GiB" (default: its share of the memory)'
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,36 +261,68 @@ class DataSettings:
         names, None, "numeric columns, one list column, or indices,values (default: what the manifest says, else all)"
     )
     label: tuple[str, ...] | None = key(names, None, "column of the label; several for tasks (default: the manifest's)")
-    weight: str | None = key(string, None, "column of the example weights")
+    weight: str | None = key(string, None, "column of the example weights (default: every example weighs the same)")
     n_features: int | None = key(whole(1), None, "number of columns of indices,values (default: the manifest's)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSettings:
-    """The estimator's parameters; a key that is not given keeps the estimator's default."""
+    """The model, and how it is fitted."""
 
     loss: str | None = key(
-        string,
+        one_named(registries.losses),
         None,
-        "log, exp, multinomial or multitask (default: by the labels); squared or epsilon_insensitive for regression",
+        "what is minimised; squared and epsilon_insensitive are regression, multitask takes several label columns "
+        "(default: by the labels, log for two classes and multinomial for more)",
     )
-    epsilon: float | None = key(real(0.0), None, "half the width of the tube of loss epsilon_insensitive")
-    penalty: str | None = key(string, None, "l1, l1/l2, l1/linf, l1/l2+l1, l2, l2_squared, smooth_l1 or none")
-    hypotheses: Any = key(families, None, "what is weighed: columns, products or kernels with their parameters")
-    alpha: float | str | None = key(real(0.0, word="auto"), None, "strength of the penalty on the mean loss, or auto")
-    update: str | None = key(string, None, "newton, gradboost, adaboost or forward")
-    select: str | None = key(string, None, "order of features: greedy, cyclic, random, template or template_uniform")
-    sweeps: int | None = key(whole(1), None, "updates between two scorings of gradboost and adaboost; 1: the paper's")
-    rows_per_round: int | None = key(whole(1), None, "features that may join in one round")
-    tol: float | None = key(real(0.0, open_end=True), None, "certified relative duality gap to reach")
-    max_rounds: int | None = key(whole(1), None, "limit of rounds")
-    max_passes: int | None = key(whole(1), None, "limit of passes over the data")
-    max_seconds: float | None = key(real(0.0, open_end=True), None, "limit of seconds of training")
-    max_active_rows: int | None = key(whole(1), None, "limit of features in use")
-    fit_intercept: bool | None = key(boolean, None, "fit an intercept, which is never penalised")
-    standardize: bool | None = key(boolean, None, "scale columns for the penalty; weights are reported unscaled")
-    class_weight: Any = key(label_weights, None, "balanced, or weights by label")
-    random_state: int | None = key(whole(0), None, "seed of every random choice")
+    epsilon: float | None = key(
+        real(0.0), None, "half the width of the tube of loss epsilon_insensitive (default: that loss's)"
+    )
+    penalty: str | None = parameter("penalty", one_named(registries.penalties), "what ties the weights of a feature")
+    hypotheses: Any = key(families, None, "what is weighed, a family of hypotheses (default: the raw columns)")
+    alpha: float | str | None = parameter(
+        "alpha",
+        real(0.0, word="auto"),
+        "strength of the penalty on the mean loss; auto is 0.05 of the least that uses no feature",
+    )
+    update: str | None = parameter("update", one_named(registries.updates), "how weights move")
+    select: str | None = parameter("select", one_named(registries.selections), "order of features")
+    sweeps: int | None = key(
+        whole(1),
+        None,
+        "sweeps of updates gradboost and adaboost between two scorings; 1 is the paper's loop (default: until solved)",
+    )
+    rows_per_round: int | None = key(whole(1), None, "features that may join in one round (default: chosen by the fit)")
+    tol: float | None = parameter("tol", real(0.0, open_end=True), "certified relative duality gap to reach")
+    max_rounds: int | None = parameter("max_rounds", whole(1), "limit of rounds")
+    max_passes: int | None = key(whole(1), None, "limit of passes over the data (default: none)")
+    max_seconds: float | None = key(real(0.0, open_end=True), None, "limit of seconds of training (default: none)")
+    max_active_rows: int | None = key(whole(1), None, "limit of features in use (default: none)")
+    fit_intercept: bool | None = parameter("fit_intercept", boolean, "fit an intercept, which is never penalised")
+    standardize: bool | None = parameter(
+        "standardize", boolean, "scale columns for the penalty; weights are reported unscaled"
+    )
+    classes: tuple[Any, ...] | None = key(
+        labels, None, "all labels there may be, of which the data need not hold every one (default: those it holds)"
+    )
+    class_weight: Any = key(
+        label_weights, None, 'balanced, or weights by label such as {"spam": 2} (default: every class weighs 1)'
+    )
+    random_state: int | None = parameter("random_state", whole(0), "seed of every random choice")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossValidationSettings:
+    """How alpha is chosen by cross-validation."""
+
+    cv: int | None = key(
+        whole(2), None, "choose alpha by cross-validation with so many folds; for classifiers (default: alpha as given)"
+    )
+    n_alphas: int | None = parameter("n_alphas", whole(2), "strengths that --cv tries, falling by a constant factor")
+    eps: float | None = parameter("eps", real(0.0, open_end=True), "the least of them, as a share of the largest")
+    rule: str | None = parameter(
+        "rule", one_of("1se", "best"), "best: the least loss; 1se: the largest alpha within one standard error of it"
+    )
 
 
 def near(word: str, known: Iterable[str]) -> str:
@@ -237,7 +350,7 @@ def load(kind: type[Settings], file: str | None, flags: Mapping[str, object]) ->
     values: dict[str, Any] = {}
     for source, given in ((file, read_toml(file) if file else {}), (None, flags)):
         for name, value in given.items():
-            where = name if source else "--" + name.replace("_", "-")
+            where = name if source else flag(name)
             if name not in known:
                 raise UsageError(f"unknown key {name!r}{near(name, known)}", file=source)
             try:
@@ -273,4 +386,4 @@ def needed(settings: Any, *keys: str) -> None:
     """Refuse settings without these keys."""
     for name in keys:
         if getattr(settings, name) is None:
-            raise UsageError(f"{name} is missing: give --{name.replace('_', '-')} or set it in the --config file")
+            raise UsageError(f"{name} is missing: give {flag(name)} or set it in the --config file")

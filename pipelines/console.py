@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import sys
 import time
 import traceback
@@ -19,12 +20,15 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any
 
 from rich.console import Console as Terminal
+from rich.console import Group
 from rich.live import Live
-from rich.table import Table
+from rich.text import Text
 
 from dboost import interruption
 from dboost.errors import DboostError, DboostWarning
 from dboost.redact import redact, redact_urls, redact_value
+
+from .fitting_table import FittingTable
 
 # A page is laid out for this width wherever there is no terminal to ask.
 PLAIN_WIDTH = 100
@@ -58,6 +62,8 @@ class Console:
         Print tracebacks below errors.
     secrets : iterable of str
         Values hidden wherever they occur.
+    speak : function of str to str, optional
+        Puts what the library says in a warning into the words of the command line; see ``flags``.
     """
 
     def __init__(
@@ -66,6 +72,7 @@ class Console:
         *,
         debug: bool = False,
         secrets: frozenset[str] = frozenset(),
+        speak: Callable[[str], str] = str,
         out: IO[str] | None = None,
         err: IO[str] | None = None,
     ) -> None:
@@ -73,9 +80,10 @@ class Console:
         self.err = err if err is not None else sys.stderr
         self.debug = debug
         self.secrets = secrets
+        self.speak = speak
         terminal = self.out.isatty()
         self.mode = log_format if log_format != "auto" else "table" if terminal else "plain"
-        width = None if terminal else PLAIN_WIDTH
+        width = None if terminal else _columns_of_environment() or PLAIN_WIDTH
         self.rich = Terminal(file=self.out, width=width, highlight=False, soft_wrap=False, emoji=False, markup=False)
         self.seconds: dict[str, float] = {}
 
@@ -116,8 +124,8 @@ class Console:
             yield lambda record: self.event("round", title=title, **record)
         elif self.mode == "plain":
             self.rich.print(title, style="bold")
-            self.rich.print(_plain_line([heading for _, heading, _ in COLUMNS]))
-            yield lambda record: self.rich.print(_plain_line(_cells(record)))
+            self.rich.print(_plain_line([heading for _, heading, _ in COLUMNS]), soft_wrap=True)
+            yield lambda record: self.rich.print(_plain_line(_cells(record)), soft_wrap=True)
         else:
             shown: deque[list[str]] = deque(maxlen=VISIBLE_ROUNDS)
             with Live(_table(title, shown), console=self.rich, refresh_per_second=4) as live:
@@ -164,15 +172,22 @@ class Console:
         seen: set[str] = set()
 
         def show(message: Warning | str, *_: Any, **__: Any) -> None:
-            if str(message) not in seen:
-                seen.add(str(message))
-                self.warning(str(message))
+            sentence = str(message)
+            if sentence not in seen:
+                seen.add(sentence)
+                self.warning(self.speak(sentence) if isinstance(message, DboostWarning) else sentence)
 
         with warnings.catch_warnings():
             # Ours are meant for the person at the terminal; those of libraries follow Python's own filters.
             warnings.simplefilter("always", DboostWarning)
             warnings.showwarning = show
             yield
+
+
+def _columns_of_environment() -> int | None:
+    """The width that ``COLUMNS`` asks for, as other programs of the terminal take it."""
+    found = os.environ.get("COLUMNS", "")
+    return int(found) if found.isdecimal() and int(found) > 0 else None
 
 
 def finite(value: Any) -> Any:
@@ -198,14 +213,15 @@ def _cells(record: Record) -> list[str]:
 
 
 def _plain_line(cells: list[str]) -> str:
-    widths = (5, 12, 13, 6, 6, 8, 8, 6, 8)
-    return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths)).rstrip()
+    # A number that is wider than its place moves the rest of its line, which nothing cuts or folds.
+    widths = (5, 11, 13, 5, 5, 8, 7, 6, 7)
+    return " ".join(cell.rjust(width) for cell, width in zip(cells, widths)).rstrip()
 
 
-def _table(title: str, rows: deque[list[str]]) -> Table:
-    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+def _table(title: str, rows: deque[list[str]]) -> Group:
+    table = FittingTable()
     for _, heading, _ in COLUMNS:
-        table.add_column(heading, justify="right")
+        table.add_column(heading, right=True)
     for row in rows:
         table.add_row(*row)
-    return table
+    return Group(*([Text(title)] if title else []), table)

@@ -25,7 +25,7 @@ from .cluster import connect
 from .commands.evaluate import evaluate
 from .commands.prepare import PrepareSettings, prepare
 from .commands.train import fit
-from .config import ClusterSettings, LogSettings, ModelSettings, OutputSettings, key, one_of
+from .config import ClusterSettings, LogSettings, ModelSettings, OutputSettings, key, one_of, string
 from .console import Console, finite
 from .inputs import refuse_existing
 from .report import Block, Commands, Grid, Heading, Paragraph, to_markdown, to_rich
@@ -82,6 +82,7 @@ SOURCES = {
 class DemoSettings(ClusterSettings, OutputSettings, LogSettings):
     """What `dboost demo` takes."""
 
+    out: str | None = key(string, None, "folder to write; it must not exist (default: runs/demo)")
     data: str = key(one_of(*SOURCES), "installed", "installed (source code of packages) or arxiv (titles)")
 
 

@@ -6,10 +6,16 @@ starts. Does not cover: the checks over the data's content (``dboost.data``).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 import dboost
 from dboost.data import load_manifest
+from dboost.data.absent import listed, nearest
+from dboost.data.parquet_read import NUMBERS, FileInfo, inspect_file
 from dboost.errors import DataError, UsageError
 from dboost.model import Model
 from dboost.paths import local_path
@@ -18,6 +24,8 @@ from dboost.storage import check_writable
 from .config import DataSettings, ModelSettings, given, needed
 
 MANIFEST = "_dboost.json"
+# Columns that are named in an error of one line.
+MOST_NAMED = 8
 
 
 def open_data(settings: DataSettings, preferred: str, model: Model | None = None) -> Any:
@@ -29,12 +37,13 @@ def open_data(settings: DataSettings, preferred: str, model: Model | None = None
     preferred : str
         The split taken from a prepared folder when none is named.
     model : Model, optional
-        Its number of features is the width of sparse rows.
+        Its number of features is the width of sparse rows. Where the features are columns, those that it reads are
+        found by their names, and others (a label, an identifier) are left alone.
 
     Raises
     ------
     UsageError, DataError
-        No data named, nothing there, or no such split.
+        No data named, nothing there, no such split, or columns that the model reads are not there.
     """
     needed(settings, "data")
     path = local_path(str(settings.data), "data")
@@ -54,8 +63,81 @@ def open_data(settings: DataSettings, preferred: str, model: Model | None = None
         n_features=settings.n_features if model is None else model.n_features,
         split=split,
     )
-    data.resolve()
+    files, manifest, _ = data.resolve()
+    if model is not None and manifest is None and settings.features is None:
+        names = input_columns(model, inspect_file(files[0]))
+        if names is not None:
+            data = dboost.ParquetData(path, features=names, label=data.label, weight=data.weight)
     return data
+
+
+def input_columns(model: Model, first: FileInfo) -> list[str] | None:
+    """Columns of a file that a model reads, by their names; None where its features are no columns of their own.
+
+    Parameters
+    ----------
+    model : Model
+    first : FileInfo
+        The first file of the data.
+
+    Raises
+    ------
+    DataError
+        Columns that the model reads are not there.
+    """
+    names, kinds = model.input_names, first.kinds
+    if names is None:
+        return None
+    lacking = [name for name in names if name not in kinds]
+    if len(lacking) == len(names) and any(kind.startswith(("list<", "fixed[")) for kind in kinds.values()):
+        # Rows in lists have no names: the model's are those of the vocabulary that it was trained with.
+        return None
+    if lacking:
+        near = nearest(lacking[0], kinds) if len(lacking) == 1 else ""
+        raise DataError(
+            f"{len(lacking)} of the {len(names)} columns that the model reads are not there: {some(lacking)}",
+            file=first.ref.path,
+            hint=f"{near}{listed(list(kinds))}",
+        )
+    # A model of no feature predicts the same for every row, and rows are counted by any column.
+    return list(names) or [name for name, kind in kinds.items() if kind in NUMBERS][:1] or None
+
+
+def input_positions(model: Model, names: Sequence[str] | None, n_features: int, data: Any) -> NDArray[np.int64]:
+    """Where the columns that a model reads are among those of the data, in the order of ``model.inputs``.
+
+    Parameters
+    ----------
+    model : Model
+    names : sequence of str, optional
+        Names of the features of the data.
+    n_features : int
+        Number of features of the data.
+    data : ParquetData
+
+    Raises
+    ------
+    DataError
+        When the features are not those of the model.
+    """
+    wanted, manifest = model.input_names, data.resolve()[1]
+    if manifest is None and names is not None and wanted is not None and set(wanted) <= set(names):
+        place = {name: at for at, name in enumerate(names)}
+        return np.array([place[name] for name in wanted], dtype=np.int64)
+    hint = "prepare it with the vocabulary of the training data"
+    if n_features != model.n_features:
+        what = f"the data has {n_features} features, the model was trained on {model.n_features}"
+        raise DataError(what, file=str(data.path), hint=hint)
+    if names is not None and model.feature_names is not None and tuple(names) != model.feature_names:
+        what = "the features of the data have other names than those of the model"
+        raise DataError(what, file=str(data.path), hint=hint)
+    return model.inputs
+
+
+def some(names: Sequence[Any]) -> str:
+    """The first of a few or many names, and how many more there are."""
+    shown = ", ".join(map(repr, names[:MOST_NAMED]))
+    return shown if len(names) <= MOST_NAMED else f"{shown} and {len(names) - MOST_NAMED} more"
 
 
 def one_or_all(found: tuple[str, ...] | None) -> str | list[str] | None:
@@ -71,7 +153,18 @@ def make_estimator(settings: ModelSettings, **more: Any) -> Any:
     UsageError
         A parameter or a pair without meaning.
     """
-    from dboost.estimators.params import fit_settings
+    kind, parameters = kind_and_parameters(settings)
+    return checked(kind(**parameters, **more))
+
+
+def kind_and_parameters(settings: ModelSettings) -> tuple[Any, dict[str, Any]]:
+    """The class of estimator for the loss of the settings, and the parameters that were given.
+
+    Raises
+    ------
+    UsageError
+        A parameter that has no meaning for this loss.
+    """
     from dboost.losses import EpsilonInsensitive
 
     parameters = given(settings, ModelSettings)
@@ -83,13 +176,22 @@ def make_estimator(settings: ModelSettings, **more: Any) -> Any:
         kind = dboost.BoostedRegressor
     if kind is not dboost.BoostedClassifier and parameters.pop("class_weight", None) is not None:
         raise UsageError(f"class_weight has no meaning for loss {loss!r}", hint="use a column of example weights")
+    if kind is dboost.BoostedRegressor and parameters.pop("classes", None) is not None:
+        raise UsageError(f"classes has no meaning for loss {loss!r}", hint="leave classes= out")
     if epsilon is not None:
         if loss != "epsilon_insensitive":
-            raise UsageError(f"epsilon={epsilon:g} with loss {loss!r}", hint="it belongs to epsilon_insensitive")
+            with_loss = "without a loss" if loss is None else f"with loss {loss!r}"
+            raise UsageError(f"epsilon={epsilon:g} {with_loss}", hint="it belongs to epsilon_insensitive")
         parameters["loss"] = EpsilonInsensitive(epsilon=epsilon)
     if "hypotheses" in parameters:
         parameters["hypotheses"] = family_of(parameters["hypotheses"])
-    estimator = kind(**parameters, **more)
+    return kind, parameters
+
+
+def checked(estimator: Any) -> Any:
+    """The estimator, after its parameters were checked together."""
+    from dboost.estimators.params import fit_settings
+
     fit_settings(estimator, estimator._losses)
     return estimator
 

@@ -1,7 +1,8 @@
 """What a person reads: the figures of an evaluation, and the sparsity map.
 
-Covers: tables and maps as rich renderables that fit 100 columns, on a terminal and in a log, and the same content as
-plain values for JSON. Does not cover: computing any figure (``dboost.metrics``), or printing (``console``).
+Covers: tables and maps as rich renderables that fit 80 columns and use more where there are more, on a terminal and in
+a log, and the same content as plain values for JSON. Does not cover: computing any figure (``dboost.metrics``), how
+wide a column is (``fitting_table``), or printing (``console``).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from rich.text import Text
 from dboost import metrics
 from dboost.model import Model
 
+from .fitting_table import LEAST_WORDS, FittingTable
 from .targets import RegressionFigures
 
 # One character per class fits beside the words up to this many classes.
@@ -160,7 +162,7 @@ def sparsity_map(model: Model, top: int, blocks: tuple[str, ...] = BLOCKS) -> li
     Returns
     -------
     list
-        Rich renderables, at most 100 columns wide.
+        Rich renderables.
     """
     W, labels, words = both_sides(model), labels_of(model), model.hypotheses.words()
     order = np.argsort(-strength(W), kind="stable")[:top]
@@ -170,20 +172,20 @@ def sparsity_map(model: Model, top: int, blocks: tuple[str, ...] = BLOCKS) -> li
     if model.task == "regression":
         return [weight_table(model, order)]
     drawn = len(labels) <= WIDEST_MAP
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = FittingTable()
     what = "Features" if model.plain else "Hypotheses"
     title = f"{what}, the strongest {len(order)} of {model.n_hypotheses:,}, and who shares them"
-    table.add_column("feature", no_wrap=True, overflow="ellipsis", max_width=24)
-    table.add_column("weight", justify="right", min_width=6)
-    table.add_column("shared", justify="right", min_width=6)
+    table.add_column("feature", least=LEAST_WORDS, widest=24)
+    table.add_column("weight", right=True)
+    table.add_column("shared", right=True)
     if drawn:
-        table.add_column(LETTERS[: len(labels)], no_wrap=True, min_width=len(labels))
-    table.add_column("for", overflow="fold")
-    table.add_column("against", overflow="fold")
+        table.add_column(LETTERS[: len(labels)])
+    table.add_column("for", least=LEAST_WORDS, drop=1)
+    table.add_column("against", least=LEAST_WORDS, drop=2)
     for j in order.tolist():
-        row: list[Any] = [Text(words[j]), f"{strength(W[j : j + 1])[0]:.3g}", f"{np.count_nonzero(W[j])}"]
+        row = [words[j], f"{strength(W[j : j + 1])[0]:.3g}", f"{np.count_nonzero(W[j])}"]
         row += [map_row(W[j], blocks)] if drawn else []
-        table.add_row(*row, Text(named(labels, W[j], +1, 2)), Text(named(labels, W[j], -1, 1)))
+        table.add_row(*row, named(labels, W[j], +1, 2), named(labels, W[j], -1, 1))
     parts: list[Any] = [titled(title, table)]
     if drawn:
         strong, weak, against, slightly, unused = blocks
@@ -196,16 +198,16 @@ def sparsity_map(model: Model, top: int, blocks: tuple[str, ...] = BLOCKS) -> li
 def weight_table(model: Model, order: NDArray[np.int64]) -> Group:
     """The weights of a regression, with their signs."""
     words = model.hypotheses.words()
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("feature" if model.plain else "hypothesis", overflow="fold")
-    table.add_column("weight", justify="right", min_width=10)
+    table = FittingTable()
+    table.add_column("feature" if model.plain else "hypothesis", least=LEAST_WORDS)
+    table.add_column("weight", right=True)
     for j in order.tolist():
-        table.add_row(Text(words[j]), f"{model.W[j, 0]:+.4g}")
+        table.add_row(words[j], f"{model.W[j, 0]:+.4g}")
     what = "features" if model.plain else "hypotheses"
     return titled(f"Weights, the strongest {len(order)} of {model.n_hypotheses:,} {what}", table)
 
 
-def titled(title: str, table: Table) -> Group:
+def titled(title: str, table: FittingTable) -> Group:
     """A table below its title (rich would fold a title to the width of its table)."""
     return Group(Text(title, style="bold"), table)
 
@@ -215,10 +217,10 @@ def sharing(model: Model) -> Group:
     counts = np.count_nonzero(both_sides(model), axis=1)
     k = len(model.classes)
     edges = list(range(1, k + 1)) if k <= 12 else sorted({1, 2, 3, 5, *np.linspace(8, k, 7).astype(int).tolist()})
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("classes", justify="right")
-    table.add_column("features", justify="right")
-    table.add_column("")
+    table = FittingTable()
+    table.add_column("classes", right=True)
+    table.add_column("features", right=True)
+    table.add_column("", least=LEAST_WORDS)
     low, found = 1, []
     for high in edges:
         found.append((low, high, int(np.count_nonzero((counts >= low) & (counts <= high)))))
@@ -235,13 +237,13 @@ def class_table(model: Model, top: int) -> Group:
     W, labels, words = both_sides(model), labels_of(model), model.hypotheses.words()
     used = np.count_nonzero(W, axis=0)
     shown = range(len(labels)) if len(labels) <= WIDEST_MAP else np.argsort(-used, kind="stable")[:top].tolist()
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("class", no_wrap=True, overflow="ellipsis", max_width=24)
-    table.add_column("features", justify="right", min_width=8)
-    table.add_column("the strongest", no_wrap=True, overflow="ellipsis")
+    table = FittingTable()
+    table.add_column("class", least=2 * LEAST_WORDS, widest=24)
+    table.add_column("features", right=True)
+    table.add_column("the strongest", least=LEAST_WORDS)
     for r in shown:
         best = [j for j in np.argsort(-W[:, r], kind="stable")[:8].tolist() if W[j, r] > 0]
-        table.add_row(Text(labels[r]), f"{used[r]:,}", Text(", ".join(words[j] for j in best)))
+        table.add_row(labels[r], f"{used[r]:,}", ", ".join(words[j] for j in best))
     return titled("Classes, and the features that speak for each most", table)
 
 
@@ -303,22 +305,23 @@ def confusion_table(found: metrics.Evaluation, model: Model, top: int) -> Group 
     if found.confusion is None:
         return None
     labels, counts = labels_of(model), found.confusion
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = FittingTable()
     if len(labels) <= LARGEST_MATRIX:
-        table.add_column("", no_wrap=True, overflow="ellipsis", max_width=16)
+        table.add_column("", least=LEAST_WORDS, widest=16)
         for letter in LETTERS[: len(labels)]:
-            table.add_column(letter, justify="right")
+            table.add_column(letter, right=True)
         for letter, label, row in zip(LETTERS, labels, counts.tolist()):
-            table.add_row(Text(f"{letter} {label}"), *(f"{count:.6g}" if count else "." for count in row))
+            table.add_row(f"{letter} {label}", *(f"{count:.6g}" if count else "." for count in row))
         return titled("Confusion: the right class in rows, the predicted one in columns", table)
     for heading in ("right", "predicted", "examples", "of the class"):
-        table.add_column(heading, justify="left" if heading in ("right", "predicted") else "right")
+        words = heading in ("right", "predicted")
+        table.add_column(heading, right=not words, least=LEAST_WORDS if words else None)
     wrong = counts * (1 - np.eye(len(labels)))
     for flat in np.argsort(-wrong, axis=None, kind="stable")[:top].tolist():
         right, said = divmod(flat, len(labels))
         if wrong[right, said] > 0:
             share = wrong[right, said] / counts[right].sum()
-            table.add_row(Text(labels[right]), Text(labels[said]), f"{wrong[right, said]:.6g}", percent(share))
+            table.add_row(labels[right], labels[said], f"{wrong[right, said]:.6g}", percent(share))
     return titled("The most frequent mistakes", table)
 
 
@@ -326,16 +329,16 @@ def task_table(found: metrics.Evaluation, model: Model, top: int) -> Group | Non
     """Error and log-loss of each task, the worst first."""
     if found.task_errors is None or found.task_log_losses is None:
         return None
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = FittingTable()
     order = np.argsort(-np.nan_to_num(found.task_errors, nan=-1.0), kind="stable")[:top].tolist()
     for heading in ("task", "error", "log-loss"):
-        table.add_column(heading, justify="left" if heading == "task" else "right")
+        table.add_column(heading, right=heading != "task", least=LEAST_WORDS if heading == "task" else None)
     for r in order:
         error, loss = float(found.task_errors[r]), float(found.task_log_losses[r])
         if error == error:
-            table.add_row(Text(labels_of(model)[r]), percent(error), f"{loss:.4f}")
+            table.add_row(labels_of(model)[r], percent(error), f"{loss:.4f}")
         else:
-            table.add_row(Text(labels_of(model)[r]), "no label", "")
+            table.add_row(labels_of(model)[r], "no label", "")
     return titled(f"Tasks, the {len(order)} with the largest error", table)
 
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
+
+from .fitting_table import LEAST_WORDS, FittingTable
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ class Grid:
         Columns that are aligned to the left; numbers are aligned to the right.
     widest : dict of int to int
         Columns that are cut at so many characters on a terminal.
+    sentences : frozenset of int
+        Columns whose cells go on in the next line on a terminal, where they are too wide.
     code : frozenset of int
         Columns set in a fixed width in Markdown, such as maps.
     """
@@ -67,6 +70,7 @@ class Grid:
     left: frozenset[int] = frozenset({0})
     widest: dict[int, int] = field(default_factory=dict)
     code: frozenset[int] = frozenset()
+    sentences: frozenset[int] = frozenset()
 
     def markdown(self) -> str:
         """A pipe table."""
@@ -80,24 +84,21 @@ class Grid:
     def _line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cells) + " |"
 
-    def _cells(self, column: int) -> list[str]:
-        return [row[column] for row in self.rows] or [""]
-
     def renderable(self) -> Any:
-        """A rich table without rules, which a log keeps readable."""
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        """A table without rules, which a log keeps readable."""
+        table = FittingTable()
         for j, heading in enumerate(self.headings):
+            # Numbers and maps are whole or of no use; words may be cut.
+            words = j in self.left - self.code
             table.add_column(
                 heading,
-                justify="left" if j in self.left else "right",
-                no_wrap=True,
-                overflow="ellipsis",
-                # Numbers and maps are whole or of no use; words may be cut.
-                min_width=None if j in self.left - self.code else max(len(heading), *map(len, self._cells(j))),
-                max_width=self.widest.get(j),
+                right=j not in self.left,
+                least=LEAST_WORDS if words else None,
+                widest=self.widest.get(j),
+                sentence=j in self.sentences,
             )
         for row in self.rows:
-            table.add_row(*map(Text, row))
+            table.add_row(*row)
         return table
 
 

@@ -10,13 +10,14 @@ its file only while it is small. The cut depends on footers and the number of fe
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from dboost.data.absent import absent_column
 from dboost.data.budget import block_budget, memory_budget
 from dboost.data.label_notes import label_notes
 from dboost.data.labels import LabelStats
@@ -103,6 +104,10 @@ def plan_blocks(
     label = _label_columns(data, manifest)
     if labels and not label:
         raise UsageError("ParquetData names no label column", hint="give label=, the name of the column to learn")
+    if labels:
+        _refuse_unlabelled(data, manifest, split)
+        # Before the features: a label column that is named wrongly would be taken for one of them.
+        _check_named(infos, {"label": label, "weight": () if data.weight is None else (data.weight,)})
     layout = _layout(data, infos, manifest, label, n_features)
     if select is not None:
         layout = select(layout, manifest)
@@ -123,6 +128,28 @@ def _label_columns(data: ParquetData, manifest: Manifest | None) -> tuple[str, .
     if data.label is not None:
         return (data.label,) if isinstance(data.label, str) else tuple(data.label)
     return (manifest.label,) if manifest is not None and manifest.label is not None else ()
+
+
+def _refuse_unlabelled(data: ParquetData, manifest: Manifest | None, split: str | None) -> None:
+    """Refuse a split of held-out documents that were prepared without labels."""
+    if manifest is None or split is None or manifest.label is None or data.label not in (None, manifest.label):
+        return
+    if manifest.splits[split].get("classes") is None:
+        raise DataError(
+            f"the split {split!r} was prepared without labels",
+            file=manifest.root,
+            column=manifest.label,
+            hint="predict its labels, or prepare it again with labels",
+        )
+
+
+def _check_named(infos: Sequence[FileInfo], named: Mapping[str, Sequence[str]]) -> None:
+    """Refuse columns that no file has; `named` holds the names of each role."""
+    kinds = _kinds(infos)
+    for role, names in named.items():
+        for name in names:
+            if name not in kinds:
+                raise absent_column(name, kinds, infos[0].ref.path, role)
 
 
 def _kinds(infos: Sequence[FileInfo]) -> dict[str, str]:
@@ -148,7 +175,7 @@ def _layout(
     columns = _feature_columns(data, kinds, manifest, label)
     for name in columns:
         if name not in kinds:
-            raise _missing(name, infos[0])
+            raise absent_column(name, kinds, first, "feature")
     found = [kinds[name] for name in columns]
     given = n_features if n_features is not None else data.n_features
     if given is not None and given < 1:

@@ -1,7 +1,8 @@
-"""Text in Parquet to features in Parquet: the passes of ``dboost prepare``.
+"""Documents to features in Parquet: the passes of ``dboost prepare``.
 
 Covers: checking the source, the cut into chunks, the vocabulary, publishing the folder with its manifest.
-Does not cover: tokens and tf-idf (``text``), one chunk (``prepare_chunk``), the layout of the folder (``manifest``).
+Does not cover: where documents come from (``sources``), tokens and tf-idf (``text``), one chunk (``prepare_chunk``),
+the layout of the folder (``manifest``).
 
 Two passes over the text: one counts terms, one writes features. No process holds more than a chunk of documents and the
 vocabulary. Counts are added along a tree and are exact: nothing is pruned before the end, so the merged counts of all
@@ -15,14 +16,17 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dboost.data.absent import absent_column
+from dboost.data.documents import Wanted
 from dboost.data.manifest import MANIFEST, Manifest, load_manifest, write_manifest, write_vocabulary
 from dboost.data.mapper import InProcess, Mapper
-from dboost.data.parquet import ParquetData
 from dboost.data.parquet_read import FileInfo, inspect_file
 from dboost.data.prepare_chunk import GROUP_ROWS, TextChunk, TextColumns, count_chunk, write_chunk
+from dboost.data.sources import COPIES, Source, Sources, open_sources, splits_of
 from dboost.data.text import choose_vocabulary, get_tokeniser, merge_counts
 from dboost.errors import DataError, StorageError, UsageError
 from dboost.paths import local_path
@@ -31,8 +35,6 @@ from dboost.staging import staged
 _SLICES = 8
 _MERGE = 8
 _LABEL_KINDS = ("str", "int", "bool", "float", "bytes")
-
-Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 def prepare_text(
@@ -56,13 +58,14 @@ def prepare_text(
     Parameters
     ----------
     source : path, list of paths, or dict of split name to path or list
-        Parquet files or folders of them.
+        Files of documents in Parquet, CSV (``.csv``) or JSON lines (``.jsonl``, ``.ndjson``), or folders of them; see
+        ``dboost.data.documents`` for the types that columns of the last two have.
     out : path
         New folder; see ``dboost.data.manifest`` for what is in it.
     text : str or sequence of str
         Text columns; several are joined by a newline.
     label : str, optional
-        Label column, copied.
+        Label column, copied. Documents of other splits than the one that is learned from need not have labels.
     keep : sequence of str
         Further columns to copy, for example identifiers.
     split : str, optional
@@ -100,7 +103,8 @@ def prepare_text(
     target = local_path(out, "out")
     _check_target(target, force)
     mapper: Mapper = InProcess() if engine is None else engine
-    chunks, kinds, learned = _plan(source, how, mapper)
+    splits, learned = splits_of(source, split)
+    how = replace(how, learned=learned)
     settings = {
         "text": list(how.text),
         "tokenizer": tokenizer,
@@ -118,38 +122,63 @@ def prepare_text(
             staging = opened.enter_context(staged(target))
         except OSError as fault:
             raise StorageError(f"cannot write: {fault.strerror or fault}", file=str(target)) from fault
-        counted = mapper.map(
-            count_chunk, [c for c in chunks if c.split in (None, learned)], how, learned, name="count-terms"
-        )
-        documents = sum(rows for _, rows in counted)
-        if documents == 0:
-            raise DataError(f"no rows in split {learned!r}, from which the vocabulary is learned")
-        tables = [table for table, _ in counted]
-        while len(tables) > _MERGE:
-            groups = [tables[i : i + _MERGE] for i in range(0, len(tables), _MERGE)]
-            tables = mapper.map(merge_counts, groups, name="merge-counts")
-        terms, df, idf = choose_vocabulary(
-            merge_counts(tables), documents, min_df=min_df, max_df=max_df, max_features=max_features
-        )
-        vocabulary = write_vocabulary(staging, terms, df, idf)
-        written = mapper.map(write_chunk, chunks, how, str(staging), vocabulary, name="write-features")
-        manifest = Manifest(
-            schema={"indices": "list<int>", "values": "list<float32>", **kinds},
-            features={"indices": "indices", "values": "values", "n_features": len(terms)},
-            label=label,
-            splits=_split_entries([entry for entries in written for entry in entries]),
-            vocabulary=vocabulary,
-            settings={**settings, "documents": documents},
-        )
+        sources = open_sources(splits, _wanted(how), label, learned, staging, mapper)
+        with sources.in_own_names():
+            chunks, kinds = _plan(sources, how, mapper)
+            manifest = _prepared(chunks, kinds, how, settings, staging, mapper)
+        shutil.rmtree(staging / COPIES, ignore_errors=True)
         write_manifest(manifest, staging)
         _publish(staging, target)
     return load_manifest(target)
+
+
+def _prepared(
+    chunks: Sequence[TextChunk],
+    kinds: Mapping[str, str],
+    how: TextColumns,
+    settings: Mapping[str, Any],
+    staging: Path,
+    mapper: Mapper,
+) -> Manifest:
+    """Learn the vocabulary and write the features of every chunk."""
+    mine = [chunk for chunk in chunks if chunk.split in (None, how.learned)]
+    counted = mapper.map(count_chunk, mine, how, how.learned, name="count-terms")
+    documents = sum(rows for _, rows in counted)
+    if documents == 0:
+        raise DataError(f"no rows in split {how.learned!r}, from which the vocabulary is learned")
+    tables = [table for table, _ in counted]
+    while len(tables) > _MERGE:
+        groups = [tables[i : i + _MERGE] for i in range(0, len(tables), _MERGE)]
+        tables = mapper.map(merge_counts, groups, name="merge-counts")
+    limits = {name: settings[name] for name in ("min_df", "max_df", "max_features")}
+    terms, df, idf = choose_vocabulary(merge_counts(tables), documents, **limits)
+    vocabulary = write_vocabulary(staging, terms, df, idf)
+    written = mapper.map(write_chunk, chunks, how, str(staging), vocabulary, name="write-features")
+    return Manifest(
+        schema={"indices": "list<int>", "values": "list<float32>", **kinds},
+        features={"indices": "indices", "values": "values", "n_features": len(terms)},
+        label=how.label,
+        splits=_split_entries([entry for entries in written for entry in entries]),
+        vocabulary=vocabulary,
+        settings={**settings, "documents": documents},
+    )
+
+
+def _wanted(how: TextColumns) -> Wanted:
+    """The columns to copy from files that do not tell the types of theirs."""
+    texts = (*how.text, *([how.split] if how.split else []))
+    return Wanted(texts, (how.label,) if how.label else (), tuple(name for name in how.keep if name not in texts))
 
 
 def _check_settings(how: TextColumns, min_df: Any, max_df: Any, max_features: Any) -> None:
     get_tokeniser(how.tokenizer)
     if not how.text:
         raise UsageError("text names no column", hint="name the text column")
+    if how.label in how.text:
+        raise UsageError(
+            f"the label column {how.label!r} is a text column too, so that the features would hold the answer",
+            hint="name another label column, or another text column",
+        )
     reserved = {"indices", "values"} & {*how.keep, *([how.label] if how.label else [])}
     if reserved:
         raise UsageError(f"a column {sorted(reserved)[0]!r} would clash with the features", hint="rename it")
@@ -172,41 +201,33 @@ def _check_target(target: Path, force: bool) -> None:
         raise UsageError(f"{target} is not a prepared data set and is not replaced", hint="choose another folder")
 
 
-def _plan(
-    source: Source | Mapping[str, Source], how: TextColumns, mapper: Mapper
-) -> tuple[list[TextChunk], dict[str, str], str]:
-    """Chunks, kinds of the copied columns, and the split the vocabulary is learned from."""
-    if isinstance(source, Mapping):
-        if how.split is not None:
-            raise UsageError("split was given beside a source per split", hint="use one of them")
-        if not source:
-            raise UsageError("source names no split", hint="name at least one")
-        for name in source:
-            if not name or name.startswith(("_", ".")) or "/" in name or "\\" in name:
-                raise UsageError(f"{name!r} cannot name a split")
-        sources: list[tuple[str | None, Source]] = list(source.items())
-    else:
-        sources = [(None if how.split is not None else "train", source)]
-    learned = "train"
-    if how.split is None and "train" not in (name for name, _ in sources):
-        if len(sources) > 1:
-            raise UsageError("no split is named 'train'", hint="the vocabulary is learned from the split 'train'")
-        learned = str(sources[0][0])
-    infos: list[tuple[str | None, FileInfo]] = []
-    for owner, where in sources:
-        found = mapper.map(inspect_file, ParquetData(where).files(), name="read-footers")
-        infos.extend((owner, info) for info in found)
-    kinds = _check_columns([info for _, info in infos], how)
-    return _cut(infos), kinds, learned
+def _plan(sources: Sources, how: TextColumns, mapper: Mapper) -> tuple[list[TextChunk], dict[str, str]]:
+    """Chunks, and the kinds of the copied columns."""
+    files = [file for _, file in sources.files]
+    found: list[FileInfo] = mapper.map(inspect_file, files, name="read-footers")
+    infos = [(owner, info) for (owner, _), info in zip(sources.files, found, strict=True)]
+    bare = _unlabelled(infos, how)
+    kinds = _check_columns([(info, owner in bare) for owner, info in infos], how)
+    return _cut(infos, bare), kinds
 
 
-def _check_columns(infos: Sequence[FileInfo], how: TextColumns) -> dict[str, str]:
-    """Every file has the columns, of one kind; returns the kinds of those that are copied."""
+def _unlabelled(infos: Sequence[tuple[str | None, FileInfo]], how: TextColumns) -> set[str | None]:
+    """Splits other than the learned one of which no file has labels."""
+    others = {owner for owner, _ in infos} - {None, how.learned}
+    labelled = {owner for owner, info in infos if info.kinds.get(str(how.label), "null") != "null"}
+    return others - labelled
+
+
+def _check_columns(infos: Sequence[tuple[FileInfo, bool]], how: TextColumns) -> dict[str, str]:
+    """Every file has the columns, of one kind; returns the kinds of those that are copied.
+
+    Beside each file stands whether its split has no labels.
+    """
     kinds: dict[str, str] = {}
-    for info in infos:
-        for name in how.wanted():
+    for info, bare in infos:
+        for name in how.wanted(labelled=not bare):
             if name not in info.kinds:
-                raise DataError("the column is missing", file=info.ref.path, column=name)
+                raise absent_column(name, info.kinds, info.ref.path)
             kind = info.kinds[name]
             if kind == "null" and sum(info.rows) == 0:
                 continue
@@ -224,7 +245,7 @@ def _check_columns(infos: Sequence[FileInfo], how: TextColumns) -> dict[str, str
     return {name: kinds[name] for name in how.wanted() if name in kinds and (name == how.label or name in how.keep)}
 
 
-def _cut(infos: Sequence[tuple[str | None, FileInfo]]) -> list[TextChunk]:
+def _cut(infos: Sequence[tuple[str | None, FileInfo]], bare: set[str | None]) -> list[TextChunk]:
     """Chunks of about 40,000 documents: small row groups are joined, large ones cut into at most 8 slices.
 
     Each slice of a row group decodes it from the start, hence the limit.
@@ -237,7 +258,7 @@ def _cut(infos: Sequence[tuple[str | None, FileInfo]]) -> list[TextChunk]:
     def close() -> None:
         nonlocal spans, rows
         if spans:
-            chunks.append(TextChunk(len(chunks), tuple(spans), current))
+            chunks.append(TextChunk(len(chunks), tuple(spans), current, current not in bare))
         spans, rows = [], 0
 
     for owner, info in infos:
@@ -267,7 +288,7 @@ def _split_entries(entries: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any
         total: Counter[Any] = Counter()
         for entry in mine:
             total.update(entry["classes"] or {})
-        labelled = any(entry["classes"] is not None for entry in mine)
+        labelled = any(entry["classes"] for entry in mine)
         splits[split] = {
             "rows": sum(entry["rows"] for entry in mine),
             "nnz": sum(entry["nnz"] for entry in mine),

@@ -39,11 +39,14 @@ class TextChunk:
     spans : tuple of (FileRef, row group, first row, end row)
     split : str or None
         The split of all its rows; None where a column says it.
+    labelled : bool
+        Whether there is a label column.
     """
 
     number: int
     spans: tuple[tuple[FileRef, int, int, int], ...]
     split: str | None
+    labelled: bool = True
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,8 @@ class TextColumns:
     keep : tuple of str
     tokenizer : str
     hashing : int or None
+    learned : str
+        The split that the vocabulary is learned from; its rows all need a label, those of others need none.
     """
 
     text: tuple[str, ...]
@@ -66,10 +71,12 @@ class TextColumns:
     split: str | None
     tokenizer: str
     hashing: int | None
+    learned: str = "train"
 
-    def wanted(self) -> list[str]:
-        """All columns to read, once each."""
-        names = [*self.text, *([self.label] if self.label else []), *self.keep, *([self.split] if self.split else [])]
+    def wanted(self, *, labelled: bool = True) -> list[str]:
+        """All columns to read, once each; without that of the label where there is none."""
+        label = [self.label] if self.label and labelled else []
+        names = [*self.text, *label, *self.keep, *([self.split] if self.split else [])]
         return list(dict.fromkeys(names))
 
 
@@ -146,31 +153,33 @@ def write_chunk(chunk: TextChunk, how: TextColumns, folder: str, vocabulary: dic
 
     The vocabulary is read from `folder` once per process: it would be large to send with every task.
     """
+    label = how.label if chunk.labelled else None
     transform = _transform(folder, vocabulary["file"], vocabulary["sha256"], how.tokenizer, how.hashing)
     parts: dict[str, list[pa.Table]] = {}
     counts: dict[str, Counter[Any]] = {}
     for span in chunk.spans:
         ref, group = span[0], span[1]
         check_unchanged(ref)
-        table = read_span(span, how.wanted())
+        table = read_span(span, how.wanted(labelled=chunk.labelled))
         texts = _texts(table, how.text, ref.path, group)
         names = _splits(table, chunk, how, ref.path, group)
         # The text columns are dropped here unless they are kept on purpose.
-        others = [name for name in how.wanted() if name == how.label or name in how.keep]
+        others = [name for name in table.column_names if name == label or name in how.keep]
         rest = table.select(others)
         for split in [chunk.split] if names is None else sorted(set(names)):
             assert split is not None
             mine = range(len(texts)) if names is None else [i for i, s in enumerate(names) if s == split]
             part = rest if names is None else rest.take(pa.array(mine, pa.int64()))
-            if how.label is not None:
-                with at(ref.path, group, how.label):
-                    _, distinct, codes = factorise(part.column(how.label))
+            if label is not None:
+                with at(ref.path, group, label):
+                    column = part.column(label)
+                    _, distinct, codes = factorise(column if split == how.learned else column.drop_null())
                 found = np.bincount(codes, minlength=len(distinct)).tolist()
                 counts.setdefault(split, Counter()).update(dict(zip(distinct.tolist(), found, strict=True)))
             rows = transform.transform([texts[i] for i in mine])
             parts.setdefault(split, []).append(_output(rows, part))
     return [
-        _write(pa.concat_tables(tables), Path(folder) / split, chunk.number, how.label)
+        _write(pa.concat_tables(tables), Path(folder) / split, chunk.number, label)
         | {"split": split, "classes": counts.get(split)}
         for split, tables in sorted(parts.items())
     ]

@@ -26,12 +26,13 @@ ALL = "all"
 class BenchSettings(OutputSettings, LogSettings):
     """What `dboost bench` takes; without ``out`` the folder is ``runs/bench/NAME``."""
 
+    out: str | None = key(string, None, "folder to write; it must not exist (default: runs/bench/NAME)")
     name: str | None = key(string, None, "which benchmark, or all; --list names them", positional=1)
     list: bool = key(boolean, False, "list the benchmarks, problems and peers")
     quick: bool = key(boolean, False, "a version of about a minute on made-up data, to see that it runs")
     problems: tuple[str, ...] | None = key(names, None, "problems: a kind, or a part of a name (imdb, l1/l2, mnist l1)")
     peers: tuple[str, ...] | None = key(names, None, "peers, or none")
-    repeats: int | None = key(whole(1), None, "rounds in turn (default 2)")
+    repeats: int | None = key(whole(1), None, "rounds in turn (default: 2)")
     time_limit: float | None = key(real(0.0, open_end=True), None, "seconds for all problems of one benchmark")
     threads: int = key(whole(1), 2, "threads of every solver")
 
@@ -99,6 +100,6 @@ def _list(console: Console) -> int:
         "problems": [problem.name for problem in all_problems()],
         "peers": list(PEERS),
     }
-    grid = Grid(("what", "name", ""), rows, left=frozenset({0, 1, 2}), widest={2: 70})
+    grid = Grid(("what", "name", ""), rows, left=frozenset({0, 1, 2}), code=frozenset({0, 1}), sentences=frozenset({2}))
     console.page("benchmarks", [grid.renderable()], values)
     return 0

@@ -5,13 +5,14 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
 from dboost import metrics
 from dboost.data import build_plan
-from dboost.errors import DataError
 from dboost.model import Model
 from dboost.partition import Partition, Sums
 
@@ -19,10 +20,12 @@ from .. import pages, targets
 from ..cluster import connect, engine_on
 from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, key, needed, string, whole
 from ..console import Console
-from ..inputs import open_data, read_model, refuse_existing
+from ..inputs import input_positions, open_data, read_model, refuse_existing
+from ..strangers import UNKNOWN, Strangers, find_strangers
 
 MARKER = "evaluation.json"
 
+Integers = NDArray[np.int64]
 Figures = metrics.Evaluation | targets.RegressionFigures
 
 
@@ -30,7 +33,10 @@ Figures = metrics.Evaluation | targets.RegressionFigures
 class EvaluateSettings(DataSettings, ClusterSettings, OutputSettings, LogSettings):
     """What `dboost evaluate` takes; `out` is optional."""
 
+    required: ClassVar[tuple[str, ...]] = ("model", "data")
+
     model: str | None = key(string, None, "folder of a model", positional=1)
+    out: str | None = key(string, None, "folder for the figures as JSON; it must not exist (default: none)")
     top: int = key(whole(1), 15, "rows of the longer tables")
 
 
@@ -39,15 +45,15 @@ SETTINGS = EvaluateSettings
 
 def run(settings: EvaluateSettings, console: Console) -> int:
     """Print the figures; save them as JSON where `out` says so."""
-    needed(settings, "model", "data")
+    needed(settings, *settings.required)
     if settings.out is not None:
         refuse_existing(settings.out, MARKER, settings.force)
     model = read_model(settings.model)
     data = open_data(settings, "test", model)
     with connect(settings, console) as client, console.stage("evaluate"):
-        found = figures(model, data, client)
-    values = values_of(found, model)
-    console.page("evaluation", page(found, model, settings.top), values)
+        found, strangers = figures(model, data, client)
+    values = values_of(found, model) | {"unknown_classes": {str(label): n for label, n in strangers.counts.items()}}
+    console.page("evaluation", page(found, model, settings.top, strangers), values)
     if settings.out is not None:
         write(settings.out, values, settings.force)
     return 0
@@ -60,13 +66,15 @@ def values_of(found: Figures, model: Model) -> dict[str, Any]:
     return pages.evaluation_values(found, model)
 
 
-def page(found: Figures, model: Model, top: int) -> list[Any]:
+def page(found: Figures, model: Model, top: int, strangers: Strangers | None = None) -> list[Any]:
     """The figures as renderables."""
     if isinstance(found, targets.RegressionFigures):
         return [pages.facts(pages.regression_rows(found) + pages.model_facts(model))]
     tables = [pages.confusion_table(found, model, top), pages.task_table(found, model, top)]
     shown = [table for table in tables if table is not None]
-    return [pages.facts(pages.evaluation_rows(found, model) + pages.model_facts(model)), "", *shown]
+    rows = pages.evaluation_rows(found, model)
+    rows[1:1] = [("", words) for words in (strangers.words() if strangers else [])]
+    return [pages.facts(rows + pages.model_facts(model)), "", *shown]
 
 
 def write(out: str, values: dict[str, Any], force: bool) -> None:
@@ -81,19 +89,23 @@ def write(out: str, values: dict[str, Any], force: bool) -> None:
         Path(folder, MARKER).write_text(json.dumps(finite(values), indent=1, default=str) + "\n", encoding="utf-8")
 
 
-def figures(model: Model, data: Any, client: Any) -> Figures:
-    """Judge a model of any task; see ``sums``."""
+def figures(model: Model, data: Any, client: Any) -> tuple[Figures, Strangers]:
+    """Judge a model of any task, and say which rows have a class that it does not know; see ``sums``."""
+    total, strangers = sums(model, data, client)
     if model.task == "regression":
-        return targets.summarise(sums(model, data, client))
-    return evaluate(model, data, client)
+        return targets.summarise(total), strangers
+    found = metrics.summarise(total, metrics.margin_norm(model.W))
+    return strangers.counted_as_wrong(found, total), strangers
 
 
 def evaluate(model: Model, data: Any, client: Any) -> metrics.Evaluation:
     """Judge a classifier; see ``sums``."""
-    return metrics.summarise(sums(model, data, client), metrics.margin_norm(model.W))
+    found, _ = figures(model, data, client)
+    assert isinstance(found, metrics.Evaluation)
+    return found
 
 
-def sums(model: Model, data: Any, client: Any) -> Sums:
+def sums(model: Model, data: Any, client: Any) -> tuple[Sums, Strangers]:
     """Sums over the data that all figures follow from, partition by partition, where the engine runs.
 
     Parameters
@@ -102,35 +114,53 @@ def sums(model: Model, data: Any, client: Any) -> Sums:
     data : ParquetData
     client : distributed.Client or None
 
+    Returns
+    -------
+    sums : Sums
+    strangers : Strangers
+        Classes of the data that the model does not know.
+
     Raises
     ------
     DataError
-        When the features are not those of the model, or a label is unknown to it.
+        When the features are not those of the model, or no label is known to it.
     """
     with engine_on(client) as engine:
-        classes = None if model.task == "regression" else model.classes
-        plan = build_plan(data, task=model.task, classes=classes, engine=engine)
-        if plan.n_features != model.n_features:
-            raise DataError(
-                f"the data has {plan.n_features} features, the model was trained on {model.n_features}",
-                file=str(data.path),
-                hint="prepare it with the vocabulary of the training data",
-            )
-        if None not in (plan.feature_names, model.feature_names) and plan.feature_names != model.feature_names:
-            raise DataError(
-                "the features of the data have other names than those of the model",
-                file=str(data.path),
-                hint="prepare it with the vocabulary of the training data",
-            )
+        strangers = find_strangers(model, data, engine)
+        classes, task = None if model.task == "regression" else model.classes, model.task
+        if strangers.counts:
+            classes, task = strangers.together(model), "multiclass"
+        plan = build_plan(data, task=task, classes=classes, engine=engine)
+        at = input_positions(model, plan.feature_names, plan.n_features, data)
+        numbers = strangers.numbers(model, plan.classes)
         engine.set_plan(plan.items, plan.rows, f"evaluate-{uuid.uuid4().hex[:12]}")
-        return engine.map_reduce(judge, model, name="evaluate")
+        return engine.map_reduce(judge, model, at, numbers, name="evaluate"), strangers
 
 
-def judge(partition: Partition, memo: Any, model: Model) -> Sums:
-    """The sums of one partition; runs where the partition is."""
+def judge(partition: Partition, memo: Any, model: Model, at: Integers, numbers: Integers | None) -> Sums:
+    """The sums of one partition; runs where the partition is.
+
+    Parameters
+    ----------
+    partition : Partition
+    memo : object
+        Of the engine; nothing is kept.
+    model : Model
+    at : int64 array, shape (b,)
+        Where the columns that the model reads are.
+    numbers : int64 array, optional
+        Class of the model for each class of the data, -1 where it knows none.
+    """
     shape = (partition.n_rows, partition.n_features)
     columns = csc_array((partition.values, partition.rows, partition.indptr), shape=shape)
-    scores = model.scores_of_inputs(columns[:, model.inputs])
+    scores = model.scores_of_inputs(columns[:, at])
     if model.task == "regression":
         return targets.partial(scores[:, 0], partition.y, partition.weight, float(model.intercept[0]))
-    return metrics.partial(scores, partition.y, partition.weight)
+    if numbers is None:
+        return metrics.partial(scores, partition.y, partition.weight)
+    own = numbers[partition.y]
+    known = own >= 0
+    codes = own[known]
+    y = (2 * codes - 1).astype(np.int8).reshape(-1, 1) if model.task == "binary" else codes.astype(np.int32)
+    found = metrics.partial(scores[known], y, partition.weight[known])
+    return Sums(add={**found.add, UNKNOWN: float(partition.weight[~known].sum())}, peak=found.peak)

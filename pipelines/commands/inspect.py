@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from .. import pages
 from ..config import LogSettings, key, needed, string, whole
@@ -14,6 +15,8 @@ from ..inputs import read_model
 class InspectSettings(LogSettings):
     """What `dboost inspect` takes."""
 
+    required: ClassVar[tuple[str, ...]] = ("model",)
+
     model: str | None = key(string, None, "folder of a model", positional=1)
     top: int = key(whole(1), 30, "features that are listed")
 
@@ -23,7 +26,7 @@ SETTINGS = InspectSettings
 
 def run(settings: InspectSettings, console: Console) -> int:
     """Print the map."""
-    needed(settings, "model")
+    needed(settings, *settings.required)
     model = read_model(settings.model)
     blocks = pages.blocks_for(console.rich.encoding)
     shown = [pages.facts(pages.model_facts(model)), "", *pages.sparsity_map(model, settings.top, blocks)]

@@ -10,24 +10,25 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from dboost import interruption
-from dboost.errors import DataError, UsageError
+from dboost.errors import UsageError
 from dboost.model import Model
 from dboost.storage import write_folder
 
 from ..cluster import connect
 from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, boolean, key, needed, string
 from ..console import Console, finite
-from ..inputs import open_data, read_model, refuse_existing
+from ..inputs import input_positions, open_data, read_model, refuse_existing
 
 MARKER = "_predictions.json"
 # Blocks under way for each worker: one that is computed and one that is on its way.
@@ -35,10 +36,14 @@ AHEAD = 2
 # Seconds of a turn of waiting for one.
 TURN = 0.5
 
+Columns = NDArray[np.int64]
+
 
 @dataclass(frozen=True, kw_only=True)
 class PredictSettings(DataSettings, ClusterSettings, OutputSettings, LogSettings):
     """What `dboost predict` takes."""
+
+    required: ClassVar[tuple[str, ...]] = ("model", "data", "out")
 
     model: str | None = key(string, None, "folder of a model", positional=1)
     probabilities: bool = key(boolean, False, "write the probability of every class, not only of the predicted one")
@@ -49,18 +54,18 @@ SETTINGS = PredictSettings
 
 def run(settings: PredictSettings, console: Console) -> int:
     """Label the data and write the folder."""
-    needed(settings, "model", "data", "out")
+    needed(settings, *settings.required)
     refuse_existing(settings.out, MARKER, settings.force)
     model = read_model(settings.model)
     if settings.probabilities and model.task == "regression":
         raise UsageError("a regression has no probabilities", hint="leave --probabilities out")
     data = open_data(settings, "test", model)
-    blocks = data.blocks(n_features=model.n_features)
-    check_names(model, data)
+    blocks = data.blocks()
+    at = feature_positions(model, data, blocks)
     rows = 0
     with connect(settings, console) as client, console.stage("predict"):
         with write_folder(str(settings.out), marker=MARKER, force=settings.force) as folder:
-            for number, table in enumerate(tables(model, blocks, settings.probabilities, client)):
+            for number, table in enumerate(tables(model, blocks, at, settings.probabilities, client)):
                 file = Path(folder, f"part-{number:05d}.parquet")
                 pq.write_table(table, file, compression="zstd", write_page_checksum=True)
                 rows += table.num_rows
@@ -71,30 +76,27 @@ def run(settings: PredictSettings, console: Console) -> int:
     return 0
 
 
-def check_names(model: Model, data: Any) -> None:
-    """Refuse a prepared folder of another vocabulary."""
-    manifest = data.resolve()[1]
-    found = None if manifest is None else manifest.feature_names()
-    if found is not None and model.feature_names is not None and tuple(found) != model.feature_names:
-        raise DataError(
-            "the features of the data have other names than those of the model",
-            file=str(data.path),
-            hint="prepare it with the vocabulary of the training data",
-        )
+def feature_positions(model: Model, data: Any, blocks: Sequence[Any]) -> Columns:
+    """Where the columns that the model reads are in a block; a prepared folder of another vocabulary is refused."""
+    manifest, layout = data.resolve()[1], blocks[0].layout if blocks else None
+    names = layout.columns if layout is not None and layout.kind == "columns" else None
+    if manifest is not None:
+        names = manifest.feature_names()
+    return input_positions(model, names, model.n_features if layout is None else layout.n_features, data)
 
 
-def tables(model: Model, blocks: Iterable[Any], every: bool, client: Any) -> Iterator[pa.Table]:
+def tables(model: Model, blocks: Iterable[Any], at: Columns, every: bool, client: Any) -> Iterator[pa.Table]:
     """One table of predictions per block, in order, with a bounded number under way."""
     if client is None:
         for block in blocks:
             interruption.check()
-            yield label_block(block, model, every)
+            yield label_block(block, model, at, every)
         return
     held = client.submit(_same, model, pure=False, key=None)
     ahead = AHEAD * max(1, len(client.nthreads()))
     under_way: deque[Any] = deque()
     for block in blocks:
-        under_way.append(client.submit(label_block, block, held, every, pure=False, retries=2))
+        under_way.append(client.submit(label_block, block, held, at, every, pure=False, retries=2))
         if len(under_way) >= ahead:
             yield result_of(under_way.popleft())
     while under_way:
@@ -114,13 +116,15 @@ def _same(model: Model) -> Model:
     return model
 
 
-def label_block(block: Any, model: Model, every: bool) -> pa.Table:
+def label_block(block: Any, model: Model, at: Columns, every: bool) -> pa.Table:
     """The predictions of one block of rows; runs where there is room.
 
     Parameters
     ----------
     block : dboost.data.parquet_block.ParquetBlock
     model : Model
+    at : int64 array
+        Where the columns that the model reads are among those of the block.
     every : bool
         Give the probability of every class (a fixed-size list), not only of the predicted one.
 
@@ -129,8 +133,7 @@ def label_block(block: Any, model: Model, every: bool) -> pa.Table:
     pyarrow.Table
         ``file``, ``row``, ``prediction`` (for tasks one 0/1 column each) and, but for a regression, the probabilities.
     """
-    batch = block.read().csr(model.n_features)
-    scores = model.decision_function(batch)
+    scores = model.scores_of_inputs(block.read().csr(block.layout.n_features)[:, at])
     labels = model.labels(scores)
     file, row = positions(block)
     columns: dict[str, Any] = {"file": file.dictionary_encode(), "row": row}

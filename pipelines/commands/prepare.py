@@ -1,10 +1,10 @@
-"""``dboost prepare``: documents in Parquet in, features in Parquet with a manifest out."""
+"""``dboost prepare``: documents in Parquet, CSV or JSON lines in, features in Parquet with a manifest out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from dboost.data import prepare_text
 from dboost.paths import local_path
@@ -47,8 +47,12 @@ def documents(value: object) -> int | float:
 class PrepareSettings(ClusterSettings, OutputSettings, LogSettings):
     """What `dboost prepare` takes."""
 
-    data: str | None = key(string, None, "Parquet file or folder of documents", positional=2)
-    test: str | None = key(string, None, "held-out documents, prepared with the vocabulary of the others")
+    required: ClassVar[tuple[str, ...]] = ("data", "out")
+
+    data: str | None = key(string, None, "documents: Parquet, .csv or .jsonl, a file or a folder", positional=2)
+    test: str | None = key(
+        string, None, "held-out documents, which need no labels, prepared with the vocabulary of the others"
+    )
     text: tuple[str, ...] = key(names, ("text",), "column of the text; several are joined")
     label: str | None = key(string, None, "column of the label, copied")
     keep: tuple[str, ...] = key(names, (), "further columns to copy")
@@ -65,7 +69,7 @@ SETTINGS = PrepareSettings
 
 def run(settings: PrepareSettings, console: Console) -> int:
     """Write the prepared folder."""
-    needed(settings, "data", "out")
+    needed(settings, *settings.required)
     refuse_existing(settings.out, MANIFEST, settings.force)
     for name in ("data", "test"):
         if getattr(settings, name) is not None:
@@ -104,5 +108,6 @@ def facts(manifest: Any) -> list[tuple[str, str]]:
     for name, split in manifest.splits.items():
         classes = split.get("classes")
         words = f"{split['rows']:,} documents, {split['nnz']:,} values"
-        rows.append((name, words + (f", {len(classes)} classes" if classes is not None else "")))
+        labels = "" if manifest.label is None else ", no labels" if classes is None else f", {len(classes)} classes"
+        rows.append((name, words + labels))
     return [*rows, ("fingerprint", manifest.fingerprint[:16])]

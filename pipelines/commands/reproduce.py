@@ -26,6 +26,7 @@ TOGETHER = {STRUCTURAL: (STRUCTURAL,), SEEDS: (SEEDS,), ALL: (STRUCTURAL, SEEDS)
 class ReproduceSettings(OutputSettings, LogSettings):
     """What `dboost reproduce` takes; without ``out`` the folder is ``runs/reproduce/NAME``."""
 
+    out: str | None = key(string, None, "folder to write; it must not exist (default: runs/reproduce/NAME)")
     name: str | None = key(string, None, "an experiment, structural, seeds or all; see --list", positional=1)
     list: bool = key(boolean, False, "list the experiments")
     quick: bool = key(boolean, False, "a version of about a minute, to see that it runs; its verdicts say nothing")
@@ -43,8 +44,8 @@ def run(settings: ReproduceSettings, console: Console) -> int:
             for name, entry in REGISTRY.items()
         }
         headings = ("name", "paper", "question")
-        # the question may be cut on a narrow terminal, the name that the command wants may not
-        grid = Grid(headings, rows, left=frozenset({0, 1, 2}), widest={2: 28})
+        # The name is what the command wants, so that it is never cut.
+        grid = Grid(headings, rows, left=frozenset({0, 1, 2}), code=frozenset({0}), sentences=frozenset({2}))
         console.page("experiments", [grid.renderable()], values)
         return 0
     known = [*REGISTRY, *TOGETHER]
@@ -95,8 +96,15 @@ def run_together(which: str, out: Path, force: bool, context: Context) -> int:
 def show(done: Done, out: str, console: Console) -> None:
     """Print the verdicts."""
     rows = [(v.outcome, c.name, c.where) for c, v in zip(done.report.claims, done.verdicts, strict=True)]
-    # where a terminal is narrow, the place in the paper is cut first, and the verdict never
-    grid = Grid(("verdict", "claim", "paper"), rows, left=frozenset({0, 1, 2}), widest={2: 24})
+    # Where a terminal is narrow, the place in the paper is cut, and the verdict and the claim never.
+    grid = Grid(
+        ("verdict", "claim", "paper"),
+        rows,
+        left=frozenset({0, 1, 2}),
+        code=frozenset({0}),
+        sentences=frozenset({1}),
+        widest={2: 24},
+    )
     values = {
         "experiment": done.name,
         "out": out,

@@ -103,7 +103,7 @@ def test_wrong_uses(tmp_path, write, plan, small, lists, as_lists):
         ({"features": ("indices", "values")}, UsageError, "no label column"),
         ({"features": ["indices", "indices"], "label": "label"}, UsageError, "twice"),
         ({"features": ["label"], "label": "label"}, UsageError, "also the label"),
-        ({"features": ["nothing"], "label": "label"}, DataError, "missing"),
+        ({"features": ["nothing"], "label": "label"}, DataError, "no such feature column"),
         ({"features": ["label"], "label": "indices"}, DataError, "type str, expected numbers"),
         ({"features": ("values", "indices"), "label": "label"}, DataError, "integer indices"),
         ({"features": ("indices", "values"), "label": "label", "n_features": 0}, UsageError, "n_features=0"),

@@ -156,8 +156,8 @@ def missing_label(table):
     [
         (missing_text, {}, "text", "1 documents are missing"),
         (missing_label, {}, "label", "1 labels are missing"),
-        (lambda t: t.drop_columns(["label"]), {}, "label", "missing"),
-        (lambda t: t.drop_columns(["id"]), {}, "id", "missing"),
+        (lambda t: t.drop_columns(["label"]), {}, "label", "no such column"),
+        (lambda t: t.drop_columns(["id"]), {}, "id", "no such column"),
         (lambda t: t.set_column(2, "label", pa.array(range(t.num_rows))), {}, "label", "type int"),
         (lambda t: t.set_column(1, "text", pa.array(range(t.num_rows))), {}, "text", "type int"),
         (

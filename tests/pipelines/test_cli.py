@@ -60,6 +60,7 @@ def error_line(capsys: pytest.CaptureFixture[str]) -> str:
         (["inspect"], "model is missing"),
         (["predict", "model", "data"], "out is missing"),
         (["prepare", "docs", "--tokenizer", "word", "--out", "x"], "did you mean 'words'?"),
+        (["prepare", "docs", "--text", "text", "--label", "text", "--out", "x", "--workers", "0"], "a text column too"),
         (["demo", "--data", "imdb"], "one of installed, arxiv"),
     ],
 )
@@ -244,6 +245,10 @@ def test_a_model_folder_tells_how_it_was_made(trained: Path) -> None:
     run = json.loads((trained / "run.json").read_text(encoding="utf-8"))
     assert run["settings"]["penalty"] == "l1/l2" and run["settings"]["alpha"] == 0.005
     assert run["versions"]["dboost"] and run["stop_reason"] == "tol"
+    # What was not given is there too: a default may change with a version.
+    used = run["parameters"]
+    assert used["tol"] == 1e-4 and used["max_rounds"] == 1000 and used["update"] == "newton"
+    assert used["alpha"] == 0.005 and used["loss"]["name"] == "multinomial" and used["penalty"]["name"] == "l1/l2"
 
 
 def test_evaluate_reports_every_figure(trained: Path, prepared: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -300,6 +305,29 @@ def test_another_vocabulary_is_refused(trained: Path, tmp_path: Path, capsys: py
         assert main([command[0], str(trained), str(tmp_path / "other"), *command[1:], *LOCAL]) == 3
         error_line(capsys)
     assert not (tmp_path / "p").exists()
+
+
+def test_held_out_documents_without_labels_are_prepared_and_predicted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [f"{word} noise{i % 3},{word}" for i in range(30) for word in ("apple", "birch")]
+    (tmp_path / "a.csv").write_text("\n".join(["text,label", *lines]) + "\n")
+    (tmp_path / "b.csv").write_text("text\nan apple\na birch\n")
+    steps = (
+        ["prepare", str(tmp_path / "a.csv"), "--test", str(tmp_path / "b.csv"), "--label", "label", "--out", "p"],
+        ["train", "p", "--out", "m"],
+        ["predict", "m", "p", "--out", "q"],
+    )
+    for step in steps:
+        assert main([str(tmp_path / word) if len(word) == 1 else word for word in step] + LOCAL) == 0
+    assert "no labels" in capsys.readouterr().out
+    assert pq.read_table(tmp_path / "q")["prediction"].to_pylist() == ["apple", "birch"]
+    assert main(["evaluate", str(tmp_path / "m"), str(tmp_path / "p"), *LOCAL]) == 3
+    assert "the split 'test' was prepared without labels" in error_line(capsys)
+    # The documents that are learned from are not those to judge by.
+    same = ["prepare", str(tmp_path / "a.csv"), "--test", str(tmp_path / "a.csv"), "--label", "label"]
+    assert main([*same, "--out", str(tmp_path / "s"), *LOCAL]) == 2
+    assert "one file is in the splits 'train' and 'test'" in error_line(capsys)
 
 
 def test_a_config_file_describes_a_run(prepared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -58,7 +58,7 @@ BAD: list[tuple[str, Any, str]] = [
     ("features", ["a", 3], "column names"),
     ("class_weight", "even", "balanced"),
     ("class_weight", {"a": -1}, "a finite number of at least 0"),
-    ("penalty", "", "a text that is not empty"),
+    ("scheduler", "", "a text that is not empty"),
     ("log_format", "jsn", "did you mean 'json'"),
     ("workers", -1, "an integer of at least 0"),
 ]

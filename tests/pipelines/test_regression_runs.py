@@ -131,8 +131,8 @@ def test_flags_take_a_name_or_json_and_several_are_a_union(
         (["--hypotheses", '{"family": "products", "max_degree": 0}'], "max_degree"),
         (["--hypotheses", "{family: products}"], "as a flag a name, or JSON"),
         (["--epsilon", "0.5"], "belongs to epsilon_insensitive"),
-        (["--loss", "squared", "--class-weight", "balanced"], "class_weight has no meaning for loss 'squared'"),
-        (["--loss", "huber"], "takes None or"),
+        (["--loss", "squared", "--class-weight", "balanced"], "--class-weight has no meaning for loss 'squared'"),
+        (["--loss", "huber"], "expected one of log, multinomial"),
     ],
 )
 def test_usage_is_refused_before_any_data(

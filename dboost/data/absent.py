@@ -1,0 +1,51 @@
+"""The error for a column that is named and not there: it tells the nearest name there is, and all others.
+
+Covers: one column that no file has. Does not cover: a column that some files of a data set have (``parquet_plan``).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from dboost.errors import DataError
+
+# Names that are listed in a message of one line; a wide table has thousands.
+_LISTED = 12
+# difflib's measure of likeness from which a name is offered for another; its own default for near matches.
+_ALIKE = 0.6
+
+
+def absent_column(name: str, known: Iterable[str], file: str, role: str | None = None) -> DataError:
+    """The error for a column that is not there.
+
+    Parameters
+    ----------
+    name : str
+        The column that was asked for.
+    known : iterable of str
+        The columns there are, in their order.
+    file : str
+        The file that was looked at.
+    role : str, optional
+        What the column is for, such as "label".
+    """
+    columns = list(known)
+    what = "there is no such column" if role is None else f"there is no such {role} column"
+    return DataError(what, file=file, column=name, hint=f"{nearest(name, columns)}{listed(columns)}")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The question for the nearest name, or nothing where none is near; letters of other case are the nearest."""
+    columns = list(known)
+    alike = [other for other in columns if other.lower() == name.lower()]
+    alike = alike or difflib.get_close_matches(name, columns, n=1, cutoff=_ALIKE)
+    return f"did you mean {alike[0]!r}? " if alike else ""
+
+
+def listed(columns: list[str]) -> str:
+    """The columns there are, the first of them where they are many."""
+    if not columns:
+        return "the file has no columns"
+    more = f" and {len(columns) - _LISTED} more" if len(columns) > _LISTED else ""
+    return f"there are {', '.join(map(repr, columns[:_LISTED]))}{more}"

@@ -1,0 +1,162 @@
+"""Where the documents of ``prepare`` come from: the files of each split, as Parquet.
+
+Covers: which files are meant, one file in two splits, copies of those in other formats, and errors in the names of the
+files that the user gave. Does not cover: what the formats mean (``documents``), or what is done with the rows
+(``prepare``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dboost.data.documents import Wanted, column_types, copy_documents, document_files, format_of, joint_types
+from dboost.data.mapper import Mapper
+from dboost.errors import DataError, StorageError, UsageError
+
+Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+# Folder of the copies within the folder that is being written; they go before it gets its name.
+COPIES = "_documents"
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Files of documents, all in Parquet.
+
+    Parameters
+    ----------
+    files : tuple of (split or None, (path, name))
+        In the order of the rows. The split is None where a column says it.
+    origin : mapping of str to str
+        From the path of a copy to that of the file it was made from.
+    """
+
+    files: tuple[tuple[str | None, tuple[str, str]], ...]
+    origin: Mapping[str, str]
+
+    @contextmanager
+    def in_own_names(self) -> Iterator[None]:
+        """Errors name the files that the user gave, not their copies, which have row groups of their own."""
+        try:
+            yield
+        except DataError as fault:
+            file = self.origin.get(fault.file or "")
+            if file is None:
+                raise
+            raise DataError(fault.what, file=file, column=fault.column, hint=fault.hint) from fault
+
+
+def splits_of(
+    source: Source | Mapping[str, Source], split_column: str | None
+) -> tuple[list[tuple[str | None, Source]], str]:
+    """The source of each split, and the split that the vocabulary is learned from.
+
+    Raises
+    ------
+    UsageError
+        Splits that have no meaning.
+    """
+    if not isinstance(source, Mapping):
+        return [(None if split_column is not None else "train", source)], "train"
+    if split_column is not None:
+        raise UsageError("split was given beside a source per split", hint="use one of them")
+    if not source:
+        raise UsageError("source names no split", hint="name at least one")
+    for name in source:
+        if not name or name.startswith(("_", ".")) or "/" in name or "\\" in name:
+            raise UsageError(f"{name!r} cannot name a split")
+    if "train" in source:
+        return list(source.items()), "train"
+    if len(source) > 1:
+        raise UsageError("no split is named 'train'", hint="the vocabulary is learned from the split 'train'")
+    return list(source.items()), next(iter(source))
+
+
+def open_sources(
+    splits: Sequence[tuple[str | None, Source]],
+    wanted: Wanted,
+    label: str | None,
+    learned: str,
+    staging: Path,
+    mapper: Mapper,
+) -> Sources:
+    """The files of all splits; those in CSV and JSON lines are copied into Parquet within `staging`.
+
+    Parameters
+    ----------
+    splits : sequence of (split or None, source)
+    wanted : Wanted
+        The columns to copy.
+    label : str, optional
+        The label column, which documents of other splits than `learned` need not have.
+    learned : str
+    staging : Path
+        Made where there is something to copy.
+    mapper : Mapper
+
+    Raises
+    ------
+    UsageError
+        A file is in two splits.
+    DataError
+        Files that are not there, cannot be read, or lack columns.
+    """
+    found = [(owner, file) for owner, where in splits for file in document_files(where)]
+    _refuse_same(found)
+    foreign = [(owner, file[0]) for owner, file in found if format_of(file[0]) is not None]
+    if not foreign:
+        return Sources(tuple(found), {})
+    copies = _copy(foreign, wanted, label, learned, staging / COPIES, mapper)
+    files = tuple((owner, (copies.get(path, path), name)) for owner, (path, name) in found)
+    return Sources(files, {copy: path for path, copy in copies.items()})
+
+
+def _refuse_same(found: Sequence[tuple[str | None, tuple[str, str]]]) -> None:
+    """Documents that are learned from and judged by would be judged too well."""
+    seen: dict[tuple[int, int], tuple[str | None, str]] = {}
+    for owner, (path, _) in found:
+        state = os.stat(path)
+        first, where = seen.setdefault((state.st_dev, state.st_ino), (owner, path))
+        if first != owner:
+            same = "" if where == path else f", as {where}"
+            raise UsageError(
+                f"one file is in the splits {first!r} and {owner!r}{same}",
+                file=path,
+                hint="hold out documents that are in no other split",
+            )
+
+
+def _copy(
+    foreign: Sequence[tuple[str | None, str]],
+    wanted: Wanted,
+    label: str | None,
+    learned: str,
+    folder: Path,
+    mapper: Mapper,
+) -> dict[str, str]:
+    """Copy files into Parquet, all with one schema; from the path of each to that of its copy."""
+    make_folder(folder)
+    paths = list(dict.fromkeys(path for _, path in foreign))
+    mine = {path for owner, path in foreign if owner in (None, learned)}
+    loose = Wanted(wanted.texts, wanted.labels, wanted.kept, () if label is None else (label,))
+    types: list[dict[str, str]] = [{}] * len(paths)
+    for group, what in ((mine, wanted), (set(paths) - mine, loose)):
+        at = [i for i, path in enumerate(paths) if path in group]
+        reports = mapper.map(column_types, [paths[i] for i in at], what, name="find-types")
+        for i, report in zip(at, reports, strict=True):
+            types[i] = report
+    joint = joint_types(types, paths)
+    items = [(path, str(folder / f"{i:05d}.parquet")) for i, path in enumerate(paths)]
+    mapper.map(copy_documents, items, loose, joint, name="copy-documents")
+    return dict(items)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise StorageError(f"cannot write: {fault.strerror or fault}", file=str(folder)) from fault

@@ -1,0 +1,74 @@
+"""The names that the library knows, and the values it takes where none is given, for help texts and errors.
+
+Covers: losses, penalties, updates, selections, families of hypotheses, the defaults of estimators. Each is looked up
+when it is asked for, because a command that needs none of them shall not load the library for it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+
+
+def losses() -> tuple[str, ...]:
+    """Every loss that `dboost train` takes."""
+    from dboost.losses import LOSSES
+
+    return tuple(LOSSES)
+
+
+def penalties() -> tuple[str, ...]:
+    """Every penalty that has a name."""
+    from dboost.penalties import NEWTON_ONLY, PENALTIES
+
+    return (*PENALTIES, *NEWTON_ONLY)
+
+
+def updates() -> tuple[str, ...]:
+    """Every update of a fit."""
+    from dboost.boosting.fit import UPDATES
+    from dboost.boosting.pairs import FORWARD
+
+    return (*UPDATES, FORWARD)
+
+
+def selections() -> tuple[str, ...]:
+    """Every order of features."""
+    from dboost.boosting.rowwise import SELECTIONS
+
+    return tuple(SELECTIONS)
+
+
+def families() -> tuple[str, ...]:
+    """Every family of hypotheses that a table can name."""
+    from dboost.hypotheses import FAMILIES
+
+    return tuple(FAMILIES)
+
+
+def default(name: str) -> Callable[[], str | None]:
+    """What an estimator takes for a parameter that is not given, in words; None where it has no default of its own."""
+
+    def shown() -> str | None:
+        import dboost
+
+        for kind in (dboost.BoostedClassifier, dboost.BoostedClassifierCV):
+            found = inspect.signature(kind).parameters.get(name)
+            if found is not None and found.default is not None:
+                return in_words(found.default)
+        return None
+
+    return shown
+
+
+def in_words(value: object) -> str:
+    """A default as a person writes it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return (
+        ",".join(map(str, value))
+        if isinstance(value, tuple)
+        else f"{value:g}"
+        if isinstance(value, float)
+        else str(value)
+    )

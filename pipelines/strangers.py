@@ -1,0 +1,95 @@
+"""Classes of the data that a model does not know, when it is judged: counted, not fatal.
+
+Covers: finding them before anything is judged, their place among the codes of the data, the error with them.
+Does not cover: the figures of the rows whose class is known (``dboost.metrics``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.data.labels import LabelStats
+from dboost.data.parquet_block import scan_block
+from dboost.errors import DataError
+from dboost.metrics import Evaluation
+from dboost.model import Model
+from dboost.partition import Sums
+
+from .inputs import some
+
+# Key of the sum of the weights of rows whose class is unknown.
+UNKNOWN = "unknown"
+# Classes that are named on a page.
+MOST_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Strangers:
+    """Classes that a model does not know, and how many rows of the data each has."""
+
+    counts: Mapping[Any, int]
+
+    def together(self, model: Model) -> NDArray[Any]:
+        """The classes of the model and these, in sort order."""
+        return np.array(sorted([*model.classes.tolist(), *self.counts]), dtype=object)
+
+    def numbers(self, model: Model, classes: Any) -> NDArray[np.int64] | None:
+        """Class of the model for each class of the data, -1 where it knows none; None where it knows all."""
+        if not self.counts:
+            return None
+        place = {label: c for c, label in enumerate(model.classes.tolist())}
+        return np.array([place.get(label, -1) for label in classes.tolist()], dtype=np.int64)
+
+    def counted_as_wrong(self, found: Evaluation, total: Sums) -> Evaluation:
+        """The evaluation with the rows of these classes as examples that are labelled wrongly.
+
+        Log-loss, coverage and margins have no value for a class without a score: they stay those of the other rows.
+        """
+        unknown = float(total.add.get(UNKNOWN, 0.0))
+        if unknown == 0.0:
+            return found
+        weight = found.weight + unknown
+        return replace(found, weight=weight, error=(found.error * found.weight + unknown) / weight)
+
+    def words(self) -> list[str]:
+        """A line for a page; none where the model knows every class."""
+        if not self.counts:
+            return []
+        most = sorted(self.counts.items(), key=lambda item: (-item[1], str(item[0])))
+        shown = ", ".join(f"{label!r} ({count:,})" for label, count in most[:MOST_SHOWN])
+        more = f" and {len(most) - MOST_SHOWN} more" if len(most) > MOST_SHOWN else ""
+        classes = "1 class" if len(most) == 1 else f"{len(most)} classes"
+        return [
+            f"{sum(self.counts.values()):,} of them of {classes} that the model does not know: {shown}{more}; they "
+            "count as wrong, and for no other figure"
+        ]
+
+
+def find_strangers(model: Model, data: Any, engine: Any) -> Strangers:
+    """Read the labels of the data, and find the classes that a classifier does not know.
+
+    Raises
+    ------
+    DataError
+        When it knows none of them.
+    """
+    if model.task not in ("binary", "multiclass"):
+        return Strangers({})
+    reports = engine.map(scan_block, data.blocks(labels=True), "classification", name="scan-labels")
+    stats: LabelStats = reduce(LabelStats.merge, reports, LabelStats())
+    known = set(model.classes.tolist())
+    counts = {label: count for label, count in stats.count.items() if label not in known}
+    if counts and len(counts) == len(stats.count):
+        raise DataError(
+            f"none of the labels of the data is a class of the model: found {some(list(stats.count))}, expected "
+            f"{some(model.classes.tolist())}",
+            file=str(data.path),
+            hint="check --label; labels and classes have one type, text or number",
+        )
+    return Strangers(counts)

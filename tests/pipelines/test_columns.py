@@ -1,0 +1,91 @@
+"""Columns by name on the command line: what is not there is named, and a model takes what it needs and no more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dboost.model import read_model
+from pipelines.cli import main
+
+LOCAL = ["--workers", "0"]
+NAMES = ("age", "price", "size")
+
+
+def houses(**columns: Any) -> pa.Table:
+    """80 rows of which `price` tells the label and `size` nothing."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    label = np.where(X[:, 1] + 0.1 * X[:, 0] > 0, "dear", "cheap")
+    return pa.table({**dict(zip(NAMES, X.T, strict=True)), "label": label, **columns})
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("houses")
+    pq.write_table(houses(), folder / "train.parquet")
+    arguments = ["train", str(folder / "train.parquet"), "--label", "label", "--out", str(folder / "model")]
+    assert main([*arguments, *LOCAL, "--alpha", "0.02", "--log-format", "json"]) == 0
+    assert read_model(folder / "model").input_names is not None
+    assert "size" not in (read_model(folder / "model").input_names or ())
+    return folder / "model"
+
+
+@pytest.mark.parametrize(("flag", "role"), [("--label", "label"), ("--weight", "weight"), ("--features", "feature")])
+def test_a_column_that_is_not_there_is_named_with_those_there_are(
+    flag: str, role: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pq.write_table(houses(), tmp_path / "t.parquet")
+    label = [] if flag == "--label" else ["--label", "label"]
+    arguments = ["train", str(tmp_path / "t.parquet"), *label, "--out", str(tmp_path / "m"), *LOCAL]
+    assert main([*arguments, flag, "Pirce"]) == 3
+    line = capsys.readouterr().err
+    assert f"there is no such {role} column" in line and "column 'Pirce'" in line
+    assert "did you mean 'price'" in line and "'age', 'price', 'size', 'label'" in line
+
+
+def test_predict_leaves_out_what_the_model_does_not_need(model: Path, tmp_path: Path) -> None:
+    # The label is still there, a text too, one column that the model does not read is gone, and the order is another.
+    table = houses(note=pa.array(["word"] * 80)).select(["label", "note", "price", "age"])
+    pq.write_table(table, tmp_path / "t.parquet")
+    arguments = ["predict", str(model), str(tmp_path / "t.parquet"), "--out", str(tmp_path / "p")]
+    assert main([*arguments, *LOCAL]) == 0
+    expected = read_model(model).predict(np.column_stack([houses()[name].to_numpy() for name in NAMES]))
+    assert pq.read_table(tmp_path / "p")["prediction"].to_pylist() == expected.tolist()
+
+
+def test_evaluate_leaves_out_what_the_model_does_not_need(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = houses(note=pa.array(["word"] * 80)).select(["label", "note", "price", "age"])
+    pq.write_table(table, tmp_path / "t.parquet")
+    assert main(["evaluate", str(model), str(tmp_path / "t.parquet"), "--label", "label", *LOCAL]) == 0
+    expected = read_model(model).predict(np.column_stack([houses()[name].to_numpy() for name in NAMES]))
+    wrong = np.mean(expected != houses()["label"].to_numpy())
+    assert f"{100 * wrong:.1f} % of labels are wrong" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate"])
+def test_columns_that_the_model_needs_and_that_are_not_there_are_named(
+    command: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pq.write_table(houses().rename_columns(["age", "prices", "size", "label"]), tmp_path / "t.parquet")
+    more = ["--out", str(tmp_path / "p")] if command == "predict" else ["--label", "label"]
+    assert main([command, str(model), str(tmp_path / "t.parquet"), *more, *LOCAL]) == 3
+    line = capsys.readouterr().err
+    assert "columns that the model reads are not there: 'price'" in line and "did you mean 'prices'" in line
+
+
+def test_a_model_of_no_feature_labels_any_rows(tmp_path: Path) -> None:
+    pq.write_table(houses(), tmp_path / "t.parquet")
+    data = str(tmp_path / "t.parquet")
+    assert main(["train", data, "--label", "label", "--out", str(tmp_path / "m"), "--alpha", "9", *LOCAL]) == 0
+    pq.write_table(houses().select(["label", "size"]), tmp_path / "u.parquet")
+    arguments = ["predict", str(tmp_path / "m"), str(tmp_path / "u.parquet"), "--out", str(tmp_path / "p")]
+    assert main([*arguments, *LOCAL]) == 0
+    assert pq.read_table(tmp_path / "p").num_rows == 80

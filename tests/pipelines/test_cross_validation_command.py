@@ -1,0 +1,84 @@
+"""`dboost train --cv`, and the hint for those who left alpha at its rule of thumb."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dboost
+from dboost.model import read_model
+from pipelines.cli import main
+
+LOCAL = ["--workers", "0"]
+
+
+def test_cv_trains_the_model_of_the_strength_that_the_library_chooses(
+    prepared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["train", str(prepared), "--out", str(tmp_path / "m"), "--cv", "3", "--n-alphas", "8", *LOCAL]
+    assert main(arguments) == 0
+    page = capsys.readouterr().out
+    data = dboost.ParquetData(prepared, split="train")
+    peer = dboost.BoostedClassifierCV(cv=3, n_alphas=8).fit(data)
+    model = read_model(tmp_path / "m")
+    assert model.certificate.alpha == peer.alpha_
+    np.testing.assert_array_equal(model.W, peer.model_.W)
+    for row in peer.cv_results_:
+        assert f"{row['mean_loss']:.4f}" in page and f"{100 * row['mean_error']:.1f} %" in page
+    assert "chosen" in page and "least loss" in page and "rule of thumb" not in page
+    assert json.loads((tmp_path / "m" / "run.json").read_text())["settings"]["cv"] == 3
+
+
+def test_the_best_at_the_end_of_the_grid_is_said_with_the_remedy(
+    prepared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short = ["train", str(prepared), "--cv", "3", "--n-alphas", "4", "--eps", "0.3", *LOCAL]
+    assert main([*short, "--out", str(tmp_path / "m")]) == 0
+    assert "the end of the grid" in (page := capsys.readouterr().out) and "--eps 0.03" in page
+    # The remedy is one.
+    assert main([*short[:-4], "--eps", "0.003", *LOCAL, "--out", str(tmp_path / "n")]) == 0
+    assert "the end of the grid" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--cv", "5", "--loss", "squared"], "for classifiers only, not yet for regression"),
+        (["--cv", "5", "--loss", "multitask"], "for classifiers only"),
+        (["--cv", "5", "--alpha", "0.1"], "--cv 5 chooses alpha"),
+        (["--cv", "1"], "an integer of at least 2"),
+        (["--cv", "5", "--eps", "2"], "--eps 2"),
+        (["--cv", "5", "--penalty", "none"], "penalty 'none'"),
+        (["--eps", "0.1"], "without --cv"),
+        (["--rule", "best"], "without --cv"),
+    ],
+)
+def test_what_cross_validation_does_not_serve_is_said_before_anything_is_read(
+    arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", "absent", "--out", str(tmp_path / "m"), *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_alpha_auto_is_told_to_be_a_rule_of_thumb(
+    prepared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", str(prepared), "--out", str(tmp_path / "a"), *LOCAL]) == 0
+    alpha = read_model(tmp_path / "a").certificate.alpha
+    assert f"try --cv 5, or --alpha {alpha / 5:.2g}" in capsys.readouterr().out
+    assert main(["train", str(prepared), "--out", str(tmp_path / "b"), "--alpha", "0.01", *LOCAL]) == 0
+    assert "rule of thumb" not in capsys.readouterr().out
+
+
+def test_the_hint_of_a_regression_names_no_cross_validation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x = np.random.default_rng(0).normal(size=60)
+    pq.write_table(pa.table({"x": x, "y": 3 * x}), tmp_path / "t.parquet")
+    arguments = ["train", str(tmp_path / "t.parquet"), "--label", "y", "--loss", "squared", *LOCAL]
+    assert main([*arguments, "--out", str(tmp_path / "m")]) == 0
+    out = capsys.readouterr().out
+    assert "try --alpha" in out and "--cv" not in out

@@ -1,0 +1,81 @@
+"""What `--help` says: defaults, what is allowed, what is required; for every command."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+from dboost.losses import LOSSES
+from dboost.penalties import NEWTON_ONLY, PENALTIES
+from pipelines import cli
+from pipelines.cli import main
+
+
+def shown(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    """The help of a command with its line breaks folded."""
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([name, "--help"]) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    return " ".join(out.split())
+
+
+def test_the_help_of_train_shows_allowed_values_and_defaults(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = shown("train", capsys, monkeypatch)
+    assert f"one of {', '.join(LOSSES)}" in text
+    assert f"one of {', '.join([*PENALTIES, *NEWTON_ONLY])} (default: l1/linf)" in text
+    for said in (
+        "(default: 0.0001)",
+        "(default: 1000)",
+        "one of newton, gradboost, adaboost, forward (default: newton)",
+        "one of auto, table, plain, json (default: auto)",
+        "(default: 30)",
+        "(default: yes)",
+        "an integer of at least 1",
+    ):
+        assert said in text, said
+
+
+@pytest.mark.parametrize("name", sorted(cli.COMMANDS))
+def test_the_help_of_every_command_says_what_is_required(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = importlib.import_module("pipelines.demo" if name == "demo" else f"pipelines.commands.{name}")
+    required = module.SETTINGS.required
+    text = shown(name, capsys, monkeypatch)
+    usage = text.split("[...]")[0]
+    for key in required:
+        assert key.upper() in usage
+    assert text.count("(required)") >= len(required)
+    if required:
+        assert main([name]) == 2
+        assert any(f"{key} is missing: give --" in capsys.readouterr().err for key in required)
+
+
+def test_the_width_of_a_log_is_that_of_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pipelines.console import PLAIN_WIDTH, Console
+
+    monkeypatch.setenv("COLUMNS", "80")
+    assert Console().rich.width == 80
+    monkeypatch.setenv("COLUMNS", "none")
+    assert Console().rich.width == PLAIN_WIDTH
+
+
+def test_the_list_of_commands_fits_80_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["--help"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+def test_a_key_that_a_command_states_anew_is_shown_once_with_its_own_default(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = shown("demo", capsys, monkeypatch)
+    assert text.count("--out ") == 1 and "(default: runs/demo)" in text

@@ -1,0 +1,143 @@
+"""README: every block runs as it is typed, with small made-up data beside it.
+
+Covers: each ``python`` block as a script of its own, with `X` and `y` where it does not make them; each ``sh`` block in
+a folder of its own. Both find ``documents.parquet``, ``held-out.parquet`` and ``documents.csv`` (columns `text` and
+`topic`) there, scripts also ``prepared``. A new block is run by being there. What would install or build (``pip``,
+``make``) is replaced by programs that check their arguments.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.cli import main
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+# What a script of the reader has before the block: a table of three columns, and three classes that are numbers too.
+BEFORE = """
+import numpy as _np
+import pandas as _pd
+
+_rng = _np.random.default_rng(0)
+X = _pd.DataFrame({name: _rng.normal(size=120) for name in ("rm", "lstat", "age")})
+y = (X["rm"] + X["lstat"] ** 2 > 0.5).astype(int) + (X["rm"] > 1)
+"""
+STAND_INS = {
+    # An installation would need a network, which a test has not: the extras that are asked for must be there.
+    "pip": """
+import re, sys, tomllib
+project = tomllib.load(open({root!r} + "/pyproject.toml", "rb"))["project"]
+assert sys.argv[1] == "install", sys.argv
+for wanted in sys.argv[2:]:
+    found = re.fullmatch(r"\\.(?:\\[([\\w,-]+)\\])?", wanted)
+    assert found, wanted
+    assert set((found[1] or "").split(",")) - {{""}} <= set(project["optional-dependencies"]), wanted
+""",
+    # Make would build an environment and run these tests in it: the targets must be there.
+    "make": """
+import re, sys
+targets = set(re.findall(r"^([a-z-]+):", open({root!r} + "/Makefile").read(), flags=re.M))
+assert set(sys.argv[1:]) <= targets, sys.argv
+""",
+    "dboost": """
+import sys
+sys.path.insert(0, {root!r})
+from pipelines.cli import main
+# The workers of a cluster read this file again.
+if __name__ == "__main__":
+    sys.exit(main())
+""",
+}
+
+
+class Block(NamedTuple):
+    language: str
+    line: int
+    text: str
+
+
+def blocks(text: str) -> list[Block]:
+    """The fenced blocks of a Markdown text, with the line each begins at."""
+    found = re.finditer(r"^```(\w*)\n(.*?)^```$", text, flags=re.M | re.S)
+    return [Block(match[1], text[: match.start()].count("\n") + 1, match[2]) for match in found]
+
+
+def write_documents(folder: Path) -> None:
+    """Documents of three topics, each with a word of its own."""
+    rng = np.random.default_rng(0)
+    for name, rows in (("documents", 150), ("held-out", 40)):
+        topics = [("sea", "sky", "sand")[i] for i in rng.integers(0, 3, rows)]
+        texts = [" ".join(["the", topic, *rng.choice([f"w{i:02d}" for i in range(20)], 6)]) for topic in topics]
+        table = pa.table({"text": texts, "topic": topics})
+        pq.write_table(table, folder / f"{name}.parquet")
+        pa_csv.write_csv(table, folder / f"{name}.csv")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with documents, and programs before those of this machine on the path."""
+    write_documents(tmp_path)
+    (tmp_path / "bin").mkdir()
+    for name, code in STAND_INS.items():
+        program = tmp_path / "bin" / name
+        program.write_text(f"#!{sys.executable}\n" + code.format(root=str(ROOT)))
+        program.chmod(0o755)
+    return tmp_path
+
+
+def run(command: list[str], folder: Path) -> None:
+    """Run a command in a folder; it must end well. (Dask may log that a machine is slow.)"""
+    environment = {
+        **os.environ,
+        "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "MPLBACKEND": "Agg",
+    }
+    environment.pop("DASK_SCHEDULER_ADDRESS", None)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=110, env=environment)
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stdout + done.stderr
+
+
+def name_of(block: Block) -> str:
+    return f"{block.language or 'none'}-line-{block.line}"
+
+
+@pytest.mark.parametrize("block", blocks(README), ids=name_of)
+def test_every_block_of_the_readme_runs_as_typed(block: Block, folder: Path) -> None:
+    if block.language == "python":
+        pytest.importorskip("pandas")
+        if "plots" in block.text:
+            pytest.importorskip("matplotlib")
+        arguments = ["--text", "text", "--label", "topic", "--out", str(folder / "prepared"), "--workers", "0"]
+        held = ["--test", str(folder / "held-out.parquet")]
+        assert main(["prepare", str(folder / "documents.parquet"), *held, *arguments, "--log-format", "json"]) == 0
+        (folder / "script.py").write_text(BEFORE + block.text)
+        run([sys.executable, "script.py"], folder)
+    else:
+        assert block.language == "sh", f"line {block.line}: nothing here runs {block.language!r}; name it python or sh"
+        run(["bash", "-euo", "pipefail", "-c", block.text], folder)
+
+
+def test_the_readme_has_blocks_of_both_kinds() -> None:
+    found = [block.language for block in blocks(README)]
+    assert found.count("python") >= 4 and found.count("sh") >= 4
+    assert len(found) == README.count("\n```") // 2
+
+
+def test_a_block_that_is_wrong_is_seen(folder: Path) -> None:
+    for command in (["bash", "-ec", "make nothing"], ["bash", "-ec", "dboost trian"], ["bash", "-ec", "pip install x"]):
+        with pytest.raises(AssertionError):
+            run(command, folder)
