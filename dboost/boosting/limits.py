@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dboost.boosting.state import FitSettings
 
-# Passes of the paper's updates in one round. At most so many that a round over few examples takes about a second, where
-# a scoring pass among so many others costs nothing; at least so many that it costs little beside them.
+# Passes of the paper's updates in one round. At most so many that a round over few examples takes about a second; at
+# least so many that the scoring pass and the certificate of a round, of about three passes, cost little beside them.
 MOST_PASSES = 1000
-LEAST_PASSES = 20
-# Products of an example's value and a weight in one round, which one core makes in about ten seconds.
+LEAST_PASSES = 50
+# Products of an example's value and a weight in one round, which one core makes in about ten seconds. Zeros are counted
+# too: how many values are stored is not known here, and rounds of sparse data are shorter for it, never longer.
 ROUND_WORK = 1e10
 
 

@@ -82,7 +82,7 @@ def test_where_rounds_are_split_changes_no_bit(select, penalty, monkeypatch):
 def test_the_size_of_a_round_follows_from_the_problem_alone():
     assert round_passes(1_000, 10, 3) == MOST_PASSES
     assert round_passes(1_000_000_000, 100, 10) == LEAST_PASSES
-    assert LEAST_PASSES < round_passes(1_000_000, 20, 3) < MOST_PASSES
+    assert LEAST_PASSES < round_passes(1_000_000, 10, 3) < MOST_PASSES
     assert round_passes(0, 0, 1) == MOST_PASSES
 
 
