@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,10 @@ class Centres:
         """The features of a partition by column, less their centres."""
         block = (partition.indptr, partition.rows, partition.values)
         return less_centres(*block, partition.n_rows, self.columns, self.values)
+
+    def made_of(self, partition: Any) -> Partition:
+        """A partition less its centres."""
+        return Partition(*self.features(partition), partition.y, partition.weight, partition.key)
 
     def offset(self, active: NDArray[np.int64], W: Array) -> Array:
         """sum_j c_j W_j over the rows `active` of W (a, k): what the intercept is less by on the columns as given."""
@@ -118,10 +122,9 @@ class CentredPartition:
     def _features(self) -> Features:
         decoded = isinstance(self.partition, Partition)
         # a partition that is read anew for each visit is not to be held in another form instead
-        found: Features = self.memo.get(
-            "centred", self.centres.token, lambda: self.centres.features(self.partition), passing=not decoded,
-            stays=decoded,
-        )  # fmt: skip
+        kept = {"passing": not decoded, "stays": decoded}
+        build = partial(self.centres.features, self.partition)
+        found: Features = self.memo.get("centred", self.centres.token, build, **kept)
         return found
 
     @property
@@ -155,3 +158,9 @@ def centred_shard(partition: Partition, memo: Any, shard: Any, centres: Centres,
     """As `centred`, for a leaf with shards."""
     sums: Sums = leaf(_less(partition, memo, centres), memo, shard, *args)
     return sums
+
+
+def centred_step(partition: Partition, state: Any, centres: Centres, step: Any, *args: Any) -> Any:
+    """As `centred`, for a step of ``Engine.scan``, which has no memo."""
+    made = centres.made.get(partition.key)
+    return step(centres.made_of(partition) if made is None else made, state, *args)

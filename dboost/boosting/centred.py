@@ -30,10 +30,8 @@ class CentredEngine:
 
     def __init__(self, engine: Any, centres: Centres) -> None:
         self._engine = engine
-        there: tuple[Partition, ...] = engine.at_hand() or ()
-        made = engine.on_driver(
-            lambda part: Partition(*centres.features(part), part.y, part.weight, part.key), there
-        ) if there else []  # fmt: skip
+        there: tuple[Partition, ...] | None = engine.at_hand()
+        made = engine.on_driver(centres.made_of, there) if there else []
         self.centres = replace(centres, made={part.key: part for part in made})
 
     @property
@@ -81,6 +79,10 @@ class CentredEngine:
         if shards is None:
             return self._engine.map_reduce(centring.centred, self.centres, leaf, *args, **kwargs)
         return self._engine.map_reduce(centring.centred_shard, self.centres, leaf, *args, shards=shards, **kwargs)
+
+    def scan(self, step: Any, state: Any, *args: Any, name: str) -> Any:
+        """As ``Engine.scan``, through the partitions less their centres."""
+        return self._engine.scan(centring.centred_step, state, self.centres, step, *args, name=name)
 
     def close(self) -> None:
         """Do nothing: the other engine belongs to whom opened it."""

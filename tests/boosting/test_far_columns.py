@@ -8,9 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from dboost import passes
+from dboost.boosting.centred import CentredEngine
 from dboost.boosting.fit import FitSettings, Fitting, path, warn_if_dropped
 from dboost.boosting.folds import cross_validate
 from dboost.boosting.statistics import FAR
+from dboost.centring import Centres
 from dboost.data.streamed import StreamedPartition
 from dboost.engine.dask import DaskEngine
 from dboost.engine.local import LocalEngine
@@ -137,6 +140,29 @@ def test_a_fit_has_the_same_bits_on_threads_on_a_cluster_and_streamed(dtype, one
             fitting = Fitting(mine, engine, settings)
             results.append(bits(fitting.fit(0.2 * fitting.alpha_max())))
     assert all(result == results[0] for result in results[1:])
+
+
+def moments(partition, state, power):
+    total = np.zeros(partition.n_features)
+    np.add.at(total, np.repeat(np.arange(partition.n_features), np.diff(partition.indptr)), partition.values**power)
+    return state + total
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_an_engine_less_centres_scans_what_it_sums(there):
+    far, _ = moved(dense("log"), 1e5)
+    plan = plain.plan(far)
+    centres = Centres(np.array([2, 7]), np.array([1e5, 1e5 + 1.0]), "token")
+    with LocalEngine(2, MemoStore(10_000)) as inner:
+        inner.set_plan(plan.items if there else [ReadAgain(p, False) for p in plan.items], plan.rows, "run")
+        engine = CentredEngine(inner, centres)
+        assert (engine.at_hand() is not None) is there
+        found = engine.scan(moments, 0.0, 2, name="scan")
+        total = engine.map_reduce(passes.feature_statistics, name="statistics").add["square"]
+    less = far.X.copy()
+    less[:, [2, 7]] -= centres.values
+    np.testing.assert_allclose(found, (less**2).sum(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(total, far.s @ less**2, rtol=1e-12)
 
 
 def test_columns_that_are_not_far_leave_the_data_as_they_are():
