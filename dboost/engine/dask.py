@@ -385,6 +385,7 @@ class DaskEngine:
         if self.client.status != "running" or not self._runs:
             return
         forgets: list[Future[Any]] = []
+        self._tasks.confined = None
         # An error here would hide that of the fit; what is not forgotten now is pushed out by the next run.
         with suppress(TimeoutError, OSError, ClusterError):
             present = set(self._watchdog.questions.ask(self.client.scheduler.ncores_running, 2.0))
