@@ -102,17 +102,15 @@ async def _who_answers(address: str, timeout: float) -> str:
     import asyncio
 
     from distributed import Security
-    from distributed.comm import connect, parse_host_port
-    from distributed.comm.addressing import parse_address
+    from distributed.comm import connect
     from distributed.comm.registry import backends
 
     protocol, _, rest = address.rpartition("://")
-    try:
-        _, port = parse_host_port(parse_address(address)[1])
-    except ValueError:
-        port = None
+    host, _, port = rest.rpartition("@")[2].rpartition(":")
     known = sorted(set(backends) - {"inproc"})
-    if not rest or not port or (protocol and protocol not in known):
+    # An address of IPv6 holds colons itself, and so stands in brackets.
+    whole = bool(host) and port.isdigit() and (":" not in host or host.endswith("]"))
+    if not whole or (protocol and protocol not in known):
         raise UsageError(
             f"the scheduler's address is {address!r}; expected PROTOCOL://HOST:PORT with a protocol of "
             f"{', '.join(known)}",
@@ -142,6 +140,9 @@ def _no_answer(address: str, timeout: float, error: Exception) -> ClusterError:
     why = " ".join(str(cause).split()) or "no answer"
     if isinstance(cause, MemoryError):
         why = "what listens there does not speak Dask's protocol"
+    elif isinstance(cause, ValueError):
+        # Its text quotes parts of the address, which may hold a password.
+        why = "it is not an address that Dask can use"
     return ClusterError(
         f"no Dask scheduler answers at {address} within {timeout:g} s ({why})",
         hint="check the address and that the scheduler runs, or leave out --scheduler",

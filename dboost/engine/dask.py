@@ -333,8 +333,8 @@ class DaskEngine:
                 work.name,
                 futures,
                 list(work.graph),
-                held=self._held.keys(),
-                given={str(item.key): names([item]) for item in given if isinstance(item, Future)},
+                held=self._held.keys,
+                given=lambda: {str(item.key): names([item]) for item in given if isinstance(item, Future)},
                 places=set(work.graph.places.values()),
                 left_out=self._left_out,
                 restrictions=self._restrictions,
@@ -385,6 +385,7 @@ class DaskEngine:
         if self.client.status != "running" or not self._runs:
             return
         forgets: list[Future[Any]] = []
+        self._tasks.confined = None
         # An error here would hide that of the fit; what is not forgotten now is pushed out by the next run.
         with suppress(TimeoutError, OSError, ClusterError):
             present = set(self._watchdog.questions.ask(self.client.scheduler.ncores_running, 2.0))

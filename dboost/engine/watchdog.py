@@ -87,10 +87,11 @@ class Watched:
         Whose results are collected.
     keys : sequence of str
         All tasks: each that is wanted and finishes, and each leaf in any, counts as progress.
-    held : collection of str
-        Tasks of earlier passes whose results these need; they are submitted anew with the pass.
-    given : mapping of str to str
-        Tasks of others whose results these need, and what each is, in words.
+    held : callable
+        Returns tasks of earlier passes whose results these need; they are submitted anew with the pass. It is called
+        when the pass makes no progress, as is `given`: there may be one for each partition.
+    given : callable
+        Returns tasks of others whose results these need, and what each is, in words.
     places : collection of str
         Workers that the tasks were meant for.
     left_out : frozenset of str
@@ -102,8 +103,8 @@ class Watched:
     name: str
     wanted: Sequence[Any]
     keys: Sequence[str]
-    held: Collection[str] = ()
-    given: Mapping[str, str] = field(default_factory=dict)
+    held: Callable[[], list[str]] = list
+    given: Callable[[], dict[str, str]] = dict
     places: Collection[str] = ()
     left_out: frozenset[str] = frozenset()
     restrictions: Restrictions = Restrictions()
@@ -300,16 +301,16 @@ class Watchdog:
             return
         lookout.inquired = now
         mine = set(watched.keys) - {f.key for f in watched.wanted if f.done()}
-        needed = [*watched.held, *watched.given]
+        held, given = watched.held(), watched.given()
         holders: dict[str, list[str]] = {}
         try:
             answers = self.questions.tasks(sorted(mine))
             states = dict(answers.states)
             self._hear(answers.workers)
             if found and not answers.busy:
-                states |= self.questions.states(needed)
+                states |= self.questions.states([*held, *given])
             if self.silent:
-                holders = self.questions.holders([*watched.keys, *needed])
+                holders = self.questions.holders([*watched.keys, *held, *given])
         except (TimeoutError, OSError):
             # A scheduler that does not answer is counted by _look_for_workers at the next tick.
             return
@@ -318,8 +319,8 @@ class Watchdog:
                 lookout.leaves[key], lookout.progress = count, now
         self._look_for_silence(watched, answers, holders)
         if found:
-            self._look_for_unplaced(lookout, watched, states, set(found))
-            self._look_at_given(lookout, watched, states, holders, now)
+            self._look_for_unplaced(lookout, watched, [*sorted(mine), *held], states, set(found))
+            self._look_at_given(lookout, watched.name, given, states, holders, now)
         waited = now - lookout.progress
         who = _listed(answers.busy) or "no worker"
         if waited > self.limits.stall:
@@ -344,10 +345,15 @@ class Watchdog:
             raise Stuck(f"{_listed(silent)} showed no sign of life for {self.limits.silent:g} s")
 
     def _look_for_unplaced(
-        self, lookout: _Lookout, watched: Watched, states: Mapping[str, str | None], found: set[str]
+        self,
+        lookout: _Lookout,
+        watched: Watched,
+        keys: Sequence[str],
+        states: Mapping[str, str | None],
+        found: set[str],
     ) -> None:
         """Raise where tasks wait for a worker though some are there, for two looks: a new one may just be coming."""
-        unplaced = [key for key in [*watched.keys, *watched.held] if states.get(key) == "no-worker"]
+        unplaced = [key for key in keys if states.get(key) == "no-worker"]
         if unplaced and lookout.unplaced:
             gone = set(watched.places) - found
             ended = "are gone, and tasks waited for them" if len(gone) > 1 else "is gone, and tasks waited for it"
@@ -357,14 +363,15 @@ class Watchdog:
     def _look_at_given(
         self,
         lookout: _Lookout,
-        watched: Watched,
+        name: str,
+        given: Mapping[str, str],
         states: Mapping[str, str | None],
         holders: Mapping[str, list[str]],
         now: float,
     ) -> None:
         """Raise where results that are not the engine's own stay out of reach: it cannot submit their tasks anew."""
-        unplaced = [key for key in watched.given if states.get(key) == "no-worker"]
-        silent = [key for key in watched.given if holders.get(key) and self.silent.issuperset(holders[key])]
+        unplaced = [key for key in given if states.get(key) == "no-worker"]
+        silent = [key for key in given if holders.get(key) and self.silent.issuperset(holders[key])]
         if not unplaced and not silent:
             lookout.blocked = None
             return
@@ -373,11 +380,11 @@ class Watchdog:
             return
         if silent:
             where = {address for key in silent for address in holders[key]}
-            what = f"{watched.given[silent[0]]} lies on {_listed(where)} only, without a sign of life"
+            what = f"{given[silent[0]]} lies on {_listed(where)} only, without a sign of life"
         else:
-            what = f"the task of {watched.given[unplaced[0]]} is bound to workers that are not there"
+            what = f"the task of {given[unplaced[0]]} is bound to workers that are not there"
         raise ClusterError(
-            f"pass {watched.name!r}: {what}; waited {self.limits.no_worker:g} s",
+            f"pass {name!r}: {what}; waited {self.limits.no_worker:g} s",
             hint="persist the data again on workers that are there, or let Dask put its tasks on any worker",
         )
 

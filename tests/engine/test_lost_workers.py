@@ -25,8 +25,11 @@ pytestmark = pytest.mark.timeout(60)
 
 
 @pytest.fixture(scope="module")
-def lonely():
-    """A cluster of one worker, which its nanny replaces."""
+def lonely(processes):
+    """A cluster of one worker, which its nanny replaces.
+
+    It is opened after the shared cluster, and so closed before it: each puts Dask's configuration back as it was.
+    """
     with (
         embedded_cluster(1, memory_limit="512 MiB") as cluster,
         Client(cluster, set_as_default=False) as client,
