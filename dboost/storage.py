@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 
 from dboost.errors import ModelFormatError, StorageError, UsageError
 from dboost.paths import PathLike, local_path
-from dboost.staging import staged
-from dboost.unfinished import beside_of, own_file
+from dboost.unfinished import beside_of, own_file, own_folder
 
 # A header names a handful of arrays; the limit keeps a damaged length field from being allocated.
 MAX_HEADER_BYTES = 1 << 20
@@ -167,7 +166,7 @@ def write_folder(path: PathLike, *, marker: str, force: bool = False) -> Iterato
         Replace a folder that exists. A rename cannot replace a filled folder, so the old one is renamed aside and
         deleted last; a crash between the two renames leaves it beside `path` under ``.<name>.<token>.old``.
 
-    What a killed process has left of the same folder is removed (``dboost.staging``).
+    What a killed process has left of the same folder is removed (``dboost.unfinished``).
 
     Yields
     ------
@@ -186,7 +185,7 @@ def write_folder(path: PathLike, *, marker: str, force: bool = False) -> Iterato
     old = target.with_name(f".{target.name}.{secrets.token_hex(6)}.old")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with staged(target) as beside:
+        with own_folder(target) as beside:
             yield beside
             _flush_tree(beside)
             # Asked again: another process may have filled the name while this one was writing.

@@ -1,9 +1,10 @@
-"""Files that are being written: their names, the lock that says that their writer lives, and what is left of others.
+"""Files and folders that are being written: their names, the lock that says that their writer lives, what is left.
 
-Covers: a new file beside the one that it will become, and the files that killed processes left.
-Does not cover: the writing itself (``dboost.storage``), or folders.
+Covers: a new file or folder beside the one that it will become, and removing those that killed processes left.
+Does not cover: the writing itself, and giving the whole its name (``dboost.storage``, ``dboost.data.prepare``).
 
 A process locks what it writes until it is done, and the system lifts the lock when the process ends, however it ends.
+The number of a process would not do: it is given again, and means another process in another container.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import contextlib
 import os
 import re
 import secrets
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -23,10 +26,17 @@ except ImportError:  # Windows has no such locks: what killed processes left sta
 LOCKS = os.name != "nt"
 """Whether files can be locked for as long as a process lives."""
 
+FILE, FOLDER = ".tmp", ".partial"
+"""How the names of unfinished files and folders end."""
 
-def beside_of(target: Path) -> Path:
+_TOKEN_BYTES = 6
+# Another process may take a folder for a dead one's in the moment before its lock; it is then made again.
+_ATTEMPTS = 20
+
+
+def beside_of(target: Path, suffix: str = FILE) -> Path:
     """A new name in the folder of `target`, which `clear_abandoned` knows."""
-    return target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+    return target.with_name(f".{target.name}.{secrets.token_hex(_TOKEN_BYTES)}{suffix}")
 
 
 def own_file(target: Path) -> tuple[Path, IO[bytes]]:
@@ -48,8 +58,55 @@ def own_file(target: Path) -> tuple[Path, IO[bytes]]:
         handle.close()
 
 
+@contextlib.contextmanager
+def own_folder(target: Path) -> Iterator[Path]:
+    """A new and empty folder beside `target`, to be filled and renamed; it is removed if it is left by an exception.
+
+    It is locked meanwhile. What ended processes have left of `target` is removed first.
+
+    Parameters
+    ----------
+    target : pathlib.Path
+        Resolved; its parent exists.
+
+    Raises
+    ------
+    OSError
+        When the folder cannot be made.
+    """
+    clear_abandoned(target)
+    folder, descriptor = _made(target)
+    try:
+        yield folder
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _made(target: Path) -> tuple[Path, int | None]:
+    """A new folder for `target`, and a descriptor that holds its lock, if there are locks."""
+    for _ in range(_ATTEMPTS):
+        folder = beside_of(target, FOLDER)
+        folder.mkdir()
+        if not LOCKS:
+            return folder, None
+        with contextlib.suppress(FileNotFoundError):
+            descriptor = _opened_folder(folder)
+            if _lock(descriptor, wait=True) and folder.exists():
+                return folder, descriptor
+            os.close(descriptor)
+    raise FileNotFoundError(2, "the folder that was made for the output was removed again and again", str(target))
+
+
+def _opened_folder(path: str | Path) -> int:
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+
+
 def _lock(descriptor: int, *, wait: bool) -> bool:
-    """Lock an open file until it is closed; False where another process holds it."""
+    """Lock an open file or folder until it is closed; False where another process holds it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -61,7 +118,7 @@ def _lock(descriptor: int, *, wait: bool) -> bool:
 
 
 def clear_abandoned(target: Path) -> list[str]:
-    """Delete the files that processes which were killed while they wrote `target` left beside it.
+    """Delete what processes that were killed while they wrote `target` left beside it, files and folders.
 
     What a living process writes, on any machine that shares the locks of the folder, is left alone.
 
@@ -75,28 +132,35 @@ def clear_abandoned(target: Path) -> list[str]:
     list of str
         The names that were deleted.
     """
-    pattern = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{12}}\.tmp")
+    token = f"[0-9a-f]{{{2 * _TOKEN_BYTES}}}"
+    pattern = re.compile(rf"\.{re.escape(target.name)}\.{token}({re.escape(FILE)}|{re.escape(FOLDER)})")
     cleared: list[str] = []
     if not LOCKS or not target.parent.is_dir():
         return cleared
     with contextlib.suppress(OSError), os.scandir(target.parent) as entries:
         for entry in entries:
-            if pattern.fullmatch(entry.name) and entry.is_file(follow_symlinks=False) and _delete_unlocked(entry.path):
+            found = pattern.fullmatch(entry.name)
+            folder = found is not None and found[1] == FOLDER
+            right = entry.is_dir(follow_symlinks=False) if folder else entry.is_file(follow_symlinks=False)
+            if found is not None and right and _delete_unlocked(entry.path, folder):
                 cleared.append(entry.name)
     return cleared
 
 
-def _delete_unlocked(path: str) -> bool:
+def _delete_unlocked(path: str, folder: bool) -> bool:
     try:
-        # Shared file systems lock only what is open for writing.
-        descriptor = os.open(path, os.O_RDWR)
+        # Shared file systems lock files only where they are open for writing.
+        descriptor = _opened_folder(path) if folder else os.open(path, os.O_RDWR)
     except OSError:
         return False
     try:
-        if _lock(descriptor, wait=False):
+        if not _lock(descriptor, wait=False):
+            return False
+        if folder:
+            shutil.rmtree(path)
+        else:
             os.unlink(path)
-            return True
-        return False
+        return True
     except OSError:
         return False
     finally:

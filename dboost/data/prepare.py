@@ -30,7 +30,7 @@ from dboost.data.sources import COPIES, Source, Sources, open_sources, splits_of
 from dboost.data.text import choose_vocabulary, get_tokeniser, merge_counts
 from dboost.errors import DataError, StorageError, UsageError
 from dboost.paths import local_path
-from dboost.staging import staged
+from dboost.unfinished import own_folder
 
 _SLICES = 8
 _MERGE = 8
@@ -119,7 +119,7 @@ def prepare_text(
     with contextlib.ExitStack() as opened:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            staging = opened.enter_context(staged(target))
+            staging = opened.enter_context(own_folder(target))
         except OSError as fault:
             raise StorageError(f"cannot write: {fault.strerror or fault}", file=str(target)) from fault
         sources = open_sources(splits, _wanted(how), label, learned, staging, mapper)

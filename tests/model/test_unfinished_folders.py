@@ -1,11 +1,12 @@
 """What a killed process leaves of a folder goes with the next one; what a running process fills stays.
 
-Covers: ``dboost.staging`` and the places that make output folders.
+Covers: ``dboost.unfinished`` and the places that make output folders.
 Does not cover: how a filled folder gets its name (tests/model/test_storage.py, tests/data/test_prepare.py).
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -19,12 +20,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import dboost
-from dboost import staging
 from dboost.data.prepare import prepare_text
-from dboost.staging import clear_abandoned, staged
 from dboost.storage import write_folder
+from dboost.unfinished import clear_abandoned, own_folder
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 # Fills a folder by the function that is named, says where, and waits.
 FILLS = """
 import sys, time
@@ -124,11 +124,11 @@ def test_only_folders_of_this_output_are_cleared(tmp_path: Path) -> None:
 
 
 def test_two_threads_fill_the_same_output_side_by_side(tmp_path: Path) -> None:
-    with staged(tmp_path / "out") as mine:
+    with own_folder(tmp_path / "out") as mine:
         other: list[bool] = []
 
         def fill() -> None:
-            with staged(tmp_path / "out") as theirs:
+            with own_folder(tmp_path / "out") as theirs:
                 other.append(theirs.is_dir() and mine.is_dir() and theirs != mine)
                 (theirs / "x").write_text("x")
                 os.rename(theirs, tmp_path / "theirs")
@@ -142,17 +142,27 @@ def test_two_threads_fill_the_same_output_side_by_side(tmp_path: Path) -> None:
 
 
 def test_a_folder_taken_for_a_dead_one_s_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lock, calls = staging._lock, []
+    flock, calls = fcntl.flock, []
 
-    def hurried(folder: Path) -> int | None:
-        calls.append(folder)
+    def hurried(descriptor: int, how: int) -> None:
+        calls.append(how)
         if len(calls) == 1:
-            folder.rmdir()
-        return lock(folder)
+            next(tmp_path.glob(".out.*.partial")).rmdir()
+        flock(descriptor, how)
 
-    monkeypatch.setattr(staging, "_lock", hurried)
-    with staged(tmp_path / "out") as folder:
-        assert folder == calls[1] and folder.is_dir()
-    monkeypatch.setattr(staging, "_lock", lambda folder: (_ for _ in ()).throw(OSError(95, "no locks here")))
-    with staged(tmp_path / "out") as folder:
+    monkeypatch.setattr(fcntl, "flock", hurried)
+    with own_folder(tmp_path / "out") as folder:
+        assert folder.is_dir() and len(calls) == 2
+
+
+def test_folders_are_made_where_the_file_system_has_no_locks_and_nothing_is_cleared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without(descriptor: int, how: int) -> None:
+        raise OSError(95, "no locks here")
+
+    monkeypatch.setattr(fcntl, "flock", without)
+    (tmp_path / ".out.0123456789ab.partial").mkdir()
+    with own_folder(tmp_path / "out") as folder:
         assert folder.is_dir()
+    assert [path.name for path in tmp_path.iterdir() if path != folder] == [".out.0123456789ab.partial"]
