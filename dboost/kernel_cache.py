@@ -73,11 +73,11 @@ def choice(package: Path, environment: Mapping[str, str]) -> str | None:
                 # numba would make a local folder called `s3:`.
                 full = str(local_path(given, VARIABLE))
             return None if full == given else full
-    elif os.access(_nearest(package / "__pycache__"), os.W_OK):
+    elif _writable(package / "__pycache__"):
         return None
     full = os.path.expanduser(environment.get(_USER_WIDE) or "~/.cache")
     wide = Path(full, "numba")
-    return "" if _unresolved(full) or not os.access(_nearest(wide), os.W_OK) else str(wide)
+    return "" if _unresolved(full) or not _writable(wide) else str(wide)
 
 
 def _unresolved(path: str) -> bool:
@@ -85,9 +85,19 @@ def _unresolved(path: str) -> bool:
     return path == "~" or path.startswith("~/")
 
 
-def _nearest(folder: Path) -> Path:
-    """The folder, or the nearest one above it that is there."""
-    return next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
+def _writable(folder: Path) -> bool:
+    """Whether a file can be written in a folder, or in the nearest one above it that is there."""
+    nearest = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
+    if not os.access(nearest, os.W_OK):
+        return False
+    import tempfile
+
+    # What the system says of the rights is not all: file servers have rules of their own, and disks are full.
+    try:
+        with tempfile.TemporaryFile(dir=nearest):
+            return True
+    except OSError:
+        return False
 
 
 def _remove(folder: str, owner: int) -> None:

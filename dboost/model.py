@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.hypotheses import Chosen, restore_chosen
-from dboost.hypotheses.base import Key
+from dboost.hypotheses.base import Key, named_weights
 from dboost.hypotheses.columns import ColumnSet
 from dboost.hypotheses.evaluate import evaluate_rows
 from dboost.modelfile import (
@@ -188,6 +188,11 @@ class Model:
     def n_outputs(self) -> int:
         """Number k of scores per example."""
         return int(self.W.shape[1])
+
+    @property
+    def weights(self) -> Float:
+        """Weights of the hypotheses as `hypotheses.words` names them, shape (a, k); W is those of the scaled ones."""
+        return named_weights(self.hypotheses, self.W)
 
     def decision_function(self, X: Any) -> Float:
         """Scores of a batch with all raw columns; only those the model needs are read.

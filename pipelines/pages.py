@@ -124,7 +124,7 @@ def strength(W: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def both_sides(model: Model) -> NDArray[np.float64]:
     """Weights per class, shape (a, classes): two classes share one column of W, with opposite signs."""
-    return np.hstack([-model.W, model.W]) if model.task == "binary" else model.W
+    return np.hstack([-model.weights, model.weights]) if model.task == "binary" else model.weights
 
 
 def map_row(weights: NDArray[np.float64], blocks: tuple[str, ...]) -> str:
@@ -202,7 +202,7 @@ def weight_table(model: Model, order: NDArray[np.int64]) -> Group:
     table.add_column("feature" if model.plain else "hypothesis", least=LEAST_WORDS)
     table.add_column("weight", right=True)
     for j in order.tolist():
-        table.add_row(words[j], f"{model.W[j, 0]:+.4g}")
+        table.add_row(words[j], f"{model.weights[j, 0]:+.4g}")
     what = "features" if model.plain else "hypotheses"
     return titled(f"Weights, the strongest {len(order)} of {model.n_hypotheses:,} {what}", table)
 

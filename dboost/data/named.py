@@ -107,8 +107,8 @@ def split_named(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, dict
 
 
 def flat(named: Named) -> list[Any]:
-    """All names of columns that are given by name."""
+    """All names of columns that are given by name; what is no name, in a manifest that was edited, is none."""
     found: list[Any] = []
     for name in named.values():
-        found.extend([name] if isinstance(name, str) else name)
-    return found
+        found.extend(name if isinstance(name, list | tuple) else [name])
+    return [name for name in found if isinstance(name, str)]

@@ -164,11 +164,11 @@ class BoostedEstimator(CallbackSupportMixin, BaseEstimator):
         """Weights of all features, shape (k or 1, n); built anew on each access, as prediction never needs it.
 
         With `hypotheses`, the weights of those that the model holds, shape (k or 1, number held), in the order of
-        `active_features_`.
+        `active_features_` and of what these name: of monomials of raw features, though the fit scales them.
         """
         model = self._fitted_attribute("coef_")
         if not model.plain:
-            return model.W.T.copy()
+            return model.weights.T.copy()
         coef = np.zeros((model.n_outputs, model.n_features))
         coef[:, model.active] = model.W.T
         return coef

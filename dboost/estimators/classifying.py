@@ -55,7 +55,7 @@ class ClassifyingMixin(ClassifierMixin):
         ----------
         X : as for `fit`
         y : labels, or the name of the label column of a table; None for ``ParquetData``
-        sample_weight : array-like, shape (m,), optional
+        sample_weight : array-like, shape (m,), or the name of a column of a table, optional
 
         Returns
         -------

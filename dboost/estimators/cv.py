@@ -248,8 +248,8 @@ max_active_rows, fit_intercept, standardize, class_weight, classes, random_state
         if best == self.alphas_[-1]:
             less = "smaller alphas" if self.alphas is not None else f"a smaller eps than {self.eps:g}"
             end = f"the weakest of {len(self.alphas_)} strengths", less
-        elif best == self.alphas_[0] and best < self.alpha_max_ * (1.0 - _SAME):
-            # from alpha_max on every model is the same: it uses no feature
+        elif best == self.alphas_[0] and not best >= self.alpha_max_ * (1.0 - _SAME):
+            # from alpha_max on every model is the same: it uses no feature; some penalties have none, which is nan
             end = f"the strongest of {len(self.alphas_)} strengths", "larger alphas"
         if end is not None:
             warn_user(

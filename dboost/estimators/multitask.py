@@ -53,7 +53,7 @@ class MultiTaskBoostedClassifier(ClassifyingMixin, BoostedEstimator):
         ----------
         X : as for `fit`
         y : labels, shape (m, k), NaN where missing; None for ``ParquetData``
-        sample_weight : array-like, shape (m,), optional
+        sample_weight : array-like, shape (m,), or the name of a column of a table, optional
 
         Returns
         -------

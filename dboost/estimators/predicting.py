@@ -48,7 +48,9 @@ def kind_of(X: Any) -> str:
 
 def named_columns(model: Model) -> list[str]:
     """Columns of a table that the fit of a model was given by name, as labels or weights, and which are no features."""
-    return flat(model.manifest.get("data", {}).get("named", {}))
+    data = model.manifest.get("data")
+    named = data.get("named") if isinstance(data, dict) else None
+    return flat(named) if isinstance(named, dict) else []
 
 
 def finish(model: Model, F: NDArray[np.float64], what: str) -> NDArray[Any]:

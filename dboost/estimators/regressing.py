@@ -22,7 +22,7 @@ class RegressingMixin(RegressorMixin):
         ----------
         X : as for `fit`
         y : targets, or the name of the target column of a table; None for ``ParquetData``
-        sample_weight : array-like, shape (m,), optional
+        sample_weight : array-like, shape (m,), or the name of a column of a table, optional
 
         Returns
         -------

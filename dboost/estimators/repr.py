@@ -53,12 +53,13 @@ def sparsity_map(model: Model, limit: int | None = None) -> list[FeatureUse]:
         At most so many features.
     """
     labels = output_labels(model)
-    sizes = np.abs(model.W).max(axis=1, initial=0.0)
+    W = model.weights
+    sizes = np.abs(W).max(axis=1, initial=0.0)
     order = np.argsort(-sizes, kind="stable")[:limit]
     names = model.hypotheses.words()
     uses = []
     for j in order.tolist():
-        row = model.W[j]
+        row = W[j]
         ranked = [r for r in np.argsort(-np.abs(row), kind="stable").tolist() if row[r] != 0.0]
         weights = [(labels[r], float(row[r])) for r in ranked]
         uses.append(FeatureUse(names[j], float(sizes[j]), len(ranked), weights))
@@ -76,21 +77,31 @@ def output_labels(model: Model) -> list[str]:
 def summary_lines(model: Model, tol: float | None = None) -> list[str]:
     """What is used, how good the optimum is, and what it took."""
     cert = model.certificate
+    penalty = f"penalty {model.penalty}"
+    if model.penalty != "none":
+        largest = f" (alpha_max {cert.alpha_max:.4g})" if math.isfinite(cert.alpha_max) else ""
+        penalty += f", alpha {cert.alpha:.4g}{largest}"
     gap = f"certified gap {cert.gap:.2g}" if math.isfinite(cert.gap) else "no certificate"
     if tol is not None and math.isfinite(cert.gap):
         gap += f" (tol {tol:.2g})"
     return [
         f"{_outputs(model)}; {_held(model)}",
-        f"penalty {model.penalty}, alpha {cert.alpha:.4g} (alpha_max {cert.alpha_max:.4g}); "
-        f"objective {cert.objective:.6g}, {gap}",
-        f"stopped by {cert.stop_reason} after {cert.n_iter} rounds and {cert.passes} passes over the data",
+        f"{penalty}; objective {cert.objective:.6g}, {gap}",
+        f"stopped by {cert.stop_reason} after {_many(cert.n_iter, 'round')} and {_many(cert.passes, 'pass', 'passes')} "
+        "over the data",
     ]
+
+
+def _many(count: int, one: str, more: str | None = None) -> str:
+    """A number of things, in words."""
+    return f"{count} {one if count == 1 else more or one + 's'}"
 
 
 def _outputs(model: Model) -> str:
     if model.task == "regression":
         return "one target"
-    return f"{len(model.classes)} {'tasks' if model.task == 'multitask' else 'classes'}"
+    count = len(model.classes)
+    return _many(count, "task") if model.task == "multitask" else _many(count, "class", "classes")
 
 
 def _held(model: Model) -> str:
@@ -104,11 +115,18 @@ def _held(model: Model) -> str:
         if not math.isfinite(model.n_candidates):
             return held
     offered = int(model.n_candidates)
+    if model.n_outputs == 1:
+        return f"{held} ({row_sparsity(model.W, offered):.1%} are zero)"
     entries, every = int(np.count_nonzero(model.W)), offered * model.n_outputs
     return (
         f"{held} ({row_sparsity(model.W, offered):.1%} of rows and {sparsity(model.W, offered):.1%} of entries are "
         f"zero, {entries} of {every} are not)"
     )
+
+
+def _weight_of(model: Model) -> str:
+    """The heading of the weights where a feature has one: whom it speaks for."""
+    return "weight" if model.task == "regression" else f"weight for {output_labels(model)[0]}"
 
 
 def text_map(model: Model, tol: float | None = None, rows: int = _ROWS) -> str:
@@ -118,8 +136,8 @@ def text_map(model: Model, tol: float | None = None, rows: int = _ROWS) -> str:
     if uses:
         k = model.n_outputs
         width = min(40, max(len("feature"), *(len(use.name) for use in uses)))
-        shares = model.task != "regression"
-        lines.append(f"{'feature':<{width}}  " + (f"{'shared by':<10}  weights" if shares else "weight"))
+        shares = k > 1
+        lines.append(f"{'feature':<{width}}  " + (f"{'shared by':<10}  weights" if shares else _weight_of(model)))
         for use in uses:
             if not shares:
                 lines.append(f"{_cut(use.name, width):<{width}}  {use.weights[0][1]:+.4g}")
@@ -143,8 +161,9 @@ def html_map(title: str, model: Model, tol: float | None = None) -> str:
     labels = output_labels(model)
     shown = labels[:_HTML_CLASSES]
     scale = max((use.size for use in uses), default=1.0) or 1.0
-    shares = model.task != "regression"
-    head = "".join(f"<th>{html.escape(label)}</th>" for label in shown) if shares else "<th>weight</th>"
+    shares = model.n_outputs > 1
+    heads = shown if shares else [_weight_of(model)]
+    head = "".join(f"<th>{html.escape(label)}</th>" for label in heads)
     head = f"<th>feature</th>{'<th>shared by</th>' if shares else ''}{head}"
     body = []
     for use in uses:

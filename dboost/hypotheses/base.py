@@ -305,6 +305,20 @@ def made_of(pool: Any, partition: Partition, memo: Any, keys: Sequence[Key]) -> 
     return made
 
 
+@runtime_checkable
+class Scaled(Protocol):
+    """What the hypotheses of a model have beside the rest where their values are scaled, and their names say not."""
+
+    def named_weights(self, W: Array) -> Array:
+        """Weights (a, k) of the hypotheses as their names say them, from the weights of the scaled ones."""
+        ...
+
+
+def named_weights(chosen: Chosen, W: Array) -> Array:
+    """``Scaled.named_weights`` of any hypotheses: the weights themselves where values are as named."""
+    return chosen.named_weights(W) if isinstance(chosen, Scaled) else W
+
+
 class Chosen(Protocol):
     """The hypotheses of a model. Frozen and picklable; computes them from raw rows.
 

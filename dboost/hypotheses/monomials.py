@@ -31,11 +31,23 @@ def flattened(keys: Sequence[Key], places: dict[int, int]) -> tuple[NDArray[np.i
     return ends, letters
 
 
-def words(key: Key, features: Sequence[str] | None) -> str:
-    """A monomial in words, for example ``lstat^2 * rm``."""
+def words(key: Key, features: Sequence[str] | None, low: Mapping[int, float] | None = None) -> str:
+    """A monomial in words, for example ``lstat^2 * rm``, or ``(lstat - 1.73)^2 * rm``.
+
+    Parameters
+    ----------
+    key : Key
+    features : sequence of str or None
+        Names of the raw columns.
+    low : mapping of int to float, optional
+        What is taken from raw columns before they are multiplied, where it is not 0.
+    """
     parts = []
     for j, run in groupby(key):
         name = f"x{j}" if features is None else features[j]
+        moved = 0.0 if low is None else low.get(j, 0.0)
+        if moved:
+            name = f"({name} {'-' if moved > 0.0 else '+'} {abs(moved):.4g})"
         power = len(list(run))
         parts.append(name if power == 1 else f"{name}^{power}")
     return " * ".join(parts) if parts else "1"
@@ -73,6 +85,16 @@ class MonomialSet:
     def words(self) -> list[str]:
         """Their names."""
         return list(self.names)
+
+    def named_weights(self, W: Array) -> Array:
+        """Weights of the monomials of raw features, moved where the words say so, and not divided."""
+        width = dict(zip(self.inputs.tolist(), self.width.tolist()))
+        found = np.array(W, dtype=np.float64)
+        # one after the other: the product of all may overflow where the weight does not
+        for row, key in zip(found, self.keys, strict=True):
+            for j in key:
+                row /= width[j]
+        return found
 
     def evaluate(self, raw: Block) -> Block:
         """The monomials as columns, from a block of the columns `inputs`."""

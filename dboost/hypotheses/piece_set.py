@@ -166,7 +166,7 @@ def words_of(keys: Sequence[tuple[int, ...]], balls: Balls, features: Sequence[s
     """Names of features of pieces, the centres by their numbers among the candidates."""
     own = [f"x{a}" for a in range(balls.d)] if features is None else list(features)
     named = [*own, "1"]
-    return [f"{named[a]} near {centre} within {balls.radii[radius]:.4g}" for centre, radius, a in keys]
+    return [f"{named[a]} within {balls.radii[radius]:.4g} of centre {centre}" for centre, radius, a in keys]
 
 
 def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> PieceSet:

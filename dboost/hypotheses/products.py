@@ -43,7 +43,8 @@ class Products(Joinable):
     """All monomials of raw features, of bounded or of any degree.
 
     Features are scaled first, so that |x| <= 1; constant features take no part, and a feature with two values, one of
-    them 0 after scaling, is not multiplied by itself. Weights belong to the scaled monomials.
+    them 0 after scaling, is not multiplied by itself. The penalty weighs the scaled monomials. ``coef_``, and what is
+    printed, are weights of the raw ones as they are named: ``f1 * f2``, or ``(f1 - 2) * f2`` with ``scale="range"``.
 
     Parameters
     ----------
@@ -228,7 +229,8 @@ class ProductsPool:
 
     def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
         """Monomials in words."""
-        return [words(key, features) for key in keys]
+        low = {j: low for j, low in zip(self.letters.tolist(), self.low.tolist()) if low != 0.0}
+        return [words(key, features, low) for key in keys]
 
     def follow(self, held: Chosen, keys: Sequence[Key]) -> tuple[NDArray[np.int64], Array]:
         """The monomials of an earlier model that are candidates here, their weights in the scale of these rows.

@@ -29,6 +29,7 @@ from dboost.hypotheses.base import (
     Tree,
     group_of,
     made_of,
+    named_weights,
     taken,
 )
 from dboost.modelfile import Document
@@ -298,6 +299,13 @@ class UnionSet:
         """Names in the order of the rows of W."""
         left = [iter(part.words()) for part in self.parts]
         return [next(left[place]) for place in self.owner.tolist()]
+
+    def named_weights(self, W: Array) -> Array:
+        """Those of each part."""
+        found = np.array(W, dtype=np.float64)
+        for place, part in enumerate(self.parts):
+            found[self.owner == place] = named_weights(part, found[self.owner == place])
+        return found
 
     def evaluate(self, raw: Block) -> Block:
         """The hypotheses as columns, from a block of the columns `inputs`."""

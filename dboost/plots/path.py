@@ -62,7 +62,7 @@ def plot_path(path: Any, *, quantity: str = "active_rows", top: int = 7, ax: Any
 def _draw_weights(ax: Any, alphas: Any, models: Any, top: int) -> None:
     sizes: dict[str, Any] = {}
     for place, model in enumerate(models):
-        for name, row in zip(model.hypotheses.words(), np.abs(model.W).max(axis=1, initial=0.0), strict=True):
+        for name, row in zip(model.hypotheses.words(), np.abs(model.weights).max(axis=1, initial=0.0), strict=True):
             sizes.setdefault(name, np.zeros(len(models)))[place] = row
     ranked = sorted(sizes, key=lambda name: -float(sizes[name].max()))
     for name in ranked[top:]:

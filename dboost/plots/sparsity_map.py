@@ -35,12 +35,13 @@ def plot_sparsity_map(model: Any, *, top: int = 40, ax: Any = None) -> Any:
         raise UsageError(
             f"a {type(model).__name__} has no model", hint="give a dboost Model, or an estimator after fit"
         )
-    if not np.any(found.W != 0):
+    by_name = found.weights
+    if not np.any(by_name != 0):
         raise UsageError("the model holds no feature, so its map is blank", hint="fit with a smaller alpha")
-    sizes = np.abs(found.W).max(axis=1)
+    sizes = np.abs(by_name).max(axis=1)
     order = np.argsort(-sizes, kind="stable")[:top]
     order = order[sizes[order] > 0]
-    weights = np.ma.masked_equal(found.W[order], 0.0)
+    weights = np.ma.masked_equal(by_name[order], 0.0)
     words = found.hypotheses.words()
     labels = _outputs(found)
     height = 1.4 + 0.2 * len(order)

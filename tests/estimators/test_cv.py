@@ -271,7 +271,7 @@ def alphas_that_warn(X, y, **params):
     """The message about the end of the grid, or None."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        model = BoostedClassifierCV(penalty="l1/l2", cv=3, **params).fit(X, y)
+        model = BoostedClassifierCV(**{"penalty": "l1/l2", "cv": 3} | params).fit(X, y)
     found = [str(w.message) for w in seen if "end of the grid" in str(w.message)]
     assert all(w.category is dboost.DboostWarning and w.filename == __file__ for w in seen)
     assert len(found) <= 1
@@ -291,6 +291,9 @@ def test_a_best_strength_at_the_strong_end_of_given_strengths_warns(multiclass):
     X, y = multiclass
     _, message = alphas_that_warn(X[:, 6:], y, alphas=[0.01, 0.005])
     assert "strongest of 2 strengths, an end of the grid" in message
+    assert "give larger alphas" in message
+    # a penalty that puts no feature to zero has no largest strength
+    _, message = alphas_that_warn(X[:, 6:], y, alphas=[0.01, 0.005], penalty="l2_squared")
     assert "give larger alphas" in message
 
 

@@ -277,3 +277,31 @@ def test_callbacks_see_models_of_hypotheses(X):
     assert model.stop_reason_ == "max_rounds"
     assert hooks.models[-1].active_features_ == model.active_features_
     assert hooks.models[0].predict(X).shape == (150,)
+
+
+@pytest.mark.parametrize("family", [PAIRS, JOINED], ids=str)
+def test_weights_are_those_of_the_products_that_are_named(family):
+    """y = 3 f0 - 2 f1 f2, on columns of very different scales."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3)) * [1.0, 10.0, 0.1] + [0.0, 3.0, 1.0]
+    y = 3.0 * X[:, 0] - 2.0 * X[:, 1] * X[:, 2]
+    model = BoostedRegressor(hypotheses=family, alpha=1e-5, tol=1e-10).fit(X, y)
+    found = dict(zip(model.active_features_, model.coef_[0], strict=True))
+    assert found["x0"] == pytest.approx(3.0, abs=0.01)
+    assert found["x1 * x2"] == pytest.approx(-2.0, abs=0.01)
+    lines = [line.split() for line in repr(model).splitlines()]
+    assert ["x0", f"{found['x0']:+.4g}"] in lines
+    assert ["x1", "*", "x2", f"{found['x1 * x2']:+.4g}"] in lines
+
+
+@pytest.mark.parametrize("scale", ["max", "range"])
+def test_scores_follow_from_names_and_weights(X, scale):
+    """Each name, read as a formula of the raw columns, times its weight."""
+    y = labels(X, "multiclass")
+    model = BoostedClassifier(hypotheses=Products(max_degree=2, scale=scale), alpha=0.005).fit(X, y)
+    columns = {f"x{j}": X[:, j] for j in range(5)}
+    made = [eval(name.replace("^", "**"), {"__builtins__": {}}, columns) for name in model.active_features_]
+    scores = np.column_stack(made) @ model.coef_.T + model.intercept_
+    # names show four digits of what is taken from a column
+    np.testing.assert_allclose(scores, model.decision_function(X), atol=1e-9 if scale == "max" else 1e-2)
+    assert any("(" in name for name in model.active_features_) == (scale == "range")

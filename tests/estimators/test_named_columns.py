@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -53,6 +55,15 @@ def test_the_table_of_a_fit_is_predicted_as_it_is(frame, kind, tmp_path):
         assert each.predict_proba(table).shape == (150, 3)
     with pytest.raises(ValueError, match="unseen at fit time:\n- new"):
         model.predict(frame.assign(new=1.0))
+
+
+@pytest.mark.parametrize("data", [None, 3, {}, {"named": [1]}, {"named": {"y": 3, "w": [None]}}], ids=str)
+def test_a_manifest_without_names_leaves_out_nothing(frame, data):
+    model = BoostedClassifier(alpha=0.02).fit(frame, "label", sample_weight="w")
+    model.model_ = replace(model.model_, manifest={**model.model_.manifest, "data": data})
+    assert len(model.predict(frame[FEATURES])) == len(frame)
+    with pytest.raises(ValueError, match="unseen at fit time"):
+        model.predict(frame)
 
 
 def _saved(model, path):

@@ -10,7 +10,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dboost import BoostedClassifier
+from dboost import BoostedClassifier, BoostedRegressor, MultiTaskBoostedClassifier, PiecewiseLinear
 from dboost.estimators import classifier, history
 from dboost.estimators.history import Table
 from dboost.estimators.repr import sparsity_map
@@ -32,6 +32,31 @@ def test_repr_shows_certificate_features_and_who_shares_them(multiclass):
     page = model._repr_html_()
     assert "<b>bold</b>" not in page and "&lt;b&gt;bold&lt;/b&gt;" in page
     assert model._repr_mimebundle_() == {"text/plain": text, "text/html": page}
+
+
+NOISE = ("nan", "1 of 1", "shared by", " 1 rounds", " 1 passes")
+
+
+@pytest.mark.parametrize("params", [{}, {"penalty": "none"}, {"penalty": "l2_squared"}, {"penalty": "l1"}], ids=str)
+def test_repr_of_two_classes_says_nothing_that_is_always_so(binary, params):
+    X, y = binary
+    model = BoostedClassifier(**params).fit(X, np.array(["no", "yes"])[y])
+    for shown in (repr(model), model._repr_html_()):
+        assert "weight for yes" in shown
+        assert not any(noise in shown for noise in NOISE), shown
+    assert ("alpha_max" in repr(model)) == (params.get("penalty") in (None, "l1"))
+    assert ("alpha " in repr(model)) == (params.get("penalty") != "none")
+    first = sparsity_map(model.model_)[0]
+    assert [first.name, f"{first.weights[0][1]:+.4g}"] in [line.split() for line in repr(model).splitlines()]
+
+
+def test_repr_of_one_task_and_of_a_regression(binary):
+    X, y = binary
+    task = MultiTaskBoostedClassifier(alpha=0.05, classes=["rain"]).fit(X, y[:, None])
+    assert "  1 task; " in repr(task) and "weight for rain" in repr(task)
+    number = BoostedRegressor(alpha=0.05, hypotheses=PiecewiseLinear(centres=3, radii=2)).fit(X, X[:, 0])
+    assert not any(noise in repr(number) for noise in NOISE)
+    assert " of centre " in repr(number)
 
 
 def test_repr_before_a_fit_is_scikit_learns(multiclass):

@@ -112,9 +112,9 @@ def test_words_json_and_reading_back(sparse_rows):
     pool = sparse_rows.prepare(PiecewiseLinear(CENTRES, RADII))
     keys = [(3, 1, 6), (1, 0, 2)]
     names = [f"f{a}" for a in range(6)]
-    assert pool.names(keys, None) == ["1 near 3 within 1.7", "x2 near 1 within 1"]
+    assert pool.names(keys, None) == ["1 within 1.7 of centre 3", "x2 within 1 of centre 1"]
     chosen = pool.chosen(keys, names)
-    assert chosen.words() == ["1 near 3 within 1.7", "f2 near 1 within 1"]
+    assert chosen.words() == ["1 within 1.7 of centre 3", "f2 within 1 of centre 1"]
     spec = Document(json.loads(json.dumps(chosen.to_json())), "model.json")
     back = restore_chosen(spec, chosen.arrays(), 6)
     assert same_hypotheses(back, chosen) and back.words() == chosen.words()

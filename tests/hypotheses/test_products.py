@@ -157,7 +157,15 @@ def test_a_model_holds_only_its_monomials_and_their_inputs(sparse_rows):
     pool = sparse_rows.prepare(Products(max_degree=3, scale="range"))
     keys = [(1,), (1, 1, 4), (2, 5)]
     held = pool.chosen(keys, ["a", "b", "c", "d", "e", "f"])
-    assert held.words() == ["b", "b^2 * e", "c * f"] and held.n_hypotheses == 3
+    live = sparse_rows.X[sparse_rows.weight > 0]
+    b, c, e, f = (
+        f"({name} + {-low:.4g})" if low else name for name, low in zip("bcef", live.min(axis=0)[[1, 2, 4, 5]].tolist())
+    )
+    assert held.words() == [b, f"{b}^2 * {e}", f"{c} * {f}"] and held.n_hypotheses == 3
+    # weights of what is named: of the columns moved, and not divided
+    named = np.prod(sparse_rows.X[:, [1, 1, 4]] - live.min(axis=0)[[1, 1, 4]], axis=1)
+    weights = held.named_weights(np.ones((3, 1)))
+    np.testing.assert_allclose(named * weights[1, 0], dense(held.evaluate(sparse_rows.block(held.inputs)))[:, 1])
     assert held.inputs.tolist() == [1, 2, 4, 5]
     made = held.evaluate(sparse_rows.block(held.inputs))
     np.testing.assert_array_equal(dense(made), dense(pool.columns(sparse_rows.block(), keys)))

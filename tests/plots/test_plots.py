@@ -51,6 +51,10 @@ class Model:
     task: str = "multiclass"
     classes: np.ndarray | None = field(default_factory=lambda: np.array(["a", "b", "c"]))
 
+    @property
+    def weights(self):
+        return self.W
+
 
 @dataclass
 class Fitted:
