@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.chaos.scenarios import SCENARIOS, Scenario
+from lab.chaos.strikes import nothing
 from lab.chaos.work import DATA, fit
 
 MEMORY = "1 GiB"
@@ -66,7 +67,9 @@ def run(scenario: Scenario, moment: float, folder: Path) -> dict[str, Any]:
         end = time.monotonic()
         over.set()
         found["rounds"] = end - found.get("first", start)
-        found["after"] = end - (found["struck"] or start)
+        # Where the cluster itself is the fault, it is there from the start.
+        fault = start if scenario.strike is nothing else found["struck"]
+        found["after"] = end - (fault or start)
         found["warnings"] = [str(w.message) for w in caught if "submitted again" in str(w.message)]
         # What the parent waits for; a stopped worker may hold the end of the cluster up.
         print(json.dumps(found), flush=True)
