@@ -145,7 +145,7 @@ def relative_gap(problem: Problem, value: float, lower: float) -> float:
 
 
 def _with_errors(penalty: Penalty, size: float, errors: float) -> float:
-    """``penalty.dual_size`` of sums that are off by others, from both sizes: norms, or squares where no row vanishes."""
+    """``penalty.dual_size`` of sums that are off by others, from both sizes: norms, or squares if no row vanishes."""
     return size + errors if penalty.threshold else (math.sqrt(size) + math.sqrt(errors)) ** 2
 
 
