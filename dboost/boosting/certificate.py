@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dboost.boosting import summation
 from dboost.boosting.iterate import Iterate, Score
 from dboost.boosting.problem import Problem
+from dboost.penalties import Penalty
 
 Array = NDArray[np.float64]
 
@@ -129,7 +130,7 @@ def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float, to
     if problem.fit_intercept and size is None:
         if not (penalty.threshold and penalty.separable):
             # these sizes add up over the rows: bounds on the norms would leave a gap linear in the intercept's residual
-            size = problem.repaired_size(at, chosen, repair)
+            size = _with_errors(penalty, problem.repaired_size(at, chosen, repair), penalty.dual_size(off, weights))
         else:
             plain = penalty.dual_size(norms, weights)
             drift, spill = penalty.dual_norm(np.vstack([repair.drift, repair.spill]))
@@ -138,7 +139,8 @@ def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float, to
                 norms = norms + spill * stats.peak[chosen]
             size = penalty.dual_size(norms, weights)
             if _decides(problem, at, plain, size, lam, tol):
-                size = min(size, problem.repaired_size(at, chosen, repair) + penalty.dual_size(off, weights))
+                exact = problem.repaired_size(at, chosen, repair)
+                size = min(size, _with_errors(penalty, exact, penalty.dual_size(off, weights)))
     if size is None:
         size = penalty.dual_size(norms, weights)
     scale, charge = penalty.dual_point(size, lam)
@@ -157,6 +159,11 @@ def relative_gap(problem: Problem, value: float, lower: float) -> float:
     if not (math.isfinite(value) and lower <= value):
         return math.nan
     return (value - lower) / max(abs(value), problem.resolution)
+
+
+def _with_errors(penalty: Penalty, size: float, errors: float) -> float:
+    """``penalty.dual_size`` of sums that are off by others, from both sizes: norms, or squares if no row vanishes."""
+    return size + errors if penalty.threshold else (math.sqrt(size) + math.sqrt(errors)) ** 2
 
 
 def _decides(problem: Problem, at: Iterate, plain: float, size: float, lam: float, tol: float) -> bool:

@@ -50,7 +50,9 @@ def of_objective(problem: Problem, at: Iterate, lam: float) -> float:
     """
     stats, loss = problem.statistics, at.loss
     square, peak = stats.square[at.active], stats.peak[at.active]
-    terms = loss + problem.penalty_value(at.active, at.W, lam) + 2.0 * math.sqrt(loss) * math.sqrt(stats.at_zero)
+    # sum_i s_i |u_i y_i| <= sqrt(2 L) sqrt(2 L(0)) of the squared loss, by Cauchy and Schwarz
+    labels = 2.0 * math.sqrt(max(loss, 0.0)) * math.sqrt(max(stats.at_zero, 0.0))
+    terms = loss + problem.penalty_value(at.active, at.W, lam) + labels
     terms += float(np.sum(np.sqrt(np.sum(at.W**2, axis=1)) * _lengths(problem, loss, square, peak)))
     ones = _lengths(problem, loss, np.array([stats.weight]), np.ones(1))
     terms += float(np.sqrt(np.sum(at.intercept**2)) * ones[0])

@@ -89,7 +89,9 @@ def judge(case: Case) -> Outcome:
         first = foreign[0]
         where = f"{first.filename.rsplit('/dboost/', 1)[-1]}:{first.lineno}"
         return outcome("foreign warning", f"{first.category.__name__}: {_class_of(str(first.message))}", where)
-    return _judged(case, estimator, [str(w.message) for w in caught], outcome)
+    # a model far from any optimum may have no objective in long double either
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _judged(case, estimator, [str(w.message) for w in caught], outcome)
 
 
 def _judged(case: Case, fitted: Any, said: list[str], outcome: Callable[..., Outcome]) -> Outcome:
