@@ -32,7 +32,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> str:
     y = np.argmax(X[:, :5] + 3 * rng.standard_normal((20_000, 5)), axis=1)
     path = tmp_path_factory.mktemp("data") / "table.parquet"
     columns = {f"f{i}": X[:, i] for i in range(X.shape[1])}
-    pq.write_table(pa.table({**columns, "label": y}), path, row_group_size=2_000)
+    pq.write_table(pa.table({**columns, "label": y}), path, row_group_size=2_000, write_page_checksum=True)
     return str(path)
 
 
@@ -98,9 +98,9 @@ def test_a_scheduler_that_cannot_be_reached_is_one_line(
     ("given", "words"),
     [
         (["--workers", "500"], "500 workers were asked for; this machine has"),
-        (["--memory-limit=2XiB"], "memory_limit is '2XiB'"),
-        (["--memory-limit=-1"], "memory_limit is '-1'"),
-        (["--memory-limit", "1000"], "memory_limit is '1000'"),
+        (["--memory-limit=2XiB"], "--memory-limit is '2XiB'"),
+        (["--memory-limit=-1"], "--memory-limit is '-1'"),
+        (["--memory-limit", "1000"], "--memory-limit is '1000'"),
     ],
 )
 def test_a_cluster_that_cannot_be_is_refused_before_anything_starts(

@@ -150,12 +150,18 @@ os._exit(code)
 """
 
 
+def heard() -> None:
+    """A hangup is heard again in a process of tests that were started by ``nohup``, which ignores it."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 @contextlib.contextmanager
 def started(*command: str) -> Iterator[subprocess.Popen[str]]:
     """A process of Python that does not outlive the test."""
     with subprocess.Popen(
         [sys.executable, *command],
         cwd=ROOT,
+        preexec_fn=heard,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -298,7 +304,7 @@ def test_a_run_whose_terminal_is_closed_ends_with_its_code(prepared: Path, tmp_p
     )
     line = ["train", str(prepared), "--out", str(tmp_path / "out"), *ENDLESS[:-2]]
     command = [sys.executable, "-c", code, *line]
-    with subprocess.Popen(command, cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs) as p:
+    with subprocess.Popen(command, cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs, preexec_fn=heard) as p:
         try:
             os.close(theirs)
             shown = b""
