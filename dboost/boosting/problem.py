@@ -246,7 +246,9 @@ class Problem:
         def finish_args(shard: tuple[int, int]) -> tuple[Any, ...]:
             columns = np.arange(*shard) if candidates is None else candidates[shard[0] : shard[1]]
             scale = self._curvature(columns)
-            lam = strength * self.lam_weight[columns]
+            weights = self.lam_weight[columns]
+            # a column that is left out stays out where there is no penalty either
+            lam = strength * weights if strength > 0.0 else np.where(np.isinf(weights), np.inf, 0.0)
             return columns, at.active, lam, scale, self.penalty, self.exponential, take
 
         if count * row_bytes <= self._driver_bytes:

@@ -15,7 +15,7 @@ from dboost.boosting import certificate, loop
 from dboost.boosting.fit import FitSettings, Fitting
 from dboost.data.plan import build_plan
 from dboost.engine.local import LocalEngine
-from dboost.errors import ConvergenceWarning, DataError
+from dboost.errors import ConvergenceWarning, DataError, DboostWarning
 
 RNG = np.random.default_rng(1)
 X = RNG.standard_normal((60, 5))
@@ -168,3 +168,14 @@ def test_a_class_of_almost_no_weight_has_a_null_model(share: float) -> None:
     weight = np.where(codes == 0, share, 1.0)
     fit = dboost.BoostedClassifier(loss="margin_softmax", penalty="l1", alpha=10.0).fit(X, codes, weight)
     assert fit.stop_reason_ == "tol" and np.all(np.isfinite(fit.intercept_))
+
+
+@pytest.mark.parametrize("penalty", ["none", "l1"])
+def test_a_constant_column_stays_out_of_a_standardised_fit_without_a_warning_of_numpy(penalty: str) -> None:
+    constant = X.copy()
+    constant[:, 1] = 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", DboostWarning)
+        fit = dboost.BoostedClassifier(penalty=penalty, standardize=True, max_rounds=20).fit(constant, Y)
+    assert fit.coef_[0, 1] == 0.0 and np.count_nonzero(fit.coef_) > 1
