@@ -33,6 +33,10 @@ _CENTRED = 0.01
 _PULLED = 0.02
 _MOVED = 1e-9
 _ROUNDING = 1e-15
+# An entry is as curved as this share of the most curved one, and as this share of the largest gradient, at least. Steps
+# are then numbers of float32, in which products are formed; those of the smallest columns that are taken are 1e30.
+_LEAST_CURVED = 1e-10
+_FLAT = 1e-36
 
 
 def conjugate_step(
@@ -98,7 +102,9 @@ def conjugate_step(
     scale = np.abs(join(diagonal[:a] * sign, diagonal[a] if problem.fit_intercept else np.zeros(k)))
     # without the penalty's share, rows about to vanish (curvature lam / ||w||) stall the solve
     scale[:size] += face.diagonal(strength)
-    scale = np.maximum(scale, 1e-10 * max(float(scale.max(initial=0.0)), 1e-300))
+    # where no example is curved a step would not be finite; its first product then ends the solve
+    flat = _FLAT * max(float(np.abs(gradient).max(initial=0.0)), np.finfo(float).tiny / _FLAT)
+    scale = np.maximum(scale, max(_LEAST_CURVED * float(scale.max(initial=0.0)), flat))
 
     mean = np.zeros(0)
     if value is not None and problem.fit_intercept:

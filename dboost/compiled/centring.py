@@ -15,27 +15,24 @@ from numpy.typing import NDArray
 @njit(nogil=True, cache=True)
 def moments_about(indptr, rows, values, weight, columns, centres, total, square, stored):
     """Per column c of `columns`: sum s (x - centre_c), sum s (x - centre_c)**2, and how many values are stored."""
-    whole = 0.0
-    for i in range(weight.shape[0]):
-        whole += weight[i]
     for c in range(columns.shape[0]):
-        start, stop = indptr[columns[c]], indptr[columns[c] + 1]
+        p, stop = indptr[columns[c]], indptr[columns[c] + 1]
+        stored[c] = stop - p
         centre = centres[c]
-        t = q = seen = 0.0
-        for p in range(start, stop):
-            s = weight[rows[p]]
-            d = np.float64(values[p]) - centre
-            seen += s
-            t += s * d
-            q += s * d * d
-        if stop - start < weight.shape[0]:
-            # the weight of the examples that store nothing; of a full column it is zero and no rounding of these sums
-            rest = max(whole - seen, 0.0)
-            t -= rest * centre
-            q += rest * centre * centre
+        t = q = rest = 0.0
+        for i in range(weight.shape[0]):
+            if p < stop and rows[p] == i:
+                d = np.float64(values[p]) - centre
+                t += weight[i] * d
+                q += weight[i] * d * d
+                p += 1
+            else:
+                # the difference of two sums would lose small weights beside large ones
+                rest += weight[i]
+        t -= rest * centre
+        q += rest * centre * centre
         total[c] = t
         square[c] = q
-        stored[c] = stop - start
 
 
 @njit(nogil=True, cache=True)
@@ -85,15 +82,15 @@ def less_centres(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
     """A block of m rows by column, where `columns` are less their centres, which are not zero.
 
-    Differences are taken in float64. They are stored in float32 only where the block is and holds the centres exactly:
-    then those of values near a centre are exact too.
+    Differences are taken in float64. They are stored in float32 only where the block is and they are exact there, as
+    those of values near a centre are that is a float32 itself.
     """
-    exact = bool(np.all(centres.astype(values.dtype).astype(np.float64) == centres))
     place = np.full(indptr.shape[0] - 1, -1, np.int64)
     place[columns] = np.arange(columns.shape[0])
     out = np.zeros_like(indptr)
     _count(indptr, rows, values, m, place, centres, out)
     new_rows = np.empty(out[-1], np.int32)
-    new_values = np.empty(out[-1], values.dtype if exact else np.float64)
+    new_values = np.empty(out[-1])
     _fill(indptr, rows, values, m, place, centres, out, new_rows, new_values)
-    return out, new_rows, new_values
+    narrow = new_values.astype(values.dtype)
+    return out, new_rows, narrow if np.array_equal(narrow, new_values) else new_values

@@ -41,6 +41,14 @@ def test_moments_are_those_of_all_examples_stored_or_not(dense):
     np.testing.assert_array_equal(stored, np.count_nonzero(dense[:, COLUMNS], axis=0))
 
 
+def test_small_weights_of_examples_that_store_nothing_count_beside_large_ones():
+    """Their weight as the difference of two sums would be rounding: 1e-8 beside weights of 5e7."""
+    X, weight = np.array([[1.0], [0.0], [0.0]]), np.array([5e7, 8e-4, 8e-7])
+    total, square, stored = np.zeros(1), np.zeros(1), np.zeros(1)
+    moments_about(*block(X), weight, np.array([0]), np.array([1.0]), total, square, stored)
+    assert total[0] == -(8e-4 + 8e-7) and square[0] == 8e-4 + 8e-7 and stored[0] == 1.0
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_a_block_less_its_centres_holds_every_difference_and_no_zeros(dense, dtype):
     X = dense.astype(dtype)
@@ -48,14 +56,21 @@ def test_a_block_less_its_centres_holds_every_difference_and_no_zeros(dense, dty
     indptr, rows, values = less_centres(*block(X), 40, COLUMNS, centres)
     wanted = X.astype(np.float64)
     wanted[:, COLUMNS] -= centres
-    assert values.dtype == dtype and np.all(values != 0.0)
-    np.testing.assert_array_equal(sp.csc_array((values, rows, indptr), shape=X.shape).toarray(), wanted.astype(dtype))
+    assert np.all(values != 0.0)
+    np.testing.assert_array_equal(sp.csc_array((values, rows, indptr), shape=X.shape).toarray(), wanted)
     assert np.all(np.diff(rows)[np.diff(np.repeat(np.arange(5), np.diff(indptr))) == 0] > 0)
+
+
+def test_differences_near_a_centre_that_is_a_float32_are_stored_as_one(dense):
+    X = dense.astype(np.float32)
+    _, _, values = less_centres(*block(X), 40, COLUMNS[:1], np.array([float(np.float32(1.7e9))]))
+    assert values.dtype == np.float32
 
 
 def test_differences_that_float32_cannot_hold_are_stored_in_float64(dense):
     X = dense.astype(np.float32)
-    centre = np.array([1.7e9 + 19.0])
-    indptr, _, values = less_centres(*block(X), 40, COLUMNS[:1], centre)
+    centre = np.array([0.1])
+    indptr, rows, values = less_centres(*block(X), 40, COLUMNS[2:], centre)
     assert values.dtype == np.float64
-    np.testing.assert_array_equal(values[: indptr[1]], X[:, 0].astype(np.float64) - centre)
+    mine = slice(indptr[3], indptr[4])
+    np.testing.assert_array_equal(values[mine], X[rows[mine], 3].astype(np.float64) - centre)
