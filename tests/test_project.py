@@ -122,7 +122,7 @@ def test_the_makefile_has_its_targets() -> None:
     for module in re.findall(r"-m (pipelines[\w.]*|dboost[\w.]*)", text):
         assert importlib.util.find_spec(module) is not None, f"the Makefile runs {module}, which does not exist"
     # The start of a process is measured in a second, which needs no target.
-    assert set(re.findall(r"/python -m lab ([\w-]+)", text)) == set(REGISTRY) - {"startup"}
+    assert set(re.findall(r"\$\(BIN\)/python -m lab ([\w-]+)", text)) == set(REGISTRY) - {"startup"}
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
 
