@@ -33,6 +33,7 @@ help:
 	@echo "make reproduce-seeds those of ShareBoost, AdaBoost+L1 and leveraging (needs DBOOST_DATA_HOME; an hour)"
 	@echo "make bench         how fast it is, against peers on one machine and on a cluster (needs DBOOST_DATA_HOME; an hour)"
 	@echo "make clean         remove the environment, caches and builds (not runs/)"
+	@echo "Those from oracle to bench are programs of lab/, with arguments of their own: .venv/bin/python -m lab lists them."
 
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else \
@@ -46,7 +47,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 # Kernels are compiled once, so that no run waits for them. What is kept of one is thrown away by Numba when its own file
 # changes, but not when that of a function does which it calls: all are compiled again when any of them changes.
 $(READY): $(INSTALLED) $(KERNELS)
-	@find dboost pipelines tests -name '*.nb[ci]' -delete
+	@find dboost lab pipelines tests -name '*.nb[ci]' -delete
 	$(BIN)/python -m dboost.warm
 	@touch $(READY)
 
@@ -84,28 +85,28 @@ $(LIGHTNING)/.ready: Makefile
 	@touch $@
 
 oracle: $(READY) $(PEERS)/.ready
-	DBOOST_PEER_PYTHON=$(PEERS)/bin/python $(BIN)/python -m pipelines.oracle
+	DBOOST_PEER_PYTHON=$(PEERS)/bin/python $(BIN)/python -m lab oracle
 
 passes-table: $(READY)
-	$(BIN)/python -m pipelines.passes_table
+	$(BIN)/python -m lab passes-table
 
 pairs-table: $(READY)
-	$(BIN)/python -m pipelines.pairs_table
+	$(BIN)/python -m lab pairs-table
 
 titles: $(READY)
-	$(BIN)/python -m pipelines.titles
+	$(BIN)/python -m lab titles
 
 many-products: $(READY)
-	$(BIN)/python -m pipelines.many_products
+	$(BIN)/python -m lab many-products
 
 stumps-million: $(READY) $(PEERS)/.ready
-	DBOOST_PEER_PYTHON=$(PEERS)/bin/python $(BIN)/dboost bench stumps --out runs/stumps --force
+	DBOOST_PEER_PYTHON=$(PEERS)/bin/python $(BIN)/python -m lab bench stumps --out runs/stumps --force
 
 same-bits: $(READY)
-	$(BIN)/python -m pipelines.same_bits
+	$(BIN)/python -m lab same-bits
 
 cv-cost: $(READY)
-	$(BIN)/python -m pipelines.cv_cost
+	$(BIN)/python -m lab cv-cost
 
 chaos: $(READY)
 	$(BIN)/python -m lab chaos
@@ -114,14 +115,14 @@ fuzz: $(READY)
 	$(BIN)/python -m lab fuzz
 
 reproduce: $(READY)
-	$(BIN)/dboost reproduce structural --out $(REPRODUCE_OUT) --force
+	$(BIN)/python -m lab reproduce structural --out $(REPRODUCE_OUT) --force
 
 reproduce-seeds: $(READY)
-	$(BIN)/dboost reproduce seeds --out $(REPRODUCE_OUT)-seeds --force
+	$(BIN)/python -m lab reproduce seeds --out $(REPRODUCE_OUT)-seeds --force
 
 bench: $(READY) $(PEERS)/.ready $(LIGHTNING)/.ready
 	DBOOST_PEER_PYTHON=$(PEERS)/bin/python DBOOST_LIGHTNING_PYTHON=$(LIGHTNING)/bin/python \
-	    $(BIN)/dboost bench all --out $(BENCH_OUT) --force
+	    $(BIN)/python -m lab bench all --out $(BENCH_OUT) --force
 
 clean:
 	rm -rf $(VENV) $(PEERS) $(LIGHTNING) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

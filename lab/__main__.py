@@ -1,4 +1,4 @@
-"""``python -m lab NAME [ARGUMENT ...]``: run one of the campaigns below.
+"""``python -m lab NAME [ARGUMENT ...]``: run one of the programs below, from a checkout.
 
 Each is a module with ``main(arguments) -> exit code``; it is imported only when it is asked for.
 """
@@ -8,22 +8,62 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-CAMPAIGNS = {
-    "chaos": "worker deaths, silence and lack of memory: the undisturbed bits, or one clear error in time",
-    "fuzz": "random fits of hostile data against an oracle in long double",
+from dboost.errors import DboostError
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A program that can be asked for.
+
+    Parameters
+    ----------
+    module : str
+        Its module or package.
+    summary : str
+        What it shows, in one line.
+    """
+
+    module: str
+    summary: str
+
+
+REGISTRY = {
+    "bench": Entry("lab.benchmarks.command", "how fast it is, against peers and on a cluster, to a given accuracy"),
+    "reproduce": Entry("lab.reproduce.command", "the papers' experiments: figures, numbers, whether each claim holds"),
+    "oracle": Entry("lab.oracle.campaign", "every loss and penalty against independent solvers"),
+    "passes-table": Entry("lab.passes_table", "passes over the data to 1e-6, per method"),
+    "pairs-table": Entry("lab.pairs_table", "every loss, penalty and bound: counts tried and the worst of each"),
+    "titles": Entry("lab.titles", "573,800 arXiv titles in 172 categories, fitted within limits of time and memory"),
+    "many-products": Entry("lab.many_products", "all products of 2,000 words over 100,000 documents, within limits"),
+    "same-bits": Entry("lab.same_bits", "one fit on threads and on 1, 2 and 4 workers: the same bits"),
+    "cv-cost": Entry("lab.cv_cost", "10 folds x 50 strengths on the arXiv abstracts, in cold fits"),
+    "startup": Entry("lab.startup", "seconds from the import to the first round, in a process of its own"),
+    "chaos": Entry(
+        "lab.chaos", "worker deaths, silence and lack of memory: the undisturbed bits, or one clear error in time"
+    ),
+    "fuzz": Entry("lab.fuzz", "random fits of hostile data against an oracle in long double"),
 }
-"""Name of each campaign, which is the module or package ``lab.<name>``, and what it shows."""
+"""What is typed for each program, and what runs."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the campaign that the first argument names with the others; return its exit code."""
-    if not arguments or arguments[0] not in CAMPAIGNS:
-        known = "\n".join(f"  {name:<8}{what}" for name, what in CAMPAIGNS.items())
-        found = f"unknown campaign {arguments[0]!r}" if arguments else "no campaign named"
+    """Run the program that the first argument names with the others; return its exit code."""
+    if not arguments or arguments[0] not in REGISTRY:
+        width = max(map(len, REGISTRY))
+        known = "\n".join(f"  {name.ljust(width)}  {entry.summary}" for name, entry in REGISTRY.items())
+        if arguments and arguments[0] in ("-h", "--help"):
+            print(f"usage: python -m lab NAME [ARGUMENT ...], with NAME one of\n{known}")
+            return 0
+        found = f"unknown program {arguments[0]!r}" if arguments else "no program named"
         print(f"lab: {found}; expected python -m lab NAME, with NAME one of\n{known}", file=sys.stderr)
         return 2
-    code: int = importlib.import_module(f"lab.{arguments[0]}").main(list(arguments[1:]))
+    try:
+        code: int = importlib.import_module(REGISTRY[arguments[0]].module).main(list(arguments[1:]))
+    except DboostError as error:
+        print(f"lab {arguments[0]}: {error}", file=sys.stderr)
+        return error.exit_code
     return code
 
 

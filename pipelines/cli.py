@@ -13,6 +13,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dboost.errors import DboostError, UsageError
@@ -32,13 +33,36 @@ COMMANDS = {
     "evaluate": "judge a model on data with labels",
     "predict": "label data with a model",
     "inspect": "show which features a model uses, and which classes share them",
-    "reproduce": "the papers' experiments: figures, numbers, whether each claim holds",
-    "bench": "how fast it is, against peers and on a cluster, to a given accuracy",
+}
+# Commands of earlier versions, and how the same is run now; they are listed nowhere.
+MOVED = {
+    "bench": "python -m lab bench",
+    "reproduce": "python -m lab reproduce",
 }
 
 DONE, DEFECT, NOT_CONVERGED = 0, 1, 6
 BEFORE = "nothing was written to the output folder"
 AFTER = "its work was done by then"
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that can be run.
+
+    Parameters
+    ----------
+    called : str
+        What is typed for it, as help and errors say it: ``dboost train``.
+    summary : str
+        What it does, in one line.
+    load : function of nothing
+        Gives its module, with ``SETTINGS`` and ``run(settings, console) -> exit code``. A function, so that
+        `dboost --help` loads neither NumPy nor Dask.
+    """
+
+    called: str
+    summary: str
+    load: Callable[[], Any]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,6 +80,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         129 SIGHUP, 130 Ctrl-C, 143 SIGTERM.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    return _guarded(arguments, lambda: (choose(arguments), arguments[1:]))
+
+
+def run(command: Command, arguments: Sequence[str]) -> int:
+    """Run a command of another program, with the same signals, errors and exit codes as ``main``.
+
+    Parameters
+    ----------
+    command : Command
+    arguments : sequence of str
+        Those after the command's name.
+    """
+    return _guarded(arguments, lambda: (command, arguments))
+
+
+def _guarded(arguments: Sequence[str], chosen: Callable[[], tuple[Command, Sequence[str]]]) -> int:
     for stream in (sys.stdout, sys.stderr):
         # A feature's name in a language that the terminal cannot show must not end the run.
         if isinstance(stream, io.TextIOWrapper):
@@ -65,7 +105,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     received = Received()
     try:
         with listening(received):
-            name, settings = parse(arguments)
+            command, given = chosen()
+            settings = parse(command, given)
             console = Console(
                 settings.log_format,
                 debug=settings.debug,
@@ -73,7 +114,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 speak=speaker(type(settings)),
             )
             with console.warnings():
-                done = int(_module(name).run(settings, console))
+                done = int(command.load().run(settings, console))
         # a signal whose exception was swallowed when there was nothing left to end
         return _interrupted(console, received, Interrupted(), AFTER) if received.numbers else done
     except SystemExit as leave:  # --help and --version print and leave
@@ -125,13 +166,13 @@ def _describe(error: Exception, speak: Callable[[str], str]) -> tuple[str, int, 
     return "defect", DEFECT, f"{type(error).__name__}: {error} (please report it, with the output of --debug)"
 
 
-def parse(arguments: Sequence[str]) -> tuple[str, Any]:
-    """The command's name and its checked settings.
+def choose(arguments: Sequence[str]) -> Command:
+    """The command that the first argument names.
 
     Raises
     ------
     UsageError
-        For an unknown command, flag or key (with the nearest known one), or a value of the wrong kind.
+        Without a name, or for an unknown one (with the nearest known one).
     SystemExit
         After ``--help`` and ``--version``.
     """
@@ -139,23 +180,38 @@ def parse(arguments: Sequence[str]) -> tuple[str, Any]:
         _top_parser().parse_args(arguments)
         raise UsageError("which command?", hint=f"one of {', '.join(COMMANDS)}; see `dboost --help`")
     name = arguments[0]
+    if name in MOVED:
+        raise UsageError(
+            f"`dboost {name}` is not part of an installation any more",
+            hint=f"run `{MOVED[name]}` in a checkout of dboost; it takes the same arguments",
+        )
     if name not in COMMANDS:
         raise UsageError(f"unknown command {name!r}{config.near(name, COMMANDS)}", hint=f"known: {', '.join(COMMANDS)}")
-    kind = _module(name).SETTINGS
-    asked = any(word in ("-h", "--help") for word in arguments[1:])
-    found, unknown = command_parser(name, COMMANDS[name], kind, full=asked).parse_known_args(arguments[1:])
+    module = ".demo" if name == "demo" else f".commands.{name}"
+    return Command(f"dboost {name}", COMMANDS[name], lambda: importlib.import_module(module, __package__))
+
+
+def parse(command: Command, arguments: Sequence[str]) -> Any:
+    """The checked settings of a command, from the arguments after its name.
+
+    Raises
+    ------
+    UsageError
+        For an unknown flag or key (with the nearest known one), or a value of the wrong kind.
+    SystemExit
+        After ``--help``.
+    """
+    kind = command.load().SETTINGS
+    asked = any(word in ("-h", "--help") for word in arguments)
+    parser = command_parser(command.called, command.summary, kind, full=asked)
+    found, unknown = parser.parse_known_args(arguments)
     if unknown:
-        raise unknown_argument(name, unknown[0].split("=")[0], kind)
+        raise unknown_argument(command.called, unknown[0].split("=")[0], kind)
     keys = [item.name for item in dataclasses.fields(kind)]
     values = vars(found)
     flags = {key: values[f"positional_{key}"] for key in keys if values.get(f"positional_{key}") is not None}
     flags |= {key: values[key] for key in keys if values[key] is not None}
-    return name, config.load(kind, found.config, flags)
-
-
-def _module(name: str) -> Any:
-    # Imported by the command that runs: `dboost --help` loads neither NumPy nor Dask.
-    return importlib.import_module(".demo" if name == "demo" else f".commands.{name}", __package__)
+    return config.load(kind, found.config, flags)
 
 
 def _top_parser() -> Parser:

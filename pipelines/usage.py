@@ -24,19 +24,21 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(message, hint=f"see `{self.prog} --help`")
 
 
-def command_parser(name: str, summary: str, kind: type[Any], *, full: bool) -> Parser:
+def command_parser(called: str, summary: str, kind: type[Any], *, full: bool) -> Parser:
     """The parser of a command.
 
     Parameters
     ----------
-    name, summary : str
+    called : str
+        What is typed for the command.
+    summary : str
     kind : a settings class
     full : bool
         Whether the help will be shown: only then are the defaults of the library looked up.
     """
     parser = Parser(
-        prog=f"dboost {name}",
-        usage=usage(name, kind),
+        prog=called,
+        usage=usage(called, kind),
         description=summary[0].upper() + summary[1:] + ".",
         allow_abbrev=False,
     )
@@ -63,12 +65,12 @@ def positionals(kind: type[Any]) -> list[dataclasses.Field[Any]]:
     return sorted(found, key=lambda item: int(item.metadata["positional"]))
 
 
-def usage(name: str, kind: type[Any]) -> str:
+def usage(called: str, kind: type[Any]) -> str:
     """One line: what has to be given, and in which order."""
     places = [item.name for item in positionals(kind)]
     words = [key.upper() if key in kind.required else f"[{key.upper()}]" for key in places]
     words += [f"{flag(key)} {key.upper()}" for key in kind.required if key not in places]
-    return " ".join(["dboost", name, *words, "[...]"])
+    return " ".join([called, *words, "[...]"])
 
 
 def groups(kind: type[Any]) -> list[tuple[str, list[dataclasses.Field[Any]]]]:
@@ -104,10 +106,10 @@ def default_of(item: dataclasses.Field[Any]) -> str:
     return f" (default: {in_words(found)})"
 
 
-def unknown_argument(name: str, word: str, kind: type[Any]) -> UsageError:
+def unknown_argument(called: str, word: str, kind: type[Any]) -> UsageError:
     """The error for an argument that the command does not take, with the nearest flag there is."""
     known = [flag(item.name) for item in dataclasses.fields(kind)]
     switches = [flag(f"no-{i.name}") for i in dataclasses.fields(kind) if i.metadata["parse"] is config.boolean]
     near = near_flag(word, [*known, *switches, "--config", "--help"]) if word.startswith("-") else None
     said = f"; did you mean {near!r}?" if near else ""
-    return UsageError(f"unknown argument {word!r}{said}", hint=f"see `dboost {name} --help`")
+    return UsageError(f"unknown argument {word!r}{said}", hint=f"see `{called} --help`")

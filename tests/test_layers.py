@@ -159,8 +159,8 @@ def test_imports_point_downwards(path: Path) -> None:
             wrong.append(f"line {line}: {part} must not import {top}")
         elif top in LATE and eager and path.relative_to(PACKAGE).as_posix() not in LOADED_LATE:
             wrong.append(f"line {line}: {top} may be imported inside functions only")
-        elif top in {"pipelines", "dboost_pipelines"}:
-            wrong.append(f"line {line}: nothing in dboost may import the pipelines")
+        elif top in {"pipelines", "dboost_pipelines", "lab"}:
+            wrong.append(f"line {line}: nothing in dboost may import {top}")
     assert not wrong, f"{path.relative_to(ROOT)}: " + "; ".join(wrong)
 
 
@@ -188,17 +188,38 @@ def test_the_reader_sees_every_form_of_import(tmp_path: Path, monkeypatch: pytes
     ]
 
 
+def packages_named(path: Path) -> set[str]:
+    """The first components of all absolute imports of a file, those inside functions too."""
+    named: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            named |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            named.add((node.module or "").split(".")[0])
+    return named
+
+
 @pytest.mark.parametrize("package", ["dboost_pipelines", "pipelines"])
 def test_pipelines_use_relative_imports(package: str) -> None:
     """The folder runs as `python -m pipelines` and installs as dboost_pipelines: it may not name itself."""
     for path in sorted((ROOT / "pipelines").rglob("*.py")):
+        assert package not in packages_named(path), f"{path}: names {package}"
+
+
+def test_nothing_that_is_installed_imports_lab() -> None:
+    for path in sorted((ROOT / "pipelines").rglob("*.py")):
+        assert not {"lab", "tests"} & packages_named(path), f"{path}: imports what a wheel does not hold"
+
+
+def test_lab_names_what_it_imports_as_a_checkout_does() -> None:
+    """Its own modules and those of the command line have one name each, so that none is loaded twice."""
+    # The peers are also read in environments without this project, as a package of another name.
+    peers = ROOT / "lab" / "benchmarks" / "peers"
+    for path in sorted((ROOT / "lab").rglob("*.py")):
+        assert not {"dboost_pipelines", "tests"} & packages_named(path), f"{path}: names another package than pipelines"
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = []
-            if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and not node.level:
-                names = [node.module or ""]
-            assert package not in {name.split(".")[0] for name in names}, f"{path}: names {package}"
+            relative = isinstance(node, ast.ImportFrom) and node.level
+            assert not relative or peers in path.parents, f"{path}: line {node.lineno} imports without a name"
 
 
 def test_import_loads_neither_dask_nor_pandas() -> None:

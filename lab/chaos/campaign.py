@@ -127,7 +127,7 @@ def passed(outcome: Outcome, scenario: Scenario) -> bool:
 
 def main(arguments: Sequence[str]) -> int:
     """Run all trials, or those whose scenario holds a word; return 1 when one failed."""
-    parser = argparse.ArgumentParser(prog="lab chaos", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m lab chaos", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", default="", help="run scenarios whose name holds this")
     parser.add_argument("--trials", type=int, help="trials of each scenario (default: its own number)")
     parser.add_argument("--seed", type=int, default=0, help="of the moments at which faults come")

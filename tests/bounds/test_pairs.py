@@ -1,4 +1,4 @@
-"""Every loss, penalty and bound of the registries: what ``pipelines.pairs_table`` measures, on fewer problems."""
+"""Every loss, penalty and bound of the registries: what ``lab.pairs_table`` measures, on fewer problems."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from dboost.boosting.fit import FitSettings, check_settings
 from dboost.errors import UsageError
 from dboost.losses import LOSSES
-from pipelines import pairs_table
+from lab import pairs_table
 
 PAIRS = list(pairs_table.pairs())
 

@@ -124,6 +124,17 @@ BAD_DATA = {
 }
 
 
+@pytest.mark.parametrize("name", ["bench", "reproduce"])
+def test_a_command_that_is_run_from_a_checkout_says_so_in_one_line(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([name, "all", "--quick"]) == 2
+    line = error_line(capsys)
+    assert f"`python -m lab {name}` in a checkout" in line
+    assert main(["--help"]) == 0
+    assert name not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", BAD_DATA)
 def test_bad_data_is_one_line_and_nothing_is_written(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -14,7 +14,6 @@ import pytest
 
 import dboost
 from pipelines.cli import main
-from pipelines.datasets.base import data_home
 from tests.pipelines.conftest import write_documents
 
 LOCAL = ["--workers", "0"]
@@ -36,10 +35,6 @@ PLACES = [
     ["predict", "MODEL", "PREPARED", "--out", "URL"],
     ["inspect", "URL"],
     ["demo", "--out", "URL"],
-    ["bench", "peers", "--quick", "--out", "URL"],
-    ["bench", "all", "--quick", "--out", "URL"],
-    ["reproduce", "landsat", "--quick", "--out", "URL"],
-    ["reproduce", "structural", "--quick", "--out", "URL"],
 ]
 
 
@@ -180,15 +175,3 @@ def test_bytes_of_numpy_are_labels_like_others(tmp_path: Path) -> None:
     assert read.classes_.dtype == model.classes_.dtype
     assert read.predict(X).tolist() == model.predict(X).tolist()
     assert read.classes_.tolist() == [b"no", b"yes"]
-
-
-def test_the_folder_of_data_sets_may_be_in_the_home_folder_and_not_at_a_url(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("DBOOST_DATA_HOME", "~/data")
-    (tmp_path / "data").mkdir()
-    assert data_home() == tmp_path / "data"
-    monkeypatch.setenv("DBOOST_DATA_HOME", URL)
-    with pytest.raises(dboost.UsageError, match="DBOOST_DATA_HOME has the scheme 's3'"):
-        data_home()

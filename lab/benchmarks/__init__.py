@@ -1,0 +1,56 @@
+"""``python -m lab bench``: how fast the library is, measured against peers, against the machine and against itself.
+
+How a benchmark is plugged in
+-----------------------------
+One module here with ``run(out: Path, quick: bool) -> int``, named in ``REGISTRY``. It writes what it measured into the
+folder `out`, which exists and is its own, prints its table, and returns the exit code (0; 1 when a goal is missed is
+for the reader of the page, not an error). ``quick`` asks for a version of a minute. One that takes more than that says
+so with ``options=True`` and gets the settings of the command as a third argument.
+
+Data sets (``sets``), kinds of problems (``problems``) and peers (``peers``) are one small file each.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A benchmark that can be asked for.
+
+    Parameters
+    ----------
+    module : str
+        Its module in this package; loaded only when it runs.
+    summary : str
+        One line for ``--list``.
+    options : bool
+        Whether ``run`` takes the settings of the command.
+    """
+
+    module: str
+    summary: str
+    options: bool = False
+    part_of: str | None = None
+
+    def load(self) -> Any:
+        """The module, with ``run``."""
+        return importlib.import_module(f".{self.module}", __package__)
+
+
+REGISTRY: dict[str, Entry] = {
+    "peers": Entry("suite", "seconds to 1e-2, 1e-4, 1e-6 against every peer on one machine", options=True),
+    "certificate": Entry(
+        "lag", "time to a certified gap of 1e-4 against time to a true 1e-6", options=True, part_of="peers"
+    ),
+    "path": Entry("paths", "a whole path of 50 strengths against peers with paths", options=True),
+    "distributed": Entry("distributed", "in-process and on Dask against Spark MLlib and dask-ml", options=True),
+    "kernels": Entry("kernels", "each hot loop as a share of what binds it: arithmetic, memory, rows of tables"),
+    "overhead": Entry("overhead", "what Dask costs over the in-process fit, and per pass"),
+    "scaling": Entry("scaling", "time per pass and memory against rows, classes and features"),
+    "stumps": Entry("stumps", "the best of all stumps over a million rows in every round, beside LightGBM's rounds"),
+    "streaming": Entry("streaming", "data four times the memory of the workers, against reading it with pyarrow"),
+}

@@ -1,0 +1,35 @@
+"""The programs that dboost is compared with, one file each: ``PEERS``, and ``in_turn``, the fastest expected first.
+
+Two more are distributed and run by ``python -m lab bench distributed`` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from . import celer, cyanure, dask_ml, gblinear, glmnet, liblinear, lightning, ours, saga, skglm, spark
+from .base import Answer, Peer, Rung, Task
+
+OURS = ours.PEER
+PEERS: dict[str, Peer] = {
+    module.PEER.name: module.PEER for module in (liblinear, skglm, cyanure, glmnet, celer, saga, lightning, gblinear)
+}
+DISTRIBUTED: dict[str, Peer] = {module.PEER.name: module.PEER for module in (spark, dask_ml)}
+
+# By who is first the others are cut off. Two classes as in ``PEERS``.
+_FIRST = {"multinomial": ("saga", "cyanure"), "multitask": ("cyanure",)}
+
+
+def in_turn(names: Sequence[str], loss: str, penalty: str) -> list[Peer]:
+    """The peers among `names` that solve a problem, in the order in which they run."""
+    first = _FIRST.get(loss, ())
+    taking = [PEERS[name] for name in names if (loss, penalty) in PEERS[name].solves]
+
+    def place(peer: Peer) -> tuple[bool, int]:
+        # a peer that solves the problem with an intercept is in no ratio
+        return loss in peer.intercept, first.index(peer.name) if peer.name in first else len(first)
+
+    return sorted(taking, key=place)
+
+
+__all__ = ["DISTRIBUTED", "OURS", "PEERS", "Answer", "Peer", "Rung", "Task", "in_turn"]

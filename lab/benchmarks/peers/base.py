@@ -1,0 +1,166 @@
+"""What a peer is: a declaration of what it can solve, and the functions that make it solve it.
+
+Covers: ``Task``, ``Answer``, ``Peer``, ladders of settings, the small problem on which a peer compiles.
+Does not cover: any one peer (one file each beside this one), processes (``..process``), time limits (``..measure``).
+
+The files of this package are read twice: by ``python -m lab bench``, which wants the declarations only, and inside the
+peer's own environment, which has NumPy and SciPy and the peer but need not have this project. They import nothing of
+the project but this file, and a peer's own package inside functions only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+Rung = dict[str, Any]
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One problem: minimise mean_i loss_i(x_i W) + alpha sum_j omega(W_j), without an intercept.
+
+    Parameters
+    ----------
+    X : csr_matrix or C-contiguous array, shape (m, n), float64
+    y : int64 array
+        -1/+1 (m,), codes 0..k-1 (m,), or -1/+1 (m, k), as the loss asks.
+    loss : {"log", "multinomial", "multitask"}
+    penalty : {"l1", "l1/l2", "l1/linf"}
+    alpha, alpha_max : float
+        Strength on the mean loss, and the smallest at which W = 0 is optimal.
+    threads : int
+        How many it may use.
+    """
+
+    X: Any
+    y: Any
+    loss: str
+    penalty: str
+    alpha: float
+    alpha_max: float
+    threads: int = 2
+
+    @property
+    def n_outputs(self) -> int:
+        """Columns of W."""
+        if self.loss == "multinomial":
+            return int(self.y.max()) + 1
+        return 1 if self.loss == "log" else int(self.y.shape[1])
+
+    def falling(self, factor: float = 0.5) -> list[float]:
+        """Strengths from alpha_max down to alpha, none less than `factor` of the one before."""
+        steps = max(1, math.ceil(math.log(self.alpha_max / self.alpha) / -math.log(factor)))
+        return [float(a) for a in np.geomspace(self.alpha_max, self.alpha, steps + 1)]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a solver returned.
+
+    Parameters
+    ----------
+    W : float64 array, shape (n, k)
+    b : float64 array, shape (k,)
+        Zeros but for a peer that cannot do without an intercept.
+    facts : dict
+        What else it says of its run, as plain values.
+    """
+
+    W: Any
+    b: Any
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A program that solves some of the problems.
+
+    Parameters
+    ----------
+    name : str
+    package, module : str
+        The distribution whose version is reported, and what is imported to see whether it is there.
+    solves : tuple of (loss, penalty)
+        The objectives that it can minimise exactly as they are written in `Task`.
+    layout : str
+        What `prepare` does, in words for the page.
+    ladder : function of the task
+        Settings from coarse to fine. Each is a whole run of its own; the curve is read from all of them.
+    prepare : function of the task
+        The data in the peer's favourite layout. Its seconds count as part of every fit, as our own layout does.
+    solve : function of (prepared, task, rung)
+        Timed. Converts what a user would have to convert, solves, returns an `Answer`.
+    path : function of (prepared, task, strengths, rung), optional
+        Solve a falling sequence of strengths with what the peer offers for it; returns a list of `Answer`.
+    environment : {"own", "peers", "lightning"}
+        Which interpreter has it.
+    loads : bool
+        Whether `prepare` loads a cluster, which no fit is charged with.
+    intercept : tuple of str
+        Losses with which it cannot do without an intercept; it is then compared with the optimum that has one.
+    warm : int
+        How many rungs of the ladder are run on a small problem before any run is timed.
+    count : str
+        The setting that counts iterations, whose seconds grow in proportion; empty where none does.
+    note : str
+        What a reader of its line must know.
+    """
+
+    name: str
+    package: str
+    module: str
+    solves: tuple[Pair, ...]
+    layout: str
+    ladder: Callable[[Task], Sequence[Rung]]
+    prepare: Callable[[Task], Any]
+    solve: Callable[[Any, Task, Rung], Answer]
+    path: Callable[[Any, Task, Sequence[float], Rung], list[Answer]] | None = None
+    environment: str = "peers"
+    loads: bool = False
+    intercept: tuple[str, ...] = ()
+    warm: int = 3
+    count: str = ""
+    note: str = ""
+
+
+def doubling(name: str, first: int, last: int, **fixed: Any) -> list[Rung]:
+    """Rungs with `name` = first, 2 first, 4 first ... up to last."""
+    return [{name: first << i, **fixed} for i in range(int(math.log2(last / first)) + 1)]
+
+
+def tightening(name: str, first: int, last: int, per_decade: int = 2, **fixed: Any) -> list[Rung]:
+    """Rungs with `name` = 10**first ... 10**last (first > last), `per_decade` of them in each factor of ten."""
+    count = (first - last) * per_decade
+    return [{name: 10.0 ** (first - i / per_decade), **fixed} for i in range(count + 1)]
+
+
+def same(task: Task) -> Any:
+    """The data as it lies in memory: CSR, or a C-contiguous array."""
+    return task.X
+
+
+def by_column(task: Task) -> Any:
+    """The data as CSC, or as a Fortran-contiguous array."""
+    return task.X.tocsc() if hasattr(task.X, "tocsc") else np.asfortranarray(task.X)
+
+
+def without_intercept(W: Any, **facts: Any) -> Answer:
+    """An answer without an intercept; W may be (k, n) turned by the caller, or (n,)."""
+    W = np.asarray(W, dtype=np.float64)
+    W = W.reshape(-1, 1) if W.ndim == 1 else W
+    return Answer(W, np.zeros(W.shape[1]), facts)
+
+
+def small(task: Task, rows: int = 200) -> Task:
+    """A small problem of the same kind, for compilation: some rows, all columns and outputs, every label of each."""
+    order = np.random.default_rng(0).permutation(task.X.shape[0])
+    labels = task.y[order].reshape(order.shape[0], -1)
+    first = [np.unique(column, return_index=True)[1] for column in labels.T]
+    chosen = np.unique(np.concatenate([order[:rows], *(order[places] for places in first)]))
+    return replace(task, X=task.X[chosen], y=task.y[chosen], alpha=0.5 * task.alpha_max)

@@ -1,0 +1,208 @@
+"""A peer in a process of its own: started once for a data set and penalty, given orders, ended at its time limit.
+
+Covers: interpreters, threads and cores of the child, orders with deadlines, ending it with all it started.
+Does not cover: what the orders mean (``worker``), which time limits (``measure``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from dboost.engine.machine import available_cores
+from lab.benchmarks.peers import Peer
+from lab.benchmarks.worker import NOT_INSTALLED
+from lab.oracle.peers import peer_python
+
+LIGHTNING_VARIABLE = "DBOOST_LIGHTNING_PYTHON"
+START = 60.0
+"""Seconds that a process has to read the data and compile, unless it is given others."""
+COMPILE = 300.0
+"""Seconds for our own process, which compiles every kernel where none is cached yet."""
+_POOLS = (
+    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS",
+)  # fmt: skip
+
+
+class Missing(Exception):
+    """The peer is not installed in its environment."""
+
+
+class Failed(Exception):
+    """The peer ended with an error; the text is the last line it wrote."""
+
+
+class TimeUp(Exception):
+    """The peer did not answer in time and was ended."""
+
+
+def interpreter(peer: Peer) -> str:
+    """The Python that has a peer: this one for dboost, else the one its environment's variable names."""
+    if peer.environment == "own":
+        return sys.executable
+    if peer.environment == "lightning":
+        return os.environ.get(LIGHTNING_VARIABLE) or peer_python()
+    return peer_python()
+
+
+def environment(peer: Peer, threads: int) -> dict[str, str]:
+    """Variables of the child: as many threads in every pool, dboost importable for itself.
+
+    How idle threads of OpenMP wait is left to it: they spin for about a millisecond and then sleep. Told to sleep at
+    once, cyanure took 2.7 times as long on a machine whose processors wake slowly.
+    """
+    found = {**os.environ, **{name: str(threads) for name in _POOLS}}
+    found.pop("OMP_WAIT_POLICY", None)
+    if peer.environment == "own":
+        root = str(Path(__file__).resolve().parents[2])
+        found["PYTHONPATH"] = os.pathsep.join(path for path in (root, found.get("PYTHONPATH", "")) if path)
+    else:
+        found.pop("PYTHONPATH", None)
+    return found
+
+
+class PeerProcess:
+    """One peer with one stored problem.
+
+    Parameters
+    ----------
+    peer : Peer
+    folder : path
+        The stored problem.
+    opening : dict
+        Loss, penalty, alpha_max and threads, for the worker's ``open``.
+    log : path
+        What the peer prints is added here.
+
+    Attributes
+    ----------
+    about : dict
+        What the worker said of itself when it was open.
+    """
+
+    def __init__(self, peer: Peer, folder: Path, opening: dict[str, Any], log: Path) -> None:
+        self.peer = peer
+        self.folder = folder
+        self.opening = opening
+        self.log = log
+        self.about: dict[str, Any] = {}
+        self._child: subprocess.Popen[bytes] | None = None
+        self._pending = b""
+        self._opened = False
+
+    def order(self, seconds: float, **order: Any) -> dict[str, Any]:
+        """Send one order and wait for its answer; starts the process when there is none.
+
+        Raises
+        ------
+        Missing, Failed, TimeUp
+            The process has been ended (but after an error of the peer's own, which leaves it running).
+        """
+        self.ready()
+        self._send(order)
+        return self._receive(seconds)
+
+    def launch(self) -> None:
+        """Start the process unless it runs, without waiting until it is ready."""
+        if self._child is None:
+            self._start()
+
+    def ready(self, seconds: float = START) -> None:
+        """Wait until the process has its data loaded and is compiled; starts it unless it runs.
+
+        Raises
+        ------
+        Missing, Failed, TimeUp
+        """
+        self.launch()
+        if not self._opened:
+            self.about = self._receive(seconds)
+            self._opened = True
+
+    def _start(self) -> None:
+        script = Path(__file__).with_name("worker.py")
+        threads = int(self.opening["threads"])
+        with self.log.open("ab") as log:
+            self._child = subprocess.Popen(
+                [interpreter(self.peer), "-P", str(script), self.peer.name, str(self.folder)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=environment(self.peer, threads),
+                start_new_session=True,
+            )
+        if hasattr(os, "sched_setaffinity") and available_cores() > threads:
+            os.sched_setaffinity(self._child.pid, sorted(os.sched_getaffinity(0))[:threads])
+        self._pending = b""
+        self._opened = False
+        self._send({"do": "open", **self.opening})
+
+    def _send(self, order: dict[str, Any]) -> None:
+        assert self._child is not None and self._child.stdin is not None
+        # a process that is gone says why when its answer is waited for
+        with contextlib.suppress(BrokenPipeError):
+            self._child.stdin.write(json.dumps(order).encode() + b"\n")
+            self._child.stdin.flush()
+
+    def _receive(self, seconds: float) -> dict[str, Any]:
+        child = self._child
+        assert child is not None and child.stdout is not None
+        deadline = time.monotonic() + seconds
+        with selectors.DefaultSelector() as ready:
+            ready.register(child.stdout, selectors.EVENT_READ)
+            while b"\n" not in self._pending:
+                left = deadline - time.monotonic()
+                if left <= 0.0 or not ready.select(left):
+                    self.close()
+                    raise TimeUp(f"no answer in {seconds:.1f} s")
+                part = os.read(child.stdout.fileno(), 1 << 16)
+                if not part:
+                    self._gone()
+                self._pending += part
+        line, self._pending = self._pending.split(b"\n", 1)
+        reply: dict[str, Any] = json.loads(line)
+        if not reply.pop("ok"):
+            raise Failed(str(reply["error"]))
+        return reply
+
+    def _gone(self) -> None:
+        """The process ended by itself: say why."""
+        assert self._child is not None
+        code = self._child.wait()
+        self.close()
+        if code == NOT_INSTALLED:
+            raise Missing(f"{self.peer.module} is not installed in its environment")
+        lines = self.log.read_text(errors="replace").strip().splitlines()
+        raise Failed(f"ended with code {code}: {lines[-1][:200] if lines else 'no word'}")
+
+    def close(self) -> None:
+        """End the process and everything it started; those are in a session of their own."""
+        child, self._child = self._child, None
+        if child is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+        for pipe in (child.stdin, child.stdout):
+            if pipe is not None:
+                # what could not be flushed is for nobody
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
+
+    def __enter__(self) -> PeerProcess:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

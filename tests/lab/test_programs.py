@@ -1,0 +1,88 @@
+"""``python -m lab``: every program is found, says what it takes, and refuses what it must.
+
+Does not cover: what the programs do (the other files of this folder).
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dboost
+from lab.__main__ import REGISTRY, main
+from lab.datasets.base import data_home
+
+ROOT = Path(__file__).resolve().parents[2]
+SECRET = "hunter22X"
+URL = f"s3://user:{SECRET}@bucket/x"
+
+
+@pytest.mark.parametrize("arguments", [[], ["benhc"]])
+def test_without_a_known_name_all_programs_are_listed(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    first, *lines = err.splitlines()
+    assert out == "" and "expected python -m lab NAME" in first
+    assert [line.split()[0] for line in lines] == list(REGISTRY)
+    assert all(line.endswith(entry.summary) for line, entry in zip(lines, REGISTRY.values(), strict=True))
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_every_program_says_what_it_takes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    module = importlib.import_module(REGISTRY[name].module)
+    try:
+        code = module.main(["--help"])
+    except SystemExit as leave:
+        code = leave.code
+    assert code == 0
+    assert capsys.readouterr().out.startswith(f"usage: python -m lab {name}")
+
+
+def test_the_module_runs_from_a_checkout_alone(tmp_path: Path) -> None:
+    """Neither an installed dboost_pipelines nor another folder than the checkout's is needed."""
+    for name in ("dboost", "lab", "pipelines"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    code = (
+        "import runpy, sys; sys.modules['dboost_pipelines'] = None; sys.argv = ['lab', 'bench', '--list'];"
+        "runpy.run_module('lab', run_name='__main__', alter_sys=True)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0 and "kernels" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    "place",
+    [["bench", "peers"], ["bench", "all"], ["reproduce", "landsat"], ["reproduce", "structural"]],
+    ids=" ".join,
+)
+@pytest.mark.parametrize(
+    ("url", "log_format"),
+    [(URL, "json"), (URL.replace("//", "/"), "plain"), (f"https://bucket/x?X-Amz-Signature={SECRET}", "plain")],
+)
+def test_other_schemes_are_refused_without_their_secret(
+    place: list[str], url: str, log_format: str, tmp_path: Path, capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert main([*place, "--quick", "--out", url, "--log-format", log_format, "--debug"]) == 2
+    out, err = capfd.readouterr()
+    assert f"has the scheme {url.split(':')[0]!r}, which is not supported" in err
+    assert SECRET not in out + err
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_folder_of_data_sets_may_be_in_the_home_folder_and_not_at_a_url(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("DBOOST_DATA_HOME", "~/data")
+    (tmp_path / "data").mkdir()
+    assert data_home() == tmp_path / "data"
+    monkeypatch.setenv("DBOOST_DATA_HOME", URL)
+    with pytest.raises(dboost.UsageError, match="DBOOST_DATA_HOME has the scheme 's3'"):
+        data_home()
