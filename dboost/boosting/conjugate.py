@@ -8,6 +8,7 @@ than to where its step leaves the face: what left it is held there, and the rest
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -37,6 +38,8 @@ _ROUNDING = 1e-15
 # are then numbers of float32, in which products are formed; those of the smallest columns that are taken are 1e30.
 _LEAST_CURVED = 1e-10
 _FLAT = 1e-36
+# Binary exponent up to which products of a vector with values and curvatures stay numbers of float32.
+_ORDINARY = 60
 
 
 def conjugate_step(
@@ -127,8 +130,9 @@ def conjugate_step(
         return np.concatenate([rows, bias])
 
     def times(x: Array) -> Array:
-        rows, bias = product(rows_of(x), bias_of(x))
-        q = join(rows, bias)
+        unit = unit_of(x)
+        rows, bias = product(rows_of(x / unit), bias_of(x / unit))
+        q = unit * join(rows, bias)
         q[:size] += face.hessian(x[:size], strength)
         return q
 
@@ -228,6 +232,16 @@ def _solve(
             break
         p = z + (rz / before) * p
     return _Found(x, residual, rz, start, done)
+
+
+def unit_of(v: Array) -> float:
+    """A power of two by which to divide a vector so that float32 holds it; one for all but very long or short ones.
+
+    Products with the curvature are linear, and are formed in float32.
+    """
+    longest = float(np.abs(v).max(initial=0.0))
+    ordinary = longest == 0.0 or not math.isfinite(longest) or 2.0**-_ORDINARY <= longest <= 2.0**_ORDINARY
+    return 1.0 if ordinary else 2.0 ** math.frexp(longest)[1]
 
 
 def _dot(u: Array, v: Array) -> float:

@@ -224,6 +224,16 @@ def test_a_solve_leaves_what_it_may_and_not_much_less(accuracy):
     assert 1e-3 * least < found.left <= least
 
 
+def test_vectors_that_float32_cannot_hold_are_brought_into_its_range_by_powers_of_two():
+    for longest in (1e-300, 1e-30, 1e-3, 1.0, 7e5, 1e30, 1e300):
+        v = np.array([0.3 * longest, -longest, 0.0])
+        unit = conjugate.unit_of(v)
+        assert np.log2(unit) == np.round(np.log2(unit))
+        assert unit == 1.0 or 0.5 <= np.abs(v / unit).max() < 1.0
+        assert (v / unit * unit).tobytes() == v.tobytes()
+    assert conjugate.unit_of(np.zeros(2)) == 1.0 and conjugate.unit_of(np.array([np.inf])) == 1.0
+
+
 def test_held_coordinates_stay_and_the_others_are_solved():
     matrix, right, free = system(3, held=(4, 17))
     found = conjugate._solve(free, right, 200, 1e-18, False, np.zeros(40), lambda x: False)
