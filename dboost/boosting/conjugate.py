@@ -38,6 +38,8 @@ _ROUNDING = 1e-15
 # are then numbers of float32, in which products are formed; those of the smallest columns that are taken are 1e30.
 _LEAST_CURVED = 1e-10
 _FLAT = 1e-36
+# A curvature below this share of the sizes of its terms is none.
+_CANCELLED = 1e-12
 # Binary exponent up to which products of a vector with values and curvatures stay numbers of float32.
 _ORDINARY = 60
 
@@ -221,7 +223,8 @@ def _solve(
         q = system.times(p)
         done += 1
         curvature = _dot(p, q)
-        if not curvature > 0.0:
+        # what is left of terms that cancel is rounding, and a step by it would be of any length
+        if not curvature > _CANCELLED * float(np.sum(np.abs(p * q))):
             break
         step = rz / curvature
         x += step * p
