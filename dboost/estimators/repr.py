@@ -200,8 +200,6 @@ def _cell(weight: float, scale: float) -> str:
     return f"<td style='background:rgba({colour},{strength:.2f})' title='{weight:+.4g}'>{weight:+.2g}</td>"
 
 
-
-
 def html_text(text: str) -> str:
     """Plain text as HTML."""
     return f"<pre>{html.escape(text)}</pre>"
