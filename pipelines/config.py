@@ -306,7 +306,7 @@ class ModelSettings:
         labels, None, "all labels there may be, of which the data need not hold every one (default: those it holds)"
     )
     class_weight: Any = key(
-        label_weights, None, 'balanced, or weights by label such as {"spam": 2} (default: every class weighs 1)'
+        label_weights, None, 'balanced, or weights by label: {"spam": 2}, {"1": 2} (default: every class weighs 1)'
     )
     random_state: int | None = parameter("random_state", whole(0), "seed of every random choice")
 

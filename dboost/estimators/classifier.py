@@ -68,6 +68,7 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
         scale and sparse data stays sparse. A constant column has no deviation to be scaled by: it is left out and named
         in a warning.
     class_weight : "balanced" or dict of label to weight, optional
+        Where labels are numbers, their texts name them too, as in JSON: ``{"1": 2.0}``.
     classes : sequence, optional
         All labels there may be, where the data does not hold every one.
     warm_start : bool, default False
