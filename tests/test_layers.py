@@ -42,6 +42,7 @@ ALLOWED: dict[str, set[str]] = {
     "compiled.formed": {"compiled", "penalties"},
     "warm": KERNELS | {
         "errors", "losses", "penalties", "data", "passes", "boosting", "partition", "engine", "hypotheses", "folding",
+        "kernel_cache",
     },
     "metrics": {"errors", "partition", "compiled"},
     "passes": KERNELS | {"errors", "partition", "losses", "bounds", "hypotheses"},
