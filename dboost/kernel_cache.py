@@ -17,6 +17,8 @@ from pathlib import Path
 
 VARIABLE = "NUMBA_CACHE_DIR"
 _USER_WIDE = "XDG_CACHE_HOME"
+# Begins the name of a folder that is removed when its process ends.
+_PASSING = "dboost-kernels-"
 
 
 def settle(package: Path) -> None:
@@ -31,7 +33,7 @@ def settle(package: Path) -> None:
 
         from dboost.errors import DboostWarning
 
-        wanted = tempfile.mkdtemp(prefix="dboost-kernels-")
+        wanted = tempfile.mkdtemp(prefix=_PASSING)
         # A child of this process inherits the folder, and leaves it to its parent.
         atexit.register(_remove, wanted, os.getpid())
         warnings.warn(
@@ -42,6 +44,11 @@ def settle(package: Path) -> None:
     os.environ[VARIABLE] = wanted
     if "numba" in sys.modules:  # which has read the variable before
         sys.modules["numba"].config.CACHE_DIR = wanted
+
+
+def lasting() -> bool:
+    """Whether compiled loops outlive this process."""
+    return not Path(os.environ.get(VARIABLE, "")).name.startswith(_PASSING)
 
 
 def choice(package: Path, environment: Mapping[str, str]) -> str | None:

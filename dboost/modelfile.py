@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.errors import DboostWarning, ModelFormatError, UsageError
+from dboost.errors import ModelFormatError, UsageError
+from dboost.notices import warn_user
 from dboost.paths import PathLike, local_path
 from dboost.storage import read_plain_file, sha256_bytes, sha256_json, unpack_arrays
 
@@ -255,11 +255,9 @@ def read_document(path: PathLike, name: str, form: str, versions: Sequence[int],
     if found >= sealed_from or DIGEST in fields:
         _check_digest(document)
     else:
-        warnings.warn(
+        warn_user(
             f"format version {found} has no digest, so a damaged file would not be noticed (file {file}); "
-            "save the model again",
-            DboostWarning,
-            stacklevel=2,
+            "save the model again"
         )
     return document
 

@@ -27,6 +27,7 @@ from dboost.folding import Folds
 from dboost.hypotheses.kernels import Kernels
 from dboost.hypotheses.products import Products
 from dboost.hypotheses.stumps import Stumps
+from dboost.kernel_cache import VARIABLE, lasting
 
 _TASKS = {
     "log": "binary", "multinomial": "multiclass", "multitask": "multitask", "exp": "binary",
@@ -107,5 +108,12 @@ def warm() -> float:
     return time.perf_counter() - started
 
 
+def words(seconds: float) -> str:
+    """What was done, in a line: whether another process will find the kernels, too."""
+    if lasting():
+        return f"compiled and cached the kernels in {seconds:.1f} s"
+    return f"compiled the kernels in {seconds:.1f} s, for this process only; set {VARIABLE} to a folder it can write"
+
+
 if __name__ == "__main__":
-    print(f"compiled and cached the kernels in {warm():.1f} s")
+    print(words(warm()))

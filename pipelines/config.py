@@ -258,7 +258,10 @@ class DataSettings:
     data: str | None = key(string, None, "Parquet file or folder, or the output of `dboost prepare`", positional=2)
     split: str | None = key(string, None, "split of a prepared folder (default: train to train, else test)")
     features: tuple[str, ...] | None = key(
-        names, None, "numeric columns, one list column, or indices,values (default: what the manifest says, else all)"
+        names,
+        None,
+        "numeric columns, one list column, or two of sparse rows "
+        "(default: what the manifest says, else indices,values, else all)",
     )
     label: tuple[str, ...] | None = key(names, None, "column of the label; several for tasks (default: the manifest's)")
     weight: str | None = key(string, None, "column of the example weights (default: every example weighs the same)")
@@ -306,7 +309,7 @@ class ModelSettings:
         labels, None, "all labels there may be, of which the data need not hold every one (default: those it holds)"
     )
     class_weight: Any = key(
-        label_weights, None, 'balanced, or weights by label such as {"spam": 2} (default: every class weighs 1)'
+        label_weights, None, 'balanced, or weights by label: {"spam": 2}, {"1": 2} (default: every class weighs 1)'
     )
     random_state: int | None = parameter("random_state", whole(0), "seed of every random choice")
 

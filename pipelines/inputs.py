@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 import dboost
 from dboost.data import load_manifest
 from dboost.data.absent import listed, nearest
+from dboost.data.parquet_plan import sparse_columns
 from dboost.data.parquet_read import NUMBERS, FileInfo, inspect_file
 from dboost.errors import DataError, UsageError
 from dboost.model import Model
@@ -65,9 +66,13 @@ def open_data(settings: DataSettings, preferred: str, model: Model | None = None
     )
     files, manifest, _ = data.resolve()
     if model is not None and manifest is None and settings.features is None:
-        names = input_columns(model, inspect_file(files[0]))
+        first = inspect_file(files[0])
+        names = input_columns(model, first)
         if names is not None:
             data = dboost.ParquetData(path, features=names, label=data.label, weight=data.weight)
+        elif (rows := sparse_columns(first.kinds)) is not None:
+            # A label that nobody has named is no feature.
+            data.features = rows
     return data
 
 

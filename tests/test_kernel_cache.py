@@ -31,6 +31,8 @@ from dboost.compiled.kernel import row_squares
 out = np.zeros(1)
 row_squares(np.array([0, 2]), np.array([3.0, 4.0]), out)
 print(out[0], os.environ.get("NUMBA_CACHE_DIR", ""), row_squares.stats.cache_path)
+import dboost.warm
+print(dboost.warm.words(2.0), file=sys.stderr)
 """
 
 
@@ -57,6 +59,7 @@ def test_without_a_home_folder_loops_are_kept_for_the_process_and_it_is_said(tmp
     squares, folder, kept = done.stdout.split()
     assert squares == "25.0" and kept.startswith(folder) and "dboost-kernels-" in folder
     assert "no folder can be written for compiled loops" in done.stderr
+    assert "compiled the kernels in 2.0 s, for this process only" in done.stderr and "cached" not in done.stderr
     assert not Path(folder).exists()
     assert os.listdir(tmp_path) == []
 
@@ -67,7 +70,7 @@ def test_a_tilde_in_the_variables_of_the_cache_is_the_home_folder(tmp_path):
     work.mkdir()
     for variables in ({"NUMBA_CACHE_DIR": "~/kernels"}, {"XDG_CACHE_HOME": "~/kernels"}):
         done = run(work, HOME=str(home), **variables)
-        assert done.returncode == 0 and done.stderr == "", done.stderr
+        assert done.returncode == 0 and done.stderr == "compiled and cached the kernels in 2.0 s\n", done.stderr
         assert done.stdout.split()[2].startswith(str(home / "kernels"))
     assert os.listdir(work) == []
 

@@ -1,7 +1,7 @@
 """The direction of imports: each part of dboost knows only the parts below it.
 
-Covers: imports among the parts of ``dboost`` and of heavy third-party packages, read from the source; what
-``import dboost`` loads, seen from a fresh process. Does not cover: what the functions do.
+Covers: imports among the parts of ``dboost`` and of heavy third-party packages, and who warns, read from the source;
+what ``import dboost`` loads, seen from a fresh process. Does not cover: what the functions do.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ ALLOWED: dict[str, set[str]] = {
     "compiled.formed": {"compiled", "penalties"},
     "warm": KERNELS | {
         "errors", "losses", "penalties", "data", "passes", "boosting", "partition", "engine", "hypotheses", "folding",
+        "kernel_cache",
     },
     "metrics": {"errors", "partition", "compiled"},
     "passes": KERNELS | {"errors", "partition", "losses", "bounds", "hypotheses"},
@@ -50,7 +51,7 @@ ALLOWED: dict[str, set[str]] = {
     "centring": {"partition", "compiled"},
     "folding": KERNELS | {"errors", "partition", "losses", "passes", "hypotheses"},
     "class_passes": KERNELS | {"partition", "passes", "folding", "hypotheses"},
-    "engine": {"errors", "partition", "helpers", "interruption"},
+    "engine": {"errors", "notices", "partition", "helpers", "interruption"},
     "hypotheses": {"errors", "partition", "compiled", "modelfile", "hypotheses.clusters"},
     "hypotheses.clusters": {"errors"},
     "data": {"errors", "notices", "partition", "compiled", "paths", "redact", "unfinished"},
@@ -61,7 +62,7 @@ ALLOWED: dict[str, set[str]] = {
     "kernel_cache": {"errors", "paths"},
     "storage": {"errors", "paths", "unfinished"},
     "generations": {"errors", "paths", "storage", "unfinished"},
-    "modelfile": {"errors", "paths", "storage"},
+    "modelfile": {"errors", "notices", "paths", "storage"},
     "stages": {"errors"},
     "tasks": {"errors"},
     "model": {
@@ -197,6 +198,30 @@ def packages_named(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and not node.level:
             named.add((node.module or "").split(".")[0])
     return named
+
+
+# The second runs before the package is there, for the line that imports it.
+WARNERS = {"notices.py", "kernel_cache.py"}
+
+
+def warns(path: Path) -> list[int]:
+    """Lines of a file that name ``warnings.warn`` or ``warn_explicit``, by whatever way."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "warnings":
+            found += [node.lineno] if node.attr in ("warn", "warn_explicit") else []
+        elif isinstance(node, ast.ImportFrom) and node.module == "warnings":
+            found += [node.lineno for alias in node.names if alias.name in ("warn", "warn_explicit")]
+        elif isinstance(node, ast.Import):
+            found += [node.lineno for alias in node.names if alias.name == "warnings" and alias.asname]
+    return found
+
+
+def test_one_module_warns_so_that_every_warning_points_at_the_users_line() -> None:
+    found = {path.relative_to(PACKAGE).as_posix(): warns(path) for path in sources()}
+    others = {path: lines for path, lines in found.items() if lines and path not in WARNERS}
+    assert not others, f"use dboost.notices.warn_user: {others}"
+    assert all(found[path] for path in WARNERS)
 
 
 @pytest.mark.parametrize("package", ["dboost_pipelines", "pipelines"])

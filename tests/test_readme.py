@@ -34,6 +34,7 @@ import pandas as _pd
 _rng = _np.random.default_rng(0)
 X = _pd.DataFrame({name: _rng.normal(size=120) for name in ("rm", "lstat", "age")})
 y = (X["rm"] + X["lstat"] ** 2 > 0.5).astype(int) + (X["rm"] > 1)
+table = X.assign(label=y, weight=1.0)
 """
 STAND_INS = {
     # An installation would need a network, which a test has not: the extras that are asked for must be there.

@@ -46,6 +46,7 @@ from dboost.boosting.rounding import Rounding
 from dboost.boosting.rowwise import RowwiseSteps, diagonal_promise
 from dboost.boosting.scoring import among
 from dboost.boosting.stale import bounded, known, moved, moved_by_intercept, reach, unsure
+from dboost.boosting.stalls import stalled
 from dboost.boosting.state import FitSettings, FitState
 from dboost.boosting.statistics import COUNTED
 from dboost.boosting.steps import steps_on
@@ -71,8 +72,6 @@ _IDLE_SWEEPS = 50
 # The intercept is solved until its residual sums cost the certificate at most this share of `tol`.
 _INTERCEPT_SHARE = 0.1
 _INTERCEPT_ROUNDING = 1e-14
-_STALLED_ROUNDS = 6
-_STALLED_GAIN = 1e-13
 # A round after which more than this share of the gap is left, and which lowered the objective by less than this share
 # of the gap, has changed next to nothing: the rows are then solved closer by the third number, down to the fourth.
 _LEFT = 0.5
@@ -214,15 +213,7 @@ class Loop:
         stuck = step.length == 0.0 and np.array_equal(before.active, after.active)
         if stuck and np.array_equal(before.W, after.W) and np.array_equal(before.intercept, after.intercept):
             return "precision"
-        # rounding moves the model without improving its certificate
-        recent = [r for r in state.history[-_STALLED_ROUNDS:] if r["alpha"] <= self.lam / self.weight]
-        if len(recent) == _STALLED_ROUNDS:
-            gaps = [r["gap"] for r in recent]
-            least = max(abs(recent[-1]["objective"]), self.problem.resolution / self.weight)
-            still = recent[0]["objective"] - recent[-1]["objective"] <= _STALLED_GAIN * least
-            if still and not min(gaps) < 0.9 * gaps[0]:
-                return "precision"
-        return ""
+        return stalled(state.history, self.lam / self.weight, self.problem.resolution / self.weight)
 
     def _score(self, state: FitState) -> Score:
         """Full scoring pass at the state's model."""

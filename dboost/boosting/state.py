@@ -137,8 +137,8 @@ class FitResult:
         Certified relative duality gap (P - D) / P; nan where no certificate exists (penalty "none").
     stop_reason : str
         "tol", "max_rounds", "max_passes", "max_seconds", "max_active_rows", "max_opened", "callback", "precision",
-        "gradient", or "uncertified": the objective is no number, or contradicts its lower bound by more than rounding
-        may; the gap is nan then.
+        "stalled", "gradient", or "uncertified": the objective is no number, or contradicts its lower bound by more
+        than rounding may; the gap is nan then.
     n_iter, passes : int
         Rounds, and passes over the data.
     alpha, alpha_max : float

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.data.class_weight import weights_by_label
 from dboost.data.factorise import Factorised, factorise, is_arrow, mixed_kinds, tallies
 from dboost.data.ranges import check_sum, check_target, scaled, weight_exponent
 from dboost.data.targets import regression_targets, task_labels, task_values
@@ -256,7 +257,8 @@ def plan_labels(
     classes : sequence, optional
         All labels there may be; without it, the labels found.
     class_weight : "balanced" or dict, optional
-        Balanced: (sum of weights) / (classes * sum of weights of the class), which respects sample weights.
+        Of labels, or of the texts of labels that are numbers, to weights. Balanced: (sum of weights) /
+        (classes * sum of weights of the class), which respects sample weights.
     task_names : sequence of str, optional
         Names of the label columns (multitask), for messages.
 
@@ -370,10 +372,11 @@ def _class_factors(class_weight: Any, classes: NDArray[Any], stats: LabelStats) 
             f"class_weight is a {type(class_weight).__name__}",
             hint='use "balanced", a dict of label to weight, or None',
         )
-    unknown = [label for label in class_weight if label not in set(labels)]
+    named = weights_by_label(class_weight, labels)
+    unknown = [label for label in named if label not in set(labels)]
     if unknown:
         raise UsageError(f"class_weight names labels that are not classes: {_some(unknown)}")
-    factors = np.array([class_weight.get(label, 1.0) for label in labels], dtype=np.float64)
+    factors = np.array([named.get(label, 1.0) for label in labels], dtype=np.float64)
     if not np.all(np.isfinite(factors)) or np.any(factors < 0) or not np.any(factors > 0):
         raise UsageError(f"class_weight {dict(class_weight)!r}", hint="weights are finite, >= 0 and not all zero")
     return factors

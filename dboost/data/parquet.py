@@ -35,7 +35,8 @@ class ParquetData:
         - the name of one fixed-size list column: each position is a feature;
         - the names of two list columns, indices and values: sparse rows, read without copying.
 
-        None takes what the manifest says, else every column that is neither `label` nor `weight`.
+        None takes what the manifest says, else a list of integers ``indices`` with a list of floats ``values``, else
+        every column that is neither `label` nor `weight`.
     label : str or sequence of str, optional
         The label column; several columns, or one list column, for several tasks. None takes the manifest's.
     weight : str, optional

@@ -225,6 +225,12 @@ def _feature_columns(
         columns = tuple(
             name for name in kinds if name not in (*label, data.weight) and not name.startswith("__index_level_")
         )
+        rows = sparse_columns({name: kinds[name] for name in columns})
+        if rows is not None:
+            unused = [repr(name) for name in columns if name not in rows]
+            if unused:
+                warn_user(f"columns {', '.join(unused)} beside the sparse rows of {' and '.join(rows)} are not used")
+            columns = rows
     if not columns:
         raise UsageError("no feature columns", hint="name them: ParquetData(path, features=[...])")
     twice = sorted({name for name in columns if columns.count(name) > 1})
@@ -234,6 +240,18 @@ def _feature_columns(
     if overlap:
         raise UsageError(f"{overlap[0]!r} is a feature and also the label or the weight", hint="take it out of one")
     return columns
+
+
+def sparse_columns(kinds: Mapping[str, str]) -> tuple[str, str] | None:
+    """The columns of sparse rows, where they have the names and kinds that ``dboost prepare`` gives them.
+
+    Parameters
+    ----------
+    kinds : mapping of str to str
+        Kind of each column that may be one.
+    """
+    known = kinds.get("indices") == "list<int>" and kinds.get("values") in ("list<float32>", "list<float64>")
+    return ("indices", "values") if known else None
 
 
 def _value_type(kinds: Sequence[str]) -> np.dtype[Any]:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import time
 import uuid
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import pairwise
@@ -41,7 +40,8 @@ from dboost.engine.spent import Spent
 from dboost.engine.submission import NAMES_SHOWN, Submission, names, release
 from dboost.engine.tree import Node
 from dboost.engine.watchdog import Limits, Stuck, Watchdog, Watched, killed
-from dboost.errors import ClusterError, DboostWarning, UsageError
+from dboost.errors import ClusterError, UsageError
+from dboost.notices import warn_user
 
 WORKERS_MAX_AGE = 1.0
 
@@ -300,7 +300,7 @@ class DaskEngine:
                 if resubmissions == RESUBMISSIONS:
                     what = "" if stuck.key is None else work.described.get(stuck.key, "a task")
                     raise self._given_up(name, stuck, what) from stuck
-                warnings.warn(f"pass {name!r} is submitted again: {stuck.reason}", DboostWarning, stacklevel=3)
+                warn_user(f"pass {name!r} is submitted again: {stuck.reason}")
         raise AssertionError("unreachable")
 
     @staticmethod

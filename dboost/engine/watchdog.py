@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import time
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +22,8 @@ from dboost.engine.gathering import Arrivals, CancelledTask, gather
 from dboost.engine.questions import Answers, Questions, address_of, scheduler_lost
 from dboost.engine.restrictions import Restrictions
 from dboost.engine.signs import Signs
-from dboost.errors import ClusterError, DboostWarning
+from dboost.errors import ClusterError
+from dboost.notices import warn_user
 
 TICK = 0.5
 """Seconds between looks at the cluster; a pass that is shorter than this is never looked at."""
@@ -330,11 +330,9 @@ class Watchdog:
             )
         if waited > self.limits.stall / 2 and not lookout.warned:
             lookout.warned = True
-            warnings.warn(
+            warn_user(
                 f"pass {watched.name!r}: no task or partition finished for {waited:.0f} s, busy with it: {who}; "
-                f"the run ends after {self.limits.stall:g} s",
-                DboostWarning,
-                stacklevel=2,
+                f"the run ends after {self.limits.stall:g} s"
             )
 
     def _look_for_silence(self, watched: Watched, answers: Answers, holders: Mapping[str, list[str]]) -> None:

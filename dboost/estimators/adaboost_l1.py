@@ -58,7 +58,7 @@ class AdaBoostL1Classifier(TwoClassMixin, BoostedEstimator):
         The budget r of the last round.
     duality_gap_ : float
         Certified: the exponential loss is at most this share above the least one within the budget, over all
-        hypotheses, taken or not.
+        hypotheses, taken or not. It says nothing of larger budgets, and so nothing of the best margin.
     objective_ : float
         Mean exponential loss.
     history_ : Table

@@ -22,6 +22,7 @@ from dboost.estimators import predicting, repr
 from dboost.estimators.callbacks import CallbackSupportMixin, Rounds, registered, split, with_callbacks
 from dboost.estimators.fitting import PROCESS, Prepared, model_of, prepared, run
 from dboost.estimators.history import Table, induction_stop
+from dboost.estimators.masked import MaskedMixin
 from dboost.estimators.params import fit_settings
 from dboost.estimators.warm_start import followed, start_from
 from dboost.model import Model
@@ -30,7 +31,7 @@ from dboost.redact import redact_urls
 from dboost.tasks import TASKS
 
 
-class BoostedEstimator(CallbackSupportMixin, BaseEstimator):
+class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):
     """Base of the estimators; not public."""
 
     # What it can minimise, and what a plan is asked for when `loss` is None.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -18,10 +17,11 @@ from numpy.typing import NDArray
 
 from dboost.boosting.fit import FitSettings, FitState
 from dboost.boosting.memory import Anchor, Memory
-from dboost.errors import DboostWarning, ModelFormatError, StorageError, UsageError
+from dboost.errors import ModelFormatError, StorageError, UsageError
 from dboost.estimators.params import loss_spec, penalty_spec
 from dboost.generations import read_generation, restore, write_generation
 from dboost.modelfile import Document, parse_json, plain
+from dboost.notices import warn_user
 from dboost.paths import PathLike, local_path
 from dboost.storage import check_writable, pack_arrays, sha256_json, unpack_arrays
 
@@ -141,11 +141,9 @@ def read_checkpoint(path: PathLike, fit: Identity, n_features: int, n_outputs: i
     state = _state(found.data, os.fspath(found.file), fit, n_features, n_outputs)
     restore(found, path)
     if found.damage:
-        warnings.warn(
+        warn_user(
             f"the newest checkpoint {found.damage}; the fit goes on from the one before it, after round {state.round} "
-            f"(file {os.fspath(path)})",
-            DboostWarning,
-            stacklevel=2,
+            f"(file {os.fspath(path)})"
         )
     return state
 

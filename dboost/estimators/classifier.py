@@ -68,6 +68,7 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
         scale and sparse data stays sparse. A constant column has no deviation to be scaled by: it is left out and named
         in a warning.
     class_weight : "balanced" or dict of label to weight, optional
+        Where labels are numbers, their texts name them too, as in JSON: ``{"1": 2.0}``.
     classes : sequence, optional
         All labels there may be, where the data does not hold every one.
     warm_start : bool, default False
@@ -102,7 +103,8 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
     duality_gap_, objective_, alpha_, alpha_max_ : float
     stop_reason_ : str
         "tol" or "gradient" (done), "max_rounds", "max_passes", "max_seconds", "max_active_rows", "max_opened" (the
-        search of hypotheses had to end), "callback", or "precision" (numbers are not exact enough to go on).
+        search of hypotheses had to end), "callback", "precision" (numbers are not exact enough to go on), or "stalled"
+        (at the pace of its last rounds the fit would not reach `tol` in a million more).
     n_iter_ : int
         Rounds.
     induction_stop_ : int or None

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 import dboost
 from dboost.boosting.fit import FitResult, FitSettings, FitState
+from dboost.data.class_weight import weights_by_label
 from dboost.data.named import WEIGHT, Named, split_named
 from dboost.data.plan import Plan, build_plan
 from dboost.engine.base import Engine
@@ -104,7 +105,8 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Pre
             # out and put back into the model.
             weight, found = estimator.class_weight, classes[seen].tolist()
             if isinstance(weight, Mapping):
-                weight = {label: factor for label, factor in weight.items() if label in found}
+                named = weights_by_label(weight, classes.tolist())
+                weight = {label: factor for label, factor in named.items() if label in found}
             plan = replace(planned(plan.task, classes[seen], weight), notes=notes)
         for note in notes:
             warn_user(note)
@@ -326,7 +328,8 @@ def saved_params(estimator: Any, settings: FitSettings, classes: Any) -> dict[st
     if "classes" in params:
         params["classes"] = "given" if estimator.classes is not None else None
     if estimator.class_weight is not None and not isinstance(estimator.class_weight, str):
-        params["class_weight"] = [estimator.class_weight.get(label, 1.0) for label in classes.tolist()]
+        named = weights_by_label(estimator.class_weight, classes.tolist())
+        params["class_weight"] = [named.get(label, 1.0) for label in classes.tolist()]
     return {name: plain(value) for name, value in params.items()}
 
 

@@ -22,13 +22,14 @@ from dboost.estimators import one_vs_rest_folder
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.classifying import agree
 from dboost.estimators.history import Table
+from dboost.estimators.masked import MaskedMixin
 from dboost.estimators.scoring import accuracy
 from dboost.estimators.shareboost import ShareBoostClassifier
 from dboost.paths import PathLike
 from dboost.redact import redact_urls
 
 
-class OneVsRestBoostedClassifier(ClassifierMixin, BaseEstimator):
+class OneVsRestBoostedClassifier(MaskedMixin, ClassifierMixin, BaseEstimator):
     """k independent binary classifiers, one for each class, and the union of the features they use.
 
     A prediction needs every feature that any of them uses: that number is what is compared with classifiers whose

@@ -82,11 +82,20 @@ def summary_lines(model: Model, tol: float | None = None) -> list[str]:
         largest = f" (alpha_max {cert.alpha_max:.4g})" if math.isfinite(cert.alpha_max) else ""
         penalty += f", alpha {cert.alpha:.4g}{largest}"
     gap = f"certified gap {cert.gap:.2g}" if math.isfinite(cert.gap) else "no certificate"
-    if tol is not None and math.isfinite(cert.gap):
-        gap += f" (tol {tol:.2g})"
+    against = "" if tol is None else f" (tol {tol:.2g})"
+    last = model.history[-1] if model.history else {}
+    if "margin_gap" in last:
+        # The gap is that of a problem whose budget grows from round to round: it says nothing of the way to the best
+        # margin, which the fit is after and `tol` speaks of.
+        quality = [
+            f"objective {cert.objective:.6g}, {gap} among weights of at most {last['budget']:.4g} in sum",
+            f"least margin {last['margin']:.4g}, certified to be within {last['margin_gap']:.2g} of the best{against}",
+        ]
+    else:
+        quality = [f"{penalty}; objective {cert.objective:.6g}, {gap}{against if math.isfinite(cert.gap) else ''}"]
     return [
         f"{_outputs(model)}; {_held(model)}",
-        f"{penalty}; objective {cert.objective:.6g}, {gap}",
+        *quality,
         f"stopped by {cert.stop_reason} after {_many(cert.n_iter, 'round')} and {_many(cert.passes, 'pass', 'passes')} "
         "over the data",
     ]
@@ -189,8 +198,6 @@ def _cell(weight: float, scale: float) -> str:
     colour = "200,80,40" if weight > 0 else "40,90,200"
     strength = 0.15 + 0.85 * min(1.0, abs(weight) / scale)
     return f"<td style='background:rgba({colour},{strength:.2f})' title='{weight:+.4g}'>{weight:+.2g}</td>"
-
-
 
 
 def html_text(text: str) -> str:

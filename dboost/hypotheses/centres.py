@@ -3,8 +3,9 @@
 Covers: ``Centres`` (a few rows, by row), taking and joining them, and squared distances to the rows of a block.
 Does not cover: which rows become centres (``perceptron``, ``drawn``), or what is made of the kernel (``kernels``).
 
-Squared distances are ||x||**2 + ||z||**2 - 2 <x, z>, cut off at zero. That is exact at x = z, and elsewhere as exact
-as the squares are: rows that are far from the origin compared with their distances should be centred first.
+Squared distances are ||x||**2 + ||z||**2 - 2 <x, z>, cut off at zero. Where rows are so far from the origin, compared
+with their distance, that this loses digits, they are sums of squared differences. Which of the two follows from the
+row and the centre alone.
 """
 
 from __future__ import annotations
@@ -175,11 +176,12 @@ def distances(rows: RowBlock, xx: Array, centres: Centres, cosine: bool) -> Iter
         Distances to centres first, first + 1, ...
     """
     zz = squares_of(centres.block(rows.n_columns))
+    lines = centres.pointer, centres.slots, centres.values
     for first in range(0, len(centres), kernel.TILE):
         last = min(first + kernel.TILE, len(centres))
-        place, Z = kernel.spread_tile(centres.pointer, centres.slots, centres.values, first, last, rows.n_columns)
+        place, Z = kernel.spread_tile(*lines, first, last, rows.n_columns)
         out = np.empty((last - first, rows.n_rows))
-        kernel.tile_distances(*rows[:3], xx, place, Z, zz[first:last], cosine, out)
+        kernel.tile_distances(*rows[:3], xx, *lines, first, place, Z, zz[first:last], cosine, out)
         yield first, out
 
 

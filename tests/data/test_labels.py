@@ -150,6 +150,30 @@ def test_class_weights(plan):
     np.testing.assert_allclose(twice.coder.factors, balanced.coder.factors)
 
 
+@pytest.mark.parametrize("labels", [[1, 2, 2, 10, 1, 2], [1.0, 2.0, 2.0, 10.0, 1.0, 2.0]], ids=["int", "float"])
+def test_texts_name_the_numbers_they_write(plan, labels):
+    named = {"1": 3.0, "10": 0.5}
+    found, expected = (plan(X2, labels, class_weight=given) for given in (named, {1: 3.0, 10: 0.5}))
+    assert found.coder.factors.tolist() == expected.coder.factors.tolist()
+    assert len(set(found.coder.factors.tolist())) == 3
+    with pytest.raises(UsageError, match=r"names the label 1(\.0)? twice, as '1' and as 1"):
+        plan(X2, labels, class_weight={"1": 3.0, 1: 2.0})
+    with pytest.raises(UsageError, match="not classes: '01'"):
+        plan(X2, labels, class_weight={"01": 3.0})
+
+
+def test_two_texts_of_one_number_are_refused(plan):
+    labels = [1.0, 2.0, 2.0, 1.0, 1.0, 2.0]
+    assert plan(X2, labels, class_weight={"1": 2.0, "2.0": 1}).coder.factors.tolist() == [2.0, 1.0]
+    with pytest.raises(UsageError, match=r"names the label 2\.0 twice, as '2' and as '2\.0'"):
+        plan(X2, labels, class_weight={"2": 3.0, "2.0": 2.0})
+
+
+def test_texts_name_no_number_where_the_labels_are_texts(plan):
+    with pytest.raises(UsageError, match="not classes: 1"):
+        plan(X2, ["1", "2", "2", "1", "1", "2"], class_weight={1: 2.0})
+
+
 @pytest.mark.parametrize(
     "class_weight, words",
     [

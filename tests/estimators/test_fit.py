@@ -12,7 +12,15 @@ import pytest
 import scipy.optimize
 import scipy.sparse as sp
 
-from dboost import BoostedClassifier, ConvergenceWarning, DataError, MultiTaskBoostedClassifier, UsageError
+from dboost import (
+    BoostedClassifier,
+    ConvergenceWarning,
+    DataError,
+    DboostWarning,
+    MultiTaskBoostedClassifier,
+    UsageError,
+    load_model,
+)
 from dboost.penalties import SparseGroup
 
 TIGHT = 1e-8
@@ -255,6 +263,20 @@ def test_two_of_three_declared_classes_are_multinomial(multiclass):
     declared = BoostedClassifier(alpha=0.05, classes=["ant", "bee", "cat"]).fit(X[keep], y[keep])
     two = BoostedClassifier(alpha=0.05, loss="multinomial").fit(X[keep], y[keep])
     assert declared.coef_[[0, 2]].tobytes() == two.coef_.tobytes()
+
+
+def test_texts_of_numbers_weigh_them_in_fits_and_in_what_is_saved(multiclass, tmp_path):
+    X, y = multiclass
+    codes = np.unique(y, return_inverse=True)[1]
+    models = []
+    for given in ({"1": 3.0, "7": 2.0}, {1: 3.0, 7: 2.0}):
+        # A class without examples is left out of the fit, and its weight with it.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DboostWarning)
+            models.append(BoostedClassifier(alpha=0.03, classes=[0, 1, 2, 7], class_weight=given).fit(X, codes))
+    assert models[0].coef_.tobytes() == models[1].coef_.tobytes()
+    models[0].save(tmp_path / "m")
+    assert load_model(tmp_path / "m").get_params()["class_weight"] == {0: 1.0, 1: 3.0, 2: 1.0, 7: 2.0}
 
 
 def test_a_class_weight_of_zero_is_refused(multiclass):

@@ -10,7 +10,13 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dboost import BoostedClassifier, BoostedRegressor, MultiTaskBoostedClassifier, PiecewiseLinear
+from dboost import (
+    AdaBoostL1Classifier,
+    BoostedClassifier,
+    BoostedRegressor,
+    MultiTaskBoostedClassifier,
+    PiecewiseLinear,
+)
 from dboost.estimators import classifier, history
 from dboost.estimators.history import Table
 from dboost.estimators.repr import sparsity_map
@@ -48,6 +54,17 @@ def test_repr_of_two_classes_says_nothing_that_is_always_so(binary, params):
     assert ("alpha " in repr(model)) == (params.get("penalty") != "none")
     first = sparsity_map(model.model_)[0]
     assert [first.name, f"{first.weights[0][1]:+.4g}"] in [line.split() for line in repr(model).splitlines()]
+
+
+def test_repr_of_a_budget_names_the_problem_its_gap_is_of_and_holds_tol_against_the_margin(binary):
+    X, y = binary
+    model = AdaBoostL1Classifier(max_rounds=3, tol=0.125).fit(X, y)
+    budget, margin, gap = model.budget_, model.margin_, model.margin_gap_
+    assert model.stop_reason_ == "max_rounds" and gap > model.tol
+    for shown in (repr(model), model._repr_html_()):
+        assert f"certified gap {model.duality_gap_:.2g} among weights of at most {budget:.4g} in sum" in shown
+        assert f"least margin {margin:.4g}, certified to be within {gap:.2g} of the best (tol 0.12)" in shown
+        assert shown.count("tol 0.12") == 1 and "penalty none" not in shown
 
 
 def test_repr_of_one_task_and_of_a_regression(binary):

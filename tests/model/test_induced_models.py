@@ -160,8 +160,9 @@ def test_folders_of_version_1_are_read_with_a_warning(tmp_path):
     assert (model.loss, model.plain, model.active.tolist()) == ("log", True, [0, 3])
     X = rows(n=5)
     np.testing.assert_allclose(model.decision_function(X), 0.5 * X[:, :1] - X[:, 3:4] + 0.25, rtol=1e-12)
-    with pytest.warns(DboostWarning, match="save the model again"):
+    with pytest.warns(DboostWarning, match="save the model again") as seen:
         assert load_model(tmp_path / "m").predict(X).tolist() == model.predict(X).tolist()
+    assert {warning.filename for warning in seen} == {__file__}
     model.save(tmp_path / "again")
     assert json.loads((tmp_path / "again" / "model.json").read_text())["version"] == 3
     assert read_model(tmp_path / "again").W.tobytes() == W.tobytes()

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import dboost
 from dboost.model import read_model
 from pipelines.cli import main
 
@@ -68,6 +69,18 @@ def test_evaluate_leaves_out_what_the_model_does_not_need(
     expected = read_model(model).predict(np.column_stack([houses()[name].to_numpy() for name in NAMES]))
     wrong = np.mean(expected != houses()["label"].to_numpy())
     assert f"{100 * wrong:.1f} % of labels are wrong" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("given", ["flag", "file"])
+def test_class_weights_name_whole_number_labels_by_their_texts(given: str, tmp_path: Path) -> None:
+    table = houses()
+    codes = pa.array((np.array(table["label"].to_pylist()) == "dear").astype(np.int64))
+    pq.write_table(table.set_column(3, "label", codes), tmp_path / "t.parquet")
+    (tmp_path / "c.toml").write_text("class_weight = {1 = 2}\n")
+    weights = {"flag": ["--class-weight", '{"1": 2}'], "file": ["--config", str(tmp_path / "c.toml")]}[given]
+    arguments = ["train", str(tmp_path / "t.parquet"), "--label", "label", "--out", str(tmp_path / "m"), *LOCAL]
+    assert main([*arguments, *weights]) == 0
+    assert dboost.load_model(tmp_path / "m").class_weight == {0: 1.0, 1: 2.0}
 
 
 @pytest.mark.parametrize("command", ["predict", "evaluate"])
