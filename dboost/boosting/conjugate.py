@@ -38,8 +38,8 @@ _ROUNDING = 1e-15
 # are then numbers of float32, in which products are formed; those of the smallest columns that are taken are 1e30.
 _LEAST_CURVED = 1e-10
 _FLAT = 1e-36
-# A curvature below this share of the sizes of its terms is none.
-_CANCELLED = 1e-12
+# No weight moves further in a step: its square is still a number.
+_FARTHEST = 1e100
 # Binary exponent up to which products of a vector with values and curvatures stay numbers of float32.
 _ORDINARY = 60
 
@@ -223,10 +223,12 @@ def _solve(
         q = system.times(p)
         done += 1
         curvature = _dot(p, q)
-        # what is left of terms that cancel is rounding, and a step by it would be of any length
-        if not curvature > _CANCELLED * float(np.sum(np.abs(p * q))):
+        if not curvature > 0.0:
             break
         step = rz / curvature
+        # where nothing is curved a step would be of any length, and the model means nothing there
+        if not step * float(np.abs(p).max()) <= _FARTHEST:
+            break
         x += step * p
         residual = residual - step * q
         z = system.preconditioned(residual)
