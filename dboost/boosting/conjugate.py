@@ -223,7 +223,7 @@ def _solve(
         q = system.times(p)
         done += 1
         curvature = _dot(p, q)
-        if not curvature > 0.0:
+        if not 0.0 < curvature < math.inf:
             break
         step = rz / curvature
         # where nothing is curved a step would be of any length, and the model means nothing there

@@ -136,12 +136,15 @@ def omega(penalty: str, W: Long, strength: Long) -> Number:
         rows = (W * W).sum(axis=1) / 2
     elif penalty == "smooth_l1":
         u = long(SHARPNESS) * size
-        rows = ((softplus(u) + softplus(-u) - 2 * np.log(long(2))) / long(SHARPNESS)).sum(axis=1)
+        near = 2 * np.log1p(2 * np.sinh(np.minimum(u, 1) / 4) ** 2)
+        # log cosh: the difference of logarithms has no digits of a small weight
+        rows = (np.where(u < 1, near, softplus(u) + softplus(-u) - 2 * np.log(long(2))) / long(SHARPNESS)).sum(axis=1)
     elif penalty == "smooth_l1/linf":
         u = long(SHARPNESS) * size
         top = u.max(axis=1, keepdims=True, initial=0)
         mean = (np.exp(u - top) + np.exp(-u - top)).sum(axis=1) / (2 * max(W.shape[1], 1))
-        rows = (top[:, 0] + np.log(mean)) / long(SHARPNESS)
+        near = np.log1p((2 * np.sinh(np.minimum(u, 1) / 2) ** 2).sum(axis=1) / max(W.shape[1], 1))
+        rows = np.where(top[:, 0] < 1, near, top[:, 0] + np.log(mean)) / long(SHARPNESS)
     else:
         return long(0)[()]
     return (strength * rows).sum()
