@@ -63,7 +63,7 @@ def row_trials(
 ) -> Sums:
     """What each fresh column c, alone beside the model at `point` with the row u_c, makes of the loss.
 
-    The trials of ShareBoost's rule 2 (paper, section 3.1; math notes, section 7, sheet J).
+    The trials of ShareBoost's rule 2 (paper, section 3.1; docs/math.md 7 (J)).
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ def examples_of(partition: Partition, memo: Any, point: Point, few: NDArray[np.i
     """The examples that hold one of a few of the active columns, cut to these, with Hessian at `point` and weight.
 
     `few` (t,) are places among the columns held, ascending. A part is (values per example, slots, values, h, rank_one,
-    weight), the Hessian of example i being diag(h_i) - rank_one_i h_i h_i' (math notes, section 8 (i)).
+    weight), the Hessian of example i being diag(h_i) - rank_one_i h_i h_i' (docs/math.md 8 (i)).
     """
     at = arguments_at(partition, memo, point)
     *cut, W, b, _, weight = at

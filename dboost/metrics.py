@@ -87,7 +87,7 @@ def coverage(F: Float, y: NDArray[Any]) -> Float:
 def coverage_counts(F: Float, y: NDArray[Any], weight: ArrayLike | None = None) -> Float:
     """Distribution of the coverage: the weight of the examples at coverage 0, 1/2, 1, ..., k - 1.
 
-    Halves come from ties (math notes, section 7L).
+    Halves come from ties (docs/math.md 7 (L)).
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def normalised_margins(F: Float, y: NDArray[Any], W: Float) -> Float:
     """``margins`` divided by ``margin_norm``, so that scaling a model changes nothing; zero for an empty model.
 
     Without an intercept, and with features in [-1, 1], they lie in [-1, 1] for one output and in [-2, 2] otherwise
-    (math notes, section 7L).
+    (docs/math.md 7 (L)).
 
     Examples
     --------

@@ -96,7 +96,7 @@ class Sums:
     parts : dict of str to list
         Concatenated in the order of the partitions.
     shift : float
-        The numbers in `add` are in units of e^shift (math notes, section 0.1); 0 unless they might overflow, -inf
+        The numbers in `add` are in units of e^shift (docs/math.md 0.1); 0 unless they might overflow, -inf
         where all of them are zero.
     """
 

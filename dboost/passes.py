@@ -368,7 +368,7 @@ def hessian_product(partition: Partition, memo: Any, point: Point, V: Array, v: 
 def dual_value(
     partition: Partition, memo: Any, point: Point, scale: Array, mix: Array, shift: Array, prior: Array
 ) -> Sums:
-    """DUAL pass: the exact dual objective at a feasible point near U (math notes, section 6)."""
+    """DUAL pass: the exact dual objective at a feasible point near U (docs/math.md 6)."""
     single = _single(partition, memo, point)
     if single is not None:
         target = get_loss(point.loss).target(partition.y)
@@ -378,7 +378,7 @@ def dual_value(
 
 
 def template_sums(partition: Partition, memo: Any, held: Held, extra: float) -> Sums:
-    """MAXT pass: max of rho_i per active column, and sum_i s_i |x_ij| rho_i (math notes, section 2)."""
+    """MAXT pass: max of rho_i per active column, and sum_i s_i |x_ij| rho_i (docs/math.md 2)."""
     cut = held.cut(partition, memo)
     slots = held.n + (1 if extra else 0)
     peak, diagonal = np.zeros(slots), np.zeros(slots)

@@ -41,7 +41,7 @@ TRIALS = 150
 GAP = 1e-10
 # A change of the loss is the difference of two sums: what it carries of rounding, relative to them.
 ROUNDING = 1e-12
-# Scores documented as lower bounds where a row has several entries (math notes, section 5).
+# Scores documented as lower bounds where a row has several entries (docs/math.md 5).
 LOWER = {("l1/l2", "exponential"), ("l1/l2+l1", "exponential")}
 # A capped step of 30 a, where a row has no finite minimiser, misses e^-30 of the decrease that its score counts.
 SHORT = 1e-9
@@ -179,7 +179,7 @@ class _Trial:
     def decrease(self, new: Array, lam: Array) -> Array:
         """How far bound plus penalty falls for each row that moves from zero to `new`."""
         if self.exponential and isinstance(self.penalty, SmoothL1):
-            # one bound of both: half an example of weight lam on either side of every weight (math notes, sheet G)
+            # one bound of both: half an example of weight lam on either side of every weight (docs/math.md 7 (G))
             pseudo = 0.5 * lam[:, None]
             scale = np.minimum(self.scale, 1.0 / self.penalty.sharpness)
             return -exponential.change(new - self.W, self.plus + pseudo, self.minus + pseudo, scale)

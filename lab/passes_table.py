@@ -1,6 +1,6 @@
 """Passes over the data until the objective is within 1e-6 of the optimum, for every update this library has.
 
-Run with ``python -m lab passes-table``. Prints the table of the math notes, section 8.1, measured with this code
+Run with ``python -m lab passes-table``. Prints the table of docs/math.md 8.1, measured with this code
 on problems of the same shapes, and writes it to ``runs/passes-table.md``.
 
 Covers: the two synthetic problems, the methods, counting. Does not cover: seconds (passes are the unit on a cluster).
@@ -30,7 +30,7 @@ PENALTIES = ("l1/linf", "l1/l2")
 COLUMNS = ("method", "dense l1/linf", "dense l1/l2", "text l1/linf", "text l1/l2")
 
 # Name, settings, and the penalties it is run with: the exponential bound has a closed row solve for linf only, its l2
-# row is a nested root search that the table of the math notes leaves out too.
+# row is a nested root search that the table in docs/math.md 8.1 leaves out too.
 METHODS: tuple[tuple[str, dict[str, Any], tuple[str, ...]], ...] = (
     ("cyclic single-row GradBoost", {"update": "gradboost", "select": "cyclic"}, PENALTIES),
     ("cyclic single-row AdaBoost", {"update": "adaboost", "select": "cyclic"}, PENALTIES[:1]),

@@ -1,6 +1,6 @@
 """AdaBoost+L1: AdaBoost whose weights are solved anew within an l1 budget that grows by AdaBoost's steps.
 
-Xi, Xiang, Ramadge & Schapire, "Speed and Sparsity of Regularized Boosting"; math notes, sheet H and eq. 17. Hypotheses
+Xi, Xiang, Ramadge & Schapire, "Speed and Sparsity of Regularized Boosting"; docs/math.md 7 (H) and eq. 17. Hypotheses
 h are divided by their largest absolute value, so that |h| <= 1, and -h is a hypothesis like h. With weights d of the
 examples, proportional to s_i e^(-y_i f(x_i)), the edge of h is e(h) = sum_i d_i y_i h(x_i). A round
 

@@ -1,4 +1,4 @@
-"""What AdaBoost+L1 takes from round to round, and what its budget says of the margin (math notes, sheet H).
+"""What AdaBoost+L1 takes from round to round, and what its budget says of the margin (docs/math.md 7 (H)).
 
 Does not cover: the rounds (``adaboost_l1``).
 """
@@ -48,7 +48,7 @@ class Progress:
 
 
 def budget_suffices(r: float, tol: float, margin: float, edge: float, least: float, share: float) -> bool:
-    """Whether a model within the budget r must have a margin of theta* - tol (math notes, eq. 17).
+    """Whether a model within the budget r must have a margin of theta* - tol (docs/math.md, eq. 17).
 
     For theta* between the margin reached and the largest edge, weights s_i of which the least is a share `least` of
     their sum S, and a Frank-Wolfe gap `share` in log L. An example below r (theta* - tol) would put more than

@@ -1,7 +1,7 @@
 """How far a model is from the optimum: the dual point, its value, the duality gap, and what it screens out.
 
 A feasible dual point is built from the residuals U at the model: repaired so that the free intercept's constraint
-holds, then scaled into the penalty's dual ball (math notes, section 6). Its value is a lower bound on the optimum that
+holds, then scaled into the penalty's dual ball (docs/math.md 6). Its value is a lower bound on the optimum that
 needs no assumption, so the gap is a certificate.
 """
 
@@ -25,7 +25,7 @@ _SHORT = 0.1
 
 
 def one_pass_gap(problem: Problem, at: Iterate, size: float, lam: float) -> float:
-    """Gap of the scaled residuals from L, G and W alone (math notes, eq. 16); valid without an intercept.
+    """Gap of the scaled residuals from L, G and W alone (docs/math.md, eq. 16); valid without an intercept.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def one_pass_gap(problem: Problem, at: Iterate, size: float, lam: float) -> floa
 def expected_gap(problem: Problem, at: Iterate, size: float, lam: float) -> float:
     """What the exact value of the scaled residuals is likely to leave of the gap; no bound, and no pass.
 
-    `one_pass_gap` (math notes, eq. 16) bounds the dual value at scale t by the chord between t = 0 and 1. The tangent
+    `one_pass_gap` (docs/math.md, eq. 16) bounds the dual value at scale t by the chord between t = 0 and 1. The tangent
     at t = 1 and a quadratic term, exact for the squared loss, are closer: where the penalty is a quarter of the
     objective the chord says four times as much. Arguments as there.
     """
@@ -199,7 +199,7 @@ def _value_on_ray(
 
 
 def screened(problem: Problem, score: Score, bound: Bound, gap: float, lam_row: Array) -> NDArray[np.bool_]:
-    """Which candidates may still be nonzero at the optimum (gap-safe rule, math notes, section 8 (ii)).
+    """Which candidates may still be nonzero at the optimum (gap-safe rule, docs/math.md 8 (ii)).
 
     All of them under a penalty whose rows do not vanish one by one.
 

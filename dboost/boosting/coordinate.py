@@ -1,7 +1,7 @@
 """One coordinate of a model of one output: which hypothesis is moved, and how far.
 
 Covers: the choice among the best candidate of a scoring pass, the hypotheses held and the constant, all of either
-sign; exact and fixed steps (math notes, sheets I and K; Stratos, "Boosting as Coordinate Descent"; Raetsch, Mika &
+sign; exact and fixed steps (docs/math.md 7 (I) and (K); Stratos, "Boosting as Coordinate Descent"; Raetsch, Mika &
 Warmuth 2001). With the exponential loss and h in {-1, +1} an exact step is AdaBoost's (1/2) log((1 - err) / err).
 Does not cover: the rounds (``leveraging``).
 """

@@ -2,8 +2,8 @@
 
 Where a penalty ties no entries an output has few of them that are not zero, however many rows there are, so that the
 curvature among all of an output's entries is formed from the examples, and factored, at the price of a product or two
-with the Hessian. What it leaves out is how outputs pull on one another, -q_ir q_is between r and s (math notes,
-section 8 (i)), which is little where many share what an example is undecided about.
+with the Hessian. What it leaves out is how outputs pull on one another, -q_ir q_is between r and s (docs/math.md
+8 (i)), which is little where many share what an example is undecided about.
 
 Measured, 4,785 entries of 2,070 rows and 172 classes: 2 products leave less than 30 with the diagonal and the heaviest
 rows (``precondition.HeavyRows``).

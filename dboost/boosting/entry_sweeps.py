@@ -1,7 +1,7 @@
 """Sweeps of exact solves over single entries of W, groups of outputs side by side.
 
 Two groups of outputs are solved at the same time, each as if the other stood still, and what they did is added before
-the next two have their turn (math notes, section 8). Solved exactly, two groups would never raise the model, however
+the next two have their turn (docs/math.md 8). Solved exactly, two groups would never raise the model, however
 they pull on one another: with H its Hessian and B the curvature within each of them, their steps D gain at least
 1/2 D'(2B - H)D, and 2B - H is H with the sign of what is between the groups turned round, so never negative. A sweep is
 not quite such a solve; the step that sweeps lead to is taken only if the objective falls. How the outputs are grouped

@@ -374,7 +374,7 @@ class Fitting:
     def _strong(self, start: FitResult, lam: float) -> Rows | None:
         """Columns that the sequential strong rule keeps: ||G_j(lam_old)||_* >= 2 lam - lam_old, and the support.
 
-        The rule may err; a fit scores every column again before it stops (math notes, section 8 (ii)).
+        The rule may err; a fit scores every column again before it stops (docs/math.md 8 (ii)).
         """
         sparse = self.problem.penalty.threshold and self.problem.penalty.separable
         if self._last is None or not lam < self._last[0] or not self.problem.screens or not sparse:
@@ -444,7 +444,7 @@ def path(
     eps: float = 1e-2,
     callback: Callback | None = None,
 ) -> list[FitResult]:
-    """Fit a decreasing sequence of strengths, each from the last (math notes, section 8 (iv)).
+    """Fit a decreasing sequence of strengths, each from the last (docs/math.md 8 (iv)).
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """A Newton step on the few rows that keep a model from its certificate.
 
-The scale of a dual point is that of the worst row (math notes, section 6), so a handful of rows that miss their
+The scale of a dual point is that of the worst row (docs/math.md 6), so a handful of rows that miss their
 optimality leave a gap however good all others are. These are often rows of few examples, which a sample does not know
 well. They are solved by themselves, with the curvature of every example that holds one of them; the other rows stay as
 they are.
@@ -40,7 +40,7 @@ _RIDGE = 1e-9
 def few_rows(problem: Problem, at: Iterate, lam: float, gap: float, target: float, solved: bool) -> Places | None:
     """Places among the active rows, ascending, whose optimality would leave little of the gap; None where not few.
 
-    The worst are those of the largest ||G_j||_* / lam_j, by which the dual point is scaled (math notes, section 6).
+    The worst are those of the largest ||G_j||_* / lam_j, by which the dual point is scaled (docs/math.md 6).
 
     Parameters
     ----------

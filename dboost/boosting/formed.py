@@ -2,7 +2,7 @@
 
 Where columns pull on one another, as measurements of the same thing do, sweeps over the data and conjugate gradients
 solve the model of a step slowly. With a few hundred entries in all its curvature is a small table, formed in the time
-of a few of their passes, on which it is solved as exactly as it is worth (math notes, section 8).
+of a few of their passes, on which it is solved as exactly as it is worth (docs/math.md 8).
 """
 
 from __future__ import annotations

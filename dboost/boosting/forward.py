@@ -1,7 +1,7 @@
 """Classical forward-greedy boosting: one hypothesis per round, moved once and never looked at again.
 
 Each round scores every hypothesis by the exponential bound without a penalty, a sum_r (sqrt(mu+) - sqrt(mu-))^2, and
-moves the best one alone, by (a / 2) log(mu+ / mu-) per output (Collins, Schapire & Singer 2002; math notes, sections 2,
+moves the best one alone, by (a / 2) log(mu+ / mu-) per output (Collins, Schapire & Singer 2002; docs/math.md 2,
 4.1 and 5). For hypotheses in {-1, +1} and the exponential loss this is AdaBoost (Freund & Schapire 1997). It is the
 baseline of Duchi & Singer 2009, section 6: nothing is re-optimised, nothing pruned, and it ends by its budget of rounds
 or once no step gains anything; there is no certificate.

@@ -1,6 +1,6 @@
 """Steps on the Gram bound: a majoriser of the loss on the active rows, minimised without communication.
 
-L(W + D) - L(W) <= -<G, D> + kappa/2 tr(D' K D) with K = X_A' diag(s) X_A (math notes, eq. 5). Minimising it with the
+L(W + D) - L(W) <= -<G, D> + kappa/2 tr(D' K D) with K = X_A' diag(s) X_A (docs/math.md, eq. 5). Minimising it with the
 penalty cannot raise the objective, so this is the step that a Newton step falls back to; with Nesterov's extrapolation
 and restarts it is also a method of its own, one pass a step.
 """

@@ -1,6 +1,6 @@
 """Which feature, or group of features, enters next: ShareBoost's rules of choice.
 
-Rule names, with the numbers of the math notes (section 7, sheet J):
+Rule names, with the numbers of docs/math.md (7 (J)):
 
 - ``"norm"`` (0): the largest sum over a group of ||G_j||_1, as printed; for features of one scale.
 - ``"scaled"`` (0'): the largest sum of ||G_j||_1^2 / S_j, twice what the sup-norm bound promises the loss to fall by.

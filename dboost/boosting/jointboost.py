@@ -5,8 +5,8 @@ round takes the stump v < th, the classes S and the numbers that fit z best in w
 
     h_ic = b where v_i < th and a + b elsewhere, for c in S;    h_ic = k_c for the other classes
 
-and adds h to F (Torralba, Murphy & Freeman 2007; Shalev-Shwartz, Wexler & Shashua leave out the k_c; math notes,
-section 7J). All follows from the sums of w over the labels z = 1 and z = -1 below every threshold. S is grown greedily
+and adds h to F (Torralba, Murphy & Freeman 2007; Shalev-Shwartz, Wexler & Shashua leave out the k_c; docs/math.md
+7 (J)). All follows from the sums of w over the labels z = 1 and z = -1 below every threshold. S is grown greedily
 from the best class on, and the best of its k stages is taken: O(k^2) per threshold.
 
 There is no certificate; a fit ends by its budget, or once no round gains anything.

@@ -1,6 +1,6 @@
 """Leveraging: a learner names a hypothesis in every round, and its weight alone is moved.
 
-Raetsch, Mika & Warmuth, "On the Convergence of Leveraging" (2001), Algorithms 1 and 2; math notes, sheets I and K.
+Raetsch, Mika & Warmuth, "On the Convergence of Leveraging" (2001), Algorithms 1 and 2; docs/math.md 7 (I) and (K).
 
     Algorithm 1:  d = -dL/df;  h = the learner's choice for d;  f += h argmin_al L(f + al h)
     Algorithm 2:  the same for L + C sum |w|: a hypothesis held whose edge is further below C than the best edge is

@@ -1,7 +1,7 @@
 """Exact line search for one output: a few passes, each with value, slope and curvature at several step lengths.
 
-Scores are linear in the step, so that a partition forms its margins once and evaluates them at all steps (math notes,
-sections 0 and 7 I). Does not cover: which direction is searched (``coordinate``).
+Scores are linear in the step, so that a partition forms its margins once and evaluates them at all steps (docs/math.md
+0 and 7 I). Does not cover: which direction is searched (``coordinate``).
 """
 
 from __future__ import annotations

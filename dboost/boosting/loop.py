@@ -1,4 +1,4 @@
-"""The totally corrective loop (math notes, section 7): score all rows, add the best, re-solve, prune, certify, stop.
+"""The totally corrective loop (docs/math.md 7): score all rows, add the best, re-solve, prune, certify, stop.
 
     repeat
       full scoring pass -> L, ||G_j||_* (bounds for those that cannot have moved far), scores, certificate

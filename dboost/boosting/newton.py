@@ -6,7 +6,7 @@ One step minimises, over the rows A and the intercept,
 
 by block descent on the driver, on all examples or a random sample of them, row by row or, where the penalty ties no
 entries and few move, entry by entry (``entrywise``), and is accepted only if the objective falls
-(math notes, section 8; the step grid spends one more pass when the full step fails). Once the support has settled the
+(docs/math.md 8; the step grid spends one more pass when the full step fails). Once the support has settled the
 penalty is smooth along it, and conjugate gradients with the curvature of all examples take over; a few rows that alone
 keep the model from its goal are solved by themselves (``focus``). If no step of the model helps, an upper bound of the
 loss is minimised instead, which cannot fail: the Gram bound, or the exponential bound of all rows at once where the

@@ -82,7 +82,7 @@ def _check_newton_only(settings: FitSettings, penalty: Penalty) -> None:
 
 
 def _check_joint(settings: FitSettings, penalty: Penalty) -> None:
-    """The rows enter, and move, all together or not at all (math notes, section 3)."""
+    """The rows enter, and move, all together or not at all (docs/math.md 3)."""
     if settings.update in ("gradboost", "adaboost") and settings.select not in TEMPLATES:
         raise UsageError(
             f"select={settings.select!r} moves one row at a time, and penalty {penalty.name!r} ties all rows: "

@@ -1,7 +1,7 @@
 """A preconditioner for conjugate gradients: the diagonal of the curvature, and what it misses most.
 
 The curvature on the support is that of the loss, sum_i (x_i x_i') (x) H_i with H_i = diag(q_i) - q_i q_i' where it is
-multinomial (math notes, section 8 (i)), and that of the penalty, lam (I - u u') / ||w||_2 with u = w / ||w||_2 for a
+multinomial (docs/math.md 8 (i)), and that of the penalty, lam (I - u u') / ||w||_2 with u = w / ||w||_2 for a
 row of l1/l2.
 
 - The columns that are in most examples (words such as "the" and "of", bright pixels) pull on one another and on the

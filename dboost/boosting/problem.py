@@ -300,7 +300,7 @@ class Problem:
         return found
 
     def _curvature(self, columns: Rows) -> Array:
-        """One-row constants of the bound: a_j (exponential) or D_j (quadratic), math notes section 2."""
+        """One-row constants of the bound: a_j (exponential) or D_j (quadratic), docs/math.md 2."""
         if self.exponential:
             return exponential.one_row(self.statistics.peak[columns], self.loss.template_constant)
         return quadratic.one_row(self.statistics.square[columns], self.curvature_constant)

@@ -2,7 +2,7 @@
 
 At the final strength models change little from step to step, and their curvature with them. So it is formed at one of
 them, the anchor, for the rows that are held there, rows that enter later are added to it, and steps minimise the
-quadratic model with the gradient of today and the curvature of the anchor (math notes, section 8). Steps then cost no
+quadratic model with the gradient of today and the curvature of the anchor (docs/math.md 8). Steps then cost no
 sweep over the data.
 """
 

@@ -4,7 +4,7 @@ The residuals of all examples are the largest table that a scoring pass goes thr
 float32 it goes through it in little more than half of the time. Sums stay float64, so that all they may be off by is
 what the residuals were rounded by: ||X_j'(U - V)||_* <= e sum_i |x_ij| ||u_i||_*, V being U rounded by no more than a
 share e of each number. A certificate pays for that (``certificate.dual_bound``), and remains one: float32 does for
-scoring, and not by itself for a certificate (math notes, section 9).
+scoring, and not by itself for a certificate (docs/math.md 9).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The paper's updates: rows of W solved on a diagonal bound, one at a time or all in a template.
 
-``adaboost`` uses the exponential bound (Duchi & Singer 2009, figs. 2 and 4; math notes, sheets A and C), ``gradboost``
+``adaboost`` uses the exponential bound (Duchi & Singer 2009, figs. 2 and 4; docs/math.md 7 (A) and (C)), ``gradboost``
 the quadratic one (fig. 3; sheet D). Neither needs a line search: the bound lies above the loss, so the objective falls.
 The intercept is one more row, x = 1 with lam = 0.
 """
@@ -60,7 +60,7 @@ class RowwiseSteps:
         self._size = active.shape[0] + (1 if problem.fit_intercept else 0)
         self._scale = self._template() if select in TEMPLATES else self._single()
 
-    # ---- constants of the bounds (math notes, section 2) -----------------------------------------------------------
+    # ---- constants of the bounds (docs/math.md 2) -----------------------------------------------------------
 
     def _single(self) -> Array:
         """One-row a_j or D_j; the intercept's last."""
@@ -121,7 +121,7 @@ class RowwiseSteps:
         return penalty.solve_quadratic(W, sums.G, self._scale[slots], strength)
 
     def _gains(self, W: Array, new: Array, sums: _Sums, slots: NDArray[np.int64], lam: float) -> Array:
-        """Decrease of bound plus penalty that each row's update guarantees (math notes, section 5)."""
+        """Decrease of bound plus penalty that each row's update guarantees (docs/math.md 5)."""
         penalty = self.problem.penalty
         strength = np.append(lam * self.problem.lam_weight[self.active], 0.0)[slots]
         strength = strength * math.exp(max(-sums.shift, -700.0))

@@ -30,7 +30,7 @@ _MIDDLE = 1500.0
 
 
 def rank(rule: str, G: Array, square: Array, lam: npt.ArrayLike = 0.0) -> Array:
-    """How much a hypothesis deserves to be moved; positive, larger is better (math notes, sheet I).
+    """How much a hypothesis deserves to be moved; positive, larger is better (docs/math.md 7 (I)).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Best-first search of a tree of hypotheses with a bound on what lies below each (math notes, section 7F).
+"""Best-first search of a tree of hypotheses with a bound on what lies below each (docs/math.md 7 (F)).
 
 The size of a dual point over the whole tree, the largest ||h'Theta||_* of all hypotheses h, is found exactly while
 only the subtrees are opened whose bound exceeds both the strength asked for and the largest size seen.

@@ -1,4 +1,4 @@
-"""ShareBoost (Shalev-Shwartz, Wexler & Shashua 2011; math notes, sheet J): few features, shared by the classes.
+"""ShareBoost (Shalev-Shwartz, Wexler & Shashua 2011; docs/math.md 7 (J)): few features, shared by the classes.
 
     repeat
       the feature, or group of features, whose row of the gradient is largest enters        (``greedy``, ``trials``)

@@ -1,6 +1,6 @@
 """Quadratic programs of a few unknowns over {z >= 0, sum z <= r}, by active sets: exact zeros, no BLAS.
 
-The step of AdaBoost+L1's re-solve (math notes, sheet H). Compiled loops in a fixed order keep the bits the same
+The step of AdaBoost+L1's re-solve (docs/math.md 7 (H)). Compiled loops in a fixed order keep the bits the same
 whatever the number of threads.
 """
 

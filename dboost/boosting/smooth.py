@@ -2,7 +2,7 @@
 
 No row vanishes on its own under ``l2_squared``, ``smooth_l1``, ``l2`` and without a penalty, so all rows move together
 and there is no support to wait for. ``l2`` alone has a kink, at W = 0, which a step on the diagonal bound over all
-rows leaves (math notes, section 3).
+rows leaves (docs/math.md 3).
 """
 
 from __future__ import annotations

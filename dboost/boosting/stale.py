@@ -1,4 +1,4 @@
-"""Columns that a scoring pass need not look at, as their sums cannot have moved far (math notes, section 8 (ii)).
+"""Columns that a scoring pass need not look at, as their sums cannot have moved far (docs/math.md 8 (ii)).
 
 The residuals U are minus the gradient of a loss whose curvature is kappa s_i at most, so that for two models a and b
 

@@ -1,4 +1,4 @@
-"""ShareBoost's costlier rules: what each group of a shortlist would gain (paper, section 3.1; math notes, sheet J).
+"""ShareBoost's costlier rules: what each group of a shortlist would gain (paper, section 3.1; docs/math.md 7 (J)).
 
 - ``"line"`` (rule 1): min over alpha of L(W + alpha D), D = G_j / S_j on the rows of the group and zero elsewhere.
 - ``"row"`` (rule 2): min over u of L(W + e_j u'), the rest of the model held.

@@ -4,7 +4,7 @@ For Delta_jr = delta_jr and a_j with sum_j a_j |x_ij| <= c for every example i,
 
     L(W + Delta) - L(W) <= sum_j a_j sum_r mu_plus_jr (e^(-delta_jr / a_j) - 1) + mu_minus_jr (e^(delta_jr / a_j) - 1)
 
-(Duchi & Singer 2009, Lemma 4.1 and eq. 2; math notes, section 2). The constant c belongs to the loss and is given by
+(Duchi & Singer 2009, Lemma 4.1 and eq. 2; docs/math.md 2). The constant c belongs to the loss and is given by
 the caller. Covers: what is common to all penalties. Does not cover: the penalties, nor the passes that form the sums.
 """
 
@@ -113,7 +113,7 @@ def sides(A: FloatArray, B: FloatArray) -> tuple[FloatArray, FloatArray, FloatAr
 def shrunk_root(P: FloatArray, N: FloatArray, lam: FloatArray) -> FloatArray:
     """argmin_{gamma >= 0} e^(P - gamma) + e^(N + gamma) + lam gamma, (rows, k); inf if there is none.
 
-    The rationalised root of the stationarity equation, in logarithms (math notes, section 4.1, eq. 9).
+    The rationalised root of the stationarity equation, in logarithms (docs/math.md 4.1, eq. 9).
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         log_lam = np.log(lam)[:, None]
@@ -164,7 +164,7 @@ def solve_rows(
 
 
 def gain(p: FloatArray, q: FloatArray, lam: npt.ArrayLike, *, excess: FloatArray | None = None) -> FloatArray:
-    """-min_{d >= 0} p (e^(-d) - 1) + q (e^d - 1) + lam d for p >= q >= 0, elementwise; Psi of the math notes, eq. 14.
+    """-min_{d >= 0} p (e^(-d) - 1) + q (e^d - 1) + lam d for p >= q >= 0, elementwise; Psi of docs/math.md, eq. 14.
 
     Parameters
     ----------

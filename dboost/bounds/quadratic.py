@@ -2,7 +2,7 @@
 
 Covers: the choices of D_j and the bound's value. kappa, the largest curvature of the loss of one example, belongs to
 the loss and is given by the caller (1/4 for log and multitask, 1/2 for multinomial). Does not cover: the passes that
-form the sums. (Duchi & Singer 2009, section 3; math notes, section 2.)
+form the sums. (Duchi & Singer 2009, section 3; docs/math.md 2.)
 """
 
 from __future__ import annotations

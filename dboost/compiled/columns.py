@@ -36,7 +36,7 @@ def _column_gradient(indptr, rows, values, residual, candidates, out):
 
 @njit(nogil=True, cache=True)
 def class_gradient(indptr, rows, values, weight, code, residual, candidates, out):
-    """Rows of G = X'U for the columns in `candidates`, where U_i = weight_i residual[code_i] (math notes, section 0).
+    """Rows of G = X'U for the columns in `candidates`, where U_i = weight_i residual[code_i] (docs/math.md 0).
 
     `residual` (classes, width of ``vector.padded``) has a row per class and stays in the processor's cache; `weight`
     and `code` are (m,), `out` (len(candidates), k). A column with more values than there are classes is summed by class
@@ -67,7 +67,7 @@ def class_gradient(indptr, rows, values, weight, code, residual, candidates, out
 
 @njit(nogil=True, cache=True)
 def column_mu(indptr, rows, values, plus, minus, candidates, mu_plus, mu_minus):
-    """mu+ and mu- of the columns in `candidates` from the pulls of the examples (math notes, eq. 1 and 2).
+    """mu+ and mu- of the columns in `candidates` from the pulls of the examples (docs/math.md, eq. 1 and 2).
 
     mu+ = [X]_+'plus + [-X]_+'minus, and mu- with the two exchanged. Their difference is G, but mu- cannot be had from
     G and |X|'(plus + minus) when it is much smaller than mu+.
@@ -268,7 +268,7 @@ def rows_with(pointer, slots, place):
 
 @njit(nogil=True, cache=True)
 def row_lengths(pointer, values, extra):
-    """rho_i = `extra` + sum_j |x_ij| over the cut columns (math notes, section 2; extra is 1 with an intercept)."""
+    """rho_i = `extra` + sum_j |x_ij| over the cut columns (docs/math.md 2; extra is 1 with an intercept)."""
     rho = np.empty(pointer.shape[0] - 1)
     for i in range(rho.shape[0]):
         t = extra
@@ -320,7 +320,7 @@ def gram(pointer, slots, values, weight, extra, out):
 def class_grams(pointer, slots, values, weights, intercept, out):
     """Add the upper triangles of X_A' diag(weights[:, r]) X_A to out[:, :, r], with an intercept its slot last.
 
-    Blocks of the class-separable Hessian of a softmax (math notes, section 8).
+    Blocks of the class-separable Hessian of a softmax (docs/math.md 8).
 
     `weights` (m, w) and `out` (b, b, w) have the same padded width w (``vector.width``).
     """

@@ -1,4 +1,4 @@
-"""Block coordinate descent on the quadratic models of a Newton step (math notes, section 8).
+"""Block coordinate descent on the quadratic models of a Newton step (docs/math.md 8).
 
 One block is one row of the step D: the row's model is majorised by its diagonal, and the penalised row problem is
 solved exactly by ``penalties.diagonal``. Two models share the row solve: the curvature of sampled examples, kept as
@@ -43,8 +43,8 @@ def curvature_diagonal(
     """Diagonal of a bound on each row's model: sum_i x_ij**2 bound_i for the columns `selected`, the intercept last.
 
     `bound` is room of the shape and type of `h`, or `h` itself, which is then overwritten. For a softmax example
-    diag(q) - q q' is bounded by diag(q) when no class holds more than half, else by 2 diag(q (1 - q)) (math notes,
-    section 8, class-separable Newton); a diagonal Hessian is its own bound.
+    diag(q) - q q' is bounded by diag(q) when no class holds more than half, else by 2 diag(q (1 - q)) (docs/math.md
+    8, class-separable Newton); a diagonal Hessian is its own bound.
     """
     bound_curvature(h, rank_one, weight, bound)
     add_squares(columns, rows, values, selected, padded(bound), out)
@@ -294,7 +294,7 @@ def _newton_descent(
 
 @njit(nogil=True, cache=True)
 def gram_descent(K, kappa, centred, G, W, lam, code, a, b, max_sweeps, tolerance, D):
-    """Minimise -<G, D> + kappa/2 tr(D'K D) + sum_j lam_j omega(W_j + D_j) over D (math notes, eq. 5).
+    """Minimise -<G, D> + kappa/2 tr(D'K D) + sum_j lam_j omega(W_j + D_j) over D (docs/math.md, eq. 5).
 
     `centred` replaces K D by its row-centred version, the tighter bound of the multinomial loss. Stops when a sweep
     gains less than `tolerance` times the first. Returns the number of sweeps.

@@ -1,4 +1,4 @@
-"""Coordinate descent over single entries of W, on the model of a Newton step (math notes, section 8).
+"""Coordinate descent over single entries of W, on the model of a Newton step (docs/math.md 8).
 
 Where a penalty ties no entries and most of them are zero, a sweep over rows moves k numbers for each stored value while
 one or two classes of the row move at all. Here an entry (j, r) costs one number for each value of its column: with

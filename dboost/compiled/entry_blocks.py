@@ -16,7 +16,7 @@ def add_entry_blocks(
 ):
     """Add sum_i x_ij x_il (h_ir - rho_i h_ir**2) for the entries j before l of every output r, and for j = l.
 
-    These are the blocks of the Hessian sum_i (x_i x_i') (x) H_i within an output (math notes, section 8 (i)).
+    These are the blocks of the Hessian sum_i (x_i x_i') (x) H_i within an output (docs/math.md 8 (i)).
     Over the examples `first`, `first` + `every`, ... of a block stored by row, slots ascending. Entries
     entries[j]..entries[j + 1] - 1 belong to row j: with their outputs and their places, ascending with j, in the
     output's block. That of r begins at starts[r] of `out`, in rows of strides[r] numbers; firsts[r] is the number of

@@ -16,7 +16,7 @@ from dboost.penalties.diagonal import diagonal_prox
 def pack(h, rank_one, k, packed):
     """Fill a row of `packed` with the upper triangle of diag(h_i) - rank_one_i h_i h_i' for every example, row by row.
 
-    Its columns beyond k (k + 1) / 2 become zero (math notes, section 8 (i)).
+    Its columns beyond k (k + 1) / 2 become zero (docs/math.md 8 (i)).
     """
     for i in range(h.shape[0]):
         t = 0
@@ -48,7 +48,7 @@ def unpack(sums, k, H):
 def sweep_rows(H, G, W, strength, diagonal, damping, code, a, b, max_sweeps, enough, D, pull):
     """Minimise -<G, D> + D'HD/2 + damping D**2/2 + sum_j strength_j omega(W_j + D_j) by exact row solves.
 
-    This is the model of a Newton step (math notes, section 8); each row's is bounded by its diagonal. Sweeps over the
+    This is the model of a Newton step (docs/math.md 8); each row's is bounded by its diagonal. Sweeps over the
     rows that are not zero follow a sweep over all, until one gains at most `enough` times what the best did; then all
     are visited again.
 

@@ -159,7 +159,7 @@ def losses_along(
     weight: Array,
     out: Array,
 ) -> None:
-    """Add L(F + t (X_A D + d)) to `out[q]` for every t = steps[q] (the GRID pass of the math notes, section 0)."""
+    """Add L(F + t (X_A D + d)) to `out[q]` for every t = steps[q] (the GRID pass of docs/math.md 0)."""
     cut = (pointer, slots, values)
     for (first, F), (_, Z) in zip(_blocks(*cut, W, b), _blocks(*cut, D, d), strict=True):
         rows.losses_along(F, Z, first, b.shape[0], steps, target, weight, out)

@@ -81,7 +81,7 @@ def _inner(rows, values, start, stop, v):
 
 @njit(nogil=True, cache=True, **INLINED)
 def shrunk(z, strength, metric):
-    """The minimiser of metric x**2 / 2 - z x + strength |x|: soft thresholding (math notes, section 4)."""
+    """The minimiser of metric x**2 / 2 - z x + strength |x|: soft thresholding (docs/math.md 4)."""
     size = abs(z) - strength
     return (size if z > 0.0 else -size) / metric if size > 0.0 else 0.0
 

@@ -149,7 +149,7 @@ def _add_products(slots, x, start, stop, fresh, h, sums):
 def minimise(H, slots, G, strength, ridge, max_sweeps, enough, W, pull):
     """Minimise -G'D + D'HD/2 + strength |W + D|_1 by coordinate descent; W becomes W + D, exact zeros as such.
 
-    This is the model of a Newton step (math notes, section 8). Sweeps over the entries that are not zero follow a sweep
+    This is the model of a Newton step (docs/math.md 8). Sweeps over the entries that are not zero follow a sweep
     over all, until one gains at most `enough` times what the best did; then all are visited again. A direction along
     which the curvature vanishes is left alone.
 

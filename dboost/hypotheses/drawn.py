@@ -70,7 +70,7 @@ def draw(context: Context, count: int, purpose: int) -> Centres:
 
 
 def median_gamma(context: Context, cosine: bool) -> float:
-    """1 / median of the squared distances among at most 500 rows drawn at random (math notes, section 7F).
+    """1 / median of the squared distances among at most 500 rows drawn at random (docs/math.md 7 (F)).
 
     Raises
     ------

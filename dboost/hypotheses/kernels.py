@@ -1,7 +1,7 @@
 """Gaussian kernels of rows as hypotheses: h_s(x) = exp(-gamma ||x - x_s||**2) for the rows s of a support set.
 
 Covers: ``Kernels`` (what a user asks for) and ``KernelPool`` (the candidates on one data set). Source: Duchi & Singer
-2009, section 6; math notes, section 7F.
+2009, section 6; docs/math.md 7 (F).
 Does not cover: the perceptron (``perceptron``), random rows and the median (``drawn``), distances (``centres``), or the
 kernels that a model holds (``kernel_set``).
 

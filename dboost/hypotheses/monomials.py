@@ -1,7 +1,7 @@
 """Monomials of scaled raw features: the columns of some of them, their names, and the set that a model holds.
 
 A monomial is the sorted tuple of the raw columns it multiplies, with repetition: (4, 4, 7) is x4^2 * x7. Raw features
-enter as (x - low) / width, so that |x| <= 1 and products stay bounded (math notes, section 7F).
+enter as (x - low) / width, so that |x| <= 1 and products stay bounded (docs/math.md 7 (F)).
 Does not cover: which monomials are candidates (``products``).
 """
 

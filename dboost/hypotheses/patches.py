@@ -1,7 +1,7 @@
 """Patches of images as hypotheses: the largest response of a template over an image, weighted by a mask.
 
 Covers: ``Patches`` (what a user asks for) and its templates. Source: Shalev-Shwartz, Wexler & Shashua 2011
-(ShareBoost), section 7.4; math notes, section 7J.
+(ShareBoost), section 7.4; docs/math.md 7 (J).
 Does not cover: the candidates on one data set (``patch_pool``), responses and the patches that a model holds
 (``patch_set``), or k-means (``clusters``).
 """

@@ -4,7 +4,7 @@ Covers: one sequential pass over the whole data set, and one pass per partition 
 Does not cover: rows drawn at random (``drawn``), or the hypotheses (``kernels``).
 
 The perceptron visits rows in their order, predicts with the kernels of the rows kept so far, and keeps a row when it
-is mistaken (Duchi & Singer 2009, section 6, which leaves the rule open; math notes, section 7F):
+is mistaken (Duchi & Singer 2009, section 6, which leaves the rule open; docs/math.md 7 (F)):
 
 - classes: score_r(x) = sum_s (Y_s - Yhat_s)_r K(x_s, x). A row is a mistake when another class scores at least as high
   as its own; Yhat is the first best of the others. So a tie is a mistake, and the first row is always kept.

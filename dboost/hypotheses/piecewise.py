@@ -1,7 +1,7 @@
 """Pieces of a piecewise linear model as hypotheses: 1[||x - c|| < r] (x, 1) for centres c and radii r.
 
 Covers: ``PiecewiseLinear`` (what a user asks for) and ``PiecePool`` (the candidates on one data set). Source:
-Shalev-Shwartz, Wexler & Shashua 2011 (ShareBoost), sections 4.2 and 7.5; math notes, section 7J.
+Shalev-Shwartz, Wexler & Shashua 2011 (ShareBoost), sections 4.2 and 7.5; docs/math.md 7 (J).
 Does not cover: the pieces that a model holds (``piece_set``), or k-means (``clusters``).
 
 The d + 1 features of a centre and a radius are a group. All radii of a centre are summed from one histogram over the

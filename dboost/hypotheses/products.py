@@ -1,7 +1,7 @@
 """Products of raw features: all monomials up to a degree, or of any degree.
 
 Covers: the family ``Products`` and its pool. Candidates are summed as products of a few parents with all single
-features at once, and never stored (math notes, section 7F; Duchi & Singer 2009, section 6).
+features at once, and never stored (docs/math.md 7 (F); Duchi & Singer 2009, section 6).
 Does not cover: the search through the tree of monomials that certifies an infinite class (``dboost.boosting.search``).
 
 The monomials form a tree: a parent f is extended by the features from its last one on, so each monomial has one parent.
@@ -309,7 +309,7 @@ class ProductsPool:
         return np.cumsum([0] + [len(self.letters) - first for _, first in shard])
 
     def sums(self, partition: Partition, memo: Any, shard: Shard, plus: Array, minus: Array | None) -> Sums:
-        """Sums of the children of a shard's parents (math notes, section 7F: one product of matrices)."""
+        """Sums of the children of a shard's parents (docs/math.md 7 (F): one product of matrices)."""
 
         def build() -> tuple[Any, ...]:
             arrays = (partition.indptr, partition.rows, partition.values, partition.n_rows)

@@ -2,7 +2,7 @@
 
 The sums of a stump grow with its threshold: those of the positive part, those of the negative part and the weight of
 the examples below are prefix sums of terms >= 0. So what is summed at the two ends of a bin bounds, entry by entry, the
-sums of every stump with a threshold inside (sharper than the bound of math notes, section 7J, which follows from it):
+sums of every stump with a threshold inside (sharper than the bound of docs/math.md 7 (J), which follows from it):
 with A and B the sums of [Theta]_+ and [-Theta]_+ below the lower end, and A', B' below the upper, h'Theta lies between
 A - B' and A' - B. A bin whose bound is within the best known keeps its stumps closed; of the others every distinct
 value is summed, from their rows alone.

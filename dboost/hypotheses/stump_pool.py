@@ -1,7 +1,7 @@
 """The stumps over one data set, all of them summed.
 
 Covers: ``StumpsPool``, keys of stumps and thresholds between two values. The sums of all stumps of a feature are prefix
-sums over its sorted values (math notes, section 7J; Shalev-Shwartz, Wexler & Shashua, ShareBoost): a partition adds its
+sums over its sorted values (docs/math.md 7 (J); Shalev-Shwartz, Wexler & Shashua, ShareBoost): a partition adds its
 examples up by the code of their value, counted among the thresholds, and cumulates.
 Does not cover: how the thresholds are found (``stumps``).
 

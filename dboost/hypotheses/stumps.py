@@ -40,7 +40,7 @@ class Stumps(Joinable):
     there is an intercept 1[v >= th] is 1 - 1[v < th].
 
     Where the data has more thresholds than `max_listed`, those at the ends of some bins are summed in every round, and
-    the others only where the sums at the two ends of their bin leave room for a better one (math notes, section 7J).
+    the others only where the sums at the two ends of their bin leave room for a better one (docs/math.md 7 (J)).
     The stump with the largest score is found all the same, and the certificate still covers every stump.
 
     Parameters

@@ -68,7 +68,7 @@ def _residual_rows(target: Any, F: Array, first: int, k: int, weight: Array, U: 
 def branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> float:
     """Write the pulls of U_i in both directions, U_i = plus - minus, both >= 0; return s * l(y_i, f).
 
-    They are what the exponential bound sums (math notes, eq. 1 and 2). A loss that is one monotone branch per output
+    They are what the exponential bound sums (docs/math.md, eq. 1 and 2). A loss that is one monotone branch per output
     pulls one way only, [U]_+ and [-U]_+, which is what is done for every target that is not in `TWO_BRANCHED`.
     """
     raise NotImplementedError("branch_row runs in compiled code only")
@@ -112,7 +112,7 @@ def curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> float:
 def dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> float:
     """s * D_i at the dual point near U_i that `scale`, `mix`, `shift` and `prior` describe. Overloaded per target.
 
-    Theta_i = scale * s * (the repaired residual of an example), math notes, section 6. What repairs it belongs to the
+    Theta_i = scale * s * (the repaired residual of an example), docs/math.md 6. What repairs it belongs to the
     loss. The log-losses take the predicted probability q'' = (1 - mix) (q - shift) + mix prior in place of q; the
     losses of real labels subtract `shift` from the residual and measure labels from `prior`, which changes no value
     as Theta sums to zero; the exponential loss adds to the residuals of one label.
@@ -275,7 +275,7 @@ class Loss(Protocol):
 
     @property
     def kappa(self) -> float:
-        """Largest curvature per example, the quadratic bound's constant (math notes, section 1).
+        """Largest curvature per example, the quadratic bound's constant (docs/math.md 1).
 
         ``math.inf`` where there is no largest one, and so no quadratic bound and no gap-safe screening.
         """
@@ -283,12 +283,12 @@ class Loss(Protocol):
 
     @property
     def template_constant(self) -> float:
-        """The constant c of the exponential template bound (math notes, eq. 3); 0 where there is no such bound."""
+        """The constant c of the exponential template bound (docs/math.md, eq. 3); 0 where there is no such bound."""
         ...
 
     @property
     def floor(self) -> float:
-        """D0 = inf_f l(y, f), the dual value of Theta = 0 per unit of weight (math notes, section 1)."""
+        """D0 = inf_f l(y, f), the dual value of Theta = 0 per unit of weight (docs/math.md 1)."""
         ...
 
     @property
@@ -298,7 +298,7 @@ class Loss(Protocol):
 
     @property
     def shifted(self) -> bool:
-        """Whether U and l may overflow, so that sums are formed in units of e^c (math notes, section 0.1).
+        """Whether U and l may overflow, so that sums are formed in units of e^c (docs/math.md 0.1).
 
         The target then has a field ``shift``, the c by which the row functions divide.
         """

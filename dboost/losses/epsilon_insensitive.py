@@ -1,8 +1,8 @@
 """Smooth eps-insensitive loss: l(y, f) = softplus(f - y - eps) + softplus(y - f - eps) with a real label y.
 
-(Dekel, Shalev-Shwartz & Singer 2005; math notes, section 1 and sheet E.) It grows linearly far from the label and is
+(Dekel, Shalev-Shwartz & Singer 2005; docs/math.md 1 and 7 (E).) It grows linearly far from the label and is
 flat within eps of it; eps = 0 is the symmetric logistic loss. With z = y - f it pulls up by sigma(z - eps) and down by
-sigma(-z - eps), and the exponential bound needs both pulls, not their difference alone (math notes, eq. 2).
+sigma(-z - eps), and the exponential bound needs both pulls, not their difference alone (docs/math.md, eq. 2).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _pull(z: float, epsilon: float) -> float:
 
 @njit(nogil=True, cache=True, **INLINED)
 def _conjugate(theta: float, label: float, epsilon: float) -> float:
-    """inf_f l(label, f) + theta f for |theta| <= 1 (math notes, section 1)."""
+    """inf_f l(label, f) + theta f for |theta| <= 1 (docs/math.md 1)."""
     t = abs(theta)
     if t >= 1.0:
         return theta * label - epsilon

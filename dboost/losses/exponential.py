@@ -1,7 +1,7 @@
-"""Exponential loss of AdaBoost: l(y, f) = e^(-y f) with y in {-1, +1}; a label of 0 is missing (math notes, section 1).
+"""Exponential loss of AdaBoost: l(y, f) = e^(-y f) with y in {-1, +1}; a label of 0 is missing (docs/math.md 1).
 
 Its curvature has no limit, so there is no quadratic bound and no gap-safe screening. Its values have none either: the
-row functions divide by e^shift, and sums are formed in those units (math notes, section 0.1).
+row functions divide by e^shift, and sums are formed in those units (docs/math.md 0.1).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Binary log-loss per output: ``log`` (one output) and ``multitask`` (one per task, labels may be missing).
 
-l(y, f) = softplus(-y f) with y in {-1, +1}; a label of 0 is missing and contributes nothing (math notes, section 1).
+l(y, f) = softplus(-y f) with y in {-1, +1}; a label of 0 is missing and contributes nothing (docs/math.md 1).
 """
 
 from __future__ import annotations

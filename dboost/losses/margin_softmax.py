@@ -1,6 +1,6 @@
 """Multinomial log-loss with a margin: l(y, f) = log sum_r exp(f_r + 1[r != y]) - f_y (ShareBoost, eq. 3).
 
-An upper bound on the number of mistakes. The margin is the fixed offset 1 - Y on the scores (math notes, section 1), so
+An upper bound on the number of mistakes. The margin is the fixed offset 1 - Y on the scores (docs/math.md 1), so
 that the compiled functions are those of ``multinomial``; it belongs to training, and predictions are made without it.
 """
 

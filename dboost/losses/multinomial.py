@@ -1,4 +1,4 @@
-"""Multinomial log-loss: l(y, f) = log sum_r exp(f_r) - f_y (math notes, section 1, "multiclass")."""
+"""Multinomial log-loss: l(y, f) = log sum_r exp(f_r) - f_y (docs/math.md 1, "multiclass")."""
 
 from __future__ import annotations
 

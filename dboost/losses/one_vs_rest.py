@@ -1,6 +1,6 @@
 """Exponential loss of every class against the rest: l(y, F) = sum_r e^(-z_r F_r), z_r = 1 for r = y and -1 otherwise.
 
-The loss of JointBoost (Torralba, Murphy & Freeman 2007; math notes, section 7J). The compiled functions are those of
+The loss of JointBoost (Torralba, Murphy & Freeman 2007; docs/math.md 7 (J)). The compiled functions are those of
 ``exp`` for k labels.
 """
 

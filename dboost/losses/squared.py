@@ -1,4 +1,4 @@
-"""Squared loss: l(y, f) = (f - y)^2 / 2 with a real label y (math notes, section 1).
+"""Squared loss: l(y, f) = (f - y)^2 / 2 with a real label y (docs/math.md 1).
 
 It has no exponential bound, since it grows without limit in both directions from any point: ``template_constant`` is 0.
 """

@@ -267,7 +267,7 @@ class RowPenalty(ABC):
         caps: npt.ArrayLike = exponential.CAP,
         shift: float = 0.0,
     ) -> tuple[FloatArray, BoolArray]:
-        """Minimiser of the exponential bound plus penalty, row by row (math notes, section 4).
+        """Minimiser of the exponential bound plus penalty, row by row (docs/math.md 4).
 
         Parameters
         ----------
@@ -310,7 +310,7 @@ class RowPenalty(ABC):
     ) -> FloatArray:
         """Decrease of exponential bound plus penalty (or a lower bound of it) when a zero row leaves zero, (rows,).
 
-        Positive exactly where the zero row is not optimal (math notes, section 5).
+        Positive exactly where the zero row is not optimal (docs/math.md 5).
         """
         rows = len(mu_plus)
         a = per_row(a, rows)

@@ -1,7 +1,7 @@
 """The penalty ``l2``: sqrt(sum_j (lam_j ||W_j||_2)^2), the norm of the whole matrix (Duchi & Singer 2009, section 5).
 
 It is not a sum over rows: W is zero as a whole or has no zeros at all, and a method that moves one row at a time stops
-at W = 0 when no single row can leave it (math notes, section 3). All rows are therefore solved for at once; the methods
+at W = 0 when no single row can leave it (docs/math.md 3). All rows are therefore solved for at once; the methods
 of ``Penalty`` read the rows they are given as all there are.
 """
 
@@ -79,7 +79,7 @@ class Frobenius:
         return centred
 
     def solve_quadratic(self, W: FloatArray, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
-        """Minimiser of the quadratic bound plus penalty over all rows at once (math notes, section 3).
+        """Minimiser of the quadratic bound plus penalty over all rows at once (docs/math.md 3).
 
         In V_j = (lam_j / top) W_j, top the largest lam_j, the penalty is top ||V||_F, so all penalised entries are one
         group of the secular equation of ``diagonal``. Rows with lam_j = 0 are free, rows with D_j = 0 become zero if
@@ -111,7 +111,7 @@ class Frobenius:
     ) -> tuple[FloatArray, BoolArray]:
         """Minimiser of the exponential bound plus penalty over all rows at once, as ``RowPenalty.solve_exponential``.
 
-        The nested roots of math notes, section 4.4, over all entries: for a fixed size tau of the whole matrix every
+        The nested roots of docs/math.md 4.4, over all entries: for a fixed size tau of the whole matrix every
         entry is a scalar root.
         """
         rows, k = W.shape

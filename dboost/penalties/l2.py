@@ -43,11 +43,11 @@ class L2(RowPenalty):
         return centred
 
     def solve_tilted(self, A: FloatArray, B: FloatArray, lam: FloatArray) -> FloatArray:
-        """Nested one-dimensional roots (math notes, section 4.4)."""
+        """Nested one-dimensional roots (docs/math.md 4.4)."""
         return solve_group(A, B, lam, np.zeros_like(lam))
 
     def score_tilted(self, mu_plus: FloatArray, mu_minus: FloatArray, lam: FloatArray) -> FloatArray:
-        """Lower bound along the direction of G (math notes, section 5)."""
+        """Lower bound along the direction of G (docs/math.md 5)."""
         return score_group(mu_plus, mu_minus, lam, np.zeros_like(lam))
 
     def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> RowFace:

@@ -68,7 +68,7 @@ class Linf(RowPenalty):
         return gamma
 
     def score_tilted(self, mu_plus: FloatArray, mu_minus: FloatArray, lam: FloatArray) -> FloatArray:
-        """Exact: tied entries act as one with summed weights, the others are unpenalised (math notes, section 5)."""
+        """Exact: tied entries act as one with summed weights, the others are unpenalised (docs/math.md 5)."""
         p, q = np.maximum(mu_plus, mu_minus), np.minimum(mu_plus, mu_minus)
         with np.errstate(divide="ignore"):
             P, N = np.log(p), np.log(q)

@@ -1,7 +1,7 @@
 """The penalty ``smooth_l1``: the l1 norm rounded at zero, the baseline of Dekel, Shalev-Shwartz & Singer (2005).
 
 omega(w) = sum_r [softplus(b w_r) + softplus(-b w_r) - 2 log 2] / b: the symmetrised logistic loss of one pseudo-example
-per weight (math notes, sheet G), less its value at zero, so that objectives are comparable while features enter. With
+per weight (docs/math.md 7 (G)), less its value at zero, so that objectives are comparable while features enter. With
 boosting nothing changes but the sums: the pseudo-examples add to mu+ and mu-.
 """
 

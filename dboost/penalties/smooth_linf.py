@@ -1,7 +1,7 @@
 """The penalty ``smooth_l1/linf``: the largest absolute entry of a row, rounded (ShareBoost, section 3.3).
 
 omega(w) = (1 / b) log sum_r 2 cosh(b w_r), less its value log(2 k) / b at zero, so that rows may enter without a charge
-(math notes, sheet J). There is no solve of a row under the exponential bound, and no compiled one; fits that need these
+(docs/math.md 7 (J)). There is no solve of a row under the exponential bound, and no compiled one; fits that need these
 refuse it (``dboost.boosting.pairs``).
 """
 

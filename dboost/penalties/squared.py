@@ -49,7 +49,7 @@ class L2Squared(RowPenalty):
         return float(sum(sizes))
 
     def dual_point(self, size: float, lam: float) -> tuple[float, float]:
-        """No scaling; charged with the conjugate of the penalty (math notes, section 6)."""
+        """No scaling; charged with the conjugate of the penalty (docs/math.md 6)."""
         return 1.0, size / (2.0 * lam)
 
     def leaves_zero(self, G: FloatArray, lam: npt.ArrayLike) -> BoolArray:
@@ -68,7 +68,7 @@ class L2Squared(RowPenalty):
         return centred
 
     def solve_quadratic(self, W: FloatArray, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
-        """(D W + G) / (D + lam) (math notes, section 4.6)."""
+        """(D W + G) / (D + lam) (docs/math.md 4.6)."""
         rows = len(W)
         D, lam = per_row(D, rows), per_row(lam, rows)
         column = D > 0
@@ -95,7 +95,7 @@ class L2Squared(RowPenalty):
         caps: npt.ArrayLike = exponential.CAP,
         shift: float = 0.0,
     ) -> tuple[FloatArray, BoolArray]:
-        """One root per entry (math notes, section 4.5); with w = a gamma the penalty is a^2 omega(gamma)."""
+        """One root per entry (docs/math.md 4.5); with w = a gamma the penalty is a^2 omega(gamma)."""
         rows = len(W)
         a, lam = per_row(a, rows), per_row(lam, rows)
         scale = np.where(np.isfinite(a), a, 1.0)

@@ -151,7 +151,7 @@ def dual_value(Theta: Array, y: Array, loss: str) -> float:
 
 
 def balanced(U: Array, y: Array, loss: str) -> Array:
-    """Return a point next to U whose columns sum to zero, as a free intercept asks for (math notes, section 6)."""
+    """Return a point next to U whose columns sum to zero, as a free intercept asks for (docs/math.md 6)."""
     m = U.shape[0]
     if loss == "multinomial":
         counts = np.bincount(y, minlength=U.shape[1]).astype(np.float64)

@@ -226,7 +226,7 @@ CLAIMS = (
     ),
     Claim(
         "Epsilon-boosting follows the l1 path",
-        "math notes, sheet K: approximately, with an error O(eps)",
+        "docs/math.md 7 (K): approximately, with an error O(eps)",
         "With small fixed steps the loss at an l1 norm tends to the least loss of that norm.",
         "The exponent of the largest excess in the step, over all norms compared, is at least 0.8.",
         judge_paths,

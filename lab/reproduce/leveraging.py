@@ -279,7 +279,7 @@ CLAIMS = (
     ),
     Claim(
         "The first LS-Boost may stall",
-        "Section 2, on eq. 5; math notes, sheet I",
+        "Section 2, on eq. 5; docs/math.md 7 (I)",
         "Choosing the hypothesis nearest to the residuals, and its weight afterwards, may be the worse strategy.",
         "On four rows with a small hypothesis at a right angle to the residuals, the first form does not move and the "
         "second ends at the minimum.",

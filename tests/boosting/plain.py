@@ -93,7 +93,7 @@ class Data:
         return np.exp(-np.logaddexp(0, EPSILON - z)), np.exp(-np.logaddexp(0, EPSILON + z))
 
     def sums(self, F):
-        """mu+ and mu-, (n, k) each (math notes, eq. 1 and 2)."""
+        """mu+ and mu-, (n, k) each (docs/math.md, eq. 1 and 2)."""
         if self.loss == "epsilon_insensitive":
             plus, minus = (self.s[:, None] * q for q in self._pulls(F))
         else:
@@ -250,7 +250,7 @@ def null_intercept(data):
 
 
 def alpha_max(data, penalty, intercept=True):
-    """max_j ||G_j||_* / sum s at the null model (math notes, section 3)."""
+    """max_j ||G_j||_* / sum s at the null model (docs/math.md 3)."""
     b = null_intercept(data) if intercept else np.zeros(data.k)
     U = data.residual(np.tile(b, (len(data.s), 1)))
     return float(get_penalty(penalty).dual_norm(data.X.T @ U).max() / data.s.sum())

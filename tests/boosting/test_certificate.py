@@ -33,7 +33,7 @@ def iterates(data, penalty, intercept, rng):
 
 
 def dual_point(data, at, bound, lam_row, fitting):
-    """Theta as math notes, section 6 describes it, rebuilt in dense numpy from the arguments the pass received."""
+    """Theta as docs/math.md 6 describes it, rebuilt in dense numpy from the arguments the pass received."""
     scale, mix, shift, prior = fitting.seen
     W = np.zeros((data.X.shape[1], data.k))
     W[at.active] = at.W

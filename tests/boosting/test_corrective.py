@@ -1,4 +1,4 @@
-"""Totally corrective boosting: however few rows enter in a round, the optimum is the same (math notes, section 7)."""
+"""Totally corrective boosting: however few rows enter in a round, the optimum is the same (docs/math.md 7)."""
 
 from __future__ import annotations
 

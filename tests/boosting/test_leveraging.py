@@ -114,7 +114,7 @@ def test_ls_boost_round_by_round(rule):
 
 
 def test_the_first_ls_boost_stalls_where_the_second_does_not():
-    """A small hypothesis at a right angle to the residuals is the nearest one for ever (math notes, sheet I)."""
+    """A small hypothesis at a right angle to the residuals is the nearest one for ever (docs/math.md 7 (I))."""
     data = plain.make("squared", m=4, n=2, seed=0)
     data.X[:] = [[10.0, 0.01], [10.0, -0.01], [-10.0, 0.01], [-10.0, -0.01]]
     data.y[:] = [1.0, 1.0, -1.0, -1.0]

@@ -1,4 +1,4 @@
-"""ShareBoost against the formulas (math notes, section 7, sheet J): rules, corrective step, guarantee, path."""
+"""ShareBoost against the formulas (docs/math.md 7 (J)): rules, corrective step, guarantee, path."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_no_feature_would_be_chosen_again():
 
 @pytest.mark.parametrize("rule", ["norm", "scaled"])
 def test_the_promised_fall_is_kept_in_every_round(rule):
-    """The mean loss falls by ||G_j||_1^2 / (2 vbar_j) or more (math notes, eq. 7)."""
+    """The mean loss falls by ||G_j||_1^2 / (2 vbar_j) or more (docs/math.md, eq. 7)."""
     data = plain.make("margin_softmax", m=150, n=15, seed=7)
     result = fitted(data, rule, rounds=8, penalty="none", alpha=0.0, fit_intercept=False)
     rows, W = np.zeros(0, int), np.zeros((0, 3))

@@ -42,7 +42,7 @@ def test_column_mu(block, rng):
 
 
 def test_a_tiny_mu_is_not_lost_beside_a_large_one():
-    """The sums are kept apart: mu- to full precision at a ratio of 1e-18 (math notes, section 0.1)."""
+    """The sums are kept apart: mu- to full precision at a ratio of 1e-18 (docs/math.md 0.1)."""
     indptr, rows, values = np.array([0, 2]), np.array([0, 1], np.int32), np.ones(2)
     U = np.array([[1e9], [-1e-9]])
     plus, minus = np.empty((1, 1)), np.empty((1, 1))
@@ -121,7 +121,7 @@ def test_template_sums_and_gram(block, extra):
     present = (X != 0) & (s > 0)[:, None]
     np.testing.assert_allclose(peak, (present * rho[:, None]).max(axis=0), rtol=1e-14)
     np.testing.assert_allclose(diagonal, (s[:, None] * np.abs(X) * rho[:, None]).sum(axis=0), rtol=1e-13)
-    # the two bounds that the sums stand for (math notes, section 2)
+    # the two bounds that the sums stand for (docs/math.md 2)
     d = np.random.default_rng(0).normal(size=X.shape[1])
     assert (s * (X @ d) ** 2).sum() <= (diagonal * d**2).sum() * (1 + 1e-12)
     a = np.divide(1.0, peak, out=np.zeros_like(peak), where=peak > 0)

@@ -125,7 +125,7 @@ def test_bins_bound_and_give_up_every_stump(raw, family, branches):
 
 
 def test_the_bound_is_not_above_that_of_the_notes(raw):
-    """math notes, 7J: the smaller of the l1 norms at both ends, plus the l1 mass inside."""
+    """docs/math.md 7 (J): the smaller of the l1 norms at both ends, plus the l1 mass inside."""
     pool = raw.prepare(BINNED[0])
     for shard in pool.shards([], 24, 500):
         total = shard_sums(raw, pool, shard, False)

@@ -1,4 +1,4 @@
-"""The losses again, in plain numpy and extended precision, from their formulas (math notes, section 1).
+"""The losses again, in plain numpy and extended precision, from their formulas (docs/math.md 1).
 
 ``REFERENCES`` must name every loss of the registry: a new loss is not tested until it is written down here.
 """

@@ -26,7 +26,7 @@ def plain(k, scale=1.0):
 
 
 def test_fenchel_young_equality_at_the_residuals(case):
-    """D(U) = l + <U, f> per example, for s = 1; s multiplies (math notes, section 6)."""
+    """D(U) = l + <U, f> per example, for s = 1; s multiplies (docs/math.md 6)."""
     rows, reference, y, F, s, _ = case
     U = rows.residual(y, F, np.ones(M))
     expected = s * (rows.value(y, F, np.ones(M)) + (U * F).sum(axis=1))

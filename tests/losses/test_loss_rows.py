@@ -235,7 +235,7 @@ def test_an_unknown_name_lists_the_known_ones():
 
 
 def test_the_pulls_of_both_branches(case):
-    """plus - minus = U and both >= 0; their sum is the curvature of the exponential bound (math notes, eq. 2)."""
+    """plus - minus = U and both >= 0; their sum is the curvature of the exponential bound (docs/math.md, eq. 2)."""
     rows, reference, y, F, s = case
     plus, minus, loss = rows.branches(y, F, s)
     assert (plus >= 0).all() and (minus >= 0).all()
