@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dboost import BoostedClassifier
+from dboost import BoostedClassifier, BoostedRegressor
 from dboost.boosting.certificate import price_of_intercept
 from dboost.boosting.fit import FitSettings, Fitting
 from dboost.data.plan import build_plan
@@ -31,27 +31,48 @@ def words(seed, m, n, k):
     return sp.csr_array(X.multiply(1.0 / np.sqrt(X.multiply(X).sum(axis=1))[:, None])), y
 
 
+def measurements(seed, m, n, noise):
+    """Columns that pull on one another, of which every fourth counts; what they give."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, n)) @ (np.eye(n) + 0.5 * np.eye(n, k=1))
+    return X, X[:, ::4].sum(axis=1) + noise * rng.normal(size=m)
+
+
 @pytest.fixture(scope="module")
-def texts():
-    return [words(0, 400, 1500, 8), words(1, 800, 3000, 12)]
+def problems():
+    """An estimator, X and y of each kind of data."""
+    dense, number = measurements(2, 500, 80, 3.0)
+    two = words(3, 600, 2000, 2)
+    return {
+        "8 topics": (BoostedClassifier, *words(0, 400, 1500, 8)),
+        "12 topics": (BoostedClassifier, *words(1, 800, 3000, 12)),
+        "2 topics": (BoostedClassifier, *two),
+        "dense, 3 classes": (BoostedClassifier, dense, np.digitize(number, [-2.0, 2.0])),
+        "dense, 2 classes": (BoostedClassifier, dense, number > 0.0),
+        "dense, numbers": (BoostedRegressor, dense, number),
+        "words, numbers": (BoostedRegressor, two[0], two[1] + 0.1 * np.random.default_rng(4).normal(size=600)),
+    }
 
 
 @pytest.mark.parametrize("share", [0.05, 0.01, 0.003])
 @pytest.mark.parametrize("penalty", ["l1", "l1/l2", "l1/linf"])
-@pytest.mark.parametrize("number", [0, 1])
-def test_passes_to_a_certified_tolerance_rise_as_it_falls(texts, number, penalty, share):
-    X, y = texts[number]
-    largest = BoostedClassifier(penalty=penalty, tol=0.9).fit(X, y).alpha_max_
-    fits = [BoostedClassifier(penalty=penalty, alpha=share * largest, tol=tol).fit(X, y) for tol in TOLS]
+@pytest.mark.parametrize(
+    "data",
+    ["8 topics", "12 topics", "2 topics", "dense, 3 classes", "dense, 2 classes", "dense, numbers", "words, numbers"],
+)
+def test_passes_to_a_certified_tolerance_rise_as_it_falls(problems, data, penalty, share):
+    estimator, X, y = problems[data]
+    largest = estimator(penalty=penalty, tol=0.9).fit(X, y).alpha_max_
+    fits = [estimator(penalty=penalty, alpha=share * largest, tol=tol).fit(X, y) for tol in TOLS]
     assert [model.stop_reason_ for model in fits] == ["tol"] * len(TOLS)
     passes = [model.history_[-1]["passes"] for model in fits]
     assert all(loose <= NOISE * tight for loose, tight in zip(passes, passes[1:], strict=False)), passes
 
 
 @pytest.mark.parametrize("penalty", ["l1", "l1/l2", "l1/linf"])
-def test_a_residual_of_the_intercept_costs_a_column_no_more_than_its_price(texts, penalty):
+def test_a_residual_of_the_intercept_costs_a_column_no_more_than_its_price(problems, penalty):
     """The bound of what the repair adds to the norms, divided by the miss and the strength."""
-    X, y = texts[0]
+    _, X, y = problems["8 topics"]
     engine = LocalEngine()
     plan = build_plan(X, y, task="multiclass", engine=engine)
     fitting = Fitting(plan, engine, FitSettings("multinomial", penalty))
