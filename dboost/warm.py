@@ -14,7 +14,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from dboost.boosting.fit import FitSettings, Fitting, check_settings, fit
+from dboost.boosting.checks import check_settings
+from dboost.boosting.fit import FitSettings, Fitting, fit
 from dboost.boosting.folds import cross_validate
 from dboost.boosting.leveraging import Leveraging
 from dboost.boosting.nested import solved

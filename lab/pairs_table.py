@@ -22,7 +22,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from dboost.boosting.fit import FitSettings, Fitting, check_settings
+from dboost.boosting.checks import check_settings
+from dboost.boosting.fit import FitSettings, Fitting
 from dboost.boosting.problem import Problem
 from dboost.boosting.state import FitResult
 from dboost.bounds import exponential, quadratic

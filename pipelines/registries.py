@@ -26,8 +26,7 @@ def penalties() -> tuple[str, ...]:
 
 def updates() -> tuple[str, ...]:
     """Every update of a fit."""
-    from dboost.boosting.fit import UPDATES
-    from dboost.boosting.pairs import FORWARD
+    from dboost.boosting.checks import FORWARD, UPDATES
 
     return (*UPDATES, FORWARD)
 

@@ -1,14 +1,14 @@
-"""Fit one model, or a path of models, to planned data on an engine.
+"""Fit one model to planned data on an engine.
 
-Covers: checks of the settings, alpha_max, warm starts, the result with its certificate. Does not cover: inputs and
-labels (``dboost.data``), scikit-learn's conventions (``dboost.estimators``), files.
+Covers: alpha_max, warm starts, the result with its certificate. Does not cover: which settings have a meaning
+(``checks``), paths (``path``), inputs and labels (``dboost.data``), scikit-learn's conventions (``dboost.estimators``).
 """
 
 from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,111 +17,30 @@ from numpy.typing import NDArray
 
 from dboost.boosting import summation
 from dboost.boosting.centred import CentredEngine
+from dboost.boosting.checks import FORWARD, UPDATES, check_settings
 from dboost.boosting.forward import Forward
 from dboost.boosting.induced import InducedProblem
 from dboost.boosting.iterate import Score
 from dboost.boosting.loop import Loop
 from dboost.boosting.memory import Memory
 from dboost.boosting.nested import sampled_start
-from dboost.boosting.pairs import FORWARD, check_pairs
-from dboost.boosting.predictor import predicted
 from dboost.boosting.problem import Problem
 from dboost.boosting.ranges import refuse_extreme_columns
-from dboost.boosting.rowwise import SELECTIONS
 from dboost.boosting.state import FitResult, FitSettings, FitState
 from dboost.boosting.statistics import constants, listed
 from dboost.boosting.systems import Rounds
 from dboost.centring import Centres
-from dboost.errors import DataError, DboostWarning, UsageError
+from dboost.errors import DataError, DboostWarning
 from dboost.losses import get_loss
 from dboost.notices import warn_user
 from dboost.passes import Point
 from dboost.penalties import get_penalty
 
-# those that reach the optimum; "forward" does not
-UPDATES = ("newton", "gradboost", "adaboost")
 AUTO_ALPHA = 0.05
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 Callback = Callable[[dict[str, Any], FitState], "bool | None"]
-
-
-def check_settings(settings: FitSettings) -> None:
-    """Refuse settings that have no meaning, before any data is read.
-
-    Raises
-    ------
-    UsageError
-        Names the parameter, what was found and what is expected.
-    """
-    loss = get_loss(settings.loss)
-    penalty = get_penalty(settings.penalty)
-    alpha = settings.alpha
-    if alpha != "auto":
-        if isinstance(alpha, (str, bool)) or not isinstance(alpha, (int, float, np.number)):
-            raise UsageError(f"alpha must be a number >= 0 or 'auto', got {alpha!r}")
-        if not math.isfinite(float(alpha)) or float(alpha) < 0.0:
-            raise UsageError(f"alpha must be finite and >= 0, got {alpha!r}")
-        if penalty.name == "none" and float(alpha) > 0.0:
-            raise UsageError(f"penalty 'none' has no strength, but alpha is {alpha!r}", hint="leave alpha at 'auto'")
-        if penalty.name != "none" and float(alpha) == 0.0:
-            raise UsageError(f"alpha is 0, which switches penalty {penalty.name!r} off", hint="use penalty='none'")
-    known = (*UPDATES, FORWARD)
-    if settings.update not in known:
-        raise UsageError(f"unknown update {settings.update!r}", hint=f"known updates: {', '.join(known)}")
-    if settings.select not in SELECTIONS:
-        raise UsageError(f"unknown select {settings.select!r}", hint=f"known selections: {', '.join(SELECTIONS)}")
-    if settings.update == "newton" and settings.select != "greedy":
-        raise UsageError(
-            f"select={settings.select!r} chooses rows for the one-row updates; update 'newton' takes the best by score",
-            hint="use update='gradboost' or 'adaboost', or leave select at 'greedy'",
-        )
-    if settings.update == "gradboost" and not math.isfinite(loss.kappa):
-        raise UsageError(
-            f"update='gradboost' needs a bounded curvature, which loss {loss.name!r} does not have",
-            hint="use update='newton' or 'adaboost'",
-        )
-    if settings.curvature == "gram" and not math.isfinite(loss.kappa):
-        raise UsageError(
-            f"curvature='gram' needs a bounded curvature, which loss {loss.name!r} does not have",
-            hint="leave curvature at 'newton'",
-        )
-    if settings.curvature not in ("newton", "gram"):
-        raise UsageError(f"curvature must be 'newton' or 'gram', got {settings.curvature!r}")
-    _check_integer("rows_per_round", settings.rows_per_round, 1, optional=True)
-    _check_integer("max_rounds", settings.max_rounds, 1)
-    _check_integer("max_passes", settings.max_passes, 1, optional=True)
-    seconds = settings.max_seconds
-    if seconds is not None and not (_is_number(seconds) and 0.0 < seconds < math.inf):
-        raise UsageError(f"max_seconds must be a finite number > 0 or None, got {seconds!r}")
-    _check_integer("max_active_rows", settings.max_active_rows, 0, optional=True)
-    _check_integer("random_state", settings.random_state, 0)
-    _check_integer("sweeps", settings.sweeps, 1, optional=True)
-    if not (_is_number(settings.tol) and 0.0 <= settings.tol < math.inf):
-        raise UsageError(f"tol must be a finite number >= 0, got {settings.tol!r}")
-    sample = settings.sample
-    if sample != "auto" and not (_is_number(sample) and 0.0 < float(sample) <= 1.0):
-        raise UsageError(f"sample must be 'auto' or a share in (0, 1], got {sample!r}")
-    check_pairs(settings, penalty)
-    if getattr(settings.hypotheses, "learns", False) and not getattr(settings.system, "learns", False):
-        raise UsageError(
-            "hypotheses=Learned(...) learns one hypothesis in every round, and this estimator scores all there are",
-            hint="use dboost.LeveragingClassifier or LeveragingRegressor, or another family",
-        )
-    if settings.system is not None:
-        settings.system.check(settings, penalty)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-
-
-def _check_integer(name: str, value: Any, least: int, optional: bool = False) -> None:
-    if value is None and optional:
-        return
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise UsageError(f"{name} must be an integer >= {least}{' or None' if optional else ''}, got {value!r}")
 
 
 class Fitting:
@@ -435,39 +354,4 @@ def warn_if_dropped(fitting: Fitting) -> None:
         )
 
 
-def path(
-    plan: Any,
-    engine: Any,
-    settings: FitSettings,
-    alphas: Sequence[float] | None = None,
-    n_alphas: int = 50,
-    eps: float = 1e-2,
-    callback: Callback | None = None,
-) -> list[FitResult]:
-    """Fit a decreasing sequence of strengths, each from the last (docs/math.md 8 (iv)).
-
-    Parameters
-    ----------
-    alphas : sequence of float, optional
-        Strengths; sorted downwards. By default `n_alphas` values, geometric from alpha_max to `eps` alpha_max.
-    """
-    if alphas is None and not get_penalty(settings.penalty).threshold:
-        raise UsageError(
-            f"penalty {get_penalty(settings.penalty).name!r} has no strength at which every weight is zero, "
-            "where a path could begin",
-            hint="give alphas= for the strengths",
-        )
-    fitting = Fitting(plan, engine, settings)
-    warn_if_dropped(fitting)
-    largest = fitting.alpha_max()
-    chosen = largest * np.geomspace(1.0, eps, n_alphas) if alphas is None else np.asarray(alphas, float)
-    results: list[FitResult] = []
-    for alpha in sorted(chosen.tolist(), reverse=True):
-        check_settings(replace(settings, alpha=alpha))
-        result = fitting.fit(alpha, predicted(results, alpha), callback)
-        warn_if_open(result, replace(settings, alpha=alpha))
-        results.append(result)
-    return results
-
-
-__all__ = ["FitResult", "FitSettings", "FitState", "Fitting", "check_settings", "fit", "path"]
+__all__ = ["FitResult", "FitSettings", "FitState", "Fitting", "fit"]

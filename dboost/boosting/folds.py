@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost import folding, interruption
+from dboost.boosting.engine_view import EngineView, Leaves
 from dboost.boosting.fit import Fitting, warn_if_dropped
 from dboost.boosting.predictor import predicted
 from dboost.boosting.state import FitResult, FitSettings
@@ -57,7 +58,7 @@ class FoldScores:
     passes: NDArray[np.int64]
 
 
-class LeftEngine:
+class LeftEngine(EngineView):
     """An engine that sees the partitions of another without the rows of one fold.
 
     Parameters
@@ -69,74 +70,7 @@ class LeftEngine:
     """
 
     def __init__(self, engine: Any, left: Left) -> None:
-        self._engine = engine
-        self._left = left
-
-    @property
-    def n_workers(self) -> int:
-        """As of the other engine."""
-        return int(self._engine.n_workers)
-
-    @property
-    def bytes_moved(self) -> int:
-        """As of the other engine."""
-        return int(self._engine.bytes_moved)
-
-    @property
-    def seconds(self) -> Any:
-        """As of the other engine."""
-        return self._engine.seconds
-
-    def set_plan(self, items: Sequence[Any], rows: Sequence[int], run_id: str) -> None:
-        """Keep the plan of the other engine: all folds share its partitions."""
-
-    def at_hand(self) -> None:
-        """None: the partitions of the other engine still have the rows of the fold."""
-
-    def here(self) -> Any:
-        """As ``Engine.here``: what is sampled lacks the rows of the fold already."""
-        return self._engine.here()
-
-    def map(self, fn: Callable[..., Any], items: Sequence[Any], *args: Any, name: str) -> list[Any]:
-        """As ``Engine.map``."""
-        return list(self._engine.map(fn, items, *args, name=name))
-
-    def on_driver(self, fn: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        """As ``Engine.on_driver``."""
-        return list(self._engine.on_driver(fn, items))
-
-    def aside(self, fn: Callable[[], Any]) -> Callable[[], Any]:
-        """As ``Engine.aside``."""
-        begun: Callable[[], Any] = self._engine.aside(fn)
-        return begun
-
-    def map_reduce(
-        self,
-        leaf: Any,
-        *args: Any,
-        name: str,
-        shards: Sequence[Any] | None = None,
-        finish: Any = None,
-        finish_args: Any = None,
-    ) -> Any:
-        """As ``Engine.map_reduce``, over what is left."""
-        whole = folding.training if shards is None else folding.training_shard
-        return self._engine.map_reduce(
-            whole, self._left, leaf, *args, name=name, shards=shards, finish=finish, finish_args=finish_args
-        )
-
-    def scan(self, step: Any, state: Any, *args: Any, name: str) -> Any:
-        """As ``Engine.scan``, over what is left."""
-        return self._engine.scan(folding.training_step, state, self._left, step, *args, name=name)
-
-    def close(self) -> None:
-        """Nothing: the other engine is open for the other folds."""
-
-    def __enter__(self) -> LeftEngine:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
+        super().__init__(engine, left, Leaves(folding.training, folding.training_shard, folding.training_step))
 
 
 def cross_validate(
@@ -160,7 +94,7 @@ def cross_validate(
     fold_tol : float
         Certified gap of the fits without a fold; those of all rows go to ``settings.tol``.
     alphas, n_alphas, eps
-        Strengths, or how to choose them from the smallest one that leaves W = 0; see ``fit.path``.
+        Strengths, or how to choose them from the smallest one that leaves W = 0; see ``path.path``.
 
     Returns
     -------

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from dboost.boosting.adaboost_l1 import AdaBoostL1
-from dboost.boosting.fit import FitSettings, check_settings
+from dboost.boosting.checks import check_settings
+from dboost.boosting.fit import FitSettings
 from dboost.boosting.rules import NormalisedEdges
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.params import flag, number, stored_settings

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from dboost.boosting.fit import check_settings, warn_if_open
+from dboost.boosting.checks import check_settings
+from dboost.boosting.fit import warn_if_open
 from dboost.boosting.folds import FoldScores, cross_validate
 from dboost.data.labels import check_weight
 from dboost.data.named import take_column

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dboost.boosting.fit import FitSettings, check_settings
+from dboost.boosting.checks import check_settings
+from dboost.boosting.fit import FitSettings
 from dboost.boosting.jointboost import JointBoost
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.callbacks import split

@@ -10,7 +10,8 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any
 
-from dboost.boosting.fit import FitSettings, check_settings
+from dboost.boosting.checks import check_settings
+from dboost.boosting.fit import FitSettings
 from dboost.boosting.leveraging import Leveraging, learns
 from dboost.errors import UsageError
 from dboost.estimators.base import BoostedEstimator

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from dboost.boosting.fit import FitSettings, check_settings
+from dboost.boosting.checks import check_settings
+from dboost.boosting.fit import FitSettings
 from dboost.errors import UsageError
 from dboost.estimators.callbacks import split
 from dboost.hypotheses import Family

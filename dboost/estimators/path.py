@@ -1,7 +1,7 @@
 """A path of models: one optimum for each of a falling sequence of strengths, each started from the last.
 
 Covers: ``regularization_path`` and its result.
-Does not cover: which strengths, and the solves (``dboost.boosting.fit.path``).
+Does not cover: which strengths, and the solves (``dboost.boosting.path``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from dboost.boosting.fit import path
+from dboost.boosting.path import path
 from dboost.errors import UsageError
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.classifier import BoostedClassifier

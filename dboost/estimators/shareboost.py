@@ -8,7 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from dboost.boosting.fit import FitSettings, check_settings
+from dboost.boosting.checks import check_settings
+from dboost.boosting.fit import FitSettings
 from dboost.boosting.records import last_of_size
 from dboost.boosting.shareboost import ShareBoost
 from dboost.errors import UsageError

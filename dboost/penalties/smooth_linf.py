@@ -2,7 +2,7 @@
 
 omega(w) = (1 / b) log sum_r 2 cosh(b w_r), less its value log(2 k) / b at zero, so that rows may enter without a charge
 (docs/math.md 7 (J)). There is no solve of a row under the exponential bound, and no compiled one; fits that need these
-refuse it (``dboost.boosting.pairs``).
+refuse it (``dboost.boosting.checks``).
 """
 
 from __future__ import annotations

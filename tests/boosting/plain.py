@@ -15,7 +15,8 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import brentq, minimize_scalar
 
-from dboost.boosting.fit import UPDATES, FitSettings, Fitting
+from dboost.boosting.checks import UPDATES
+from dboost.boosting.fit import FitSettings, Fitting
 from dboost.engine.local import LocalEngine
 from dboost.errors import UsageError
 from dboost.losses import LOSSES

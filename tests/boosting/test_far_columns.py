@@ -10,8 +10,9 @@ import pytest
 
 from dboost import passes
 from dboost.boosting.centred import CentredEngine
-from dboost.boosting.fit import FitSettings, Fitting, path, warn_if_dropped
+from dboost.boosting.fit import FitSettings, Fitting, warn_if_dropped
 from dboost.boosting.folds import cross_validate
+from dboost.boosting.path import path
 from dboost.boosting.statistics import FAR
 from dboost.centring import Centres
 from dboost.data.streamed import StreamedPartition

@@ -9,7 +9,8 @@ import warnings
 import numpy as np
 import pytest
 
-from dboost.boosting.fit import UPDATES, FitSettings, Fitting
+from dboost.boosting.checks import UPDATES
+from dboost.boosting.fit import FitSettings, Fitting
 from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning, UsageError
 from dboost.hypotheses import products

@@ -13,6 +13,7 @@ import pytest
 
 from dboost.boosting import fit as fits
 from dboost.boosting import loop, one_output, slices
+from dboost.boosting import path as paths
 from dboost.boosting.fit import FitSettings, Fitting
 from dboost.boosting.memory import Anchor, Memory
 from dboost.boosting.quadratic import Quadratic
@@ -125,7 +126,7 @@ def test_a_path_takes_the_curvature_along(problem):
     X, y, loss = problem
     with LocalEngine(1) as engine:
         plan = build_plan(X, y, task=TASKS[loss], engine=engine)
-        results = fits.path(plan, engine, FitSettings(loss, "l1", tol=1e-8), n_alphas=12)
+        results = paths.path(plan, engine, FitSettings(loss, "l1", tol=1e-8), n_alphas=12)
     for before, after in itertools.pairwise(results):
         assert after.gap <= 1e-8
         held = before.state.memory.anchor

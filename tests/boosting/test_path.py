@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dboost.boosting import fit as fits
+from dboost.boosting import path as paths
 from dboost.boosting.predictor import predicted
 from dboost.engine.local import LocalEngine
 from dboost.losses import LOSSES
@@ -19,7 +20,7 @@ from tests.boosting import plain
 def test_a_path_is_certified_and_cheaper_than_cold_fits(loss, penalty):
     data = plain.make(loss, seed=30, weights=True)
     settings = fits.FitSettings(loss, penalty, tol=1e-6)
-    results = fits.path(plain.plan(data), LocalEngine(1), settings, n_alphas=12, eps=0.05)
+    results = paths.path(plain.plan(data), LocalEngine(1), settings, n_alphas=12, eps=0.05)
     alphas = np.array([result.alpha for result in results])
     largest = plain.alpha_max(data, penalty)
     np.testing.assert_allclose(alphas, largest * np.geomspace(1, 0.05, 12), rtol=1e-9)
@@ -44,7 +45,7 @@ def test_a_path_is_certified_and_cheaper_than_cold_fits(loss, penalty):
 def test_strengths_are_sorted_downwards(loss):
     data = plain.make(loss, m=60, n=8, seed=31)
     settings = fits.FitSettings(loss, "l1", tol=1e-6)
-    results = fits.path(plain.plan(data), LocalEngine(1), settings, alphas=[0.01, 0.1, 0.03])
+    results = paths.path(plain.plan(data), LocalEngine(1), settings, alphas=[0.01, 0.1, 0.03])
     assert [result.alpha for result in results] == [0.1, 0.03, 0.01]
     assert [result.alpha_max for result in results] == [results[0].alpha_max] * 3
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dboost.boosting import sample
-from dboost.boosting.fit import UPDATES
+from dboost.boosting.checks import UPDATES
 from dboost.boosting.rowwise import SELECTIONS
 from dboost.losses import LOSSES
 from tests.boosting import plain

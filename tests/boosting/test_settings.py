@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dboost.boosting.fit import FitSettings, Fitting, check_settings
+from dboost.boosting.checks import check_settings
+from dboost.boosting.fit import FitSettings, Fitting
 from dboost.errors import UsageError
 
 GOOD = FitSettings("log")

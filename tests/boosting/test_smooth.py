@@ -14,6 +14,7 @@ import pytest
 from scipy.optimize import minimize
 
 from dboost.boosting import fit as fits
+from dboost.boosting import path as paths
 from dboost.boosting.certificate import dual_bound, one_pass_gap, screened
 from dboost.boosting.rowwise import SELECTIONS, TEMPLATES
 from dboost.engine.local import LocalEngine
@@ -269,13 +270,13 @@ def test_a_path_needs_strengths_where_there_is_no_largest(loss):
     for penalty in ("l2_squared", "smooth_l1"):
         settings = fits.FitSettings(loss, penalty, tol=1e-6)
         with pytest.raises(UsageError, match="no strength at which every weight is zero.*alphas="):
-            fits.path(plan, LocalEngine(1), settings)
-        results = fits.path(plan, LocalEngine(1), settings, alphas=[0.01, 0.1, 0.03])
+            paths.path(plan, LocalEngine(1), settings)
+        results = paths.path(plan, LocalEngine(1), settings, alphas=[0.01, 0.1, 0.03])
         assert [result.alpha for result in results] == [0.1, 0.03, 0.01]
         for result in results:
             best, _, _ = reference(data, penalty, result.alpha * 80)
             assert result.objective * 80 == pytest.approx(best, rel=1e-5)
-    results = fits.path(plan, LocalEngine(1), fits.FitSettings(loss, "l2", tol=1e-6), n_alphas=6, eps=0.05)
+    results = paths.path(plan, LocalEngine(1), fits.FitSettings(loss, "l2", tol=1e-6), n_alphas=6, eps=0.05)
     assert [len(result.active) for result in results] == [0, 8, 8, 8, 8, 8]
     assert all(result.gap <= 1e-6 for result in results)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dboost.boosting.fit import FitSettings, check_settings
+from dboost.boosting.checks import check_settings
+from dboost.boosting.fit import FitSettings
 from dboost.errors import UsageError
 from dboost.losses import LOSSES
 from lab import pairs_table

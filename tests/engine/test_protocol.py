@@ -7,6 +7,7 @@ import inspect
 import pytest
 
 from dboost import folding
+from dboost.boosting.centred import CentredEngine
 from dboost.boosting.folds import LeftEngine
 from dboost.engine.base import Engine
 from dboost.engine.dask import DaskEngine
@@ -22,14 +23,14 @@ def members(kind):
     return {name for name in own if not name.startswith("_")} | ({"__enter__", "__exit__"} & own)
 
 
-@pytest.mark.parametrize("kind", [LocalEngine, DaskEngine, LeftEngine])
+@pytest.mark.parametrize("kind", [LocalEngine, DaskEngine, LeftEngine, CentredEngine])
 def test_every_engine_has_every_member_of_the_protocol(kind):
     # what an engine sets when it is opened, and not in its class, is looked for in the source of that
     found = members(kind) | {name for name in members(Engine) if f"self.{name} =" in inspect.getsource(kind.__init__)}
     assert members(Engine) <= found
 
 
-@pytest.mark.parametrize("kind", [LocalEngine, DaskEngine, LeftEngine])
+@pytest.mark.parametrize("kind", [LocalEngine, DaskEngine, LeftEngine, CentredEngine])
 def test_every_method_takes_the_arguments_of_the_protocol(kind):
     for name in members(Engine):
         asked = getattr(Engine, name, None)

@@ -1,0 +1,184 @@
+"""Settings that have no meaning, alone or together, refused before any data is read with the alternatives named."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dboost.boosting.rowwise import SELECTIONS, TEMPLATES
+from dboost.boosting.state import FitSettings
+from dboost.errors import UsageError
+from dboost.losses import get_loss
+from dboost.penalties import NEWTON_ONLY, Penalty, get_penalty
+
+FORWARD = "forward"
+# those that reach the optimum; "forward" does not
+UPDATES = ("newton", "gradboost", "adaboost")
+
+
+def check_settings(settings: FitSettings) -> None:
+    """Refuse settings that have no meaning, before any data is read.
+
+    Raises
+    ------
+    UsageError
+        Names the parameter, what was found and what is expected.
+    """
+    loss = get_loss(settings.loss)
+    penalty = get_penalty(settings.penalty)
+    alpha = settings.alpha
+    if alpha != "auto":
+        if isinstance(alpha, (str, bool)) or not isinstance(alpha, (int, float, np.number)):
+            raise UsageError(f"alpha must be a number >= 0 or 'auto', got {alpha!r}")
+        if not math.isfinite(float(alpha)) or float(alpha) < 0.0:
+            raise UsageError(f"alpha must be finite and >= 0, got {alpha!r}")
+        if penalty.name == "none" and float(alpha) > 0.0:
+            raise UsageError(f"penalty 'none' has no strength, but alpha is {alpha!r}", hint="leave alpha at 'auto'")
+        if penalty.name != "none" and float(alpha) == 0.0:
+            raise UsageError(f"alpha is 0, which switches penalty {penalty.name!r} off", hint="use penalty='none'")
+    known = (*UPDATES, FORWARD)
+    if settings.update not in known:
+        raise UsageError(f"unknown update {settings.update!r}", hint=f"known updates: {', '.join(known)}")
+    if settings.select not in SELECTIONS:
+        raise UsageError(f"unknown select {settings.select!r}", hint=f"known selections: {', '.join(SELECTIONS)}")
+    if settings.update == "newton" and settings.select != "greedy":
+        raise UsageError(
+            f"select={settings.select!r} chooses rows for the one-row updates; update 'newton' takes the best by score",
+            hint="use update='gradboost' or 'adaboost', or leave select at 'greedy'",
+        )
+    if settings.update == "gradboost" and not math.isfinite(loss.kappa):
+        raise UsageError(
+            f"update='gradboost' needs a bounded curvature, which loss {loss.name!r} does not have",
+            hint="use update='newton' or 'adaboost'",
+        )
+    if settings.curvature == "gram" and not math.isfinite(loss.kappa):
+        raise UsageError(
+            f"curvature='gram' needs a bounded curvature, which loss {loss.name!r} does not have",
+            hint="leave curvature at 'newton'",
+        )
+    if settings.curvature not in ("newton", "gram"):
+        raise UsageError(f"curvature must be 'newton' or 'gram', got {settings.curvature!r}")
+    _check_integer("rows_per_round", settings.rows_per_round, 1, optional=True)
+    _check_integer("max_rounds", settings.max_rounds, 1)
+    _check_integer("max_passes", settings.max_passes, 1, optional=True)
+    seconds = settings.max_seconds
+    if seconds is not None and not (_is_number(seconds) and 0.0 < seconds < math.inf):
+        raise UsageError(f"max_seconds must be a finite number > 0 or None, got {seconds!r}")
+    _check_integer("max_active_rows", settings.max_active_rows, 0, optional=True)
+    _check_integer("random_state", settings.random_state, 0)
+    _check_integer("sweeps", settings.sweeps, 1, optional=True)
+    if not (_is_number(settings.tol) and 0.0 <= settings.tol < math.inf):
+        raise UsageError(f"tol must be a finite number >= 0, got {settings.tol!r}")
+    sample = settings.sample
+    if sample != "auto" and not (_is_number(sample) and 0.0 < float(sample) <= 1.0):
+        raise UsageError(f"sample must be 'auto' or a share in (0, 1], got {sample!r}")
+    _check_pairs(settings, penalty)
+    if getattr(settings.hypotheses, "learns", False) and not getattr(settings.system, "learns", False):
+        raise UsageError(
+            "hypotheses=Learned(...) learns one hypothesis in every round, and this estimator scores all there are",
+            hint="use dboost.LeveragingClassifier or LeveragingRegressor, or another family",
+        )
+    if settings.system is not None:
+        settings.system.check(settings, penalty)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+
+
+def _check_integer(name: str, value: Any, least: int, optional: bool = False) -> None:
+    if value is None and optional:
+        return
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise UsageError(f"{name} must be an integer >= {least}{' or None' if optional else ''}, got {value!r}")
+
+
+def _check_pairs(settings: FitSettings, penalty: Penalty) -> None:
+    """Refuse what the loss, the penalty or the update cannot be combined with.
+
+    Raises
+    ------
+    UsageError
+        Names both parties and what works instead.
+    """
+    if settings.update == FORWARD:
+        _check_forward(settings, penalty)
+    if settings.sweeps is not None and (settings.update in ("newton", FORWARD) or settings.system is not None):
+        what = f"update {settings.update!r}" if settings.system is None else settings.system.name
+        raise UsageError(
+            f"sweeps={settings.sweeps!r} bounds the one-row updates of a round, which {what} does not make",
+            hint="use update='gradboost' or 'adaboost', or leave sweeps out",
+        )
+    if settings.update in (FORWARD, "adaboost") and get_loss(settings.loss).template_constant == 0.0:
+        raise UsageError(
+            f"update={settings.update!r} needs an exponential bound, which loss {get_loss(settings.loss).name!r} does "
+            "not have",
+            hint="use update='newton' or 'gradboost'",
+        )
+    if penalty.name in NEWTON_ONLY and settings.system is None:
+        _check_newton_only(settings, penalty)
+    if not penalty.separable:
+        _check_joint(settings, penalty)
+    if settings.standardize and penalty.degree == 0:
+        raise UsageError(
+            f"standardize=True multiplies the strength of a feature by a power of its scale, which penalty "
+            f"{penalty.name!r} does not follow",
+            hint="scale the columns before the fit, or use penalty='l1' or 'l2_squared'",
+        )
+
+
+def _check_forward(settings: FitSettings, penalty: Penalty) -> None:
+    if penalty.name != "none":
+        raise UsageError(
+            f"update 'forward' moves one hypothesis per round and has no penalty, but penalty is {penalty.name!r}",
+            hint="set penalty='none', or use update='adaboost' with this penalty",
+        )
+    if settings.select != "greedy":
+        raise UsageError(
+            f"update 'forward' moves the best hypothesis of all, but select is {settings.select!r}",
+            hint="leave select at 'greedy', or use update='adaboost'",
+        )
+    if settings.rows_per_round not in (None, 1):
+        raise UsageError(
+            f"update 'forward' adds one hypothesis per round, but rows_per_round is {settings.rows_per_round!r}",
+            hint="leave rows_per_round out, or use update='adaboost', which re-optimises all it holds",
+        )
+
+
+def _check_newton_only(settings: FitSettings, penalty: Penalty) -> None:
+    """There is no solve of a row under the exponential bound, and no compiled one."""
+    if settings.update != "newton" or settings.curvature != "newton":
+        which = f"update={settings.update!r}" if settings.update != "newton" else f"curvature={settings.curvature!r}"
+        raise UsageError(
+            f"{which} solves single rows, which penalty {penalty.name!r} has no formula for",
+            hint="use update='newton', or penalty='smooth_l1'",
+        )
+    if not math.isfinite(get_loss(settings.loss).kappa):
+        loss = get_loss(settings.loss).name
+        raise UsageError(
+            f"loss {loss!r} needs the exponential bound, for which penalty {penalty.name!r} has no formula",
+            hint="use penalty='smooth_l1'",
+        )
+
+
+def _check_joint(settings: FitSettings, penalty: Penalty) -> None:
+    """The rows enter, and move, all together or not at all (docs/math.md 3)."""
+    if settings.update in ("gradboost", "adaboost") and settings.select not in TEMPLATES:
+        raise UsageError(
+            f"select={settings.select!r} moves one row at a time, and penalty {penalty.name!r} ties all rows: "
+            "at W = 0 no single row can leave",
+            hint="use select='template' or 'template_uniform', update='newton', or the row penalty 'l1/l2'",
+        )
+    for name in ("rows_per_round", "max_active_rows"):
+        if getattr(settings, name) is not None:
+            raise UsageError(
+                f"{name} is {getattr(settings, name)!r}, but under penalty {penalty.name!r} all rows enter at once",
+                hint=f"leave {name} out, or use a penalty of rows such as 'l1/l2'",
+            )
+    if settings.curvature != "newton":
+        raise UsageError(
+            f"curvature={settings.curvature!r} moves one row at a time, and penalty {penalty.name!r} ties all rows",
+            hint="leave curvature at 'newton'",
+        )

@@ -1,0 +1,115 @@
+"""An engine whose partitions are those of another, seen in another way: without some rows, or less a number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from dboost.partition import Partition
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """Leaves that let any other leaf see a partition in that way.
+
+    Each takes what the way is given by, and the other leaf, before the arguments of that.
+
+    Parameters
+    ----------
+    whole, shard : leaf
+        For passes over whole partitions, and over shards of them (``Engine.map_reduce``).
+    step : step
+        For ``Engine.scan``.
+    """
+
+    whole: Callable[..., Any]
+    shard: Callable[..., Any]
+    step: Callable[..., Any]
+
+
+class EngineView:
+    """Run passes on another engine, over its partitions as `leaves` show them.
+
+    Parameters
+    ----------
+    engine : Engine
+        Its plan is set. It stays open when this one is done with, and other fits may use it meanwhile.
+    given : object
+        What the leaves are given, which travels with every pass.
+    leaves : Leaves
+    """
+
+    def __init__(self, engine: Any, given: Any, leaves: Leaves) -> None:
+        self._engine = engine
+        self._given = given
+        self._leaves = leaves
+
+    @property
+    def n_workers(self) -> int:
+        """As of the other engine."""
+        return int(self._engine.n_workers)
+
+    @property
+    def bytes_moved(self) -> int:
+        """As of the other engine."""
+        return int(self._engine.bytes_moved)
+
+    @property
+    def seconds(self) -> Any:
+        """As of the other engine."""
+        return self._engine.seconds
+
+    def set_plan(self, items: Sequence[Any], rows: Sequence[int], run_id: str) -> None:
+        """Keep the plan of the other engine: it is its partitions that are seen."""
+
+    def at_hand(self) -> tuple[Partition, ...] | None:
+        """None: the partitions of the other engine are not seen as they lie there."""
+        return None
+
+    def here(self) -> AbstractContextManager[Any]:
+        """As ``Engine.here``: what is sampled by a pass of this engine was seen in its way already."""
+        found: AbstractContextManager[Any] = self._engine.here()
+        return found
+
+    def map(self, fn: Callable[..., Any], items: Sequence[Any], *args: Any, name: str) -> list[Any]:
+        """As ``Engine.map``."""
+        return list(self._engine.map(fn, items, *args, name=name))
+
+    def on_driver(self, fn: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        """As ``Engine.on_driver``."""
+        return list(self._engine.on_driver(fn, items))
+
+    def aside(self, fn: Callable[[], Any]) -> Callable[[], Any]:
+        """As ``Engine.aside``."""
+        begun: Callable[[], Any] = self._engine.aside(fn)
+        return begun
+
+    def map_reduce(
+        self,
+        leaf: Any,
+        *args: Any,
+        name: str,
+        shards: Sequence[Any] | None = None,
+        finish: Any = None,
+        finish_args: Any = None,
+    ) -> Any:
+        """As ``Engine.map_reduce``, over the partitions as they are seen."""
+        seeing = self._leaves.whole if shards is None else self._leaves.shard
+        return self._engine.map_reduce(
+            seeing, self._given, leaf, *args, name=name, shards=shards, finish=finish, finish_args=finish_args
+        )
+
+    def scan(self, step: Any, state: Any, *args: Any, name: str) -> Any:
+        """As ``Engine.scan``, through the partitions as they are seen."""
+        return self._engine.scan(self._leaves.step, state, self._given, step, *args, name=name)
+
+    def close(self) -> None:
+        """Do nothing: the other engine belongs to whom opened it."""
+
+    def __enter__(self) -> EngineView:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

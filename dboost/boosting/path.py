@@ -1,0 +1,51 @@
+"""A path of models of falling strengths, each from the ones before (docs/math.md 8 (iv))."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dboost.boosting.checks import check_settings
+from dboost.boosting.fit import Callback, Fitting, warn_if_dropped, warn_if_open
+from dboost.boosting.predictor import predicted
+from dboost.boosting.state import FitResult, FitSettings
+from dboost.errors import UsageError
+from dboost.penalties import get_penalty
+
+
+def path(
+    plan: Any,
+    engine: Any,
+    settings: FitSettings,
+    alphas: Sequence[float] | None = None,
+    n_alphas: int = 50,
+    eps: float = 1e-2,
+    callback: Callback | None = None,
+) -> list[FitResult]:
+    """Fit a decreasing sequence of strengths, each from the last (docs/math.md 8 (iv)).
+
+    Parameters
+    ----------
+    alphas : sequence of float, optional
+        Strengths; sorted downwards. By default `n_alphas` values, geometric from alpha_max to `eps` alpha_max.
+    """
+    if alphas is None and not get_penalty(settings.penalty).threshold:
+        raise UsageError(
+            f"penalty {get_penalty(settings.penalty).name!r} has no strength at which every weight is zero, "
+            "where a path could begin",
+            hint="give alphas= for the strengths",
+        )
+    fitting = Fitting(plan, engine, settings)
+    warn_if_dropped(fitting)
+    largest = fitting.alpha_max()
+    chosen = largest * np.geomspace(1.0, eps, n_alphas) if alphas is None else np.asarray(alphas, float)
+    results: list[FitResult] = []
+    for alpha in sorted(chosen.tolist(), reverse=True):
+        check_settings(replace(settings, alpha=alpha))
+        result = fitting.fit(alpha, predicted(results, alpha), callback)
+        warn_if_open(result, replace(settings, alpha=alpha))
+        results.append(result)
+    return results
