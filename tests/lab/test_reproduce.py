@@ -67,8 +67,10 @@ def check_twice(table: rows.Rows) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_landsat_quick_leaves_a_page_whose_verdicts_follow_from_its_numbers(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # so wide that the words of a claim stand in one line
+    monkeypatch.setenv("COLUMNS", "200")
     out = tmp_path / "landsat"
     assert main(["reproduce", "landsat", "--quick", "--out", str(out)]) == 0
     printed = capsys.readouterr().out
