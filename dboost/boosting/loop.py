@@ -72,11 +72,13 @@ _IDLE_SWEEPS = 50
 # The intercept is solved until its residual sums cost the certificate at most this share of `tol`.
 _INTERCEPT_SHARE = 0.1
 _INTERCEPT_ROUNDING = 1e-14
-# A round after which more than this share of the gap is left, and which lowered the objective by less than this share
-# of the gap, has changed next to nothing: the rows are then solved closer by the third number, down to the fourth.
+# A round has changed next to nothing if it leaves more than this share of the gap
 _LEFT = 0.5
+# and lowers the objective by less than this share of the gap.
 _LOWERED = 0.1
+# The rows are solved closer by this factor after such a round,
 _CLOSER = 0.1
+# but never closer than this share of the usual goal, which is beyond what float64 can tell.
 _CLOSEST = 1e-8
 
 
