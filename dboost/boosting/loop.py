@@ -22,53 +22,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.aim import Aim
 from dboost.boosting.certificate import (
     dual_bound,
     expected_gap,
     price_of_intercept,
     relative_gap,
-    restricted_gap,
     screened,
 )
 from dboost.boosting.entering import Entering
 from dboost.boosting.far import brought_back
-from dboost.boosting.focus import few_rows
 from dboost.boosting.free_intercept import solve_intercept
-from dboost.boosting.gram import AcceleratedGram
+from dboost.boosting.inner import PROMISED, Context, Goal, Trace
 from dboost.boosting.iterate import Iterate, Score
-from dboost.boosting.limits import Limits, round_passes
+from dboost.boosting.limits import Limits
 from dboost.boosting.newton import Step, pruned
-from dboost.boosting.one_output import CONTINUATION, little_left, takes
+from dboost.boosting.one_output import CONTINUATION, takes
 from dboost.boosting.problem import Problem
 from dboost.boosting.records import recorded
 from dboost.boosting.rounding import Rounding
-from dboost.boosting.rowwise import RowwiseSteps, diagonal_promise
 from dboost.boosting.scoring import among
 from dboost.boosting.stale import bounded, known, moved, moved_by_intercept, reach, unsure
 from dboost.boosting.stalls import stalled
 from dboost.boosting.state import FitSettings, FitState
 from dboost.boosting.statistics import COUNTED
-from dboost.boosting.steps import steps_on
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 _CONTINUATION = 0.5
+# The share of the gap that the rows held may keep in a round, and while other rows wait to enter: there will then be
+# another round, so that solving precisely now is wasted.
 _INNER_SHARE = 0.02
-# While other rows wait to enter another round is sure, and what is solved closely is solved again with them.
 _INNER_SHARE_WAITED = 0.3
 # Rows so close to the threshold enter too: one that passes it while the others are solved costs another round.
 _MARGIN = 0.03
-_INNER_TOL = 0.7
-# What is already this close is not solved closer: its certificate costs less than another step, and is likely to do.
-_LIKELY = 0.95
-# The rest of the gap in the rows held at which the model is likely to be good enough over all columns.
-_NEARLY = 1.0
-# Without a certificate a fit ends once its next step promises less than this share of `tol`.
-_PROMISED = 0.1
-_MAX_NEWTON_STEPS = 12
-_IDLE_SWEEPS = 50
 # The intercept is solved until its residual sums cost the certificate at most this share of `tol`.
 _INTERCEPT_SHARE = 0.1
 _INTERCEPT_ROUNDING = 1e-14
@@ -117,12 +104,24 @@ class Loop:
         self._entering = Entering(problem, settings, self.sparse)
         self.factor = CONTINUATION if self.single else _CONTINUATION
         self.rounding = Rounding.of(problem, lam)
-        self.focuses = self.sparse and self.certified and problem.k > 1 and lam > 0.0
+        # not a method of this object: a circle would keep the columns' memory after the fit
+        self._mark = Trace(problem, lam)
+        self.trace = self._mark.points
+        self._context = Context(
+            problem,
+            settings,
+            n_rows,
+            sparse=self.sparse,
+            single=self.single,
+            certified=self.certified,
+            solves_intercept=self._solves_intercept,
+            focuses=self.sparse and self.certified and problem.k > 1 and lam > 0.0,
+            mark=self._mark,
+        )
+        self._inner = self._context.solver()
         # last known ||G_j||_* of every column, or a bound, for the strong rule at the next strength
         self.norms = null.norms
         self._bounds = bounded(problem)
-        self.trace: list[tuple[float, float, float]] = []
-        self._started = time.perf_counter()
         self.limits = Limits.of(settings)
 
     # ---- one round -------------------------------------------------------------------------------------------------
@@ -186,14 +185,15 @@ class Loop:
         # the norms of a million columns are as much as the examples of a step
         del score
         limits = self.limits.counted_from(state.passes - entering_passes)
-        solved, step = self._solve(widened, lam, state, others_wait, limits)
+        at_hand = brought_back(problem, widened, lam, self.settings.random_state) if widened.shift > 0.0 else widened
+        solved = self._inner.solve(at_hand, self._goal(at_hand, lam, state, others_wait), state, limits)
         state = replace(state, cut=bool(limits.reason(problem.passes)))
-        after = pruned(solved)
+        after, step = pruned(solved.at), solved.step
         dropped = widened.active.shape[0] - after.active.shape[0]
-        state = replace(state, active=after.active, W=after.W, intercept=after.intercept, lam=lam, memory=self._memory)
-        state = replace(state, drift=state.drift + moved(problem, widened, solved))
+        state = replace(state, active=after.active, W=after.W, intercept=after.intercept, lam=lam, memory=solved.memory)
+        state = replace(state, drift=state.drift + moved(problem, widened, solved.at))
         state = self._recorded(state, after, added, dropped, step, started, entering_passes, opened)
-        if state.provisional and self._finished and not problem.searched:
+        if state.provisional and solved.finished and not problem.searched:
             # the next certificate is likely to be the last: it is taken over all columns at once
             state = replace(state, candidates=None, provisional=False, lower_bound=-np.inf)
         # a class that is searched is searched again only when the rest of the fit is done
@@ -205,12 +205,15 @@ class Loop:
         if state.lam > self.lam:
             return ""
         value = max(self.problem.objective(after, self.lam), self.problem.resolution)
-        if not self.certified and step.promised <= _PROMISED * self.settings.tol * value:
+        if not self.certified and step.promised <= PROMISED * self.settings.tol * value:
             # the promise speaks for the rows held: it counts once no other row was left to add
             fresh = widened.active.shape[0] - before.active.shape[0]
             if fresh < self._entering.most(before.active.shape[0]) or widened.active.shape[0] == self.problem.n:
                 return "gradient"
-        if self._entering.full(widened) and self._restricted_gap(after, self.lam, step) <= self.settings.tol * value:
+        if (
+            self._entering.full(widened)
+            and self._context.restricted_gap(after, self.lam, step) <= self.settings.tol * value
+        ):
             return "max_active_rows"
         stuck = step.length == 0.0 and np.array_equal(before.active, after.active)
         if stuck and np.array_equal(before.W, after.W) and np.array_equal(before.intercept, after.intercept):
@@ -294,98 +297,18 @@ class Loop:
 
     # ---- inner solve -----------------------------------------------------------------------------------------------
 
-    def _solve(
-        self, at: Iterate, lam: float, state: FitState, others_wait: bool, limits: Limits
-    ) -> tuple[Iterate, Step]:
-        settings, problem = self.settings, self.problem
-        self._memory, self._finished = state.memory, False
-        if at.shift > 0.0:
-            at = brought_back(problem, at, lam, settings.random_state)
-        value = max(problem.objective(at, lam), problem.resolution)
+    def _goal(self, at: Iterate, lam: float, state: FitState, others_wait: bool) -> Goal:
+        """How far the rows of `at` are solved at a strength."""
         gap = state.gap if np.isfinite(state.gap) else float(self.certified)
         if self._entering.full(at):
             # no row may enter any more: the restricted problem is all there is to solve
             gap = 0.0
-        # without a certificate the promise decides, at a value that falls until then
-        least = _INNER_TOL if self.certified else 0.5 * _PROMISED
         share = 0.0 if self._only_starts(state) else _INNER_SHARE_WAITED if others_wait else _INNER_SHARE
-        closer = state.memory.closer
-        target = max(least * settings.tol, share * gap) * closer * value
-        enough = max(target, _LIKELY * settings.tol * closer * value) if self.certified else target
-        if settings.update != "newton":
-            return self._sweeps(at, lam, target, state.round, limits)
-        if settings.curvature == "gram":
-            return self._gram_steps(AcceleratedGram(problem), at, lam, target, limits)
-        steps = steps_on(problem, at.active, self.n_rows, settings, state, sparse=self.sparse, single=self.single)
-        limit = 1 if lam > self.lam else _MAX_NEWTON_STEPS
-        little = little_left(problem, at, lam, gap * value) if self.single and self.certified else 0.0
-        step, aim = Step("descent", 0.0, 0.0), Aim(final=False)
-        rest = before = gap * value
-        for _ in range(limit):
-            if lam <= self.lam:
-                share = problem.penalty_value(at.active, at.W, lam) / value
-                aim = Aim.at(target / value, rest / value, before / value, share)
-                if self.focuses and step.kind != "focused":
-                    aim = replace(aim, few=few_rows(problem, at, lam, rest, target, self._solves_intercept))
-            before = rest
-            at, step = steps.step(at, lam, aim)
-            self._mark(at)
-            rest = self._restricted_gap(at, lam, step)
-            if step.length == 0.0 or rest <= enough or step.promised <= little or limits.reason(problem.passes):
-                break
-        self._memory = steps.memory
-        self._finished = lam <= self.lam and rest <= _NEARLY * settings.tol * value
-        return at, step
-
-    def _sweeps(self, at: Iterate, lam: float, target: float, round_: int, limits: Limits) -> tuple[Iterate, Step]:
-        problem = self.problem
-        last = problem.passes + round_passes(self.n_rows, at.active.shape[0], problem.k)
-        rng = np.random.Generator(np.random.Philox(key=[self.settings.random_state, round_]))
-        steps = RowwiseSteps(problem, at.active, self.settings.select, rng)
-        step = Step(self.settings.select, 0.0, 0.0)
-        idle = done = 0
-        while problem.passes < last and done != self.settings.sweeps:
-            before, done = at, done + 1
-            at = steps.sweep(at, lam, limits)
-            self._mark(at)
-            # near the optimum a sweep gains less than the objective's rounding, but still moves towards it
-            idle = 0 if problem.objective(at, lam) < problem.objective(before, lam) else idle + 1
-            moved = not (np.array_equal(before.W, at.W) and np.array_equal(before.intercept, at.intercept))
-            promised = 0.0 if self.certified else diagonal_promise(problem, at, lam)
-            step = Step(self.settings.select, float(moved), promised)
-            if not moved or idle >= _IDLE_SWEEPS or self._restricted_gap(at, lam, step) <= target:
-                break
-            if limits.reason(problem.passes):
-                break
-        return at, step
-
-    def _gram_steps(
-        self, steps: AcceleratedGram, at: Iterate, lam: float, target: float, limits: Limits
-    ) -> tuple[Iterate, Step]:
-        step = Step("gram", 0.0, 0.0)
-        for _ in range(1 if lam > self.lam else round_passes(self.n_rows, at.active.shape[0], self.problem.k)):
-            before = self.problem.objective(at, lam)
-            at = steps.step(at, lam)
-            gained = before - self.problem.objective(at, lam)
-            self._mark(at)
-            step = Step("gram", 1.0 if gained > 0.0 else 0.0, gained)
-            if step.length == 0.0 or self._restricted_gap(at, lam, step) <= target:
-                break
-            if limits.reason(self.problem.passes):
-                break
-        return at, step
-
-    def _restricted_gap(self, at: Iterate, lam: float, step: Step) -> float:
-        """Gap of the problem restricted to the rows of A, without another pass."""
-        if not self.certified:
-            return step.promised
-        return restricted_gap(self.problem, at, lam, self._solves_intercept)
+        value = max(self.problem.objective(at, lam), self.problem.resolution)
+        tol, closer = self.settings.tol, state.memory.closer
+        return Goal.of(lam, lam <= self.lam, value, gap, share, tol, closer, self.certified)
 
     # ---- records ---------------------------------------------------------------------------------------------------
-
-    def _mark(self, at: Iterate) -> None:
-        value = self.problem.objective(at, self.lam) / self.weight
-        self.trace.append((float(self.problem.passes), time.perf_counter() - self._started, value))
 
     def _recorded(
         self,

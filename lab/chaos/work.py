@@ -27,7 +27,7 @@ def write(path: Path) -> None:
     signal = X[:, :10] @ rng.standard_normal((10, CLASSES))
     y = np.argmax(signal + 2.0 * rng.standard_normal((ROWS, CLASSES)), axis=1)
     table = pa.table({**{f"f{i}": X[:, i] for i in range(COLUMNS)}, "label": y})
-    pq.write_table(table, path, row_group_size=ROW_GROUP)
+    pq.write_table(table, path, row_group_size=ROW_GROUP, write_page_checksum=True)
 
 
 def fit(path: Path, client: Any, began: threading.Event) -> str:
