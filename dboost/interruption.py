@@ -36,11 +36,6 @@ class Interruption:
         if self._wanted is None:
             self._wanted = error
 
-    @property
-    def requested(self) -> bool:
-        """Whether the end was asked for."""
-        return self._wanted is not None
-
     def check(self) -> None:
         """Raise the exception if the end was asked for."""
         if self._wanted is not None:

@@ -40,21 +40,6 @@ def sha256_bytes(data: bytes | memoryview) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def sha256_file(path: PathLike) -> str:
-    """Hexadecimal SHA-256 of a file's content.
-
-    Raises
-    ------
-    StorageError
-        When the file cannot be read.
-    """
-    try:
-        with open(local_path(path), "rb") as handle:
-            return hashlib.file_digest(handle, "sha256").hexdigest()
-    except OSError as error:
-        raise StorageError(f"cannot read: {error.strerror or error}", file=os.fspath(path)) from error
-
-
 def sha256_json(value: Any) -> str:
     """Hexadecimal SHA-256 of a JSON value, independent of the order of its keys."""
     return sha256_bytes(json.dumps(value, sort_keys=True, separators=(",", ":")).encode())

@@ -24,8 +24,13 @@ Array = NDArray[np.float64]
 _SHORT = 0.1
 
 
-def one_pass_gap(problem: Problem, at: Iterate, size: float, lam: float) -> float:
-    """Gap of the scaled residuals from L, G and W alone (docs/math.md, eq. 16); valid without an intercept.
+def expected_gap(problem: Problem, at: Iterate, size: float, lam: float) -> float:
+    """What the exact value of the scaled residuals is likely to leave of the gap; no bound, and no pass.
+
+    It is (1 - t)^2 (L - D0) + lam Omega(W) - t <G, W> + charge, at the scale t of the residuals. The chord between
+    t = 0 and 1 (docs/math.md, eq. 16) would bound the gap, with 1 - t in place of its square. The tangent at t = 1 and
+    a quadratic term, exact for the squared loss, are closer: where the penalty is a quarter of the objective the chord
+    says four times as much.
 
     Parameters
     ----------
@@ -34,26 +39,11 @@ def one_pass_gap(problem: Problem, at: Iterate, size: float, lam: float) -> floa
     lam : float
         Strength of the penalty.
     """
-    return _gap(problem, at, size, lam, 1)
-
-
-def expected_gap(problem: Problem, at: Iterate, size: float, lam: float) -> float:
-    """What the exact value of the scaled residuals is likely to leave of the gap; no bound, and no pass.
-
-    `one_pass_gap` (docs/math.md, eq. 16) bounds the dual value at scale t by the chord between t = 0 and 1. The tangent
-    at t = 1 and a quadratic term, exact for the squared loss, are closer: where the penalty is a quarter of the
-    objective the chord says four times as much. Arguments as there.
-    """
-    return _gap(problem, at, size, lam, 2)
-
-
-def _gap(problem: Problem, at: Iterate, size: float, lam: float, power: int) -> float:
-    """(1 - t)**power (L - D0) + lam Omega(W) - t <G, W> + charge, at the scale t of the residuals."""
     scale, charge = problem.penalty.dual_point(size, lam)
     inner = float(np.sum(at.G * at.W)) + float(at.bias @ at.intercept)
     floor = problem.loss.floor * problem.statistics.weight
     value = problem.penalty_value(at.active, at.W, lam)
-    return (1.0 - scale) ** power * (at.loss - floor) + value - scale * inner + charge
+    return (1.0 - scale) ** 2 * (at.loss - floor) + value - scale * inner + charge
 
 
 def restricted_gap(problem: Problem, at: Iterate, lam: float, solves_intercept: bool) -> float:

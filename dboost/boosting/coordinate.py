@@ -93,7 +93,7 @@ def best_of(problem: Problem, offer: Coordinates, rule: str) -> Move | None:
     return Move(place, 1.0 if G >= 0.0 else -1.0, lam - abs(G), lam, math.inf)
 
 
-def worst_held(problem: Problem, offer: Coordinates) -> Move | None:
+def worst_held(offer: Coordinates) -> Move | None:
     """The hypothesis held, of positive weight al in its sign, with the least <d, h>: moved back, to zero at most."""
     held = np.flatnonzero((offer.w != 0.0) & (offer.lam > 0.0))
     if not held.shape[0]:

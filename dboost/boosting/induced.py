@@ -82,7 +82,7 @@ class InducedProblem(Problem):
         # of each registered hypothesis, what is taken off it
         self._taken: list[float] = []
         raw = self.statistics
-        self.pool: Any = family.prepare(Context(engine, self.loss.name, n_rows, n_features, n_outputs, raw.peak, seed))
+        self.pool: Any = family.prepare(Context(engine, n_rows, n_features, n_outputs, raw.peak, seed))
         self.searched = bool(self.pool.searched)
         self.n_candidates = self.pool.size
         self.n = int(min(self.pool.size, _MANY))

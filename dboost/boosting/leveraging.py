@@ -199,7 +199,7 @@ class LeveragingRounds(GreedyRounds):
     def _move(self, offer: Coordinates) -> Move | None:
         """Which hypothesis moves: the learner's, or in Algorithm 2 one that has too much weight (step d)."""
         best = best_of(self.problem, offer, self.system.rule)
-        back = worst_held(self.problem, offer) if self.lam > 0.0 else None
+        back = worst_held(offer) if self.lam > 0.0 else None
         if back is not None and best is not None and -best.slope <= -back.slope:
             return back
         return best

@@ -43,11 +43,6 @@ def many_rows(cross: FloatArray, kappa: float) -> FloatArray:
     return kappa * cross
 
 
-def spectral(norm_squared: float, rows: int, kappa: float) -> FloatArray:
-    """D_j = kappa ||S^(1/2) X_C||_2^2 (rows,), the same for all rows of the template; S holds the example weights."""
-    return np.full(rows, kappa * norm_squared)
-
-
 def change(delta: FloatArray, G: FloatArray, D: FloatArray) -> FloatArray:
     """The bound's change of the loss for each row, shape (rows,).
 

@@ -115,7 +115,7 @@ def plan_blocks(
     if not labels:
         needed = list(layout.columns)
         label = ()
-    _check_drift(infos, needed, layout, manifest)
+    _check_drift(infos, needed, manifest)
     weight = data.weight if labels else None
     blocks = _cut(infos, layout, label, weight, None if manifest is None else manifest.root)
     if layout.n_features < 0:
@@ -264,7 +264,7 @@ def _missing(name: str, info: FileInfo) -> DataError:
     return DataError("the column is missing", file=info.ref.path, column=name, hint=hint)
 
 
-def _check_drift(infos: Sequence[FileInfo], needed: Sequence[str], layout: Layout, manifest: Manifest | None) -> None:
+def _check_drift(infos: Sequence[FileInfo], needed: Sequence[str], manifest: Manifest | None) -> None:
     """Compare every footer with the reference by name; refuse what is missing or of another kind."""
     reference = _kinds(infos)
     if manifest is not None:

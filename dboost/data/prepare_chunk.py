@@ -115,7 +115,7 @@ def _texts(table: pa.Table, columns: tuple[str, ...], path: str, group: int) -> 
     return parts[0] if len(parts) == 1 else ["\n".join(row) for row in zip(*parts, strict=True)]
 
 
-def _splits(table: pa.Table, chunk: TextChunk, how: TextColumns, path: str, group: int) -> list[str] | None:
+def _splits(table: pa.Table, how: TextColumns, path: str, group: int) -> list[str] | None:
     """The split of each row where a column says it."""
     if how.split is None:
         return None
@@ -137,7 +137,7 @@ def count_chunk(chunk: TextChunk, how: TextColumns, split: str) -> tuple[pa.Tabl
         check_unchanged(ref)
         table = read_span(span, [*dict.fromkeys([*how.text, *([how.split] if how.split else [])])])
         found = _texts(table, how.text, ref.path, group)
-        names = _splits(table, chunk, how, ref.path, group)
+        names = _splits(table, how, ref.path, group)
         texts.extend(found if names is None else [t for t, s in zip(found, names, strict=True) if s == split])
     return count_terms(texts, how.tokenizer, how.hashing), len(texts)
 
@@ -162,7 +162,7 @@ def write_chunk(chunk: TextChunk, how: TextColumns, folder: str, vocabulary: dic
         check_unchanged(ref)
         table = read_span(span, how.wanted(labelled=chunk.labelled))
         texts = _texts(table, how.text, ref.path, group)
-        names = _splits(table, chunk, how, ref.path, group)
+        names = _splits(table, how, ref.path, group)
         # The text columns are dropped here unless they are kept on purpose.
         others = [name for name in table.column_names if name == label or name in how.keep]
         rest = table.select(others)

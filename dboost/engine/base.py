@@ -1,6 +1,6 @@
 """What the rest of dboost knows about the place where functions run.
 
-Covers: the ``Engine`` protocol, the ``Item`` protocol and the plan an engine works on.
+Covers: the ``Engine`` protocol and the plan an engine works on.
 Does not cover: the two engines (``local``, ``dask``), or mathematics of any kind.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from dboost.engine.seconds import Seconds
 from dboost.errors import UsageError
@@ -19,20 +19,6 @@ Leaf = Callable[..., Sums]
 Finish = Callable[..., Any]
 Step = Callable[..., Any]
 FinishArgs = Callable[[Any], tuple[Any, ...]]
-
-
-@runtime_checkable
-class Item(Protocol):
-    """One partition of a plan: a decoded block, or the description of one that is still to be read."""
-
-    @property
-    def key(self) -> str:
-        """Unique and stable name within the data set."""
-        ...
-
-    def load(self) -> Partition:
-        """Read and decode the block."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ def run_bundle(
     threads: int = 1,
     helpers: Executor | None = None,
     stop: Callable[[], bool] | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[], None] | None = None,
 ) -> None:
     """Sum `leaf` over each node of a bundle, for each shard.
 
@@ -109,7 +109,7 @@ def run_bundle(
     stop : callable, optional
         True when the result is no longer wanted.
     progress : callable, optional
-        Called with the number of a partition whenever a leaf is finished.
+        Called whenever a leaf is finished.
 
     Notes
     -----
@@ -133,7 +133,7 @@ def run_bundle(
         else:
             sums = [leaf(partition, memo, shards[s], *args) for s in groups[job // len(nodes)]]
         if progress is not None:
-            progress(i)
+            progress()
         return sums
 
     def hand_over(job: int, value: list[Sums]) -> None:

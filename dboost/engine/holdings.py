@@ -91,10 +91,6 @@ class Holdings:
                 self._tasks.bytes_sent += item.nbytes
         return self._homes[i][1]
 
-    def at_home(self, i: int) -> Future[Any]:
-        """Return the future of partition `i` at the worker that sums it."""
-        return self._homes[i][1]
-
     def keys(self) -> list[str]:
         """Return the keys of everything that is held."""
         return [str(future.key) for future in self._all()]

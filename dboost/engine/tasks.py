@@ -140,13 +140,13 @@ def _still_wanted(worker: Any) -> Callable[[], bool]:
     return lambda: task.state in ("cancelled", "released", "forgotten")
 
 
-def _report(worker: Any) -> Callable[[int], None]:
+def _report(worker: Any) -> Callable[[], None]:
     """Return a function that tells the scheduler now and then that leaves are being finished."""
     key = worker.get_current_task()
     last = time.monotonic()
     count = 0
 
-    def progress(i: int) -> None:
+    def progress() -> None:
         nonlocal last, count
         count += 1
         now = time.monotonic()
@@ -296,11 +296,11 @@ def scan_task(common: Blob, part: Blob, constants: Sequence[Any], partitions: Se
     store: MemoStore = process_store(lambda: memo_budget(worker, budget))
     try:
         given = items if partitions is None else partitions
-        for i, (item, stays) in enumerate(zip(given, staying(given, store), strict=True)):
+        for item, stays in zip(given, staying(given, store), strict=True):
             if cancelled():
                 raise Abandoned("the scan was told to stop")
             state = step(open_partition(item, store, run, stays), state, *args)
-            report(i)
+            report()
     except DboostError as error:
         return Refused(error)
     return clock.done(state)
@@ -325,11 +325,11 @@ def map_task(common: Blob, items: Any, constants: Sequence[Any]) -> Any:
     cancelled, report = _still_wanted(worker), _report(worker)
     results = []
     try:
-        for i, item in enumerate(items):
+        for item in items:
             if cancelled():
                 raise Abandoned("the map was told to stop")
             results.append(fn(item, *args))
-            report(i)
+            report()
     except DboostError as error:
         return Refused(error)
     return clock.done(results)

@@ -54,8 +54,6 @@ class Context:
     ----------
     engine : Engine
         Its plan is set: ``map_reduce`` runs over the partitions.
-    loss : str
-        Name of the loss.
     n_rows, n_features, n_outputs : int
         Shapes m, n, k.
     peak : float64 array, shape (n,)
@@ -65,7 +63,6 @@ class Context:
     """
 
     engine: Any
-    loss: str
     n_rows: int
     n_features: int
     n_outputs: int

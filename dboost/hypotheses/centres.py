@@ -89,9 +89,9 @@ class Centres:
         return RowBlock(self.pointer, self.slots, self.values, n_columns)
 
 
-def no_centres(dtype: Any = np.float64) -> Centres:
+def no_centres() -> Centres:
     """An empty set."""
-    return Centres(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, dtype), np.empty(0, np.int64))
+    return Centres(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0), np.empty(0, np.int64))
 
 
 def join_centres(parts: Sequence[Centres]) -> Centres:

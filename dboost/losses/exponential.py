@@ -187,8 +187,3 @@ class Exponential:
             shift = np.where(keep > 0.0, np.where(bias > 0.0, -bias / other, -bias / mass), 0.0)
         zero = np.zeros_like(shift)
         return Repair(keep, zero, shift, zero, 0.0, zero, keep * np.abs(bias))
-
-    def probability(self, margins: Array) -> Array:
-        """sigma(2 f), whose half log-odds the loss fits; shape (m, k)."""
-        e = np.exp(-2.0 * np.abs(margins))
-        return np.where(margins > 0.0, 1.0, e) / (1.0 + e)

@@ -260,8 +260,3 @@ class Logistic:
         mix = np.maximum(share(excess, mass), share(-excess, other)) * keep
         shift = keep * excess / whole
         return Repair(keep, mix, shift, mass / whole, float(mix.max(initial=0.0)), np.abs(shift), np.zeros_like(mix))
-
-    def probability(self, margins: Array) -> Array:
-        """sigma(f) per output, shape (m, k)."""
-        e = np.exp(-np.abs(margins))
-        return np.where(margins > 0.0, 1.0, e) / (1.0 + e)

@@ -275,8 +275,3 @@ class Multinomial:
         shift = excess / whole
         keep = np.ones_like(mix)
         return Repair(keep, mix, shift, mass / whole, float(mix.max()), np.abs(shift), np.zeros_like(mix))
-
-    def probability(self, margins: Array) -> Array:
-        """softmax over the classes, shape (m, k)."""
-        e = np.exp(margins - margins.max(axis=1, keepdims=True))
-        return np.asarray(e / e.sum(axis=1, keepdims=True))

@@ -1,8 +1,8 @@
 """What a penalty must offer, and what every penalty of rows shares.
 
-Covers: the protocols ``Penalty`` and ``Face``; ``RowPenalty``, which derives row solves, scores and the optimality
-residual from five primitives (``value``, ``dual_norm``, ``prox``, ``centre``, ``solve_tilted``). Does not cover: the
-penalties themselves (one file each) and the compiled row prox (``diagonal``).
+Covers: the protocols ``Penalty`` and ``Face``; ``RowPenalty``, which derives row solves and scores from four
+primitives (``value``, ``dual_norm``, ``prox``, ``solve_tilted``). Does not cover: the penalties themselves (one file
+each) and the compiled row prox (``diagonal``).
 
 A penalty here is ``sum_j lam_j omega(W_j)`` with omega a norm of one row of W, or another convex function of it that
 is zero at zero; one penalty (``l2``) ties all rows together instead. Names follow the papers:
@@ -97,7 +97,6 @@ class Penalty(Protocol):
     def total(self, W: FloatArray, lam: npt.ArrayLike) -> float: ...
     def dual_norm(self, G: FloatArray) -> FloatArray: ...
     def prox(self, Z: FloatArray, t: npt.ArrayLike) -> FloatArray: ...
-    def centre(self, W: FloatArray) -> FloatArray: ...
     def dual_radius(self, k: int) -> float: ...
     def dual_size(self, norms: FloatArray, weights: FloatArray) -> float: ...
     def join_sizes(self, sizes: Sequence[float]) -> float: ...
@@ -118,12 +117,11 @@ class Penalty(Protocol):
     def score_exponential(
         self, mu_plus: FloatArray, mu_minus: FloatArray, a: npt.ArrayLike, lam: npt.ArrayLike
     ) -> FloatArray: ...
-    def kkt(self, W: FloatArray, G: FloatArray, lam: npt.ArrayLike) -> FloatArray: ...
     def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> Face: ...
 
 
 class RowPenalty(ABC):
-    """Row solves, scores and optimality residual of a penalty given by its primitives.
+    """Row solves and scores of a penalty given by its primitives.
 
     A subclass is a frozen dataclass: it is sent to workers, compared and hashed.
 
@@ -195,13 +193,6 @@ class RowPenalty(ABC):
     @abstractmethod
     def prox(self, Z: FloatArray, t: npt.ArrayLike) -> FloatArray:
         """argmin_w ||w - Z_j||^2 / 2 + t_j omega(w) for each row, shape (rows, k)."""
-
-    @abstractmethod
-    def centre(self, W: FloatArray) -> FloatArray:
-        """Subtract from each row the constant that lowers omega most; shape (rows, k).
-
-        Only for losses that do not change when a constant is added to all outputs (multinomial).
-        """
 
     @abstractmethod
     def solve_tilted(self, A: FloatArray, B: FloatArray, lam: FloatArray) -> FloatArray:
@@ -319,19 +310,6 @@ class RowPenalty(ABC):
         chosen = np.flatnonzero(self.leaves_zero(mu_plus - mu_minus, lam))
         score[chosen] = a[chosen] * self.score_tilted(mu_plus[chosen], mu_minus[chosen], lam[chosen])
         return score
-
-    def kkt(self, W: FloatArray, G: FloatArray, lam: npt.ArrayLike) -> FloatArray:
-        """Distance to optimality of each row, shape (rows,); zero iff the row is optimal.
-
-        max( [||G_j||_* - lam_j]_+ , lam_j - <G_j, W_j> / omega(W_j) ), the second only where W_j != 0.
-        """
-        lam = per_row(lam, len(W))
-        residual: FloatArray = np.maximum(self.dual_norm(G) - lam, 0.0)
-        size = self.value(W)
-        alive = size > 0
-        slack = lam[alive] - np.einsum("ij,ij->i", G[alive], W[alive]) / size[alive]
-        residual[alive] = np.maximum(residual[alive], slack)
-        return residual
 
     def _weight(self, lam: npt.ArrayLike, rows: int) -> FloatArray:
         """The factor of omega for each row, (rows,)."""

@@ -73,11 +73,6 @@ class Frobenius:
         """argmin_W ||W - Z||_F^2 / 2 + sqrt(sum_j (t_j ||W_j||_2)^2), (rows, k)."""
         return self.solve_quadratic(np.zeros_like(Z), Z, 1.0, t)
 
-    def centre(self, W: FloatArray) -> FloatArray:
-        """Subtract the mean from each row."""
-        centred: FloatArray = W - W.mean(axis=1, keepdims=True)
-        return centred
-
     def solve_quadratic(self, W: FloatArray, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
         """Minimiser of the quadratic bound plus penalty over all rows at once (docs/math.md 3).
 
@@ -151,19 +146,6 @@ class Frobenius:
         gain = exponential.gain(p, q, 0.0).sum(axis=1)
         score: FloatArray = np.where(gain > 0, per_row(a, len(p)), 0.0) * gain
         return score
-
-    def kkt(self, W: FloatArray, G: FloatArray, lam: npt.ArrayLike) -> FloatArray:
-        """Distance to optimality of each row, (rows,); all are zero iff W is optimal.
-
-        ||G_j - lam_j^2 W_j / total|| away from zero; at zero the part of ||G_j|| beyond the dual ball.
-        """
-        lam = per_row(lam, len(W))
-        if W.any():
-            return norm2(G - self.face(W).gradient(lam).reshape(W.shape))
-        norms = norm2(G)
-        free = lam <= 0
-        size = self.dual_size(norms, np.where(free, np.inf, lam))
-        return np.where(free, norms, norms * (1.0 - 1.0 / max(size, 1.0)))
 
     def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> JointFace:
         """All entries."""

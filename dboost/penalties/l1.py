@@ -38,14 +38,6 @@ class L1(RowPenalty):
         """Soft threshold."""
         return soft_threshold(Z, per_row(t, len(Z)))
 
-    def centre(self, W: FloatArray) -> FloatArray:
-        """Subtract a median: of all medians the one nearest to zero, so that no zero is lost without need."""
-        k = W.shape[1]
-        ordered = np.sort(W, axis=1)
-        middle = np.clip(0.0, ordered[:, (k - 1) // 2], ordered[:, k // 2])
-        centred: FloatArray = W - middle[:, None]
-        return centred
-
     def solve_tilted(self, A: FloatArray, B: FloatArray, lam: FloatArray) -> FloatArray:
         """Closed form per entry (Duchi & Singer 2009, eq. 3, in logarithms)."""
         P, N, s = exponential.sides(A, B)

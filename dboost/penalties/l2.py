@@ -37,11 +37,6 @@ class L2(RowPenalty):
         """Z shortened by t, or zero."""
         return prox_group(Z, per_row(t, len(Z)))
 
-    def centre(self, W: FloatArray) -> FloatArray:
-        """Subtract the mean."""
-        centred: FloatArray = W - W.mean(axis=1, keepdims=True)
-        return centred
-
     def solve_tilted(self, A: FloatArray, B: FloatArray, lam: FloatArray) -> FloatArray:
         """Nested one-dimensional roots (docs/math.md 4.4)."""
         return solve_group(A, B, lam, np.zeros_like(lam))

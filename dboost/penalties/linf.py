@@ -54,12 +54,6 @@ class Linf(RowPenalty):
         xi = np.where(t > 0, xi, np.inf)[:, None]
         return np.clip(Z, -xi, xi) + 0.0
 
-    def centre(self, W: FloatArray) -> FloatArray:
-        """Subtract the midrange."""
-        middle = 0.5 * (W.max(axis=1) + W.min(axis=1))
-        centred: FloatArray = W - middle[:, None]
-        return centred
-
     def solve_tilted(self, A: FloatArray, B: FloatArray, lam: FloatArray) -> FloatArray:
         """Sort by unpenalised size, find the common bound (Duchi & Singer 2009, eq. 6-9, in logarithms)."""
         P, N, s = exponential.sides(A, B)

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dboost.bounds import exponential
-from dboost.compiled.norms import largest_entries
 from dboost.penalties.base import RowPenalty
 from dboost.penalties.faces import EntryFace
 from dboost.penalties.rows import FloatArray
@@ -40,11 +39,6 @@ class NoPenalty(RowPenalty):
         """A copy of Z."""
         return Z.copy()
 
-    def centre(self, W: FloatArray) -> FloatArray:
-        """Subtract the mean: of all equivalent rows the shortest."""
-        centred: FloatArray = W - W.mean(axis=1, keepdims=True)
-        return centred
-
     def solve_tilted(self, A: FloatArray, B: FloatArray, lam: FloatArray) -> FloatArray:
         """Half the difference of the logarithms, entry by entry."""
         P, N, s = exponential.sides(A, B)
@@ -55,10 +49,6 @@ class NoPenalty(RowPenalty):
         p, q = np.maximum(mu_plus, mu_minus), np.minimum(mu_plus, mu_minus)
         result: FloatArray = exponential.gain(p, q, lam[:, None]).sum(axis=1)
         return result
-
-    def kkt(self, W: FloatArray, G: FloatArray, lam: npt.ArrayLike) -> FloatArray:
-        """Largest absolute entry of the gradient."""
-        return largest_entries(G)
 
     def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> EntryFace:
         """Every entry is free."""

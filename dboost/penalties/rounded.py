@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -41,18 +40,10 @@ class RoundedPenalty(RowPenalty):
                 f"sharpness is {self.sharpness!r}, expected a positive number", hint="1 is the penalty of the papers"
             )
 
-    @abstractmethod
-    def slope(self, W: FloatArray) -> FloatArray:
-        """Derivative of omega, (rows, k)."""
-
     def leaves_zero(self, G: FloatArray, lam: npt.ArrayLike) -> BoolArray:
         """Wherever there is a pull: the derivative at zero is zero."""
         result: BoolArray = np.any(G != 0.0, axis=1)
         return result
-
-    def centre(self, W: FloatArray) -> FloatArray:
-        """W unchanged: the best constant has no closed form, and any other could raise omega."""
-        return W
 
     def score_quadratic(self, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
         """Exact: the decrease at the solution."""
@@ -60,10 +51,4 @@ class RoundedPenalty(RowPenalty):
         moved = self.solve_quadratic(np.zeros_like(G), G, D, lam)
         inner = np.einsum("ij,ij->i", G, moved) - 0.5 * D * np.einsum("ij,ij->i", moved, moved)
         result: FloatArray = inner - lam * self.value(moved)
-        return result
-
-    def kkt(self, W: FloatArray, G: FloatArray, lam: npt.ArrayLike) -> FloatArray:
-        """Largest absolute entry of G - lam omega'(w)."""
-        net = np.abs(G - per_row(lam, len(W))[:, None] * self.slope(W))
-        result: FloatArray = net.max(axis=1, initial=0.0)
         return result

@@ -55,11 +55,6 @@ class SmoothL1(RoundedPenalty):
         result: FloatArray = (2.0 / self.sharpness) * each.sum(axis=1)
         return result
 
-    def slope(self, W: FloatArray) -> FloatArray:
-        """Derivative of omega, tanh(b w / 2), (rows, k)."""
-        result: FloatArray = np.tanh(0.5 * self.sharpness * W)
-        return result
-
     def dual_norm(self, G: FloatArray) -> FloatArray:
         """Largest absolute entry, as for ``l1``: a G beyond lam has no minimiser of -<G, w> + lam omega(w)."""
         return largest_entries(G)
@@ -131,8 +126,8 @@ class SmoothL1(RoundedPenalty):
         return self.score_exponential(mu_plus, mu_minus, 1.0, lam)
 
     def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> SmoothFace:
-        """All entries."""
-        slope = self.slope(W)
+        """All entries; slope tanh(b w / 2)."""
+        slope = np.tanh(0.5 * self.sharpness * W)
         e = np.exp(-self.sharpness * np.abs(W))
         bend = 2.0 * self.sharpness * e / (1.0 + e) ** 2
         return SmoothFace(W.copy(), slope, bend)

@@ -65,10 +65,6 @@ class SmoothLinf(RoundedPenalty):
         result: FloatArray = self._shares(W)[0] / self.sharpness
         return result
 
-    def slope(self, W: FloatArray) -> FloatArray:
-        """Derivative of omega, sinh(b w_r) / sum_r cosh(b w_r), (rows, k)."""
-        return self._shares(W)[1]
-
     def dual_norm(self, G: FloatArray) -> FloatArray:
         """Sum of absolute entries, as for ``l1/linf``: a G beyond lam has no minimiser of -<G, w> + lam omega(w)."""
         return sums_of_entries(G)

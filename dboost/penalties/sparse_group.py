@@ -99,10 +99,6 @@ class SparseGroup(RowPenalty):
         t2, t1 = self._parts(t, len(Z))
         return prox_group(soft_threshold(Z, t1), t2)
 
-    def centre(self, W: FloatArray) -> FloatArray:
-        """W unchanged: the best constant has no closed form, and any other could raise omega."""
-        return W
-
     def solve_tilted(self, A: FloatArray, B: FloatArray, lam: FloatArray) -> FloatArray:
         """Nested one-dimensional roots on the entries that pass the l1 test."""
         return solve_group(A, B, *self._parts(lam, len(A)))

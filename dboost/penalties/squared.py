@@ -62,11 +62,6 @@ class L2Squared(RowPenalty):
         result: FloatArray = Z / (1.0 + per_row(t, len(Z)))[:, None]
         return result
 
-    def centre(self, W: FloatArray) -> FloatArray:
-        """Subtract the mean."""
-        centred: FloatArray = W - W.mean(axis=1, keepdims=True)
-        return centred
-
     def solve_quadratic(self, W: FloatArray, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
         """(D W + G) / (D + lam) (docs/math.md 4.6)."""
         rows = len(W)
@@ -137,10 +132,6 @@ class L2Squared(RowPenalty):
         u = np.where(endless, 1.0, -np.expm1(-g))
         result: FloatArray = (p * u * u + strength * g * (u - 0.5 * g)).sum(axis=1)
         return result
-
-    def kkt(self, W: FloatArray, G: FloatArray, lam: npt.ArrayLike) -> FloatArray:
-        """||G_j - lam_j W_j||_2."""
-        return norm2(G - per_row(lam, len(W))[:, None] * W)
 
     def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> SmoothFace:
         """All entries; slope w, bend one."""

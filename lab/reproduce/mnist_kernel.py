@@ -100,7 +100,7 @@ def digits(sizes: Sizes, context: Context) -> Digits:
         plan = build_plan(pixels, labels, task="multiclass", engine=engine)
         engine.set_plan(plan.items, plan.rows, "perceptron")
         peak = np.ones(plan.n_features)
-        seen = Seen(engine, "multinomial", plan.n_rows, plan.n_features, plan.n_outputs, peak, 0)
+        seen = Seen(engine, plan.n_rows, plan.n_features, plan.n_outputs, peak, 0)
         pool: Any = Kernels(support="perceptron", gamma="median", max_support=sizes.support).prepare(seen)
         context.say(f"{len(pool.centres)} centres, gamma {pool.gamma:.5f}")
     with context.stage("kernels"):

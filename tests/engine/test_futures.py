@@ -55,10 +55,11 @@ def test_futures_are_items(two_processes, futures, expected):
             assert same_bits(engine.map_reduce(leaves.plain, 1.0, name="plain"), expected)
         assert engine.map(leaves.describe, futures, "!", name="describe") == [f"block-{i}!" for i in range(8)]
         # Each bundle's blocks have moved to the worker that sums them, once.
-        homes = two_processes.who_has([engine._held.at_home(i) for i in range(8)])
+        home = [future for _, future in (engine._held._homes[i] for i in range(8))]
+        homes = two_processes.who_has(home)
         for bundle in engine._bundles:
             for i in range(bundle.lo, bundle.hi):
-                assert bundle.address in homes[engine._held.at_home(i).key]
+                assert bundle.address in homes[home[i].key]
     wait_until(lambda: scheduler_keys(two_processes) == [])
     assert all(f.status == "finished" for f in futures), "the engine released what is not its own"
 

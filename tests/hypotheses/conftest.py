@@ -40,7 +40,7 @@ class Raw:
     def prepare(self, family, seed=0):
         live = self.X[self.weight > 0]
         peak = np.abs(live).max(axis=0, initial=0.0)
-        return family.prepare(Context(self.engine, "multinomial", self.m, self.n, 3, peak, seed))
+        return family.prepare(Context(self.engine, self.m, self.n, 3, peak, seed))
 
     def sums(self, pool, shard, split=False):
         """Sums of one shard over all blocks; with `split` from the positive and negative parts of theta."""

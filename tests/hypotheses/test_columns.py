@@ -24,7 +24,7 @@ def partition(m=30, n=7, seed=0, dtype=np.float64):
 
 
 def pool(n=7):
-    context = Context(engine=None, loss="log", n_rows=30, n_features=n, n_outputs=2, peak=np.ones(n), seed=0)
+    context = Context(engine=None, n_rows=30, n_features=n, n_outputs=2, peak=np.ones(n), seed=0)
     return Columns().prepare(context)
 
 

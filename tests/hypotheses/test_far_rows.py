@@ -27,7 +27,7 @@ def prepare(kernels, X, y, sizes):
         parts.append(Partition(raw.indptr, raw.rows, raw.values, labels, np.ones(size), f"block-{stop}"))
     with LocalEngine(2) as engine:
         engine.set_plan(parts, [p.n_rows for p in parts], "far rows")
-        return kernels.prepare(Context(engine, "multinomial", len(X), X.shape[1], 3, np.abs(X).max(axis=0), 0))
+        return kernels.prepare(Context(engine, len(X), X.shape[1], 3, np.abs(X).max(axis=0), 0))
 
 
 def explicit(pool, X):

@@ -58,11 +58,11 @@ def cut(X, y, sizes):
     return parts
 
 
-def context_of(engine, X, y, sizes, loss="multinomial", seed=0):
+def context_of(engine, X, y, sizes, seed=0):
     parts = cut(X, y, sizes)
     engine.set_plan(parts, [p.n_rows for p in parts], "kernels")
     k = y.shape[1] if y.ndim == 2 else (K if y.dtype.kind == "i" else 1)
-    return Context(engine, loss, len(X), X.shape[1], k, np.abs(X).max(axis=0), seed)
+    return Context(engine, len(X), X.shape[1], k, np.abs(X).max(axis=0), seed)
 
 
 def prepare(kernels, X, y, sizes=(90,), seed=0):

@@ -191,9 +191,6 @@ class Exponential(Binary):
     def hessian(self, y, F):
         return (np.abs(y) * np.exp(-y * WIDE(1) * F))[:, :, None] * np.eye(self.k)
 
-    def probability(self, F):
-        return np.exp(-softplus(-2 * np.asarray(F, WIDE)))
-
     def dual(self, y, theta):
         al = y * WIDE(1) * theta
         value = (np.abs(y) * (al + entropy(al))).sum(axis=1)

@@ -176,19 +176,6 @@ def test_missing_labels_contribute_nothing(name):
     assert not rows.value(nothing, F, s).any()
 
 
-def test_probabilities(case):
-    rows, reference, _, F, _ = case
-    loss = rows.loss
-    if reference.kind == "real":
-        assert not hasattr(loss, "probability")
-        return
-    np.testing.assert_allclose(loss.probability(F), reference.probability(F).astype(float), rtol=1e-13, atol=1e-300)
-    extreme = loss.probability(extreme_margins(reference.k))
-    assert np.isfinite(extreme).all() and extreme.min() >= 0.0 and extreme.max() <= 1.0
-    if not loss.separable:
-        np.testing.assert_allclose(extreme.sum(axis=1), 1.0, rtol=1e-14)
-
-
 def test_label_mass_and_null_intercept(name):
     """The intercept makes the weighted residuals sum to zero, which is optimal for a convex loss."""
     rng = np.random.default_rng(11)

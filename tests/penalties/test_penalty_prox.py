@@ -1,11 +1,12 @@
-"""Value, dual norm, prox and centre. The compiled prox is in test_penalty_diagonal."""
+"""Value, dual norm and prox. The compiled prox is in test_penalty_diagonal."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from dboost.penalties import L1, L2, Linf, SmoothL1, SparseGroup, get_penalty
+from dboost.penalties import L1, L2, Linf, SparseGroup, get_penalty
+from tests.penalties.optimality import missed
 
 
 @pytest.mark.parametrize("k", [1, 2, 7])
@@ -31,6 +32,19 @@ def test_prox_optimality(penalty, cases, rng, distance, k):
     P = penalty.prox(Z, t)
     off = np.array([distance(penalty, p, z - p, s) for p, z, s in zip(P, Z, t, strict=True)])
     assert off.shape == (500,) and np.all(off <= 1e-13 * (1 + np.abs(Z).sum(axis=1) + t))
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 20])
+def test_nothing_but_the_prox_is_optimal(penalty, cases, rng, k):
+    """The minimiser of |w - z|^2/2 + lam omega(w) has G = z - w; moving away is seen by the formula of all rows."""
+    Z, lam = cases.rows(300, k), 10.0 ** rng.uniform(-2, 1, size=300)
+    lam[::8] = 0.0
+    W = penalty.prox(Z, lam)
+    scale = np.abs(Z).sum(axis=1) + lam
+    assert np.all(missed(penalty, W, Z - W, lam) <= 1e-13 * scale)
+    moved = W + 0.1 * scale[:, None] * rng.choice([-1.0, 1.0], size=W.shape)
+    alive = scale > 0
+    assert np.all(missed(penalty, moved, Z - moved, lam)[alive] > 1e-3 * scale[alive])
 
 
 def test_prox_without_threshold_returns_the_row(penalty, cases):
@@ -118,29 +132,6 @@ def test_homogeneous_at_extreme_scales(norm_penalty, cases):
         assert np.allclose(penalty.prox(scale * Z, scale), scale * penalty.prox(Z, 1.0), rtol=1e-12, atol=0)
 
 
-def test_centre_never_raises_and_is_best_of_a_grid(penalty, cases):
-    W = cases.rows(300, 6)
-    centred = penalty.centre(W)
-    shift = W - centred
-    assert np.allclose(shift, shift[:, :1], atol=1e-12 * np.abs(W).max())
-    assert np.all(penalty.value(centred) <= penalty.value(W) * (1 + 1e-14))
-    if isinstance(penalty, SparseGroup | SmoothL1):
-        assert np.array_equal(centred, W)
-        return
-    grid = np.concatenate([np.linspace(-1, 1, 201), [0.0]])
-    for c in grid:
-        other = penalty.value(W - c * np.abs(W).max(axis=1, keepdims=True))
-        assert np.all(penalty.value(centred) <= other * (1 + 1e-12) + 1e-15)
-    assert not penalty.centre(np.zeros((3, 4))).any()
-
-
-def test_centre_of_l1_keeps_zeros():
-    W = np.array([[0.0, 0.0, 3.0, 1.0], [2.0, 4.0, -1.0, 5.0], [0.0, 0.0, -1.0, -2.0]])
-    centred = L1().centre(W)
-    assert np.array_equal(centred[0], W[0]) and np.array_equal(centred[2], W[2])
-    assert np.count_nonzero(centred[1] == 0) == 1
-
-
 def test_linf_ties_are_exact(cases):
     Z = cases.rows(500, 10)
     X = Linf().prox(Z, 0.3 * Linf().dual_norm(Z))
@@ -154,10 +145,10 @@ def test_no_rows(any_penalty):
     penalty = any_penalty
     empty = np.zeros((0, 4))
     assert penalty.value(empty).shape == penalty.dual_norm(empty).shape == (0,)
-    assert penalty.prox(empty, 1.0).shape == penalty.centre(empty).shape == (0, 4)
+    assert penalty.prox(empty, 1.0).shape == (0, 4)
     assert penalty.solve_quadratic(empty, empty, 1.0, 1.0).shape == (0, 4)
     new, unbounded = penalty.solve_exponential(empty, empty, empty, 1.0, 1.0)
     assert new.shape == (0, 4) and unbounded.shape == (0,)
-    assert penalty.score_quadratic(empty, 1.0, 1.0).shape == penalty.kkt(empty, empty, 1.0).shape == (0,)
+    assert penalty.score_quadratic(empty, 1.0, 1.0).shape == (0,)
     assert penalty.score_exponential(empty, empty, 1.0, 1.0).shape == (0,)
     assert penalty.face(empty).dim == 0

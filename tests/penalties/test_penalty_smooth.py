@@ -8,6 +8,7 @@ from scipy.optimize import minimize_scalar
 
 from dboost.bounds import exponential
 from dboost.penalties import L1, L2Squared, SmoothL1
+from tests.penalties.optimality import missed
 
 
 @pytest.mark.parametrize("sharpness", [0.1, 1.0, 30.0])
@@ -63,8 +64,8 @@ def test_the_fixed_point_of_the_step_is_the_optimum(cases):
         plus, minus = 3.0 / (1 + np.exp(w)), 1.0 / (1 + np.exp(-w))
         w, _ = rule.solve_exponential(w, plus, minus, 1.0, lam)
     G = 3.0 / (1 + np.exp(w)) - 1.0 / (1 + np.exp(-w))
-    assert rule.kkt(w, G, lam)[0] <= 1e-12
-    assert rule.kkt(w + 0.1, G, lam)[0] > 1e-3
+    assert missed(rule, w, G, lam)[0] <= 1e-12
+    assert missed(rule, w + 0.1, G, lam)[0] > 1e-3
 
 
 def test_scores_of_the_ridge_are_the_best_that_any_step_does(cases, rng):
