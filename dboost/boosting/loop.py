@@ -7,8 +7,8 @@
       inner solve on A until its restricted gap is a fiftieth of the full one, or within tol
       A = {j : W_j != 0}                                     (back-pruning, exact zeros only)
 
-The Newton update approaches the final strength through a geometric sequence of strengths from alpha_max, one step at
-each: fewer rows enter too early and fewer steps are rejected. Where it pays, a sample goes ahead (``nested``).
+The Newton update approaches the final strength through others (``strengths``), one step at each. Where it pays, a
+sample goes ahead (``nested``).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dboost.boosting.inner import PROMISED, Context, Goal, Trace
 from dboost.boosting.iterate import Iterate, Score
 from dboost.boosting.limits import Limits
 from dboost.boosting.newton import Step, pruned
-from dboost.boosting.one_output import CONTINUATION, takes
+from dboost.boosting.one_output import takes
 from dboost.boosting.problem import Problem
 from dboost.boosting.records import recorded
 from dboost.boosting.rounding import Rounding
@@ -45,11 +45,11 @@ from dboost.boosting.stale import bounded, known, moved, moved_by_intercept, rea
 from dboost.boosting.stalls import stalled
 from dboost.boosting.state import FitSettings, FitState
 from dboost.boosting.statistics import COUNTED
+from dboost.boosting.strengths import ONE_OUTPUT, SEVERAL_OUTPUTS, Strengths
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-_CONTINUATION = 0.5
 # The share of the gap that the rows held may keep in a round, and while other rows wait to enter: there will then be
 # another round, so that solving precisely now is wasted.
 _INNER_SHARE = 0.02
@@ -102,7 +102,8 @@ class Loop:
         self.single = self.sparse and settings.update == "newton" and takes(problem, n_rows, settings.sample)
         problem.columns.keeps = self.single and settings.curvature == "newton"
         self._entering = Entering(problem, settings, self.sparse)
-        self.factor = CONTINUATION if self.single else _CONTINUATION
+        factor = ONE_OUTPUT if self.single else SEVERAL_OUTPUTS
+        self.strengths = Strengths(lam, factor if settings.update == "newton" else 0.0)
         self.rounding = Rounding.of(problem, lam)
         # not a method of this object: a circle would keep the columns' memory after the fit
         self._mark = Trace(problem, lam)
@@ -179,7 +180,7 @@ class Loop:
         if judged and not score.complete and not len(score.best):
             # the model is optimal among all that was seen, and the rest of the class is out of reach
             return self._recorded(state, at, 0, 0, None, started, entering_passes, score.opened), "max_opened"
-        lam = max(self.lam, state.lam * self.factor) if self.settings.update == "newton" else self.lam
+        lam = self.strengths.after(state.lam)
         widened, added, others_wait = self._entering.widened(at, score)
         opened = score.opened
         # the norms of a million columns are as much as the examples of a step
@@ -223,7 +224,7 @@ class Loop:
     def _score(self, state: FitState) -> Score:
         """Full scoring pass at the state's model."""
         at = replace(self.problem.null(), active=state.active, W=state.W, intercept=self._intercept(state))
-        lam = max(self.lam, state.lam * self.factor)
+        lam = self.strengths.after(state.lam)
         if self.settings.update == "newton" and self.settings.rows_per_round is None and self.problem.screens:
             lam *= 1.0 - _MARGIN
         take, rounding = self._entering.most(state.active.shape[0]), self.rounding.allowed(self.settings.tol, state)
@@ -235,7 +236,7 @@ class Loop:
 
     def _intercept(self, state: FitState) -> Array:
         """The state's intercept; solved for the final strength, so that the certificate need not pay for its rest."""
-        if not self._solves_intercept or state.lam * self.factor > self.lam or self._only_starts(state):
+        if not self._solves_intercept or self.strengths.passing(state.lam) or self._only_starts(state):
             return state.intercept
         wanted = _INTERCEPT_SHARE * self.settings.tol * state.memory.closer / self._intercept_price
         small = max(wanted, _INTERCEPT_ROUNDING)
@@ -259,7 +260,7 @@ class Loop:
             self.norms = score.over(self.norms) if score.bounds is None else score.bounds
         if not self.certified:
             return replace(state, objective=value, gap=np.inf)
-        if state.lam * self.factor > self.lam:
+        if self.strengths.passing(state.lam):
             return replace(state, objective=value)
         weights = problem.lam_weight[score.candidates]
         if self._only_starts(state):

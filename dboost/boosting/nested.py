@@ -23,11 +23,12 @@ from dboost.boosting.driver_columns import DriverColumns
 from dboost.boosting.iterate import Iterate
 from dboost.boosting.loop import Loop
 from dboost.boosting.memory import Memory
-from dboost.boosting.one_output import CONTINUATION, OneOutputSteps, takes
+from dboost.boosting.one_output import OneOutputSteps, takes
 from dboost.boosting.problem import Problem
 from dboost.boosting.sample import MOST_NUMBERS, examples_for
 from dboost.boosting.state import FitSettings, FitState
 from dboost.boosting.statistics import COUNTED
+from dboost.boosting.strengths import ONE_OUTPUT, Strengths
 from dboost.compiled.columns import append_columns
 from dboost.compiled.pages import new_arrays
 from dboost.partition import Partition
@@ -121,10 +122,11 @@ def solved(problem: Problem, lam: float, lam_max: float, share: float, seed: int
     steps = OneOutputSteps(problem, everything, columns, seed, Memory())
     none = np.zeros((problem.n, 1))
     at = Iterate(everything, none, problem.null().intercept, np.nan, none, np.zeros(1))
-    strength = max(CONTINUATION * lam_max, lam)
+    strengths = Strengths(lam, ONE_OUTPUT)
+    strength = strengths.after(lam_max)
     while strength > lam:
         at, _ = steps.step(at, strength, Aim(final=False))
-        strength = max(CONTINUATION * strength, lam)
+        strength = strengths.after(strength)
     for _ in range(_STEPS):
         at, step = steps.step(at, lam, Aim(final=False))
         if step.length == 0.0 or step.promised <= _PROMISED * problem.objective(at, lam):
@@ -198,6 +200,6 @@ def walked(problem: Problem, settings: FitSettings, lam: float, lam_max: float, 
         loop = Loop(few, replace(settings, max_passes=None, max_seconds=None), lam, null, sum(rows))
         at = null.iterate
         state = FitState(at.active, at.W, at.intercept, lam_max)
-        while state.lam * loop.factor > lam and _SURE * examples_for(few, state.active, sum(rows)) <= sum(rows):
+        while loop.strengths.passing(state.lam) and _SURE * examples_for(few, state.active, sum(rows)) <= sum(rows):
             state, _ = loop.advance(state)
     return state.active, state.W, state.intercept, state.lam

@@ -30,8 +30,6 @@ from dboost.compiled import one_output, rows
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-# Factor between the strengths of the continuation: a step on the way costs less than the pass that follows it.
-CONTINUATION = 0.3
 # Examples up to which the driver holds them all.
 _MOST = 1_000_000
 # Share of the gap; see ``little_left``.
