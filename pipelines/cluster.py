@@ -147,6 +147,8 @@ def _no_answer(address: str, timeout: float, error: Exception) -> ClusterError:
         f"no Dask scheduler answers at {address} within {timeout:g} s ({why})",
         hint="check the address and that the scheduler runs, or leave out --scheduler",
     )
+
+
 def _connected(address: str, timeout: float) -> Any:
     """A client of a scheduler; after an error or an interrupt nothing of it is left.
 

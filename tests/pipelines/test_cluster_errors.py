@@ -88,7 +88,7 @@ def test_a_scheduler_that_cannot_be_reached_is_one_line(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     # An answer in another protocol was told as lack of memory, and a failed Client's end as a traceback.
-    more = ["--scheduler", address.format(chatty=chatty), "--connect-timeout", "0.5"]
+    more = ["--scheduler", address.format(chatty=chatty), "--connect-timeout", "1.5"]
     assert main(arguments(table, tmp_path / "out", *more)) == code
     error = capfd.readouterr().err
     assert len(error.splitlines()) == 1 and words in error and "memory" not in error, error
