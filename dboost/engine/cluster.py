@@ -76,6 +76,10 @@ class EmbeddedCluster(LocalCluster):
         try:
             super().__init__(**options)
         except BaseException:
+            # Tasks of a cluster that was broken off while it started fail later, in its loop: nobody waits for them,
+            # and the error that goes up from here is what is to be said.
+            with suppress(AttributeError):
+                self.loop.asyncio_loop.set_exception_handler(lambda loop, context: None)
             self._settings.close()
             raise
 
