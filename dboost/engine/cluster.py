@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import resource_tracker
 from typing import Any
@@ -73,13 +73,15 @@ class EmbeddedCluster(LocalCluster):
         self._settings = ExitStack()
         patience = {"distributed.deploy.lost-worker-timeout": LOST_WORKER_TIMEOUT}
         self._settings.enter_context(dask.config.set(patience | WITHOUT_PROFILER))
+        self._reported: Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None] = _report
         try:
             super().__init__(**options)
         except BaseException:
             # Tasks of a cluster that was broken off while it started fail later, in its loop: nobody waits for them,
-            # and the error that goes up from here is what is to be said.
+            # and the error that goes up from here is what is to be said. Dask closes such a cluster when Python ends.
+            self._reported = _report_nothing
             with suppress(AttributeError):
-                self.loop.asyncio_loop.set_exception_handler(lambda loop, context: None)
+                self.loop.asyncio_loop.set_exception_handler(self._reported)
             self._settings.close()
             raise
 
@@ -91,7 +93,7 @@ class EmbeddedCluster(LocalCluster):
         """Stop workers and scheduler; a second call does nothing."""
         # The loop may end between a timeout and the coroutine that waits for it; its future is then reported when it
         # is collected, after the loggers below speak again.
-        self.loop.asyncio_loop.set_exception_handler(_report)
+        self.loop.asyncio_loop.set_exception_handler(self._reported)
         with hushed(), suppress(AssertionError, OSError):
             # A nanny that is just restarting its worker trips over its own process; the process ends all the same.
             # Timeouts and ended connections are errors of the system.
@@ -103,6 +105,10 @@ def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Report what went wrong in a loop whose cluster is closed or closing, but no timeouts or ended connections."""
     if not isinstance(context.get("exception"), OSError):
         loop.default_exception_handler(context)
+
+
+def _report_nothing(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Drop what went wrong in the loop of a cluster that never came up."""
 
 
 def _leave_interrupts_to_the_main_thread() -> None:

@@ -139,6 +139,39 @@ def test_what_its_end_leaves_behind_is_not_reported_and_other_errors_are(tmp_pat
     assert "ValueError: of another kind" in done.stderr
 
 
+BROKEN_OFF = """
+import asyncio
+import gc
+
+from dboost.engine.cluster import EmbeddedCluster
+
+broken = []
+
+
+class Broken(EmbeddedCluster):
+    async def _start(self):
+        broken.append(self)
+        raise RuntimeError("broken off")
+
+
+if __name__ == "__main__":
+    try:
+        Broken(n_workers=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0")
+    except RuntimeError as error:
+        print(error)
+    broken[0].close()
+    left = broken[0].loop.asyncio_loop.create_future()
+    left.set_exception(ValueError("a nanny that never came up"))
+    del left
+    gc.collect()
+"""
+
+
+def test_a_cluster_that_never_came_up_reports_nothing_of_its_tasks_even_when_python_closes_it(tmp_path):
+    done = _run(BROKEN_OFF, tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "broken off\n", "")
+
+
 def test_workers_have_no_profiler(two_processes):
     """It may wait for ever in CPython 3.11, and the worker with it."""
 
