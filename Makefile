@@ -9,7 +9,7 @@ LIGHTNING := .peers-lightning
 DEMO_OUT ?= runs/demo
 REPRODUCE_OUT ?= runs/reproduce
 BENCH_OUT ?= runs/bench
-KERNELS := $(wildcard dboost/compiled/*.py dboost/losses/*.py dboost/penalties/*.py)
+KERNELS := $(shell grep -rl "numba" --include=*.py dboost)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint oracle passes-table pairs-table titles many-products stumps-million same-bits cv-cost \

@@ -16,8 +16,8 @@ __version__ = "0.1.0"
 settle(Path(__file__).parent / "compiled")
 
 if TYPE_CHECKING:
-    from dboost import hypotheses, losses, metrics, penalties, plots
-    from dboost.data.parquet import ParquetData
+    from dboost import hypotheses, losses, penalties, plots
+    from dboost.data.parquet.input import ParquetData
     from dboost.errors import (
         ClusterError,
         ConvergenceWarning,
@@ -40,12 +40,13 @@ if TYPE_CHECKING:
     from dboost.estimators.regressor import BoostedRegressor
     from dboost.estimators.shareboost import ShareBoostClassifier
     from dboost.hypotheses.columns import Columns
-    from dboost.hypotheses.kernels import Kernels
+    from dboost.hypotheses.kernels.family import Kernels
     from dboost.hypotheses.learned import Learned
-    from dboost.hypotheses.patches import Patches
-    from dboost.hypotheses.piecewise import PiecewiseLinear
-    from dboost.hypotheses.products import Products
-    from dboost.hypotheses.stumps import Stumps
+    from dboost.hypotheses.patches.family import Patches
+    from dboost.hypotheses.pieces.family import PiecewiseLinear
+    from dboost.hypotheses.products.family import Products
+    from dboost.hypotheses.stumps.family import Stumps
+    from dboost.model import metrics
 
 _HOMES = {
     "AdaBoostL1Classifier": "dboost.estimators.adaboost_l1",
@@ -58,14 +59,14 @@ _HOMES = {
     "JointBoostClassifier": "dboost.estimators.jointboost",
     "MultiTaskBoostedClassifier": "dboost.estimators.multitask",
     "OneVsRestBoostedClassifier": "dboost.estimators.one_vs_rest",
-    "ParquetData": "dboost.data.parquet",
-    "Kernels": "dboost.hypotheses.kernels",
+    "ParquetData": "dboost.data.parquet.input",
+    "Kernels": "dboost.hypotheses.kernels.family",
     "Learned": "dboost.hypotheses.learned",
-    "Patches": "dboost.hypotheses.patches",
-    "PiecewiseLinear": "dboost.hypotheses.piecewise",
-    "Products": "dboost.hypotheses.products",
+    "Patches": "dboost.hypotheses.patches.family",
+    "PiecewiseLinear": "dboost.hypotheses.pieces.family",
+    "Products": "dboost.hypotheses.products.family",
     "ShareBoostClassifier": "dboost.estimators.shareboost",
-    "Stumps": "dboost.hypotheses.stumps",
+    "Stumps": "dboost.hypotheses.stumps.family",
     "load_model": "dboost.estimators.load",
     "regularization_path": "dboost.estimators.path",
     "ClusterError": "dboost.errors",

@@ -75,7 +75,7 @@ def choice(package: Path, environment: Mapping[str, str]) -> str | None:
         full = os.path.expanduser(given)
         if not _unresolved(full):
             if ":" in given:
-                from dboost.paths import local_path
+                from dboost.files.paths import local_path
 
                 # numba would make a local folder called `s3:`.
                 full = str(local_path(given, VARIABLE))

@@ -15,20 +15,20 @@ from dataclasses import replace
 import numpy as np
 
 from dboost.boosting.checks import check_settings
+from dboost.boosting.cross_validation import cross_validate
 from dboost.boosting.fit import FitSettings, Fitting, fit
-from dboost.boosting.folds import cross_validate
-from dboost.boosting.leveraging import Leveraging
-from dboost.boosting.nested import solved
+from dboost.boosting.leveraging.rounds import Leveraging
 from dboost.boosting.rules import RankedL1
-from dboost.boosting.shareboost import ShareBoost
+from dboost.boosting.shareboost.rounds import ShareBoost
+from dboost.boosting.starts.from_sample import solved
 from dboost.data.plan import build_plan
 from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning, UsageError
-from dboost.folding import Folds
-from dboost.hypotheses.kernels import Kernels
-from dboost.hypotheses.products import Products
-from dboost.hypotheses.stumps import Stumps
+from dboost.hypotheses.kernels.family import Kernels
+from dboost.hypotheses.products.family import Products
+from dboost.hypotheses.stumps.family import Stumps
 from dboost.kernel_cache import VARIABLE, lasting
+from dboost.passes.folds import Folds
 
 _TASKS = {
     "log": "binary", "multinomial": "multiclass", "multitask": "multitask", "exp": "binary",

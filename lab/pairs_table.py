@@ -24,15 +24,15 @@ from numpy.typing import NDArray
 
 from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import FitSettings, Fitting
-from dboost.boosting.problem import Problem
-from dboost.boosting.state import FitResult
 from dboost.bounds import exponential, quadratic
 from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning, UsageError
 from dboost.losses import LOSSES
+from dboost.model.tasks import TASKS
 from dboost.partition import Partition
 from dboost.penalties import PENALTIES, SmoothL1, get_penalty
-from dboost.tasks import TASKS
+from dboost.problem.problem import Problem
+from dboost.problem.state import FitResult
 from lab import tables
 
 Array = NDArray[np.float64]

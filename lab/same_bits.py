@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import dboost
-from dboost.engine.cluster import embedded_cluster
+from dboost.engine.dask.cluster import embedded_cluster
 from lab import tables
 
 N_FEATURES = 2000

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dboost.paths import local_path
+from dboost.files.paths import local_path
 
 
 def cell(value: Any) -> str:

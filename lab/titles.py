@@ -18,8 +18,8 @@ from typing import Any
 
 import dboost
 from dboost.data import prepare_text
-from dboost.engine.cluster import embedded_cluster
-from dboost.engine.dask import DaskEngine
+from dboost.engine.dask.cluster import embedded_cluster
+from dboost.engine.dask.engine import DaskEngine
 from lab import tables
 from lab.datasets.arxiv import titles_path
 from lab.memory import PeakMemory

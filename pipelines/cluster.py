@@ -1,7 +1,7 @@
 """Where a command runs: threads of this process, an embedded cluster, or a scheduler elsewhere.
 
 Covers: choosing between them, connecting under a timeout, closing what was opened here, keeping Dask's own words from
-the terminal. Does not cover: how the embedded cluster is sized and guarded (``dboost.engine.cluster``).
+the terminal. Does not cover: how the embedded cluster is sized and guarded (``dboost.engine.dask.cluster``).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def connect(settings: ClusterSettings, console: Console) -> Iterator[Any]:
     if address and "@" in address:
         # Dask's own refusal, some seconds later, repeats the address with what stands before the @.
         raise UsageError(f"the address of the scheduler names a user: {address}", hint="leave out what is before the @")
-    from dboost.engine.cluster import hushed
+    from dboost.engine.dask.cluster import hushed
 
     with contextlib.ExitStack() as opened:
         if not console.debug:
@@ -59,7 +59,7 @@ def connect(settings: ClusterSettings, console: Console) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _embedded(settings: ClusterSettings) -> Iterator[Any]:
-    from dboost.engine.cluster import embedded_cluster
+    from dboost.engine.dask.cluster import embedded_cluster
 
     with (
         embedded_cluster(n_workers=settings.workers, memory_limit=settings.memory_limit) as cluster,
@@ -174,6 +174,6 @@ def engine_on(client: Any) -> Any:
         from dboost.engine.local import LocalEngine
 
         return LocalEngine()
-    from dboost.engine.dask import DaskEngine
+    from dboost.engine.dask.engine import DaskEngine
 
     return DaskEngine(client)

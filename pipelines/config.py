@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
 from dboost.errors import UsageError
-from dboost.paths import local_path
+from dboost.files.paths import local_path
 
 from . import registries
 from .flags import flag

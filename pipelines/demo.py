@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import dboost
-from dboost import metrics
-from dboost.model import Model
-from dboost.storage import write_folder
+from dboost.files.storage import write_folder
+from dboost.model import metrics
+from dboost.model.fitted import Model
 
 from . import pages
 from .cluster import connect

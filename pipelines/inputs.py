@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 import dboost
 from dboost.data import load_manifest
-from dboost.data.absent import listed, nearest
-from dboost.data.parquet_plan import sparse_columns
-from dboost.data.parquet_read import NUMBERS, FileInfo, inspect_file
+from dboost.data.absent_column import listed, nearest
+from dboost.data.parquet.plan import sparse_columns
+from dboost.data.parquet.read import NUMBERS, FileInfo, inspect_file
 from dboost.errors import DataError, UsageError
-from dboost.model import Model
-from dboost.paths import local_path
-from dboost.storage import check_writable
+from dboost.files.paths import local_path
+from dboost.files.storage import check_writable
+from dboost.model.fitted import Model
 
 from .config import DataSettings, ModelSettings, given, needed
 
@@ -218,7 +218,7 @@ def read_model(path: str | None) -> Model:
     DataError, ModelFormatError
         Nothing there, or not a model.
     """
-    from dboost import model
+    from dboost.model import fitted as model
 
     if not local_path(str(path), "model").is_dir():
         raise DataError("there is no such model folder", file=str(path), hint="make one with `dboost train`")

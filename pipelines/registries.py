@@ -33,7 +33,7 @@ def updates() -> tuple[str, ...]:
 
 def selections() -> tuple[str, ...]:
     """Every order of features."""
-    from dboost.boosting.rowwise import SELECTIONS
+    from dboost.solvers.row_updates import SELECTIONS
 
     return tuple(SELECTIONS)
 

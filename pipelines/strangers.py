@@ -1,7 +1,7 @@
 """Classes of the data that a model does not know, when it is judged: counted, not fatal.
 
 Covers: finding them before anything is judged, their place among the codes of the data, the error with them.
-Does not cover: the figures of the rows whose class is known (``dboost.metrics``).
+Does not cover: the figures of the rows whose class is known (``dboost.model.metrics``).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.data.labels import LabelStats
-from dboost.data.parquet_block import scan_block
+from dboost.data.labels.labels import LabelStats
+from dboost.data.parquet.block import scan_block
 from dboost.errors import DataError
-from dboost.metrics import Evaluation
-from dboost.model import Model
+from dboost.model.fitted import Model
+from dboost.model.metrics import Evaluation
 from dboost.partition import Sums
 
 from .inputs import some

@@ -21,7 +21,7 @@ def without_profiler() -> Iterator[None]:
     """Clusters inside this process have no profiler either, as those of the library: now and then one hung."""
     import dask
 
-    from dboost.engine.cluster import WITHOUT_PROFILER
+    from dboost.engine.dask.cluster import WITHOUT_PROFILER
 
     with dask.config.set(WITHOUT_PROFILER):
         yield
@@ -42,7 +42,7 @@ def processes():
     import dask
     from distributed import Client
 
-    from dboost.engine.cluster import embedded_cluster
+    from dboost.engine.dask.cluster import embedded_cluster
 
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 1}),

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dboost.data.csc import to_csc
-from dboost.data.csr import CsrPiece
+from dboost.data.sparse.csc import to_csc
+from dboost.data.sparse.csr import CsrPiece
 from dboost.engine.memo import Memo, MemoStore
-from dboost.folding import Folds, Left, fold_masses, judge, training, training_shard, wrong_share
 from dboost.partition import Partition, Sums
+from dboost.passes.folds import Folds, Left, fold_masses, judge, training, training_shard, wrong_share
 
 
 def partition(X, y, weight=None, key="p", dtype=np.float64):
@@ -114,7 +114,7 @@ def test_masses_of_folds(rows):
 
 
 def test_judging_counts_held_out_rows_only(rows):
-    from dboost.hypotheses.held import Held
+    from dboost.hypotheses.held_by_model import Held
     from dboost.passes import Point
 
     X, y = rows

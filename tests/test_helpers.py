@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
 
-from dboost import helpers
-from dboost.helpers import Helpers
+from dboost.engine import helping_threads
+from dboost.engine.helping_threads import Helpers
 
 several = pytest.mark.skipif(
     not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2, reason="one processor, or no calls"
@@ -100,7 +100,7 @@ def test_helpers_are_left_alone_where_each_processor_has_one():
 
 
 def test_a_system_without_such_calls(monkeypatch):
-    monkeypatch.setattr(helpers, "_processor", None)
+    monkeypatch.setattr(helping_threads, "_processor", None)
     with Helpers(2) as pool:
         assert pool.submit(sum, [1, 2]).result() == 3
 

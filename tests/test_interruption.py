@@ -15,7 +15,7 @@ import pytest
 
 import dboost
 from dboost import interruption
-from dboost.engine.dask import DaskEngine
+from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.local import LocalEngine
 from dboost.interruption import Interruption, heeded
 from dboost.partition import Partition, Sums
@@ -120,17 +120,17 @@ def test_every_fit_ends_in_the_middle(estimator: Any, monkeypatch: pytest.Monkey
 
 def test_folds_that_are_fitted_in_threads_find_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """As the main thread does nothing but wait for them."""
-    from dboost.boosting import folds
+    from dboost.boosting import cross_validation
 
     X, y = data()
     found = Interruption()
-    scores = folds._fold_scores
+    scores = cross_validation._fold_scores
 
     def late(*args: Any) -> Any:
         found.request(Enough)
         return scores(*args)
 
-    monkeypatch.setattr(folds, "_fold_scores", late)
+    monkeypatch.setattr(cross_validation, "_fold_scores", late)
     with heeded(found), pytest.raises(Enough):
         dboost.BoostedClassifierCV(cv=3, n_alphas=5).fit(X, y)
 

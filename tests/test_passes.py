@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dboost import example_passes, passes
+from dboost import passes
 from dboost.engine.local import LocalEngine
-from dboost.hypotheses.held import Held
+from dboost.hypotheses.held_by_model import Held
 from dboost.losses import LOSSES
-from dboost.passes import Point
+from dboost.passes import Point, examples
 from tests.boosting import plain
 
 ACTIVE = np.array([0, 3, 4, 9])
@@ -180,7 +180,7 @@ def test_a_sample_of_rows(data):
 
     def drawn(share, seed, threads=1):
         run = Run(data, 4, threads)
-        parts = run.engine.map_reduce(example_passes.sample_rows, HELD, share, seed, name="sample").parts["rows"]
+        parts = run.engine.map_reduce(examples.sample_rows, HELD, share, seed, name="sample").parts["rows"]
         return [np.concatenate([part[i] for part in parts]) for i in range(5)]
 
     lengths, slots, values, y, weight = drawn(1.0, 1)

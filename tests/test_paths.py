@@ -10,8 +10,8 @@ import pytest
 
 from dboost import BoostedClassifier, OneVsRestBoostedClassifier, ParquetData, UsageError, load_model
 from dboost.data import prepare_text
-from dboost.paths import local_path
-from dboost.storage import read_plain_file, write_file, write_folder
+from dboost.files.paths import local_path
+from dboost.files.storage import read_plain_file, write_file, write_folder
 from tests.model.models import make
 
 URLS = ["s3://b/x", "memory://x", "hdfs:///x", "simplecache::s3://b/x", "HTTP://host/x", Path("s3://b/x"), "gs:/b/x"]

@@ -146,6 +146,7 @@ def test_kernels_are_compiled_again_when_a_file_changes_that_they_call(tmp_path:
 
     installed, ready = tmp_path / ".venv" / ".installed", tmp_path / ".venv" / ".ready"
     kept.touch()
+    source.write_text("from numba import njit\n")
     assert "compiled\n" not in make((source, installed, ready))
     assert kept.exists()
     assert "compiled\n" in make((installed, ready, source))

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from dboost.boosting.rowwise import SELECTIONS, TEMPLATES
-from dboost.boosting.state import FitSettings
 from dboost.errors import UsageError
 from dboost.losses import get_loss
 from dboost.penalties import NEWTON_ONLY, Penalty, get_penalty
+from dboost.problem.state import FitSettings
+from dboost.solvers.row_updates import SELECTIONS, TEMPLATES
 
 FORWARD = "forward"
 # those that reach the optimum; "forward" does not

@@ -15,26 +15,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting import summation
-from dboost.boosting.centred import CentredEngine
 from dboost.boosting.checks import FORWARD, UPDATES, check_settings
-from dboost.boosting.forward import Forward
-from dboost.boosting.induced import InducedProblem
-from dboost.boosting.iterate import Score
-from dboost.boosting.loop import Loop
-from dboost.boosting.memory import Memory
-from dboost.boosting.nested import sampled_start
-from dboost.boosting.problem import Problem
-from dboost.boosting.ranges import refuse_extreme_columns
-from dboost.boosting.state import FitResult, FitSettings, FitState
-from dboost.boosting.statistics import constants, listed
+from dboost.boosting.forward.rounds import Forward
+from dboost.boosting.starts.from_sample import sampled_start
 from dboost.boosting.systems import Rounds
-from dboost.centring import Centres
+from dboost.boosting.totally_corrective.loop import Loop
 from dboost.errors import DataError, DboostWarning
 from dboost.losses import get_loss
 from dboost.notices import warn_user
 from dboost.passes import Point
+from dboost.passes.centring import Centres
 from dboost.penalties import get_penalty
+from dboost.problem import summation
+from dboost.problem.centred import CentredEngine
+from dboost.problem.extreme_columns import refuse_extreme_columns
+from dboost.problem.induced import InducedProblem
+from dboost.problem.iterate import Score
+from dboost.problem.memory import Memory
+from dboost.problem.problem import Problem
+from dboost.problem.state import FitResult, FitSettings, FitState
+from dboost.problem.statistics import constants, listed
 
 AUTO_ALPHA = 0.05
 

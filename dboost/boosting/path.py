@@ -10,10 +10,10 @@ import numpy as np
 
 from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import Callback, Fitting, warn_if_dropped, warn_if_open
-from dboost.boosting.predictor import predicted
-from dboost.boosting.state import FitResult, FitSettings
+from dboost.boosting.starts.along_path import predicted
 from dboost.errors import UsageError
 from dboost.penalties import get_penalty
+from dboost.problem.state import FitResult, FitSettings
 
 
 def path(

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from dboost.boosting.iterate import Iterate
-from dboost.boosting.problem import Problem
-from dboost.boosting.state import FitState
+from dboost.problem.iterate import Iterate
+from dboost.problem.problem import Problem
+from dboost.problem.state import FitState
 
 
 def recorded(

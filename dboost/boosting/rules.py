@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 
-from dboost.boosting.problem import Problem
-from dboost.compiled.norms import largest_entries
+from dboost.compiled.vectors.norms import largest_entries
 from dboost.errors import UsageError
 from dboost.hypotheses.base import Binned
 from dboost.penalties.l1 import L1
 from dboost.penalties.none import NoPenalty
+from dboost.problem.problem import Problem
 
 Array = NDArray[np.float64]
 

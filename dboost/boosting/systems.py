@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from dboost.boosting.iterate import Score
-    from dboost.boosting.problem import Problem
-    from dboost.boosting.state import FitSettings, FitState
     from dboost.penalties import Penalty
+    from dboost.problem.iterate import Score
+    from dboost.problem.problem import Problem
+    from dboost.problem.state import FitSettings, FitState
 
     Callback = Callable[[dict[str, Any], FitState], bool]
 

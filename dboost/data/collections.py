@@ -19,11 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.data.csc import to_csc
-from dboost.data.label_notes import label_notes
-from dboost.data.labels import LabelCoder, LabelStats, check_weight, scan
-from dboost.data.mapper import Mapper
-from dboost.data.memory import Rows, as_rows, check_names
+from dboost.data.labels.labels import LabelCoder, LabelStats, check_weight, scan
+from dboost.data.labels.notes import label_notes
+from dboost.data.memory.in_memory import Rows, as_rows, check_names
 from dboost.data.plan import (
     Plan,
     class_counts,
@@ -37,6 +35,8 @@ from dboost.data.plan import (
     plan_coder,
     take_rows,
 )
+from dboost.data.prepared.mapper import Mapper
+from dboost.data.sparse.csc import to_csc
 from dboost.errors import DataError, UsageError
 from dboost.partition import Partition
 

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.errors import DataError, StorageError
-from dboost.paths import local_path
+from dboost.files.paths import local_path
 
 MANIFEST = "_dboost.json"
 VOCABULARY = "_vocabulary.parquet"

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.compiled.digest import digest_of
-from dboost.data.csc import Unclean, to_csc
-from dboost.data.factorise import factorise
-from dboost.data.label_notes import label_notes
-from dboost.data.labels import TASKS, LabelCoder, LabelStats, check_weight, plan_labels, scan
-from dboost.data.mapper import Mapper
-from dboost.data.memory import Rows, as_rows, block_bounds
-from dboost.data.named import split_named
+from dboost.compiled.vectors.digest import digest_of
+from dboost.data.labels.factorise import factorise
+from dboost.data.labels.labels import TASKS, LabelCoder, LabelStats, check_weight, plan_labels, scan
+from dboost.data.labels.notes import label_notes
+from dboost.data.memory.in_memory import Rows, as_rows, block_bounds
+from dboost.data.named_columns import split_named
+from dboost.data.prepared.mapper import Mapper
+from dboost.data.sparse.csc import Unclean, to_csc
 from dboost.errors import DataError, UsageError
 from dboost.partition import Partition
 
@@ -126,8 +126,8 @@ def build_plan(
     if task != "classification" and task not in TASKS:
         raise UsageError(f"task={task!r}", hint=f"use one of classification, {', '.join(TASKS)}")
     # By name: a fit on arrays must not import pyarrow.
-    if type(X).__module__ == "dboost.data.parquet":
-        from dboost.data.parquet_plan import plan_parquet
+    if type(X).__module__ == "dboost.data.parquet.input":
+        from dboost.data.parquet.plan import plan_parquet
 
         if y is not None or sample_weight is not None:
             raise UsageError(

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from dboost.data.documents import Wanted, column_types, copy_documents, document_files, format_of, joint_types
-from dboost.data.mapper import Mapper
+from dboost.data.prepared.documents import Wanted, column_types, copy_documents, document_files, format_of, joint_types
+from dboost.data.prepared.mapper import Mapper
 from dboost.errors import DataError, StorageError, UsageError
 
 Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]

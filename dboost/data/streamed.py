@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.data.csc import to_csc
-from dboost.data.csr import CsrPiece
+from dboost.data.sparse.csc import to_csc
+from dboost.data.sparse.csr import CsrPiece
 from dboost.partition import ByRow
 
 

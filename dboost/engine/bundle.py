@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from dboost.engine.base import Leaf
-from dboost.engine.late import open_late
+from dboost.engine.dask.deferred import open_late
 from dboost.engine.memo import Memo, MemoStore
 from dboost.engine.tree import Node, combine, fold_many
 from dboost.partition import Partition, Sums

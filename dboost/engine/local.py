@@ -15,12 +15,12 @@ from typing import Any
 from dboost import interruption
 from dboost.engine.base import EnginePlan, Finish, FinishArgs, Leaf, Step, finishing_args
 from dboost.engine.bundle import open_partition, run_bundle, staying
+from dboost.engine.helping_threads import Helpers
 from dboost.engine.machine import available_cores, available_memory
 from dboost.engine.memo import SHARE_OF_MEMORY, MemoStore, process_store
 from dboost.engine.seconds import Seconds
 from dboost.engine.tree import fold_many
 from dboost.errors import UsageError
-from dboost.helpers import Helpers
 from dboost.partition import Partition, Sums
 
 

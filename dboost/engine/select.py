@@ -52,6 +52,6 @@ def open_engine(client: Any = None, distributed_input: bool = False, **options: 
         client = current_client()
     if client is None:
         return LocalEngine()
-    from dboost.engine.dask import DaskEngine
+    from dboost.engine.dask.engine import DaskEngine
 
     return DaskEngine(client, **options)

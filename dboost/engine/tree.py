@@ -1,7 +1,7 @@
 """The fixed summation tree over partition numbers.
 
 Covers: where a node splits, the nodes a pass is cut into, and folding values along the tree, by one thread or many.
-Does not cover: what is summed (``dboost.passes``) or which worker gets which node (``dboost.engine.dask``).
+Does not cover: what is summed (``dboost.passes``) or which worker gets which node (``dboost.engine.dask.engine``).
 
 Floating-point addition is not associative, so the shape of the sum is part of the result. The tree depends on the
 number of rows of each partition and on nothing else: node ``[a, b)`` splits where the cumulated rows are nearest to

@@ -6,14 +6,14 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from dboost.boosting.adaboost_l1 import AdaBoostL1
+from dboost.boosting.adaboost_l1.rounds import AdaBoostL1
 from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import FitSettings
 from dboost.boosting.rules import NormalisedEdges
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.params import flag, number, stored_settings
 from dboost.estimators.two_class import TwoClassMixin
-from dboost.paths import PathLike
+from dboost.files.paths import PathLike
 
 
 class AdaBoostL1Classifier(TwoClassMixin, BoostedEstimator):

@@ -16,19 +16,19 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dboost.boosting.fit import FitResult, FitSettings, FitState, Fitting, warn_if_dropped, warn_if_open
-from dboost.data.named import without
+from dboost.data.named_columns import without
 from dboost.errors import UsageError
 from dboost.estimators import predicting, repr
 from dboost.estimators.callbacks import CallbackSupportMixin, Rounds, registered, split, with_callbacks
 from dboost.estimators.fitting import PROCESS, Prepared, model_of, prepared, run
+from dboost.estimators.hidden_secrets import MaskedMixin
 from dboost.estimators.history import Table, induction_stop
-from dboost.estimators.masked import MaskedMixin
 from dboost.estimators.params import fit_settings
 from dboost.estimators.warm_start import followed, start_from
-from dboost.model import Model
-from dboost.paths import PathLike
+from dboost.files.paths import PathLike
+from dboost.model.fitted import Model
+from dboost.model.tasks import TASKS
 from dboost.redact import redact_urls
-from dboost.tasks import TASKS
 
 
 class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):

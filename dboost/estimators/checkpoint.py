@@ -1,8 +1,8 @@
 """The state of a fit on disk, so that a killed fit goes on where it was, with the bits of the undisturbed one.
 
 Covers: the content of a checkpoint, and the test that it belongs to this fit.
-Does not cover: the two generations on disk and their checksums (``dboost.generations``), what a state means
-(``dboost.boosting.state``), or the saved model (``dboost.model``).
+Does not cover: the two generations on disk and their checksums (``dboost.files.generations``), what a state means
+(``dboost.problem.state``), or the saved model (``dboost.model.fitted``).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.fit import FitSettings, FitState
-from dboost.boosting.memory import Anchor, Memory
 from dboost.errors import ModelFormatError, StorageError, UsageError
 from dboost.estimators.params import loss_spec, penalty_spec
-from dboost.generations import read_generation, restore, write_generation
-from dboost.modelfile import Document, parse_json, plain
+from dboost.files.documents import Document, parse_json, plain
+from dboost.files.generations import read_generation, restore, write_generation
+from dboost.files.paths import PathLike, local_path
+from dboost.files.storage import check_writable, pack_arrays, sha256_json, unpack_arrays
 from dboost.notices import warn_user
-from dboost.paths import PathLike, local_path
-from dboost.storage import check_writable, pack_arrays, sha256_json, unpack_arrays
+from dboost.problem.memory import Anchor, Memory
 
 FORMAT = "dboost-checkpoint"
 # Version 2 had one generation, and checksums that left out types and shapes of arrays.

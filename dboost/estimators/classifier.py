@@ -110,7 +110,7 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
     induction_stop_ : int or None
         The round after which no feature entered any more; None when features still entered in the last round before
         the fit ended.
-    model_ : dboost.model.Model
+    model_ : dboost.model.fitted.Model
         What predicts, and what is saved.
 
     Examples

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from dboost.data.factorise import factorise
+from dboost.data.labels.factorise import factorise
 from dboost.errors import DataError
 from dboost.estimators import predicting
 from dboost.estimators.scoring import accuracy

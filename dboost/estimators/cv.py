@@ -1,7 +1,7 @@
 """``BoostedClassifierCV``: the strength of the penalty chosen by cross-validation along the path.
 
 Covers: the estimator, the choice of the strength, the folds a user gives.
-Does not cover: the fits (``dboost.boosting.folds``) and the folds by hash (``dboost.folding``).
+Does not cover: the fits (``dboost.boosting.cross_validation``) and the folds by hash (``dboost.passes.folds``).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from dboost.boosting.checks import check_settings
+from dboost.boosting.cross_validation import FoldScores, cross_validate
 from dboost.boosting.fit import warn_if_open
-from dboost.boosting.folds import FoldScores, cross_validate
-from dboost.data.labels import check_weight
-from dboost.data.named import take_column
+from dboost.data.labels.labels import check_weight
+from dboost.data.named_columns import take_column
 from dboost.data.plan import Plan
 from dboost.errors import ConvergenceWarning, DataError, UsageError
 from dboost.estimators.classifier import BoostedClassifier
@@ -27,9 +27,9 @@ from dboost.estimators.history import Table
 from dboost.estimators.params import number
 from dboost.estimators.path import RegularizationPath, check_grid
 from dboost.estimators.predicting import kind_of
-from dboost.folding import Folds
-from dboost.model import Model
+from dboost.model.fitted import Model
 from dboost.notices import warn_user
+from dboost.passes.folds import Folds
 
 RULES = ("1se", "best")
 SCORINGS = ("loss", "error")

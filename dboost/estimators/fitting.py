@@ -20,23 +20,23 @@ from numpy.typing import NDArray
 
 import dboost
 from dboost.boosting.fit import FitResult, FitSettings, FitState
-from dboost.data.class_weight import weights_by_label
-from dboost.data.named import WEIGHT, Named, split_named
+from dboost.data.labels.class_weight import weights_by_label
+from dboost.data.named_columns import WEIGHT, Named, split_named
 from dboost.data.plan import Plan, build_plan
 from dboost.engine.base import Engine
 from dboost.engine.select import open_engine
 from dboost.errors import DataError, UsageError
-from dboost.estimators.keeping import Keeper
+from dboost.estimators.checkpoint_times import Keeper
 from dboost.estimators.label_checks import check_one_target, check_tasks, few_integers
 from dboost.estimators.params import loss_name, loss_spec, penalty_spec
 from dboost.estimators.predicting import kind_of
+from dboost.files.documents import plain
 from dboost.hypotheses import Chosen
 from dboost.hypotheses.columns import ColumnSet
-from dboost.model import Certificate, Model, Origin
-from dboost.modelfile import plain
+from dboost.model.fitted import Certificate, Model, Origin
+from dboost.model.stages import Stages
+from dboost.model.tasks import ONE_VS_REST, TASKS
 from dboost.notices import warn_user
-from dboost.stages import Stages
-from dboost.tasks import ONE_VS_REST, TASKS
 
 Float = NDArray[np.float64]
 

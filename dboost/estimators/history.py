@@ -25,7 +25,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from dboost.modelfile import plain
+from dboost.files.documents import plain
 
 _SHOWN = 12
 

@@ -6,14 +6,14 @@ from typing import Any
 
 from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import FitSettings
-from dboost.boosting.jointboost import JointBoost
+from dboost.boosting.jointboost.rounds import JointBoost
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.callbacks import split
 from dboost.estimators.classifying import ClassifyingMixin
 from dboost.estimators.params import number
-from dboost.hypotheses.stumps import Stumps
+from dboost.files.paths import PathLike
+from dboost.hypotheses.stumps.family import Stumps
 from dboost.losses.one_vs_rest import OneVsRestExponential
-from dboost.paths import PathLike
 
 
 class JointBoostClassifier(ClassifyingMixin, BoostedEstimator):

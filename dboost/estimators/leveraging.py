@@ -1,7 +1,7 @@
 """``LeveragingClassifier`` and ``LeveragingRegressor``: one hypothesis per round, chosen by a learner.
 
 Covers: AdaBoost, epsilon-boosting, logistic regression and both forms of LS-Boost, and their l1-penalised form.
-Does not cover: the rounds (``dboost.boosting.leveraging``).
+Does not cover: the rounds (``dboost.boosting.leveraging.rounds``).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 
 from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import FitSettings
-from dboost.boosting.leveraging import Leveraging, learns
+from dboost.boosting.leveraging.rounds import Leveraging, learns
 from dboost.errors import UsageError
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.params import stored_settings
 from dboost.estimators.regressing import RegressingMixin
 from dboost.estimators.two_class import TwoClassMixin
-from dboost.paths import PathLike
+from dboost.files.paths import PathLike
 
 
 class LeveragingEstimator(BoostedEstimator, ABC):

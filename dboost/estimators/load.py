@@ -21,10 +21,10 @@ from dboost.estimators.one_vs_rest import OneVsRestBoostedClassifier
 from dboost.estimators.params import loss_from_spec, penalty_from_spec
 from dboost.estimators.regressor import BoostedRegressor
 from dboost.estimators.shareboost import ShareBoostClassifier
+from dboost.files.documents import Document
+from dboost.files.paths import PathLike
 from dboost.hypotheses import family_from_json
-from dboost.model import Model, read_model
-from dboost.modelfile import Document
-from dboost.paths import PathLike
+from dboost.model.fitted import Model, read_model
 
 # Only these can come out of a folder: the file names one, it never brings code.
 ESTIMATORS: dict[str, type[BoostedEstimator]] = {

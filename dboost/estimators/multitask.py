@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dboost.data.targets import task_labels
+from dboost.data.labels.targets import task_labels
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.classifying import ClassifyingMixin
 from dboost.estimators.scoring import accuracy

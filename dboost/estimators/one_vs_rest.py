@@ -16,16 +16,16 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from dboost.data.named import refuse_unread, split_named
+from dboost.data.named_columns import refuse_unread, split_named
 from dboost.errors import DataError, UsageError
 from dboost.estimators import one_vs_rest_folder
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.classifying import agree
+from dboost.estimators.hidden_secrets import MaskedMixin
 from dboost.estimators.history import Table
-from dboost.estimators.masked import MaskedMixin
 from dboost.estimators.scoring import accuracy
 from dboost.estimators.shareboost import ShareBoostClassifier
-from dboost.paths import PathLike
+from dboost.files.paths import PathLike
 from dboost.redact import redact_urls
 
 

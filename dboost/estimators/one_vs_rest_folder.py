@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.errors import ModelFormatError
-from dboost.modelfile import (
+from dboost.files.documents import (
     MAX_JSON_BYTES,
     MODEL_FILE,
     check_distinct,
@@ -24,8 +24,8 @@ from dboost.modelfile import (
     read_document,
     to_json,
 )
-from dboost.paths import PathLike, local_path
-from dboost.storage import read_plain_file, sha256_bytes, write_folder
+from dboost.files.paths import PathLike, local_path
+from dboost.files.storage import read_plain_file, sha256_bytes, write_folder
 
 FILE = "one_vs_rest.json"
 FORMAT = "dboost one-vs-rest"

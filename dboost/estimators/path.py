@@ -20,7 +20,7 @@ from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.classifier import BoostedClassifier
 from dboost.estimators.fitting import model_of, prepared
 from dboost.estimators.history import Table
-from dboost.model import Model
+from dboost.model.fitted import Model
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 Covers: arrays and tables in memory (NumPy out), dask arrays and DataFrames (lazy, same type out), and ``ParquetData``
 (read block by block in this process, NumPy out).
-Does not cover: the arithmetic of one batch (``dboost.model``).
+Does not cover: the arithmetic of one batch (``dboost.model.fitted``).
 
 Only the model's columns are read. Of tables their names decide; a collection or a data set on disk may hold further
 columns, while a table in memory must have the columns of the fit (as scikit-learn asks), and may have those that the
@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.data.memory import as_rows
-from dboost.data.named import flat, refuse_unread
+from dboost.data.memory.in_memory import as_rows
+from dboost.data.named_columns import flat, refuse_unread
 from dboost.errors import DataError, UsageError
-from dboost.model import Model
+from dboost.model.fitted import Model
 
 SCORES, PROBABILITIES, LOG_PROBABILITIES, LABELS = "scores", "probabilities", "log-probabilities", "labels"
 
@@ -198,7 +198,7 @@ def _type_of_labels(classes: NDArray[Any]) -> Any:
 
 def predict_parquet(model: Model, X: Any, what: str) -> NDArray[Any]:
     """Predict a data set on disk, one block in memory at a time."""
-    from dboost.data.parquet_rows import scan_features
+    from dboost.data.parquet.rows import scan_features
 
     batches = scan_features(X, active=model.inputs, n_features=model.n_features, names=model.input_names)
     pieces = [finish(model, model.scores_of_inputs(batch), what) for batch in batches]

@@ -6,7 +6,7 @@ from typing import Any
 
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.regressing import RegressingMixin
-from dboost.paths import PathLike
+from dboost.files.paths import PathLike
 
 
 class BoostedRegressor(RegressingMixin, BoostedEstimator):

@@ -1,6 +1,6 @@
 """The share of correct labels and R^2, for every kind of input.
 
-Covers: ``accuracy``, ``r_squared``. Does not cover: richer metrics (``dboost.metrics``).
+Covers: ``accuracy``, ``r_squared``. Does not cover: richer metrics (``dboost.model.metrics``).
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.data.labels import check_weight
-from dboost.data.named import split_named
+from dboost.data.labels.labels import check_weight
+from dboost.data.labels.targets import regression_targets
+from dboost.data.named_columns import split_named
 from dboost.data.plan import count_rows
-from dboost.data.targets import regression_targets
 from dboost.errors import DataError, UsageError
 from dboost.estimators.predicting import kind_of
 

@@ -11,7 +11,7 @@ import numpy as np
 from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import FitSettings
 from dboost.boosting.records import last_of_size
-from dboost.boosting.shareboost import ShareBoost
+from dboost.boosting.shareboost.rounds import ShareBoost
 from dboost.errors import UsageError
 from dboost.estimators import predicting
 from dboost.estimators.base import BoostedEstimator
@@ -19,9 +19,9 @@ from dboost.estimators.callbacks import split
 from dboost.estimators.classifying import ClassifyingMixin
 from dboost.estimators.history import Table
 from dboost.estimators.params import check_hypotheses, flag, known_loss, number, resolve_seed
+from dboost.files.paths import PathLike
 from dboost.hypotheses.columns import Columns
-from dboost.model import Model
-from dboost.paths import PathLike
+from dboost.model.fitted import Model
 from dboost.penalties import get_penalty
 
 # Small enough to change no prediction, and enough for finite weights where the features separate the classes.

@@ -14,9 +14,9 @@ import numpy as np
 from dboost.boosting.fit import FitResult, FitState
 from dboost.errors import UsageError
 from dboost.estimators.fitting import Prepared, class_places
+from dboost.files.documents import plain
 from dboost.hypotheses.base import Following
-from dboost.model import Model
-from dboost.modelfile import plain
+from dboost.model.fitted import Model
 
 
 def start_from(model: Model, parts: Prepared) -> FitResult:

@@ -20,17 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.errors import UsageError
+from dboost.files.documents import Document
 from dboost.hypotheses.base import Chosen, Family
-from dboost.modelfile import Document
 
 # name in JSON -> module and class
 FAMILIES: dict[str, tuple[str, str]] = {
     "columns": ("dboost.hypotheses.columns", "Columns"),
-    "kernels": ("dboost.hypotheses.kernels", "Kernels"),
-    "patches": ("dboost.hypotheses.patches", "Patches"),
-    "piecewise_linear": ("dboost.hypotheses.piecewise", "PiecewiseLinear"),
-    "products": ("dboost.hypotheses.products", "Products"),
-    "stumps": ("dboost.hypotheses.stumps", "Stumps"),
+    "kernels": ("dboost.hypotheses.kernels.family", "Kernels"),
+    "patches": ("dboost.hypotheses.patches.family", "Patches"),
+    "piecewise_linear": ("dboost.hypotheses.pieces.family", "PiecewiseLinear"),
+    "products": ("dboost.hypotheses.products.family", "Products"),
+    "stumps": ("dboost.hypotheses.stumps.family", "Stumps"),
     "union": ("dboost.hypotheses.union", "Union"),
 }
 

@@ -1,7 +1,7 @@
 """The raw columns as hypotheses: ``Columns`` for users, ``ColumnsPool`` on a data set, ``ColumnSet`` in a model.
 
 Covers: scoring sums of raw columns for any residuals, and which columns a model holds. A fit without `hypotheses`
-takes its own, faster way (``dboost.boosting.problem``); the pool is for unions with other families.
+takes its own, faster way (``dboost.problem.problem``); the pool is for unions with other families.
 Does not cover: unions.
 """
 
@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.errors import ModelFormatError
+from dboost.files.documents import Document
 from dboost.hypotheses import family_from_fields
 from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, taken
 from dboost.hypotheses.union import Joinable
-from dboost.modelfile import Document
 from dboost.partition import Partition, Sums
 
 
@@ -97,7 +97,7 @@ class ColumnsPool:
     def sums(self, partition: Partition, memo: Any, shard: tuple[int, int], plus: Array, minus: Array | None) -> Sums:
         """Sums of a range of columns over one partition, as ``base.Pool.sums`` says."""
         # Not at the top: a model that predicts with raw columns needs no compiled kernel.
-        from dboost.compiled import columns as kernels
+        from dboost.compiled.sparse import columns as kernels
 
         start, stop = shard
         count, k = stop - start, plus.shape[1]

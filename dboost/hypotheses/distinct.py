@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.compiled import histograms
 from dboost.hypotheses.base import Array
+from dboost.hypotheses.stumps import histograms
 from dboost.partition import Partition, Sums
 
 

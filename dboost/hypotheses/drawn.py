@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dboost.errors import DataError
 from dboost.hypotheses.base import Context
-from dboost.hypotheses.centres import (
+from dboost.hypotheses.kernels.centres import (
     Centres,
     by_row,
     chosen_rows,

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.errors import ModelFormatError, UsageError
+from dboost.files.documents import Document
 from dboost.hypotheses import family_from_json, restore_chosen
 from dboost.hypotheses.base import (
     Array,
@@ -32,7 +33,6 @@ from dboost.hypotheses.base import (
     named_weights,
     taken,
 )
-from dboost.modelfile import Document
 from dboost.partition import Partition, Sums
 
 # (place of the member, one of its shards)

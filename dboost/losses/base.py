@@ -1,9 +1,9 @@
 """What a loss is: a few compiled functions of one example, and what they are worth to the bounds and the certificate.
 
 A loss provides a *target*, a ``NamedTuple`` of label arrays of one block, and overloads the four row functions below
-for the type of its target. The fused kernels (``dboost.compiled.fused``) call the row functions; the compiler picks the
-overload by type, so a new loss is one file and one line of the registry and the kernels stay as they are. Passing
-compiled functions as values was rejected: such kernels cannot be cached on disk.
+for the type of its target. The fused kernels (``dboost.compiled.examples.fused``) call the row functions; the compiler
+picks the overload by type, so a new loss is one file and one line of the registry and the kernels stay as they are.
+Passing compiled functions as values was rejected: such kernels cannot be cached on disk.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from dboost.compiled.emit import INLINED
-from dboost.compiled.lanes import add_row
+from dboost.compiled.vectors.emit import INLINED
+from dboost.compiled.vectors.lanes import add_row
 
 Array = NDArray[np.float64]
 
@@ -336,7 +336,7 @@ class Loss(Protocol):
         """S with -D''(t) <= S / t for the dual value D(t) of t U, 0 < t <= 1; infinite where none is known.
 
         With the labels of a block, its residuals U, of whole rows (m, ``width(k)``), and weights (m,). D is concave, so
-        that its slope at t = 1 and S bound it from below along the ray, without a pass (``boosting.certificate``).
+        that its slope at t = 1 and S bound it from below along the ray, without a pass (``certificate.duality_gap``).
         """
         ...
 

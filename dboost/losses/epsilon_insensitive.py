@@ -16,7 +16,7 @@ from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from dboost.compiled.emit import INLINED
+from dboost.compiled.vectors.emit import INLINED
 from dboost.errors import UsageError
 from dboost.losses.base import (
     TWO_BRANCHED,

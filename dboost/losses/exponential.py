@@ -14,7 +14,7 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from dboost.compiled.emit import INLINED
+from dboost.compiled.vectors.emit import INLINED
 from dboost.losses.base import (
     Array,
     Repair,

@@ -13,9 +13,9 @@ from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from dboost.compiled.emit import INLINED
-from dboost.compiled.exponential import exp_nonpositive, log1p_unit, log_positive
-from dboost.compiled.lanes import total_of
+from dboost.compiled.vectors.emit import INLINED
+from dboost.compiled.vectors.exponential import exp_nonpositive, log1p_unit, log_positive
+from dboost.compiled.vectors.lanes import total_of
 from dboost.losses.base import (
     SINGLE,
     Array,

@@ -10,8 +10,8 @@ from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from dboost.compiled.emit import INLINED
-from dboost.compiled.lanes import (
+from dboost.compiled.vectors.emit import INLINED
+from dboost.compiled.vectors.lanes import (
     add_row,
     entropy_row,
     exp_row,
@@ -23,7 +23,7 @@ from dboost.compiled.lanes import (
     scale_row,
     total_of,
 )
-from dboost.compiled.softmax import LONGEST, softmax_parts, softmax_residual, softmax_scaled
+from dboost.compiled.vectors.softmax import LONGEST, softmax_parts, softmax_residual, softmax_scaled
 from dboost.losses.base import (
     ROWS,
     Array,

@@ -9,15 +9,15 @@ from collections.abc import Callable
 
 from dboost.errors import UsageError
 from dboost.penalties.base import Face, Penalty
-from dboost.penalties.frobenius import Frobenius
 from dboost.penalties.l1 import L1
-from dboost.penalties.l2 import L2
-from dboost.penalties.linf import Linf
+from dboost.penalties.l1_l2 import L2
+from dboost.penalties.l1_linf import Linf
+from dboost.penalties.l2 import Frobenius
+from dboost.penalties.l2_squared import L2Squared
 from dboost.penalties.none import NoPenalty
-from dboost.penalties.smooth import SmoothL1
-from dboost.penalties.smooth_linf import SmoothLinf
+from dboost.penalties.smooth_l1 import SmoothL1
+from dboost.penalties.smooth_l1_linf import SmoothLinf
 from dboost.penalties.sparse_group import SparseGroup
-from dboost.penalties.squared import L2Squared
 
 __all__ = [
     "L1",

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dboost.bounds import exponential
-from dboost.compiled.norms import largest_entries, sums_of_entries
+from dboost.compiled.vectors.norms import largest_entries, sums_of_entries
 from dboost.penalties.base import RowPenalty
 from dboost.penalties.faces import EntryFace
 from dboost.penalties.rows import FloatArray, per_row, soft_threshold

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dboost.compiled.norms import sums_of_entries
+from dboost.compiled.vectors.norms import sums_of_entries
 from dboost.errors import UsageError
 from dboost.penalties.base import RowPenalty
 from dboost.penalties.faces import EntryFace

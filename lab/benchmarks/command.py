@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dboost.errors import DboostError, UsageError
-from dboost.paths import local_path
-from dboost.storage import write_folder
+from dboost.files.paths import local_path
+from dboost.files.storage import write_folder
 from lab.benchmarks import REGISTRY
 from lab.reproduce.figures import require_matplotlib
 from pipelines import cli

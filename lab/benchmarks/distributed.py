@@ -82,7 +82,7 @@ def on_dask(data: Encoded, penalty: str, alpha: float, threads: int, repeats: in
     """
     import dask.array as da
 
-    from dboost.engine.cluster import embedded_cluster
+    from dboost.engine.dask.cluster import embedded_cluster
 
     kind = dboost.MultiTaskBoostedClassifier if data.loss == "multitask" else dboost.BoostedClassifier
     m = data.X.shape[0]

@@ -27,8 +27,11 @@ from numba import njit
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from dboost.compiled import columns, descent, fused, rows
-from dboost.compiled.vector import gather, padded, width
+from dboost.compiled.examples import fused
+from dboost.compiled.examples import loss_of_rows as rows
+from dboost.compiled.solves import descent
+from dboost.compiled.sparse import columns
+from dboost.compiled.vectors.scaled_rows import gather, padded, width
 from dboost.losses import get_loss
 from lab import tables
 from lab.datasets import arxiv

@@ -32,11 +32,11 @@ import numpy as np
 from distributed import Client, LocalCluster
 from scipy import sparse
 
-from dboost.boosting.problem import Problem
-from dboost.engine.cluster import WITHOUT_PROFILER, embedded_cluster
-from dboost.engine.dask import DaskEngine
+from dboost.engine.dask.cluster import WITHOUT_PROFILER, embedded_cluster
+from dboost.engine.dask.engine import DaskEngine
 from dboost.partition import Partition
 from dboost.penalties import get_penalty
+from dboost.problem.problem import Problem
 from lab import tables
 
 GOALS = {2: 0.020, 64: 0.150}

@@ -33,8 +33,8 @@ from scipy import sparse
 import dboost
 from dboost.boosting.fit import FitResult, FitSettings, Fitting
 from dboost.data.plan import build_plan
-from dboost.engine.cluster import embedded_cluster
-from dboost.engine.dask import DaskEngine
+from dboost.engine.dask.cluster import embedded_cluster
+from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning, DboostError
 from lab import tables

@@ -30,8 +30,8 @@ from typing import Any
 import dboost
 from dboost.boosting.fit import FitSettings, Fitting
 from dboost.data.plan import build_plan
-from dboost.engine.cluster import embedded_cluster
-from dboost.engine.dask import DaskEngine
+from dboost.engine.dask.cluster import embedded_cluster
+from dboost.engine.dask.engine import DaskEngine
 from dboost.errors import ConvergenceWarning, DboostError
 from lab import tables
 from lab.benchmarks import resampled

@@ -27,12 +27,12 @@ import numpy as np
 
 from dboost.boosting.fit import FitSettings, Fitting
 from dboost.data.plan import build_plan
-from dboost.engine.cluster import embedded_cluster
-from dboost.engine.dask import DaskEngine
+from dboost.engine.dask.cluster import embedded_cluster
+from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning
-from dboost.hypotheses.stump_pool import key_arrays
-from dboost.hypotheses.stumps import Stumps
+from dboost.hypotheses.stumps.family import Stumps
+from dboost.hypotheses.stumps.pool import key_arrays
 from lab import tables
 from lab.benchmarks.overhead import Stopwatch
 from lab.memory import PeakMemory

@@ -27,7 +27,7 @@ MEMORY = "1 GiB"
 @contextmanager
 def cluster_of(scenario: Scenario) -> Iterator[Any]:
     """Open the cluster of a scenario and yield a client."""
-    from dboost.engine.cluster import EmbeddedCluster, embedded_cluster
+    from dboost.engine.dask.cluster import EmbeddedCluster, embedded_cluster
 
     if scenario.workers:
         with embedded_cluster(scenario.workers, memory_limit=MEMORY) as cluster:

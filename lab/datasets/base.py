@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.errors import DataError
-from dboost.paths import local_path
+from dboost.files.paths import local_path
 
 HOME_VARIABLE = "DBOOST_DATA_HOME"
 
@@ -208,7 +208,7 @@ def text_rows(train: Sequence[str], test: Sequence[str], *, min_df: int = 5) -> 
     """
     from scipy.sparse import csr_matrix
 
-    from dboost.data.text import TextTransform, choose_vocabulary, count_terms, merge_counts
+    from dboost.data.prepared.text import TextTransform, choose_vocabulary, count_terms, merge_counts
 
     counts = merge_counts([count_terms(train, "words", None)])
     terms, _, idf = choose_vocabulary(counts, len(train), min_df=min_df, max_df=1.0, max_features=None)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dboost.errors import DboostError, UsageError
-from dboost.paths import local_path
+from dboost.files.paths import local_path
 from lab.reproduce import REGISTRY, SEEDS, STRUCTURAL
 from lab.reproduce.base import Context
 from lab.reproduce.output import MARKER, Done, reproduce, write_index

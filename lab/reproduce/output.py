@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dboost.storage import write_file, write_folder
+from dboost.files.storage import write_file, write_folder
 from lab.reproduce import REGISTRY, Entry, figures, machine
 from lab.reproduce.base import Context, Report
 from lab.reproduce.claims import Claim, Verdict

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
-from dboost import metrics
 from dboost.data import build_plan
-from dboost.model import Model
+from dboost.model import metrics
+from dboost.model.fitted import Model
 from dboost.partition import Partition, Sums
 
 from .. import pages, targets
@@ -81,7 +81,7 @@ def write(out: str, values: dict[str, Any], force: bool) -> None:
     """The figures as a folder with one JSON file."""
     import json
 
-    from dboost.storage import write_folder
+    from dboost.files.storage import write_folder
 
     from ..console import finite
 

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from dboost import interruption
 from dboost.errors import UsageError
-from dboost.model import Model
-from dboost.storage import write_folder
+from dboost.files.storage import write_folder
+from dboost.model.fitted import Model
 
 from ..cluster import connect
 from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, boolean, key, needed, string
@@ -121,7 +121,7 @@ def label_block(block: Any, model: Model, at: Columns, every: bool) -> pa.Table:
 
     Parameters
     ----------
-    block : dboost.data.parquet_block.ParquetBlock
+    block : dboost.data.parquet.block.ParquetBlock
     model : Model
     at : int64 array
         Where the columns that the model reads are among those of the block.

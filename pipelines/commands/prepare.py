@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dboost.data import prepare_text
-from dboost.paths import local_path
+from dboost.files.paths import local_path
 
 from .. import pages
 from ..cluster import connect, engine_on

@@ -10,9 +10,9 @@ from importlib.metadata import version
 from typing import Any, ClassVar
 
 from dboost.estimators.params import loss_spec, penalty_spec
-from dboost.paths import local_path
+from dboost.files.paths import local_path
+from dboost.files.storage import sha256_json, write_file
 from dboost.redact import redact_value
-from dboost.storage import sha256_json, write_file
 
 from .. import pages
 from ..cluster import connect

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dboost.compiled import columns
+from dboost.compiled.sparse import columns
 
 M, A, K = 60, 9, 3
 

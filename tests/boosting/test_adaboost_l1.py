@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
 
-from dboost.boosting.adaboost_l1 import AdaBoostL1
-from dboost.boosting.budget import budget_suffices
+from dboost.boosting.adaboost_l1.budget import budget_suffices
+from dboost.boosting.adaboost_l1.rounds import AdaBoostL1
+from dboost.boosting.adaboost_l1.simplex import minimise_quadratic
 from dboost.boosting.rules import NormalisedEdges
-from dboost.boosting.simplex import minimise_quadratic
 from dboost.errors import UsageError
 from tests.boosting import plain
 from tests.boosting.test_resume import bits

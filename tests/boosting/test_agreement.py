@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dboost.boosting.rowwise import SELECTIONS
 from dboost.errors import UsageError
 from dboost.losses import LOSSES
 from dboost.penalties import get_penalty
+from dboost.solvers.row_updates import SELECTIONS
 from tests.boosting import plain
 from tests.penalties.optimality import missed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dboost.boosting.aim import Aim
+from dboost.solvers.newton.accuracy import Aim
 
 
 def test_accuracy_follows_the_gap_and_stops_at_the_goal():

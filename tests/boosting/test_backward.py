@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dboost.boosting.backward import WayBack, removal_costs
-from dboost.boosting.shareboost import REMOVAL
+from dboost.boosting.shareboost.backward import WayBack, removal_costs
+from dboost.boosting.shareboost.rounds import REMOVAL
 from dboost.hypotheses.columns import Columns
-from dboost.hypotheses.piecewise import PiecewiseLinear
-from dboost.hypotheses.products import Products
+from dboost.hypotheses.pieces.family import PiecewiseLinear
+from dboost.hypotheses.products.family import Products
 from tests.boosting import plain
 from tests.boosting.test_resume import bits
 from tests.boosting.test_shareboost import LOSSES, Reference, fitted, stages

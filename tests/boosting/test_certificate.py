@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dboost.boosting import certificate
-from dboost.boosting.certificate import dual_bound, expected_gap, screened
-from dboost.boosting.problem import Problem
+from dboost.certificate import duality_gap
+from dboost.certificate.duality_gap import dual_bound, expected_gap, screened
 from dboost.losses import LOSSES
 from dboost.penalties import get_penalty
+from dboost.problem.problem import Problem
 from tests.boosting import plain
 
 SLACK = 1e-12
@@ -59,7 +59,7 @@ def dual_point(data, at, bound, lam_row, fitting):
 def passed(monkeypatch):
     """Ask for the DUAL pass, though the scoring pass may tell enough."""
     with monkeypatch.context() as patch:
-        yield patch.setattr(certificate, "_value_on_ray", lambda *_: None)
+        yield patch.setattr(duality_gap, "_value_on_ray", lambda *_: None)
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_a_bound_without_a_pass_is_little_below_the_one_with(loss, penalty, monk
         found = dual_bound(problem, score, null, lam).value
         spared += problem.passes == before
         with monkeypatch.context() as patch:
-            patch.setattr(certificate, "_value_on_ray", lambda *_: None)
+            patch.setattr(duality_gap, "_value_on_ray", lambda *_: None)
             exact = dual_bound(problem, score, null, lam).value
         rounding = SLACK * (abs(value) + abs(exact))
         assert found <= exact + rounding
@@ -163,7 +163,7 @@ def test_a_bound_without_a_pass_is_little_below_the_one_with(loss, penalty, monk
 def test_no_pass_is_done_for_a_bound_that_is_good_enough(loss, penalty, monkeypatch):
     problem, lam, null, scores = along(loss, penalty)
     # no share of the gap is little enough
-    monkeypatch.setattr(certificate, "_SHORT", 0.0)
+    monkeypatch.setattr(duality_gap, "_SHORT", 0.0)
     enough = 0
     for score in scores:
         value, before = problem.objective(score.iterate, lam), problem.passes

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dboost.boosting import conjugate, newton, precondition, slices
-from dboost.boosting.precondition import HeavyRows
 from dboost.estimators.checkpoint import Identity, read_checkpoint, write_checkpoint
 from dboost.penalties import get_penalty
+from dboost.problem import slices
+from dboost.solvers.conjugate import preconditioner, settled_support
+from dboost.solvers.conjugate.preconditioner import HeavyRows
+from dboost.solvers.newton import step as newton
 from tests.boosting import plain
 from tests.boosting.curved import A, K, M
 
@@ -38,7 +40,7 @@ def test_one_of_two_copies_drives_the_other_out(penalty, most):
 @pytest.mark.parametrize("intercept", [True, False])
 def test_blocks_are_the_curvature_of_the_heaviest_rows(curved, intercept, monkeypatch):
     cut, h, rank_one, Z, d, diagonal = curved
-    monkeypatch.setattr(precondition, "HEAVY", 4)
+    monkeypatch.setattr(preconditioner, "HEAVY", 4)
     diagonal = diagonal if intercept else diagonal[:A]
     heavy = HeavyRows.of(cut, h, rank_one, diagonal, intercept)
     assert set(heavy.rows) == set(np.argsort(-diagonal[:A].sum(axis=1))[:4])
@@ -48,8 +50,8 @@ def test_blocks_are_the_curvature_of_the_heaviest_rows(curved, intercept, monkey
 
 def test_wide_blocks_hold_as_many_rows_as_is_affordable_on_any_threads(curved, monkeypatch):
     cut, h, rank_one, Z, d, diagonal = curved
-    monkeypatch.setattr(precondition, "HEAVY", 4)
-    monkeypatch.setattr(precondition, "_WIDE", 36 * K)
+    monkeypatch.setattr(preconditioner, "HEAVY", 4)
+    monkeypatch.setattr(preconditioner, "_WIDE", 36 * K)
     monkeypatch.setattr(slices, "PART", 100)
     narrow = HeavyRows.of(cut, h, rank_one, diagonal, True)
     assert narrow.rows.shape[0] == 4 and not narrow.whole
@@ -63,7 +65,7 @@ def test_wide_blocks_hold_as_many_rows_as_is_affordable_on_any_threads(curved, m
     assert wide.gram.tobytes() == HeavyRows.of(cut, h, rank_one, diagonal, True, True).gram.tobytes()
     X = Z[:, np.append(wide.rows, A)]
     np.testing.assert_allclose(wide.gram, np.einsum("ij,ir,il->rjl", X, d, X), rtol=1e-5, atol=1e-5)
-    monkeypatch.setattr(precondition, "_WIDE", 400 * K)
+    monkeypatch.setattr(preconditioner, "_WIDE", 400 * K)
     assert HeavyRows.of(cut, h, rank_one, diagonal, True, True).whole
 
 
@@ -73,7 +75,7 @@ def test_blocks_lie_by_themselves_in_memory(curved, monkeypatch):
     W = np.random.default_rng(0).normal(size=(A, K))
     face = get_penalty("l1/l2").face(W, np.ones(A))
     seen = []
-    monkeypatch.setattr(precondition, "factored", lambda blocks, each: seen.append(blocks))
+    monkeypatch.setattr(preconditioner, "factored", lambda blocks, each: seen.append(blocks))
     heavy = HeavyRows.of(cut, h, rank_one, diagonal, True)
     heavy.solver(face, np.ones(face.dim + K), np.zeros(face.dim))
     assert seen and all(blocks.flags.c_contiguous for blocks in seen)
@@ -87,21 +89,21 @@ def test_columns_that_all_pull_on_one_another_are_solved_for_together(penalty, m
     settings = {"penalty": penalty, "tol": 1e-8, "max_rounds": 200}
     # with more columns the curvature would not be formed
     monkeypatch.setattr(newton, "pays", lambda *_: False)
-    monkeypatch.setattr(precondition, "HEAVY", 8)
+    monkeypatch.setattr(preconditioner, "HEAVY", 8)
     products = []
-    solve = conjugate._solve
+    solve = settled_support._solve
 
     def counted(*args):
         found = solve(*args)
         products.append(found.products)
         return found
 
-    monkeypatch.setattr(conjugate, "_solve", counted)
+    monkeypatch.setattr(settled_support, "_solve", counted)
     wide = plain.fitting(data, **settings).fit(1e-3)
     total = sum(products)
     assert wide.gap <= 1e-8 and wide.state.memory.wide
     # never more than the few: without a way to widen
-    monkeypatch.setattr(precondition, "_WIDE", 0)
+    monkeypatch.setattr(preconditioner, "_WIDE", 0)
     products.clear()
     narrow = plain.fitting(data, **settings).fit(1e-3)
     assert narrow.objective == pytest.approx(wide.objective, rel=1e-7)
@@ -112,7 +114,7 @@ def test_a_fit_with_wide_blocks_is_resumed_from_its_file_with_the_same_bits(monk
     X, code = plain.near_copies()
     data = plain.Data("multinomial", X, code.astype(np.int32), np.ones(X.shape[0]), 4)
     monkeypatch.setattr(newton, "pays", lambda *_: False)
-    monkeypatch.setattr(precondition, "HEAVY", 8)
+    monkeypatch.setattr(preconditioner, "HEAVY", 8)
     fit = Identity("data", {"hypotheses": None})
     states = []
 
@@ -132,7 +134,7 @@ def test_a_fit_with_wide_blocks_is_resumed_from_its_file_with_the_same_bits(monk
 @pytest.mark.parametrize("name", ["l1", "l1/l2", "l1/linf", "l1/l2+l1"])
 def test_the_preconditioner_is_symmetric_and_positive(curved, name, shifts, monkeypatch):
     cut, h, rank_one, _, _, diagonal = curved
-    monkeypatch.setattr(precondition, "HEAVY", 5)
+    monkeypatch.setattr(preconditioner, "HEAVY", 5)
     rng = np.random.default_rng(0)
     W, lam = rng.normal(size=(A, K)), np.full(A, 0.3)
     W[2] = 0.0
@@ -177,7 +179,7 @@ def test_lengths_of_rows_and_shifts_of_outputs_are_solved_for_exactly(curved):
 
 def test_the_preconditioner_inverts_a_curvature_without_ties_between_outputs(curved, monkeypatch):
     cut, h, _, Z, _, diagonal = curved
-    monkeypatch.setattr(precondition, "HEAVY", A)
+    monkeypatch.setattr(preconditioner, "HEAVY", A)
     W, lam = np.ones((A, K)), np.zeros(A)
     face = get_penalty("l1/l2").face(W, lam)
     heavy = HeavyRows.of(cut, h, np.zeros(M), diagonal, True)
@@ -209,7 +211,7 @@ def system(seed, held=()):
     root = rng.normal(size=(40, 40))
     matrix, right = root @ root.T + np.eye(40), rng.normal(size=40)
     fixed = np.isin(np.arange(40), held)
-    free = conjugate._Free(lambda v: matrix @ v, lambda r: r, fixed)
+    free = settled_support._Free(lambda v: matrix @ v, lambda r: r, fixed)
     return matrix, np.where(fixed, 0.0, right), free
 
 
@@ -217,7 +219,7 @@ def system(seed, held=()):
 def test_a_solve_leaves_what_it_may_and_not_much_less(accuracy):
     matrix, right, free = system(2)
     least = accuracy**2 * float(right @ right)
-    found = conjugate._solve(free, right, 200, least, False, np.zeros(40), lambda x: False)
+    found = settled_support._solve(free, right, 200, least, False, np.zeros(40), lambda x: False)
     np.testing.assert_allclose(found.residual, right - matrix @ found.x, atol=1e-9)
     assert found.start == pytest.approx(float(right @ right))
     assert found.left == pytest.approx(float(found.residual @ found.residual))
@@ -227,16 +229,16 @@ def test_a_solve_leaves_what_it_may_and_not_much_less(accuracy):
 def test_vectors_that_float32_cannot_hold_are_brought_into_its_range_by_powers_of_two():
     for longest in (1e-300, 1e-30, 1e-3, 1.0, 7e5, 1e30, 1e300):
         v = np.array([0.3 * longest, -longest, 0.0])
-        unit = conjugate.unit_of(v)
+        unit = settled_support.unit_of(v)
         assert np.log2(unit) == np.round(np.log2(unit))
         assert unit == 1.0 or 0.5 <= np.abs(v / unit).max() < 1.0
         assert (v / unit * unit).tobytes() == v.tobytes()
-    assert conjugate.unit_of(np.zeros(2)) == 1.0 and conjugate.unit_of(np.array([np.inf])) == 1.0
+    assert settled_support.unit_of(np.zeros(2)) == 1.0 and settled_support.unit_of(np.array([np.inf])) == 1.0
 
 
 def test_held_coordinates_stay_and_the_others_are_solved():
     matrix, right, free = system(3, held=(4, 17))
-    found = conjugate._solve(free, right, 200, 1e-18, False, np.zeros(40), lambda x: False)
+    found = settled_support._solve(free, right, 200, 1e-18, False, np.zeros(40), lambda x: False)
     rest = np.delete(right - matrix @ found.x, (4, 17))
     assert found.x[4] == found.x[17] == 0.0
     assert np.abs(rest).max() < 1e-7
@@ -251,8 +253,8 @@ def test_a_solve_ends_where_its_step_leaves_the_face():
         seen.append(x.copy())
         return len(seen) == 3
 
-    found = conjugate._solve(free, right, 200, 1e-18, False, start, leaves)
-    assert found.products == conjugate._PATIENCE + 2
+    found = settled_support._solve(free, right, 200, 1e-18, False, start, leaves)
+    assert found.products == settled_support._PATIENCE + 2
     np.testing.assert_array_equal(seen[-1], start + found.x)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dboost.boosting import conjugate, entry_blocks, newton, precondition, slices
-from dboost.boosting.entry_blocks import EntryBlocks
-from dboost.boosting.precondition import HeavyRows
 from dboost.penalties import get_penalty
+from dboost.problem import slices
+from dboost.solvers.conjugate import entry_blocks, preconditioner, settled_support
+from dboost.solvers.conjugate.entry_blocks import EntryBlocks
+from dboost.solvers.conjugate.preconditioner import HeavyRows
+from dboost.solvers.newton import step as newton
 from tests.boosting import plain
 from tests.boosting.curved import A, K, M
 
@@ -153,16 +155,16 @@ def test_columns_that_all_pull_on_one_another_take_few_products(loss, monkeypatc
     settings = {"penalty": "l1", "tol": 1e-8, "max_rounds": 200}
     # with more columns the curvature would not be formed
     monkeypatch.setattr(newton, "pays", lambda *_: False)
-    monkeypatch.setattr(precondition, "HEAVY", 8)
+    monkeypatch.setattr(preconditioner, "HEAVY", 8)
     products = []
-    solve = conjugate._solve
+    solve = settled_support._solve
 
     def counted(*args):
         found = solve(*args)
         products.append(found.products)
         return found
 
-    monkeypatch.setattr(conjugate, "_solve", counted)
+    monkeypatch.setattr(settled_support, "_solve", counted)
     mine = plain.fitting(data, **settings).fit(1e-3)
     few = sum(products)
     products.clear()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dboost.boosting import entry_sweeps
-from dboost.boosting.entry_sweeps import Listed, in_groups
-from dboost.boosting.entrywise import EntryModel, unsettled
-from dboost.compiled import columns
+from dboost.compiled.sparse import columns
 from dboost.engine.local import LocalEngine
+from dboost.solvers.newton import entry_sweeps
+from dboost.solvers.newton.entry_sweeps import Listed, in_groups
+from dboost.solvers.newton.entrywise import EntryModel, unsettled
 
 A, K, M = 5, 40, 300
 LAM = 0.4

@@ -9,23 +9,23 @@ import numpy as np
 import pytest
 
 from dboost import passes
-from dboost.boosting.centred import CentredEngine
+from dboost.boosting.cross_validation import cross_validate
 from dboost.boosting.fit import FitSettings, Fitting, warn_if_dropped
-from dboost.boosting.folds import cross_validate
 from dboost.boosting.path import path
-from dboost.boosting.statistics import FAR
-from dboost.centring import Centres
 from dboost.data.streamed import StreamedPartition
-from dboost.engine.dask import DaskEngine
+from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.local import LocalEngine
 from dboost.engine.memo import MemoStore
 from dboost.errors import DboostWarning
-from dboost.folding import Folds
 from dboost.hypotheses.base import Block
 from dboost.hypotheses.columns import Columns
-from dboost.hypotheses.kernels import Kernels
-from dboost.hypotheses.products import Products
+from dboost.hypotheses.kernels.family import Kernels
+from dboost.hypotheses.products.family import Products
 from dboost.partition import Partition
+from dboost.passes.centring import Centres
+from dboost.passes.folds import Folds
+from dboost.problem.centred import CentredEngine
+from dboost.problem.statistics import FAR
 from tests.boosting import plain
 from tests.boosting.test_resume import bits
 

@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dboost import example_passes
-from dboost.boosting import focus, newton
-from dboost.boosting.aim import Aim
-from dboost.boosting.certificate import restricted_gap
-from dboost.boosting.iterate import Iterate
-from dboost.compiled import columns
+from dboost.certificate.duality_gap import restricted_gap
+from dboost.compiled.sparse import columns
+from dboost.passes import examples
+from dboost.problem.iterate import Iterate
+from dboost.solvers.newton import step as newton
+from dboost.solvers.newton import worst_rows
+from dboost.solvers.newton.accuracy import Aim
 from tests.boosting import plain
 
 M, N, K = 400, 40, 4
@@ -37,21 +38,21 @@ def spoilt(penalty, intercept=False):
 
 
 def test_rows_are_few_only_where_they_make_up_the_gap(monkeypatch):
-    monkeypatch.setattr(focus, "_FIRST", 2)
+    monkeypatch.setattr(worst_rows, "_FIRST", 2)
     problem, lam, best, _ = spoilt("l1/l2")
     # so large a pull on two rows that nothing else counts
     G = best.G.copy()
     G[SPOILT] *= 2.0
     at = replace(best, G=G)
     gap = restricted_gap(problem, at, lam, False)
-    assert focus.few_rows(problem, at, lam, gap, 1e-6 * gap, False).tolist() == SPOILT.tolist()
+    assert worst_rows.few_rows(problem, at, lam, gap, 1e-6 * gap, False).tolist() == SPOILT.tolist()
     # the other rows leave hardly anything of it
     others = np.setdiff1d(np.arange(N), SPOILT)
     rest = Iterate(others, at.W[others], at.intercept, at.loss, at.G[others], at.bias)
     assert restricted_gap(problem, rest, lam, False) <= 0.01 * gap
     at = replace(best, G=2.0 * best.G)
     gap = restricted_gap(problem, at, lam, False)
-    assert focus.few_rows(problem, at, lam, gap, 1e-6 * gap, False) is None
+    assert worst_rows.few_rows(problem, at, lam, gap, 1e-6 * gap, False) is None
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
@@ -61,7 +62,7 @@ def test_a_step_on_the_spoilt_rows_restores_the_optimum(penalty, intercept):
     excess = problem.objective(at, lam) - problem.objective(best, lam)
     assert excess > 1e-4 * problem.objective(best, lam)
     for _ in range(6):
-        D = focus.focused_step(problem, at, lam, SPOILT, seed=1)
+        D = worst_rows.focused_step(problem, at, lam, SPOILT, seed=1)
         assert not np.delete(D, SPOILT, axis=0).any()
         at = problem.evaluate(at.active, at.W + D, at.intercept)
     assert problem.objective(at, lam) - problem.objective(best, lam) < 1e-6 * excess
@@ -77,15 +78,15 @@ def test_steps_take_the_few_rows_they_are_told_to(penalty, monkeypatch):
     assert step.kind == "focused" and problem.objective(moved, lam) < problem.objective(at, lam)
     np.testing.assert_array_equal(np.delete(moved.W, SPOILT, axis=0), np.delete(at.W, SPOILT, axis=0))
     # where it costs too much an ordinary step is taken
-    monkeypatch.setattr(focus, "_CHEAP", 0.0)
+    monkeypatch.setattr(worst_rows, "_CHEAP", 0.0)
     assert steps.step(at, lam, Aim(True, few=SPOILT))[1].kind == "descent"
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
 def test_fits_with_steps_on_few_rows_reach_the_certified_optimum(penalty, solve, monkeypatch):
-    monkeypatch.setattr(focus, "_FIRST", 1)
-    monkeypatch.setattr(focus, "_FEW", 0.5)
-    monkeypatch.setattr(focus, "_CHEAP", 1.0)
+    monkeypatch.setattr(worst_rows, "_FIRST", 1)
+    monkeypatch.setattr(worst_rows, "_FEW", 0.5)
+    monkeypatch.setattr(worst_rows, "_CHEAP", 1.0)
     taken, step = [], newton.focused_step
     # a record names the last step of its round only
     monkeypatch.setattr(newton, "focused_step", lambda *given: taken.append(given) or step(*given))
@@ -98,7 +99,7 @@ def test_fits_with_steps_on_few_rows_reach_the_certified_optimum(penalty, solve,
 
 def test_examples_are_those_that_hold_one_of_the_columns():
     problem, _, _, at = spoilt("l1/l2", intercept=True)
-    found = problem.own_pass(example_passes.examples_of, at, SPOILT, name="focus").parts["examples"]
+    found = problem.own_pass(examples.examples_of, at, SPOILT, name="focus").parts["examples"]
     data = plain.make("multinomial", m=M, n=N, k=K)
     X = np.asarray(data.X)[:, SPOILT]
     chosen = np.flatnonzero(X.any(axis=1))

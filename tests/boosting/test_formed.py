@@ -8,9 +8,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dboost.boosting import formed, newton
-from dboost.boosting.formed import FormedModel
-from dboost.boosting.sample import Sample
+from dboost.problem.sample import Sample
+from dboost.solvers.newton import formed_curvature
+from dboost.solvers.newton import step as newton
+from dboost.solvers.newton.formed_curvature import FormedModel
 from tests.boosting import plain
 from tests.penalties.optimality import missed
 
@@ -80,8 +81,8 @@ def test_the_step_is_the_minimum_of_the_model(data, penalty, intercept, monkeypa
     h, rank_one, diagonal = steps._curvature(at)
     model = FormedModel.of(problem, steps._sample, h, rank_one, N)
     lam = 2e-3 * M
-    monkeypatch.setattr(formed, "_SOLVED", 0.0)
-    monkeypatch.setattr(formed, "_TURNS", 200)
+    monkeypatch.setattr(formed_curvature, "_SOLVED", 0.0)
+    monkeypatch.setattr(formed_curvature, "_TURNS", 200)
     D, d = model.minimiser(problem, at, lam, diagonal, np.zeros_like(diagonal))
     step = np.vstack([D, d]) if intercept else D
     pull = (model.H @ step.reshape(-1)).reshape(step.shape)
@@ -94,17 +95,17 @@ def test_the_step_is_the_minimum_of_the_model(data, penalty, intercept, monkeypa
 def test_only_few_entries_of_whole_data_are_formed(data):
     problem, steps, _ = steps_at(data, penalty="l1")
     sample = steps._sample
-    assert formed.pays(problem, sample, N)
-    assert not formed.pays(problem, sample, 200), "too many entries"
-    assert not formed.pays(problem, sample, 40), "not much smaller than the data"
+    assert formed_curvature.pays(problem, sample, N)
+    assert not formed_curvature.pays(problem, sample, 200), "too many entries"
+    assert not formed_curvature.pays(problem, sample, 40), "not much smaller than the data"
     part = Sample(sample.by_row, sample.by_column, sample.parts, sample.weight, whole=False)
-    assert not formed.pays(problem, part, N), "a sample"
+    assert not formed_curvature.pays(problem, part, N), "a sample"
     separable = SimpleNamespace(k=K, fit_intercept=True, loss=SimpleNamespace(separable=True))
-    assert not formed.pays(separable, sample, N), "outputs that share no curvature"
+    assert not formed_curvature.pays(separable, sample, N), "outputs that share no curvature"
     # an example with so many values asks for more products than some steps take
     pointer = np.arange(M + 1) * 4000
     long = Sample((pointer, *sample.by_row[1:]), sample.by_column, sample.parts, sample.weight, whole=True)
-    assert not formed.pays(problem, long, N), "too many products"
+    assert not formed_curvature.pays(problem, long, N), "too many products"
 
 
 def test_where_the_model_misleads_usual_steps_go_on():

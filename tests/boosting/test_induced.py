@@ -13,8 +13,8 @@ from dboost.boosting.checks import UPDATES
 from dboost.boosting.fit import FitSettings, Fitting
 from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning, UsageError
-from dboost.hypotheses import products
-from dboost.hypotheses.products import Products
+from dboost.hypotheses.products import family as products
+from dboost.hypotheses.products.family import Products
 from dboost.losses import LOSSES
 from dboost.penalties import get_penalty
 from tests.boosting import plain

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from dboost.boosting.fit import FitSettings, Fitting
-from dboost.boosting.jointboost import JointBoost, shared_by
+from dboost.boosting.jointboost.rounds import JointBoost, shared_by
 from dboost.engine.local import LocalEngine
 from dboost.errors import UsageError
 from dboost.hypotheses.columns import Columns
-from dboost.hypotheses.stumps import Stumps
+from dboost.hypotheses.stumps.family import Stumps
 from dboost.losses.one_vs_rest import OneVsRestExponential
 from tests.boosting import plain
 from tests.boosting.test_resume import bits
@@ -129,12 +129,13 @@ def test_any_round_can_be_resumed_and_threads_do_not_change_the_bits(loss):
 
 
 def test_shards_do_not_change_the_choice(monkeypatch):
-    from dboost.boosting import induced, jointboost
+    from dboost.boosting.jointboost import rounds
+    from dboost.problem import induced
 
     data = make("multinomial")
     whole = fitting(data).fit("auto")
     monkeypatch.setattr(induced, "_SHARD_BYTES", 100)
-    monkeypatch.setattr(jointboost, "_CHUNK", 20)
+    monkeypatch.setattr(rounds, "_CHUNK", 20)
     assert bits(fitting(data).fit("auto")) == bits(whole)
 
 

@@ -13,13 +13,14 @@ import time
 import numpy as np
 import pytest
 
-from dboost.boosting import limits, loop
-from dboost.boosting.adaboost_l1 import AdaBoostL1
-from dboost.boosting.leveraging import Leveraging
-from dboost.boosting.limits import LEAST_PASSES, MOST_PASSES, Limits, round_passes
+from dboost.boosting.adaboost_l1.rounds import AdaBoostL1
+from dboost.boosting.leveraging.rounds import Leveraging
 from dboost.boosting.rules import NormalisedEdges, RankedL1
-from dboost.boosting.shareboost import ShareBoost
+from dboost.boosting.shareboost.rounds import ShareBoost
+from dboost.boosting.totally_corrective import loop
 from dboost.errors import UsageError
+from dboost.problem import limits
+from dboost.problem.limits import LEAST_PASSES, MOST_PASSES, Limits, round_passes
 from tests.boosting import plain
 from tests.boosting.test_resume import bits
 

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dboost import example_passes
 from dboost.boosting import fit as fits
-from dboost.boosting import nested
-from dboost.boosting.driver_columns import DriverColumns
 from dboost.boosting.fit import FitSettings, Fitting
+from dboost.boosting.starts import from_sample
 from dboost.data.plan import build_plan
 from dboost.data.streamed import StreamedPartition
 from dboost.engine.local import LocalEngine
 from dboost.partition import Partition
+from dboost.passes import examples
+from dboost.problem.driver_columns import DriverColumns
 from tests.boosting import plain
 
 TASKS = {"log": "binary", "squared": "regression", "epsilon_insensitive": "regression"}
@@ -34,7 +34,7 @@ def problem(request):
 
 @pytest.fixture(autouse=True)
 def small_samples(monkeypatch):
-    monkeypatch.setattr(nested, "_LEAST", 600)
+    monkeypatch.setattr(from_sample, "_LEAST", 600)
 
 
 def fitting(problem, engine, weight=None, **settings):
@@ -79,7 +79,7 @@ def test_weights_of_the_sample_sum_to_those_of_all(problem):
         one = fitting(problem, engine, weight, tol=1e-3).problem
         null = one.score(one.null(), None, 1.0, 0)
         lam_max = float(one.penalty.dual_norm(null.iterate.G).max(initial=0.0)) or float(null.norms.max())
-        rows, W, b, _ = nested.solved(one, 0.05 * lam_max, lam_max, 0.2, 0)
+        rows, W, b, _ = from_sample.solved(one, 0.05 * lam_max, lam_max, 0.2, 0)
         at = one.score(replace(one.null(), active=rows, W=W, intercept=b), None, 1.0, 0).iterate
         value = one.objective(at, 0.05 * lam_max)
         best = fitted(problem, weight=weight, alpha=0.05 * lam_max / weight.sum())
@@ -88,9 +88,9 @@ def test_weights_of_the_sample_sum_to_those_of_all(problem):
 
 
 def test_the_sample_is_the_same_wherever_the_partitions_lie(problem, monkeypatch):
-    from dboost.data import memory
+    from dboost.data.memory import in_memory
 
-    monkeypatch.setattr(memory, "BLOCK_COST", M * N // 3)
+    monkeypatch.setattr(in_memory, "BLOCK_COST", M * N // 3)
     found = [fitted(problem, engine) for engine in (LocalEngine(1), LocalEngine(3), Away(1))]
     assert len({(f.active.tobytes(), f.W.tobytes(), f.gap, f.passes) for f in found}) == 1
     other = fitted(problem, random_state=1)
@@ -115,12 +115,12 @@ def test_columns_of_a_sample_are_rows_of_the_data(problem):
 def test_a_fit_begins_so_only_where_examples_are_many(problem, monkeypatch):
     with LocalEngine(1) as engine:
         one = fitting(problem, engine).problem
-        assert nested.share_of_one(one, M) == pytest.approx(600 / M)
-        assert nested.share_of_one(one, 2_000) is None
-        monkeypatch.setattr(nested, "_PER_COLUMN", 100)
-        assert nested.share_of_one(one, M) == pytest.approx(0.2)
-        monkeypatch.setattr(nested, "_MOST_COLUMNS", N - 1)
-        assert nested.share_of_one(one, M) is None
+        assert from_sample.share_of_one(one, M) == pytest.approx(600 / M)
+        assert from_sample.share_of_one(one, 2_000) is None
+        monkeypatch.setattr(from_sample, "_PER_COLUMN", 100)
+        assert from_sample.share_of_one(one, M) == pytest.approx(0.2)
+        monkeypatch.setattr(from_sample, "_MOST_COLUMNS", N - 1)
+        assert from_sample.share_of_one(one, M) is None
 
 
 def test_a_rare_label_needs_all_examples():
@@ -129,7 +129,7 @@ def test_a_rare_label_needs_all_examples():
     with LocalEngine(1) as engine:
         one = fitting((X, y, "log"), engine).problem
         # 30 examples of it are likely to be in a sample of 600
-        assert nested.share_of_one(one, M) is None
+        assert from_sample.share_of_one(one, M) is None
 
 
 @pytest.mark.parametrize("settings", [{"sample": 1.0}, {"rows_per_round": 3}, {"max_active_rows": 5}])
@@ -155,9 +155,9 @@ def test_any_round_is_resumed_with_the_same_bits(problem):
 @pytest.fixture
 def often(monkeypatch):
     """Begin with a sample of the smallest problems too."""
-    monkeypatch.setattr(nested, "_FEWEST", 50)
-    monkeypatch.setattr(nested, "_PER_OUTPUT", 10)
-    monkeypatch.setattr(nested, "_SURE", 0.0)
+    monkeypatch.setattr(from_sample, "_FEWEST", 50)
+    monkeypatch.setattr(from_sample, "_PER_OUTPUT", 10)
+    monkeypatch.setattr(from_sample, "_SURE", 0.0)
 
 
 def several(loss, engine=None, **settings):
@@ -187,16 +187,16 @@ def test_the_way_on_a_sample_leads_to_the_optimum(loss, penalty, intercept, ofte
 
 
 def test_the_way_on_a_sample_ends_where_its_rows_are_many(often, monkeypatch):
-    monkeypatch.setattr(nested, "_SURE", 1.0)
+    monkeypatch.setattr(from_sample, "_SURE", 1.0)
     found, alpha = several("multinomial")
     # 150 examples are not enough for the first rows already
     assert found.history[0]["alpha"] > 1.5 * alpha and found.gap <= 1e-8
 
 
 def test_partitions_of_a_sample_are_the_same_wherever_they_lie(often, monkeypatch):
-    from dboost.data import memory
+    from dboost.data.memory import in_memory
 
-    monkeypatch.setattr(memory, "BLOCK_COST", 2_000)
+    monkeypatch.setattr(in_memory, "BLOCK_COST", 2_000)
     found = [several("multinomial", engine)[0] for engine in (LocalEngine(1), LocalEngine(3), Away(2))]
     assert len({(f.W.tobytes(), f.intercept.tobytes(), f.gap, f.passes) for f in found}) == 1
     assert several("multinomial", random_state=1)[0].W.tobytes() != found[0].W.tobytes()
@@ -209,7 +209,7 @@ def test_a_rare_class_is_drawn_whole_and_weights_stand_for_all(often):
     with LocalEngine(1) as engine:
         plan = build_plan(X, y, task="multiclass", engine=engine)
         problem = Fitting(plan, engine, FitSettings("multinomial", "l1")).problem
-        share = nested.share_of_several(problem, 4_000, plan.nbytes_estimate)
+        share = from_sample.share_of_several(problem, 4_000, plan.nbytes_estimate)
         (part,) = problem.sampled_partitions(share, 0)
     counts = np.bincount(y)
     assert counts[3] < 30 and share[3] == 1.0
@@ -232,7 +232,7 @@ def test_a_sample_of_rows_is_that_of_columns():
     whole = Partition(columns.indptr.astype(np.int64), columns.indices, columns.data, y, s, "a")
     by_row = StreamedPartition(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, 20, y, s, "a")
     share = np.array([0.3, 0.5, 1.0])
-    one, other = (example_passes.sampled_partition(p, None, share, 4).parts["found"][0] for p in (whole, by_row))
+    one, other = (examples.sampled_partition(p, None, share, 4).parts["found"][0] for p in (whole, by_row))
     for name in ("indptr", "rows", "values", "y", "weight"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
 
@@ -244,7 +244,7 @@ def test_the_sample_is_small_where_data_are_large():
         problem = Fitting(plan, engine, FitSettings("multinomial", "l1/l2")).problem
 
     def least(n_rows, stored):
-        share = nested.share_of_several(problem, n_rows, stored)
+        share = from_sample.share_of_several(problem, n_rows, stored)
         return None if share is None else share.min()
 
     assert np.bincount(data.y).min() > 4 * 30 / 3
@@ -264,7 +264,7 @@ def test_rare_tasks_need_all_examples():
         plan = build_plan(data.X, y, task="multitask", engine=engine)
         problem = Fitting(plan, engine, FitSettings("multitask", "l1/l2")).problem
     # a quarter of 100 is not enough
-    assert nested.share_of_several(problem, 10_000, 1_000) is None
+    assert from_sample.share_of_several(problem, 10_000, 1_000) is None
 
 
 @pytest.mark.parametrize("sizes,per_column,counts", [
@@ -274,7 +274,7 @@ def test_rare_tasks_need_all_examples():
     ([25], 4000, [25]),
 ])  # fmt: skip
 def test_a_sample_with_few_values_a_column_is_stacked(sizes, per_column, counts, monkeypatch):
-    monkeypatch.setattr(nested, "_PER_STACKED_COLUMN", per_column)
+    monkeypatch.setattr(from_sample, "_PER_STACKED_COLUMN", per_column)
     rng = np.random.default_rng(1)
     dense = [(rng.random((m, N)) < 0.5) * rng.normal(size=(m, N)) for m in sizes]
     parts = []
@@ -284,7 +284,7 @@ def test_a_sample_with_few_values_a_column_is_stacked(sizes, per_column, counts,
         arrays = (block.indptr.astype(np.int64), block.indices.astype(np.int32), block.data)
         parts.append(Partition(*arrays, y, weight, f"part-{number}"))
     y, weight = (np.concatenate([getattr(part, name) for part in parts]) for name in ("y", "weight"))
-    found = nested.stacked(list(parts))
+    found = from_sample.stacked(list(parts))
     if len(counts) == len(sizes):
         assert all(mine is given for mine, given in zip(found, parts, strict=True))
         return

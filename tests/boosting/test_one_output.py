@@ -12,16 +12,18 @@ import numpy as np
 import pytest
 
 from dboost.boosting import fit as fits
-from dboost.boosting import loop, one_output, slices
 from dboost.boosting import path as paths
 from dboost.boosting.fit import FitSettings, Fitting
-from dboost.boosting.memory import Anchor, Memory
-from dboost.boosting.quadratic import Quadratic
-from dboost.boosting.state import FitState
+from dboost.boosting.totally_corrective import loop
 from dboost.data.plan import build_plan
 from dboost.engine.local import LocalEngine
 from dboost.errors import ModelFormatError
 from dboost.estimators.checkpoint import Identity, read_checkpoint, write_checkpoint
+from dboost.problem import slices
+from dboost.problem.memory import Anchor, Memory
+from dboost.problem.state import FitState
+from dboost.solvers.one_output import steps
+from dboost.solvers.one_output.quadratic_model import Quadratic
 
 TASKS = {"log": "binary", "squared": "regression", "epsilon_insensitive": "regression"}
 
@@ -60,7 +62,7 @@ def test_the_optimum_is_that_of_passes(problem, settings, monkeypatch):
 
 def test_without_steps_on_the_support_the_optimum_is_the_same(problem, monkeypatch):
     whole = fitted(problem)
-    monkeypatch.setattr(one_output.OneOutputSteps, "_pays", lambda *_: False)
+    monkeypatch.setattr(steps.OneOutputSteps, "_pays", lambda *_: False)
     swept = fitted(problem)
     assert "newton" not in {r["step"] for r in swept.history}
     assert swept.gap <= 1e-9 and swept.objective == pytest.approx(whole.objective, rel=3e-9)
@@ -141,7 +143,7 @@ def test_a_path_takes_the_curvature_along(problem):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("blocks", [1, 3])
 def test_bits_do_not_depend_on_where_the_columns_are(problem, blocks, dtype, monkeypatch):
-    from dboost.data import memory
+    from dboost.data.memory import in_memory
 
     class Away(LocalEngine):
         """Partitions that are not at hand."""
@@ -149,7 +151,7 @@ def test_bits_do_not_depend_on_where_the_columns_are(problem, blocks, dtype, mon
         def at_hand(self):
             return None
 
-    monkeypatch.setattr(memory, "BLOCK_COST", 400 * 60 // blocks)
+    monkeypatch.setattr(in_memory, "BLOCK_COST", 400 * 60 // blocks)
     # several parts for threads
     monkeypatch.setattr(slices, "PART", 500)
     here = fitted(problem, dtype=dtype)
@@ -216,7 +218,7 @@ def test_an_anchor_that_does_not_fit_is_refused(damage, tmp_path):
 
 
 def test_columns_held_in_vain_are_dropped(monkeypatch):
-    from dboost.boosting import driver_columns
+    from dboost.problem import driver_columns
 
     monkeypatch.setattr(driver_columns, "_SPARE", 0)
     rng = np.random.default_rng(0)

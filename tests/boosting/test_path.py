@@ -9,7 +9,7 @@ import pytest
 
 from dboost.boosting import fit as fits
 from dboost.boosting import path as paths
-from dboost.boosting.predictor import predicted
+from dboost.boosting.starts.along_path import predicted
 from dboost.engine.local import LocalEngine
 from dboost.losses import LOSSES
 from tests.boosting import plain

@@ -7,10 +7,10 @@ import pickle
 import numpy as np
 import pytest
 
-from dboost.boosting import sample
 from dboost.boosting.checks import UPDATES
-from dboost.boosting.rowwise import SELECTIONS
 from dboost.losses import LOSSES
+from dboost.problem import sample
+from dboost.solvers.row_updates import SELECTIONS
 from tests.boosting import plain
 
 RUNS = [{"update": "newton"}, {"update": "newton", "sample": 0.5}, {"curvature": "gram"}]

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from dboost import passes
-from dboost.boosting import certificate, rounding
-from dboost.boosting.certificate import dual_bound
-from dboost.boosting.problem import Problem
-from dboost.boosting.rounding import Rounding
-from dboost.boosting.scoring import score_shard
+from dboost.certificate import duality_gap, float32_scores
+from dboost.certificate.duality_gap import dual_bound
+from dboost.certificate.float32_scores import Rounding
 from dboost.losses import LOSSES
 from dboost.losses.base import Repair
 from dboost.penalties import get_penalty
+from dboost.problem.problem import Problem
+from dboost.problem.shards import score_shard
 from tests.boosting import plain
 
 SEVERAL = [name for name in LOSSES if plain.make(name, m=20, n=3).k > 1]
@@ -72,7 +72,7 @@ def test_a_certificate_pays_for_the_worst_that_rounding_can_do(loss, penalty, si
     close = fitting.fit(alpha)
     tried = [(active, W) for active, W, _ in models(data, np.random.default_rng(2))]
     tried.append((close.active, close.W))
-    monkeypatch.setattr(rounding, "_ROUNDING", COARSE)
+    monkeypatch.setattr(float32_scores, "_ROUNDING", COARSE)
     told = Rounding.of(problem, lam).of_column
     original = passes.columns.column_gradient
 
@@ -92,13 +92,13 @@ def test_a_certificate_pays_for_the_worst_that_rounding_can_do(loss, penalty, si
             charged = replace(score, rounding=charge)
             bound = dual_bound(problem, charged, null, lam)
             with monkeypatch.context() as patch:
-                patch.setattr(certificate, "_value_on_ray", lambda *_: None)
+                patch.setattr(duality_gap, "_value_on_ray", lambda *_: None)
                 exact = dual_bound(problem, charged, null, lam)
             # without a charge the dual point may be infeasible, or its value less than is said
             scale = bound.norms / (score.norms + charge * problem.statistics.absolute)
             feasible = (scale * true <= lam * (1.0 + 1e-12)).all()
             whole = problem.dual_value(score.iterate, Repair.nothing(data.k), 1.0)
-            said = certificate._value_on_ray(problem, charged, 1.0, np.inf, lam)
+            said = duality_gap._value_on_ray(problem, charged, 1.0, np.inf, lam)
             found[charge] = feasible and (said is None or said <= whole + 1e-12 * abs(whole))
             if charge:
                 assert max(bound.value, exact.value) <= best.value + 1e-12 * abs(best.value)

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from dboost.boosting import newton
-from dboost.boosting import sample as samples
-from dboost.boosting.sample import Sample
+from dboost.problem import sample as samples
+from dboost.problem.sample import Sample
+from dboost.solvers.newton import step
 from tests.boosting import plain
 
 M, N, K = 300, 12, 4
@@ -29,7 +29,7 @@ def drawn_share(problem, monkeypatch, rows, gap=math.inf):
         return draw(active, share, seed)
 
     monkeypatch.setattr(problem, "sample", sample)
-    newton.NewtonSteps(problem, np.arange(rows), M, "auto", 0, newton.Memory(), gap)
+    step.NewtonSteps(problem, np.arange(rows), M, "auto", 0, step.Memory(), gap)
     return drawn[0]
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
 
-from dboost.boosting.greedy import RULES
-from dboost.boosting.shareboost import ShareBoost
+from dboost.boosting.shareboost.choice import RULES
+from dboost.boosting.shareboost.rounds import ShareBoost
 from dboost.errors import UsageError
 from dboost.hypotheses.columns import Columns
-from dboost.hypotheses.products import Products
+from dboost.hypotheses.products.family import Products
 from tests.boosting import plain
 from tests.boosting.test_resume import bits
 

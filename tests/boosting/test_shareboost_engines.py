@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from dboost.boosting.fit import FitSettings, Fitting
-from dboost.boosting.shareboost import ShareBoost
-from dboost.engine.dask import DaskEngine
+from dboost.boosting.shareboost.rounds import ShareBoost
+from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.local import LocalEngine
-from dboost.hypotheses.products import Products
-from dboost.hypotheses.stumps import Stumps
+from dboost.hypotheses.products.family import Products
+from dboost.hypotheses.stumps.family import Stumps
 from tests.boosting import plain
 from tests.boosting.test_resume import bits
 

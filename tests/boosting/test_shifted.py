@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dboost import passes
-from dboost.hypotheses.products import Products
+from dboost.hypotheses.products.family import Products
 from dboost.partition import Sums
 from tests.boosting import plain
 from tests.boosting.test_induced import induced

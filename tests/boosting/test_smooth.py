@@ -15,12 +15,12 @@ from scipy.optimize import minimize
 
 from dboost.boosting import fit as fits
 from dboost.boosting import path as paths
-from dboost.boosting.certificate import dual_bound, screened
-from dboost.boosting.rowwise import SELECTIONS, TEMPLATES
+from dboost.certificate.duality_gap import dual_bound, screened
 from dboost.engine.local import LocalEngine
 from dboost.errors import UsageError
 from dboost.losses import LOSSES
 from dboost.penalties import PENALTIES, SmoothL1, get_penalty
+from dboost.solvers.row_updates import SELECTIONS, TEMPLATES
 from tests.boosting import plain
 from tests.boosting.test_resume import bits
 from tests.penalties.optimality import missed

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dboost.boosting import loop
-from dboost.boosting.problem import Problem
-from dboost.boosting.stale import bounded, known, moved, moved_by_intercept, reach, unsure
+from dboost.boosting.totally_corrective import loop
+from dboost.certificate.column_bounds import bounded, known, moved, moved_by_intercept, reach, unsure
 from dboost.estimators.checkpoint import Identity, read_checkpoint, write_checkpoint
 from dboost.losses import LOSSES
 from dboost.penalties import get_penalty
+from dboost.problem.problem import Problem
 from tests.boosting import plain
 
 CURVED = [name for name in LOSSES if np.isfinite(plain.make(name, m=20, n=3).kappa)]

@@ -13,8 +13,8 @@ from dboost.boosting.checks import UPDATES
 from dboost.boosting.fit import FitSettings, Fitting
 from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning
-from dboost.hypotheses.stump_pool import key_arrays
-from dboost.hypotheses.stumps import Stumps
+from dboost.hypotheses.stumps.family import Stumps
+from dboost.hypotheses.stumps.pool import key_arrays
 from dboost.losses import LOSSES
 from tests.boosting import plain
 

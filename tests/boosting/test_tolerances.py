@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 from dboost import BoostedClassifier, BoostedRegressor
-from dboost.boosting.certificate import price_of_intercept
 from dboost.boosting.fit import FitSettings, Fitting
+from dboost.certificate.duality_gap import price_of_intercept
 from dboost.data.plan import build_plan
 from dboost.engine.local import LocalEngine
 from dboost.penalties import get_penalty

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dboost.boosting.greedy import Group
-from dboost.boosting.shareboost import ShareBoost
-from dboost.boosting.trials import gains
+from dboost.boosting.shareboost.choice import Group
+from dboost.boosting.shareboost.rounds import ShareBoost
+from dboost.boosting.shareboost.trials import gains
 from tests.boosting import plain
 
 CANDIDATES = np.array([1, 4, 5, 7])

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dboost.compiled import columns, descent, fused
+from dboost.compiled.examples import fused
+from dboost.compiled.solves import descent
+from dboost.compiled.sparse import columns
 from dboost.losses import get_loss
 from tests.losses.references import REFERENCES
 

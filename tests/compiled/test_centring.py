@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dboost.compiled.centring import less_centres, moments_about
+from dboost.compiled.sparse.centring import less_centres, moments_about
 
 COLUMNS = np.array([0, 2, 3])
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dboost.compiled import columns
-from dboost.compiled.vector import padded, width
+from dboost.compiled.sparse import columns
+from dboost.compiled.vectors.scaled_rows import padded, width
 
 K = 3
 EMPTY_COLUMNS = np.array([2, 11])

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dboost.compiled import columns, descent
+from dboost.compiled.solves import descent
+from dboost.compiled.solves.row_prox import diagonal_prox
+from dboost.compiled.sparse import columns
 from dboost.losses import LOSSES
 from dboost.penalties import PENALTIES, get_penalty
-from dboost.penalties.diagonal import diagonal_prox
 from tests.boosting.plain import covering
 from tests.compiled.newton_model import ACTIVE, Model
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dboost.boosting import slices
-from dboost.boosting.entrywise import EntryModel, strength_of_entries, unsettled
-from dboost.compiled import columns
+from dboost.compiled.sparse import columns
 from dboost.engine.local import LocalEngine
 from dboost.losses import LOSSES
 from dboost.penalties import PENALTIES, get_penalty
+from dboost.problem import slices
+from dboost.solvers.newton.entrywise import EntryModel, strength_of_entries, unsettled
 from tests.boosting.plain import covering
 from tests.losses.references import REFERENCES
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from dboost.compiled.exponential import exp_nonpositive
+from dboost.compiled.vectors.exponential import exp_nonpositive
 
 
 @njit

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dboost.compiled import formed
-from dboost.compiled.vector import width
+from dboost.compiled.solves import formed_curvature
+from dboost.compiled.vectors.scaled_rows import width
 from dboost.penalties import get_penalty
 from tests.penalties.optimality import missed
 
@@ -23,7 +23,7 @@ def test_packed_hessians_are_unpacked_to_what_they_were(k, rng):
     h, rank_one = rng.random((7, width(k))).astype(np.float32), rng.random(7)
     w = width(k * (k + 1) // 2)
     packed = np.full((7, w), np.nan)
-    formed.pack(h, rank_one, k, packed)
+    formed_curvature.pack(h, rank_one, k, packed)
     assert np.all(packed[:, k * (k + 1) // 2 :] == 0.0)
     each = [np.diag(row[:k].astype(float)) - r * np.outer(row[:k], row[:k]) for row, r in zip(h, rank_one, strict=True)]
     X = rng.normal(size=(7, 3))
@@ -31,11 +31,11 @@ def test_packed_hessians_are_unpacked_to_what_they_were(k, rng):
     # what lies below is not looked at
     sums[np.tril_indices(3, -1)] = np.nan
     H = np.empty((3 * k, 3 * k))
-    formed.unpack(sums, k, H)
+    formed_curvature.unpack(sums, k, H)
     expected = sum(np.kron(np.outer(x, x), one) for x, one in zip(X, each, strict=True))
     np.testing.assert_allclose(H, expected, rtol=1e-6, atol=1e-6)
     x, out = rng.normal(size=3 * k), np.empty(3 * k)
-    formed.times(H, x, out)
+    formed_curvature.times(H, x, out)
     np.testing.assert_allclose(out, H @ x, rtol=1e-12)
 
 
@@ -56,7 +56,7 @@ def test_sweeps_end_at_the_optimum_of_the_model(penalty, rng):
     H, G, W, strength, diagonal, damping = model(rng, 6, 3)
     D, pull = np.zeros_like(W), np.zeros(W.size)
     compiled = get_penalty(penalty).compiled
-    formed.sweep_rows(H, G, W, strength, diagonal, damping, *compiled, 20_000, 1e-26, D, pull)
+    formed_curvature.sweep_rows(H, G, W, strength, diagonal, damping, *compiled, 20_000, 1e-26, D, pull)
     np.testing.assert_allclose(pull, H @ D.reshape(-1), rtol=1e-9, atol=1e-9)
     rest = G - pull.reshape(W.shape) - damping * D
     assert missed(get_penalty(penalty), W + D, rest, strength).max() < 1e-7 and np.any(W + D == 0.0)
@@ -66,5 +66,6 @@ def test_a_row_without_curvature_stays(rng):
     H, G, W, strength, diagonal, damping = model(rng, 4, 2)
     H[2:4], H[:, 2:4], diagonal[1], damping[1] = 0.0, 0.0, 0.0, 0.0
     D, pull = np.zeros_like(W), np.zeros(W.size)
-    formed.sweep_rows(H, G, W, 0.1 * strength, diagonal, damping, *get_penalty("l1").compiled, 50, 1e-9, D, pull)
+    prox = get_penalty("l1").compiled
+    formed_curvature.sweep_rows(H, G, W, 0.1 * strength, diagonal, damping, *prox, 50, 1e-9, D, pull)
     assert not D[1].any() and D[0].any()

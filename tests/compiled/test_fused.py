@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dboost.compiled import columns, fused
+from dboost.compiled.examples import fused
+from dboost.compiled.sparse import columns
 from dboost.losses import LOSSES, get_loss
 from tests.losses.references import REFERENCES
 

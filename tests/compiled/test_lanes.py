@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from dboost.compiled import lanes
+from dboost.compiled.vectors import lanes
 
 LENGTHS = [1, 2, 3, 4, 5, 7, 8, 10, 13, 16, 20, 37]
 

@@ -7,9 +7,11 @@ import pytest
 import scipy.sparse as sp
 from numba import njit
 
-from dboost.compiled import columns, descent, one_output, rows
-from dboost.compiled.digest import digest_of
-from dboost.compiled.exponential import log1p_unit, log_positive
+from dboost.compiled.examples import loss_of_rows
+from dboost.compiled.solves import descent, one_output
+from dboost.compiled.sparse import columns
+from dboost.compiled.vectors.digest import digest_of
+from dboost.compiled.vectors.exponential import log1p_unit, log_positive
 from dboost.losses import LOSSES, get_loss
 from dboost.penalties import get_penalty
 
@@ -63,10 +65,11 @@ def test_an_example_has_the_same_bits_wherever_it_stands(loss, rng):
     m = 300
     weight, f, y = rng.random(m), 3.0 * rng.normal(size=m), labels(loss, m, rng)
     whole = np.empty((2, m))
-    rows.single_state(get_loss(loss).target(y), f, weight, *whole)
+    loss_of_rows.single_state(get_loss(loss).target(y), f, weight, *whole)
     for first in range(1, 20):
         part = np.empty((2, m - first))
-        rows.single_state(get_loss(loss).target(y[first:].copy()), f[first:].copy(), weight[first:].copy(), *part)
+        target = get_loss(loss).target(y[first:].copy())
+        loss_of_rows.single_state(target, f[first:].copy(), weight[first:].copy(), *part)
         np.testing.assert_array_equal(part, whole[:, first:])
 
 
@@ -77,24 +80,25 @@ def test_state_and_dual_value_are_those_of_the_row_functions(loss, rng):
     f = rng.normal(size=m) * np.where(rng.random(m) < 0.1, 900.0, 2.0)
     target = get_loss(loss).target(labels(loss, m, rng))
     u, h = np.empty(m), np.empty(m)
-    got = rows.single_state(target, f, weight, u, h)
+    got = loss_of_rows.single_state(target, f, weight, u, h)
     U, total, H, rank_one = np.empty((m, 1)), np.zeros(1), np.empty((m, 1)), np.empty(m)
-    assert got == pytest.approx(rows.residuals(f[:, None].copy(), 0, 1, target, weight, U, total), rel=1e-13)
+    assert got == pytest.approx(loss_of_rows.residuals(f[:, None].copy(), 0, 1, target, weight, U, total), rel=1e-13)
     np.testing.assert_allclose(u, U[:, 0], rtol=1e-13, atol=0)
-    rows.curvature(f[:, None].copy(), 0, 1, target, weight, H, rank_one)
+    loss_of_rows.curvature(f[:, None].copy(), 0, 1, target, weight, H, rank_one)
     np.testing.assert_allclose(h, H[:, 0], rtol=1e-12, atol=1e-19)
     f = rng.normal(size=m)
     for given in [(0.9, 0.0, 0.0, 0.0), (0.8, 0.1, 0.01, 0.3)]:
-        dual = rows.dual_values(f[:, None].copy(), 0, target, weight, *(np.array([v]) for v in given))
-        assert rows.single_dual_value(target, f, weight, *given) == pytest.approx(dual, rel=1e-12)
+        dual = loss_of_rows.dual_values(f[:, None].copy(), 0, target, weight, *(np.array([v]) for v in given))
+        assert loss_of_rows.single_dual_value(target, f, weight, *given) == pytest.approx(dual, rel=1e-12)
 
 
 def test_missing_labels_count_in_nothing():
     target = get_loss("log").target(np.array([[0], [1]], np.int8))
     u, h, one = np.empty(2), np.empty(2), np.ones(2)
-    assert rows.single_state(target, np.array([3.0, 0.0]), one, u, h) == pytest.approx(np.log(2))
+    assert loss_of_rows.single_state(target, np.array([3.0, 0.0]), one, u, h) == pytest.approx(np.log(2))
     assert u.tolist() == [0.0, 0.5] and h.tolist() == [0.0, 0.25]
-    assert rows.single_dual_value(target, np.array([3.0, 0.0]), one, 1.0, 0.0, 0.0, 0.0) == pytest.approx(np.log(2))
+    value = loss_of_rows.single_dual_value(target, np.array([3.0, 0.0]), one, 1.0, 0.0, 0.0, 0.0)
+    assert value == pytest.approx(np.log(2))
 
 
 def test_sums_of_columns(block, rng):

@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from dboost.compiled.pages import new_arrays
+from dboost.compiled.vectors.new_arrays import new_arrays
 
 
 @pytest.mark.parametrize("passing", [False, True])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dboost.compiled.positive import factor, factor_blocks, solve, solve_blocks, solve_positive
+from dboost.compiled.solves.positive import factor, factor_blocks, solve, solve_blocks, solve_positive
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 8, 33])

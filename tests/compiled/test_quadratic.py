@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dboost.compiled import quadratic
+from dboost.compiled.solves import quadratic
 
 
 @pytest.fixture

@@ -14,8 +14,13 @@ import numpy as np
 import pytest
 from numba import njit
 
-from dboost.compiled import columns, fused, histograms, one_output, products, rows, tiles, vector
-from dboost.compiled.vector import padded
+from dboost.compiled.examples import fused, loss_of_rows, tiles
+from dboost.compiled.solves import one_output
+from dboost.compiled.sparse import columns
+from dboost.compiled.vectors import scaled_rows
+from dboost.compiled.vectors.scaled_rows import padded
+from dboost.hypotheses.products import product_loops
+from dboost.hypotheses.stumps import histograms
 from dboost.losses import get_loss
 
 M, N, K = 5, 3, 6
@@ -40,8 +45,8 @@ CALLS = {
     "margins": (tiles.add_margins, (*BY_ROW, TABLE, TOTAL, 0, TABLE.copy())),
     "gradient": (tiles.add_rows, (*BY_ROW, 0, TABLE, TABLE.copy())),
     "hessian": (fused._hessian_product, (*BY_ROW, HALF, WEIGHT, HALF.copy(), ROW, HALF.copy(), TOTAL.copy())),
-    "residuals": (rows.residuals, (TABLE.copy(), 0, K, TARGET, WEIGHT, TABLE.copy(), np.zeros(K))),
-    "curvature": (rows.curvature, (TABLE.copy(), 0, K, TARGET, WEIGHT, HALF.copy(), WEIGHT.copy())),
+    "residuals": (loss_of_rows.residuals, (TABLE.copy(), 0, K, TARGET, WEIGHT, TABLE.copy(), np.zeros(K))),
+    "curvature": (loss_of_rows.curvature, (TABLE.copy(), 0, K, TARGET, WEIGHT, HALF.copy(), WEIGHT.copy())),
     "columns": (columns._column_gradient, (*BY_COLUMN, TABLE, np.arange(N), np.zeros((N, K)))),
     "one output": (one_output.column_sums, (*BY_COLUMN, np.arange(N), WEIGHT, np.zeros(N))),
     "stumps": (
@@ -50,7 +55,7 @@ CALLS = {
          np.zeros((N, K))),
     ),
     "products": (
-        products._children_gradient,
+        product_loops._children_gradient,
         (BY_COLUMN, np.zeros(N, np.int64), np.arange(N), BY_ROW, WEIGHT, TABLE, padded(np.zeros((9, K))), *SUMS),
     ),
 }  # fmt: skip
@@ -79,7 +84,7 @@ def test_no_loop_counts_references(name):
 def test_a_call_in_a_loop_is_seen():
     @njit
     def gather(index, value, start, stop, table, base, out):
-        vector.gather(index, value, start, stop, table, base, out)
+        scaled_rows.gather(index, value, start, stop, table, base, out)
 
     def called(pointer, slots, values, table, base, out):
         for i in range(out.shape[0]):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from dboost.compiled import softmax
-from dboost.compiled.norms import largest_entries, sums_of_entries
+from dboost.compiled.vectors import softmax
+from dboost.compiled.vectors.norms import largest_entries, sums_of_entries
 
 LENGTHS = range(1, softmax.LONGEST + 1)
 

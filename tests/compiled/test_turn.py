@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dboost.compiled.turn import _GROUP, turn
+from dboost.compiled.sparse.transpose import _GROUP, turn
 
 LENGTHS = {
     "none": [],

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from dboost.compiled import vector
-from dboost.compiled.vector import padded, width
+from dboost.compiled.vectors import scaled_rows
+from dboost.compiled.vectors.scaled_rows import padded, width
 
 # 1; below, at and above a vector; an odd number of quads; the most that registers hold, one group more, several groups
 OUTPUTS = [1, 2, 4, 5, 12, 37, 48, 49, 96, 172]
@@ -16,32 +16,32 @@ RTOL = {np.float64: 1e-13, np.float32: 2e-6}
 
 @njit
 def gather(index, value, start, stop, table, base, out):
-    vector.gather(index, value, start, stop, table, base, out)
+    scaled_rows.gather(index, value, start, stop, table, base, out)
 
 
 @njit
 def scatter(index, value, start, stop, z, table, shift):
-    vector.scatter(index, value, start, stop, z, table, shift)
+    scaled_rows.scatter(index, value, start, stop, z, table, shift)
 
 
 @njit
 def add(source, i, table, place):
-    vector.add(source, i, table, place)
+    scaled_rows.add(source, i, table, place)
 
 
 @njit
 def scale(x, row, out):
-    vector.scale(x, row, out)
+    scaled_rows.scale(x, row, out)
 
 
 @njit
 def bend(h, i, tied, z, total):
-    vector.bend(h, i, tied, z, total)
+    scaled_rows.bend(h, i, tied, z, total)
 
 
 @njit
 def push(index, value, start, stop, h, rank_one, delta, table):
-    vector.push(index, value, start, stop, h, rank_one, delta, table)
+    scaled_rows.push(index, value, start, stop, h, rank_one, delta, table)
 
 
 @pytest.fixture(params=OUTPUTS)

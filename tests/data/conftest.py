@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 from dboost.data import build_plan
-from dboost.data.mapper import InProcess
+from dboost.data.prepared.mapper import InProcess
 
 
 @pytest.fixture

@@ -12,8 +12,9 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from dboost.data import build_plan, memory
+from dboost.data import build_plan
 from dboost.data.budget import block_budget, memory_budget
+from dboost.data.memory import in_memory
 from dboost.errors import DataError, UsageError
 
 NAMES = list("abcdefg")
@@ -66,7 +67,7 @@ def test_unknown_sizes_and_empty_chunks(small, plan, blocks):
 
 
 def test_one_block_is_the_block_of_memory(small, plan, same, monkeypatch):
-    monkeypatch.setattr(memory, "BLOCK_COST", 10**9)
+    monkeypatch.setattr(in_memory, "BLOCK_COST", 10**9)
     X, y, weight = chunked(small, 60)
     same(plan(X, y, weight), plan(small.X, small.y, small.weight))
 
@@ -206,7 +207,7 @@ def test_on_a_cluster_partitions_stay_there(small, plan):
 def test_arrays_need_neither_dask_nor_pyarrow_nor_pandas():
     code = (
         "import sys, numpy as np\n"
-        "from dboost.data.mapper import InProcess\n"
+        "from dboost.data.prepared.mapper import InProcess\n"
         "from dboost.data import build_plan\n"
         "build_plan(np.eye(3), [0, 1, 0], task='binary', engine=InProcess())\n"
         "assert not {'dask', 'distributed', 'pyarrow', 'pandas'} & set(sys.modules)\n"

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dboost.data import csc
-from dboost.data.csc import to_csc
-from dboost.data.csr import CsrPiece
+from dboost.data.sparse import csc
+from dboost.data.sparse.csc import to_csc
+from dboost.data.sparse.csr import CsrPiece
 from dboost.engine.local import LocalEngine
 from dboost.errors import DataError
 

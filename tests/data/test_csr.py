@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dboost.data.csr import any_repeats
+from dboost.data.sparse.csr import any_repeats
 
 
 @pytest.mark.parametrize("rows, repeats", [

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dboost import BoostedClassifier, DboostWarning, ParquetData
-from dboost.data.label_notes import label_notes
+from dboost.data.labels.notes import label_notes
 
 
 def rows(labels):

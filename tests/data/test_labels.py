@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
-from dboost.data.labels import LabelStats, check_weight, plan_labels, scan
+from dboost.data.labels.labels import LabelStats, check_weight, plan_labels, scan
 from dboost.errors import DataError, UsageError
 
 X2 = np.ones((6, 1))

@@ -8,8 +8,10 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
-from dboost.data import build_plan, csc, memory
-from dboost.data.memory import as_rows, block_bounds
+from dboost.data import build_plan
+from dboost.data.memory import in_memory
+from dboost.data.memory.in_memory import as_rows, block_bounds
+from dboost.data.sparse import csc
 from dboost.engine.local import LocalEngine
 from dboost.errors import DataError, UsageError
 
@@ -45,7 +47,7 @@ def _frozen(array):
 
 @pytest.mark.parametrize("blocks", [1, 4])
 def test_every_container_gives_the_same_bits(small, plan, same, monkeypatch, blocks):
-    monkeypatch.setattr(memory, "BLOCK_COST", 230 if blocks == 1 else 50)
+    monkeypatch.setattr(in_memory, "BLOCK_COST", 230 if blocks == 1 else 50)
     reference = plan(small.X, small.y, small.weight)
     assert len(reference.items) == blocks
     for name, X, names in containers(small.X):
@@ -58,7 +60,7 @@ def test_every_container_gives_the_same_bits(small, plan, same, monkeypatch, blo
 
 
 def test_blocks_hold_the_matrix(small, plan, monkeypatch):
-    monkeypatch.setattr(memory, "BLOCK_COST", 50)
+    monkeypatch.setattr(in_memory, "BLOCK_COST", 50)
     found = plan(small.X, small.y)
     parts = [sparse.csc_array((p.values, p.rows, p.indptr), shape=(p.n_rows, 7)).toarray() for p in found.items]
     np.testing.assert_array_equal(np.vstack(parts), small.X.toarray())
@@ -93,7 +95,7 @@ def test_duplicates_zeros_and_unsorted_columns_change_nothing(small, plan, same)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("blocks", [1, 4])
 def test_threads_and_a_digest_that_is_made_aside_change_nothing(small, plan, same, monkeypatch, blocks, threads):
-    monkeypatch.setattr(memory, "BLOCK_COST", 230 if blocks == 1 else 50)
+    monkeypatch.setattr(in_memory, "BLOCK_COST", 230 if blocks == 1 else 50)
     reference = plan(small.X, small.y, small.weight)
     monkeypatch.setattr("dboost.data.plan.ASIDE_BYTES", 0)
     monkeypatch.setattr(csc, "_PART", 10)
@@ -116,7 +118,7 @@ def test_damaged_matrices_are_refused(small, plan, fault):
 
 
 def test_weight_zero_is_absence(small, plan, same, monkeypatch):
-    monkeypatch.setattr(memory, "BLOCK_COST", 50)
+    monkeypatch.setattr(in_memory, "BLOCK_COST", 50)
     keep = small.weight > 0
     y = small.y.copy()
     y[~keep] = "never seen"

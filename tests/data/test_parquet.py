@@ -8,9 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dboost.data import ParquetData, memory, parquet_plan
-from dboost.data.parquet_read import Layout, decode_features, open_file, read_group
-from dboost.data.parquet_rows import scan_features
+from dboost.data import ParquetData
+from dboost.data.memory import in_memory
+from dboost.data.parquet import plan as parquet_plan
+from dboost.data.parquet.read import Layout, decode_features, open_file, read_group
+from dboost.data.parquet.rows import scan_features
 from dboost.errors import DataError
 from tests.data.tables import replace
 
@@ -79,7 +81,7 @@ def test_blocks_follow_row_groups(small, plan, write, lists, as_lists, tmp_path,
     np.testing.assert_array_equal(
         np.concatenate([item.load().y for item in found.items]), plan(small.X, small.y).items[0].y
     )
-    monkeypatch.setattr(memory, "BLOCK_COST", 60)
+    monkeypatch.setattr(in_memory, "BLOCK_COST", 60)
     again = plan(ParquetData(tmp_path / "d", n_features=7, **as_lists))
     assert (again.rows, again.fingerprint) == (found.rows, found.fingerprint)
 
@@ -112,7 +114,7 @@ def test_sliced_lists_are_read_from_their_offsets(small, lists):
 
 def test_empty_files_and_one_class_partitions(small, plan, same, write, lists, as_lists, tmp_path, monkeypatch):
     monkeypatch.setattr(parquet_plan, "BLOCK_COST", 30)
-    monkeypatch.setattr(memory, "BLOCK_COST", 10**9)
+    monkeypatch.setattr(in_memory, "BLOCK_COST", 10**9)
     order = np.argsort(small.y, kind="stable")
     table = lists(small.X[order], small.y[order])
     nothing = table.slice(0, 0)

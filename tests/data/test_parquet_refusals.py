@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dboost.data import ParquetData, parquet_plan
-from dboost.data.mapper import InProcess
-from dboost.data.parquet_read import inspect_file
+from dboost.data import ParquetData
+from dboost.data.parquet import plan as parquet_plan
+from dboost.data.parquet.read import inspect_file
+from dboost.data.prepared.mapper import InProcess
 from dboost.errors import DataError, UsageError
 from tests.data.tables import replace
 

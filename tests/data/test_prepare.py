@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from dboost.data import ParquetData, build_plan, load_manifest, prepare, prepare_chunk, prepare_text
+from dboost.data import ParquetData, build_plan, load_manifest, prepare_text
 from dboost.data.manifest import MANIFEST, VOCABULARY
-from dboost.data.mapper import InProcess
-from dboost.data.parquet_rows import scan_features
+from dboost.data.parquet.rows import scan_features
+from dboost.data.prepared import chunk, prepare
+from dboost.data.prepared.mapper import InProcess
 from dboost.errors import DataError, StorageError, UsageError
 
 
@@ -53,7 +54,7 @@ def matrix(data):
 @pytest.mark.parametrize("rows", [30, 10**6])
 def test_features_are_those_of_scikit_learn_for_any_cut(source, tmp_path, monkeypatch, rows):
     monkeypatch.setattr(prepare, "GROUP_ROWS", rows)
-    monkeypatch.setattr(prepare_chunk, "GROUP_ROWS", rows)
+    monkeypatch.setattr(chunk, "GROUP_ROWS", rows)
     table = corpus()
     train = np.array(table["split"].to_pylist()) == "train"
     texts = np.array(table["text"].to_pylist(), dtype=object)
@@ -110,8 +111,8 @@ def test_large_row_groups_are_sliced(tmp_path, write, monkeypatch):
     write(tmp_path / "raw", corpus(), rows=400)
     whole = prepare_text(tmp_path / "raw", tmp_path / "a", text="text", min_df=1)
     monkeypatch.setattr(prepare, "GROUP_ROWS", 20)
-    monkeypatch.setattr(prepare_chunk, "GROUP_ROWS", 20)
-    monkeypatch.setattr(prepare_chunk, "_BATCH", 33)
+    monkeypatch.setattr(chunk, "GROUP_ROWS", 20)
+    monkeypatch.setattr(chunk, "_BATCH", 33)
     sliced = prepare_text(tmp_path / "raw", tmp_path / "b", text="text", min_df=1)
     assert len(whole.splits["train"]["files"]) == 1 and len(sliced.splits["train"]["files"]) == 8
     np.testing.assert_array_equal(matrix(ParquetData(tmp_path / "a")), matrix(ParquetData(tmp_path / "b")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dboost.data.labels import plan_labels, scan
+from dboost.data.labels.labels import plan_labels, scan
 from dboost.data.plan import build_plan
 from dboost.data.ranges import ORDINARY_BITS, scaled, weight_exponent
 from dboost.engine.local import LocalEngine

@@ -16,7 +16,7 @@ from dboost.data.streamed import StreamedPartition
 from dboost.engine.local import LocalEngine
 from dboost.engine.memo import Memo, MemoStore
 from dboost.errors import DataError
-from dboost.hypotheses.held import Held
+from dboost.hypotheses.held_by_model import Held
 from dboost.partition import Partition
 from tests.boosting import plain
 from tests.test_passes import Run

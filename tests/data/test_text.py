@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from dboost.data.text import (
+from dboost.data.prepared.text import (
     TextTransform,
     bucket_name,
     choose_vocabulary,

@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from dboost.engine.dask import DaskEngine
+from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.local import LocalEngine
 from tests.engine import leaves
 

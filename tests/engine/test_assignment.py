@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dboost.engine.assignment import assign, keep_order
+from dboost.engine.dask.assignment import assign, keep_order
 from dboost.engine.tree import combine, cumulate
 from tests.engine.test_tree import SHAPES, bracket, join
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import dask
 import pytest
 
-from dboost.engine.cluster import embedded_cluster, worker_shape
+from dboost.engine.dask.cluster import embedded_cluster, worker_shape
 from dboost.errors import UsageError
 
 pytestmark = pytest.mark.timeout(60)
@@ -44,9 +44,11 @@ def test_no_workers_are_refused():
 def test_more_workers_than_cores_or_memory_carry_are_refused(monkeypatch, cores, gib, most):
     # 500 workers on two cores were started, one after the other.
     started = []
-    monkeypatch.setattr("dboost.engine.cluster.available_cores", lambda: cores)
-    monkeypatch.setattr("dboost.engine.cluster.available_memory", lambda: gib * GIB)
-    monkeypatch.setattr("dboost.engine.cluster.EmbeddedCluster", lambda **options: started.append(options["n_workers"]))
+    monkeypatch.setattr("dboost.engine.dask.cluster.available_cores", lambda: cores)
+    monkeypatch.setattr("dboost.engine.dask.cluster.available_memory", lambda: gib * GIB)
+    monkeypatch.setattr(
+        "dboost.engine.dask.cluster.EmbeddedCluster", lambda **options: started.append(options["n_workers"])
+    )
     embedded_cluster(most)
     with pytest.raises(UsageError, match=rf"{most + 1} workers were asked for; .*{cores} core.* at most {most}"):
         embedded_cluster(most + 1)
@@ -55,7 +57,7 @@ def test_more_workers_than_cores_or_memory_carry_are_refused(monkeypatch, cores,
 
 @pytest.mark.parametrize("limit", ["2XiB", "-1", "abc", "", -1, 1000, "100 MiB"])
 def test_a_memory_limit_that_no_worker_can_live_with_is_refused(monkeypatch, limit):
-    monkeypatch.setattr("dboost.engine.cluster.EmbeddedCluster", lambda **options: pytest.fail("it was started"))
+    monkeypatch.setattr("dboost.engine.dask.cluster.EmbeddedCluster", lambda **options: pytest.fail("it was started"))
     with pytest.raises(UsageError, match="memory_limit is .* 160 MiB"):
         embedded_cluster(1, memory_limit=limit)
 
@@ -63,7 +65,7 @@ def test_a_memory_limit_that_no_worker_can_live_with_is_refused(monkeypatch, lim
 @pytest.mark.parametrize("limit, given", [("2 GiB", 2 * GIB), ("1e9", 10**9), (GIB, GIB), (0, 0), ("0", 0)])
 def test_a_memory_limit_reaches_the_workers(monkeypatch, limit, given):
     options = {}
-    monkeypatch.setattr("dboost.engine.cluster.EmbeddedCluster", lambda **found: options.update(found))
+    monkeypatch.setattr("dboost.engine.dask.cluster.EmbeddedCluster", lambda **found: options.update(found))
     embedded_cluster(1, memory_limit=limit)
     assert options["memory_limit"] == given
 

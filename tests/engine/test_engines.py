@@ -12,7 +12,7 @@ from distributed import Client, LocalCluster
 
 from dboost.engine.base import Engine
 from dboost.engine.bundle import combine_sums
-from dboost.engine.dask import DaskEngine
+from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.local import LocalEngine
 from dboost.engine.machine import available_cores
 from dboost.engine.memo import Memo, MemoStore
@@ -225,8 +225,8 @@ def test_errors_of_shards_and_of_finish_surface_unchanged(engine):
 
 
 def test_big_arguments_arrive(engine, monkeypatch):
-    monkeypatch.setattr("dboost.engine.submission.HOLD_BYTES", 1000)
-    monkeypatch.setattr("dboost.engine.submission.PLAN_HOLD_BYTES", 0)
+    monkeypatch.setattr("dboost.engine.dask.submission.HOLD_BYTES", 1000)
+    monkeypatch.setattr("dboost.engine.dask.submission.PLAN_HOLD_BYTES", 0)
     specs, rows = leaves.make_specs([5, 6, 7])
     engine.set_plan(specs, rows, "run")
     W = np.random.default_rng(0).random(10_000)

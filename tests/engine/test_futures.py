@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pytest
 
-from dboost.engine.dask import DaskEngine
+from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.local import LocalEngine
 from dboost.errors import ClusterError
 from dboost.partition import Partition

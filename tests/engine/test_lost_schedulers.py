@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from distributed import Client
 
-from dboost.engine.dask import DaskEngine
+from dboost.engine.dask.engine import DaskEngine
 from dboost.errors import ClusterError
 from tests.engine import leaves
 from tests.engine.conftest import kill_when, same_bits, scheduler_keys, undisturbed, wait_until
@@ -64,7 +64,7 @@ def outside(outside_scheduler):
 
 
 def test_a_frozen_scheduler_ends_the_run(outside, tmp_path, monkeypatch):
-    monkeypatch.setattr("dboost.engine.questions.ANSWER_TIMEOUT", 1.0)
+    monkeypatch.setattr("dboost.engine.dask.questions.ANSWER_TIMEOUT", 1.0)
     client, scheduler, _ = outside
     marks = tmp_path / "marks"
     engine = DaskEngine(client, no_worker_timeout=2)

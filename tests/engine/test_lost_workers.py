@@ -15,8 +15,8 @@ from contextlib import contextmanager
 import pytest
 from distributed import Client
 
-from dboost.engine.cluster import EmbeddedCluster, embedded_cluster
-from dboost.engine.dask import DaskEngine
+from dboost.engine.dask.cluster import EmbeddedCluster, embedded_cluster
+from dboost.engine.dask.engine import DaskEngine
 from dboost.errors import ClusterError, DboostWarning
 from tests.engine import leaves
 from tests.engine.conftest import ROWS, pids, same_bits, scheduler_keys, undisturbed, wait_until

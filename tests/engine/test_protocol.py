@@ -6,15 +6,15 @@ import inspect
 
 import pytest
 
-from dboost import folding
-from dboost.boosting.centred import CentredEngine
-from dboost.boosting.folds import LeftEngine
+from dboost.boosting.cross_validation import LeftEngine
 from dboost.engine.base import Engine
-from dboost.engine.dask import DaskEngine
+from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.local import LocalEngine
 from dboost.engine.memo import Memo
+from dboost.passes import folds
+from dboost.problem.centred import CentredEngine
 
-MEMOS = [value for value in vars(folding).values() if inspect.isclass(value) and hasattr(value, "forget")]
+MEMOS = [value for value in vars(folds).values() if inspect.isclass(value) and hasattr(value, "forget")]
 
 
 def members(kind):

@@ -8,8 +8,8 @@ import dask
 import pytest
 from distributed import Client, LocalCluster, Worker
 
-from dboost.engine.dask import DaskEngine
-from dboost.engine.restrictions import Restrictions, restrictions_here
+from dboost.engine.dask.engine import DaskEngine
+from dboost.engine.dask.restrictions import Restrictions, restrictions_here
 from dboost.errors import ClusterError
 from tests.engine import leaves
 from tests.engine.conftest import ROWS, same_bits, undisturbed, wait_until

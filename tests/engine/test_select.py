@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from distributed import Client
 
-from dboost.engine.dask import DaskEngine
+from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.local import LocalEngine
 from dboost.engine.select import open_engine
 from dboost.errors import UsageError

@@ -15,8 +15,8 @@ import psutil
 import pytest
 from distributed import Client
 
-from dboost.engine.dask import DaskEngine
-from dboost.engine.spent import LONG_PASS, SHORT_PASSES
+from dboost.engine.dask.engine import DaskEngine
+from dboost.engine.dask.spent_results import LONG_PASS, SHORT_PASSES
 from dboost.errors import ClusterError
 from tests.engine import leaves
 from tests.engine.conftest import ROWS, kill_when, pids, same_bits, scheduler_keys, undisturbed, wait_until
@@ -93,7 +93,7 @@ def test_a_killed_worker_is_replaced(two_processes):
 
 def test_arguments_survive_the_worker_that_held_them(engine, two_processes, tmp_path, monkeypatch):
     # Scattered data is gone with its worker, even with broadcast=True.
-    monkeypatch.setattr("dboost.engine.submission.HOLD_BYTES", 1000)
+    monkeypatch.setattr("dboost.engine.dask.submission.HOLD_BYTES", 1000)
     marks, gate, opened = tmp_path / "marks", tmp_path / "gate", tmp_path / "opened"
     opened.touch()
     W = np.random.default_rng(0).random(50_000)

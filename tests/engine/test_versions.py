@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from dboost.engine import versions
-from dboost.engine.dask import DaskEngine
+from dboost.engine.dask import versions
+from dboost.engine.dask.engine import DaskEngine
 from dboost.errors import ClusterError
 from tests.engine.conftest import pids
 

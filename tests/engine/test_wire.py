@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from dask.base import tokenize
 
-from dboost.engine.dask import DaskEngine
-from dboost.engine.submission import Graph
-from dboost.engine.wire import Blob, pack, pack_whole, unpack
+from dboost.engine.dask.engine import DaskEngine
+from dboost.engine.dask.submission import Graph
+from dboost.engine.dask.wire_format import Blob, pack, pack_whole, unpack
 from dboost.partition import Sums
 from tests.engine import leaves
 from tests.engine.conftest import scheduler_keys, wait_until
@@ -88,9 +88,9 @@ def taken(total: Sums, shard: Any, big: Big) -> float:
 @pytest.mark.parametrize("count", [1, 3])
 def test_sums_of_many_workers_are_merged_by_a_tree(two_processes, monkeypatch, count):
     # As if there were many workers: the tree must give the bits of the driver's own merging.
-    monkeypatch.setattr("dboost.engine.pass_tasks.FAN_IN", 2)
-    monkeypatch.setattr("dboost.engine.dask.TREE_BYTES", -1)
-    monkeypatch.setattr("dboost.engine.dask.assign", many(count))
+    monkeypatch.setattr("dboost.engine.dask.pass_tasks.FAN_IN", 2)
+    monkeypatch.setattr("dboost.engine.dask.engine.TREE_BYTES", -1)
+    monkeypatch.setattr("dboost.engine.dask.engine.assign", many(count))
     specs, rows = leaves.make_specs([20, 1, 1, 40, 3, 0, 9, 30, 7, 7, 2, 11])
     with DaskEngine(two_processes) as engine:
         engine.set_plan(specs, rows, "run")
@@ -107,7 +107,7 @@ def test_sums_of_many_workers_are_merged_by_a_tree(two_processes, monkeypatch, c
 
 def many(count):
     """An assignment for `count` times as many workers as there are, plus one."""
-    from dboost.engine.assignment import Bundle, assign
+    from dboost.engine.dask.assignment import Bundle, assign
 
     def assigned(rows, workers):
         names = [(f"w{i}", 1) for i in range(count * len(workers) + 1)]

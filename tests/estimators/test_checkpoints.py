@@ -11,8 +11,8 @@ import pytest
 
 from dboost import BoostedClassifier, ConvergenceWarning, DboostWarning, ModelFormatError, StorageError, UsageError
 from dboost.estimators import checkpoint as module
-from dboost.generations import read_generation
-from dboost.storage import pack_arrays
+from dboost.files.generations import read_generation
+from dboost.files.storage import pack_arrays
 
 PARAMS = {"alpha": 0.02, "tol": 1e-5}
 FLIPS = 100

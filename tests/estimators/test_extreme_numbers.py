@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 
 import dboost
-from dboost.boosting import certificate, loop
 from dboost.boosting.fit import FitSettings, Fitting
+from dboost.boosting.totally_corrective import loop
+from dboost.certificate import duality_gap
 from dboost.data.plan import build_plan
 from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning, DataError, DboostWarning
@@ -109,7 +110,7 @@ def _fitting(**settings: object) -> Fitting:
 
 
 def _lying(monkeypatch: pytest.MonkeyPatch, change: object) -> None:
-    true = certificate.dual_bound
+    true = duality_gap.dual_bound
     monkeypatch.setattr(loop, "dual_bound", lambda *a: replace(found := true(*a), value=change(found.value)))
 
 
@@ -136,10 +137,10 @@ def test_an_objective_that_is_no_number_ends_the_fit_without_a_certificate() -> 
 def test_the_gap_of_numbers_that_are_none_is_none() -> None:
     problem = _fitting().problem
     for value, lower in ((math.inf, 0.0), (math.nan, 0.0), (1.0, math.nan), (1.0, 1.0 + 1e-12), (1.0, math.inf)):
-        assert math.isnan(certificate.relative_gap(problem, value, lower))
-    assert certificate.relative_gap(problem, 1.0, -math.inf) == math.inf
-    assert certificate.relative_gap(problem, 2.0, 1.5) == 0.25
-    assert certificate.relative_gap(problem, 0.0, 0.0) == 0.0
+        assert math.isnan(duality_gap.relative_gap(problem, value, lower))
+    assert duality_gap.relative_gap(problem, 1.0, -math.inf) == math.inf
+    assert duality_gap.relative_gap(problem, 2.0, 1.5) == 0.25
+    assert duality_gap.relative_gap(problem, 0.0, 0.0) == 0.0
 
 
 def test_updates_of_no_rows_and_no_intercept_stand_still() -> None:

@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from dboost import BoostedClassifier, ParquetData, UsageError
 from dboost.hypotheses.columns import Columns
-from dboost.model import Model
+from dboost.model.fitted import Model
 from tests.model.pairs import induced
 
 NAMES = [f"f{j}·" for j in range(9)]

@@ -9,7 +9,7 @@ from scipy import sparse
 from dboost import BoostedClassifier
 from dboost.engine.local import LocalEngine
 from dboost.hypotheses.base import Block, Context
-from dboost.hypotheses.kernels import Kernels
+from dboost.hypotheses.kernels.family import Kernels
 from dboost.partition import Partition
 
 
@@ -84,5 +84,5 @@ def test_a_far_perceptron_is_the_same_in_any_chunks_and_cuts(input, gamma, monke
     X += 2.0**24
     kernels = Kernels(gamma=gamma, input=input)
     found = {prepare(kernels, X, y, sizes).centres.token for sizes in ([90], [30, 41, 19], [1] * 20 + [70])}
-    monkeypatch.setattr("dboost.hypotheses.perceptron.CHUNK", 7)
+    monkeypatch.setattr("dboost.hypotheses.kernels.perceptron.CHUNK", 7)
     assert found == {prepare(kernels, X, y, [90]).centres.token}

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from dboost.errors import UsageError
-from dboost.hypotheses.kernels import Kernels
+from dboost.hypotheses.kernels.family import Kernels
 
 
 @pytest.mark.parametrize(

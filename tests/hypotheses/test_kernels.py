@@ -11,15 +11,15 @@ import pytest
 from distributed import Client, LocalCluster
 from scipy import sparse
 
-from dboost.compiled import columns
-from dboost.engine.dask import DaskEngine
+from dboost.compiled.sparse import columns
+from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.local import LocalEngine
 from dboost.engine.memo import Memo, MemoStore
 from dboost.errors import DataError, ModelFormatError, UsageError
+from dboost.files.documents import Document
 from dboost.hypotheses.base import Block, Chosen, Context, Family, Pool
-from dboost.hypotheses.kernel_set import KernelSet, restore
-from dboost.hypotheses.kernels import Kernels
-from dboost.modelfile import Document
+from dboost.hypotheses.kernels.family import Kernels
+from dboost.hypotheses.kernels.in_model import KernelSet, restore
 from dboost.partition import Partition
 
 CUTS = {"one": [90], "three": [30, 0, 41, 19], "many": [1] * 20 + [70]}
@@ -145,7 +145,7 @@ def test_two_classes_as_codes_or_signs_are_one_perceptron():
 
 @pytest.mark.parametrize("chunk", [1, 7, 64])
 def test_the_perceptron_has_the_same_bits_in_any_chunks(chunk, monkeypatch):
-    from dboost.hypotheses import perceptron
+    from dboost.hypotheses.kernels import perceptron
 
     X, code = make_data(3, m=90, density=0.3, dtype=np.float32)
     before = prepare(Kernels(), X, code)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from dboost.boosting.fit import FitSettings, Fitting
-from dboost.engine.dask import DaskEngine
+from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.local import LocalEngine
-from dboost.hypotheses.patches import Patches
-from dboost.hypotheses.piecewise import PiecewiseLinear
-from dboost.hypotheses.products import Products
-from dboost.hypotheses.stumps import Stumps
+from dboost.hypotheses.patches.family import Patches
+from dboost.hypotheses.pieces.family import PiecewiseLinear
+from dboost.hypotheses.products.family import Products
+from dboost.hypotheses.stumps.family import Stumps
 from tests.boosting import plain
 from tests.boosting.test_resume import bits
 

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dboost.compiled import patches as loops
 from dboost.engine.memo import Memo, MemoStore
 from dboost.errors import DataError, ModelFormatError, UsageError
+from dboost.files.documents import Document
 from dboost.hypotheses import family_from_json, restore_chosen, same_hypotheses
 from dboost.hypotheses.base import Block, Family, Pool, made_of
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.evaluate import evaluate_rows
-from dboost.hypotheses.patch_set import Bank
-from dboost.hypotheses.patches import Patches
-from dboost.modelfile import Document
+from dboost.hypotheses.patches import patch_loops as loops
+from dboost.hypotheses.patches.family import Patches
+from dboost.hypotheses.patches.in_model import Bank
 from tests.hypotheses.conftest import Raw, check_sums, dense
 
 SHAPE = (9, 11)

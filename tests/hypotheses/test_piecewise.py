@@ -11,12 +11,12 @@ import scipy.sparse as sp
 
 from dboost.engine.memo import Memo, MemoStore
 from dboost.errors import DataError, ModelFormatError, UsageError
+from dboost.files.documents import Document
 from dboost.hypotheses import family_from_json, restore_chosen, same_hypotheses
 from dboost.hypotheses.base import Block, Grouped, group_of, groups_of
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.evaluate import evaluate_rows
-from dboost.hypotheses.piecewise import PiecewiseLinear
-from dboost.modelfile import Document
+from dboost.hypotheses.pieces.family import PiecewiseLinear
 from tests.hypotheses.conftest import Raw, check_sums, dense
 
 CENTRES = np.random.default_rng(1).normal(size=(4, 6))

@@ -10,14 +10,14 @@ import pickle
 import numpy as np
 import pytest
 
-from dboost.boosting import search as searching
 from dboost.errors import ModelFormatError, UsageError
-from dboost.hypotheses import products
+from dboost.files.documents import Document
 from dboost.hypotheses.columns import Columns
-from dboost.hypotheses.monomials import restore, words
-from dboost.hypotheses.products import Products
-from dboost.modelfile import Document
+from dboost.hypotheses.products import family as products
+from dboost.hypotheses.products.family import Products
+from dboost.hypotheses.products.monomials import restore, words
 from dboost.penalties import get_penalty
+from dboost.problem import tree_search as searching
 from tests.hypotheses.conftest import Raw, check_sums, count_monomials, dense
 
 

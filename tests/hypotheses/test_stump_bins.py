@@ -8,7 +8,7 @@ import pytest
 from dboost.hypotheses.base import Binned
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.distinct import Distinct, cuts
-from dboost.hypotheses.stumps import Stumps
+from dboost.hypotheses.stumps.family import Stumps
 from tests.hypotheses.conftest import Raw, dense
 from tests.hypotheses.test_stumps import every_stump, keys_of
 

@@ -28,8 +28,8 @@ def test_partitions_are_drawn_the_same_anywhere():
 
 
 def test_the_shares_of_a_pass_add_up():
-    from dboost.boosting.problem import Problem
     from dboost.penalties import get_penalty
+    from dboost.problem.problem import Problem
 
     parts = [overhead.Drawn(i, 50, 200, 4) for i in range(3)]
     with LocalEngine(2) as engine:

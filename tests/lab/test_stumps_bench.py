@@ -9,7 +9,7 @@ import numpy as np
 
 from dboost.data.plan import build_plan
 from dboost.engine.local import LocalEngine
-from dboost.hypotheses.stump_pool import threshold_keys
+from dboost.hypotheses.stumps.pool import threshold_keys
 from lab.benchmarks.stumps import COLUMNS, Scan, block, boosted, page
 
 

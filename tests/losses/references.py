@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from dboost.compiled import fused
+from dboost.compiled.examples import fused
 from dboost.losses import get_loss
 from dboost.losses.base import theta_row
 

@@ -7,10 +7,10 @@ import math
 
 import numpy as np
 
+from dboost.files.documents import content_digest
 from dboost.hypotheses.columns import ColumnSet
-from dboost.model import Certificate, Model
-from dboost.modelfile import content_digest
-from dboost.tasks import TASKS
+from dboost.model.fitted import Certificate, Model
+from dboost.model.tasks import TASKS
 
 
 def make(task="multiclass", classes=None, names=True, seed=0, n=9, active=(1, 4, 7)):

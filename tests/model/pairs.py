@@ -8,9 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from dboost.errors import UsageError
+from dboost.files.documents import expect_array
 from dboost.hypotheses.base import Block
-from dboost.model import Model, Origin
-from dboost.modelfile import expect_array
+from dboost.model.fitted import Model, Origin
 from tests.model.models import make
 
 

@@ -11,10 +11,10 @@ import scipy.sparse as sp
 
 from dboost import hypotheses
 from dboost.errors import DataError, DboostWarning, ModelFormatError, UsageError
+from dboost.files.storage import pack_arrays, sha256_bytes
 from dboost.hypotheses import family_from_json, same_hypotheses
 from dboost.hypotheses.columns import Columns, ColumnSet
-from dboost.model import read_model
-from dboost.storage import pack_arrays, sha256_bytes
+from dboost.model.fitted import read_model
 from tests.model.models import make, write_unsealed
 from tests.model.pairs import PAIRS, Pairs, induced
 from tests.model.test_model_refusals import edit, put

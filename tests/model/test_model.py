@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from dboost.errors import DataError, UsageError
 from dboost.hypotheses.columns import ColumnSet
-from dboost.model import read_model
+from dboost.model.fitted import read_model
 from tests.model.models import make
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dboost.errors import ModelFormatError
-from dboost.model import read_model
+from dboost.model.fitted import read_model
 from tests.model.models import make, write_sealed
 
 EDITS = 400

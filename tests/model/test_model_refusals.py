@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dboost.errors import ModelFormatError
-from dboost.model import read_model
-from dboost.storage import pack_arrays, sha256_bytes
+from dboost.files.storage import pack_arrays, sha256_bytes
+from dboost.model.fitted import read_model
 from tests.model.models import make, write_sealed
 
 

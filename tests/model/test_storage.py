@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dboost.errors import ModelFormatError, StorageError, UsageError
-from dboost.storage import (
+from dboost.files.storage import (
     pack_arrays,
     read_plain_file,
     sha256_bytes,

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from dboost.errors import StorageError
-from dboost.storage import check_writable, write_file
-from dboost.unfinished import clear_abandoned, own_file
+from dboost.files.storage import check_writable, write_file
+from dboost.files.unfinished import clear_abandoned, own_file
 
 ROOT = Path(__file__).resolve().parents[2]
 # A process that stops in the middle of a write, where the content is not yet flushed.

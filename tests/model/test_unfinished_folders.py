@@ -1,6 +1,6 @@
 """What a killed process leaves of a folder goes with the next one; what a running process fills stays.
 
-Covers: ``dboost.unfinished`` and the places that make output folders.
+Covers: ``dboost.files.unfinished`` and the places that make output folders.
 Does not cover: how a filled folder gets its name (tests/model/test_storage.py, tests/data/test_prepare.py).
 """
 
@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import dboost
-from dboost.data.prepare import prepare_text
-from dboost.storage import write_folder
-from dboost.unfinished import clear_abandoned, own_folder
+from dboost.data.prepared.prepare import prepare_text
+from dboost.files.storage import write_folder
+from dboost.files.unfinished import clear_abandoned, own_folder
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # Fills a folder by the function that is named, says where, and waits.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dboost.penalties.diagonal import diagonal_prox
+from dboost.compiled.solves.row_prox import diagonal_prox
 
 
 def solve(penalty, z, D, lam):

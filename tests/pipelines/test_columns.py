@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dboost
-from dboost.model import read_model
+from dboost.model.fitted import read_model
 from pipelines.cli import main
 
 LOCAL = ["--workers", "0"]

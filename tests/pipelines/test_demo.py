@@ -14,7 +14,7 @@ import pytest
 
 from dboost.errors import UsageError
 from dboost.hypotheses.columns import ColumnSet
-from dboost.model import Certificate, Model, read_model
+from dboost.model.fitted import Certificate, Model, read_model
 from pipelines import demo, pages
 from pipelines.cli import main
 from pipelines.console import Console

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dboost.model import read_model
+from dboost.model.fitted import read_model
 from pipelines.cli import main
 
 LOCAL = ["--workers", "0"]

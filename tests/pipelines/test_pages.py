@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dboost import metrics
 from dboost.hypotheses.columns import ColumnSet
-from dboost.model import Certificate, Model, read_model
-from dboost.tasks import TASKS
+from dboost.model import metrics
+from dboost.model.fitted import Certificate, Model, read_model
+from dboost.model.tasks import TASKS
 from pipelines import pages
 from pipelines.cli import main
 from pipelines.commands import evaluate

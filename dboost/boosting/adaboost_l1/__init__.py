@@ -1,0 +1,1 @@
+"""AdaBoost+L1: AdaBoost within an l1 budget that grows."""

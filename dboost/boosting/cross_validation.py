@@ -1,0 +1,230 @@
+"""Cross-validation along a path: every strength, fitted without each fold in turn and judged on it.
+
+Covers: the fits of all folds over one engine and one plan, their starts, and what they make of the held-out rows.
+Does not cover: which strength is chosen (``dboost.estimators.cv``) or the folds themselves (``dboost.passes.folds``).
+
+A fold's fit sees the partitions of the whole data with the weights of the held-out rows at zero, so all folds and
+strengths share one copy of the data where it is.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost import interruption
+from dboost.boosting.fit import Fitting, warn_if_dropped
+from dboost.boosting.starts.along_path import predicted
+from dboost.errors import DataError, UsageError
+from dboost.passes import folds as folding
+from dboost.passes.folds import Folds, Left
+from dboost.problem.engine_view import EngineView, Leaves
+from dboost.problem.state import FitResult, FitSettings
+
+Array = NDArray[np.float64]
+
+# Models that travel together to be judged hold about this many bytes.
+_JUDGED_BYTES = 4_000_000
+
+
+@dataclass(frozen=True)
+class FoldScores:
+    """What the fits without each fold, F of them, are worth on it, at each of T strengths.
+
+    Parameters
+    ----------
+    loss, error : float64 arrays, shape (F, T)
+        Mean loss and mean share of wrong labels of the held-out rows, by weight.
+    weight : float64 array, shape (F,)
+        Weight of the held-out rows.
+    active_rows : int64 array, shape (F, T)
+    gap : float64 array, shape (F, T)
+        Certified relative gaps.
+    passes : int64 array, shape (F,)
+        Passes over the data.
+    """
+
+    loss: Array
+    error: Array
+    weight: Array
+    active_rows: NDArray[np.int64]
+    gap: Array
+    passes: NDArray[np.int64]
+
+
+class LeftEngine(EngineView):
+    """An engine that sees the partitions of another without the rows of one fold.
+
+    Parameters
+    ----------
+    engine : Engine
+        Its plan is set.
+    left : Left
+        What is left.
+    """
+
+    def __init__(self, engine: Any, left: Left) -> None:
+        super().__init__(engine, left, Leaves(folding.training, folding.training_shard, folding.training_step))
+
+
+def cross_validate(
+    plan: Any,
+    engine: Any,
+    settings: FitSettings,
+    folds: Folds,
+    fold_tol: float,
+    alphas: Sequence[float] | None,
+    n_alphas: int,
+    eps: float,
+) -> tuple[list[FitResult], FoldScores]:
+    """Fit a path to all rows, and one without each fold, judged on it.
+
+    Parameters
+    ----------
+    plan : Plan
+    engine : Engine
+    settings : FitSettings
+    folds : Folds
+    fold_tol : float
+        Certified gap of the fits without a fold; those of all rows go to ``settings.tol``.
+    alphas, n_alphas, eps
+        Strengths, or how to choose them from the smallest one that leaves W = 0; see ``path.path``.
+
+    Returns
+    -------
+    results : list of FitResult
+        The path of all rows, strongest penalty first.
+    scores : FoldScores
+
+    Raises
+    ------
+    DataError
+        Fewer than two folds have rows, or one class only is left without some fold.
+    UsageError
+        The strengths are to be chosen, and none is the smallest that leaves W = 0.
+    """
+    whole = Fitting(plan, engine, settings)
+    warn_if_dropped(whole)
+    classes = {"multiclass": plan.n_outputs, "binary": 2}.get(plan.task, 0)
+    masses = engine.map_reduce(folding.fold_masses, folds, classes, name="folds").add
+    numbers = np.flatnonzero((masses["rows"] > 0.0) & (masses["weight"] > 0.0)).tolist()
+    if len(numbers) < 2:
+        raise DataError(
+            f"{len(numbers)} of {folds.count} folds have rows, expected two or more",
+            hint="equal rows are in one fold; give folds= to choose them yourself",
+        )
+    present = {number: _present(masses, number) for number in numbers} if classes else {}
+    if alphas is None and not math.isfinite(whole.alpha_max()):
+        raise UsageError(f"penalty {whole.problem.penalty.name!r} never leaves W = 0", hint="give alphas=")
+    grid = whole.alpha_max() * np.geomspace(1.0, eps, n_alphas) if alphas is None else np.sort(np.asarray(alphas))[::-1]
+    stop = threading.Event()
+    results = _path(whole, grid.tolist(), stop)
+    free = list(range(max(1, min(getattr(engine, "n_threads", 1), len(numbers)))))
+    lock = threading.Lock()
+    asked = interruption.current()
+
+    def one(number: int) -> FoldScores:
+        with lock:
+            lane = free.pop()
+        try:
+            with interruption.heeded(asked):
+                return without(number, lane)
+        finally:
+            with lock:
+                free.append(lane)
+
+    def without(number: int, lane: int) -> FoldScores:
+        some = present.get(number) if plan.task == "multiclass" else None
+        left = Left(folds, number, some, lane)
+        return _fold_scores(plan, engine, replace(settings, tol=fold_tol), left, grid.tolist(), masses, stop)
+
+    # What a fit does between its passes takes one thread: fits side by side keep the others busy.
+    pool = ThreadPoolExecutor(len(free), thread_name_prefix="dboost-fold")
+    try:
+        scores = list(pool.map(one, numbers))
+    finally:
+        # after an error or an interrupt the fits of the other folds end with their round
+        stop.set()
+        pool.shutdown(wait=True, cancel_futures=True)
+    return results, FoldScores(
+        **{name: np.concatenate([getattr(s, name) for s in scores]) for name in FoldScores.__dataclass_fields__}
+    )
+
+
+def _path(fitting: Fitting, alphas: Sequence[float], stop: threading.Event) -> list[FitResult]:
+    """Each strength from the last; ends early, with what there is, once `stop` is set."""
+    results: list[FitResult] = []
+    for alpha in alphas:
+        if stop.is_set():
+            break
+        results.append(fitting.fit(alpha, predicted(results, alpha), lambda record, state: stop.is_set()))
+    return results
+
+
+def _present(masses: Any, number: int) -> tuple[int, ...] | None:
+    """Classes with rows outside a fold, where some have none; as if the others had never been there."""
+    others = np.delete(masses["mass"], number, axis=0).sum(axis=0)
+    present = np.flatnonzero(others > 0.0)
+    if present.size < 2:
+        raise DataError(
+            f"without fold {number} every label is the same",
+            hint="use fewer folds, or give folds= that spread each class",
+        )
+    return None if present.size == others.shape[0] else tuple(present.tolist())
+
+
+def _fold_scores(
+    plan: Any,
+    engine: Any,
+    settings: FitSettings,
+    left: Left,
+    alphas: Sequence[float],
+    masses: Any,
+    stop: threading.Event,
+) -> FoldScores:
+    """The path without one fold, judged on it."""
+    if left.present is not None:
+        plan = replace(plan, n_outputs=len(left.present), classes=plan.classes[list(left.present)])
+    fitting = Fitting(plan, LeftEngine(engine, left), settings)
+    results = _path(fitting, alphas, stop)
+    loss, wrong, absent = _judged(engine, fitting, left, results)
+    weight = float(masses["weight"][left.number])
+    if left.present is not None:
+        # A class that is not left has the probability of half a row, whatever the strength.
+        n_absent = masses["mass"].shape[1] - len(left.present)
+        rows_left = float(masses["rows"].sum() - masses["rows"][left.number])
+        share = 0.5 / (rows_left + 0.5 * n_absent)
+        loss = loss - absent * math.log(share) - (weight - absent) * math.log1p(-n_absent * share)
+    return FoldScores(
+        loss=loss[None] / weight,
+        error=(wrong[None] + absent) / weight,
+        weight=np.array([weight]),
+        active_rows=np.array([[len(result.active) for result in results]], dtype=np.int64),
+        gap=np.array([[result.gap for result in results]]),
+        passes=np.array([sum(result.passes for result in results)], dtype=np.int64),
+    )
+
+
+def _judged(engine: Any, fitting: Fitting, left: Left, results: Sequence[FitResult]) -> tuple[Array, Array, float]:
+    """Sums of the loss and of the wrong labels of each model over the held-out rows, and the weight of absent ones."""
+    points = [fitting.point_of(r) for r in results]
+    losses, wrongs, absent = [], [], 0.0
+    start = 0
+    while start < len(points):
+        stop, size = start, 0
+        while stop < len(points) and (stop == start or size + points[stop].W.nbytes <= _JUDGED_BYTES):
+            size += points[stop].W.nbytes
+            stop += 1
+        sums = engine.map_reduce(folding.judge, left, tuple(points[start:stop]), name="judge").add
+        losses.append(sums["loss"])
+        wrongs.append(sums["wrong"])
+        absent = float(sums["absent"])
+        start = stop
+    return np.concatenate(losses), np.concatenate(wrongs), absent

@@ -1,0 +1,1 @@
+"""Classical forward-greedy boosting: one hypothesis per round."""

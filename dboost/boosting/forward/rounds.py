@@ -1,0 +1,97 @@
+"""Classical forward-greedy boosting: one hypothesis per round, moved once and never looked at again.
+
+Each round scores every hypothesis by the exponential bound without a penalty, a sum_r (sqrt(mu+) - sqrt(mu-))^2, and
+moves the best one alone, by (a / 2) log(mu+ / mu-) per output (Collins, Schapire & Singer 2002; docs/math.md 2,
+4.1 and 5). For hypotheses in {-1, +1} and the exponential loss this is AdaBoost (Freund & Schapire 1997). It is the
+baseline of Duchi & Singer 2009, section 6: nothing is re-optimised, nothing pruned, and it ends by its budget of rounds
+or once no step gains anything; there is no certificate.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.boosting.greedy_rounds import GreedyRounds
+from dboost.boosting.records import recorded
+from dboost.bounds import exponential
+from dboost.problem.iterate import Iterate
+from dboost.problem.state import FitState
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+
+class Forward(GreedyRounds):
+    """Rounds of one fit, with the exponential bound and penalty "none".
+
+    They end by "gradient", "max_rounds", "max_active_rows" or "callback".
+    """
+
+    def advance(self, state: FitState) -> tuple[FitState, str]:
+        """One round: state in, state out, and the reason to stop if there is one."""
+        started, problem = time.perf_counter(), self.problem
+        passes = problem.passes
+        at = replace(problem.null(), active=state.active, W=state.W, intercept=state.intercept)
+        budget = self.settings.max_active_rows
+        full = budget is not None and state.active.shape[0] >= budget
+        # held hypotheses are no candidates of a scoring pass, but they may be moved again
+        score = problem.score(at, None, 0.0, 0 if full else 1)
+        held = score.iterate
+        active = np.union1d(held.active, score.best).astype(np.int64)
+        W = np.zeros((active.shape[0], problem.k))
+        W[np.searchsorted(active, held.active)] = held.W
+        best, moved, gain = self._best(held, active, W)
+        value = problem.objective(held, 0.0)
+        self.mark(value)
+        stop = gain <= 0.1 * self.settings.tol * abs(held.loss)
+        if not stop:
+            if best < active.shape[0]:
+                W[best] = moved
+            else:
+                state = replace(state, intercept=moved)
+        keep = np.any(W != 0.0, axis=1)
+        entering = int(np.count_nonzero(keep)) - int(held.active.shape[0])
+        state = replace(state, active=active[keep], W=W[keep], objective=value)
+        reason = ("max_active_rows" if full else "gradient") if stop else ""
+        return self._recorded(state, entering, 0.0 if stop else gain, started, passes), reason
+
+    def _best(self, at: Iterate, active: Rows, W: Array) -> tuple[int, Array, float]:
+        """The place in `active` (its length: the intercept), the new weights and the gain of the best single step."""
+        problem, penalty = self.problem, self.problem.penalty
+        sums = problem.rows_sums(replace(at, active=active, W=W), active)
+        plus, minus, peak = sums.add["mu_plus"], sums.add["mu_minus"], problem.statistics.peak[active]
+        if problem.fit_intercept:
+            plus, minus = np.vstack([plus, sums.add["bias_plus"]]), np.vstack([minus, sums.add["bias_minus"]])
+            W, peak = np.vstack([W, at.intercept]), np.append(peak, 1.0)
+        if not W.shape[0]:
+            return 0, np.zeros(problem.k), 0.0
+        a = exponential.one_row(peak, problem.loss.template_constant)
+        gains = penalty.score_exponential(plus, minus, a, 0.0)
+        best = int(np.argmax(gains))
+        one = slice(best, best + 1)
+        # without opposing examples the bound has no minimiser: the step is capped
+        new, _ = penalty.solve_exponential(W[one], plus[one], minus[one], a[one], 0.0)
+        return best, new[0], float(gains[best])
+
+    def _recorded(self, state: FitState, entering: int, gain: float, started: float, passes: int) -> FitState:
+        """The state with its record: the objective is that before the round's step, as in the other loops."""
+        return recorded(
+            self.problem,
+            state,
+            gap=math.nan,
+            lower_bound=math.nan,
+            alpha=0.0,
+            rows_in=max(entering, 0),
+            rows_out=max(-entering, 0),
+            held=state,
+            candidates=self.problem.n_candidates,
+            step="forward",
+            length=1.0 if gain > 0.0 else 0.0,
+            started=started,
+            passes=passes,
+        )

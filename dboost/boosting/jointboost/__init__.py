@@ -1,0 +1,1 @@
+"""JointBoost: stumps that some of the classes share."""

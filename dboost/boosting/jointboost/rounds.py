@@ -1,0 +1,234 @@
+"""JointBoost: in each round one stump that some of the classes share, and a constant for each of the others.
+
+z_ic is 1 where example i is of class c and -1 elsewhere, F_ic its score and w_ic = s_i e^(-z_ic F_ic) its weight. A
+round takes the stump v < th, the classes S and the numbers that fit z best in weighted squares:
+
+    h_ic = b where v_i < th and a + b elsewhere, for c in S;    h_ic = k_c for the other classes
+
+and adds h to F (Torralba, Murphy & Freeman 2007; Shalev-Shwartz, Wexler & Shashua leave out the k_c; docs/math.md
+7 (J)). All follows from the sums of w over the labels z = 1 and z = -1 below every threshold. S is grown greedily
+from the best class on, and the best of its k stages is taken: O(k^2) per threshold.
+
+There is no certificate; a fit ends by its budget, or once no round gains anything.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.boosting.greedy_rounds import GreedyRounds
+from dboost.boosting.records import recorded
+from dboost.errors import UsageError
+from dboost.hypotheses.base import Key
+from dboost.hypotheses.stumps.family import Stumps
+from dboost.partition import Sums
+from dboost.problem.induced import InducedProblem
+
+if TYPE_CHECKING:
+    from dboost.penalties import Penalty
+    from dboost.problem.iterate import Score
+    from dboost.problem.problem import Problem
+    from dboost.problem.state import FitSettings, FitState
+
+Array = NDArray[np.float64]
+
+# A round that gains less than this share of `tol` ends the fit, as in ``forward``.
+_GAINED = 0.1
+# Gains that differ by less than this share are equal but for rounding; the first of them is taken, so that a weight of
+# two and a row twice lead to the same model.
+_TIE = 1e-11
+# Numbers of thresholds times classes that are searched at once.
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Joint:
+    """The best stump of some, with the classes that share it.
+
+    Parameters
+    ----------
+    gain : float
+        What it takes off sum w (z - h)^2.
+    key : Key
+    shares : bool array, shape (k,)
+        Whether a class is in S.
+    below, above : float
+        h of the classes in S where the value is below the threshold, b, and elsewhere, a + b.
+    constant : float64 array, shape (k,)
+        k_c of the others; 0 for those in S.
+    """
+
+    gain: float
+    key: Key
+    shares: NDArray[np.bool_]
+    below: float
+    above: float
+    constant: Array
+
+
+def shared_by(Bz: Array, Bw: Array, Az: Array, Aw: Array) -> tuple[Array, NDArray[np.int64], NDArray[np.int64]]:
+    """Greedy search for the classes that share each of some stumps.
+
+    Parameters
+    ----------
+    Bz, Bw, Az, Aw : float64 arrays, shape (T, k)
+        Sums of w z and of w, below each threshold and elsewhere.
+
+    Returns
+    -------
+    gain : float64 array, shape (T,)
+        What is taken off the weighted squares by the best stage.
+    order : int64 array, shape (T, k)
+        The classes in the order in which they join.
+    count : int64 array, shape (T,)
+        How many of them share the stump at the best stage.
+    """
+    T, k = Bz.shape
+    every = np.arange(T)
+    alone = _ratio(Bz + Az, Bw + Aw)
+    total = alone.sum(axis=1)
+    zero = np.zeros((T, 1))
+    b, wb, a, wa, out = zero, zero, zero, zero, total[:, None]
+    joined = np.zeros((T, k), np.bool_)
+    order = np.empty((T, k), np.int64)
+    best, count = np.full(T, -np.inf), np.zeros(T, np.int64)
+    for stage in range(k):
+        gains = _ratio(b + Bz, wb + Bw) + _ratio(a + Az, wa + Aw) + (out - alone)
+        gains[joined] = -np.inf
+        chosen = _first_of_best(gains)
+        order[:, stage] = chosen
+        joined[every, chosen] = True
+        better = gains[every, chosen] > best + _TIE * np.abs(gains[every, chosen])
+        best[better], count[better] = gains[every, chosen][better], stage + 1
+        b, wb = b + Bz[every, chosen][:, None], wb + Bw[every, chosen][:, None]
+        a, wa = a + Az[every, chosen][:, None], wa + Aw[every, chosen][:, None]
+        out = out - alone[every, chosen][:, None]
+    return best, order, count
+
+
+def _first_of_best(gains: Array) -> NDArray[np.int64]:
+    """Place of the first entry along the last axis that is the largest, but for rounding."""
+    top = gains.max(axis=-1, keepdims=True)
+    return np.asarray((gains >= top - _TIE * np.abs(top)).argmax(axis=-1))
+
+
+def _ratio(z: Array, w: Array) -> Array:
+    """z^2 / w, 0 where there is no weight."""
+    return np.divide(z * z, w, out=np.zeros(np.broadcast(z, w).shape), where=w > 0.0)
+
+
+def best_stump(total: Sums, shard: Any, pool: Any) -> Joint | None:
+    """The best stump of a shard; None where the shard has none."""
+    plus, minus = total.add["mu_plus"], total.add["mu_minus"]
+    T, k = plus.shape
+    if T == 0:
+        return None
+    whole_z = total.add["bias_plus"] - total.add["bias_minus"]
+    whole_w = total.add["bias_plus"] + total.add["bias_minus"]
+
+    def sums(rows: slice) -> tuple[Array, Array, Array, Array]:
+        Bz, Bw = plus[rows] - minus[rows], plus[rows] + minus[rows]
+        return Bz, Bw, whole_z - Bz, np.maximum(whole_w - Bw, 0.0)
+
+    step = max(1, _CHUNK // k)
+    gain = np.concatenate([shared_by(*sums(slice(t, t + step)))[0] for t in range(0, T, step)])
+    place = int(_first_of_best(gain))
+    Bz, Bw, Az, Aw = sums(slice(place, place + 1))
+    _, order, count = shared_by(Bz, Bw, Az, Aw)
+    shares = np.zeros(k, np.bool_)
+    shares[order[0, : count[0]]] = True
+    constant = np.divide(whole_z, whole_w, out=np.zeros(k), where=whole_w > 0.0)
+    below, above = (
+        float(z[0, shares].sum() / w[0, shares].sum()) if w[0, shares].sum() > 0.0 else 0.0
+        for z, w in ((Bz, Bw), (Az, Aw))
+    )
+    key = pool.keys(shard, np.array([place]))[0]
+    return Joint(float(gain[place]), key, shares, below, above, np.where(shares, 0.0, constant))
+
+
+@dataclass(frozen=True)
+class JointBoost:
+    """The system; it has no parameters."""
+
+    name = "jointboost"
+    exponential = True
+
+    def check(self, settings: FitSettings, penalty: Penalty) -> None:
+        """Refuse anything but stumps of the values 0 and 1, without a penalty."""
+        family = settings.hypotheses
+        if not isinstance(family, Stumps) or family.signed:
+            raise UsageError(f"JointBoost: hypotheses={family!r}", hint="expected dboost.Stumps(), not signed")
+        if penalty.name != "none" or not settings.fit_intercept:
+            raise UsageError("JointBoost has no penalty, and its constants are the intercept")
+
+    def rounds(self, problem: Problem, settings: FitSettings, null: Score, n_rows: int) -> JointRounds:
+        """The rounds of a fit."""
+        if not isinstance(problem, InducedProblem):
+            raise UsageError("JointBoost needs hypotheses", hint="expected dboost.Stumps()")
+        return JointRounds(problem, settings, null)
+
+    def to_json(self) -> dict[str, Any]:
+        """Its name."""
+        return {"system": self.name}
+
+
+class JointRounds(GreedyRounds):
+    """Rounds of one fit over stumps, with an exponential loss; they end by "gradient", "max_rounds" or "callback"."""
+
+    problem: InducedProblem
+
+    def begun(self, state: FitState) -> FitState:
+        """The paper begins with all scores 0 and all weights 1."""
+        return replace(state, intercept=np.zeros_like(state.intercept)) if state.round == 0 else state
+
+    def advance(self, state: FitState) -> tuple[FitState, str]:
+        """One round: state in, state out, and the reason to stop if there is one."""
+        started, problem = time.perf_counter(), self.problem
+        passes = problem.passes
+        at = replace(problem.null(), active=state.active, W=state.W, intercept=state.intercept)
+        found = [(best, loss) for best, loss in problem.pulled(at, _best_and_loss, problem.pool)]
+        value = found[0][1]
+        joints = [best for best, _ in found if best is not None]
+        self.mark(value)
+        best = joints[int(_first_of_best(np.array([joint.gain for joint in joints])))] if joints else None
+        stop = best is None or best.gain <= _GAINED * self.settings.tol * value
+        before = len(state.active)
+        if best is not None and not stop:
+            state = self._moved(state, best)
+        state = recorded(
+            problem,
+            replace(state, objective=value),
+            gap=math.nan,
+            lower_bound=math.nan,
+            alpha=0.0,
+            rows_in=len(state.active) - before,
+            rows_out=0,
+            held=state,
+            candidates=problem.n_candidates,
+            step="jointboost",
+            length=0.0 if stop else 1.0,
+            started=started,
+            passes=passes,
+            more={"sharing_classes": 0 if best is None or stop else int(np.count_nonzero(best.shares))},
+        )
+        return state, "gradient" if stop else ""
+
+    def _moved(self, state: FitState, best: Joint) -> FitState:
+        """F + h: b + a 1[v >= th] is a + b - a 1[v < th]."""
+        row = int(self.problem.register([best.key])[0])
+        active = np.union1d(state.active, [row]).astype(np.int64)
+        W = np.zeros((len(active), self.problem.k))
+        W[np.searchsorted(active, state.active)] = state.W
+        W[np.searchsorted(active, row)] += np.where(best.shares, best.below - best.above, 0.0)
+        intercept = state.intercept + np.where(best.shares, best.above, best.constant)
+        return replace(state, active=active, W=W, intercept=intercept)
+
+
+def _best_and_loss(total: Sums, shard: Any, pool: Any) -> tuple[Joint | None, float]:
+    return best_stump(total, shard, pool), float(total.add["loss"])

@@ -1,0 +1,1 @@
+"""Leveraging: a learner names a hypothesis in every round."""

@@ -1,0 +1,253 @@
+"""Leveraging: a learner names a hypothesis in every round, and its weight alone is moved.
+
+Raetsch, Mika & Warmuth, "On the Convergence of Leveraging" (2001), Algorithms 1 and 2; docs/math.md 7 (I) and (K).
+
+    Algorithm 1:  d = -dL/df;  h = the learner's choice for d;  f += h argmin_al L(f + al h)
+    Algorithm 2:  the same for L + C sum |w|: a hypothesis held whose edge is further below C than the best edge is
+                  above C is moved back first, to zero at most
+
+With a family of hypotheses the learner looks at all of them: it is delta-optimal with delta = 1. A learner of its own
+(``hypotheses.learned``) is delta-optimal as far as it is; what it returns competes with the hypotheses held. With the
+exponential loss Algorithm 1 is AdaBoost, and steepest descent in the l1 norm; with a fixed step it is epsilon-boosting.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.boosting.forward.coordinate import Coordinates, Move, best_of, exact_step, moved, offered, worst_held
+from dboost.boosting.greedy_rounds import GreedyRounds
+from dboost.boosting.leveraging.learning import learned, unscored
+from dboost.boosting.records import recorded
+from dboost.boosting.rules import RULES, RankedL1, RankedNone, refuse_searched
+from dboost.certificate.duality_gap import dual_bound, relative_gap
+from dboost.errors import UsageError
+from dboost.losses import get_loss
+from dboost.penalties import Penalty
+from dboost.problem.induced import InducedProblem
+from dboost.problem.iterate import Score
+from dboost.problem.problem import Problem
+from dboost.problem.state import FitSettings, FitState
+
+Array = NDArray[np.float64]
+
+# The losses of the paper: one output, and a step that is searched along one direction.
+LOSSES = ("exp", "log", "squared")
+
+
+@dataclass(frozen=True)
+class Leveraging:
+    """Settings of the system. With a strength (``FitSettings.alpha``) it is Algorithm 2, otherwise Algorithm 1.
+
+    Parameters
+    ----------
+    rule : {"edge", "nearest", "joint"}
+        The learner (``rules.rank``).
+    step : "exact" or float
+        A number is epsilon-boosting: every step has this length.
+    """
+
+    rule: str = "edge"
+    step: str | float = "exact"
+
+    @property
+    def name(self) -> str:
+        """"leveraging"."""
+        return "leveraging"
+
+    @property
+    def learns(self) -> bool:
+        """It asks for a hypothesis in every round, so that a family may learn one."""
+        return True
+
+    @property
+    def exponential(self) -> bool:
+        """It ranks by <d, h>."""
+        return False
+
+    def penalty(self, alpha: Any) -> Penalty:
+        """What scoring passes are given for a strength: the l1 penalty, or none for a strength of zero."""
+        return RankedNone(self.rule) if alpha == 0.0 else RankedL1(self.rule)
+
+    def check(self, settings: FitSettings, penalty: Penalty) -> None:
+        """Refuse losses, learners and steps that the algorithms do not have, and pairs without meaning."""
+        loss = get_loss(settings.loss).name
+        if loss not in LOSSES:
+            raise UsageError(f"leveraging with loss {loss!r}", hint=f"known losses: {', '.join(LOSSES)}")
+        if not isinstance(penalty, RankedNone | RankedL1) or penalty.rule != self.rule:
+            raise UsageError(f"leveraging with penalty {penalty.name!r}", hint="use dboost.LeveragingClassifier")
+        if self.rule not in RULES:
+            raise UsageError(f"learner={self.rule!r}", hint=f"known learners: {', '.join(RULES)}")
+        if self.rule != "edge" and loss != "squared":
+            raise UsageError(f"learner={self.rule!r} fits residuals", hint="use it with the squared loss")
+        fixed = not isinstance(self.step, str)
+        number = isinstance(self.step, float | int) and not isinstance(self.step, bool)
+        if fixed and not (number and 0.0 < float(self.step) < math.inf):
+            raise UsageError(f"step={self.step!r}", hint="expected 'exact' or a finite number > 0")
+        if not fixed and self.step != "exact":
+            raise UsageError(f"step={self.step!r}", hint="expected 'exact' or a finite number > 0")
+        if isinstance(penalty, RankedL1) and (fixed or self.rule == "nearest"):
+            raise UsageError(
+                f"alpha={settings.alpha!r} with step={self.step!r} and learner={self.rule!r}",
+                hint="the l1 penalty needs step='exact' and a learner other than 'nearest'; or set alpha=0",
+            )
+
+    def rounds(self, problem: Problem, settings: FitSettings, null: Score, n_rows: int) -> LeveragingRounds:
+        """The rounds of a fit."""
+        refuse_searched(problem)
+        return LeveragingRounds(problem, settings, null, self)
+
+    def to_json(self) -> dict[str, Any]:
+        """Its parameters."""
+        return {"system": self.name, "rule": self.rule, "step": self.step}
+
+
+class LeveragingRounds(GreedyRounds):
+    """Rounds of one fit; they end by "gradient" or "tol", "precision", "max_rounds" or "callback".
+
+    Parameters
+    ----------
+    problem, settings, null
+        As for ``GreedyRounds``.
+    system : Leveraging
+    """
+
+    def __init__(self, problem: Problem, settings: FitSettings, null: Score, system: Leveraging) -> None:
+        super().__init__(problem, settings, null)
+        self.system = system
+        self.null = null
+        self.lam = float(settings.alpha) * problem.statistics.weight
+        self.learns = learns(settings)
+        # Algorithm 2 minimises a convex function whose dual points are those of every l1 problem; they say nothing
+        # of hypotheses that no pass has looked at
+        self.certified = self.lam > 0.0 and not self.learns
+        self.largest = _largest(null)
+
+    def ended(self, state: FitState, reason: str) -> tuple[FitState, str]:
+        """The state with the objective (and certificate) of the model it holds."""
+        if not state.history or state.history[-1]["step"] != "certificate":
+            state, _ = self._scored(state, learn=False)
+            if self.certified and state.gap <= self.settings.tol:
+                reason = "tol"
+        return state, reason
+
+    def advance(self, state: FitState) -> tuple[FitState, str]:
+        """One round: state in, state out, and the reason to stop if there is one."""
+        started, passes = time.perf_counter(), self.problem.passes
+        state, score = self._scored(state)
+        offer = offered(self.problem, score, self.lam)
+        move = self._move(offer)
+        largest = max(_largest(score), float(np.max(np.abs(offer.G), initial=0.0)))
+        if self.learns:
+            largest = 0.0 if move is None else max(-move.slope, 0.0)
+            state = replace(state, carried={"largest": state.carried.get("largest", np.array([largest]))})
+        reason, step = self._stopped(state, score, largest), 0.0
+        if not reason:
+            if move is not None:
+                fixed = self.system.step
+                step = exact_step(self.problem, offer, move) if isinstance(fixed, str) else float(fixed)
+            active, W, intercept = (
+                (state.active, state.W, state.intercept) if move is None else moved(offer, move, step)
+            )
+            stands = np.array_equal(active, state.active) and np.array_equal(W, state.W)
+            if stands and np.array_equal(intercept, state.intercept) and self.system.rule != "nearest":
+                reason = "precision"
+            entering = int(active.shape[0]) - int(state.active.shape[0])
+            state = replace(state, active=active, W=W, intercept=intercept)
+        else:
+            entering = 0
+        return self._recorded(state, entering, largest, reason, move, step, started, passes), reason
+
+    def _scored(self, state: FitState, learn: bool = True) -> tuple[FitState, Score]:
+        """Every hypothesis at the model, the objective there, and for Algorithm 2 the better of all lower bounds."""
+        problem = self.problem
+        at = replace(problem.null(), active=state.active, W=state.W, intercept=state.intercept)
+        if self.learns:
+            score = learned(problem, at) if learn else unscored(problem, at)
+        elif self.certified and problem.fit_intercept and isinstance(problem, InducedProblem):
+            # repaired for a certificate, the residuals would rank other hypotheses first
+            score = problem.ranked(at, self.lam, 1)
+            score = replace(score, size=problem.score(at, None, self.lam, 0).size)
+        else:
+            score = problem.score(at, None, self.lam, 1)
+        at = score.iterate
+        value = problem.objective(at, self.lam)
+        self.mark(value)
+        state = replace(state, objective=value)
+        if not self.certified or at.shift > 0.0:
+            return state, score
+        bound = dual_bound(problem, score, self.null.norms, self.lam, self.settings.tol)
+        lower = float(np.maximum(state.lower_bound, bound.value))
+        gap = relative_gap(problem, value, lower)
+        # neither number is trusted where the two contradict each other
+        return replace(state, lower_bound=-np.inf if np.isnan(gap) else lower, gap=gap), score
+
+    def _stopped(self, state: FitState, score: Score, largest: float) -> str:
+        if score.iterate.shift > 0.0:
+            return "precision"
+        if self.certified:
+            return "tol" if state.gap <= self.settings.tol else ""
+        first = float(state.carried["largest"][0]) if self.learns else self.largest
+        return "gradient" if largest <= self.settings.tol * first else ""
+
+    def _move(self, offer: Coordinates) -> Move | None:
+        """Which hypothesis moves: the learner's, or in Algorithm 2 one that has too much weight (step d)."""
+        best = best_of(self.problem, offer, self.system.rule)
+        back = worst_held(offer) if self.lam > 0.0 else None
+        if back is not None and best is not None and -best.slope <= -back.slope:
+            return back
+        return best
+
+    # ---- records ---------------------------------------------------------------------------------------------------
+
+    def _recorded(
+        self,
+        state: FitState,
+        entering: int,
+        largest: float,
+        reason: str,
+        move: Move | None,
+        step: float,
+        started: float,
+        passes: int,
+    ) -> FitState:
+        """The state with its record: objective, gap and gradient are those before the round's step."""
+        weight = self.problem.statistics.weight
+        known = self.certified and math.isfinite(state.gap)
+        kind = "certificate"
+        if move is not None and reason == "":
+            kind = "back" if move.limit < math.inf else "step"
+        return recorded(
+            self.problem,
+            state,
+            gap=state.gap if known else math.nan,
+            lower_bound=state.lower_bound / weight if known else math.nan,
+            alpha=self.lam / weight,
+            rows_in=max(entering, 0),
+            rows_out=max(-entering, 0),
+            held=state,
+            candidates=self.problem.n_candidates,
+            step=kind,
+            length=step,
+            started=started,
+            passes=passes,
+            more={"gradient": largest / weight},
+        )
+
+
+def learns(settings: FitSettings) -> bool:
+    """Whether the hypotheses are learned, round by round."""
+    return bool(getattr(settings.hypotheses, "learns", False))
+
+
+def _largest(score: Score) -> float:
+    """max |<d, h>| over everything a pass looked at; of induced hypotheses those held are among them."""
+    if score.size is not None:
+        return float(score.size)
+    return float(np.max(score.norms, initial=0.0))

@@ -1,0 +1,1 @@
+"""ShareBoost (Shalev-Shwartz, Wexler & Shashua 2011)."""

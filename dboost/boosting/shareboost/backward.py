@@ -1,0 +1,143 @@
+"""The way back: features that a greedy fit has grown are taken out again, one after the other.
+
+    repeat
+      the feature, or group, whose removal costs the objective least leaves              (``removal_costs``)
+      the weights of the others are solved again, from where they were                   (``corrective``)
+
+A feature enters because it was the best beside the few that came before it; T features that are left of many more are
+chosen beside all of them. Source: backward elimination by the quadratic model at the minimum ("optimal brain surgeon",
+Hassibi & Stork 1993). ShareBoost's paper grows only.
+
+Covers: costs, one removal, the models on the way and the arrays that a state carries. Does not cover: rounds and
+records (``shareboost``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.boosting.shareboost.choice import row_lengths
+from dboost.boosting.shareboost.stages_so_far import StagesSoFar
+from dboost.problem.iterate import Iterate
+from dboost.problem.limits import UNLIMITED, Limits
+from dboost.problem.problem import Problem
+from dboost.solvers.conjugate.class_blocks import grams, regularised, sampled
+from dboost.solvers.corrective import Free, Solved, left_over, solve
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+# Multiplications spent on the Hessian of a model.
+_WORK = 1e9
+
+
+@dataclass(frozen=True)
+class WayBack:
+    """The models on the way back, in the order in which they were reached: that of all features first.
+
+    Parameters
+    ----------
+    left : int64 array
+        Rows of W in the order in which they left.
+    rest : int64 array
+        Rows of the last model, ascending.
+    counts : int64 array, shape (T,)
+        Rows of each model, falling.
+    weights : float64 array, shape (sum of counts, k)
+        Rows of W of each model, ascending.
+    intercepts : float64 array, shape (T, k)
+    """
+
+    left: Rows
+    rest: Rows
+    counts: Rows
+    weights: Array
+    intercepts: Array
+
+    @staticmethod
+    def begun(active: Rows, W: Array, intercept: Array) -> WayBack:
+        """At the model that has grown."""
+        counts = np.array([active.shape[0]], dtype=np.int64)
+        return WayBack(np.zeros(0, np.int64), active, counts, W, intercept[None])
+
+    @staticmethod
+    def of(carried: Mapping[str, NDArray[Any]]) -> WayBack:
+        """Undo `arrays`."""
+        return WayBack(**dict(carried))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """As a state carries them."""
+        return dict(vars(self))
+
+    def after(self, at: Iterate, gone: Rows) -> WayBack:
+        """With the model that some rows have left."""
+        return WayBack(
+            np.append(self.left, gone),
+            at.active,
+            np.append(self.counts, at.active.shape[0]),
+            np.concatenate([self.weights, at.W]),
+            np.concatenate([self.intercepts, at.intercept[None]]),
+        )
+
+    def stages(self, most: int) -> StagesSoFar:
+        """The models of at most so many rows, smallest first, as a fit that only adds rows keeps them.
+
+        Where every model is larger, the smallest.
+        """
+        order = np.append(self.rest, self.left[::-1])
+        fits = np.flatnonzero(self.counts <= most)
+        chosen = (fits if fits.shape[0] else np.array([self.counts.shape[0] - 1]))[::-1]
+        ends = np.cumsum(self.counts)
+        weights = []
+        for place in chosen.tolist():
+            end, count = int(ends[place]), int(self.counts[place])
+            # stored by row, wanted in the order of the path
+            weights.append(self.weights[end - count : end][np.argsort(np.argsort(order[:count]))])
+        counts = self.counts[chosen]
+        return StagesSoFar(order[: int(counts[-1])], counts, np.concatenate(weights), self.intercepts[chosen])
+
+
+def removal_costs(problem: Problem, at: Iterate, lam: float, groups: list[Rows], n_rows: int) -> Array:
+    """What the objective rises by when the rows of a group leave and all others are solved again, by its second order.
+
+    1/2 sum_c w_gc' [(H_c^-1)_gg]^-1 w_gc, with H_c the Hessian of loss plus penalty in the weights of class c; what
+    classes share is left out. One pass over some of the examples.
+
+    Parameters
+    ----------
+    at : Iterate
+        A corrected model.
+    groups : list of int64 array
+        Places among the active rows.
+
+    Returns
+    -------
+    float64 array, one number for each group
+    """
+    size = at.active.shape[0]
+    every = sampled(problem.k, size, size, n_rows, _WORK)
+    (found,) = grams(problem, at, [np.arange(size)], problem.fit_intercept, every)
+    strength = lam * problem.lam_weight[at.active]
+    face = problem.penalty.face(at.W, strength)
+    inverse = np.linalg.inv(regularised(found, np.asarray(face.expand(face.diagonal(strength)))))
+    costs = []
+    for places in groups:
+        own, w = inverse[:, places[:, None], places], at.W[places].T
+        costs.append(0.5 * float(np.sum(w * np.linalg.solve(own, w[..., None])[..., 0])))
+    return np.array(costs)
+
+
+def without(
+    problem: Problem, at: Iterate, gone: Rows, lam: float, tol: float, n_rows: int, limits: Limits = UNLIMITED
+) -> Solved:
+    """The model without some of its places, all others solved again: to `tol` of the gradient that this leaves."""
+    keep = np.setdiff1d(np.arange(at.active.shape[0]), gone)
+    active = at.active[keep]
+    start = problem.evaluate(active, at.W[keep], at.intercept)
+    free = Free(np.ones(keep.shape[0], np.bool_), problem.fit_intercept, row_lengths(problem, active), n_rows)
+    return solve(problem, start, lam, free, tol * left_over(problem, start, lam, free), limits)

@@ -1,0 +1,185 @@
+"""ShareBoost's costlier rules: what each group of a shortlist would gain (paper, section 3.1; docs/math.md 7 (J)).
+
+- ``"line"`` (rule 1): min over alpha of L(W + alpha D), D = G_j / S_j on the rows of the group and zero elsewhere.
+- ``"row"`` (rule 2): min over u of L(W + e_j u'), the rest of the model held.
+- ``"full"`` (rule 3): all weights solved again with the group.
+
+L includes the penalty. A row that is tried alone is k numbers: Newton's method finds them for the whole shortlist at
+once. A pass forms the margins of the model once and tells every column's loss, gradient and Hessian beside them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.boosting.shareboost.choice import Group, row_lengths
+from dboost.passes import class_blocks
+from dboost.problem.iterate import Iterate
+from dboost.problem.limits import UNLIMITED, Limits
+from dboost.problem.problem import Problem
+from dboost.solvers.corrective import Free, Solved, solve
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+# Steps along a line, as multiples of the one that the bound promises; then a finer grid around the best, thrice.
+_DOUBLINGS = 2.0 ** np.arange(-2, 13)
+_FINER = np.linspace(0.0, 1.0, 17)
+_ZOOMS = 3
+# A trial is worth no more than this share of the gradient of its group.
+_ACCURACY = 1e-2
+# Newton steps of a row, halved ones among them.
+_MAX_STEPS = 60
+_ARMIJO = 1e-4
+# Ridge, relative to the largest curvature, on outputs that no example is undecided about.
+_RIDGE = 1e-9
+
+
+def widened(problem: Problem, at: Iterate, rows: Rows) -> Iterate:
+    """The model with more rows at zero, its sums taken again; one pass."""
+    active = np.concatenate([at.active, rows])
+    order = np.argsort(active, kind="stable")
+    W = np.concatenate([at.W, np.zeros((rows.shape[0], problem.k))])[order]
+    return problem.evaluate(active[order], W, at.intercept)
+
+
+def only(at: Iterate, rows: Rows) -> Iterate:
+    """A model with some of its rows, which ascend; the others must be zero."""
+    return at.rows(np.searchsorted(at.active, rows))
+
+
+def gains(
+    problem: Problem,
+    here: Iterate,
+    shortlist: list[Group],
+    rule: str,
+    lam: float,
+    tol: float,
+    n_rows: int,
+) -> list[float]:
+    """What the objective falls by for each group of a shortlist.
+
+    Parameters
+    ----------
+    here : Iterate
+        The corrected model; its sums have no meaning.
+    rule : {"line", "row", "full"}
+    tol : float
+        Of the corrective steps of "full", as a share of the gradient of the group.
+    n_rows : int
+        Number of examples.
+    """
+    fresh = np.concatenate([group.rows for group in shortlist])
+    if rule == "row" and fresh.shape[0] == len(shortlist):
+        return _on_single_rows(problem, here, fresh, lam).tolist()
+    at = widened(problem, here, fresh)
+    value = problem.objective(at, lam)
+    if rule == "line":
+        return [value - _on_line(problem, at, group.rows, lam) for group in shortlist]
+    if rule == "row":
+        alone = (_on_rows(problem, at, group.rows, lam, n_rows).at for group in shortlist)
+        return [value - problem.objective(one, lam) for one in alone]
+    found = []
+    for group in shortlist:
+        others = np.setdiff1d(fresh, group.rows)
+        mine = only(at, np.setdiff1d(at.active, others))
+        found.append(value - problem.objective(corrected(problem, mine, lam, group.rows, tol, n_rows).at, lam))
+    return found
+
+
+def pull(at: Iterate, rows: Rows, length: Array) -> float:
+    """The mean ||G_j||_1 / length_j of some rows: the gradient that a corrective step has to bring down.
+
+    Groups are ranked by sums over their rows. Measured by its largest row, a group that enters could leave more of
+    itself, all rows together, than it began with, and copies of it would look better than what is new.
+    """
+    places = np.searchsorted(at.active, rows)
+    return float(np.sum(np.abs(at.G[places]).sum(axis=1) / length[places])) / max(1, places.shape[0])
+
+
+def corrected(
+    problem: Problem, at: Iterate, lam: float, fresh: Rows, tol: float, n_rows: int, limits: Limits = UNLIMITED
+) -> Solved:
+    """The fully corrective step: its gradient ends at `tol` of the one that the fresh rows began with."""
+    length = row_lengths(problem, at.active)
+    free = Free(np.ones(at.active.shape[0], np.bool_), problem.fit_intercept, length, n_rows)
+    return solve(problem, at, lam, free, tol * pull(at, fresh, length), limits)
+
+
+def _on_rows(problem: Problem, at: Iterate, rows: Rows, lam: float, n_rows: int) -> Solved:
+    """The rows of one group alone, from zero."""
+    length = row_lengths(problem, at.active)
+    free = Free(np.isin(at.active, rows), False, length, n_rows)
+    return solve(problem, at, lam, free, _ACCURACY * pull(at, rows, length))
+
+
+def _on_single_rows(problem: Problem, here: Iterate, rows: Rows, lam: float) -> Array:
+    """What each of some rows gains alone, from zero, (c,): rule 2 by damped Newton steps, rows ending one by one."""
+    strength = lam * problem.lam_weight[rows]
+    fresh, k = problem.columns_of(rows), problem.k
+
+    def penalty(u: Array) -> Array:
+        return np.array([problem.penalty.total(u[[c]], strength[[c]]) for c in range(u.shape[0])])
+
+    u, D = np.zeros((rows.shape[0], k)), np.zeros((rows.shape[0], k))
+    length, slope, fallen = (np.full(rows.shape[0], start) for start in (1.0, 0.0, 0.0))
+    first: Array | None = None
+    live, free = np.ones(rows.shape[0], np.bool_), penalty(u)
+    for _ in range(_MAX_STEPS):
+        trial = u + length[:, None] * D
+        told = problem.own_pass(class_blocks.row_trials, here, fresh, trial, live, name="trials").add
+        after = free - penalty(trial) - told["change"]
+        better = live & (after >= fallen + _ARMIJO * length * slope)
+        length[live & ~better] *= 0.5
+        face = problem.penalty.face(trial, strength)
+        R = told["G"] - face.expand(face.gradient(strength))
+        rest = np.abs(R).sum(axis=1)
+        first = rest if first is None else first
+        u[better], fallen[better], length[better] = trial[better], after[better], 1.0
+        live &= ~(better & (rest <= _ACCURACY * first))
+        if not live.any():
+            break
+        for c in np.flatnonzero(better & live).tolist():
+            D[c] = _newton(told["H"][c], R[c], _bend(problem, trial[c], strength[c]), not problem.loss.separable)
+            slope[c] = R[c] @ D[c]
+    return fallen
+
+
+def _bend(problem: Problem, row: Array, strength: float) -> Array:
+    """Hessian of the penalty of one row, (k, k)."""
+    face = problem.penalty.face(row[None], strength)
+    columns = [face.expand(face.hessian(face.restrict(unit[None]), strength))[0] for unit in np.eye(row.shape[0])]
+    return np.stack(columns, axis=1)
+
+
+def _newton(H: Array, R: Array, bend: Array, shifts: bool) -> Array:
+    """The step of Newton's method for one row; `shifts`: a shift of all outputs changes no loss."""
+    k = R.shape[0]
+    largest = float(np.max(np.diagonal(H), initial=0.0))
+    # curvature along the shift, where the loss has none, and the sums have rounding only
+    along = largest / k if shifts else 0.0
+    ridge = _RIDGE * largest + np.finfo(float).tiny
+    return np.asarray(np.linalg.solve(H + bend + along + ridge * np.eye(k), R), dtype=np.float64)
+
+
+def _on_line(problem: Problem, at: Iterate, rows: Rows, lam: float) -> float:
+    """The lowest objective along the gradient of one group."""
+    places, length = np.searchsorted(at.active, rows), row_lengths(problem, rows)
+    D = np.zeros_like(at.W)
+    D[places] = at.G[places] / (length**2)[:, None]
+    still = np.zeros(problem.k)
+
+    def values(steps: Array) -> Array:
+        found = problem.losses_along(at, D, still, steps)
+        return found + np.array([problem.penalty_value(at.active, at.W + t * D, lam) for t in steps.tolist()])
+
+    steps = np.append(0.0, _DOUBLINGS)
+    for _ in range(_ZOOMS + 1):
+        seen = values(steps)
+        best = int(np.argmin(seen))
+        low, high = steps[max(best - 1, 0)], steps[min(best + 1, steps.shape[0] - 1)]
+        lowest = float(seen[best])
+        # convex along the line: the minimum is between the neighbours of the best
+        steps = low + (high - low) * _FINER
+    return lowest

@@ -1,0 +1,1 @@
+"""Where the rounds of a fit begin, other than at zero."""

@@ -1,0 +1,1 @@
+"""The totally corrective loop of Duchi & Singer (2009): score, certify, add, solve, prune."""

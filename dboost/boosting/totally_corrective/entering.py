@@ -1,0 +1,57 @@
+"""Which rows enter a round of the totally corrective loop, and how many."""
+
+from __future__ import annotations
+
+from dboost.problem.iterate import Iterate, Score
+from dboost.problem.problem import Problem
+from dboost.problem.state import FitSettings
+
+# Rows a round may add; more of them where they have few entries: one that has to wait costs another scoring pass.
+_FIRST_ROWS = 200
+_MOST_FIRST_ROWS = 400
+_FIRST_ENTRIES = 15_000
+# Hypotheses a round may induce at first; Duchi & Singer (2009, section 6) take 30 in every round.
+_INDUCED_ROWS = 30
+
+
+class Entering:
+    """How many rows of one fit may enter.
+
+    Parameters
+    ----------
+    problem : Problem
+    settings : FitSettings
+    sparse : bool
+        Whether rows vanish one by one: only then are there rows to keep out.
+    """
+
+    def __init__(self, problem: Problem, settings: FitSettings, sparse: bool) -> None:
+        self.problem = problem
+        self.settings = settings
+        self.sparse = sparse
+
+    def full(self, at: Iterate) -> bool:
+        """Whether the model holds as many rows as it may."""
+        budget = self.settings.max_active_rows
+        return budget is not None and at.active.shape[0] >= budget
+
+    def most(self, n_active: int) -> int:
+        """How many new rows a round may add."""
+        asked = self.settings.rows_per_round
+        if asked is None:
+            free = self.settings.update == "newton" and self.sparse
+            more = min(_FIRST_ENTRIES // self.problem.k, _MOST_FIRST_ROWS) if self.problem.k > 1 else 0
+            asked = max(_FIRST_ROWS, more, n_active) if free else self.problem.n
+            if not self.problem.screens and self.problem.penalty.separable:
+                asked = max(_INDUCED_ROWS, n_active)
+        if self.settings.max_active_rows is not None:
+            asked = min(asked, max(0, self.settings.max_active_rows - n_active))
+        return asked
+
+    def widened(self, at: Iterate, score: Score) -> tuple[Iterate, int, bool]:
+        """The model with the best violating rows added at zero; how many, and whether others wait for a next round."""
+        held = at.active.shape[0]
+        fresh = self.most(held)
+        new, G = score.best[:fresh], score.best_G[:fresh]
+        cut = self.settings.rows_per_round is None and len(new) == fresh < self.problem.n_candidates - held
+        return at.widened(new, G), int(new.shape[0]), cut

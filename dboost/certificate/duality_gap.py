@@ -1,0 +1,204 @@
+"""How far a model is from the optimum: the dual point, its value, the duality gap, and what it screens out.
+
+A feasible dual point is built from the residuals U at the model: repaired so that the free intercept's constraint
+holds, then scaled into the penalty's dual ball (docs/math.md 6). Its value is a lower bound on the optimum that
+needs no assumption, so the gap is a certificate.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.penalties import Penalty
+from dboost.problem import summation
+from dboost.problem.iterate import Iterate, Score
+from dboost.problem.problem import Problem
+
+Array = NDArray[np.float64]
+
+# What a bound of the dual value may add to the gap, as a share of it, to spare the pass that tells the value.
+_SHORT = 0.1
+
+
+def expected_gap(problem: Problem, at: Iterate, size: float, lam: float) -> float:
+    """What the exact value of the scaled residuals is likely to leave of the gap; no bound, and no pass.
+
+    It is (1 - t)^2 (L - D0) + lam Omega(W) - t <G, W> + charge, at the scale t of the residuals. The chord between
+    t = 0 and 1 (docs/math.md, eq. 16) would bound the gap, with 1 - t in place of its square. The tangent at t = 1 and
+    a quadratic term, exact for the squared loss, are closer: where the penalty is a quarter of the objective the chord
+    says four times as much.
+
+    Parameters
+    ----------
+    size : float
+        ``penalty.dual_size`` of the rows that count.
+    lam : float
+        Strength of the penalty.
+    """
+    scale, charge = problem.penalty.dual_point(size, lam)
+    inner = float(np.sum(at.G * at.W)) + float(at.bias @ at.intercept)
+    floor = problem.loss.floor * problem.statistics.weight
+    value = problem.penalty_value(at.active, at.W, lam)
+    return (1.0 - scale) ** 2 * (at.loss - floor) + value - scale * inner + charge
+
+
+def restricted_gap(problem: Problem, at: Iterate, lam: float, solves_intercept: bool) -> float:
+    """`expected_gap` of the problem with the rows of A only.
+
+    Parameters
+    ----------
+    solves_intercept : bool
+        Whether the residual sums of the intercept will be zero before the certificate is taken.
+    """
+    # the intercept's own residual has no dual scaling; its size is its share of the gap, beside what counts as gained
+    # through a large intercept
+    slack = float(np.sum(np.abs(at.bias) * (1.0 + np.abs(at.intercept)))) if problem.fit_intercept else 0.0
+    if solves_intercept:
+        at, slack = replace(at, bias=np.zeros_like(at.bias)), 0.0
+    size = problem.penalty.dual_size(problem.penalty.dual_norm(at.G), problem.lam_weight[at.active])
+    return expected_gap(problem, at, size, lam) + slack
+
+
+def price_of_intercept(problem: Problem, null: Score, lam: float) -> float:
+    """What a residual of the intercept costs: by how many strengths it may raise the dual norm of a column at most.
+
+    The residual is a share e of the mass of the rarer label of its output. The repair then moves a share of at most e
+    of the residuals to those of the null model, whose norms are alpha_max / alpha strengths, and shifts the others by e
+    times the share of that mass (``losses.base.Repair``). Infinite at strength 0, which no residual may exceed.
+    """
+    if not lam > 0.0:
+        return math.inf
+    stats, weight = problem.statistics, problem.lam_weight
+    size = problem.penalty.dual_size(null.norms, weight) if null.size is None else null.size
+    rarer = np.minimum(stats.mass, stats.total - stats.mass) / np.maximum(stats.total, np.finfo(float).tiny)
+    shift = float(problem.penalty.dual_norm(rarer[None])[0])
+    longest = np.max(stats.absolute[weight > 0.0] / weight[weight > 0.0], initial=0.0)
+    return (size + shift * float(longest)) / lam
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A lower bound on the optimum, with what is needed to screen rows by it.
+
+    Parameters
+    ----------
+    value : float
+        Dual value D, in the sum form, less what rounding may have added to it or taken from the objective.
+    norms : float64 array, shape (c,)
+        Upper bounds on ||X_j' Theta||_* for the candidates, Theta the dual point.
+    """
+
+    value: float
+    norms: Array
+
+
+def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float, tol: float = 0.0) -> Bound:
+    """Value of the dual point near the residuals of a scoring pass; one DUAL pass where the pass does not tell it.
+
+    With the intercept free, Theta must sum to zero per output. The loss repairs the residuals and says by how much
+    the sums of a column can change (``losses.base.Repair``); the penalty says how far to scale.
+
+    Parameters
+    ----------
+    null_norms : float64 array, shape (n,)
+        Dual norms of G at the null model with its optimal intercept.
+    lam : float
+        Strength of the penalty.
+    tol : float
+        Relative gap at which the fit ends: where it is certain without the pass, there is none.
+    """
+    stats, penalty, at = problem.statistics, problem.penalty, score.iterate
+    chosen = score.candidates
+    weights = problem.lam_weight[chosen]
+    repair = problem.repair(at)
+    off = summation.of_norms(problem, at, chosen)
+    norms, size = score.norms + score.rounding * stats.absolute[chosen] + off, score.size
+    if problem.fit_intercept and size is None:
+        if not (penalty.threshold and penalty.separable):
+            # these sizes add up over the rows: bounds on the norms would leave a gap linear in the intercept's residual
+            size = _with_errors(penalty, problem.repaired_size(at, chosen, repair), penalty.dual_size(off, weights))
+        else:
+            plain = penalty.dual_size(norms, weights)
+            drift, spill = penalty.dual_norm(np.vstack([repair.drift, repair.spill]))
+            norms = norms + repair.null_share * null_norms[chosen] + drift * stats.absolute[chosen]
+            if spill > 0.0:
+                norms = norms + spill * stats.peak[chosen]
+            size = penalty.dual_size(norms, weights)
+            if _decides(problem, at, plain, size, lam, tol):
+                exact = problem.repaired_size(at, chosen, repair)
+                size = min(size, _with_errors(penalty, exact, penalty.dual_size(off, weights)))
+    if size is None:
+        size = penalty.dual_size(norms, weights)
+    scale, charge = penalty.dual_point(size, lam)
+    value = _value_on_ray(problem, score, scale, charge, lam, tol)
+    if value is None:
+        value = problem.dual_value(at, repair, scale)
+    return Bound(value - charge - summation.of_objective(problem, at, lam), scale * norms)
+
+
+def relative_gap(problem: Problem, value: float, lower: float) -> float:
+    """(P - D) / P of an objective and a lower bound on the optimum; nan where the two are no certificate.
+
+    They are none where one of them is no number, or the bound lies above an objective that it bounds: what rounding may
+    do is taken from the bound beforehand.
+    """
+    if not (math.isfinite(value) and lower <= value):
+        return math.nan
+    return (value - lower) / max(abs(value), problem.resolution)
+
+
+def _with_errors(penalty: Penalty, size: float, errors: float) -> float:
+    """``penalty.dual_size`` of sums that are off by others, from both sizes: norms, or squares if no row vanishes."""
+    return size + errors if penalty.threshold else (math.sqrt(size) + math.sqrt(errors)) ** 2
+
+
+def _decides(problem: Problem, at: Iterate, plain: float, size: float, lam: float, tol: float) -> bool:
+    """Whether a pass for the size of the repaired residuals is likely to end the fit.
+
+    It is where the bound on that size leaves a gap above `tol`, and the size without the repair does not. Columns far
+    from zero, or with a large mean, have a bound that is far above what the repair does to them.
+    """
+    goal = tol * max(abs(problem.objective(at, lam)), problem.resolution)
+    return size > plain and expected_gap(problem, at, plain, lam) <= goal < expected_gap(problem, at, size, lam)
+
+
+def _value_on_ray(
+    problem: Problem, score: Score, scale: float, charge: float, lam: float, tol: float = 0.0
+) -> float | None:
+    """Dual value of the residuals scaled by t, or little less, without a pass; None where it may be much less.
+
+    Much: more than a share of the gap, and too much for a gap of `tol`.
+
+    D(1) = L + <G, W> at the residuals themselves, with the slope D'(1) = <G, W>, and -D'' <= S / t between
+    (``losses.base.Loss.ray_curvature``): D(t) >= L + t <G, W> - (1 - t)**2 S / (2 t).
+    """
+    if problem.fit_intercept or not np.isfinite(score.ray) or scale <= 0.0:
+        return None
+    at = score.iterate
+    off = score.rounding * problem.penalty.total(at.W, problem.statistics.absolute[at.active])
+    bound = at.loss + scale * (float(np.sum(at.G * at.W)) - off)
+    short = (1.0 - scale) ** 2 * score.ray / (2.0 * scale)
+    value = problem.objective(at, lam)
+    gap = value - bound + charge
+    near = short <= _SHORT * gap or gap + short <= tol * max(abs(value), problem.resolution)
+    return bound - short if near else None
+
+
+def screened(problem: Problem, score: Score, bound: Bound, gap: float, lam_row: Array) -> NDArray[np.bool_]:
+    """Which candidates may still be nonzero at the optimum (gap-safe rule, docs/math.md 8 (ii)).
+
+    All of them under a penalty whose rows do not vanish one by one.
+
+    Every dual optimum lies within sqrt(2 kappa gap) of the dual point, in the metric in which column j has length
+    sqrt(sum_i s_i x_ij**2). A loss of unbounded curvature has no such radius, and nothing is screened.
+    """
+    if not (problem.penalty.threshold and problem.penalty.separable and np.isfinite(problem.loss.kappa)):
+        return np.ones(score.candidates.shape[0], np.bool_)
+    radius = np.sqrt(2.0 * problem.loss.kappa * max(gap, 0.0)) * problem.penalty.dual_radius(problem.k)
+    reach = bound.norms + radius * np.sqrt(problem.statistics.square[score.candidates])
+    # a margin for rounding, so that a row on the boundary is kept
+    return ~(reach < lam_row * (1.0 - 1e-9))

@@ -1,0 +1,1 @@
+"""Loops over examples: margins, loss, residuals and sums."""

@@ -1,0 +1,168 @@
+"""The loss of each row of a block of margins: residuals, pulls, curvature, values along a line, dual values.
+
+All take margins F of consecutive examples, example `first` being row 0, which they may overwrite. Columns of F beyond
+the k outputs are padding. The loss enters through its target, whose type selects the row functions
+(``dboost.losses.base``); what these loops add up is the same however the examples are cut into blocks only if the cut
+is the same, so ``tiles`` and ``fused`` fix it.
+
+Divisions do not raise: code that might leave a loop early counts the references to its arrays in every row, which took
+as long as half the residuals.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from dboost.compiled.vectors.lanes import narrow_row
+from dboost.losses.base import (
+    branch_row,
+    curvature_row,
+    dual_row,
+    loss_row,
+    peak_row,
+    residual_row,
+    residual_rows,
+    single_dual,
+    single_rows,
+    theta_row,
+)
+
+# Curvature below this share of an example's weight is dropped: in float32 it would become subnormal numbers, on which
+# arithmetic is several times slower.
+_NEGLIGIBLE = 1e-20
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def losses(F, first, k, target, weight):
+    """Sum of the losses."""
+    loss = 0.0
+    for t in range(F.shape[0]):
+        i = first + t
+        if weight[i] > 0.0:
+            loss += loss_row(target, i, F[t][:k], weight[i])
+    return loss
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def largest(F, first, k, target, weight):
+    """max_i log |U_i|, -inf without examples of positive weight."""
+    top = -np.inf
+    for t in range(F.shape[0]):
+        i = first + t
+        if weight[i] > 0.0:
+            top = max(top, peak_row(target, i, F[t][:k], weight[i]))
+    return top
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def residuals(F, first, k, target, weight, U, total):
+    """Fill the rows of U; add their sum to `total` (k,); return the loss."""
+    return residual_rows(target, F, first, k, weight, U, total)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def branches(F, first, k, target, weight, plus, minus, total):
+    """Fill the pulls up and down; add the sum of their differences to `total` (k,); return the loss."""
+    loss = 0.0
+    for t in range(F.shape[0]):
+        i = first + t
+        if weight[i] <= 0.0:
+            for r in range(k):
+                plus[t, r] = 0.0
+                minus[t, r] = 0.0
+            continue
+        loss += branch_row(target, i, F[t][:k], weight[i], plus[t], minus[t])
+        for r in range(k):
+            total[r] += plus[t, r] - minus[t, r]
+    return loss
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def repair(U, target, weight, keep, mix, shift, prior):
+    """Overwrite the residuals of a block by the dual point that they are repaired to (``losses.base.theta_row``)."""
+    k = keep.shape[0]
+    for i in range(weight.shape[0]):
+        if weight[i] > 0.0:
+            theta_row(target, i, U[i][:k], weight[i], keep, mix, shift, prior)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def intercept_sums(F, first, k, target, weight, total, H):
+    """Add the sum of the residuals to `total` (k,) and that of the Hessians to `H` (k, k); return the loss."""
+    held = np.empty(k)
+    u = np.empty(k)
+    h = np.empty(k)
+    loss = 0.0
+    for t in range(F.shape[0]):
+        i = first + t
+        if weight[i] <= 0.0:
+            continue
+        f = F[t][:k]
+        for r in range(k):
+            held[r] = f[r]
+        loss += residual_row(target, i, f, weight[i], u)
+        rank_one = curvature_row(target, i, held, weight[i], h)
+        for r in range(k):
+            total[r] += u[r]
+            H[r, r] += h[r]
+        if rank_one != 0.0:
+            for r in range(k):
+                c = rank_one * h[r]
+                row = H[r]
+                for q in range(k):
+                    row[q] -= c * h[q]
+    return loss
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def losses_along(F, Z, first, k, steps, target, weight, out):
+    """Add the loss at F + step Z to `out[q]` for every step."""
+    trial = np.empty(k)
+    for t in range(F.shape[0]):
+        i = first + t
+        if weight[i] <= 0.0:
+            continue
+        for q in range(steps.shape[0]):
+            for r in range(k):
+                trial[r] = F[t, r] + steps[q] * Z[t, r]
+            out[q] += loss_row(target, i, trial, weight[i])
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def curvature(F, first, k, target, weight, h, rank_one):
+    """Hessian of every example as diag(h_i) - r_i h_i h_i': fill `h`, of whole rows, and `rank_one`."""
+    row = np.empty(k)
+    for t in range(F.shape[0]):
+        i = first + t
+        for r in range(h.shape[1]):
+            h[t, r] = 0.0
+        rank_one[t] = 0.0
+        if weight[i] <= 0.0:
+            continue
+        rank_one[t] = curvature_row(target, i, F[t][:k], weight[i], row)
+        narrow_row(row, _NEGLIGIBLE * weight[i], h[t])
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def dual_values(F, first, target, weight, scale, mix, shift, prior):
+    """sum_i s_i D_i at the repaired and scaled dual point (``losses.base.dual_row``)."""
+    k = scale.shape[0]
+    value = 0.0
+    for t in range(F.shape[0]):
+        i = first + t
+        if weight[i] > 0.0:
+            value += dual_row(target, i, F[t][:k], weight[i], scale, mix, shift, prior)
+    return value
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def single_state(target, f, weight, u, h):
+    """Loss of the margins `f` (m,) of one output; fill the residuals `u` and the curvature `h`, both (m,)."""
+    return single_rows(target, 0, f, weight, u, h)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def single_dual_value(target, f, weight, scale, mix, shift, prior):
+    """``dual_values`` of the margins `f` (m,) of one output, the arguments of the dual point being numbers."""
+    return single_dual(target, f, weight, scale, mix, shift, prior)

@@ -1,0 +1,1 @@
+"""Loops that minimise small models: coordinate descent and small linear systems."""

@@ -1,0 +1,347 @@
+"""Block coordinate descent on the quadratic models of a Newton step (docs/math.md 8).
+
+One block is one row of the step D: the row's model is majorised by its diagonal, and the penalised row problem is
+solved exactly by ``compiled.solves.row_prox``. Two models share the row solve: the curvature of sampled examples, kept
+as
+V = H z per example, and the Gram bound, kept as K D.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dboost.compiled.solves.order import shuffle
+from dboost.compiled.solves.row_prox import BOUND, diagonal_prox
+from dboost.compiled.vectors.emit import INLINED
+from dboost.compiled.vectors.new_arrays import new_arrays
+from dboost.compiled.vectors.scaled_rows import gather, padded, push, scale, scatter
+
+Array = NDArray[np.float64]
+
+_SWEEPS_AFTER_FIRST = 0.1
+# Values of a column whose squares are summed in the precision of the curvature.
+_RUN = 256
+# Below it, half of the largest float32, no sum of squares has overflowed on the way.
+_LARGEST = 1.7e38
+
+
+def curvature_diagonal(
+    columns: Any,
+    rows: Any,
+    values: NDArray[Any],
+    selected: NDArray[np.int64],
+    h: NDArray[Any],
+    rank_one: Array,
+    weight: Array,
+    intercept: bool,
+    out: Array,
+    bound: NDArray[Any],
+) -> None:
+    """Diagonal of a bound on each row's model: sum_i x_ij**2 bound_i for the columns `selected`, the intercept last.
+
+    `bound` is room of the shape and type of `h`, or `h` itself, which is then overwritten. For a softmax example
+    diag(q) - q q' is bounded by diag(q) when no class holds more than half, else by 2 diag(q (1 - q)) (docs/math.md
+    8, class-separable Newton); a diagonal Hessian is its own bound.
+    """
+    bound_curvature(h, rank_one, weight, bound)
+    add_squares(columns, rows, values, selected, padded(bound), out)
+    if intercept:
+        out[selected.shape[0]] += bound[:, : out.shape[1]].sum(axis=0, dtype=np.float64)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def bound_curvature(h, rank_one, weight, bound):
+    """Fill `bound` with the diagonal that bounds the Hessian of every example; see ``curvature_diagonal``."""
+    k = h.shape[1]
+    whole = h.dtype.type(1.0)
+    for i in range(h.shape[0]):
+        half = h.dtype.type(0.5 * weight[i])
+        # counted, because the largest number of a row would be found one by one
+        above = 0
+        for r in range(k):
+            above += h[i, r] > half
+        if rank_one[i] == 0.0 or above == 0:
+            for r in range(k):
+                bound[i, r] = h[i, r]
+        else:
+            share = h.dtype.type(1.0 / weight[i])
+            for r in range(k):
+                bound[i, r] = (whole + whole) * h[i, r] * (whole - h[i, r] * share)
+
+
+@njit(nogil=True, cache=True)
+def add_squares(columns, rows, values, selected, bound, out):
+    """Add sum_i x_ij**2 bound_i to a row of `out` for every column j of `selected`."""
+    # sums of so few numbers of the type of `bound` are exact enough, the sum of these is of float64
+    k = out.shape[1]
+    d, zero = np.empty(bound.shape[1], bound.dtype), np.zeros(bound.shape[1], bound.dtype)
+    squares = np.empty(_RUN, bound.dtype)
+    for c in range(selected.shape[0]):
+        j = selected[c]
+        for first in range(columns[j], columns[j + 1], _RUN):
+            size = min(_RUN, columns[j + 1] - first)
+            for p in range(size):
+                x = values[first + p]
+                squares[p] = x * x
+            gather(rows[first : first + size], squares, 0, size, bound, zero, d)
+            largest = d[0]
+            for r in range(1, k):
+                largest = max(largest, d[r])
+            if largest <= _LARGEST:
+                for r in range(k):
+                    out[c, r] += d[r]
+                continue
+            # squares of values beyond 1e19 are no float32: they are few, and summed one by one
+            for p in range(first, first + size):
+                x, i = np.float64(values[p]), rows[p]
+                for r in range(k):
+                    out[c, r] += x * x * np.float64(bound[i, r])
+
+
+@njit(nogil=True, cache=True)
+def curvature_blocks(pointer, slots, values, h, rank_one, place, first, every, intercept, out):
+    """Add sum_i x_ij x_il (h_ir - r_i h_ir**2) to out[j, l, r], j <= l, for the slots with a place; the intercept last.
+
+    Over the examples `first`, `first` + `every`, ... of a block stored by row, slots ascending; places ascend with
+    them. `out` has shape (t, t, columns of h), and the type of h: it steers, nothing more.
+    """
+    t = out.shape[0]
+    k = h.shape[1]
+    blocks = out.reshape((t * t, k))
+    where = np.empty(t, np.int32)
+    x = np.empty(t, h.dtype)
+    z = np.empty(k, h.dtype)
+    d = np.empty(k, h.dtype)
+    for i in range(first, h.shape[0], every):
+        count = 0
+        for p in range(pointer[i], pointer[i + 1]):
+            if place[slots[p]] >= 0:
+                where[count] = place[slots[p]]
+                x[count] = values[p]
+                count += 1
+        if intercept:
+            where[count] = t - 1
+            x[count] = 1.0
+            count += 1
+        share = h.dtype.type(rank_one[i])
+        for r in range(k):
+            d[r] = h[i, r] - share * h[i, r] * h[i, r]
+        for p in range(count):
+            scale(np.float64(x[p]), d, z)
+            scatter(where, x, p, count, z, blocks, where[p] * t)
+
+
+@njit(nogil=True, cache=True)
+def _nonzero(row):
+    for r in range(row.shape[0]):
+        if row[r] != 0.0:
+            return True
+    return False
+
+
+@njit(nogil=True, cache=True, **INLINED)
+def _pull(columns, rows, values, V, j, n_columns, zero, g):
+    """g = sum_i x_ij V_i."""
+    if j < n_columns:
+        gather(rows, values, columns[j], columns[j + 1], V, zero, g)
+    else:
+        g[:] = zero
+        for i in range(V.shape[0]):
+            v = V[i]
+            for r in range(g.shape[0]):
+                g[r] += v[r]
+
+
+@njit(nogil=True, cache=True, **INLINED)
+def _push(columns, rows, values, h, rank_one, V, j, everyone, n_columns, delta):
+    """Move V = H z along with z += x_j delta; `everyone` is (0..m - 1, ones), the intercept's column."""
+    if j < n_columns:
+        push(rows, values, columns[j], columns[j + 1], h, rank_one, delta, V)
+    else:
+        push(everyone[0], everyone[1], 0, V.shape[0], h, rank_one, delta, V)
+
+
+def newton_descent(
+    columns: Any,
+    rows: Any,
+    values: NDArray[Any],
+    h: NDArray[np.float32],
+    rank_one: Array,
+    G: Array,
+    W: Array,
+    lam: Array,
+    diagonal: Array,
+    damping: Array,
+    code: int,
+    a: float,
+    b: float,
+    max_sweeps: int,
+    seed: int,
+    D: Array,
+    settle: float = 0.0,
+) -> int:
+    """Minimise the sampled Newton model over the step D, by sweeps of exact row solves.
+
+    Model: -<G, D> + 1/2 sum_i z_i' H_i z_i + 1/2 sum damping D**2 + sum_j lam_j omega(W_j + D_j), z = X D; `diagonal`
+    bounds the rows' curvature from the examples, `damping` (a + 1, k) is what is added to it.
+    The last row is the intercept's when W has one row more than there are columns; its lam is 0.
+
+    Returns the number of sweeps. With `settle`, a row is solved again until it misses its optimality by no more than
+    this share of its lam; a sweep of all rows then looks whether others have come to. Without it the first and the
+    last sweep visit every row, the others the nonzero rows, and sweeping ends when one gains less than a tenth of what
+    the first did. Rows that are visited together hold at most `max_sweeps` times the stored values.
+    """
+    single = padded(h, np.float32)
+    # every row of W goes through it anew: on large pages
+    V = new_arrays((single.size, np.float32))[0].reshape(single.shape)
+    V[:] = 0.0
+    model = (columns, rows, values, single, rank_one, G, W, lam, diagonal, damping, V)
+    return int(_newton_descent(*model, code, a, b, max_sweeps, seed, D, settle))
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _newton_descent(
+    columns, rows, values, h, rank_one, G, W, lam, diagonal, damping, V, code, a, b, max_sweeps, seed, D, settle
+):
+    n_columns = columns.shape[0] - 1
+    n_rows, k = W.shape
+    order = np.arange(n_rows)
+    state = np.uint64(seed * 2 + 1)
+    g, zero = np.empty(h.shape[1], np.float32), np.zeros(h.shape[1], np.float32)
+    z = np.empty(k)
+    out = np.empty(k)
+    work = np.empty(4 * k + 8)
+    metric = np.empty(k)
+    delta = np.zeros(h.shape[1], np.float32)
+    n_everyone = h.shape[0] if n_rows > n_columns else 0
+    everyone = np.arange(n_everyone).astype(rows.dtype), np.ones(n_everyone, values.dtype)
+    first = 0.0
+    last = False
+    sweeps = 0
+    # the rows that the next sweep visits, unless it visits all
+    again = np.ones(n_rows, np.bool_)
+    whole = True
+    budget = max_sweeps * columns[n_columns]
+    while True:
+        state = shuffle(order, state)
+        gain = 0.0
+        calm = True
+        for o in range(n_rows):
+            j = order[o]
+            if not whole and not again[j] and j < n_columns:
+                continue
+            if j < n_columns:
+                budget -= columns[j + 1] - columns[j]
+            _pull(columns, rows, values, V, j, n_columns, zero, g)
+            usable = False
+            for r in range(k):
+                metric[r] = diagonal[j, r] + damping[j, r]
+                usable = usable or metric[r] > 0.0
+            if not usable:
+                again[j] = False
+                continue
+            smallest = 1e-12 * metric.max()
+            for r in range(k):
+                metric[r] = max(metric[r], smallest)
+                z[r] = W[j, r] + D[j, r] + (G[j, r] - g[r] - damping[j, r] * D[j, r]) / metric[r]
+            if lam[j] == 0.0:
+                for r in range(k):
+                    out[r] = z[r]
+            else:
+                diagonal_prox(code, a, b, z, metric, lam[j], out, work)
+            moved = False
+            residual = 0.0
+            for r in range(k):
+                change = out[r] - W[j, r] - D[j, r]
+                missed = metric[r] * abs(change)
+                residual += missed if code == BOUND else missed * missed
+                delta[r] = np.float32(change)
+                if delta[r] != 0.0:
+                    moved = True
+                gain += metric[r] * change * change
+                # exact zeros must stay exact: D is set so that W + D reproduces `out`
+                D[j, r] = out[r] - W[j, r]
+            if settle > 0.0:
+                # in the dual norm, or for entries one by one in a larger one
+                most = settle * lam[j]
+                again[j] = j < n_columns and residual > (most if code == BOUND else most * most)
+                calm = calm and not again[j]
+            else:
+                again[j] = _nonzero(D[j]) or _nonzero(W[j])
+            if moved:
+                _push(columns, rows, values, h, rank_one, V, j, everyone, n_columns, delta)
+        sweeps += 1
+        # some of the rows alone may have nothing left to gain: the others are still to be visited
+        if gain == 0.0 and (whole or settle == 0.0):
+            break
+        if settle > 0.0:
+            if budget <= 0 or (whole and calm):
+                break
+            whole = calm
+        else:
+            if last or sweeps >= max_sweeps:
+                break
+            if sweeps == 1:
+                first = gain
+            else:
+                last = gain <= _SWEEPS_AFTER_FIRST * first
+            whole = last or sweeps == max_sweeps - 1
+    return sweeps
+
+
+@njit(nogil=True, cache=True)
+def gram_descent(K, kappa, centred, G, W, lam, code, a, b, max_sweeps, tolerance, D):
+    """Minimise -<G, D> + kappa/2 tr(D'K D) + sum_j lam_j omega(W_j + D_j) over D (docs/math.md, eq. 5).
+
+    `centred` replaces K D by its row-centred version, the tighter bound of the multinomial loss. Stops when a sweep
+    gains less than `tolerance` times the first. Returns the number of sweeps.
+    """
+    n_rows, k = W.shape
+    KD = np.zeros((n_rows, k))
+    z = np.empty(k)
+    out = np.empty(k)
+    metric = np.empty(k)
+    delta = np.empty(k)
+    work = np.empty(4 * k + 8)
+    first = 0.0
+    for sweep in range(max_sweeps):
+        gain = 0.0
+        for j in range(n_rows):
+            d = kappa * K[j, j]
+            if d <= 0.0:
+                continue
+            mean = 0.0
+            if centred:
+                for r in range(k):
+                    mean += KD[j, r]
+                mean /= k
+            for r in range(k):
+                metric[r] = d
+                z[r] = W[j, r] + D[j, r] + (G[j, r] - kappa * (KD[j, r] - mean)) / d
+            if lam[j] == 0.0:
+                for r in range(k):
+                    out[r] = z[r]
+            else:
+                diagonal_prox(code, a, b, z, metric, lam[j], out, work)
+            moved = False
+            for r in range(k):
+                delta[r] = out[r] - W[j, r] - D[j, r]
+                gain += d * delta[r] * delta[r]
+                moved = moved or delta[r] != 0.0
+                D[j, r] = out[r] - W[j, r]
+            if moved:
+                for i in range(n_rows):
+                    x = K[j, i]
+                    if x != 0.0:
+                        row = KD[i]
+                        for r in range(k):
+                            row[r] += x * delta[r]
+        if sweep == 0:
+            first = gain
+        if gain <= tolerance * first:
+            return sweep + 1
+    return max_sweeps

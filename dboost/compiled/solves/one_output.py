@@ -1,0 +1,177 @@
+"""Loops for a single output: margins, sums of columns and coordinate descent, with numbers in place of rows of numbers.
+
+With one output a call for each row or column of a table costs more than the row. Everything here is stored by column,
+so that a model needs no cut by row of its columns, and arrays of examples have one dimension.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from dboost.compiled.vectors.emit import INLINED
+
+
+@njit(nogil=True, cache=True)
+def add_columns(indptr, rows, values, places, w, f):
+    """f += sum_c w[c] x_c over the columns x_c at `places`, in their order."""
+    for c in range(places.shape[0]):
+        x = w[c]
+        if x != 0.0:
+            j = places[c]
+            for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + 1])):
+                f[np.uint64(rows[p])] += values[p] * x
+
+
+@njit(nogil=True, cache=True)
+def round_columns(indptr, values, places, out):
+    """Write the values of some columns to the same places of `out`, in its type."""
+    for c in range(places.shape[0]):
+        for p in range(np.uint64(indptr[places[c]]), np.uint64(indptr[places[c] + 1])):
+            out[p] = values[p]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def column_sums(indptr, rows, values, places, u, out):
+    """out[c] = <x_c, u> for the columns x_c at `places`."""
+    for c in range(places.shape[0]):
+        j = places[c]
+        start, stop = np.uint64(indptr[j]), np.uint64(indptr[j + 1])
+        out[c] = _inner(rows, values, start, stop, u)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def column_curvature(indptr, rows, values, places, u, h, G, diagonal):
+    """G[c] = <x_c, u> and diagonal[c] = sum_i h_i x_ic**2 for the columns x_c at `places`."""
+    for c in range(places.shape[0]):
+        a = b = d = e = 0.0
+        j = places[c]
+        start, stop = np.uint64(indptr[j]), np.uint64(indptr[j + 1])
+        whole = stop - (stop - start) % np.uint64(2)
+        for p in range(start, whole, np.uint64(2)):
+            i, k = np.uint64(rows[p]), np.uint64(rows[p + np.uint64(1)])
+            x, y = np.float64(values[p]), np.float64(values[p + np.uint64(1)])
+            a += x * u[i]
+            b += y * u[k]
+            d += x * x * h[i]
+            e += y * y * h[k]
+        for p in range(whole, stop):
+            i = np.uint64(rows[p])
+            x = np.float64(values[p])
+            a += x * u[i]
+            d += x * x * h[i]
+        G[c] = a + b
+        diagonal[c] = d + e
+
+
+@njit(nogil=True, cache=True, **INLINED)
+def _inner(rows, values, start, stop, v):
+    a = b = c = d = v.dtype.type(0)
+    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    whole = stop - (stop - start) % four
+    for p in range(start, whole, four):
+        a += values[p] * v[np.uint64(rows[p])]
+        b += values[p + one] * v[np.uint64(rows[p + one])]
+        c += values[p + two] * v[np.uint64(rows[p + two])]
+        d += values[p + three] * v[np.uint64(rows[p + three])]
+    for p in range(whole, stop):
+        a += values[p] * v[np.uint64(rows[p])]
+    return (a + b) + (c + d)
+
+
+@njit(nogil=True, cache=True, **INLINED)
+def shrunk(z, strength, metric):
+    """The minimiser of metric x**2 / 2 - z x + strength |x|: soft thresholding (docs/math.md 4)."""
+    size = abs(z) - strength
+    return (size if z > 0.0 else -size) / metric if size > 0.0 else 0.0
+
+
+@njit(nogil=True, cache=True)
+def place_columns(indptr, rows, values, places, first, fill, out_rows, out_values, out_single):
+    """Append columns of one block to those of all, at `fill`, which moves along; its examples start at `first`."""
+    for c in range(fill.shape[0]):
+        start, stop = indptr[places[c]], indptr[places[c] + 1]
+        shift = fill[c] - start
+        for p in range(np.uint64(start), np.uint64(stop)):
+            q = np.uint64(shift + np.int64(p))
+            out_rows[q] = rows[p] + first
+            out_values[q] = values[p]
+            out_single[q] = values[p]
+        fill[c] = shift + stop
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def descend(
+    indptr, rows, values, places, h, G, W, strength, diagonal, damping, intercept, max_sweeps, enough, seed, new
+):
+    """Minimise the Newton model of ``descent.newton_descent`` for one output; `new` becomes W + D, exact zeros as such.
+
+    The coordinates are visited in random order, with V = H X D kept per example. The first and the last sweep visit
+    every coordinate, the others those that are not zero; sweeping ends when one gains less than `enough` times the
+    first. With `intercept` the last coordinate is the intercept's. Returns the number of sweeps.
+    """
+    n = W.shape[0]
+    m = h.shape[0]
+    V = np.zeros(m, np.float32)
+    order = np.arange(n)
+    draw = np.uint64(seed * 2 + 1)
+    first = 0.0
+    last_round = False
+    sweeps = 0
+    while sweeps < max_sweeps:
+        full = sweeps == 0 or last_round or sweeps == max_sweeps - 1
+        gain = 0.0
+        count = n
+        if full:
+            for j in range(n):
+                order[j] = j
+        else:
+            count = 0
+            for j in range(n):
+                if new[j] != 0.0 or W[j] != 0.0:
+                    order[count] = j
+                    count += 1
+        for o in range(count):
+            # xorshift: the order is a function of the seed alone
+            draw ^= draw << np.uint64(13)
+            draw ^= draw >> np.uint64(7)
+            draw ^= draw << np.uint64(17)
+            q = o + np.int64(draw % np.uint64(count - o))
+            j = order[q]
+            order[q] = order[o]
+            metric = diagonal[j] + damping[j]
+            if not metric > 0.0:
+                continue
+            bias = intercept and j == n - 1
+            start, stop = np.uint64(0), np.uint64(0)
+            if bias:
+                g = 0.0
+                for i in range(m):
+                    g += V[i]
+            else:
+                start, stop = np.uint64(indptr[places[j]]), np.uint64(indptr[places[j] + 1])
+                g = np.float64(_inner(rows, values, start, stop, V))
+            held = new[j]
+            z = metric * held + (G[j] - g - damping[j] * (held - W[j]))
+            out = shrunk(z, strength[j], metric)
+            change = out - held
+            if change == 0.0:
+                continue
+            new[j] = out
+            gain += metric * change * change
+            step = np.float32(change)
+            if bias:
+                for i in range(m):
+                    V[i] += h[i] * step
+            else:
+                for p in range(start, stop):
+                    r = np.uint64(rows[p])
+                    V[r] += h[r] * (values[p] * step)
+        sweeps += 1
+        if last_round or gain == 0.0:
+            break
+        if sweeps == 1:
+            first = gain
+        elif gain <= enough * first:
+            last_round = True
+    return sweeps

@@ -1,0 +1,205 @@
+"""A quadratic model of one output: the curvature among columns, and coordinate descent on it.
+
+Once the curvature among a few hundred columns is known, a sweep over them reads that alone, whatever the number of
+examples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dboost.compiled.solves.one_output import shrunk
+from dboost.compiled.vectors.emit import INLINED
+
+Array = NDArray[np.float64]
+
+# Rows that are turned at once.
+_ROWS = 512
+
+
+def gram(
+    indptr: Any,
+    rows: Any,
+    values: Any,
+    places: NDArray[np.int64],
+    h: Array,
+    intercept: bool,
+    parts: Sequence[slice] = (),
+    each: Callable[[Any, Any], list[Array]] | None = None,
+    fresh: int | None = None,
+) -> Array:
+    """X' diag(h) X of the columns at `places`, with the intercept's column of ones last.
+
+    Parameters
+    ----------
+    indptr, rows, values : arrays
+        A block by column, rows ascending.
+    places : int64 array, shape (s,)
+    h : float64 array, shape (m,)
+    intercept : bool
+    parts : sequence of slice
+        The examples in parts that are summed on their own, and then added; all in one without.
+    each : callable (function, parts), optional
+        The function of every part, on threads.
+    fresh : int, optional
+        Only the rows of so many columns, the first ones; without it all, and the intercept's.
+
+    Returns
+    -------
+    float64 array, shape (s, s) or (s + 1, s + 1), symmetric; with `fresh` its first rows
+    """
+    s, extra = places.shape[0], int(intercept)
+    top, square = (s, s + extra) if fresh is None else (fresh, fresh)
+    # the fullest columns first, so that most products fall in one corner of the sums
+    order = np.arange(s)
+    order[:top] = np.argsort(indptr[places[:top]] - indptr[places[:top] + 1], kind="stable")
+    block = (indptr, rows, values, places[order], h, intercept, square)
+    if each is None or len(parts) < 2:
+        sums = _gram(*block, 0, h.shape[0])
+    else:
+        sums, *others = each(lambda part: _gram(*block, part.start, part.stop), parts)
+        for other in others:
+            sums += other
+    corner = sums[:, :square]
+    corner += np.triu(corner, 1).T
+    back = np.arange(s + extra)
+    back[order] = np.arange(s)
+    return np.asarray(sums[np.ix_(back[:square], back)])
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _gram(indptr, rows, values, places, h, intercept, fresh, first, stop):
+    """The products of ``gram`` of the first `fresh` columns with themselves and those behind, examples first..stop - 1.
+
+    A few rows at a time are turned to rows, so that they are still in the processor's cache when their products are
+    formed.
+    """
+    s = places.shape[0]
+    extra = 1 if intercept else 0
+    sums = np.zeros((fresh, s + extra))
+    now = np.empty(s, np.int64)
+    for c in range(s):
+        start, end = indptr[places[c]], indptr[places[c] + 1]
+        now[c] = start + np.searchsorted(rows[start:end], first)
+    then = now.copy()
+    pointer = np.empty(_ROWS + 1, np.int64)
+    slots = np.empty(_ROWS * (s + extra), np.int32)
+    x = np.empty(_ROWS * (s + extra))
+    for top in range(first, stop, _ROWS):
+        size = min(_ROWS, stop - top)
+        pointer[:] = 0
+        for c in range(s):
+            p, end = now[c], indptr[places[c] + 1]
+            while p < end and rows[p] < top + size:
+                pointer[rows[p] - top + 1] += 1
+                p += 1
+            then[c] = p
+        for i in range(size):
+            pointer[i + 1] += pointer[i] + extra
+        for c in range(s):
+            for p in range(now[c], then[c]):
+                # the place of each row's next value is kept where its first will be
+                i = rows[p] - top
+                q = pointer[i]
+                slots[q] = c
+                x[q] = values[p]
+                pointer[i] = q + 1
+            now[c] = then[c]
+        for i in range(size - 1, -1, -1):
+            if intercept:
+                slots[pointer[i]] = s
+                x[pointer[i]] = 1.0
+                pointer[i] += 1
+            pointer[i + 1] = pointer[i]
+        pointer[0] = 0
+        for i in range(size):
+            _add_products(slots, x, np.uint64(pointer[i]), np.uint64(pointer[i + 1]), fresh, h[top + i], sums)
+    return sums
+
+
+@njit(nogil=True, cache=True, **INLINED)
+def _add_products(slots, x, start, stop, fresh, h, sums):
+    """Add h x_p x_q for p <= q of one row, two rows of `sums` at a time; p among the first `fresh` only."""
+    one, two = np.uint64(1), np.uint64(2)
+    p = start
+    while p + one < stop and slots[p + one] < fresh:
+        i, j = np.uint64(slots[p]), np.uint64(slots[p + one])
+        t, u = h * x[p], h * x[p + one]
+        sums[i, i] += t * x[p]
+        sums[i, j] += t * x[p + one]
+        sums[j, j] += u * x[p + one]
+        for q in range(p + two, stop):
+            r = np.uint64(slots[q])
+            sums[i, r] += t * x[q]
+            sums[j, r] += u * x[q]
+        p += two
+    if p < stop and slots[p] < fresh:
+        i = np.uint64(slots[p])
+        t = h * x[p]
+        for q in range(p, stop):
+            sums[i, np.uint64(slots[q])] += t * x[q]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def minimise(H, slots, G, strength, ridge, max_sweeps, enough, W, pull):
+    """Minimise -G'D + D'HD/2 + strength |W + D|_1 by coordinate descent; W becomes W + D, exact zeros as such.
+
+    This is the model of a Newton step (docs/math.md 8). Sweeps over the entries that are not zero follow a sweep
+    over all, until one gains at most `enough` times what the best did; then all are visited again. A direction along
+    which the curvature vanishes is left alone.
+
+    Parameters
+    ----------
+    H : float64 array, shape (room, room)
+        Symmetric; its first rows and columns are filled, as many as `pull` has entries.
+    slots : int64 array, shape (n,)
+        Which row of H each entry is.
+    G, strength : float64 array, shape (n,)
+    ridge : float
+        Share that is added to the diagonal of H in the length of each move; it does not change where they end.
+    max_sweeps : int
+    enough : float
+    W : float64 array, shape (n,)
+    pull : float64 array, shape (size,)
+        Becomes H D.
+
+    Returns
+    -------
+    float
+        What the last sweep gained, as a share of the most that one did.
+    """
+    size = pull.shape[0]
+    pull[:] = 0.0
+    first = gain = 0.0
+    full = True
+    for _ in range(max_sweeps):
+        gain = 0.0
+        for c in range(slots.shape[0]):
+            held = W[c]
+            if held == 0.0 and not full:
+                continue
+            j = slots[c]
+            metric = H[j, j] * (1.0 + ridge)
+            if not metric > 0.0:
+                continue
+            z = metric * held + G[c] - pull[j]
+            out = shrunk(z, strength[c], metric)
+            change = out - held
+            if change == 0.0:
+                continue
+            W[c] = out
+            gain += metric * change * change
+            row = H[j]
+            for t in range(size):
+                pull[t] += row[t] * change
+        first = max(first, gain)
+        small = gain <= enough * first
+        if small and full:
+            break
+        full = small
+    return gain / first if first > 0.0 else 0.0

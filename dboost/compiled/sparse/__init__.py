@@ -1,0 +1,1 @@
+"""Loops over the stored values of sparse blocks."""

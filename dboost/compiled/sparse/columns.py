@@ -1,0 +1,339 @@
+"""Loops over the stored columns of a partition: scoring sums, statistics, cutting out the active columns.
+
+All take the CSC arrays of ``dboost.partition.Partition``. Per-column loops write one row of the result each, in order
+of the stored rows, so a range of columns gives the same bits as the whole.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dboost.compiled.sparse.transpose import turn
+from dboost.compiled.vectors.scaled_rows import gather, padded, scale, scatter
+
+
+def column_gradient(
+    indptr: Any, rows: Any, values: Any, residual: NDArray[Any], candidates: NDArray[np.int64], out: NDArray[Any]
+) -> None:
+    """Rows of G = X'U for the columns in `candidates`; `out` has shape (len(candidates), k), U k columns or more."""
+    _column_gradient(indptr, rows, values, padded(residual), candidates, out)
+
+
+@njit(nogil=True, cache=True)
+def _column_gradient(indptr, rows, values, residual, candidates, out):
+    k = out.shape[1]
+    g, zero = np.empty(residual.shape[1]), np.zeros(residual.shape[1])
+    for c in range(candidates.shape[0]):
+        j = candidates[c]
+        gather(rows, values, indptr[j], indptr[j + 1], residual, zero, g)
+        for r in range(k):
+            out[c, r] = g[r]
+
+
+@njit(nogil=True, cache=True)
+def class_gradient(indptr, rows, values, weight, code, residual, candidates, out):
+    """Rows of G = X'U for the columns in `candidates`, where U_i = weight_i residual[code_i] (docs/math.md 0).
+
+    `residual` (classes, width of ``vector.padded``) has a row per class and stays in the processor's cache; `weight`
+    and `code` are (m,), `out` (len(candidates), k). A column with more values than there are classes is summed by class
+    first: G_j = sum_c (sum of weight_i x_ij over the examples of c) residual_c.
+    """
+    n_classes, k = residual.shape[0], out.shape[1]
+    every = np.arange(n_classes)
+    label = np.empty(n_classes, np.int64)
+    amount = np.empty(n_classes)
+    g, zero = np.empty(residual.shape[1]), np.zeros(residual.shape[1])
+    for c in range(candidates.shape[0]):
+        start, stop = indptr[candidates[c]], indptr[candidates[c] + 1]
+        if stop - start > n_classes:
+            amount[:] = 0.0
+            for p in range(start, stop):
+                i = rows[p]
+                amount[code[i]] += weight[i] * values[p]
+            gather(every, amount, 0, n_classes, residual, zero, g)
+        else:
+            for p in range(start, stop):
+                i = rows[p]
+                label[p - start] = code[i]
+                amount[p - start] = weight[i] * values[p]
+            gather(label, amount, 0, stop - start, residual, zero, g)
+        for r in range(k):
+            out[c, r] = g[r]
+
+
+@njit(nogil=True, cache=True)
+def column_mu(indptr, rows, values, plus, minus, candidates, mu_plus, mu_minus):
+    """mu+ and mu- of the columns in `candidates` from the pulls of the examples (docs/math.md, eq. 1 and 2).
+
+    mu+ = [X]_+'plus + [-X]_+'minus, and mu- with the two exchanged. Their difference is G, but mu- cannot be had from
+    G and |X|'(plus + minus) when it is much smaller than mu+.
+    """
+    k = plus.shape[1]
+    for c in range(candidates.shape[0]):
+        j = candidates[c]
+        up = mu_plus[c]
+        down = mu_minus[c]
+        for r in range(k):
+            up[r] = 0.0
+            down[r] = 0.0
+        for p in range(indptr[j], indptr[j + 1]):
+            v = np.float64(values[p])
+            if v >= 0.0:
+                with_it = plus[rows[p]]
+                against = minus[rows[p]]
+            else:
+                v = -v
+                with_it = minus[rows[p]]
+                against = plus[rows[p]]
+            for r in range(k):
+                up[r] += v * with_it[r]
+                down[r] += v * against[r]
+
+
+@njit(nogil=True, cache=True)
+def column_statistics(indptr, rows, values, weight, peak, total, absolute, square, residual=None, G=None):
+    """Per column: max |x|, sum s x, sum s |x|, sum s x**2 (examples of weight zero count in none).
+
+    Without weights all are one. With residuals (m,) of one output, also their sums <x, u>, in `G`: data are read once
+    for both.
+    """
+    for j in range(indptr.shape[0] - 1):
+        start, stop = np.uint64(indptr[j]), np.uint64(indptr[j + 1])
+        # two sums of each, of every other value: one addition need not wait for the one before
+        whole = stop - (stop - start) % np.uint64(2)
+        a = t = b = q = c = u = d = r = g = e = 0.0
+        s = z = 1.0
+        for p in range(start, whole, np.uint64(2)):
+            if weight is not None:
+                s, z = weight[np.uint64(rows[p])], weight[np.uint64(rows[p + np.uint64(1)])]
+            v, w = np.float64(values[p]), np.float64(values[p + np.uint64(1)])
+            a = max(a, abs(v) if s > 0.0 else 0.0)
+            c = max(c, abs(w) if z > 0.0 else 0.0)
+            t += s * v
+            u += z * w
+            b += s * abs(v)
+            d += z * abs(w)
+            q += s * v * v
+            r += z * w * w
+            if residual is not None:
+                g += v * residual[np.uint64(rows[p])]
+                e += w * residual[np.uint64(rows[p + np.uint64(1)])]
+        for p in range(whole, stop):
+            if weight is not None:
+                s = weight[np.uint64(rows[p])]
+            v = np.float64(values[p])
+            a = max(a, abs(v) if s > 0.0 else 0.0)
+            t += s * v
+            b += s * abs(v)
+            q += s * v * v
+            if residual is not None:
+                g += v * residual[np.uint64(rows[p])]
+        if residual is not None:
+            G[j] = g + e
+        peak[j] = max(a, c)
+        total[j] = t + u
+        absolute[j] = b + d
+        square[j] = q + r
+
+
+@njit(nogil=True, cache=True)
+def cut_rows(indptr, rows, values, active, n_rows):
+    """The columns `active` as CSR over slots 0..a-1: (row pointer, slot of each value, values), slots ascending."""
+    pointer = np.zeros(n_rows + 1, np.int64)
+    for c in range(active.shape[0]):
+        j = active[c]
+        for p in range(indptr[j], indptr[j + 1]):
+            pointer[rows[p] + 1] += 1
+    for i in range(n_rows):
+        pointer[i + 1] += pointer[i]
+    slots = np.empty(pointer[n_rows], np.int32)
+    cut = np.empty(pointer[n_rows], values.dtype)
+    turn(indptr[active], indptr[active + 1], rows, values, 0, pointer[:-1].copy(), slots, cut)
+    return pointer, slots, cut
+
+
+@njit(nogil=True, cache=True)
+def _cut_of_rows(pointer, index, values, held, place):
+    m = pointer.shape[0] - 1
+    total = np.int64(0)
+    for p in range(index.shape[0]):
+        total += held[np.uint64(index[p])]
+    # one more place than there are values: each is written, and the next one over it where it does not belong
+    slots = np.empty(total + 1, np.int32)
+    cut = np.empty(total + 1, values.dtype)
+    out = np.zeros(m + 1, np.int64)
+    q = np.uint64(0)
+    for i in range(m):
+        for p in range(np.uint64(pointer[i]), np.uint64(pointer[i + 1])):
+            slot = place[np.uint64(index[p])]
+            slots[q] = slot
+            cut[q] = values[p]
+            q += np.uint64(slot >= 0)
+        out[i + 1] = q
+    return out, slots, cut
+
+
+def cut_of_rows(
+    pointer: Any, index: Any, values: Any, active: NDArray[np.int64], n_columns: int
+) -> tuple[Any, Any, Any]:
+    """As ``cut_rows``, to the bit, of a block that is stored by row, columns ascending; so must be `active`."""
+    place = np.full(n_columns, -1, np.int32)
+    place[active] = np.arange(active.shape[0], dtype=np.int32)
+    # counted from a table that is a quarter as large, and stays in the nearest cache
+    out, slots, cut = _cut_of_rows(pointer, index, values, (place >= 0).astype(np.uint8), place)
+    return out, slots[:-1], cut[:-1]
+
+
+@njit(nogil=True, cache=True)
+def transpose(pointer, slots, values, n_columns):
+    """CSR to CSC of a cut block: (column pointer, row of each value, values), rows ascending."""
+    columns = np.zeros(n_columns + 1, np.int64)
+    for p in range(slots.shape[0]):
+        columns[slots[p] + 1] += 1
+    for c in range(n_columns):
+        columns[c + 1] += columns[c]
+    rows = np.empty(slots.shape[0], np.int32)
+    turned = np.empty(slots.shape[0], values.dtype)
+    turn(pointer[:-1], pointer[1:], slots, values, 0, columns[:-1].copy(), rows, turned)
+    return columns, rows, turned
+
+
+@njit(nogil=True, cache=True)
+def append_columns(indptr, rows, values, first_row, cursor, out_rows, out_values):
+    """Write a block by column at the cursors of its columns, its rows from `first_row` on; the cursors move."""
+    for j in range(indptr.shape[0] - 1):
+        q = cursor[j]
+        for p in range(indptr[j], indptr[j + 1]):
+            out_rows[q] = rows[p] + first_row
+            out_values[q] = values[p]
+            q += 1
+        cursor[j] = q
+
+
+@njit(nogil=True, cache=True)
+def take_rows(pointer, slots, values, chosen):
+    """The rows `chosen` of a cut block, as a cut block; or columns of a block by column, which has the same form."""
+    out = np.zeros(chosen.shape[0] + 1, np.int64)
+    for c in range(chosen.shape[0]):
+        out[c + 1] = out[c] + pointer[chosen[c] + 1] - pointer[chosen[c]]
+    picked = np.empty(out[-1], np.int32)
+    taken = np.empty(out[-1], values.dtype)
+    for c in range(chosen.shape[0]):
+        start = pointer[chosen[c]]
+        for q in range(out[c + 1] - out[c]):
+            picked[out[c] + q] = slots[start + q]
+            taken[out[c] + q] = values[start + q]
+    return out, picked, taken
+
+
+@njit(nogil=True, cache=True)
+def take_examples(indptr, rows, values, places, place):
+    """The columns at `places`, of the examples i with place[i] >= 0, which become rows place[i]; as a CSC block."""
+    most = np.int64(0)
+    for c in range(places.shape[0]):
+        most += indptr[places[c] + 1] - indptr[places[c]]
+    out = np.zeros(places.shape[0] + 1, np.int64)
+    picked = np.empty(most + 1, np.int32)
+    taken = np.empty(most + 1, values.dtype)
+    q = np.uint64(0)
+    for c in range(places.shape[0]):
+        for p in range(np.uint64(indptr[places[c]]), np.uint64(indptr[places[c] + 1])):
+            # written in any case and kept if it counts: a jump that nothing foretells costs more
+            i = place[np.uint64(rows[p])]
+            picked[q] = i
+            taken[q] = values[p]
+            q += np.uint64(i >= 0)
+        out[c + 1] = np.int64(q)
+    # what was not written costs nothing
+    return out, picked[:q], taken[:q]
+
+
+@njit(nogil=True, cache=True)
+def rows_with(pointer, slots, place):
+    """The rows of a cut block that store one of the columns c with place[c] >= 0, ascending."""
+    found = np.empty(pointer.shape[0] - 1, np.int64)
+    count = 0
+    for i in range(pointer.shape[0] - 1):
+        for p in range(pointer[i], pointer[i + 1]):
+            if place[slots[p]] >= 0:
+                found[count] = i
+                count += 1
+                break
+    return found[:count]
+
+
+@njit(nogil=True, cache=True)
+def row_lengths(pointer, values, extra):
+    """rho_i = `extra` + sum_j |x_ij| over the cut columns (docs/math.md 2; extra is 1 with an intercept)."""
+    rho = np.empty(pointer.shape[0] - 1)
+    for i in range(rho.shape[0]):
+        t = extra
+        for p in range(pointer[i], pointer[i + 1]):
+            t += abs(np.float64(values[p]))
+        rho[i] = t
+    return rho
+
+
+@njit(nogil=True, cache=True)
+def template_sums(pointer, slots, values, weight, extra, peak, diagonal):
+    """Per slot: max of rho_i where x_ij != 0 (local template) and sum_i s_i |x_ij| rho_i (diagonal bound).
+
+    The last slot is the intercept's, with x = 1, when `extra` is 1.
+    """
+    rho = row_lengths(pointer, values, extra)
+    last = peak.shape[0] - 1
+    for i in range(rho.shape[0]):
+        if weight[i] <= 0.0:
+            continue
+        for p in range(pointer[i], pointer[i + 1]):
+            v = abs(np.float64(values[p]))
+            if v > 0.0:
+                peak[slots[p]] = max(peak[slots[p]], rho[i])
+                diagonal[slots[p]] += weight[i] * v * rho[i]
+        if extra > 0.0:
+            peak[last] = max(peak[last], rho[i])
+            diagonal[last] += weight[i] * rho[i]
+
+
+@njit(nogil=True, cache=True)
+def gram(pointer, slots, values, weight, extra, out):
+    """Upper triangle of X_A' diag(s) X_A, the intercept's slot last when `extra` is 1; added to `out`."""
+    last = out.shape[0] - 1
+    for i in range(pointer.shape[0] - 1):
+        s = weight[i]
+        for p in range(pointer[i], pointer[i + 1]):
+            t = s * np.float64(values[p])
+            row = out[slots[p]]
+            for q in range(p, pointer[i + 1]):
+                row[slots[q]] += t * np.float64(values[q])
+            if extra > 0.0:
+                row[last] += t
+        if extra > 0.0:
+            out[last, last] += s
+
+
+@njit(nogil=True, cache=True)
+def class_grams(pointer, slots, values, weights, intercept, out):
+    """Add the upper triangles of X_A' diag(weights[:, r]) X_A to out[:, :, r], with an intercept its slot last.
+
+    Blocks of the class-separable Hessian of a softmax (docs/math.md 8).
+
+    `weights` (m, w) and `out` (b, b, w) have the same padded width w (``vector.width``).
+    """
+    last = out.shape[0] - 1
+    blocks = out.reshape((out.shape[0] * out.shape[0], out.shape[2]))
+    z = np.empty(weights.shape[1])
+    for i in range(pointer.shape[0] - 1):
+        for p in range(pointer[i], pointer[i + 1]):
+            scale(np.float64(values[p]), weights[i], z)
+            scatter(slots, values, p, pointer[i + 1], z, blocks, slots[p] * out.shape[0])
+            if intercept:
+                for r in range(z.shape[0]):
+                    out[slots[p], last, r] += z[r]
+        if intercept:
+            for r in range(z.shape[0]):
+                out[last, last, r] += weights[i, r]

@@ -1,0 +1,1 @@
+"""Loops over rows of numbers, held in vector registers."""

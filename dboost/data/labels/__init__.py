@@ -1,0 +1,1 @@
+"""Labels: distinct values, codes, weights and what is noted of them."""

@@ -1,0 +1,388 @@
+"""Labels and weights: the global class set, encodings, class weights.
+
+Covers: what a scan of each block reports (``LabelStats``), merging the reports, and the frozen recipe (``LabelCoder``)
+that turns the labels of any block into the arrays of a ``Partition``.
+Does not cover: how labels are read from files (``parquet``) or cut into blocks (``memory``).
+
+Conventions, global over the data:
+
+- ``"binary"``: int8 (m, 1), -1 for the first class in sort order, +1 for the second.
+- ``"multiclass"``: int32 (m,) codes into the sorted classes.
+- ``"multitask"``: int8 (m, k). Labels are {0, 1}, {-1, +1} or booleans; NaN, None and null are missing labels (code 0).
+  Data that holds both 0 and -1 is refused, because 0 could then be a label or a missing one.
+- ``"regression"``: float64 (m,), finite.
+
+Rows of weight 0 leave no trace: they are dropped before classes are counted, so that a weight of 0 equals absence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.data.labels.class_weight import weights_by_label
+from dboost.data.labels.factorise import Factorised, factorise, is_arrow, mixed_kinds, tallies
+from dboost.data.labels.targets import regression_targets, task_labels, task_values
+from dboost.data.ranges import check_sum, check_target, scaled, weight_exponent
+from dboost.errors import DataError, UsageError
+
+TASKS = ("binary", "multiclass", "multitask", "regression")
+_SHOWN = 5
+
+
+@dataclass
+class LabelStats:
+    """What one block, or several, say about labels and weights.
+
+    Parameters
+    ----------
+    n_rows, n_kept : int
+        Rows, and rows of positive weight.
+    kind : str
+        Kind of the labels (see ``factorise``); ``"none"`` while no label was seen.
+    weight : dict of label to float
+        Sum of the sample weights of each label.
+    count : dict of label to int
+    tasks : int64 array, shape (k, 4), optional
+        Multitask: rows with label -1, 0, +1 and missing, per task.
+    sum_weight : float
+    dtype : str
+        NumPy type of the labels, wide enough for all blocks; ``"|O"`` for Python objects.
+    largest_weight, largest_target : float
+        The largest sample weight, and for regression the largest size of a target among rows of positive weight.
+    where : dict of label to str or None
+        The only file with that label, None where there are several; empty where labels are not in files.
+    """
+
+    n_rows: int = 0
+    n_kept: int = 0
+    kind: str = "none"
+    weight: dict[Any, float] = field(default_factory=dict)
+    count: dict[Any, int] = field(default_factory=dict)
+    tasks: NDArray[np.int64] | None = None
+    sum_weight: float = 0.0
+    dtype: str = ""
+    largest_weight: float = 0.0
+    largest_target: float = 0.0
+    where: dict[Any, str | None] = field(default_factory=dict)
+
+    def merge(self, right: LabelStats) -> LabelStats:
+        """Absorb the report of the next block, in place, and return self."""
+        if "none" not in (self.kind, right.kind) and self.kind != right.kind:
+            raise mixed_kinds(sorted({self.kind, right.kind}))
+        if self.kind == "none":
+            self.kind, self.dtype = right.kind, right.dtype
+        elif right.kind != "none":
+            joint = np.promote_types(self.dtype, right.dtype)
+            self.dtype = joint.str if joint.kind in (np.dtype(self.dtype).kind, np.dtype(right.dtype).kind) else "|O"
+        self.n_rows += right.n_rows
+        self.n_kept += right.n_kept
+        self.sum_weight += right.sum_weight
+        self.largest_weight = max(self.largest_weight, right.largest_weight)
+        self.largest_target = max(self.largest_target, right.largest_target)
+        for label, value in right.weight.items():
+            self.weight[label] = self.weight.get(label, 0.0) + value
+            self.count[label] = self.count.get(label, 0) + right.count[label]
+        for label, file in right.where.items():
+            self.where[label] = file if self.where.get(label, file) == file else None
+        if right.tasks is not None:
+            if self.tasks is None:
+                self.tasks = np.zeros_like(right.tasks)
+            if self.tasks.shape != right.tasks.shape:
+                raise DataError(
+                    f"labels of {right.tasks.shape[0]} tasks after labels of {self.tasks.shape[0]} tasks",
+                    hint="every partition needs the same label columns",
+                )
+            self.tasks = self.tasks + right.tasks
+        return self
+
+
+@dataclass(frozen=True)
+class LabelCoder:
+    """How labels become the arrays of a ``Partition``; small, picklable, the same for every block.
+
+    Parameters
+    ----------
+    task : {"binary", "multiclass", "multitask", "regression"}
+    classes : array, shape (k,) or None
+        Sorted labels; None for regression and multitask.
+    kind : str
+        Kind of the labels.
+    factors : float64 array, shape (number of classes,), optional
+        Factor of each class on the sample weight.
+    exponent : int
+        Every weight is multiplied by 2**exponent, which changes no objective and no digit (``ranges``).
+    """
+
+    task: str
+    classes: NDArray[Any] | None = None
+    kind: str = "none"
+    factors: NDArray[np.float64] | None = None
+    exponent: int = 0
+
+    def codes(self, labels: Any) -> NDArray[np.int64]:
+        """Class numbers of a block's labels, int64 (m,); an unknown label or another type is a DataError.
+
+        `labels` may be what ``factorise`` found in them.
+        """
+        assert self.classes is not None
+        kind, distinct, codes = labels if isinstance(labels, Factorised) else factorise(labels)
+        if kind == "none":
+            return codes
+        if kind != self.kind:
+            raise mixed_kinds([kind, f"{self.kind} (the classes)"])
+        number = {label: c for c, label in enumerate(self.classes.tolist())}
+        try:
+            table = np.array([number[label] for label in distinct.tolist()], dtype=np.int64)
+        except KeyError:
+            unseen = [label for label in distinct.tolist() if label not in number]
+            raise DataError(
+                f"labels not among the {len(number)} classes: {_some(unseen)}",
+                hint="list every label in classes=, or drop these rows",
+            ) from None
+        return table[codes]
+
+    def encode(self, labels: Any, weight: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Encoded labels, and weights in the unit of the plan times class factors, for rows that are kept.
+
+        Parameters
+        ----------
+        labels : array-like, shape (m,), or (m, k) for multitask
+        weight : float64 array, shape (m,)
+
+        Returns
+        -------
+        y : array
+            See ``dboost.partition.Partition``.
+        weight : float64 array, shape (m,)
+        """
+        weight = scaled(weight, self.exponent)
+        if self.task == "regression":
+            return regression_targets(labels), weight
+        if self.task == "multitask":
+            return task_labels(labels), weight
+        codes = self.codes(labels)
+        if self.factors is not None:
+            weight = weight * self.factors[codes]
+        if self.task == "binary":
+            return (2 * codes - 1).astype(np.int8).reshape(-1, 1), weight
+        return codes.astype(np.int32), weight
+
+
+def check_weight(weight: Any, n_rows: int, **where: Any) -> NDArray[np.float64]:
+    """Sample weights of one block as float64 (m,): finite and not negative; None means 1 each."""
+    if weight is None:
+        return np.ones(n_rows, dtype=np.float64)
+    if is_arrow(weight) and weight.null_count:
+        raise DataError(f"{weight.null_count} sample weights are missing", hint="use 0 to leave a row out", **where)
+    try:
+        array = np.asarray(weight)
+        array = np.broadcast_to(array, n_rows) if array.ndim == 0 else array
+        found = array.astype(np.float64)
+    except (TypeError, ValueError) as fault:
+        raise DataError("sample weights are not numbers", **where) from fault
+    if found.ndim == 2 and found.shape[1] == 1 and n_rows == found.shape[0] and n_rows != 1:
+        raise DataError("Sample weights must be 1D array or scalar", **where)
+    if found.shape != (n_rows,):
+        raise DataError(
+            f"sample weights have shape {found.shape}, expected ({n_rows},): one weight per row",
+            **where,
+        )
+    bad = ~np.isfinite(found) | (found < 0)
+    if np.any(bad):
+        row = int(np.argmax(bad))
+        raise DataError(f"sample weight {found[row]} in row {row}, expected finite and >= 0", **where)
+    return found
+
+
+def scan(task: str, labels: Any, weight: NDArray[np.float64]) -> LabelStats:
+    """Report on the labels and weights of one block (all rows; those of weight 0 are only counted).
+
+    `labels` may be what ``factorise`` found in them.
+    """
+    keep = weight > 0
+    with np.errstate(over="ignore"):
+        # a sum without bound is refused once all blocks are known
+        sum_weight = float(weight.sum())
+    stats = LabelStats(weight.shape[0], int(np.count_nonzero(keep)), sum_weight=sum_weight)
+    stats.largest_weight = float(weight.max(initial=0.0))
+    if task == "regression":
+        target = regression_targets(labels)
+        if stats.n_rows:
+            stats.kind, stats.dtype = "float", "<f8"
+        if target.shape == keep.shape:
+            stats.largest_target = float(np.abs(target).max(initial=0.0, where=keep))
+        return stats
+    if task == "multitask":
+        values = task_values(labels)[keep]
+        columns = [np.count_nonzero(values == v, axis=0) for v in (-1, 0, 1)]
+        columns.append(stats.n_kept - sum(columns))
+        stats.tasks = np.stack(columns, axis=1).astype(np.int64)
+        return stats
+    kind, distinct, codes = labels if isinstance(labels, Factorised) else factorise(labels)
+    if codes.shape[0] != stats.n_rows:
+        raise DataError(f"{codes.shape[0]} labels for {stats.n_rows} rows", hint="give one label per row")
+    count = tallies(codes if stats.n_kept == stats.n_rows else codes[keep], len(distinct))
+    # weights of one each are counted sooner than added
+    plain = stats.n_kept == stats.n_rows == stats.sum_weight and stats.largest_weight in (0.0, 1.0)
+    total = count.astype(float) if plain else np.bincount(codes, weights=weight, minlength=len(distinct))
+    stats.kind = kind
+    stats.dtype = distinct.dtype.str if kind != "none" else ""
+    for label, c, w in zip(distinct.tolist(), count.tolist(), total.tolist(), strict=True):
+        if c:
+            stats.count[label], stats.weight[label] = c, w
+    return stats
+
+
+def plan_labels(
+    stats: LabelStats,
+    task: str,
+    *,
+    classes: Sequence[Any] | NDArray[Any] | None = None,
+    class_weight: str | Mapping[Any, float] | None = None,
+    task_names: Sequence[str] | None = None,
+) -> LabelCoder:
+    """Choose the encoding from the report on all rows.
+
+    Parameters
+    ----------
+    stats : LabelStats
+        Merged over all blocks.
+    task : {"classification", "binary", "multiclass", "multitask", "regression"}
+        ``"classification"`` is binary for two classes and multiclass for more.
+    classes : sequence, optional
+        All labels there may be; without it, the labels found.
+    class_weight : "balanced" or dict, optional
+        Of labels, or of the texts of labels that are numbers, to weights. Balanced: (sum of weights) /
+        (classes * sum of weights of the class), which respects sample weights.
+    task_names : sequence of str, optional
+        Names of the label columns (multitask), for messages.
+
+    Raises
+    ------
+    DataError
+        No rows, all weights 0, one class, labels outside `classes`, a task with one label only, weights or targets
+        beyond what float64 can sum.
+    UsageError
+        `classes` or `class_weight` have no meaning here.
+    """
+    if stats.n_rows == 0:
+        raise DataError("no rows: Found array with 0 sample(s) while a minimum of 1 is required")
+    if stats.n_kept == 0:
+        raise DataError("all sample weights are zero", hint="Sample weights must contain at least one non-zero number")
+    check_sum(stats.sum_weight)
+    exponent = weight_exponent((stats.largest_weight, 1.0))
+    if task == "regression":
+        _refuse_for(task, classes=classes, class_weight=class_weight)
+        check_target(stats.largest_target)
+        return LabelCoder("regression", kind="float", exponent=exponent)
+    if task == "multitask":
+        _refuse_for(task, classes=classes, class_weight=class_weight)
+        _check_tasks(stats, task_names)
+        return LabelCoder("multitask", kind="int", exponent=exponent)
+    kind, sorted_classes = _class_set(stats, classes)
+    if len(sorted_classes) < 2:
+        raise DataError(
+            f"only one class: every label is {sorted_classes.tolist()[0]!r}, expected at least two classes",
+            hint="check the label column, or give classes=",
+        )
+    if task == "classification":
+        task = "binary" if len(sorted_classes) == 2 else "multiclass"
+    if task == "binary" and len(sorted_classes) != 2:
+        raise DataError(
+            f"Only binary classification is supported. There are {len(sorted_classes)} classes for a binary loss, "
+            "expected 2",
+            hint='use BoostedClassifier with loss="multinomial"',
+        )
+    coder = LabelCoder(task, sorted_classes, kind, exponent=exponent)
+    if class_weight is None:
+        return coder
+    factors = _class_factors(class_weight, sorted_classes, stats)
+    counted = [(stats.weight.get(label, 0.0) / max(stats.count.get(label, 0), 1)) for label in sorted_classes.tolist()]
+    exponent = weight_exponent(*zip(counted, factors.tolist(), strict=True))
+    return replace(coder, factors=factors, exponent=exponent)
+
+
+def _refuse_for(task: str, **given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise UsageError(f"{name} has no meaning for {task}", hint=f"leave {name} out, or use sample_weight")
+
+
+def _check_tasks(stats: LabelStats, names: Sequence[str] | None) -> None:
+    assert stats.tasks is not None
+    minus, zero, plus, _ = stats.tasks.T
+    if np.any(minus) and np.any(zero):
+        raise DataError(
+            "labels of several tasks hold both 0 and -1, so that 0 could mean a label or a missing one",
+            hint="use 0/1 or -1/+1, and NaN where a label is missing",
+        )
+    bad = np.flatnonzero((plus == 0) | (minus + zero == 0))
+    if bad.size:
+        shown = [names[t] if names is not None else t for t in bad.tolist()]
+        raise DataError(
+            f"only one class in {bad.size} of {plus.size} tasks: {_some(shown)}",
+            hint="drop these tasks: nothing can be learned for them",
+        )
+
+
+def _class_set(stats: LabelStats, classes: Any) -> tuple[str, NDArray[Any]]:
+    """Kind and sorted classes, found or given."""
+    if classes is None:
+        found = np.empty(len(stats.count), dtype=object)
+        found[:] = sorted(stats.count)
+        return stats.kind, found if stats.dtype in ("", "|O") else np.array(found.tolist(), dtype=stats.dtype)
+    kind, distinct, codes = factorise(classes)
+    if len(distinct) != len(codes):
+        raise UsageError(f"classes lists {len(codes) - len(distinct)} labels twice", hint="list every label once")
+    if len(distinct) == 0:
+        raise UsageError("classes is empty", hint="list every label, or leave classes out")
+    if kind != stats.kind:
+        raise UsageError(f"classes are of type {kind}, the labels of type {stats.kind}", hint="give both one type")
+    given = np.array(sorted(distinct.tolist()), dtype=distinct.dtype)
+    known = set(given.tolist())
+    unseen = [label for label in sorted(stats.count) if label not in known]
+    if unseen:
+        raise DataError(
+            f"labels not among the {len(given)} classes given: {_some(unseen)}",
+            hint="list every label in classes=, or drop these rows",
+        )
+    return kind, given
+
+
+def _class_factors(class_weight: Any, classes: NDArray[Any], stats: LabelStats) -> NDArray[np.float64]:
+    """Factor of each class on the sample weights."""
+    labels = classes.tolist()
+    if isinstance(class_weight, str):
+        if class_weight != "balanced":
+            raise UsageError(
+                f"class_weight={class_weight!r}", hint='use "balanced", a dict of label to weight, or None'
+            )
+        weights = np.array([stats.weight.get(label, 0.0) for label in labels])
+        present = weights > 0
+        factors = np.ones(len(labels))
+        factors[present] = stats.sum_weight / (np.count_nonzero(present) * weights[present])
+        return factors
+    if not isinstance(class_weight, Mapping):
+        raise UsageError(
+            f"class_weight is a {type(class_weight).__name__}",
+            hint='use "balanced", a dict of label to weight, or None',
+        )
+    named = weights_by_label(class_weight, labels)
+    unknown = [label for label in named if label not in set(labels)]
+    if unknown:
+        raise UsageError(f"class_weight names labels that are not classes: {_some(unknown)}")
+    factors = np.array([named.get(label, 1.0) for label in labels], dtype=np.float64)
+    if not np.all(np.isfinite(factors)) or np.any(factors < 0) or not np.any(factors > 0):
+        raise UsageError(f"class_weight {dict(class_weight)!r}", hint="weights are finite, >= 0 and not all zero")
+    return factors
+
+
+def _some(values: Sequence[Any]) -> str:
+    """A few of the values, and how many more there are."""
+    shown = ", ".join(repr(value) for value in values[:_SHOWN])
+    return shown if len(values) <= _SHOWN else f"{shown} and {len(values) - _SHOWN} more"

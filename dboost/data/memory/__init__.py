@@ -1,0 +1,1 @@
+"""Data in memory as blocks of a plan."""

@@ -1,0 +1,268 @@
+"""Matrices and tables in memory, cut into blocks of rows.
+
+Covers: NumPy arrays, SciPy sparse matrices and arrays, pandas and Arrow tables (and what exports an Arrow stream).
+Does not cover: labels (``labels``), collections of Dask (``collections``), files (``parquet``).
+
+The cut depends on the data only: never on threads, workers, or on the type that holds the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dboost.data.sparse.csr import CsrPiece, any_repeats, dense_to_csr
+from dboost.errors import DataError, UsageError
+
+BLOCK_COST = 1_000_000
+MAX_BLOCKS = 64
+BLOCK_WORK = 1_000_000
+"""Cost times outputs from which a block is worth a thread of its own: about a millisecond of a pass."""
+COLUMN_COST = 4
+"""Cost in each block of a column: an offset, and sums of its own in every pass, whatever the block holds of it."""
+LARGE_SHARE = 2
+"""A block of much data costs so often what its columns cost, or more; one that threads are to share, as much."""
+SHARED_BLOCKS = 8
+"""So many blocks keep the threads of most machines busy; each more costs a pass its own sums of all columns."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A matrix that hands out ranges of its rows as CSR.
+
+    Parameters
+    ----------
+    indptr : int64 array, shape (m + 1,)
+        Cumulated number of nonzeros per row.
+    n_features : int
+    dtype : float32 or float64
+        Type of the values handed out.
+    names : tuple of str or None
+        Column names where the input has them.
+    indices, values : arrays, shape (nnz,), or None
+        CSR, clean (without zeros or columns that occur twice in a row) unless asked otherwise; the columns of a row in
+        any order.
+    dense : array, shape (m, n), or None
+        Instead of `indices` and `values`.
+    """
+
+    indptr: NDArray[np.int64]
+    n_features: int
+    dtype: np.dtype[Any]
+    names: tuple[str, ...] | None = None
+    indices: NDArray[Any] | None = None
+    values: NDArray[Any] | None = None
+    dense: NDArray[Any] | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows m."""
+        return int(self.indptr.shape[0]) - 1
+
+    def piece(self, start: int = 0, stop: int | None = None) -> CsrPiece:
+        """Rows [start, stop) as CSR; without a copy where the matrix is sparse."""
+        stop = self.n_rows if stop is None else stop
+        indptr = self.indptr[start : stop + 1]
+        if self.dense is None:
+            assert self.indices is not None and self.values is not None
+            return CsrPiece(indptr, self.indices, self.values, first_row=start)
+        return replace(dense_piece(self.dense[start:stop], self.dtype), first_row=start)
+
+
+def dense_piece(dense: NDArray[Any], dtype: np.dtype[Any]) -> CsrPiece:
+    """A dense block (m, n) as CSR with the values in `dtype`."""
+    nnz = int(np.count_nonzero(dense))
+    indptr = np.zeros(dense.shape[0] + 1, dtype=np.int64)
+    indices = np.empty(nnz, dtype=np.int32)
+    values = np.empty(nnz, dtype=dtype)
+    dense_to_csr(dense, indptr, indices, values)
+    return CsrPiece(indptr, indices, values)
+
+
+def value_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """float32 for float16 and float32, float64 for every other number."""
+    return np.dtype(np.float32 if dtype in (np.dtype(np.float32), np.dtype(np.float16)) else np.float64)
+
+
+def block_bounds(cost: NDArray[np.int64], n_features: int, n_outputs: int = 1) -> NDArray[np.int64]:
+    """First rows of the blocks, and the end: int64 (number of blocks + 1,).
+
+    Blocks are of about equal cost (a row costs 1 plus its nonzeros), of about a million each but no more than 64 of
+    them. Little data is cut into 2, 4 or 8 where a pass over it is long enough to be shared by threads. There are fewer
+    where the columns alone would cost a block as much: an eighth of a million of them and more.
+
+    Parameters
+    ----------
+    cost : int64 array, shape (m + 1,)
+        Cumulated cost of the rows, starting with 0.
+    n_features : int
+    n_outputs : int, default 1
+        A pass works so often on what is stored.
+    """
+    n_rows = cost.shape[0] - 1
+    total = int(cost[-1])
+    columns = COLUMN_COST * max(n_features, 1)
+    large = -(-total // max(BLOCK_COST, LARGE_SHARE * columns))
+    shared = min(total * n_outputs // BLOCK_WORK, total // columns, SHARED_BLOCKS)
+    # a power of two: as many for one thread as for another
+    even = 1 << max(shared.bit_length() - 1, 0)
+    blocks = min(max(large, even), MAX_BLOCKS)
+    goals = np.array([total * i // blocks for i in range(1, blocks)], dtype=np.int64)
+    inner = np.searchsorted(cost, goals, side="left")
+    return np.unique(np.concatenate([[0], inner, [n_rows]])).astype(np.int64)
+
+
+def as_rows(X: Any, clean: bool = True) -> Rows:
+    """The rows of any supported matrix or table.
+
+    Parameters
+    ----------
+    X : matrix or table
+    clean : bool, default True
+        Whether faults, zeros and duplicates of a sparse matrix are looked for, and what is no fault removed. Otherwise
+        offsets and indices of the rows are what the matrix says, in range or not.
+
+    Raises
+    ------
+    DataError
+        Wrong number of dimensions, values that are not real numbers, missing values, duplicate column names.
+    UsageError
+        A type that is not supported.
+    """
+    if sparse.issparse(X):
+        return _sparse_rows(X, clean)
+    home = type(X).__module__.split(".")[0]
+    if home == "pandas":
+        return _pandas_rows(X)
+    if home == "pyarrow" or (hasattr(X, "__arrow_c_stream__") and not hasattr(X, "__array_interface__")):
+        return _arrow_rows(X)
+    if isinstance(X, str | bytes):
+        raise UsageError("X is a string", hint="read files with dboost.ParquetData(path)")
+    return _dense_rows(np.asarray(X))
+
+
+def _sparse_rows(X: Any, clean: bool = True) -> Rows:
+    if X.ndim != 2:
+        raise DataError(f"X has shape {X.shape}, expected (rows, features)")
+    matrix = X.tocsr()
+    _check_real(matrix.dtype)
+    # An index out of range would make compiled code write outside its arrays; who asks for rows as they are looks.
+    try:
+        matrix.check_format(full_check=clean)
+    except ValueError as fault:
+        raise DataError(f"X is a damaged sparse matrix: {fault}") from fault
+    if clean and not _is_clean(matrix):
+        if matrix is X or np.shares_memory(matrix.data, getattr(X, "data", matrix.data)):
+            matrix = matrix.copy()
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+    dtype = value_dtype(matrix.dtype)
+    return Rows(
+        matrix.indptr.astype(np.int64),
+        int(matrix.shape[1]),
+        dtype,
+        indices=matrix.indices,
+        values=matrix.data.astype(dtype, copy=False),
+    )
+
+
+def _is_clean(matrix: Any) -> bool:
+    """Whether a CSR matrix stores no zeros, and no column of a row twice."""
+    stored = matrix.data[: matrix.indptr[-1]]
+    # the order within a row is lost on the way to columns: it need not be made
+    repeats = any_repeats(matrix.indptr, matrix.indices, matrix.shape[1])
+    return not repeats and int(np.count_nonzero(stored)) == stored.shape[0]
+
+
+def _dense_rows(array: NDArray[Any], names: tuple[str, ...] | None = None) -> Rows:
+    if array.ndim != 2:
+        hint = "use X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one row" if array.ndim == 1 else None
+        raise DataError(f"X has shape {array.shape}, expected (rows, features)", hint=hint)
+    if array.dtype.kind == "O":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as fault:
+            raise DataError(f"X holds values that are not numbers: {fault}", hint="encode categories first") from fault
+    _check_real(array.dtype)
+    dtype = value_dtype(array.dtype)
+    if array.dtype.kind == "b" or array.dtype == np.float16:
+        array = array.astype(dtype)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    indptr = np.zeros(array.shape[0] + 1, dtype=np.int64)
+    np.cumsum(np.count_nonzero(array, axis=1), out=indptr[1:])
+    return Rows(indptr, int(array.shape[1]), dtype, names=names, dense=array)
+
+
+def _check_real(dtype: np.dtype[Any]) -> None:
+    if dtype.kind == "c":
+        raise DataError("Complex data not supported: X holds complex numbers")
+    if dtype.kind not in "biuf" or dtype.itemsize > 8:
+        raise DataError(f"X has type {dtype}, expected real numbers", hint="encode categories as numbers first")
+
+
+def check_names(names: Sequence[Any]) -> tuple[str, ...] | None:
+    """Column names where all are strings, else None; duplicates are refused."""
+    seen: set[Any] = set()
+    for name in names:
+        if name in seen:
+            raise DataError("two columns have the same name", column=str(name), hint="rename one of them")
+        seen.add(name)
+    return tuple(names) if names and all(isinstance(name, str) for name in names) else None
+
+
+def _pandas_rows(X: Any) -> Rows:
+    if X.ndim != 2:
+        raise DataError(f"X is a pandas {type(X).__name__}, expected a DataFrame", hint="use X.to_frame()")
+    names = check_names(list(X.columns))
+    kinds = []
+    for position, name in enumerate(X.columns):
+        dtype = X.dtypes.iloc[position]
+        plain = getattr(dtype, "numpy_dtype", getattr(dtype, "subtype", dtype))
+        if not isinstance(plain, np.dtype) or plain.kind not in "biuf":
+            raise DataError(
+                f"type {dtype}, expected numbers", column=str(name), hint="encode this column as numbers, or drop it"
+            )
+        if X.iloc[:, position].isna().any():
+            row = int(np.argmax(X.iloc[:, position].isna().to_numpy()))
+            raise DataError(f"a missing value (NaN) in row {row}", column=str(name), hint="impute or drop these rows")
+        kinds.append(value_dtype(plain))
+    dtype = np.result_type(*kinds) if kinds else np.dtype(np.float64)
+    if len(X.columns) and all(hasattr(kind, "fill_value") and kind.fill_value == 0 for kind in X.dtypes):
+        return replace(_sparse_rows(X.sparse.to_coo().tocsr().astype(dtype)), names=names)
+    return _dense_rows(X.to_numpy(dtype=dtype), names)
+
+
+def _arrow_rows(X: Any) -> Rows:
+    import pyarrow as pa
+
+    table = X if isinstance(X, pa.Table) else pa.table(X)
+    names = check_names(table.column_names)
+    columns = [numeric_column(table.column(i), name=name) for i, name in enumerate(table.column_names)]
+    dtype = np.result_type(*[value_dtype(c.dtype) for c in columns]) if columns else np.dtype(np.float64)
+    dense = np.empty((table.num_rows, len(columns)), dtype=dtype)
+    for j, column in enumerate(columns):
+        dense[:, j] = column
+    return _dense_rows(dense, names)
+
+
+def numeric_column(column: Any, *, name: str, **where: Any) -> NDArray[Any]:
+    """An Arrow column of numbers or booleans as a NumPy array; nulls and other types are refused."""
+    import pyarrow as pa
+
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type)):
+        raise DataError(
+            f"Arrow type {column.type}, expected numbers",
+            column=name,
+            hint="encode this column as numbers, or drop it",
+            **where,
+        )
+    if column.null_count:
+        raise DataError(f"{column.null_count} nulls", column=name, hint="impute or drop these rows", **where)
+    found: NDArray[Any] = column.to_numpy() if isinstance(column, pa.ChunkedArray) else column.to_numpy(False)
+    return found

@@ -1,0 +1,1 @@
+"""Data in Parquet files as blocks of a plan."""

@@ -1,0 +1,263 @@
+"""The unit a fit reads from Parquet: consecutive row groups that decode to one partition.
+
+Covers: ``ParquetBlock`` (picklable, read anywhere), its raw rows, its labels and weights.
+Does not cover: which row groups form a block (``parquet_plan``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dboost.data.labels.labels import LabelCoder, LabelStats, check_weight, scan
+from dboost.data.manifest import load_manifest
+from dboost.data.memory.in_memory import numeric_column
+from dboost.data.parquet.read import (
+    FileRef,
+    Layout,
+    as_data_errors,
+    check_unchanged,
+    decode_features,
+    list_matrix,
+    open_file,
+    read_group,
+)
+from dboost.data.sparse.csc import to_csc
+from dboost.data.sparse.csr import CsrPiece, as_rows_of
+from dboost.data.streamed import StreamedPartition
+from dboost.errors import DataError
+from dboost.partition import Partition
+
+
+@dataclass(frozen=True)
+class RawRows:
+    """Rows as they are in the files.
+
+    Parameters
+    ----------
+    pieces : tuple of CsrPiece
+    labels : tuple
+        One Arrow column or array per row group, empty without a label.
+    weights : tuple of float64 arrays
+    """
+
+    pieces: tuple[CsrPiece, ...]
+    labels: tuple[Any, ...]
+    weights: tuple[NDArray[np.float64], ...]
+
+    def csr(self, n_features: int, dtype: Any = np.float64) -> Any:
+        """The features as a ``scipy.sparse.csr_array`` (rows, n_features), checked."""
+        indptr, rows, values = to_csc(self.pieces, n_features, dtype=np.dtype(dtype))
+        shape = (sum(piece.n_rows for piece in self.pieces), n_features)
+        return sparse.csc_array((values, rows, indptr), shape=shape).tocsr()
+
+    def label_array(self) -> NDArray[Any]:
+        """The labels of all rows as one NumPy array (strings as Python objects), as they are in the files."""
+        return np.concatenate([part.to_numpy() if hasattr(part, "null_count") else part for part in self.labels])
+
+    def weight_array(self) -> NDArray[np.float64]:
+        """The sample weights of all rows, 1 without a weight column."""
+        return np.concatenate(self.weights)
+
+
+@dataclass(frozen=True)
+class ParquetBlock:
+    """Row groups that decode to one partition.
+
+    Parameters
+    ----------
+    spans : tuple of (FileRef, tuple of int)
+        Files and their row groups, in order.
+    layout : Layout
+    label : tuple of str
+        Label columns, possibly none.
+    weight : str or None
+    key : str
+        Unique within the data set.
+    n_rows : int
+        Rows in the footers.
+    rows : int
+        Rows of positive weight; equals `n_rows` before the labels were scanned.
+    nbytes_estimate : int
+        Bytes of the decoded partition.
+    coder : LabelCoder or None
+        None before the labels were scanned.
+    manifest : str or None
+        Folder of the manifest, for feature names in messages.
+    """
+
+    spans: tuple[tuple[FileRef, tuple[int, ...]], ...]
+    layout: Layout
+    label: tuple[str, ...]
+    weight: str | None
+    key: str
+    n_rows: int
+    rows: int
+    nbytes_estimate: int
+    coder: LabelCoder | None = None
+    manifest: str | None = None
+
+    def load(self) -> Partition:
+        """Decode, check and encode.
+
+        Raises
+        ------
+        DataError
+            The file changed or is damaged, or holds what the plan does not allow; names file, column, row group.
+        """
+        return self._partition(self.read(label=True))
+
+    def load_rows(self) -> Partition | StreamedPartition:
+        """As `load`, by row where the files allow it: for one pass, that is cheaper than turning rows into columns."""
+        raw = self.read(label=True)
+        if self.layout.kind != "lists" or min((float(w.min()) for w in raw.weights if w.size), default=1.0) <= 0.0:
+            return self._partition(raw)
+        by_row = as_rows_of(raw.pieces, self.layout.n_features)
+        if by_row is None:
+            return self._partition(raw)
+        return StreamedPartition(*by_row, self.layout.n_features, *self._encoded(raw), self.key)
+
+    def _encoded(self, raw: RawRows) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Codes of the labels, and the final weights; of rows of weight zero too."""
+        assert self.coder is not None
+        codes, factors = [], []
+        for (path, group), labels, weight in zip(self._groups(), raw.labels, raw.weights, strict=True):
+            with at(path, group, ", ".join(self.label)):
+                code, factor = self.coder.encode(labels, weight)
+            codes.append(code)
+            factors.append(factor)
+        return np.concatenate(codes), np.concatenate(factors)
+
+    def _partition(self, raw: RawRows) -> Partition:
+        y, weight = self._encoded(raw)
+        keep = np.concatenate(raw.weights) > 0
+        everything = bool(np.all(keep))
+        indptr, rows, values = self._columns(raw.pieces, None if everything else keep)
+        if not everything:
+            y, weight = y[keep], weight[keep]
+        return Partition(indptr, rows, values, y, weight, self.key)
+
+    def _columns(self, pieces: tuple[CsrPiece, ...], keep: NDArray[np.bool_] | None) -> tuple[Any, Any, Any]:
+        """The block by column; feature names are looked up only for an error."""
+        n, dtype = self.layout.n_features, self.layout.dtype
+        names = self.layout.columns if self.layout.kind == "columns" else None
+        try:
+            return to_csc(pieces, n, dtype=dtype, keep=keep, names=names)
+        except DataError:
+            if self.manifest is None:
+                raise
+            known = load_manifest(self.manifest).feature_names()
+            return to_csc(pieces, n, dtype=dtype, keep=keep, names=known)
+
+    def read(self, *, features: bool = True, label: bool = False) -> RawRows:
+        """Read the row groups.
+
+        Parameters
+        ----------
+        features : bool
+            Decode the feature columns.
+        label : bool
+            Decode label and weight columns.
+        """
+        pieces: list[CsrPiece] = []
+        labels: list[Any] = []
+        weights: list[NDArray[np.float64]] = []
+        wanted = list(self.layout.columns) if features else []
+        if label:
+            wanted += [c for c in self.label if c not in wanted]
+            wanted += [self.weight] if self.weight is not None and self.weight not in wanted else []
+        for ref, groups in self.spans:
+            check_unchanged(ref)
+            with as_data_errors(ref.path), open_file(ref.path) as file:
+                for group in groups:
+                    table = read_group(file, ref.path, group, wanted)
+                    if features:
+                        pieces.extend(decode_features(table, self.layout, ref.path, group))
+                    if label:
+                        n = file.metadata.row_group(group).num_rows
+                        weights.append(self._weights(table, n, ref.path, group))
+                        labels.append(self._labels(table, ref.path, group))
+            # Again, so that rows of a file replaced while it was read are not used.
+            check_unchanged(ref)
+        return RawRows(tuple(pieces), tuple(labels), tuple(weights))
+
+    def scan_labels(self, task: str) -> LabelStats:
+        """Report on labels and weights, reading their columns only."""
+        stats = LabelStats()
+        raw = self.read(features=False, label=True)
+        names = {ref.path: ref.name for ref, _ in self.spans}
+        for (path, group), labels, weight in zip(self._groups(), raw.labels, raw.weights, strict=True):
+            with at(path, group, ", ".join(self.label)):
+                found = scan(task, labels, weight)
+                found.where = dict.fromkeys(found.count, names[path])
+                stats.merge(found)
+        return stats
+
+    def largest_index(self) -> int:
+        """The largest feature index of sparse rows, -1 without any."""
+        raw = self.read()
+        return max((int(piece.indices.max()) for piece in raw.pieces if piece.indices.size), default=-1)
+
+    def _groups(self) -> list[tuple[str, int]]:
+        return [(ref.path, group) for ref, groups in self.spans for group in groups]
+
+    def _weights(self, table: pa.Table, n_rows: int, path: str, group: int) -> NDArray[np.float64]:
+        where: dict[str, Any] = {"file": path, "row_group": group}
+        if self.weight is None:
+            return check_weight(None, n_rows)
+        column = numeric_column(table.column(self.weight), name=self.weight, **where)
+        return check_weight(column, n_rows, column=self.weight, **where)
+
+    def _labels(self, table: pa.Table, path: str, group: int) -> Any:
+        if not self.label:
+            return None
+        first = table.column(self.label[0])
+        if len(self.label) == 1 and not pa.types.is_nested(first.type):
+            return first
+        where: dict[str, Any] = {"file": path, "row_group": group}
+        if pa.types.is_nested(first.type):
+            width = first.type.list_size if pa.types.is_fixed_size_list(first.type) else -1
+            if width < 0:
+                width = len(first[0].as_py() or ()) if len(first) else 0
+            return list_matrix(first, self.label[0], width, where)
+        return np.column_stack([_task_column(table.column(name), name, where) for name in self.label])
+
+
+def _task_column(column: pa.ChunkedArray, name: str, where: dict[str, Any]) -> NDArray[np.float64]:
+    """One task's labels with NaN for null."""
+    if not (pa.types.is_boolean(column.type) or pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        raise DataError(
+            f"labels of a task have Arrow type {column.type}", column=name, hint="use 0/1, -1/+1 or booleans", **where
+        )
+    found: NDArray[np.float64] = column.cast(pa.float64()).to_numpy()
+    return found
+
+
+@contextmanager
+def at(path: str, group: int, column: str) -> Iterator[None]:
+    """Add file, column and row group to a DataError that does not know them."""
+    try:
+        yield
+    except DataError as fault:
+        if fault.file is not None:
+            raise
+        raise DataError(
+            fault.what, file=path, column=fault.column or column or None, row_group=group, hint=fault.hint
+        ) from fault
+
+
+def scan_block(block: ParquetBlock, task: str) -> LabelStats:
+    """``block.scan_labels(task)``, importable on workers."""
+    return block.scan_labels(task)
+
+
+def block_width(block: ParquetBlock) -> int:
+    """``block.largest_index()``, importable on workers."""
+    return block.largest_index()

@@ -1,0 +1,162 @@
+"""``ParquetData``: a training set in Parquet, named by path and columns.
+
+Covers: the public description, and which files it means.
+Does not cover: decoding (``parquet_read``), checks over all files and blocks (``parquet_plan``). Nothing is read
+before the first use, and pyarrow is not imported before that.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dboost.data.manifest import Manifest, find_manifest
+from dboost.errors import DataError, UsageError
+from dboost.files.paths import local_path
+from dboost.redact import redact_urls
+
+if TYPE_CHECKING:
+    from dboost.data.parquet.block import ParquetBlock
+
+
+class ParquetData:
+    """Rows in Parquet files.
+
+    Parameters
+    ----------
+    path : str, path or list of them
+        A file, a folder (all ``*.parquet`` below it, names starting with ``_`` or ``.`` left out), or a list of files.
+        The order is that of the sorted names, or of the list. Paths are local, from the home folder where they begin
+        with ``~``, or ``file:`` URLs; all workers must see them.
+    features : str, sequence of str, or None
+        - names of numeric columns: each column is a feature;
+        - the name of one fixed-size list column: each position is a feature;
+        - the names of two list columns, indices and values: sparse rows, read without copying.
+
+        None takes what the manifest says, else a list of integers ``indices`` with a list of floats ``values``, else
+        every column that is neither `label` nor `weight`.
+    label : str or sequence of str, optional
+        The label column; several columns, or one list column, for several tasks. None takes the manifest's.
+    weight : str, optional
+        The column of sample weights.
+    n_features : int, optional
+        Number of columns of sparse rows; None takes the manifest's, else one more than the largest index.
+    split : str, optional
+        Which split of a prepared folder; needed where it has several.
+
+    Notes
+    -----
+    A manifest (``_dboost.json``, see ``dboost prepare``) beside the files is used where it exists: it adds feature
+    names, and files that are missing, new or changed since it was written are refused.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        *,
+        features: str | Sequence[str] | None = None,
+        label: str | Sequence[str] | None = None,
+        weight: str | None = None,
+        n_features: int | None = None,
+        split: str | None = None,
+    ) -> None:
+        self.path = path
+        self.features = features
+        self.label = label
+        self.weight = weight
+        self.n_features = n_features
+        self.split = split
+
+    def __repr__(self) -> str:
+        names = ("features", "label", "weight", "n_features", "split")
+        given = [f"{name}={getattr(self, name)!r}" for name in names if getattr(self, name) is not None]
+        # Whatever prints or records this description must not tell the user and the password of a URL.
+        return f"ParquetData({', '.join([redact_urls(repr(self.path)), *given])})"
+
+    def files(self) -> list[tuple[str, str]]:
+        """(path, name within the data set) of every file, in the order of the rows."""
+        return self.resolve()[0]
+
+    def resolve(self) -> tuple[list[tuple[str, str]], Manifest | None, str | None]:
+        """The files, the manifest that speaks for them, and the split when the whole of one is meant.
+
+        Raises
+        ------
+        UsageError
+            A URL of another scheme, or a split that does not exist or was not chosen.
+        DataError
+            Nothing there, or the manifest is damaged.
+        """
+        if not isinstance(self.path, str | os.PathLike):
+            paths = [local_path(path) for path in self.path]
+            if not paths:
+                raise UsageError("path is an empty list", hint="name at least one Parquet file")
+            if self.split is not None:
+                raise UsageError("split was given with a list of files", hint="give the prepared folder instead")
+            _refuse_absent(paths)
+            return [(str(path), str(path)) for path in paths], None, None
+        path = local_path(self.path)
+        _refuse_absent([path])
+        found = find_manifest(str(path))
+        if path.is_file():
+            if self.split is not None:
+                raise UsageError("split was given with a single file", hint="give the prepared folder instead")
+            return [(str(path), path.name)], None if found is None else found[0], None
+        if found is None:
+            if self.split is not None:
+                raise UsageError(f"split={self.split!r}, but there is no manifest", file=str(path))
+            return _list_folder(path), None, None
+        manifest, split = found
+        split = split if self.split is None else self.split
+        if split is None and len(manifest.splits) == 1:
+            split = next(iter(manifest.splits))
+        if split is None or split not in manifest.splits:
+            what = "no split was chosen" if split is None else f"split={split!r} does not exist"
+            raise UsageError(f"{what} in {path}", hint=f"use split= one of {', '.join(sorted(manifest.splits))}")
+        names = [entry["name"] for entry in manifest.splits[split]["files"]]
+        folder = Path(manifest.root) / split
+        return [(str(folder / name), name) for name in names], manifest, split
+
+    def named(self) -> dict[str, Any]:
+        """The columns of label and weight, where there are any: what is no feature."""
+        label = self.label
+        if label is None:
+            manifest = self.resolve()[1]
+            label = None if manifest is None else manifest.label
+        found: dict[str, Any] = {} if label is None else {"y": label if isinstance(label, str) else list(label)}
+        return found if self.weight is None else found | {"sample_weight": self.weight}
+
+    def blocks(self, *, n_features: int | None = None, labels: bool = False) -> list[ParquetBlock]:
+        """Specs of consecutive row groups, for predictions and their evaluation.
+
+        ``block.read(label=...)`` decodes one anywhere; see ``dboost.data.parquet.block``.
+
+        Parameters
+        ----------
+        n_features : int, optional
+            Width of the rows, for example the number of features of a model; None as at construction.
+        labels : bool
+            Whether label and weight columns have to be there.
+        """
+        from dboost.data.parquet.plan import plan_blocks
+
+        return plan_blocks(self, engine=None, n_features=n_features, labels=labels)[0]
+
+
+def _refuse_absent(paths: Sequence[Path]) -> None:
+    for path in paths:
+        if not path.exists():
+            raise DataError("no such file or folder", file=str(path))
+
+
+def _list_folder(folder: Path) -> list[tuple[str, str]]:
+    found = []
+    for path in folder.rglob("*.parquet"):
+        parts = path.relative_to(folder).parts
+        if path.is_file() and not any(part.startswith(("_", ".")) for part in parts):
+            found.append("/".join(parts))
+    if not found:
+        raise DataError("the folder holds no *.parquet files", file=str(folder))
+    return [(str(folder / name), name) for name in sorted(found)]

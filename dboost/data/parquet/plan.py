@@ -1,0 +1,375 @@
+"""Checks over all files of a Parquet data set, and the cut into blocks.
+
+Covers: schema drift (compared by name), the feature layout, blocks of row groups, the plan of a fit.
+Does not cover: decoding (``parquet_read``, ``parquet_block``).
+
+Row groups are joined until a block costs about a million stored values; a row group is never split, and a block leaves
+its file only while it is small. The cut depends on footers and the number of features alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from dboost.data.absent_column import absent_column
+from dboost.data.budget import block_budget, memory_budget
+from dboost.data.labels.labels import LabelStats
+from dboost.data.labels.notes import label_notes
+from dboost.data.manifest import Manifest
+from dboost.data.memory.in_memory import BLOCK_COST
+from dboost.data.parquet.block import ParquetBlock, block_width, scan_block
+from dboost.data.parquet.input import ParquetData
+from dboost.data.parquet.read import NUMBERS, FileInfo, Layout, inspect_file
+from dboost.data.plan import Plan, class_counts, class_list, class_weights, n_outputs, plan_coder
+from dboost.data.prepared.mapper import InProcess, Mapper
+from dboost.errors import DataError, UsageError
+from dboost.notices import warn_user
+
+
+def plan_parquet(data: ParquetData, *, task: str, classes: Any, class_weight: Any, engine: Mapper) -> Plan:
+    """The plan of a fit over Parquet files; see ``build_plan``."""
+    blocks, infos, manifest = plan_blocks(data, engine=engine, n_features=None, labels=True)
+    budget = memory_budget(engine)
+    _refuse_giants(blocks, block_budget(engine))
+    reports = engine.map(scan_block, blocks, task, name="scan-labels")
+    stats = reduce(LabelStats.merge, reports, LabelStats())
+    label = blocks[0].label if blocks else ()
+    task_names = list(label) if len(label) > 1 else None
+    coder, task_classes = plan_coder(stats, task, classes, class_weight, task_names)
+    ready = [
+        replace(block, rows=report.n_kept, coder=coder)
+        for block, report in zip(blocks, reports, strict=True)
+        if report.n_kept
+    ]
+    layout = ready[0].layout
+    names = layout.columns if layout.kind == "columns" else None
+    if manifest is not None and layout.kind == "lists":
+        names = manifest.feature_names()
+    nbytes = sum(block.nbytes_estimate for block in ready)
+    digest = hashlib.sha256()
+    digest.update(repr((layout.kind, layout.columns, layout.n_features, label, blocks[0].weight)).encode())
+    digest.update(repr([(info.ref.size, info.ref.footer) for info in infos]).encode())
+    digest.update(repr((coder.task, class_list(coder), stats.n_kept, stats.sum_weight, sorted(stats.weight))).encode())
+    bare = [info.ref.name for info in infos if not info.checksums]
+    notes = []
+    if bare:
+        notes.append(
+            f"{len(bare)} of {len(infos)} files carry no page checksums ({bare[0]} first): "
+            "damage inside them cannot be detected. Write them with write_page_checksum=True"
+        )
+    if classes is None:
+        several = sum(1 for info in infos if sum(info.rows)) > 1
+        notes.extend(label_notes(stats.count, stats.where if several else {}))
+    return Plan(
+        items=tuple(ready),
+        rows=tuple(block.rows for block in ready),
+        n_features=layout.n_features,
+        feature_names=names,
+        classes=task_classes,
+        n_outputs=n_outputs(coder, stats),
+        task=coder.task,
+        digest=digest.hexdigest,
+        nbytes_estimate=nbytes,
+        streams=nbytes > budget,
+        class_counts=class_counts(coder, stats),
+        class_weights=class_weights(coder, stats),
+        notes=tuple(notes),
+        coder=coder,
+    )
+
+
+def plan_blocks(
+    data: ParquetData,
+    *,
+    engine: Mapper | None,
+    n_features: int | None,
+    labels: bool = False,
+    select: Callable[[Layout, Manifest | None], Layout] | None = None,
+) -> tuple[list[ParquetBlock], list[FileInfo], Manifest | None]:
+    """Read all footers, compare them, and cut the row groups into blocks (labels not yet read).
+
+    `select` may narrow the layout before anything is compared, so that what is not read need not fit.
+    """
+    mapper: Mapper = InProcess() if engine is None else engine
+    files, manifest, split = data.resolve()
+    infos: list[FileInfo] = mapper.map(inspect_file, files, name="read-footers")
+    if manifest is not None and split is not None:
+        _check_manifest_files(infos, manifest, split)
+    label = _label_columns(data, manifest)
+    if labels and not label:
+        raise UsageError("ParquetData names no label column", hint="give label=, the name of the column to learn")
+    if labels:
+        _refuse_unlabelled(data, manifest, split)
+        # Before the features: a label column that is named wrongly would be taken for one of them.
+        _check_named(infos, {"label": label, "weight": () if data.weight is None else (data.weight,)})
+    layout = _layout(data, infos, manifest, label, n_features)
+    if select is not None:
+        layout = select(layout, manifest)
+    needed = [*layout.columns, *label, *([] if data.weight is None else [data.weight])]
+    if not labels:
+        needed = list(layout.columns)
+        label = ()
+    _check_drift(infos, needed, manifest)
+    weight = data.weight if labels else None
+    blocks = _cut(infos, layout, label, weight, None if manifest is None else manifest.root)
+    if layout.n_features < 0:
+        width = 1 + max(mapper.map(block_width, blocks, name="count-features"), default=-1)
+        blocks = _cut(infos, replace(layout, n_features=width), label, weight, None)
+    return blocks, infos, manifest
+
+
+def _label_columns(data: ParquetData, manifest: Manifest | None) -> tuple[str, ...]:
+    if data.label is not None:
+        return (data.label,) if isinstance(data.label, str) else tuple(data.label)
+    return (manifest.label,) if manifest is not None and manifest.label is not None else ()
+
+
+def _refuse_unlabelled(data: ParquetData, manifest: Manifest | None, split: str | None) -> None:
+    """Refuse a split of held-out documents that were prepared without labels."""
+    if manifest is None or split is None or manifest.label is None or data.label not in (None, manifest.label):
+        return
+    if manifest.splits[split].get("classes") is None:
+        raise DataError(
+            f"the split {split!r} was prepared without labels",
+            file=manifest.root,
+            column=manifest.label,
+            hint="predict its labels, or prepare it again with labels",
+        )
+
+
+def _check_named(infos: Sequence[FileInfo], named: Mapping[str, Sequence[str]]) -> None:
+    """Refuse columns that no file has; `named` holds the names of each role."""
+    kinds = _kinds(infos)
+    for role, names in named.items():
+        for name in names:
+            if name not in kinds:
+                raise absent_column(name, kinds, infos[0].ref.path, role)
+
+
+def _kinds(infos: Sequence[FileInfo]) -> dict[str, str]:
+    """The reference: the columns of the first file, each with the first kind that is not null."""
+    kinds = dict(infos[0].kinds)
+    for info in infos[1:]:
+        for name, kind in info.kinds.items():
+            if kinds.get(name) == "null":
+                kinds[name] = kind
+    return kinds
+
+
+def _layout(
+    data: ParquetData,
+    infos: Sequence[FileInfo],
+    manifest: Manifest | None,
+    label: tuple[str, ...],
+    n_features: int | None,
+) -> Layout:
+    """Which of the three layouts the feature columns have."""
+    kinds = _kinds(infos) if manifest is None else {**_kinds(infos), **manifest.schema}
+    first = infos[0].ref.path
+    columns = _feature_columns(data, kinds, manifest, label)
+    for name in columns:
+        if name not in kinds:
+            raise absent_column(name, kinds, first, "feature")
+    found = [kinds[name] for name in columns]
+    given = n_features if n_features is not None else data.n_features
+    if given is not None and given < 1:
+        raise UsageError(f"n_features={given}", hint="give a positive number, or leave it out")
+    if len(columns) == 2 and all(kind.startswith("list<") for kind in found):
+        if found[0] != "list<int>":
+            raise DataError(f"{found[0]}, expected a list of integer indices", file=first, column=columns[0])
+        value = found[1][5:-1]
+        if value not in NUMBERS:
+            raise DataError(f"{found[1]}, expected a list of numbers", file=first, column=columns[1])
+        known = manifest.features["n_features"] if manifest is not None else -1
+        return Layout("lists", columns, known if given is None else given, _value_type([value]))
+    if len(columns) == 1 and found[0].startswith("fixed["):
+        width, value = found[0][6:-1].split("]<", 1)
+        if value not in NUMBERS:
+            raise DataError(f"{found[0]}, expected lists of numbers", file=first, column=columns[0])
+        _check_width(given, int(width))
+        return Layout("fixed", columns, int(width), _value_type([value]))
+    for name, kind in zip(columns, found, strict=True):
+        if kind not in NUMBERS:
+            raise DataError(
+                f"type {kind}, expected numbers",
+                file=next((info.ref.path for info in infos if info.kinds.get(name) == kind), first),
+                column=name,
+                hint="name numeric columns, one fixed-size list column, or two list columns (indices, values)",
+            )
+    _check_width(given, len(columns))
+    return Layout("columns", columns, len(columns), _value_type(found))
+
+
+def _check_width(given: int | None, found: int) -> None:
+    if given is not None and given != found:
+        raise DataError(f"the files have {found} features, expected {given}")
+
+
+def _feature_columns(
+    data: ParquetData, kinds: dict[str, str], manifest: Manifest | None, label: tuple[str, ...]
+) -> tuple[str, ...]:
+    if isinstance(data.features, str):
+        return (data.features,)
+    if data.features is not None:
+        columns = tuple(data.features)
+    elif manifest is not None:
+        return (manifest.features["indices"], manifest.features["values"])
+    else:
+        # pandas stores its row numbers as a column of this name.
+        columns = tuple(
+            name for name in kinds if name not in (*label, data.weight) and not name.startswith("__index_level_")
+        )
+        rows = sparse_columns({name: kinds[name] for name in columns})
+        if rows is not None:
+            unused = [repr(name) for name in columns if name not in rows]
+            if unused:
+                warn_user(f"columns {', '.join(unused)} beside the sparse rows of {' and '.join(rows)} are not used")
+            columns = rows
+    if not columns:
+        raise UsageError("no feature columns", hint="name them: ParquetData(path, features=[...])")
+    twice = sorted({name for name in columns if columns.count(name) > 1})
+    if twice:
+        raise UsageError(f"features names {twice[0]!r} twice", hint="name every column once")
+    overlap = sorted(set(columns) & {*label, *([data.weight] if data.weight else [])})
+    if overlap:
+        raise UsageError(f"{overlap[0]!r} is a feature and also the label or the weight", hint="take it out of one")
+    return columns
+
+
+def sparse_columns(kinds: Mapping[str, str]) -> tuple[str, str] | None:
+    """The columns of sparse rows, where they have the names and kinds that ``dboost prepare`` gives them.
+
+    Parameters
+    ----------
+    kinds : mapping of str to str
+        Kind of each column that may be one.
+    """
+    known = kinds.get("indices") == "list<int>" and kinds.get("values") in ("list<float32>", "list<float64>")
+    return ("indices", "values") if known else None
+
+
+def _value_type(kinds: Sequence[str]) -> np.dtype[Any]:
+    return np.dtype(np.float32 if kinds and all(kind == "float32" for kind in kinds) else np.float64)
+
+
+def _missing(name: str, info: FileInfo) -> DataError:
+    alike = [other for other in info.kinds if other.lower() == name.lower()]
+    hint = f"found {alike[0]!r}: rename it" if alike else "write the file again with this column, or leave it out"
+    return DataError("the column is missing", file=info.ref.path, column=name, hint=hint)
+
+
+def _check_drift(infos: Sequence[FileInfo], needed: Sequence[str], manifest: Manifest | None) -> None:
+    """Compare every footer with the reference by name; refuse what is missing or of another kind."""
+    reference = _kinds(infos)
+    if manifest is not None:
+        reference = {**reference, **{name: manifest.schema[name] for name in needed if name in manifest.schema}}
+    base = infos[0] if manifest is None else None
+    extra: dict[str, str] = {}
+    for info in infos:
+        for name in needed:
+            kind = info.kinds.get(name)
+            if kind is None:
+                raise _missing(name, info)
+            if kind == reference[name] and kind != "null":
+                continue
+            if kind == "null" and sum(info.rows) == 0:
+                continue
+            if kind == "null":
+                raise DataError(
+                    "the column holds only nulls", file=info.ref.path, column=name, hint="impute or drop these rows"
+                )
+            source = "the manifest says" if base is None else f"{base.ref.name} has"
+            raise DataError(
+                f"type {kind}, {source} {reference[name]}",
+                file=info.ref.path,
+                column=name,
+                hint="write all files with one schema",
+            )
+        for name in info.kinds:
+            if name not in reference:
+                extra.setdefault(name, info.ref.name)
+    if extra:
+        name, file = next(iter(extra.items()))
+        more = "" if len(extra) == 1 else f" (and {len(extra) - 1} more columns)"
+        warn_user(f"column {name!r}{more} of {file} is not in the first file and is not used")
+
+
+def _check_manifest_files(infos: Sequence[FileInfo], manifest: Manifest, split: str) -> None:
+    """The files of a split are those the manifest lists, byte for byte as far as size and footer tell."""
+    for info, entry in zip(infos, manifest.splits[split]["files"], strict=True):
+        if (info.ref.size, info.ref.footer) != (entry["size"], entry["footer"]):
+            raise DataError(
+                f"the file is not the one of the manifest ({entry['size']} bytes then, {info.ref.size} now)",
+                file=info.ref.path,
+                hint="prepare the data again",
+            )
+
+
+def _cut(
+    infos: Sequence[FileInfo], layout: Layout, label: tuple[str, ...], weight: str | None, manifest: str | None
+) -> list[ParquetBlock]:
+    """Join row groups into blocks of about equal cost."""
+    goal = max(BLOCK_COST, layout.n_features)
+    blocks: list[ParquetBlock] = []
+    spans: list[tuple[FileInfo, list[int]]] = []
+    cost = rows = nnz = 0
+
+    def close() -> None:
+        nonlocal spans, cost, rows, nnz
+        if spans:
+            first, last = spans[0], spans[-1]
+            key = f"{first[0].ref.name}#{first[1][0]}..{last[0].ref.name}#{last[1][-1]}"
+            blocks.append(
+                ParquetBlock(
+                    spans=tuple((info.ref, tuple(groups)) for info, groups in spans),
+                    layout=layout,
+                    label=label,
+                    weight=weight,
+                    key=key,
+                    n_rows=rows,
+                    rows=rows,
+                    nbytes_estimate=8 * (max(layout.n_features, 0) + 1)
+                    + nnz * (4 + layout.dtype.itemsize)
+                    + rows * (12 if len(label) < 2 else 8 + len(label)),
+                    manifest=manifest,
+                )
+            )
+        spans, cost, rows, nnz = [], 0, 0, 0
+
+    for info in infos:
+        if 2 * cost >= goal:
+            close()
+        for group, n in enumerate(info.rows):
+            if n == 0:
+                continue
+            stored = info.leaves[group][layout.columns[0]] if layout.kind == "lists" else n * layout.n_features
+            if cost and cost + n + stored > goal + goal // 4:
+                close()
+            if not spans or spans[-1][0] is not info:
+                spans.append((info, []))
+            spans[-1][1].append(group)
+            cost, rows, nnz = cost + n + stored, rows + n, nnz + stored
+            if cost >= goal:
+                close()
+    close()
+    return blocks
+
+
+def _refuse_giants(blocks: Sequence[ParquetBlock], budget: int) -> None:
+    """A block that cannot be held once cannot be read at all: refuse before a worker dies of it."""
+    for block in blocks:
+        if block.nbytes_estimate > budget:
+            ref, groups = block.spans[0]
+            size, limit = block.nbytes_estimate // 2**20, budget // 2**20
+            raise DataError(
+                f"the row group decodes to about {size} MiB, the memory budget is {limit} MiB",
+                file=ref.path,
+                row_group=groups[0],
+                hint="write the file again with smaller row groups",
+            )

@@ -1,0 +1,356 @@
+"""Reading Parquet files one row group at a time, trusting nothing.
+
+Covers: opening and fingerprinting files, what a footer says (``inspect_file``), the kinds of columns, and the decoding
+of the three feature layouts of one row group into CSR.
+Does not cover: comparing files and cutting blocks (``parquet_plan``), labels (``labels``).
+
+Files are never memory-mapped: one that is truncated underneath would kill the process. Page checksums are verified
+where the writer wrote them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from dboost.data.labels.factorise import arrow_kind
+from dboost.data.memory.in_memory import dense_piece, numeric_column
+from dboost.data.sparse.csr import CsrPiece
+from dboost.errors import DataError
+
+NUMBERS = ("int", "float32", "float64", "bool")
+CHANGED = "the file changed since it was first read"
+
+
+@dataclass(frozen=True)
+class FileRef:
+    """A file and the marks by which a change is noticed.
+
+    Parameters
+    ----------
+    path, name : str
+        Where it is, and its name within the data set.
+    size, mtime_ns : int
+    footer : str
+        sha256 of the footer.
+    """
+
+    path: str
+    name: str
+    size: int
+    mtime_ns: int
+    footer: str
+
+
+@dataclass(frozen=True)
+class FileInfo:
+    """What the footer of a file says.
+
+    Parameters
+    ----------
+    ref : FileRef
+    kinds : dict of str to str
+        Column name to kind, see ``column_kind``.
+    rows : tuple of int
+        Rows per row group.
+    leaves : tuple of dict
+        Per row group: list column to the number of its elements (an empty or missing list counts as one).
+    checksums : bool
+        Whether the first page carries a checksum.
+    """
+
+    ref: FileRef
+    kinds: dict[str, str]
+    rows: tuple[int, ...]
+    leaves: tuple[dict[str, int], ...]
+    checksums: bool
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the features are.
+
+    Parameters
+    ----------
+    kind : {"columns", "fixed", "lists"}
+        Numeric columns; one fixed-size list column; two list columns (indices, values).
+    columns : tuple of str
+    n_features : int
+        -1 while unknown (lists only).
+    dtype : float32 or float64
+    """
+
+    kind: str
+    columns: tuple[str, ...]
+    n_features: int
+    dtype: np.dtype[Any]
+
+
+@contextmanager
+def as_data_errors(path: str, row_group: int | None = None) -> Iterator[None]:
+    """Turn what pyarrow and the operating system raise into a DataError that names the file."""
+    try:
+        yield
+    except (DataError, MemoryError):
+        raise
+    except FileNotFoundError as fault:
+        raise DataError("the file is gone", file=path, row_group=row_group) from fault
+    except UnicodeDecodeError as fault:
+        shown = ascii(fault.object[max(0, fault.start - 20) : fault.end + 20])
+        raise DataError(f"a column name is not UTF-8: {shown}", file=path, hint="rename the column") from fault
+    except (OSError, pa.ArrowException, ValueError, OverflowError) as fault:
+        line = (str(fault).strip() or type(fault).__name__).splitlines()[0]
+        raise DataError(
+            f"the file cannot be read: {line[:160]}",
+            file=path,
+            row_group=row_group,
+            hint="restore it or write it again",
+        ) from fault
+
+
+def file_ref(path: str, name: str) -> FileRef:
+    """Size, time and footer hash of a Parquet file."""
+    with as_data_errors(path), open(path, "rb") as stream:
+        state = os.fstat(stream.fileno())
+        size = state.st_size
+        if size < 12:
+            raise DataError(f"{size} bytes are no Parquet file", file=path, hint="restore it or leave it out")
+        stream.seek(size - 8)
+        tail = stream.read(8)
+        length = int.from_bytes(tail[:4], "little")
+        if tail[4:] != b"PAR1" or length + 12 > size:
+            raise DataError(
+                f"no Parquet file, or a truncated one: its {size} bytes do not end with a footer",
+                file=path,
+                hint="restore it or leave it out",
+            )
+        stream.seek(size - 8 - length)
+        return FileRef(path, name, size, state.st_mtime_ns, hashlib.sha256(stream.read(length)).hexdigest())
+
+
+def check_unchanged(ref: FileRef) -> None:
+    """Refuse a file that is not the one first read (size, time of change, footer)."""
+    found = file_ref(ref.path, ref.name)
+    if found == ref:
+        return
+    what = f"{ref.size} bytes then, {found.size} now" if found.size != ref.size else "same size, other content or time"
+    raise DataError(f"{CHANGED} ({what})", file=ref.path, hint="start again with data that stays still")
+
+
+def open_file(path: str) -> pq.ParquetFile:
+    """Open without memory-mapping, with page checksums verified."""
+    return pq.ParquetFile(path, memory_map=False, page_checksum_verification=True)
+
+
+def column_kind(kind: pa.DataType) -> str:
+    """A name for what a column holds, the same for encodings that mean the same.
+
+    Integers of any width are ``int``, float16 and float32 are ``float32``; dictionary, large and view strings are
+    ``str``; large lists are lists.
+    """
+    test = pa.types
+    if test.is_dictionary(kind):
+        return column_kind(kind.value_type)
+    if test.is_float16(kind) or test.is_float32(kind):
+        return "float32"
+    if test.is_float64(kind):
+        return "float64"
+    if test.is_fixed_size_list(kind):
+        return f"fixed[{kind.list_size}]<{column_kind(kind.value_type)}>"
+    if test.is_list(kind) or test.is_large_list(kind):
+        return f"list<{column_kind(kind.value_type)}>"
+    return arrow_kind(kind) or str(kind)
+
+
+def inspect_file(item: tuple[str, str]) -> FileInfo:
+    """Read one footer: (path, name) -> FileInfo. Runs on workers."""
+    path, name = item
+    ref = file_ref(path, name)
+    with as_data_errors(path), open_file(path) as file:
+        schema, metadata = file.schema_arrow, file.metadata
+        seen: set[str] = set()
+        owners: list[str] = []
+        for field in schema:
+            if field.name in seen:
+                raise DataError("two columns have the same name", file=path, column=field.name, hint="rename one")
+            seen.add(field.name)
+            owners.extend([field.name] * _leaf_count(field.type))
+        nested = {field.name for field in schema if pa.types.is_nested(field.type)}
+        leaves = []
+        for g in range(metadata.num_row_groups):
+            group = metadata.row_group(g)
+            leaves.append({owner: group.column(c).num_values for c, owner in enumerate(owners) if owner in nested})
+        rows = tuple(metadata.row_group(g).num_rows for g in range(metadata.num_row_groups))
+        kinds = {field.name: column_kind(field.type) for field in schema}
+        return FileInfo(ref, kinds, rows, tuple(leaves), _has_checksums(path, metadata))
+
+
+def _leaf_count(kind: pa.DataType) -> int:
+    """Number of Parquet columns that store one Arrow column."""
+    if pa.types.is_nested(kind):
+        return sum(_leaf_count(kind.field(i).type) for i in range(kind.num_fields))
+    return 1
+
+
+def _has_checksums(path: str, metadata: Any) -> bool:
+    """Whether the first page header has field 4 (crc); pyarrow does not tell.
+
+    Thrift compact protocol: each field is one byte (step of the field number, type), then a variable-length integer.
+    """
+    if metadata.num_row_groups == 0 or metadata.num_columns == 0:
+        return True
+    chunk = metadata.row_group(0).column(0)
+    starts = [s for s in (chunk.dictionary_page_offset, chunk.data_page_offset) if s is not None and s > 0]
+    with open(path, "rb") as stream:
+        stream.seek(min(starts))
+        header = stream.read(64)
+    position, field = 0, 0
+    while position < len(header):
+        byte = header[position]
+        field += byte >> 4
+        if byte & 0x0F != 5 or byte >> 4 == 0 or field > 4:
+            return False
+        if field == 4:
+            return True
+        position += 1
+        while position < len(header) and header[position] & 0x80:
+            position += 1
+        position += 1
+    return False
+
+
+def read_group(file: pq.ParquetFile, path: str, group: int, columns: list[str]) -> pa.Table:
+    """Decode some columns of one row group; an error names the column that cannot be read."""
+    rows = file.metadata.row_group(group).num_rows
+    try:
+        with as_data_errors(path, group):
+            table = file.read_row_group(group, columns=columns, use_threads=False)
+    except DataError:
+        for column in columns:
+            try:
+                file.read_row_group(group, columns=[column], use_threads=False)
+            except (OSError, pa.ArrowException, ValueError) as fault:
+                line = (str(fault).strip() or type(fault).__name__).splitlines()[0]
+                raise DataError(
+                    f"the data cannot be read: {line[:160]}",
+                    file=path,
+                    column=column,
+                    row_group=group,
+                    hint="restore the file or write it again",
+                ) from fault
+        raise
+    if table.num_rows != rows:
+        raise DataError(f"{table.num_rows} rows read, the footer promised {rows}", file=path, row_group=group)
+    return table
+
+
+def decode_features(table: pa.Table, layout: Layout, path: str, group: int) -> list[CsrPiece]:
+    """The features of one decoded row group as CSR pieces; list columns are not copied.
+
+    Raises
+    ------
+    DataError
+        Nulls, lists of another width, lists of indices and values of different lengths, values that are no numbers.
+    """
+    where: dict[str, Any] = {"file": path, "row_group": group}
+    if layout.kind == "lists":
+        return _decode_lists(table, layout, where)
+    if layout.kind == "fixed":
+        name = layout.columns[0]
+        flat = list_matrix(table.column(name), name, layout.n_features, where)
+        piece = dense_piece(flat, layout.dtype)
+        column: tuple[str, ...] = (name,)
+    else:
+        dense = np.empty((table.num_rows, layout.n_features), dtype=layout.dtype)
+        for j, name in enumerate(layout.columns):
+            dense[:, j] = numeric_column(_plain(table.column(name)), name=name, **where)
+        piece, column = dense_piece(dense, layout.dtype), ()
+    return [CsrPiece(piece.indptr, piece.indices, piece.values, path, group, column)]
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def list_matrix(column: pa.ChunkedArray, name: str, width: int, where: dict[str, Any]) -> NDArray[Any]:
+    """A list column of constant width as a matrix (m, width); without a copy where it is one chunk of numbers."""
+    _refuse_nulls(column, name, where)
+    blocks = []
+    for chunk in column.chunks:
+        if pa.types.is_fixed_size_list(chunk.type):
+            found = chunk.type.list_size
+        else:
+            lengths = np.diff(chunk.offsets.to_numpy())
+            wrong = lengths[lengths != width]
+            found = int(wrong[0]) if wrong.size else width
+        if found != width:
+            raise DataError(f"a list of {found} values, expected {width}", column=name, **where)
+        # flatten() respects the slice of the chunk, values would not.
+        values = chunk.flatten()
+        blocks.append(numeric_column(values, name=name, **where).reshape(len(chunk), width))
+    if not blocks:
+        return np.zeros((0, width))
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+
+def _refuse_nulls(column: Any, name: str, where: dict[str, Any]) -> None:
+    if column.null_count:
+        raise DataError(f"{column.null_count} nulls", column=name, hint="impute or drop these rows", **where)
+
+
+def _decode_lists(table: pa.Table, layout: Layout, where: dict[str, Any]) -> list[CsrPiece]:
+    """Two list columns: their offsets and children are the CSR arrays."""
+    name_i, name_v = layout.columns
+    column_i, column_v = table.column(name_i), table.column(name_v)
+    _refuse_nulls(column_i, name_i, where)
+    _refuse_nulls(column_v, name_v, where)
+    if [len(c) for c in column_i.chunks] != [len(c) for c in column_v.chunks]:
+        column_i = pa.chunked_array([column_i.combine_chunks()])
+        column_v = pa.chunked_array([column_v.combine_chunks()])
+    pieces = []
+    first = 0
+    for chunk_i, chunk_v in zip(column_i.chunks, column_v.chunks, strict=True):
+        if len(chunk_i) == 0:
+            continue
+        offsets_i, offsets_v = chunk_i.offsets.to_numpy(), chunk_v.offsets.to_numpy()
+        lengths_i, lengths_v = np.diff(offsets_i), np.diff(offsets_v)
+        if not np.array_equal(lengths_i, lengths_v):
+            row = int(np.argmax(lengths_i != lengths_v))
+            raise DataError(
+                f"row {first + row} has {lengths_i[row]} indices and {lengths_v[row]} values",
+                column=name_v,
+                hint="both lists of a row need the same length",
+                **where,
+            )
+        indices = _child(chunk_i, offsets_i, name_i, where)
+        values = _child(chunk_v, offsets_v, name_v, where)
+        if indices.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
+            indices = indices.astype(np.int64)
+        pieces.append(
+            CsrPiece(
+                (offsets_i - offsets_i[0]).astype(np.int64),
+                indices,
+                values.astype(layout.dtype, copy=False),
+                where["file"],
+                where["row_group"],
+                layout.columns,
+                first,
+            )
+        )
+        first += len(chunk_i)
+    return pieces
+
+
+def _child(chunk: Any, offsets: NDArray[Any], name: str, where: dict[str, Any]) -> NDArray[Any]:
+    """The elements of a list array as a view of Arrow's buffer."""
+    child = chunk.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+    return numeric_column(child, name=name, **where)

@@ -1,0 +1,1 @@
+"""Documents and tables brought into the columns that a fit runs over."""

@@ -1,0 +1,317 @@
+"""Documents to features in Parquet: the passes of ``dboost prepare``.
+
+Covers: checking the source, the cut into chunks, the vocabulary, publishing the folder with its manifest.
+Does not cover: where documents come from (``sources``), tokens and tf-idf (``text``), one chunk (``prepare_chunk``),
+the layout of the folder (``manifest``).
+
+Two passes over the text: one counts terms, one writes features. No process holds more than a chunk of documents and the
+vocabulary. Counts are added along a tree and are exact: nothing is pruned before the end, so the merged counts of all
+distinct terms have to fit into the memory of one process (hashing bounds them by the number of buckets).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dboost.data.absent_column import absent_column
+from dboost.data.manifest import MANIFEST, Manifest, load_manifest, write_manifest, write_vocabulary
+from dboost.data.parquet.read import FileInfo, inspect_file
+from dboost.data.prepared.chunk import GROUP_ROWS, TextChunk, TextColumns, count_chunk, write_chunk
+from dboost.data.prepared.documents import Wanted
+from dboost.data.prepared.mapper import InProcess, Mapper
+from dboost.data.prepared.text import choose_vocabulary, get_tokeniser, merge_counts
+from dboost.data.sources import COPIES, Source, Sources, open_sources, splits_of
+from dboost.errors import DataError, StorageError, UsageError
+from dboost.files.paths import local_path
+from dboost.files.unfinished import own_folder
+
+_SLICES = 8
+_MERGE = 8
+_LABEL_KINDS = ("str", "int", "bool", "float", "bytes")
+
+
+def prepare_text(
+    source: Source | Mapping[str, Source],
+    out: str | os.PathLike[str],
+    *,
+    text: str | Sequence[str],
+    label: str | None = None,
+    keep: Sequence[str] = (),
+    split: str | None = None,
+    tokenizer: str = "words",
+    min_df: int | float = 5,
+    max_df: int | float = 0.5,
+    max_features: int | None = None,
+    hashing: int | None = None,
+    force: bool = False,
+    engine: Mapper | None = None,
+) -> Manifest:
+    """Turn documents into a folder that ``ParquetData`` reads.
+
+    Parameters
+    ----------
+    source : path, list of paths, or dict of split name to path or list
+        Files of documents in Parquet, CSV (``.csv``) or JSON lines (``.jsonl``, ``.ndjson``), or folders of them; see
+        ``dboost.data.prepared.documents`` for the types that columns of the last two have.
+    out : path
+        New folder; see ``dboost.data.manifest`` for what is in it.
+    text : str or sequence of str
+        Text columns; several are joined by a newline.
+    label : str, optional
+        Label column, copied. Documents of other splits than the one that is learned from need not have labels.
+    keep : sequence of str
+        Further columns to copy, for example identifiers.
+    split : str, optional
+        Column that names the split of each row; without it and without a dict everything is ``"train"``.
+    tokenizer : {"words", "identifiers"}
+        See ``dboost.data.prepared.text``.
+    min_df, max_df : int or float
+        A term is kept when it is in at least `min_df` and at most `max_df` documents: a number of documents, or as a
+        float a share. Counted over the split ``"train"`` (over the only split, if there is one).
+    max_features : int, optional
+        Keep the most frequent of these terms.
+    hashing : int, optional
+        Hash tokens into that many buckets; names are then lost, memory is bounded.
+    force : bool
+        Replace a folder made by an earlier call.
+    engine : object with ``map(fn, items, *args, name=...)``, optional
+        Where the chunks are processed; in this process by default. All workers must see `source` and `out`.
+
+    Returns
+    -------
+    Manifest
+
+    Raises
+    ------
+    UsageError
+        The folder exists, or a parameter has no meaning.
+    DataError
+        Missing columns, drift between files, missing documents or labels, an empty vocabulary.
+    StorageError
+        The folder cannot be written. Nothing is left behind, an older folder is kept. What a killed process has left
+        of the same folder is removed.
+    """
+    how = TextColumns((text,) if isinstance(text, str) else tuple(text), label, tuple(keep), split, tokenizer, hashing)
+    _check_settings(how, min_df, max_df, max_features)
+    target = local_path(out, "out")
+    _check_target(target, force)
+    mapper: Mapper = InProcess() if engine is None else engine
+    splits, learned = splits_of(source, split)
+    how = replace(how, learned=learned)
+    settings = {
+        "text": list(how.text),
+        "tokenizer": tokenizer,
+        "min_df": min_df,
+        "max_df": max_df,
+        "max_features": max_features,
+        "hashing": hashing,
+        "weights": "tf-idf: (1 + ln tf) * (ln((1 + documents) / (1 + df)) + 1), rows of length 1",
+        "vocabulary_split": learned,
+        "keep": list(how.keep),
+    }
+    with contextlib.ExitStack() as opened:
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            staging = opened.enter_context(own_folder(target))
+        except OSError as fault:
+            raise StorageError(f"cannot write: {fault.strerror or fault}", file=str(target)) from fault
+        sources = open_sources(splits, _wanted(how), label, learned, staging, mapper)
+        with sources.in_own_names():
+            chunks, kinds = _plan(sources, how, mapper)
+            manifest = _prepared(chunks, kinds, how, settings, staging, mapper)
+        shutil.rmtree(staging / COPIES, ignore_errors=True)
+        write_manifest(manifest, staging)
+        _publish(staging, target)
+    return load_manifest(target)
+
+
+def _prepared(
+    chunks: Sequence[TextChunk],
+    kinds: Mapping[str, str],
+    how: TextColumns,
+    settings: Mapping[str, Any],
+    staging: Path,
+    mapper: Mapper,
+) -> Manifest:
+    """Learn the vocabulary and write the features of every chunk."""
+    mine = [chunk for chunk in chunks if chunk.split in (None, how.learned)]
+    counted = mapper.map(count_chunk, mine, how, how.learned, name="count-terms")
+    documents = sum(rows for _, rows in counted)
+    if documents == 0:
+        raise DataError(f"no rows in split {how.learned!r}, from which the vocabulary is learned")
+    tables = [table for table, _ in counted]
+    while len(tables) > _MERGE:
+        groups = [tables[i : i + _MERGE] for i in range(0, len(tables), _MERGE)]
+        tables = mapper.map(merge_counts, groups, name="merge-counts")
+    limits = {name: settings[name] for name in ("min_df", "max_df", "max_features")}
+    terms, df, idf = choose_vocabulary(merge_counts(tables), documents, **limits)
+    vocabulary = write_vocabulary(staging, terms, df, idf)
+    written = mapper.map(write_chunk, chunks, how, str(staging), vocabulary, name="write-features")
+    return Manifest(
+        schema={"indices": "list<int>", "values": "list<float32>", **kinds},
+        features={"indices": "indices", "values": "values", "n_features": len(terms)},
+        label=how.label,
+        splits=_split_entries([entry for entries in written for entry in entries]),
+        vocabulary=vocabulary,
+        settings={**settings, "documents": documents},
+    )
+
+
+def _wanted(how: TextColumns) -> Wanted:
+    """The columns to copy from files that do not tell the types of theirs."""
+    texts = (*how.text, *([how.split] if how.split else []))
+    return Wanted(texts, (how.label,) if how.label else (), tuple(name for name in how.keep if name not in texts))
+
+
+def _check_settings(how: TextColumns, min_df: Any, max_df: Any, max_features: Any) -> None:
+    get_tokeniser(how.tokenizer)
+    if not how.text:
+        raise UsageError("text names no column", hint="name the text column")
+    if how.label in how.text:
+        raise UsageError(
+            f"the label column {how.label!r} is a text column too, so that the features would hold the answer",
+            hint="name another label column, or another text column",
+        )
+    reserved = {"indices", "values"} & {*how.keep, *([how.label] if how.label else [])}
+    if reserved:
+        raise UsageError(f"a column {sorted(reserved)[0]!r} would clash with the features", hint="rename it")
+    for name, value in (("min_df", min_df), ("max_df", max_df)):
+        share = isinstance(value, float)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value or (share and value > 1):
+            raise UsageError(f"{name}={value!r}", hint="give a number of documents, or a share between 0.0 and 1.0")
+    for name, value, low in (("max_features", max_features, 1), ("hashing", how.hashing, 2)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < low):
+            raise UsageError(f"{name}={value!r}", hint=f"give a number of at least {low}, or leave it out")
+
+
+def _check_target(target: Path, force: bool) -> None:
+    """Refuse an existing folder; with force, refuse one that was not made here."""
+    if not os.path.lexists(target):
+        return
+    if not force:
+        raise UsageError(f"{target} exists", hint="choose another folder, or use --force (force=True)")
+    if not target.is_dir() or (any(target.iterdir()) and not (target / MANIFEST).is_file()):
+        raise UsageError(f"{target} is not a prepared data set and is not replaced", hint="choose another folder")
+
+
+def _plan(sources: Sources, how: TextColumns, mapper: Mapper) -> tuple[list[TextChunk], dict[str, str]]:
+    """Chunks, and the kinds of the copied columns."""
+    files = [file for _, file in sources.files]
+    found: list[FileInfo] = mapper.map(inspect_file, files, name="read-footers")
+    infos = [(owner, info) for (owner, _), info in zip(sources.files, found, strict=True)]
+    bare = _unlabelled(infos, how)
+    kinds = _check_columns([(info, owner in bare) for owner, info in infos], how)
+    return _cut(infos, bare), kinds
+
+
+def _unlabelled(infos: Sequence[tuple[str | None, FileInfo]], how: TextColumns) -> set[str | None]:
+    """Splits other than the learned one of which no file has labels."""
+    others = {owner for owner, _ in infos} - {None, how.learned}
+    labelled = {owner for owner, info in infos if info.kinds.get(str(how.label), "null") != "null"}
+    return others - labelled
+
+
+def _check_columns(infos: Sequence[tuple[FileInfo, bool]], how: TextColumns) -> dict[str, str]:
+    """Every file has the columns, of one kind; returns the kinds of those that are copied.
+
+    Beside each file stands whether its split has no labels.
+    """
+    kinds: dict[str, str] = {}
+    for info, bare in infos:
+        for name in how.wanted(labelled=not bare):
+            if name not in info.kinds:
+                raise absent_column(name, info.kinds, info.ref.path)
+            kind = info.kinds[name]
+            if kind == "null" and sum(info.rows) == 0:
+                continue
+            if kinds.setdefault(name, kind) != kind:
+                raise DataError(
+                    f"type {kind}, the files before have {kinds[name]}",
+                    file=info.ref.path,
+                    column=name,
+                    hint="write all files with one schema",
+                )
+            if name in how.text and kind != "str":
+                raise DataError(f"type {kind}, expected text", file=info.ref.path, column=name)
+            if name == how.label and kind not in _LABEL_KINDS:
+                raise DataError(f"type {kind}, expected labels", file=info.ref.path, column=name)
+    return {name: kinds[name] for name in how.wanted() if name in kinds and (name == how.label or name in how.keep)}
+
+
+def _cut(infos: Sequence[tuple[str | None, FileInfo]], bare: set[str | None]) -> list[TextChunk]:
+    """Chunks of about 40,000 documents: small row groups are joined, large ones cut into at most 8 slices.
+
+    Each slice of a row group decodes it from the start, hence the limit.
+    """
+    chunks: list[TextChunk] = []
+    spans: list[Any] = []
+    rows = 0
+    current: str | None = None
+
+    def close() -> None:
+        nonlocal spans, rows
+        if spans:
+            chunks.append(TextChunk(len(chunks), tuple(spans), current, current not in bare))
+        spans, rows = [], 0
+
+    for owner, info in infos:
+        if owner != current:
+            close()
+            current = owner
+        for group, n in enumerate(info.rows):
+            if n == 0:
+                continue
+            if rows and rows + n > GROUP_ROWS + GROUP_ROWS // 2:
+                close()
+            slices = 1 if n <= GROUP_ROWS + GROUP_ROWS // 2 else min(-(-n // GROUP_ROWS), _SLICES)
+            for i in range(slices):
+                spans.append((info.ref, group, n * i // slices, n * (i + 1) // slices))
+                rows += spans[-1][3] - spans[-1][2]
+                if rows >= GROUP_ROWS:
+                    close()
+    close()
+    return chunks
+
+
+def _split_entries(entries: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """What the manifest says about each split."""
+    splits: dict[str, dict[str, Any]] = {}
+    for split in sorted({entry["split"] for entry in entries}):
+        mine = [entry for entry in entries if entry["split"] == split]
+        total: Counter[Any] = Counter()
+        for entry in mine:
+            total.update(entry["classes"] or {})
+        labelled = any(entry["classes"] for entry in mine)
+        splits[split] = {
+            "rows": sum(entry["rows"] for entry in mine),
+            "nnz": sum(entry["nnz"] for entry in mine),
+            "files": [{key: entry[key] for key in ("name", "rows", "size", "footer")} for entry in mine],
+            "classes": [[_plain(value), total[value]] for value in sorted(total)] if labelled else None,
+        }
+    return splits
+
+
+def _plain(value: Any) -> Any:
+    """A label as JSON holds it; bytes as their hexadecimal form."""
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def _publish(staging: Path, target: Path) -> None:
+    """Give the finished folder its name; an older one is set aside first and deleted last."""
+    aside = staging.with_suffix(".old")
+    try:
+        if target.exists():
+            os.replace(target, aside)
+        os.replace(staging, target)
+    except OSError as fault:
+        if aside.exists() and not target.exists():
+            os.replace(aside, target)
+        raise StorageError(f"cannot write: {fault.strerror or fault}", file=str(target)) from fault
+    shutil.rmtree(aside, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""Sparse matrices by row and by column, checked."""

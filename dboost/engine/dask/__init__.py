@@ -1,0 +1,1 @@
+"""The engine that runs on a Dask cluster."""

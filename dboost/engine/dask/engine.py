@@ -1,0 +1,402 @@
+"""The engine that runs on a Dask cluster.
+
+Covers: ``DaskEngine``: which tasks a pass consists of, and that nothing of it is left behind.
+Does not cover: what a task does (``tasks``), how it is submitted (``submission``) and waited for (``watchdog``).
+
+A pass is one graph, sent in one message: one task per worker over a bundle of neighbouring partitions, and nothing else
+when the sum is not sharded. The driver merges what comes back along the tree; where that is much, a tree of tasks
+merges first. With shards the bundles' sums stay where they are, and one task per shard merges, finishes, and returns
+the small value; where there are several shards, small tasks pick each out of each bundle.
+
+All tasks are plain: no actors, no scattered data, no worker attributes. A worker that dies costs its bundle, which the
+scheduler computes again elsewhere; ``allow_other_workers`` is set, because a task that is bound to a worker waits for
+ever when that worker is gone. Where that does not help (all workers were gone for a moment, or one is silent), the pass
+is submitted again under fresh keys for the workers that are there: its tasks are pure, so the bits stay.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any
+
+from distributed import Client, Future
+
+from dboost.engine.base import EnginePlan, Finish, FinishArgs, Leaf, Step, finishing_args
+from dboost.engine.bundle import combine_sums
+from dboost.engine.dask import tasks, versions
+from dboost.engine.dask.assignment import Bundle, assign, keep_order
+from dboost.engine.dask.gathering import Arrivals
+from dboost.engine.dask.holdings import Holdings
+from dboost.engine.dask.pass_tasks import PassTasks
+from dboost.engine.dask.restrictions import Restrictions, restrictions_here
+from dboost.engine.dask.spent_results import Spent
+from dboost.engine.dask.submission import NAMES_SHOWN, Submission, names, release
+from dboost.engine.dask.watchdog import Limits, Stuck, Watchdog, Watched, killed
+from dboost.engine.local import LocalEngine
+from dboost.engine.memo import nbytes_of
+from dboost.engine.seconds import Seconds
+from dboost.engine.tree import Node
+from dboost.errors import ClusterError, UsageError
+from dboost.notices import warn_user
+
+WORKERS_MAX_AGE = 1.0
+
+TREE_BYTES = 8 * 2**20
+"""Sums that took more than this to reach the driver are merged by a tree of tasks the next time."""
+
+RESUBMISSIONS = 3
+"""Times a pass is submitted again. A partition that ends every worker it comes to would otherwise go on for ever; Dask
+gives a task up after as many deaths (``allowed-failures``), but counts anew with every fresh key."""
+
+
+class DaskEngine:
+    """Run passes on a Dask cluster.
+
+    Not for use by several threads at once; open one engine per thread on the same client instead.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Synchronous. It stays open, and so does its cluster.
+    retries : int
+        Times a task is run again after an error that is not one of dboost's.
+    no_worker_timeout : float
+        Seconds without any worker that may be used after which the pass ends.
+    silent_timeout : float
+        Seconds without a sign of life after which a worker is left out until it gives one; a pass that needs it is
+        submitted again, with a warning that names it.
+    stall_timeout : float
+        Seconds without one finished task or partition after which the pass ends.
+    version_timeout : float
+        Seconds that scheduler and workers have to tell their versions.
+    memo_bytes : int, optional
+        What a worker process may remember (default: 40 % of its memory limit).
+
+    Raises
+    ------
+    UsageError
+        `client` is no synchronous Dask client.
+    ClusterError
+        No workers, no scheduler, or other versions there than here.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        *,
+        retries: int = 2,
+        no_worker_timeout: float = 30.0,
+        silent_timeout: float = 10.0,
+        stall_timeout: float = 600.0,
+        version_timeout: float = 10.0,
+        memo_bytes: int | None = None,
+    ) -> None:
+        if not isinstance(client, Client):
+            raise UsageError(
+                f"client is a {type(client).__name__}; expected a dask.distributed.Client",
+                hint="for an address write Client(address), for a cluster cluster.get_client()",
+            )
+        if client.asynchronous:
+            raise UsageError(
+                "the Dask client is asynchronous; dboost drives its rounds from ordinary code",
+                hint="open Client(address) without asynchronous=True, or call fit in a thread of its own",
+            )
+        self.client: Any = client
+        self._bytes_received = 0
+        self.seconds = Seconds()
+        self._version_timeout = version_timeout
+        self._memo_bytes = memo_bytes
+        self._watchdog = Watchdog(client, Limits(no_worker_timeout, silent_timeout, stall_timeout))
+        self._token = uuid.uuid4().hex[:8]
+        self._tasks = Submission(client, self._token, retries)
+        self._held = Holdings(self._tasks)
+        self._passes = 0
+        self._runs: set[str] = set()
+        self._plan: EnginePlan | None = None
+        self._order: list[str] = []
+        self._threads: dict[str, int] = {}
+        self._bundles: list[Bundle] = []
+        self._looked = float("-inf")
+        self._restrictions = Restrictions()
+        self._left_out: frozenset[str] = frozenset()
+        self._checked: set[str] = set()
+        self._spent = Spent(client)
+        self._received: dict[str, int] = {}
+        self._started = 0.0
+        self._driver = LocalEngine()
+        self._closed = False
+        self._refresh(strict=True)
+
+    @property
+    def n_workers(self) -> int:
+        """Number of running workers, at most a second ago."""
+        self._refresh()
+        return len(self._threads)
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes sent to and received from workers, without what workers send each other."""
+        return self._tasks.bytes_sent + self._bytes_received
+
+    def set_plan(self, items: Sequence[Any], rows: Sequence[int], run_id: str) -> None:
+        """Name the partitions that `map_reduce` sums over: blocks, descriptions, or futures of blocks.
+
+        Blocks that are in this process are sent to the workers once, as results of tasks; the scheduler keeps them
+        too, to give them to another worker when one is lost.
+        """
+        self._let_go()
+        self._plan = EnginePlan(tuple(items), tuple(int(r) for r in rows), f"{run_id}-{self._token}")
+        self._runs.add(self._plan.run_id)
+        self._bundles = []
+
+    def _refresh(self, strict: bool = False) -> None:
+        """Look at the workers, unless that was done a moment ago; check the versions of those that are new."""
+        if self._closed:
+            raise UsageError("the engine is closed; open a new one")
+        restrictions = restrictions_here()
+        fresh = time.monotonic() - self._looked < WORKERS_MAX_AGE and restrictions == self._restrictions
+        if fresh and self.client.status == "running":
+            return
+        threads = self._watchdog.workers(restrictions, self._wake)
+        self._restrictions, self._left_out = restrictions, self._watchdog.silent
+        # Dask may move a task to any worker, the silent ones and those that the caller did not mean among them.
+        self._tasks.confined = tuple(sorted(threads)) if restrictions or self._left_out else None
+        new = set(threads) - self._checked
+        if new:
+            # The questions inside have their own limits; the outer one only covers all of them together.
+            limit = 3 * self._version_timeout + 1
+            self._checked |= self._watchdog.questions.ask(
+                lambda: versions.check(self.client, new, self._version_timeout, strict), limit
+            )
+        if threads != self._threads:
+            self._order = keep_order(self._order, list(threads))
+            self._threads = threads
+            self._bundles = []
+        self._looked = time.monotonic()
+
+    def _wake(self) -> Any:
+        self._tasks.confined = None
+        return self._tasks.hold(None, "wake", None)
+
+    def _planned(self, name: str) -> EnginePlan:
+        if self._plan is None:
+            raise UsageError(f"pass {name!r} was started before set_plan named the partitions")
+        return self._plan
+
+    def _assignment(self, name: str) -> tuple[EnginePlan, list[Bundle]]:
+        self._refresh()
+        plan = self._planned(name)
+        if not self._bundles:
+            self._bundles = assign(plan.rows, [(a, self._threads[a]) for a in self._order])
+            self._held.keep_only(self._bundles)
+        return plan, self._bundles
+
+    # -- passes ------------------------------------------------------------------------------------------------------
+
+    def _begin(self, name: str) -> PassTasks:
+        self._passes += 1
+        self._started = time.perf_counter()
+        return PassTasks(name, f"{self._token}-{self._passes}", self._held)
+
+    def at_hand(self) -> None:
+        """None: the workers have the partitions; see `Engine.at_hand`."""
+        return None
+
+    def here(self) -> LocalEngine:
+        """An engine on the threads of the driver, while the workers wait; see `Engine.here`."""
+        return LocalEngine()
+
+    def map(self, fn: Callable[..., Any], items: Sequence[Any], *args: Any, name: str) -> list[Any]:
+        """Return ``[fn(item, *args) for item in items]``; see `Engine.map`."""
+
+        def build(work: PassTasks) -> list[str]:
+            self._refresh()
+            # Four tasks per thread even out what takes longer; more would only cost the scheduler.
+            count = max(1, min(len(items), 4 * sum(self._threads.values())))
+            cuts = [len(items) * i // count for i in range(count + 1)]
+            work.map(fn, [list(items[a:b]) for a, b in pairwise(cuts) if b > a], args)
+            return list(work.described)
+
+        return [value for chunk in self._run(name, build, items, beside=True) for value in chunk]
+
+    def on_driver(self, fn: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        """Return ``[fn(item) for item in items]``, on the threads of the driver: the workers wait meanwhile."""
+        return self._driver.on_driver(fn, items)
+
+    def aside(self, fn: Callable[[], Any]) -> Callable[[], Any]:
+        """Begin ``fn()`` on a thread of the driver; see `Engine.aside`."""
+        return self._driver.aside(fn)
+
+    def map_reduce(
+        self,
+        leaf: Leaf,
+        *args: Any,
+        name: str,
+        shards: Sequence[Any] | None = None,
+        finish: Finish | None = None,
+        finish_args: FinishArgs | None = None,
+    ) -> Any:
+        """Sum `leaf` over the partitions along the fixed tree; see `Engine.map_reduce`."""
+        pieces = None if shards is None else list(shards)
+        nodes: list[Node] = []
+
+        def build(work: PassTasks) -> list[str]:
+            plan, bundles = self._assignment(name)
+            branches = work.bundles(plan, bundles, (plan.run_id, leaf, args, pieces, self._memo_bytes))
+            if pieces is not None:
+                return work.reductions(plan, branches, pieces, finish, finish_args)
+            if self._received.get(name, 0) > TREE_BYTES:
+                branches = work.merged(plan, branches)
+            nodes[:] = [node for branch in branches for node in branch.nodes]
+            return [branch.key for branch in branches]
+
+        parts = self._run(name, build)
+        if pieces is not None:
+            return parts
+        total = combine_sums(self._planned(name).rows, nodes, [sums for part in parts for sums in part[0]])
+        return total if finish is None else finish(total, None, *finishing_args(finish_args, None))
+
+    def scan(self, step: Step, state: Any, *args: Any, name: str) -> Any:
+        """Carry `state` through the partitions in their order, one task per bundle; see `Engine.scan`."""
+
+        def build(work: PassTasks) -> list[str]:
+            plan, bundles = self._assignment(name)
+            return [work.scan(plan, bundles, (plan.run_id, step, args, state, self._memo_bytes))]
+
+        return self._run(name, build)[0]
+
+    def _run(
+        self,
+        name: str,
+        build: Callable[[PassTasks], list[str]],
+        items: Sequence[Any] | None = None,
+        beside: bool = False,
+    ) -> list[Any]:
+        """Build a pass, submit it and return its results; again while workers that are gone or silent hold it up.
+
+        Parameters
+        ----------
+        build : callable
+            ``build(work)`` adds the tasks for the workers that there are, and returns the keys of those wanted.
+        items : sequence, optional
+            What the tasks work on, if not on the partitions of the plan.
+        beside : bool
+            A worker may have several of these tasks at once. Dask blames all of them for its death.
+        """
+        for resubmissions in range(RESUBMISSIONS + 1):
+            work = self._begin(name)
+            wanted = build(work)
+            given = self._planned(name).items if items is None else items
+            try:
+                return self._wait(work, wanted, given, beside)
+            except Stuck as stuck:
+                # Anything that the workers held may have been at the one that is gone.
+                self._let_go()
+                self._bundles = []
+                if resubmissions == RESUBMISSIONS:
+                    what = "" if stuck.key is None else work.described.get(stuck.key, "a task")
+                    raise self._given_up(name, stuck, what) from stuck
+                warn_user(f"pass {name!r} is submitted again: {stuck.reason}")
+        raise AssertionError("unreachable")
+
+    @staticmethod
+    def _given_up(name: str, stuck: Stuck, what: str) -> ClusterError:
+        if what:
+            return killed(name, what, RESUBMISSIONS + 1)
+        return ClusterError(
+            f"pass {name!r} was submitted {RESUBMISSIONS + 1} times, and each time workers fell silent; the last time "
+            f"{stuck.reason}",
+            hint="look at the logs of these workers: they are stopped, cut off or out of memory",
+        )
+
+    def _wait(self, work: PassTasks, wanted: list[str], given: Sequence[Any], beside: bool) -> list[Any]:
+        """Submit a pass and collect results; on any error or interrupt cancel it."""
+        known = self._held.names | work.described
+        futures: list[Any] = []
+
+        def describe(key: str) -> str:
+            text = known.get(key, f"task {key}")
+            others = [known[str(f.key)] for f in futures if beside and f.key != key and f.status != "finished"]
+            more = f" and {len(others) - NAMES_SHOWN} more" if len(others) > NAMES_SHOWN else ""
+            return f"{text} (or, beside it, {', '.join(others[:NAMES_SHOWN])}{more})" if others else text
+
+        before = time.perf_counter()
+        arrivals = Arrivals()
+        try:
+            futures = self._tasks.run(work.graph, wanted)
+            self._spent.beside(work.name)
+            watched = Watched(
+                work.name,
+                futures,
+                list(work.graph),
+                held=self._held.keys,
+                given=lambda: {str(item.key): names([item]) for item in given if isinstance(item, Future)},
+                places=set(work.graph.places.values()),
+                left_out=self._left_out,
+                restrictions=self._restrictions,
+            )
+            results = self._watchdog.collect(watched, describe, arrivals)
+            for result in results:
+                if isinstance(result, tasks.Refused):
+                    raise result.error
+        except BaseException:
+            self._looked = float("-inf")
+            self._cancel(futures)
+            release(futures)
+            raise
+        self._account(work.name, before, arrivals, results, futures)
+        return [result.value for result in results]
+
+    def _account(self, name: str, before: float, arrivals: Arrivals, results: list[Any], futures: list[Any]) -> None:
+        """Note the seconds and bytes of a pass, and let go of its results, of large ones now."""
+        now = time.perf_counter()
+        size = sum(nbytes_of(result.value) for result in results)
+        self._bytes_received += size
+        self._received[name] = size
+        kernels = max((result.kernels for result in results), default=0.0)
+        network = max((result.network for result in results), default=0.0) + arrivals.seconds
+        self.seconds.add(before - self._started, now - before, kernels, network)
+        self._spent.add(name, futures, size, now - before)
+
+    # -- tasks and their end -----------------------------------------------------------------------------------------
+
+    def _cancel(self, futures: Sequence[Any]) -> None:
+        # The cluster may be what failed, so nothing here may wait long or hide the first error.
+        mine: list[Any] = [f for f in futures if isinstance(f, Future) and f.status != "cancelled"]
+        with suppress(TimeoutError, OSError, ClusterError):
+            self._watchdog.questions.ask(lambda: self.client.cancel(mine, asynchronous=True, force=True), 2.0)
+
+    def _let_go(self) -> None:
+        self._spent.release()
+        self._held.release()
+
+    def close(self) -> None:
+        """Release all tasks of this engine and make the workers forget its runs, as far as they can be reached."""
+        if self._closed:
+            return
+        self._closed = True
+        self._driver.close()
+        self._let_go()
+        self._plan = None
+        if self.client.status != "running" or not self._runs:
+            return
+        forgets: list[Future[Any]] = []
+        self._tasks.confined = None
+        # An error here would hide that of the fit; what is not forgotten now is pushed out by the next run.
+        with suppress(TimeoutError, OSError, ClusterError):
+            present = set(self._watchdog.questions.ask(self.client.scheduler.ncores_running, 2.0))
+            for i, address in enumerate(sorted(present - self._watchdog.silent)):
+                key = f"dboost-close-{self._token}-{i}"
+                forgets.append(self._tasks.submit(tasks.forget_task, sorted(self._runs), key=key, address=address))
+            self._watchdog.questions.ask(lambda: self.client.gather(forgets, errors="skip", asynchronous=True), 2.0)
+        release(forgets)
+
+    def __enter__(self) -> DaskEngine:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

@@ -1,0 +1,168 @@
+"""The tasks of one pass, as one graph.
+
+Covers: bundles, the merging of their sums by a tree of tasks, one reduction per shard, and what a pass tells about its
+tasks in words.
+Does not cover: submitting and waiting (``dask``), or what the tasks do (``tasks``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from distributed import Future
+
+from dboost.engine.base import EnginePlan, Finish, FinishArgs, finishing_args
+from dboost.engine.dask import submission, tasks
+from dboost.engine.dask.assignment import Bundle
+from dboost.engine.dask.holdings import Holdings
+from dboost.engine.dask.submission import Graph, names
+from dboost.engine.dask.wire_format import pack_whole
+from dboost.engine.tree import Node, coalesce
+
+FAN_IN = 8
+"""A task merges the sums of at most so many others. What arrives at one worker, or at the driver, is then independent
+of the number of workers; up to this number a tree would only be another turn through the scheduler."""
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A task whose result holds sums.
+
+    Parameters
+    ----------
+    key : str
+    nodes : tuple of node
+        What the sums are of.
+    address : str
+        Where the task runs, most likely.
+    """
+
+    key: str
+    nodes: tuple[Node, ...]
+    address: str
+
+
+class PassTasks:
+    """The graph of one pass.
+
+    Parameters
+    ----------
+    name : str
+        Name of the pass.
+    mark : str
+        Makes keys unique: the engine's token and the number of the pass.
+    held : Holdings
+
+    Attributes
+    ----------
+    graph : Graph
+    described : dict of str to str
+        What a task works on, in words, by key.
+    """
+
+    def __init__(self, name: str, mark: str, held: Holdings) -> None:
+        self.name = name
+        self.graph = Graph()
+        self.described: dict[str, str] = {}
+        self._mark = mark
+        self._held = held
+
+    def _key(self, role: str) -> str:
+        """Return a key that is readable and unique; the scheduler groups tasks by its first words."""
+        words = ["dboost", *([role] if role else []), self.name, self._mark, str(len(self.graph))]
+        return "-".join(words)
+
+    def common(self, value: Any, copies: int, address: str | None) -> tuple[Any, list[Any]]:
+        """Return a value as an argument of that many tasks, and the constants in it."""
+        blob, constants = self._held.pack(value)
+        if blob.nbytes * copies <= submission.HOLD_BYTES:
+            self._held.count(blob.nbytes * copies)
+            return blob, constants
+        self._held.count(blob.nbytes)
+        return self.graph.add(self._key("hold"), address, tasks.hold, blob), constants
+
+    def map(self, fn: Callable[..., Any], pieces: Sequence[list[Any]], args: tuple[Any, ...]) -> None:
+        """Add one task for each list of items, wherever there is room."""
+        common, constants = self.common((fn, args), len(pieces), None)
+        at_hand = self._held.constants(constants, None)
+        for piece in pieces:
+            given = piece if any(isinstance(item, Future) for item in piece) else pack_whole(piece)
+            key = self.graph.add(self._key("map"), None, tasks.map_task, common, given, at_hand)
+            self.described[key] = names(piece)
+
+    def bundles(self, plan: EnginePlan, bundles: Sequence[Bundle], value: Any) -> list[Branch]:
+        """Add one task per bundle; `value` is what they share (``tasks.bundle_task``)."""
+        common, constants = self.common(value, len(bundles), bundles[0].address)
+        branches = []
+        for bundle in bundles:
+            part, partitions = self._held.of_bundle(plan, bundle)
+            at_hand = self._held.constants(constants, bundle.address)
+            key = self.graph.add(self._key(""), bundle.address, tasks.bundle_task, common, part, at_hand, partitions)
+            self.described[key] = names(plan.items[bundle.lo : bundle.hi])
+            branches.append(Branch(key, bundle.nodes, bundle.address))
+        return branches
+
+    def scan(self, plan: EnginePlan, bundles: Sequence[Bundle], value: Any) -> str:
+        """Add a chain of tasks, one per bundle, and return the key of the last; `value` is what they share."""
+        common, constants = self.common(value, len(bundles), bundles[0].address)
+        key: Any = None
+        for bundle in bundles:
+            part, partitions = self._held.of_bundle(plan, bundle)
+            at_hand = self._held.constants(constants, bundle.address)
+            given = (common, part, at_hand, partitions, key)
+            key = self.graph.add(self._key("scan"), bundle.address, tasks.scan_task, *given)
+            self.described[key] = names(plan.items[bundle.lo : bundle.hi])
+        return str(key)
+
+    def merged(self, plan: EnginePlan, branches: list[Branch]) -> list[Branch]:
+        """Add tasks that merge neighbours until few branches are left."""
+        while len(branches) > FAN_IN:
+            groups = [branches[i : i + FAN_IN] for i in range(0, len(branches), FAN_IN)]
+            branches = [self._merge(plan, group) for group in groups]
+        return branches
+
+    def _merge(self, plan: EnginePlan, group: list[Branch]) -> Branch:
+        if len(group) == 1:
+            return group[0]
+        nodes = [node for branch in group for node in branch.nodes]
+        wanted = coalesce(plan.rows, nodes)
+        # Only the rows below these nodes shape the merging.
+        lo, hi = nodes[0][0], nodes[-1][1]
+        rows = plan.rows[lo:hi]
+        shifted = [[(a - lo, b - lo) for a, b in given] for given in (nodes, wanted)]
+        key = self._key("merge")
+        given = ([branch.key for branch in group], self._held.pack((rows, *shifted))[0])
+        self.graph.add(key, group[0].address, tasks.merge_task, *given)
+        self.described[key] = "a part of the sum"
+        return Branch(key, tuple(wanted), group[0].address)
+
+    def reductions(
+        self,
+        plan: EnginePlan,
+        branches: list[Branch],
+        shards: Sequence[Any],
+        finish: Finish | None,
+        finish_args: FinishArgs | None,
+    ) -> list[str]:
+        """Add one reduction per shard; return their keys."""
+        wanted = []
+        for number, shard in enumerate(shards):
+            mine = branches if len(shards) == 1 else [self._pick(branch, number) for branch in branches]
+            mine = self.merged(plan, mine)
+            # The reductions are spread over the workers.
+            address = branches[number * len(branches) // len(shards)].address
+            nodes = [node for branch in mine for node in branch.nodes]
+            value = (plan.rows, nodes, finish, shard, finishing_args(finish_args, shard))
+            blob, constants = self.common(value, 1, address)
+            keys = [branch.key for branch in mine]
+            at_hand = self._held.constants(constants, address)
+            key = self.graph.add(self._key("reduce"), address, tasks.reduce_task, keys, blob, at_hand)
+            self.described[key] = f"the sum of shard {number}"
+            wanted.append(key)
+        return wanted
+
+    def _pick(self, branch: Branch, number: int) -> Branch:
+        key = self.graph.add(self._key("pick"), branch.address, tasks.pick, branch.key, number)
+        return Branch(key, branch.nodes, branch.address)

@@ -1,0 +1,314 @@
+"""Files and folders that appear whole or not at all.
+
+Covers: the atomic write of a file and of a folder (written beside the target, flushed to the disk, renamed, the
+parent folder flushed), whether a place can be written at all, SHA-256 digests, and the safetensors container with a
+bounded header.
+Does not cover: which paths are served (``dboost.files.paths``), files that killed processes left
+(``dboost.files.unfinished``), what a model or a checkpoint holds (``dboost.model.fitted``,
+``dboost.estimators.checkpoint``), or Parquet.
+
+``fsspec.transaction`` is not used: it collects its files in the system's temporary folder and copies them across
+devices, which is neither atomic nor flushed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.errors import ModelFormatError, StorageError, UsageError
+from dboost.files.paths import PathLike, local_path
+from dboost.files.unfinished import beside_of, own_file, own_folder
+
+# A header names a handful of arrays; the limit keeps a damaged length field from being allocated.
+MAX_HEADER_BYTES = 1 << 20
+
+
+def sha256_bytes(data: bytes | memoryview) -> str:
+    """Hexadecimal SHA-256 of `data`."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def sha256_json(value: Any) -> str:
+    """Hexadecimal SHA-256 of a JSON value, independent of the order of its keys."""
+    return sha256_bytes(json.dumps(value, sort_keys=True, separators=(",", ":")).encode())
+
+
+def write_file(path: PathLike, *parts: bytes, keep: Path | None = None) -> None:
+    """Write a file so that a reader sees the old content or the new, never a part.
+
+    Parameters
+    ----------
+    path : path
+    *parts : bytes
+        The content, joined.
+    keep : pathlib.Path, optional
+        The old file gets this name, in the same folder; without an old file, nothing has this name afterwards.
+
+    Raises
+    ------
+    UsageError
+        For a path that is not served.
+    StorageError
+        When the file cannot be written; nothing is left behind and the old file is untouched.
+    """
+    target = local_path(path).resolve()
+    with _told(path):
+        beside, handle = own_file(target)
+        try:
+            # The lock says that this process lives, so the file is closed after it has its name.
+            with handle:
+                for part in parts:
+                    handle.write(part)
+                handle.flush()
+                os.fsync(handle.fileno())
+                if os.name == "nt":
+                    handle.close()  # an open file cannot be renamed there
+                if keep is not None:
+                    _keep_old(target, keep)
+                os.replace(beside, target)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                beside.unlink(missing_ok=True)
+            raise
+        _flush_folder(target.parent)
+
+
+@contextlib.contextmanager
+def _told(path: PathLike) -> Iterator[None]:
+    """Faults of the file system while writing `path`, as ours."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(
+            f"cannot write: {error.strerror or error}", file=os.fspath(path), hint="check the free space and the rights"
+        ) from error
+
+
+def _keep_old(target: Path, keep: Path) -> None:
+    """Give the file `target` the second name `keep`, so that the first one is never missing."""
+    keep.unlink(missing_ok=True)
+    if not target.exists():
+        return
+    try:
+        os.link(target, keep)
+    except OSError:  # a file system without a second name for a file
+        shutil.copyfile(target, keep)
+
+
+def check_writable(path: PathLike) -> None:
+    """Find out before a long computation whether a file or folder can be written at `path`; nothing stays behind.
+
+    Raises
+    ------
+    UsageError
+        For a path that is not served.
+    StorageError
+        When it cannot be written, for lack of rights or because a part of the path is no folder.
+    """
+    target = local_path(path).resolve()
+    made: list[Path] = []
+    with _told(path):
+        try:
+            for folder in reversed([f for f in target.parents if not f.exists()]):
+                folder.mkdir()
+                made.append(folder)
+            probe = beside_of(target)
+            probe.mkdir()
+            with contextlib.suppress(FileNotFoundError):  # another process took it for an abandoned one
+                probe.rmdir()
+        finally:
+            for folder in reversed(made):
+                with contextlib.suppress(OSError):  # another process writes there by now
+                    folder.rmdir()
+
+
+@contextlib.contextmanager
+def write_folder(path: PathLike, *, marker: str, force: bool = False) -> Iterator[Path]:
+    """Fill a folder that appears under its name only when it is complete.
+
+    Parameters
+    ----------
+    path : path
+        The folder to create. Its parent is created when missing.
+    marker : str
+        A file that every folder of this kind holds. With `force`, only an empty folder or one that holds `marker`
+        is replaced, so that a wrong path does not delete something else.
+    force : bool
+        Replace a folder that exists. A rename cannot replace a filled folder, so the old one is renamed aside and
+        deleted last; a crash between the two renames leaves it beside `path` under ``.<name>.<token>.old``.
+
+    What a killed process has left of the same folder is removed (``dboost.files.unfinished``).
+
+    Yields
+    ------
+    pathlib.Path
+        The folder to write into.
+
+    Raises
+    ------
+    UsageError
+        When `path` exists and may not be replaced.
+    StorageError
+        When the folder cannot be written.
+    """
+    target = local_path(path).resolve()
+    _refuse_existing(target, path, marker, force)
+    old = target.with_name(f".{target.name}.{secrets.token_hex(6)}.old")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with own_folder(target) as beside:
+            yield beside
+            _flush_tree(beside)
+            # Asked again: another process may have filled the name while this one was writing.
+            _refuse_existing(target, path, marker, force)
+            if target.exists():
+                os.rename(target, old)
+            try:
+                os.rename(beside, target)
+            except OSError:
+                if old.exists():
+                    os.rename(old, target)
+                raise
+        _flush_folder(target.parent)
+        shutil.rmtree(old, ignore_errors=True)
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(
+            f"cannot write: {error.strerror or error}", file=os.fspath(path), hint="check the free space and the rights"
+        ) from error
+
+
+def _refuse_existing(target: Path, path: PathLike, marker: str, force: bool) -> None:
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise UsageError("a folder is to be written, but a file of this name exists", file=os.fspath(path))
+    if not force:
+        raise UsageError(
+            "the folder exists", file=os.fspath(path), hint="choose another path, or pass force=True (--force)"
+        )
+    if not (target / marker).is_file() and any(target.iterdir()):
+        raise UsageError(
+            f"the folder exists and holds no {marker}, so it is not replaced even with force",
+            file=os.fspath(path),
+            hint="choose another path, or delete it yourself",
+        )
+
+
+def _flush_tree(folder: Path) -> None:
+    for parent, _, files in os.walk(folder):
+        for name in files:
+            with open(os.path.join(parent, name), "rb+") as handle:
+                os.fsync(handle.fileno())
+        _flush_folder(Path(parent))
+
+
+def _flush_folder(folder: Path) -> None:
+    # A rename is durable once the folder's own entry is; Windows cannot open a folder for this.
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_plain_file(folder: PathLike, name: str, *, max_bytes: int, size: int | None = None) -> bytes:
+    """Read the regular file `name` directly inside `folder`, following no link.
+
+    Parameters
+    ----------
+    folder : path
+        The folder of a saved object.
+    name : str
+        A bare file name. Anything with a separator, ``..`` or a drive is refused.
+    max_bytes : int
+        The largest size that is read.
+    size : int, optional
+        The size that the file must have; a file of another size is not read.
+
+    Raises
+    ------
+    UsageError
+        For a folder that is not served.
+    ModelFormatError
+        When the name leads outside, the file is missing, a link, no regular file, too large or of another size.
+    """
+    if not name or name in (".", "..") or name != os.path.basename(name) or "\\" in name or ":" in name or "\0" in name:
+        raise ModelFormatError(f"the file name {name!r} leads outside the folder", file=os.fspath(folder))
+    path = os.path.join(local_path(folder), name)
+    try:
+        mode = os.lstat(path).st_mode
+        if stat.S_ISLNK(mode):
+            raise ModelFormatError("is a symbolic link, which is not followed", file=path)
+        if not stat.S_ISREG(mode):
+            raise ModelFormatError("is not a regular file", file=path)
+        # O_NOFOLLOW closes the moment between the look and the opening.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    except FileNotFoundError as error:
+        raise ModelFormatError("the file is missing", file=path, hint="is this the folder of a saved model?") from error
+    except OSError as error:
+        raise ModelFormatError(f"cannot be opened: {error.strerror or error}", file=path) from error
+    with os.fdopen(descriptor, "rb") as handle:
+        found = os.fstat(handle.fileno()).st_size
+        if size is not None and found != size:
+            raise ModelFormatError(f"has {found} bytes, expected {size}", file=path, hint="restore the file")
+        if found > max_bytes:
+            raise ModelFormatError(f"has {found} bytes, at most {max_bytes} are read", file=path)
+        return handle.read(found)
+
+
+def pack_arrays(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, str] | None = None) -> bytes:
+    """Return arrays in the safetensors format (no code, bounded header, little endian)."""
+    from safetensors.numpy import save
+
+    whole = {name: np.ascontiguousarray(value).reshape(np.shape(value)) for name, value in arrays.items()}
+    packed: bytes = save(whole, metadata=dict(metadata) if metadata else None)
+    return packed
+
+
+def unpack_arrays(
+    data: bytes, *, file: str, max_header: int = MAX_HEADER_BYTES
+) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """Read what `pack_arrays` wrote.
+
+    Returns
+    -------
+    arrays : dict of str to array
+    metadata : dict of str to str
+
+    Raises
+    ------
+    ModelFormatError
+        When the header is too long, cut short or inconsistent with the data.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    length = int.from_bytes(data[:8], "little") if len(data) >= 8 else -1
+    if length < 2 or length > max_header or length > len(data) - 8:
+        raise ModelFormatError(
+            f"the header of the arrays claims {length} bytes (file: {len(data)}, limit: {max_header})", file=file
+        )
+    try:
+        header = json.loads(data[8 : 8 + length])
+        arrays = load(data)
+    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ModelFormatError(f"the arrays cannot be read: {error}", file=file) from error
+    return arrays, dict(header.get("__metadata__") or {})

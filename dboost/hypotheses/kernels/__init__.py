@@ -1,0 +1,1 @@
+"""Gaussian kernels of rows."""

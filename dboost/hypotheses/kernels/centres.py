@@ -1,0 +1,195 @@
+"""Rows that kernels are centred on, and the kernel of a block of rows with them.
+
+Covers: ``Centres`` (a few rows, by row), taking and joining them, and squared distances to the rows of a block.
+Does not cover: which rows become centres (``perceptron``, ``drawn``), or what is made of the kernel (``kernels``).
+
+Squared distances are ||x||**2 + ||z||**2 - 2 <x, z>, cut off at zero. Where rows are so far from the origin, compared
+with their distance, that this loses digits, they are sums of squared differences. Which of the two follows from the
+row and the centre alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.compiled.sparse import columns
+from dboost.errors import DataError
+from dboost.hypotheses.base import Array, Block
+from dboost.hypotheses.kernels import kernel_loops
+from dboost.partition import Partition
+
+
+class RowBlock(NamedTuple):
+    """A block of rows, stored by row (CSR); columns ascend within a row."""
+
+    pointer: NDArray[np.int64]
+    slots: NDArray[np.int32]
+    values: NDArray[Any]
+    n_columns: int
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows m."""
+        return len(self.pointer) - 1
+
+    def piece(self, start: int, stop: int) -> RowBlock:
+        """Rows [start, stop)."""
+        first, last = self.pointer[start], self.pointer[stop]
+        pointer = self.pointer[start : stop + 1] - first
+        return RowBlock(pointer, self.slots[first:last], self.values[first:last], self.n_columns)
+
+
+@dataclass(frozen=True)
+class Centres:
+    """Rows, stored by row (CSR).
+
+    Parameters
+    ----------
+    pointer : int64 array, shape (s + 1,)
+    slots : int32 array, shape (nnz,)
+        Raw columns, ascending within a row.
+    values : float32 or float64 array, shape (nnz,)
+    numbers : int64 array, shape (s,)
+        Positions of the rows in the data set, or 0, 1, ... for rows that were given.
+    """
+
+    # Megabytes that every pass refers to: an engine sends them to a worker once (``engine.dask.wire_format``).
+    sent_once = True
+
+    pointer: NDArray[np.int64]
+    slots: NDArray[np.int32]
+    values: NDArray[Any]
+    numbers: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def take(self, chosen: Sequence[int] | NDArray[np.int64]) -> Centres:
+        """Some of them, in the order asked for."""
+        places = np.asarray(chosen, dtype=np.int64)
+        pointer, slots, values = columns.take_rows(self.pointer, self.slots, self.values, places)
+        return Centres(pointer, slots, values, self.numbers[places])
+
+    @property
+    def token(self) -> str:
+        """Digest of the rows and their numbers."""
+        digest = hashlib.sha256()
+        for array in (self.pointer, self.slots, self.values, self.numbers):
+            digest.update(array.dtype.str.encode())
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+    def block(self, n_columns: int) -> RowBlock:
+        """The rows alone."""
+        return RowBlock(self.pointer, self.slots, self.values, n_columns)
+
+
+def no_centres() -> Centres:
+    """An empty set."""
+    return Centres(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0), np.empty(0, np.int64))
+
+
+def join_centres(parts: Sequence[Centres]) -> Centres:
+    """Several sets, one after the other."""
+    # A partition without rows has a type of values too; only those with rows decide.
+    filled = [part for part in parts if len(part)] or list(parts[:1]) or [no_centres()]
+    ends = np.cumsum([0, *(part.pointer[-1] for part in filled)])
+    pointer = [np.zeros(1, np.int64), *(part.pointer[1:] + end for part, end in zip(filled, ends))]
+    return Centres(
+        np.concatenate(pointer),
+        np.concatenate([part.slots for part in filled]),
+        np.concatenate([part.values for part in filled]),
+        np.concatenate([part.numbers for part in filled]),
+    )
+
+
+def by_row(raw: Block | Partition) -> RowBlock:
+    """The features of a block of rows, by row."""
+    n_columns = len(raw.indptr) - 1
+    every = np.arange(n_columns, dtype=np.int64)
+    pointer, slots, values = columns.cut_rows(raw.indptr, raw.rows, raw.values, every, raw.n_rows)
+    return RowBlock(pointer, slots, values, n_columns)
+
+
+def live_rows(partition: Partition) -> NDArray[np.int64] | None:
+    """The rows of positive weight of a partition, or None where all are.
+
+    Rows of weight zero are as good as absent: those that a fold of a cross-validation holds out.
+    """
+    live = np.flatnonzero(partition.weight > 0.0)
+    return None if len(live) == partition.n_rows else live
+
+
+def chosen_rows(rows: RowBlock, chosen: NDArray[np.int64]) -> RowBlock:
+    """Some rows of a block, in the order asked for."""
+    pointer, slots, values = columns.take_rows(rows.pointer, rows.slots, rows.values, chosen)
+    return RowBlock(pointer, slots, values, rows.n_columns)
+
+
+def rows_of(rows: RowBlock, chosen: NDArray[np.int64], offset: int) -> Centres:
+    """The rows `chosen` of a block as centres; the first row of the block has number `offset`."""
+    pointer, slots, values = columns.take_rows(rows.pointer, rows.slots, rows.values, chosen)
+    return Centres(pointer, slots, values, chosen + offset)
+
+
+def squares_of(rows: RowBlock) -> Array:
+    """||x||**2 of each row.
+
+    Raises
+    ------
+    DataError
+        When one is not finite.
+    """
+    out = np.empty(rows.n_rows)
+    kernel_loops.row_squares(rows.pointer, rows.values, out)
+    if not np.all(np.isfinite(out)):
+        raise DataError(
+            "a row has no finite length, so it has no distances",
+            hint="expected finite features; scale them below 1e150",
+        )
+    return out
+
+
+def distances(rows: RowBlock, xx: Array, centres: Centres, cosine: bool) -> Iterator[tuple[int, Array]]:
+    """Squared distances of all rows to the centres, a few centres at a time.
+
+    Parameters
+    ----------
+    rows : RowBlock
+        m rows with all raw columns.
+    xx : float64 array, shape (m,)
+        ``squares_of(rows)``.
+    centres : Centres
+    cosine : bool
+        Between rows and centres of length one.
+
+    Yields
+    ------
+    first : int
+        Place of the first centre.
+    out : float64 array, shape (t, m)
+        Distances to centres first, first + 1, ...
+    """
+    zz = squares_of(centres.block(rows.n_columns))
+    lines = centres.pointer, centres.slots, centres.values
+    for first in range(0, len(centres), kernel_loops.TILE):
+        last = min(first + kernel_loops.TILE, len(centres))
+        place, Z = kernel_loops.spread_tile(*lines, first, last, rows.n_columns)
+        out = np.empty((last - first, rows.n_rows))
+        kernel_loops.tile_distances(*rows[:3], xx, *lines, first, place, Z, zz[first:last], cosine, out)
+        yield first, out
+
+
+def kernel_block(rows: RowBlock, xx: Array, centres: Centres, gamma: float, cosine: bool) -> Array:
+    """exp(-gamma * squared distance) of all rows and centres, shape (s, m); see `distances`."""
+    K = np.empty((len(centres), rows.n_rows))
+    for first, part in distances(rows, xx, centres, cosine):
+        kernel_loops.exponentiate(part, gamma)
+        K[first : first + len(part)] = part
+    return K

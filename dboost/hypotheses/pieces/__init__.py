@@ -1,0 +1,1 @@
+"""Pieces of a piecewise linear model."""

@@ -1,0 +1,295 @@
+"""Pieces of a piecewise linear model as hypotheses: 1[||x - c|| < r] (x, 1) for centres c and radii r.
+
+Covers: ``PiecewiseLinear`` (what a user asks for) and ``PiecePool`` (the candidates on one data set). Source:
+Shalev-Shwartz, Wexler & Shashua 2011 (ShareBoost), sections 4.2 and 7.5; docs/math.md 7 (J).
+Does not cover: the pieces that a model holds (``piece_set``), or k-means (``clusters``).
+
+The d + 1 features of a centre and a radius are a group. All radii of a centre are summed from one histogram over the
+distances to it and its cumulative sums, so that 35 radii cost no more than one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.errors import DataError, UsageError
+from dboost.files.documents import Document
+from dboost.hypotheses import drawn
+from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, Pool
+from dboost.hypotheses.clusters import centres_of
+from dboost.hypotheses.kernels.centres import by_row, squares_of
+from dboost.hypotheses.kernels.kernel_loops import TILE
+from dboost.hypotheses.pieces import piece_loops as loops
+from dboost.hypotheses.pieces.in_model import (
+    FAMILY,
+    MOST_RADII,
+    Balls,
+    Bins,
+    PieceSet,
+    piece_columns,
+    restore,
+    words_of,
+)
+from dboost.hypotheses.union import Joinable
+from dboost.partition import Partition, Sums
+
+# Rows that k-means sees, and rows whose distances to the centres tell the radii.
+_SAMPLE = 50_000
+_MEASURED = 1_000
+
+
+@dataclass(frozen=True, eq=False)
+class PiecewiseLinear(Joinable):
+    """The features (x, 1) of the rows within a radius of a centre, as hypotheses; predictions sum all active pieces.
+
+    Parameters
+    ----------
+    centres : int or array of shape (c, n_features)
+        How many centres k-means finds (on at most 50,000 rows at random), or the centres, say those of
+        ``dask_ml.cluster.KMeans`` on all rows (``dboost.data.daskml.cluster_centres``).
+    radii : int or sequence of float
+        How many radii, or the radii: at most 255, positive and ascending. A number r takes the quantiles 1/r, 2/r, ...,
+        1 of the distances between 1,000 rows at random and the centres. The same radii are offered for every centre.
+
+    Raises
+    ------
+    UsageError
+        When a parameter has no meaning.
+
+    Examples
+    --------
+    >>> PiecewiseLinear(centres=20, radii=5).to_json()
+    {'family': 'piecewise_linear', 'centres': 20, 'radii': 5}
+    """
+
+    centres: Any = 100
+    radii: Any = 10
+
+    def __post_init__(self) -> None:
+        if _whole(self.centres):
+            if self.centres < 1:
+                raise UsageError(f"centres={self.centres}", hint="expected at least one centre")
+        else:
+            object.__setattr__(self, "centres", _given(self.centres, "centres", 2))
+        if _whole(self.radii):
+            if not 1 <= self.radii <= MOST_RADII:
+                raise UsageError(f"radii={self.radii}", hint=f"expected 1 to {MOST_RADII} radii")
+        else:
+            found = _given(self.radii, "radii", 1)
+            if len(found) > MOST_RADII or not found[0] > 0.0 or np.any(np.diff(found) <= 0.0):
+                raise UsageError("radii are not positive and ascending", hint=f"expected at most {MOST_RADII} of them")
+            object.__setattr__(self, "radii", found)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PiecewiseLinear) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash(repr(self.to_json()))
+
+    def to_json(self) -> dict[str, Any]:
+        """The parameters; given centres and radii as lists."""
+
+        def shown(value: Any) -> Any:
+            return value.tolist() if isinstance(value, np.ndarray) else int(value)
+
+        return {"family": FAMILY, "centres": shown(self.centres), "radii": shown(self.radii)}
+
+    @classmethod
+    def from_json(cls, spec: dict[str, Any]) -> PiecewiseLinear:
+        """Undo `to_json`."""
+        odd = sorted(set(spec) - {"family", "centres", "radii"})
+        if odd:
+            raise UsageError(
+                f"hypotheses of family {FAMILY!r} have no parameter {odd[0]!r}", hint="it takes centres, radii"
+            )
+        return cls(**{name: spec[name] for name in ("centres", "radii") if name in spec})
+
+    @staticmethod
+    def restore(spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> PieceSet:
+        """The pieces of a saved model; see ``piece_set.restore``."""
+        return restore(spec, arrays, n_features)
+
+    def prepare(self, context: Context) -> Pool:
+        """Find centres and radii.
+
+        Raises
+        ------
+        DataError
+            When there are no rows, fewer than centres, other columns than given centres have, or no distances.
+        """
+        d = context.n_features
+        if context.n_rows < 1:
+            raise DataError("pieces are found among rows, and the data has none")
+        if isinstance(self.centres, np.ndarray):
+            if self.centres.shape[1] != d:
+                raise DataError(f"the centres have {self.centres.shape[1]} features, the data has {d}")
+            centres = self.centres
+        else:
+            centres = centres_of(_drawn(context, _SAMPLE, 5), int(self.centres), context.seed, "centres")
+        radii = self.radii if isinstance(self.radii, np.ndarray) else _quantiles(context, centres, int(self.radii))
+        return PiecePool(Balls(centres, radii), -(-context.n_rows // max(1, int(context.engine.n_workers))))
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _given(value: Any, name: str, axes: int) -> Array:
+    try:
+        found = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError) as fault:
+        raise UsageError(f"{name}={value!r}", hint="expected an integer, or an array of numbers") from fault
+    if found.ndim != axes or not found.size or not np.all(np.isfinite(found)):
+        raise UsageError(f"{name} of shape {found.shape}", hint=f"expected finite numbers with {axes} axes, not empty")
+    return found
+
+
+def _drawn(context: Context, most: int, purpose: int) -> Array:
+    """Rows at random, dense."""
+    rows = drawn.draw(context, min(most, context.n_rows), purpose)
+    out = np.zeros((len(rows), context.n_features))
+    out[np.repeat(np.arange(len(rows)), np.diff(rows.pointer)), rows.slots] = rows.values
+    return out
+
+
+def _quantiles(context: Context, centres: Array, count: int) -> Array:
+    """Quantiles of distances between rows at random and the centres, without repetitions and zeros."""
+    rows = _drawn(context, _MEASURED, 6)
+    # row by row, so that the sums are in one order
+    found = np.concatenate([np.sqrt(((centres - row) ** 2).sum(axis=1)) for row in rows])
+    radii = np.unique(np.quantile(found, np.arange(1, count + 1) / count))
+    radii = radii[radii > 0.0]
+    if not len(radii) or not math.isfinite(radii[-1]):
+        raise DataError("the distances of the rows to the centres are all zero, or not finite")
+    return np.ascontiguousarray(radii)
+
+
+@dataclass(frozen=True, eq=False)
+class PiecePool:
+    """Pieces on one data set. Key (j, q, a) is raw column a (d: the constant) within radius q of centre j.
+
+    A shard is a range of centres; the sums of a centre come by radius, then by column.
+
+    Parameters
+    ----------
+    balls : Balls
+    rows_per_worker : int
+        Decides whether bins are remembered, and nothing else.
+    """
+
+    balls: Balls
+    rows_per_worker: int
+
+    @property
+    def size(self) -> float:
+        """Number of features of all pieces."""
+        return len(self.balls) * self._each
+
+    @property
+    def _each(self) -> int:
+        """Features of a centre."""
+        return len(self.balls.radii) * (self.balls.d + 1)
+
+    @property
+    def searched(self) -> bool:
+        """No: every piece is summed."""
+        return False
+
+    @cached_property
+    def token(self) -> str:
+        """Digest of centres and radii."""
+        return self.balls.token
+
+    def columns(self, raw: Block, keys: Sequence[Key]) -> Block:
+        """The features `keys` of a block of all columns."""
+        return piece_columns(self.balls, raw, keys)
+
+    def shards(self, active: Sequence[Key], row_bytes: int, shard_bytes: int) -> list[tuple[int, int]]:
+        """All centres as ranges; the active pieces have no part in it."""
+        step = max(1, shard_bytes // max(1, row_bytes * self._each))
+        return [(first, min(first + step, len(self.balls))) for first in range(0, len(self.balls), step)]
+
+    def keys(self, shard: tuple[int, int], places: NDArray[np.int64] | None = None) -> list[Key]:
+        """The features at some places of a shard, or all of them."""
+        first, last = shard
+        if places is None:
+            places = np.arange((last - first) * self._each)
+        centres, rest = np.divmod(np.asarray(places, np.int64), self._each)
+        radii, columns = np.divmod(rest, self.balls.d + 1)
+        return list(zip((centres + first).tolist(), radii.tolist(), columns.tolist(), strict=True))
+
+    def groups(self, shard: tuple[int, int]) -> NDArray[np.int64]:
+        """A group is the d + 1 features of a centre and a radius."""
+        first, last = shard
+        return np.arange(0, (last - first) * self._each, self.balls.d + 1, dtype=np.int64)
+
+    def group(self, key: Key) -> list[Key]:
+        """The features of the key's centre and radius."""
+        return [(key[0], key[1], a) for a in range(self.balls.d + 1)]
+
+    def sums(self, partition: Partition, memo: Any, shard: tuple[int, int], plus: Array, minus: Array | None) -> Sums:
+        """Sums of a shard's features; see ``Pool.sums``."""
+        first, last = shard
+        shape = (last - first, len(self.balls.radii), self.balls.d + 1)
+        X = _with_one(partition)
+        if minus is None:
+            pairs = {"G": (plus, -plus)}
+        else:
+            pairs = {"mu_plus": (plus, minus), "mu_minus": (minus, plus)}
+        found = {name: np.empty((*shape[:2], shape[2] * plus.shape[1])) for name in pairs}
+        total, square, peak = (np.empty(shape) for _ in range(3))
+        one = partition.weight[:, None]
+        for start, bins in self._bins(partition, memo, first, last):
+            mine = slice(start - first, start - first + len(bins))
+            for name, (left, right) in pairs.items():
+                loops.histograms(bins, X, left, right, found[name][mine])
+            loops.histograms(bins, X, one, -one, total[mine])
+            loops.histograms(bins, X * X, one, one, square[mine])
+            loops.peaks(bins, X, partition.weight, peak[mine])
+        add: dict[str, Array] = {name: value.reshape(-1, plus.shape[1]) for name, value in found.items()}
+        add |= {"square": square.reshape(-1), "total": total.reshape(-1)}
+        return Sums(add=add, peak={"peak": peak.reshape(-1)})
+
+    def _bins(self, partition: Partition, memo: Any, first: int, last: int) -> Iterator[tuple[int, Bins]]:
+        """Bins of a partition, a tile of centres at a time: the first centre wanted, and an array (centres, m)."""
+        # What does not fit together would push each other out, and decoded partitions with it.
+        keeps = self.rows_per_worker * len(self.balls) <= memo.budget // 2
+        lines = cache(lambda: by_row(partition))
+        squares = cache(lambda: squares_of(lines()))
+
+        def build(start: int) -> Bins:
+            chosen = np.arange(start, min(start + TILE, len(self.balls)))
+            return self.balls.bins(lines(), squares(), chosen)
+
+        for start in range(first - first % TILE, last, TILE):
+            made = partial(build, start)
+            bins = memo.get(f"pieces-{start}", self.token, made) if keeps else made()
+            low, high = max(start, first), min(start + TILE, last)
+            yield low, bins[low - start : high - start]
+
+    def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
+        """``rm near 17 within 0.5``: the column, the number of the centre, the radius."""
+        return words_of(keys, self.balls, features)
+
+    def chosen(self, keys: Sequence[Key], features: Sequence[str] | None) -> Chosen:
+        """The features `keys` with their centres only."""
+        triples = np.array(keys, dtype=np.int64).reshape(len(keys), 3)
+        used, place = np.unique(triples[:, 0], return_inverse=True)
+        triples = np.column_stack([place, triples[:, 1:]]).astype(np.int64)
+        balls = Balls(np.ascontiguousarray(self.balls.centres[used]), self.balls.radii)
+        return PieceSet(balls, used, triples, None if features is None else tuple(features))
+
+
+def _with_one(partition: Partition) -> Array:
+    """The rows of a partition, dense, with a one at the end."""
+    out = np.zeros((partition.n_rows, partition.n_features + 1))
+    out[partition.rows, np.repeat(np.arange(partition.n_features), np.diff(partition.indptr))] = partition.values
+    out[:, -1] = 1.0
+    return out

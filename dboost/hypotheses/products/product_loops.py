@@ -1,0 +1,245 @@
+"""Loops over monomials of stored columns: making the few that a model holds, and summing over all that extend some.
+
+A block enters as CSC. Values are float64 here: a monomial multiplies scaled features, and its bits must not depend on
+whether it was made for a fit or for a prediction.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dboost.compiled.vectors.emit import INLINED
+from dboost.compiled.vectors.scaled_rows import padded, scale, scatter, width
+
+Array = NDArray[np.float64]
+
+
+@njit(nogil=True, cache=True)
+def scaled_columns(indptr, rows, values, n_rows, letters, low, width):
+    """The columns `letters` as (x - low) / width, zeros dropped: (indptr, rows, values), rows ascending.
+
+    A column with low = 0 keeps its stored places; another one has a value in every row.
+    """
+    total = 0
+    for c in range(letters.shape[0]):
+        j = letters[c]
+        total += n_rows if low[c] != 0.0 else indptr[j + 1] - indptr[j]
+    out_ptr = np.zeros(letters.shape[0] + 1, np.int64)
+    out_rows = np.empty(total, np.int32)
+    out_values = np.empty(total)
+    q = 0
+    for c in range(letters.shape[0]):
+        j = letters[c]
+        if low[c] == 0.0:
+            for p in range(indptr[j], indptr[j + 1]):
+                out_rows[q] = rows[p]
+                out_values[q] = np.float64(values[p]) / width[c]
+                q += 1
+        else:
+            p = indptr[j]
+            for i in range(n_rows):
+                x = 0.0
+                if p < indptr[j + 1] and rows[p] == i:
+                    x = np.float64(values[p])
+                    p += 1
+                v = (x - low[c]) / width[c]
+                if v != 0.0:
+                    out_rows[q] = i
+                    out_values[q] = v
+                    q += 1
+        out_ptr[c + 1] = q
+    return out_ptr, out_rows[:q].copy(), out_values[:q].copy()
+
+
+@njit(nogil=True, cache=True)
+def monomials(indptr, rows, values, n_rows, ends, letters):
+    """Products of columns: monomial c is that of the columns letters[ends[c] : ends[c + 1]]; 1 for an empty range.
+
+    Returns (indptr, rows, values); zeros that arise by underflow stay out.
+    """
+    count = ends.shape[0] - 1
+    out_ptr = np.zeros(count + 1, np.int64)
+    capacity = max(n_rows, 16)
+    out_rows = np.empty(capacity, np.int32)
+    out_values = np.empty(capacity)
+    held_rows = np.empty(n_rows, np.int32)
+    held = np.empty(n_rows)
+    q = 0
+    for c in range(count):
+        start, stop = ends[c], ends[c + 1]
+        if start == stop:
+            size = n_rows
+            for i in range(n_rows):
+                held_rows[i] = i
+                held[i] = 1.0
+        else:
+            j = letters[start]
+            size = 0
+            for p in range(indptr[j], indptr[j + 1]):
+                held_rows[size] = rows[p]
+                held[size] = values[p]
+                size += 1
+        for letter in range(start + 1, stop):
+            j = letters[letter]
+            p, end = indptr[j], indptr[j + 1]
+            kept = 0
+            for t in range(size):
+                while p < end and rows[p] < held_rows[t]:
+                    p += 1
+                if p == end:
+                    break
+                if rows[p] == held_rows[t]:
+                    held_rows[kept] = held_rows[t]
+                    held[kept] = held[t] * values[p]
+                    kept += 1
+            size = kept
+        if q + size > capacity:
+            capacity = max(2 * capacity, q + size)
+            more_rows = np.empty(capacity, np.int32)
+            more_values = np.empty(capacity)
+            more_rows[:q] = out_rows[:q]
+            more_values[:q] = out_values[:q]
+            out_rows, out_values = more_rows, more_values
+        for t in range(size):
+            if held[t] != 0.0:
+                out_rows[q] = held_rows[t]
+                out_values[q] = held[t]
+                q += 1
+        out_ptr[c + 1] = q
+    return out_ptr, out_rows[:q].copy(), out_values[:q].copy()
+
+
+@njit(nogil=True, cache=True, **INLINED)
+def _first_slot(slots, start, stop, wanted):
+    """First place in slots[start:stop], ascending, that holds at least `wanted`."""
+    while start < stop:
+        middle = (start + stop) // 2
+        if slots[middle] < wanted:
+            start = middle + 1
+        else:
+            stop = middle
+    return start
+
+
+def children_gradient(
+    parents: Any,
+    first: NDArray[np.int64],
+    offset: NDArray[np.int64],
+    by_row: Any,
+    weight: Array,
+    theta: Array,
+    G: Array,
+    square: Array,
+    total: Array,
+    peak: Array,
+) -> None:
+    """Sums of the products of parents with single columns.
+
+    Parameters
+    ----------
+    parents : (indptr, rows, values)
+        Parents as CSC.
+    first, offset : int64 arrays
+        Per parent: the lowest column it is multiplied with, and the place of that child in the sums.
+    by_row : (pointer, slots, values)
+        The columns as CSR, slots ascending within a row.
+    weight, theta : float64 arrays, shape (m,) and (m, k)
+    G, square, total, peak : float64 arrays, shape (c, k) and (c,)
+        Added to: h'theta, sum s h**2, sum s h, and max |h|.
+    """
+    k = G.shape[1]
+    sums = np.zeros((G.shape[0], width(k)))
+    _children_gradient(parents, first, offset, by_row, weight, padded(theta), sums, square, total, peak)
+    G += sums[:, :k]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _children_gradient(parents, first, offset, by_row, weight, theta, G, square, total, peak):
+    """As ``children_gradient``, on tables of one width."""
+    indptr, rows, values = parents
+    pointer, slots, entries = by_row
+    z = np.empty(theta.shape[1])
+    for c in range(first.shape[0]):
+        base = offset[c] - first[c]
+        for p in range(indptr[c], indptr[c + 1]):
+            i = rows[p]
+            s = weight[i]
+            if s <= 0.0:
+                continue
+            f = values[p]
+            start, stop = _first_slot(slots, pointer[i], pointer[i + 1], first[c]), pointer[i + 1]
+            scale(f, theta[i], z)
+            scatter(slots, entries, start, stop, z, G, base)
+            for q in range(start, stop):
+                t = f * entries[q]
+                place = base + slots[q]
+                square[place] += s * t * t
+                total[place] += s * t
+                peak[place] = max(peak[place], abs(t))
+
+
+@njit(nogil=True, cache=True)
+def children_mu(parents, first, offset, by_row, weight, plus, minus, mu_plus, mu_minus, square, total, peak):
+    """As ``children_gradient``, with the sums kept apart by sign: mu+ = [h]_+'plus + [-h]_+'minus, mu- exchanged."""
+    indptr, rows, values = parents
+    pointer, slots, entries = by_row
+    k = plus.shape[1]
+    for c in range(first.shape[0]):
+        base = offset[c] - first[c]
+        for p in range(indptr[c], indptr[c + 1]):
+            i = rows[p]
+            s = weight[i]
+            if s <= 0.0:
+                continue
+            f = values[p]
+            for q in range(_first_slot(slots, pointer[i], pointer[i + 1], first[c]), pointer[i + 1]):
+                t = f * entries[q]
+                place = base + slots[q]
+                up, down = (plus[i], minus[i]) if t > 0.0 else (minus[i], plus[i])
+                size = abs(t)
+                for r in range(k):
+                    mu_plus[place, r] += size * up[r]
+                    mu_minus[place, r] += size * down[r]
+                square[place] += s * t * t
+                total[place] += s * t
+                peak[place] = max(peak[place], size)
+
+
+@njit(nogil=True, cache=True)
+def column_ranges(indptr, rows, values, weight, n_live, low, high):
+    """Per column over the `n_live` rows of positive weight: least and greatest value, zeros included."""
+    for j in range(indptr.shape[0] - 1):
+        a, b = np.inf, -np.inf
+        seen = 0
+        for p in range(indptr[j], indptr[j + 1]):
+            if weight[rows[p]] > 0.0:
+                v = np.float64(values[p])
+                a = min(a, v)
+                b = max(b, v)
+                seen += 1
+        if seen < n_live:
+            a = min(a, 0.0)
+            b = max(b, 0.0)
+        low[j] = a
+        high[j] = b
+
+
+@njit(nogil=True, cache=True)
+def values_between(indptr, rows, values, weight, n_live, low, high, between):
+    """Whether a column has a value strictly between `low` and `high` in a row of positive weight: 1.0 or 0.0."""
+    for j in range(indptr.shape[0] - 1):
+        between[j] = 0.0
+        seen = 0
+        for p in range(indptr[j], indptr[j + 1]):
+            if weight[rows[p]] > 0.0:
+                seen += 1
+                v = np.float64(values[p])
+                if low[j] < v and v < high[j]:
+                    between[j] = 1.0
+                    break
+        if seen < n_live and low[j] < 0.0 and 0.0 < high[j]:
+            between[j] = 1.0

@@ -1,0 +1,263 @@
+"""Loops for stumps: distinct values, codes of values among thresholds, and sums of examples below every threshold.
+
+All take the CSC arrays of ``dboost.partition.Partition``. Every column is worked on by itself, in the order of its
+stored rows, so a range of columns gives the same bits as the whole.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from dboost.compiled.vectors.scaled_rows import add, padded
+
+
+@njit(nogil=True, cache=True)
+def merge_runs(start_a, a, count_a, start_b, b, count_b, start, values, counts):
+    """Merge two lists of ascending values with their counts, column by column; equal values become one.
+
+    `values` and `counts` have room for both lists; returns how many entries they hold, `start` where each column's lie.
+    """
+    filled = 0
+    for j in range(start_a.shape[0] - 1):
+        start[j] = filled
+        p, q = start_a[j], start_b[j]
+        while p < start_a[j + 1] or q < start_b[j + 1]:
+            if q == start_b[j + 1] or (p < start_a[j + 1] and a[p] <= b[q]):
+                values[filled] = a[p]
+                counts[filled] = count_a[p]
+                if q < start_b[j + 1] and a[p] == b[q]:
+                    counts[filled] += count_b[q]
+                    q += 1
+                p += 1
+            else:
+                values[filled] = b[q]
+                counts[filled] = count_b[q]
+                q += 1
+            filled += 1
+    start[-1] = filled
+    return filled
+
+
+@njit(nogil=True, cache=True)
+def encode(indptr, values, start, thresholds, codes):
+    """Codes of the stored values: how many of the column's thresholds are at most the value."""
+    for j in range(indptr.shape[0] - 1):
+        mine = thresholds[start[j] : start[j + 1]]
+        count = mine.shape[0]
+        for p in range(indptr[j], indptr[j + 1]):
+            v = np.float64(values[p])
+            # halving without a branch: which half a value is in cannot be foreseen
+            low, left = 0, count
+            while left > 1:
+                half = left // 2
+                low += half * (mine[low + half - 1] <= v)
+                left -= half
+            codes[p] = low + (left > 0 and mine[low] <= v)
+
+
+@njit(nogil=True, cache=True)
+def thin_runs(start, values, counts, most, new_start, kept, kept_counts):
+    """Thin out the columns with more than `most` values: a kept value stands for those since the one before it.
+
+    What is kept are the last values of steps of the root of the share of rows up to a value (``distinct.cuts``). The
+    last three arguments are written; returns how many values are kept.
+    """
+    filled = 0
+    for j in range(start.shape[0] - 1):
+        new_start[j] = filled
+        if start[j + 1] - start[j] <= most:
+            for p in range(start[j], start[j + 1]):
+                kept[filled] = values[p]
+                kept_counts[filled] = counts[p]
+                filled += 1
+            continue
+        total = 0
+        for p in range(start[j], start[j + 1]):
+            total += counts[p]
+        below, gathered = 0, 0
+        for p in range(start[j], start[j + 1]):
+            below += counts[p]
+            gathered += counts[p]
+            step = np.floor(most * np.sqrt(below / total))
+            ahead = most + 1.0
+            if p + 1 < start[j + 1]:
+                ahead = np.floor(most * np.sqrt((below + counts[p + 1]) / total))
+            if ahead > step:
+                kept[filled] = values[p]
+                kept_counts[filled] = gathered
+                filled += 1
+                gathered = 0
+    new_start[-1] = filled
+    return filled
+
+
+def sums_below(indptr, rows, codes, start, zero, first, last, U, total, out):
+    """Sums of U over the examples below every threshold of the columns first..last - 1.
+
+    Parameters
+    ----------
+    start : int64 array, shape (n + 1,)
+        Where the thresholds of each column lie.
+    zero : int64 array, shape (n,)
+        Code of the value 0, which examples that are not stored have.
+    U : float64 array, shape (m, k)
+    total : float64 array, shape (k,)
+        Column sums of U.
+    out : float64 array, shape (thresholds of these columns, k)
+        Overwritten.
+    """
+    if U.shape[1] == 1:
+        u = np.ascontiguousarray(U).reshape(-1)
+        _sums_of_one(indptr, rows, codes, start, zero, first, last, u, total[0], out.reshape(-1))
+    else:
+        _sums_of_many(indptr, rows, codes, start, zero, first, last, padded(U), total, out)
+
+
+@njit(nogil=True, cache=True)
+def _sums_of_one(indptr, rows, codes, start, zero, first, last, u, total, out):
+    m = u.shape[0]
+    most = 0
+    for j in range(first, last):
+        most = max(most, start[j + 1] - start[j])
+    h = np.empty(most + 1)
+    for j in range(first, last):
+        offset, count = start[j] - start[first], start[j + 1] - start[j]
+        if count == 0:
+            continue
+        begin, end = indptr[j], indptr[j + 1]
+        h[: count + 1] = 0.0
+        if end - begin == m:
+            mine = codes[begin:end]
+            for i in range(m):
+                h[mine[i]] += u[i]
+        else:
+            for p in range(begin, end):
+                h[codes[p]] += u[rows[p]]
+            # examples that are not stored are the rest
+            h[zero[j]] += total - h[: count + 1].sum()
+        below = 0.0
+        for code in range(count):
+            below += h[code]
+            out[offset + code] = below
+
+
+@njit(nogil=True, cache=True)
+def _sums_of_many(indptr, rows, codes, start, zero, first, last, U, total, out):
+    m, k = U.shape[0], out.shape[1]
+    most = 0
+    for j in range(first, last):
+        most = max(most, start[j + 1] - start[j])
+    # one more than there are thresholds: what lies above all of them
+    h = np.empty((most + 1, U.shape[1]))
+    for j in range(first, last):
+        offset, count = start[j] - start[first], start[j + 1] - start[j]
+        if count == 0:
+            continue
+        begin, end = indptr[j], indptr[j + 1]
+        h[: count + 1] = 0.0
+        if end - begin == m:
+            for p in range(begin, end):
+                add(U, p - begin, h, codes[p])
+        else:
+            for p in range(begin, end):
+                add(U, rows[p], h, codes[p])
+            # examples that are not stored are the rest
+            for r in range(k):
+                rest = total[r]
+                for code in range(count + 1):
+                    rest -= h[code, r]
+                h[zero[j], r] += rest
+        for code in range(count):
+            if code > 0:
+                add(h, code - 1, h, code)
+            for r in range(k):
+                out[offset + code, r] = h[code, r]
+
+
+@njit(nogil=True, cache=True)
+def split_sums_of_one(indptr, rows, codes, start, zero, first, last, size, negative, plus, minus, out):
+    """Sums of [u]_+ and of [-u]_+ below every threshold of the columns first..last - 1, in one sweep.
+
+    An example is added to the place of its code and its sign. Two stored columns without gaps are swept together: their
+    sums do not wait for each other, and a column has the same bits beside any other.
+
+    Parameters
+    ----------
+    size : float64 array, shape (m,)
+        |u|.
+    negative : uint8 array, shape (m,)
+        Whether u < 0.
+    plus, minus : float
+        Sums of both parts.
+    out : float64 array, shape (thresholds of these columns, 2)
+        Overwritten.
+    """
+    m = size.shape[0]
+    most = 0
+    for j in range(first, last):
+        most = max(most, start[j + 1] - start[j])
+    one, other = np.empty(2 * most + 2), np.empty(2 * most + 2)
+    j = first
+    while j < last:
+        begin, end = indptr[j], indptr[j + 1]
+        full = end - begin == m
+        paired = full and j + 1 < last and indptr[j + 2] - end == m
+        one[:] = 0.0
+        if paired:
+            other[:] = 0.0
+            left, right = codes[begin:end], codes[end : end + m]
+            for i in range(m):
+                x, s = size[i], np.uint64(negative[i])
+                one[np.uint64(2) * np.uint64(left[i]) + s] += x
+                other[np.uint64(2) * np.uint64(right[i]) + s] += x
+        elif full:
+            left = codes[begin:end]
+            for i in range(m):
+                one[np.uint64(2) * np.uint64(left[i]) + np.uint64(negative[i])] += size[i]
+        else:
+            up, down = plus, minus
+            for p in range(begin, end):
+                i = rows[p]
+                one[np.uint64(2) * np.uint64(codes[p]) + np.uint64(negative[i])] += size[i]
+            for place in range(start[j + 1] - start[j] + 1):
+                up -= one[2 * place]
+                down -= one[2 * place + 1]
+            # examples that are not stored are the rest
+            one[2 * zero[j]] += up
+            one[2 * zero[j] + 1] += down
+        for which in range(2 if paired else 1):
+            h = one if which == 0 else other
+            offset, count = start[j + which] - start[first], start[j + which + 1] - start[j + which]
+            up = 0.0
+            down = 0.0
+            for code in range(count):
+                up += h[2 * code]
+                down += h[2 * code + 1]
+                out[offset + code, 0] = up
+                out[offset + code, 1] = down
+        j += 2 if paired else 1
+
+
+@njit(nogil=True, cache=True)
+def bin_ranges(indptr, rows, values, weight, n_live, codes, start, zero, least, most, counts):
+    """Least and largest value of every bin of every column, and the number of rows in it.
+
+    Bin b of column j lies at start[j] + j + b. Rows of weight zero count for nothing; `least`, `most` and `counts` come
+    in as infinity, minus infinity and 0.
+    """
+    for j in range(indptr.shape[0] - 1):
+        seen = 0
+        for p in range(indptr[j], indptr[j + 1]):
+            if weight[rows[p]] > 0.0:
+                v = np.float64(values[p])
+                place = start[j] + j + codes[p]
+                least[place] = min(least[place], v)
+                most[place] = max(most[place], v)
+                counts[place] += 1
+                seen += 1
+        if seen < n_live:
+            place = start[j] + j + zero[j]
+            least[place] = min(least[place], 0.0)
+            most[place] = max(most[place], 0.0)
+            counts[place] += n_live - seen

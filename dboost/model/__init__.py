@@ -1,0 +1,1 @@
+"""The fitted object, its metrics and the models along a fit."""

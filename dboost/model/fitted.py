@@ -1,0 +1,400 @@
+"""The fitted object: which hypotheses it holds, their weights, and how scores become predictions.
+
+Covers: ``Model`` (a frozen value that crosses processes and predicts one batch), its folder on disk, and the checks
+on reading it back. What a score means for each task is in ``dboost.model.tasks``.
+Does not cover: fitting (``dboost.boosting``), the scikit-learn shape (``dboost.estimators``), or reading data.
+
+A saved model is a folder with ``model.json`` and ``arrays.safetensors``, each under a digest. Reading it runs no code
+from the folder and follows no link or path in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.errors import DataError, ModelFormatError, UsageError
+from dboost.files.documents import (
+    ARRAYS_FILE,
+    MODEL_FILE,
+    Document,
+    check_distinct,
+    decode_labels,
+    decode_names,
+    encode_labels,
+    encode_names,
+    expect_array,
+    read_folder,
+    to_json,
+)
+from dboost.files.paths import PathLike
+from dboost.files.storage import pack_arrays, sha256_bytes, write_folder
+from dboost.hypotheses import Chosen, restore_chosen
+from dboost.hypotheses.base import Key, named_weights
+from dboost.hypotheses.columns import ColumnSet
+from dboost.hypotheses.evaluate import evaluate_rows
+from dboost.model.stages import Stages, restored
+from dboost.model.tasks import TASKS, labels, log_probabilities, probabilities
+
+Float = NDArray[np.float64]
+
+FORMAT = "dboost-model"
+VERSION = 3
+# Version 1 knew raw columns only, and one loss per task; version 2 had no digest of the document.
+VERSIONS = (1, 2, VERSION)
+SEALED_FROM = 3
+# Arrays of the hypotheses are saved under this prefix.
+_HELD = "hypotheses."
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is known about the distance to the optimum.
+
+    Parameters
+    ----------
+    objective : float
+        Penalised mean loss.
+    gap : float
+        Certified relative duality gap (infinite where none is known).
+    lower_bound : float
+        A value that no model of this objective goes below.
+    stop_reason : str
+    alpha, alpha_max : float
+        Penalty strength on the mean loss, and the smallest one at which no feature is active.
+    n_iter, passes : int
+        Rounds, and passes over the data.
+    """
+
+    objective: float
+    gap: float
+    lower_bound: float
+    stop_reason: str
+    alpha: float
+    alpha_max: float
+    n_iter: int
+    passes: int
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where induced hypotheses were chosen from.
+
+    Parameters
+    ----------
+    size : float
+        Number of candidates; infinite where they are countably many.
+    token : str
+        Names the pool of candidates: equal pools have equal tokens.
+    keys : tuple of tuple of int
+        What the pool calls each hypothesis held, in the order of the rows of W.
+    """
+
+    size: float
+    token: str
+    keys: tuple[Key, ...]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A fitted linear model over the hypotheses it holds: raw columns, or columns computed from them.
+
+    Parameters
+    ----------
+    task : {"binary", "multiclass", "multitask", "regression"}
+    loss, penalty : str
+        Their names.
+    hypotheses : Chosen
+        The hypotheses held: ``ColumnSet`` for raw columns.
+    W : float64 array, shape (a, k)
+        Their weights; k = 1 for two classes and for regression.
+    intercept : float64 array, shape (k,)
+    classes : array, shape (2,), (k,) or (0,)
+        Labels in the order of the codes; the names of the tasks for ``multitask``; none for ``regression``.
+    n_features : int
+        Raw features offered.
+    certificate : Certificate
+    feature_names : tuple of str, or None
+        Names of all raw features offered.
+    manifest : dict
+        How the model came about: fingerprint and rows of the data, versions, settings. JSON values only.
+    history : tuple of dict
+        One record per round. JSON values only.
+    origin : Origin, optional
+        For induced hypotheses.
+    stages : Stages, optional
+        The models of all rounds, of a fit that keeps them.
+    """
+
+    task: str
+    loss: str
+    penalty: str
+    hypotheses: Chosen
+    W: Float
+    intercept: Float
+    classes: NDArray[Any]
+    n_features: int
+    certificate: Certificate
+    feature_names: tuple[str, ...] | None = None
+    manifest: dict[str, Any] = field(default_factory=dict)
+    history: tuple[dict[str, Any], ...] = ()
+    origin: Origin | None = None
+    stages: Stages | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether the hypotheses are raw columns, chosen from all of them."""
+        return self.origin is None
+
+    @property
+    def active(self) -> NDArray[np.int64]:
+        """Raw column of each row of W, ascending, shape (a,).
+
+        Raises
+        ------
+        UsageError
+            For induced hypotheses, whose rows of W belong to no single column; see `inputs`.
+        """
+        if not self.plain:
+            raise UsageError("induced hypotheses are no columns of the data", hint="use inputs, or hypotheses.words()")
+        return self.hypotheses.inputs
+
+    @property
+    def inputs(self) -> NDArray[np.int64]:
+        """Raw columns that a prediction reads, ascending, shape (b,)."""
+        return self.hypotheses.inputs
+
+    @property
+    def input_names(self) -> tuple[str, ...] | None:
+        """Names of the columns `inputs`, where the data has names."""
+        if self.feature_names is None:
+            return None
+        return tuple(self.feature_names[j] for j in self.inputs.tolist())
+
+    @property
+    def n_hypotheses(self) -> int:
+        """Number a of hypotheses held: rows of W."""
+        return int(self.W.shape[0])
+
+    @property
+    def n_candidates(self) -> float:
+        """Number of hypotheses offered; infinite for a countable family."""
+        return self.n_features if self.origin is None else self.origin.size
+
+    @property
+    def n_outputs(self) -> int:
+        """Number k of scores per example."""
+        return int(self.W.shape[1])
+
+    @property
+    def weights(self) -> Float:
+        """Weights of the hypotheses as `hypotheses.words` names them, shape (a, k); W is those of the scaled ones."""
+        return named_weights(self.hypotheses, self.W)
+
+    def decision_function(self, X: Any) -> Float:
+        """Scores of a batch with all raw columns; only those the model needs are read.
+
+        Parameters
+        ----------
+        X : array or SciPy sparse matrix, shape (m, n_features)
+
+        Returns
+        -------
+        float64 array, shape (m, k)
+            The same bits for an example in any batch, dense or sparse.
+
+        Raises
+        ------
+        DataError
+            When the number of columns differs, or a value that is read is not finite.
+        """
+        if X.ndim != 2 or X.shape[1] != self.n_features:
+            raise DataError(f"a batch of shape {tuple(X.shape)}; the model was fitted on {self.n_features} features")
+        if hasattr(X, "toarray"):
+            X = X if X.format in ("csr", "csc") else X.tocsr()
+        else:
+            X = np.asarray(X)
+        return self.scores_of_inputs(X[:, self.inputs])
+
+    def scores_of_inputs(self, X: Any) -> Float:
+        """Scores H W + b of a batch that holds only the columns `inputs`, in that order.
+
+        Parameters
+        ----------
+        X : array or SciPy sparse matrix, shape (m, b)
+
+        Returns
+        -------
+        float64 array, shape (m, k)
+        """
+        scores = np.asarray(self.held_columns(X) @ self.W, dtype=np.float64)
+        scores += self.intercept
+        return scores
+
+    def held_columns(self, X: Any) -> Any:
+        """The hypotheses held as columns of a batch that holds only the columns `inputs`.
+
+        Returns
+        -------
+        scipy.sparse.csr_array of float64, shape (m, a)
+        """
+        from scipy.sparse import csr_array
+
+        if X.ndim != 2 or X.shape[1] != len(self.inputs):
+            raise DataError(f"a batch of shape {tuple(X.shape)} for {len(self.inputs)} input columns")
+        # Through CSR even when dense: each score is then one sum in the order of the columns, while a BLAS product
+        # changes its last bits with the size of the batch.
+        batch = csr_array(X, dtype=np.float64)
+        if not np.all(np.isfinite(batch.data)):
+            raise DataError("the batch holds NaN or infinity in a column that the model uses")
+        if not batch.has_sorted_indices:
+            batch.sort_indices()
+        if not self.plain:
+            batch = evaluate_rows(self.hypotheses, batch)
+        return batch
+
+    def probabilities(self, F: Float) -> Float:
+        """Probabilities from scores: (m, 2), (m, k), or per task the probability of the positive label (m, k).
+
+        Raises
+        ------
+        UsageError
+            For a regression.
+        """
+        return probabilities(self.task, self.loss, F)
+
+    def log_probabilities(self, F: Float) -> Float:
+        """Logarithms of `probabilities`, computed without them: finite where a probability rounds to zero."""
+        return log_probabilities(self.task, self.loss, F)
+
+    def labels(self, F: Float) -> NDArray[Any]:
+        """Predictions from scores: (m,) of `classes`, int64 (m, k) of 0 and 1 for tasks, float64 (m,) of regression."""
+        return labels(self.task, self.classes, F)
+
+    def predict_proba(self, X: Any) -> Float:
+        """Probabilities of a batch with all columns."""
+        return self.probabilities(self.decision_function(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Labels of a batch with all columns."""
+        return self.labels(self.decision_function(X))
+
+    def save(self, path: PathLike, *, force: bool = False) -> None:
+        """Write the model as a folder that appears whole or not at all.
+
+        Parameters
+        ----------
+        path : path
+            The folder.
+        force : bool
+            Replace the folder of an earlier model.
+
+        Raises
+        ------
+        UsageError
+            When the folder exists (without `force`), or the labels are of a type that JSON cannot hold.
+        StorageError
+            When it cannot be written.
+        """
+        arrays: dict[str, NDArray[Any]] = {"W": self.W, "intercept": self.intercept}
+        arrays |= {_HELD + name: value for name, value in self.hypotheses.arrays().items()}
+        if self.stages is not None:
+            arrays |= self.stages.arrays()
+        if self.feature_names is not None:
+            arrays["names"], arrays["name_ends"] = encode_names(self.feature_names)
+        packed = pack_arrays(arrays)
+        document = {
+            "format": FORMAT,
+            "version": VERSION,
+            "task": self.task,
+            "loss": self.loss,
+            "penalty": self.penalty,
+            "hypotheses": self.hypotheses.to_json(),
+            "origin": None if self.origin is None else vars(self.origin),
+            "classes": encode_labels(self.classes),
+            "n_features": self.n_features,
+            "n_outputs": self.n_outputs,
+            "certificate": vars(self.certificate),
+            "manifest": self.manifest,
+            "arrays": {"file": ARRAYS_FILE, "bytes": len(packed), "sha256": sha256_bytes(packed)},
+            "history": list(self.history),
+        }
+        text = to_json(document)
+        with write_folder(path, marker=MODEL_FILE, force=force) as folder:
+            (folder / ARRAYS_FILE).write_bytes(packed)
+            (folder / MODEL_FILE).write_bytes(text)
+
+
+def read_model(path: PathLike) -> Model:
+    """Read a folder that `Model.save` wrote, trusting nothing in it.
+
+    Raises
+    ------
+    ModelFormatError
+        When a file is missing, a link, too large or damaged, the version is unknown, or shapes, order, ranges or
+        finiteness are wrong.
+    """
+    document, arrays = read_folder(path, FORMAT, VERSIONS, SEALED_FROM)
+    file = document.file
+    task = document.choice("task", tuple(TASKS))
+    loss = document.text("loss")
+    if loss not in TASKS[task]:
+        raise ModelFormatError(f"loss {loss!r} does not belong to task {task!r}", file=file)
+    n, k = document.features("n_features"), document.count("n_outputs")
+    held = {name.removeprefix(_HELD): value for name, value in arrays.items() if name.startswith(_HELD)}
+    hypotheses = restore_chosen(document.child("hypotheses"), held, n)
+    origin = _origin(document, hypotheses)
+    classes = decode_labels(document.child("classes"))
+    W = expect_array(arrays, "W", np.float64, (hypotheses.n_hypotheses, k), file)
+    intercept = expect_array(arrays, "intercept", np.float64, (k,), file)
+    _check_classes(task, classes, k, file)
+    names = decode_names(arrays.get("names"), arrays.get("name_ends"), n, file)
+    if isinstance(hypotheses, ColumnSet) and hypotheses.names is not None and names is not None:
+        if [names[j] for j in hypotheses.indices.tolist()] != list(hypotheses.names):
+            raise ModelFormatError("the names of the active features disagree with those of all features", file=file)
+    return Model(
+        task=task,
+        loss=loss,
+        penalty=document.text("penalty"),
+        hypotheses=hypotheses,
+        W=W,
+        intercept=intercept,
+        classes=classes,
+        n_features=n,
+        certificate=_certificate(document.child("certificate")),
+        feature_names=names,
+        manifest=document.mapping("manifest"),
+        history=document.records("history"),
+        origin=origin,
+        stages=restored(arrays, hypotheses.n_hypotheses, k, file),
+    )
+
+
+def _check_classes(task: str, classes: NDArray[Any], k: int, file: str) -> None:
+    expected = {"binary": (2, 1), "regression": (0, 1)}.get(task, (k, k))
+    if (len(classes), k) != expected or k < (2 if task == "multiclass" else 1):
+        raise ModelFormatError(f"{len(classes)} classes and {k} outputs for task {task!r}", file=file)
+    check_distinct(classes, file)
+
+
+def _origin(document: Document, hypotheses: Chosen) -> Origin | None:
+    """The pool of induced hypotheses; none in version 1, and for raw columns chosen from all of them."""
+    if document.fields.get("origin") is None:
+        if not isinstance(hypotheses, ColumnSet):
+            raise ModelFormatError(f"hypotheses of family {hypotheses.family!r} without origin", file=document.file)
+        return None
+    spec = document.child("origin")
+    keys = spec.integer_lists("keys")
+    if len(keys) != hypotheses.n_hypotheses:
+        raise ModelFormatError(f"{len(keys)} keys for {hypotheses.n_hypotheses} hypotheses", file=document.file)
+    return Origin(spec.number("size"), spec.text("token"), keys)
+
+
+def _certificate(spec: Document) -> Certificate:
+    numbers = {name: spec.number(name) for name in ("objective", "gap", "lower_bound", "alpha", "alpha_max")}
+    return Certificate(
+        **numbers, stop_reason=spec.text("stop_reason"), n_iter=spec.count("n_iter"), passes=spec.count("passes")
+    )

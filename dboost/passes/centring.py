@@ -1,0 +1,166 @@
+"""Columns far from zero, less a number that is near all their values: what every pass then sees of a partition.
+
+A column of times (1.7e9 and some) is the constant 1.7e9 and a little that differs from row to row. Beside the constant
+the little is lost in the rounding of sums, and steps see one column, almost that of the intercept, in place of two.
+With a free intercept x_j and x_j - c_j are the same model: W stays, and b is less by sum_j c_j W_j.
+
+Covers: ``Centres``, moments about them, and the leaves that let any other leaf see a partition less its centres.
+Does not cover: which columns are far and what their centres are (``dboost.problem.statistics``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.compiled.sparse.centring import less_centres
+from dboost.partition import Partition, Sums
+
+Array = NDArray[np.float64]
+Features = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Centres:
+    """What is taken off some columns.
+
+    Parameters
+    ----------
+    columns : int64 array, shape (c,)
+        Stored columns, ascending.
+    values : float64 array, shape (c,)
+        What is taken off each; finite and not zero.
+    token : str
+        Names them, for the memo.
+    made : mapping of partition key to Partition
+        Partitions that are less their centres already, in the process that has them.
+    """
+
+    columns: NDArray[np.int64]
+    values: Array
+    token: str
+    made: Mapping[str, Partition] = field(default_factory=dict)
+
+    def features(self, partition: Any) -> Features:
+        """The features of a partition by column, less their centres."""
+        block = (partition.indptr, partition.rows, partition.values)
+        return less_centres(*block, partition.n_rows, self.columns, self.values)
+
+    def made_of(self, partition: Any) -> Partition:
+        """A partition less its centres."""
+        return Partition(*self.features(partition), partition.y, partition.weight, partition.key)
+
+    def offset(self, active: NDArray[np.int64], W: Array) -> Array:
+        """sum_j c_j W_j over the rows `active` of W (a, k): what the intercept is less by on the columns as given."""
+        found = np.zeros(W.shape[1])
+        place = np.searchsorted(self.columns, active)
+        for row, at in enumerate(place.tolist()):
+            if at < self.columns.shape[0] and self.columns[at] == active[row]:
+                found += self.values[at] * W[row]
+        return found
+
+
+@dataclass(frozen=True)
+class CentredPartition:
+    """A partition with the features less their centres, which are made when a leaf first asks for them.
+
+    Parameters
+    ----------
+    partition : Partition, or what stands for it
+    centres : Centres
+    memo : Memo
+        Where the features are remembered: as long as those of a partition that stays decoded, else for one visit.
+    """
+
+    partition: Any
+    centres: Centres
+    memo: Any
+
+    @property
+    def y(self) -> NDArray[Any]:
+        """As in ``dboost.partition.Partition``."""
+        found: NDArray[Any] = self.partition.y
+        return found
+
+    @property
+    def weight(self) -> Array:
+        """As in ``dboost.partition.Partition``."""
+        found: Array = self.partition.weight
+        return found
+
+    @property
+    def key(self) -> str:
+        """As in ``dboost.partition.Partition``."""
+        return str(self.partition.key)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of examples m in the block."""
+        return int(self.partition.n_rows)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns n."""
+        return int(self.partition.n_features)
+
+    @property
+    def rowwise(self) -> bool:
+        """False: a column that is less its centre has a value in almost every row."""
+        return False
+
+    @property
+    def by_row(self) -> None:
+        """None, as the features are at hand by column only."""
+        return None
+
+    @cached_property
+    def _features(self) -> Features:
+        decoded = isinstance(self.partition, Partition)
+        # a partition that is read anew for each visit is not to be held in another form instead
+        kept = {"passing": not decoded, "stays": decoded}
+        build = partial(self.centres.features, self.partition)
+        found: Features = self.memo.get("centred", self.centres.token, build, **kept)
+        return found
+
+    @property
+    def indptr(self) -> NDArray[np.int64]:
+        """Start of each column in `rows` and `values`."""
+        return self._features[0]
+
+    @property
+    def rows(self) -> NDArray[np.int32]:
+        """Row of each stored value, by column."""
+        return self._features[1]
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """The stored values, by column."""
+        return self._features[2]
+
+
+def _less(partition: Any, memo: Any, centres: Centres) -> Any:
+    made = centres.made.get(partition.key)
+    return CentredPartition(partition, centres, memo) if made is None else made
+
+
+def centred(partition: Partition, memo: Any, centres: Centres, leaf: Any, *args: Any) -> Sums:
+    """What `leaf` says of a partition less its centres."""
+    sums: Sums = leaf(_less(partition, memo, centres), memo, *args)
+    return sums
+
+
+def centred_shard(partition: Partition, memo: Any, shard: Any, centres: Centres, leaf: Any, *args: Any) -> Sums:
+    """As `centred`, for a leaf with shards."""
+    sums: Sums = leaf(_less(partition, memo, centres), memo, shard, *args)
+    return sums
+
+
+def centred_step(partition: Partition, state: Any, centres: Centres, step: Any, *args: Any) -> Any:
+    """As `centred`, for a step of ``Engine.scan``, which has no memo."""
+    made = centres.made.get(partition.key)
+    return step(centres.made_of(partition) if made is None else made, state, *args)

@@ -1,0 +1,96 @@
+"""The passes of ShareBoost and of its corrective step: blocks of the Hessian of each class, trials of rows, mistakes.
+
+Covers: three leaves, as ``dboost.passes``. Does not cover: what is made of the sums
+(``dboost.solvers.conjugate.class_blocks``, ``dboost.boosting.shareboost.trials``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.compiled.examples import fused
+from dboost.compiled.sparse import columns
+from dboost.hypotheses.held_by_model import Held
+from dboost.partition import Partition, Sums
+from dboost.passes import Point, arguments_at, curvature_of
+from dboost.passes.folds import wrong_share
+
+
+def class_grams(
+    partition: Partition,
+    memo: Any,
+    point: Point,
+    blocks: tuple[NDArray[np.int64], ...],
+    intercept: bool,
+    every: int,
+) -> Sums:
+    """X_B' diag(h_r) X_B for some sets B of the rows held and every output r: blocks of the Hessian at `point`.
+
+    Summed over every so many examples of the partition, and scaled up.
+
+    Returns
+    -------
+    Sums
+        "gram0", "gram1", ...: the upper triangles, (k, b, b), or (k, b + 1, b + 1) with the intercept as a last column
+        of ones.
+    """
+    h, rank_one = memo.get("curvature", point.token, lambda: curvature_of(partition, memo, point))
+    k = point.intercept.shape[0]
+    some = np.arange(0, partition.n_rows, every)
+    diagonal = h[some].astype(np.float64)
+    diagonal = np.maximum(diagonal - rank_one[some, None] * diagonal**2, 0.0)
+    diagonal *= partition.n_rows / max(1, some.shape[0])
+    block, places = point.held.block(partition, memo)
+    sums = Sums()
+    for number, chosen in enumerate(blocks):
+        if chosen.shape[0] == point.held.n:
+            cut = point.held.cut(partition, memo)
+        else:
+            cut = columns.cut_rows(block.indptr, block.rows, block.values, places[chosen], block.n_rows)
+        if every > 1:
+            cut = columns.take_rows(*cut, some)
+        size = chosen.shape[0] + (1 if intercept else 0)
+        out = np.zeros((size, size, diagonal.shape[1]))
+        columns.class_grams(*cut, diagonal, intercept, out)
+        sums.add[f"gram{number}"] = np.ascontiguousarray(np.moveaxis(out[:, :, :k], 2, 0))
+    return sums
+
+
+def row_trials(
+    partition: Partition, memo: Any, point: Point, fresh: Held, u: NDArray[np.float64], live: NDArray[np.bool_]
+) -> Sums:
+    """What each fresh column c, alone beside the model at `point` with the row u_c, makes of the loss.
+
+    The trials of ShareBoost's rule 2 (paper, section 3.1; docs/math.md 7 (J)).
+
+    Parameters
+    ----------
+    point : Point
+        The model; its k outputs.
+    fresh : Held
+        The c columns.
+    u : float64 array, shape (c, k)
+        Their rows of W.
+    live : bool array, shape (c,)
+        Columns that are asked for.
+
+    Returns
+    -------
+    Sums
+        "change" (c,), the loss less that at `point`; "G" (c, k) and "H" (c, k, k), minus the gradient and the Hessian
+        in u_c. Zero for columns that are not `live`.
+    """
+    k = point.intercept.shape[0]
+    sums = {"change": np.zeros(fresh.n), "G": np.zeros((fresh.n, k)), "H": np.zeros((fresh.n, k, k))}
+    fused.add_trials(*arguments_at(partition, memo, point), fresh.cut(partition, memo), u, live, *sums.values())
+    return Sums(add=sums)
+
+
+def mistakes(partition: Partition, memo: Any, point: Point) -> Sums:
+    """Weight of the examples that the margins of a model classify wrongly."""
+    pointer, slots, values = point.held.cut(partition, memo)
+    F = fused.margins(pointer, slots, values, point.W, point.intercept)
+    return Sums(add={"wrong": float(partition.weight @ wrong_share(partition.y, F))})

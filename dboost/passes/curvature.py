@@ -1,0 +1,72 @@
+"""Passes for steps: curvature of the examples, products with it, bounds of it, and losses along a direction.
+
+The curvature of the examples at one point of a conjugate gradient solve is kept in the memo. Solves are over when the
+gradient is asked for, at another point; their curvature, half as large as the margins of all examples, goes then.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.compiled.examples import fused
+from dboost.compiled.solves import descent
+from dboost.compiled.sparse import columns
+from dboost.compiled.vectors.scaled_rows import width
+from dboost.hypotheses.held_by_model import Held
+from dboost.partition import Partition, Sums
+from dboost.passes.point import Array, Point, arguments_at, columns_held
+
+
+def losses_along(partition: Partition, memo: Any, point: Point, D: Array, d: Array, steps: Array) -> Sums:
+    """GRID pass: L(F + t (X D + d)) for every step t."""
+    pointer, slots, values, W, b, target, weight = arguments_at(partition, memo, point)
+    out = np.zeros(steps.shape[0])
+    fused.losses_along(pointer, slots, values, W, b, D, d, steps, target, weight, out)
+    return Sums(add={"loss": out})
+
+
+def curvature_of(partition: Partition, memo: Any, point: Point) -> tuple[NDArray[np.float32], Array]:
+    """Hessian of every example at `point`, in float32: products and diagonals of it steer steps, nothing more."""
+    h = np.empty((partition.n_rows, width(point.intercept.shape[0])), np.float32)
+    rank_one = np.empty(partition.n_rows)
+    fused.curvature(*arguments_at(partition, memo, point), h, rank_one)
+    return h, rank_one
+
+
+def curvature_diagonal(partition: Partition, memo: Any, point: Point, intercept: bool) -> Sums:
+    """Diagonal of the curvature of every active row, bounded as in ``descent.curvature_diagonal``; intercept last."""
+    h, rank_one = curvature_of(partition, memo, point)
+    out = np.zeros((point.held.n + (1 if intercept else 0), point.intercept.shape[0]))
+    mine = columns_held(partition, memo, point.held)
+    descent.curvature_diagonal(*mine, h, rank_one, partition.weight, intercept, out, h)
+    return Sums(add={"diagonal": out})
+
+
+def hessian_product(partition: Partition, memo: Any, point: Point, V: Array, v: Array) -> Sums:
+    """X_A' H (X_A V + 1 v') with H at `point`."""
+    h, rank_one = memo.get("curvature", point.token, lambda: curvature_of(partition, memo, point))
+    pointer, slots, values = point.held.cut(partition, memo)
+    out, total = np.zeros_like(V), np.zeros_like(v)
+    fused.hessian_product(pointer, slots, values, h, rank_one, V, v, out, total)
+    return Sums(add={"out": out, "bias": total})
+
+
+def template_sums(partition: Partition, memo: Any, held: Held, extra: float) -> Sums:
+    """MAXT pass: max of rho_i per active column, and sum_i s_i |x_ij| rho_i (docs/math.md 2)."""
+    cut = held.cut(partition, memo)
+    slots = held.n + (1 if extra else 0)
+    peak, diagonal = np.zeros(slots), np.zeros(slots)
+    columns.template_sums(*cut, partition.weight, extra, peak, diagonal)
+    return Sums(add={"diagonal": diagonal}, peak={"peak": peak})
+
+
+def gram(partition: Partition, memo: Any, held: Held, extra: float) -> Sums:
+    """GRAM pass: upper triangle of X_A' diag(s) X_A, the intercept last."""
+    cut = held.cut(partition, memo)
+    slots = held.n + (1 if extra else 0)
+    out = np.zeros((slots, slots))
+    columns.gram(*cut, partition.weight, extra, out)
+    return Sums(add={"gram": out})

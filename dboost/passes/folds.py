@@ -1,0 +1,225 @@
+"""Folds of the rows of a data set, and what a partition contributes to a fit without one of them.
+
+Covers: ``Folds``, the leaves that let any other leaf see a partition without its held-out rows, and the leaf that
+judges models on those. Does not cover: the fits (``dboost.boosting.cross_validation``).
+
+The fold of a row is a hash of its content: its stored features, its label and a seed. So it depends neither on
+partitions nor on engines nor on the order of the rows, and equal rows are in one fold: no copy of a held-out row is
+trained on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.compiled.examples import fused
+from dboost.compiled.sparse import columns
+from dboost.compiled.vectors.row_hash import hash_rows
+from dboost.losses import get_loss
+from dboost.partition import Partition, Sums
+from dboost.passes import Point
+
+Ids = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Which fold each row belongs to.
+
+    Parameters
+    ----------
+    count : int
+        Number of folds.
+    seed : int
+        Enters the hash.
+    given : mapping of partition key to int32 array, optional
+        Folds 0..count-1 of the rows, in place of the hash.
+    """
+
+    count: int
+    seed: int = 0
+    given: Mapping[str, Ids] | None = None
+
+    def ids(self, partition: Partition, memo: Any) -> Ids:
+        """Fold of each row of a partition, int32 (m,)."""
+        if self.given is not None:
+            return self.given[partition.key]
+
+        def build() -> Ids:
+            labels = np.ascontiguousarray(partition.y, dtype=np.float64).reshape(partition.n_rows, -1)
+            found = np.empty(partition.n_rows, np.uint64)
+            hash_rows(partition.indptr, partition.rows, partition.values, labels, self.seed, found)
+            return (found % np.uint64(self.count)).astype(np.int32)
+
+        return np.asarray(memo.get("folds", (self.count, self.seed), build))
+
+
+@dataclass(frozen=True)
+class Left:
+    """What is left of a data set without one fold.
+
+    Parameters
+    ----------
+    folds : Folds
+    number : int
+        The fold that is held out.
+    present : tuple of int or None
+        Codes of the classes that are left, where some are not (multiclass): they are numbered anew, as if the others
+        had never been there.
+    lane : int
+        Fits that run at the same time are in different lanes, so that what they remember does not displace each other.
+    """
+
+    folds: Folds
+    number: int
+    present: tuple[int, ...] | None = None
+    lane: int = 0
+
+    def training(self, partition: Partition, memo: Any) -> Partition:
+        """The partition with the weights of the held-out rows at zero; its features are shared, not copied."""
+
+        def build() -> tuple[NDArray[Any], NDArray[np.float64]]:
+            held_out = self.folds.ids(partition, memo) == self.number
+            # the code of a row that is held out does not matter, but it must be one
+            y = partition.y if self.present is None else np.maximum(self._codes(partition.y), 0)
+            return y, np.where(held_out, 0.0, partition.weight)
+
+        token = (self.folds.count, self.folds.seed, self.number)
+        y, weight = memo.get(f"left-{self.lane}", token, build)
+        return replace(partition, y=y, weight=weight)
+
+    def held_out(self, partition: Partition, memo: Any) -> tuple[
+        NDArray[np.int64], NDArray[Any], NDArray[np.float64], float
+    ]:
+        """Held-out rows whose class is present, their labels and weights, and the weight of those whose class is not.
+
+        Returns
+        -------
+        rows : int64 array
+        y, weight : arrays
+        absent : float
+        """
+        chosen = self.folds.ids(partition, memo) == self.number
+        codes = self._codes(partition.y)
+        judged = chosen & (codes >= 0) if self.present is not None else chosen
+        absent = float(partition.weight[chosen & ~judged].sum())
+        rows = np.flatnonzero(judged).astype(np.int64, copy=False)
+        return rows, np.ascontiguousarray(codes[rows]), partition.weight[rows], absent
+
+    def _codes(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Codes among the present classes, -1 for those that are not."""
+        if self.present is None:
+            return y
+        table = np.full(max(int(y.max(initial=0)), *self.present) + 1, -1, y.dtype)
+        table[list(self.present)] = np.arange(len(self.present))
+        return np.asarray(table[y])
+
+
+class _LaneMemo:
+    """A memo whose values are kept apart from those of other lanes."""
+
+    __slots__ = ("_lane", "_memo")
+
+    def __init__(self, memo: Any, lane: int) -> None:
+        self._memo = memo
+        self._lane = lane
+
+    def get(
+        self, kind: str, token: Hashable, build: Callable[[], Any], passing: bool = False, stays: bool = False
+    ) -> Any:
+        return self._memo.get(f"{kind}-{self._lane}", token, build, passing, stays)
+
+    def forget(self, kind: str) -> None:
+        self._memo.forget(f"{kind}-{self._lane}")
+
+    @property
+    def budget(self) -> int:
+        """As of the other memo."""
+        return int(self._memo.budget)
+
+
+class _NoMemo:
+    """What a step of a scan is given: it comes to a partition once, and nothing is worth remembering."""
+
+    budget = 0
+
+    def get(
+        self, kind: str, token: Hashable, build: Callable[[], Any], passing: bool = False, stays: bool = False
+    ) -> Any:
+        return build()
+
+    def forget(self, kind: str) -> None:
+        pass
+
+
+def training(partition: Partition, memo: Any, left: Left, leaf: Any, *args: Any) -> Sums:
+    """What `leaf` says of a partition without its held-out rows."""
+    sums: Sums = leaf(left.training(partition, memo), _LaneMemo(memo, left.lane), *args)
+    return sums
+
+
+def training_shard(partition: Partition, memo: Any, shard: Any, left: Left, leaf: Any, *args: Any) -> Sums:
+    """As `training`, for a leaf with shards."""
+    sums: Sums = leaf(left.training(partition, memo), _LaneMemo(memo, left.lane), shard, *args)
+    return sums
+
+
+def training_step(partition: Partition, state: Any, left: Left, step: Any, *args: Any) -> Any:
+    """One step of a scan (``Engine.scan``), past a partition without its held-out rows."""
+    return step(left.training(partition, _NoMemo()), state, *args)
+
+
+def fold_masses(partition: Partition, memo: Any, folds: Folds, k: int) -> Sums:
+    """Rows and weight of each fold, (count,), and the weight of each of k classes in it, (count, k).
+
+    Classes are codes, or signs where k is 2; k is 0 where there are none.
+    """
+    ids = folds.ids(partition, memo)
+    add: dict[str, Any] = {
+        "rows": np.bincount(ids, minlength=folds.count).astype(np.float64),
+        "weight": np.bincount(ids, partition.weight, minlength=folds.count),
+    }
+    if k:
+        codes = partition.y if partition.y.ndim == 1 else (partition.y[:, 0] > 0).astype(np.int64)
+        place = ids.astype(np.int64) * k + codes
+        add["mass"] = np.bincount(place, partition.weight, minlength=folds.count * k).reshape(folds.count, k)
+    return Sums(add=add)
+
+
+def judge(partition: Partition, memo: Any, left: Left, points: tuple[Point, ...]) -> Sums:
+    """Loss and wrong labels of several models on the held-out rows.
+
+    Returns
+    -------
+    Sums
+        "loss" and "wrong", shape (number of models,), over the rows whose class is present; "absent", the weight of the
+        other held-out rows.
+    """
+    rows, y, weight, absent = left.held_out(partition, memo)
+    target = get_loss(points[0].loss).target(y)
+    loss, wrong = np.zeros(len(points)), np.zeros(len(points))
+    mine = _LaneMemo(memo, left.lane)
+    for p, point in enumerate(points):
+        block, places = point.held.block(partition, mine)
+        cut = columns.cut_rows(block.indptr, block.rows, block.values, places, block.n_rows)
+        pointer, slots, values = columns.take_rows(*cut, rows)
+        F = fused.margins(pointer, slots, values, point.W, point.intercept)
+        wrong[p] = weight @ wrong_share(y, F)
+        loss[p] = fused.loss_of_margins(F, target, weight)
+    return Sums(add={"loss": loss, "wrong": wrong, "absent": absent})
+
+
+def wrong_share(y: NDArray[Any], F: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Share of the observed labels of each row that margins F get wrong; nan where y holds numbers, not labels."""
+    if y.dtype.kind == "f":
+        return np.full(y.shape[0], np.nan)
+    if y.ndim == 1:
+        return (F.argmax(axis=1) != y).astype(np.float64)
+    observed = y != 0
+    wrong = observed & ((F > 0.0) != (y > 0))
+    return np.asarray(wrong.sum(axis=1) / np.maximum(observed.sum(axis=1), 1))

@@ -1,0 +1,97 @@
+"""The passes over pools of hypotheses: what one partition contributes to the sums of candidates that are not stored.
+
+Covers: leaf functions as in ``dboost.passes``, for candidates of a pool and those between them.
+Does not cover: the sums themselves (``Pool.sums``), or what the driver makes of them (``dboost.problem.induced``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.compiled.examples import fused
+from dboost.hypotheses.base import Binned, Pool
+from dboost.losses import get_loss
+from dboost.partition import Partition, Sums
+from dboost.passes import Point, arguments_at
+
+Array = NDArray[np.float64]
+
+
+def price(
+    partition: Partition, memo: Any, shard: Any, pool: Pool, point: Point, repair: tuple[Array, ...], parts: str
+) -> Sums:
+    """SCORE pass over one shard of a pool of hypotheses, at the dual point that the loss repairs U to.
+
+    Parameters
+    ----------
+    repair : tuple of float64 arrays, shape (k,)
+        keep, mix, shift and prior (``losses.base.Repair``).
+    parts : {"theta", "signs", "pulls", "branches"}
+        What the sums are of: Theta; its positive and negative parts; the branches of the loss, which the exponential
+        bound needs (mu+ and mu-), with their difference as "G"; or these with the sums of Theta as "G".
+    """
+
+    if parts == "pulls":
+        sums = pool.sums(partition, memo, shard, *_pulls(partition, memo, point)[:2])
+        sums.add["G"] = sums.add["mu_plus"] - sums.add["mu_minus"]
+        return sums
+    theta = _repaired(partition, memo, point, repair)
+    if parts == "theta":
+        return pool.sums(partition, memo, shard, theta, None)
+    if parts == "signs":
+        return pool.sums(partition, memo, shard, np.maximum(theta, 0.0), np.maximum(-theta, 0.0))
+    sums = pool.sums(partition, memo, shard, *_pulls(partition, memo, point)[:2])
+    other = pool.sums(partition, memo, shard, theta, None)
+    sums.add["G"] = other.add["G"]
+    if "between" in other.add:
+        sums.add["between"] = np.hstack([sums.add["between"], other.add["between"]])
+    return sums
+
+
+def pulled(partition: Partition, memo: Any, shard: Any, pool: Pool, point: Point) -> Sums:
+    """mu+ and mu- of one shard of a pool of hypotheses, the pulls of all examples and the loss, in units of one."""
+    plus, minus, loss = _pulls(partition, memo, point)
+    sums = pool.sums(partition, memo, shard, plus, minus)
+    sums.add |= {"bias_plus": plus.sum(axis=0), "bias_minus": minus.sum(axis=0), "loss": loss}
+    return sums
+
+
+def price_between(
+    partition: Partition, memo: Any, nodes: Any, pool: Binned, point: Point, repair: tuple[Array, ...], parts: str
+) -> Sums:
+    """SCORE pass over hypotheses that lie between those of a shard; as `price` ("theta", "pulls" or "branches")."""
+    columns: list[Array] = []
+    if parts != "theta":
+        columns += _pulls(partition, memo, point)[:2]
+    if parts != "pulls":
+        theta = _repaired(partition, memo, point, repair)
+        columns += [np.maximum(theta, 0.0), np.maximum(-theta, 0.0)]
+    return pool.inside(partition, memo, nodes, np.hstack(columns))
+
+
+def _repaired(partition: Partition, memo: Any, point: Point, repair: tuple[Array, ...]) -> Array:
+    """Theta of a partition: its residuals as the loss repairs them."""
+
+    def residuals() -> Array:
+        k = point.intercept.shape[0]
+        return np.ascontiguousarray(fused.residuals(*arguments_at(partition, memo, point), np.zeros(k))[0][:, :k])
+
+    def repaired() -> Array:
+        theta = memo.get("unshifted", point.token, residuals, passing=True).copy()
+        fused.repair(theta, get_loss(point.loss).target(partition.y), partition.weight, *repair)
+        return theta
+
+    return memo.get("theta", point.token, repaired, passing=True)
+
+
+def _pulls(partition: Partition, memo: Any, point: Point) -> tuple[Array, Array, float]:
+    """The branches of the loss, both >= 0, and the loss."""
+
+    def build() -> tuple[Array, Array, float]:
+        plus, minus, loss = fused.branches(*arguments_at(partition, memo, point), np.zeros(point.intercept.shape[0]))
+        return plus, minus, float(loss)
+
+    return memo.get("pulls", point.token, build, passing=True)

@@ -1,0 +1,96 @@
+"""Residuals of a partition at a model, formed once for all passes that need them.
+
+The memo only spares repeated work: every function here is a pure function of the partition and its arguments.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.compiled.examples import fused
+from dboost.compiled.vectors.scaled_rows import width
+from dboost.losses import get_loss
+from dboost.partition import Partition
+from dboost.passes.point import Array, Point, shifted_arguments, single_margins, single_state
+
+
+def no_columns(weight: Array) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """The cut of no columns out of so many examples."""
+    return np.zeros(weight.shape[0] + 1, np.int64), np.zeros(0, np.int32), np.zeros(0)
+
+
+def one_of_each_class(partition: Partition, k: int) -> tuple[NDArray[Any], Array] | None:
+    """One example per class, with the weight of all of that class: the same sums to a model without features.
+
+    None where the labels are no class codes.
+    """
+    y = partition.y
+    if y.ndim > 1 or y.dtype.kind != "i":
+        return None
+    return np.arange(k, dtype=y.dtype), np.bincount(y, weights=partition.weight, minlength=k).astype(float)
+
+
+# U or U in float32, its column sums, the loss, c, the curvature along the ray, and the state of one output or None.
+Residuals = tuple[NDArray[Any], Array, float, float, float, tuple[Array, Array, Array] | None]
+
+
+def residuals(partition: Partition, memo: Any, point: Point, rounded: bool = False) -> Residuals:
+    """U, its column sums and the loss of a partition, in units of e^c, and what is said of them besides."""
+    loss, y, weight = get_loss(point.loss), partition.y, partition.weight
+
+    def build() -> Residuals:
+        single = single_margins(partition, memo, point)
+        if single is not None:
+            u, h, value = single_state(partition, point.loss, single[0])
+            ray = loss.ray_curvature(y, u[:, None], weight)
+            return u[:, None], np.array([u.sum()]), value, 0.0, ray, (single[0], u, h)
+        total = np.zeros(point.intercept.shape[0])
+        at, shift = shifted_arguments(partition, memo, point)
+        if not rounded:
+            U, value = fused.residuals(*at, total)
+            return U, total, value, shift, loss.ray_curvature(y, U, weight), None
+        table = np.empty((partition.n_rows, width(total.shape[0])), np.float32)
+        value = ray = 0.0
+        for these, U, part in fused.blocks_of_residuals(*at, total):
+            table[these] = U
+            value += part
+            # of what is not rounded: near a probability of one, float32 knows little of what it lacks
+            ray += loss.ray_curvature(y[these], U, weight[these])
+        return table, total, value, shift, ray, None
+
+    found: Residuals = memo.get("residual", (point.token, rounded), build, passing=True)
+    return found
+
+
+def residuals_of_classes(point: Point, y: NDArray[Any], mass: Array) -> tuple[Array, Array, float, float]:
+    """U of an example of weight one of every class at a model without features; the sums of them all.
+
+    These are the column sums of U, the loss, and the curvature along the ray.
+
+    Parameters
+    ----------
+    y, mass
+        What ``one_of_each_class`` found.
+    """
+    total = np.zeros(point.intercept.shape[0])
+    target = get_loss(point.loss).target(y)
+    U, loss = fused.residuals(*no_columns(mass), point.W, point.intercept, target, mass, total)
+    ray = get_loss(point.loss).ray_curvature(y, U, mass)
+    # a class without weight has no example to be told from
+    U /= np.where(mass > 0.0, mass, 1.0)[:, None]
+    return U, total, loss, ray
+
+
+def branches(partition: Partition, memo: Any, point: Point) -> tuple[Array, Array, Array, float, float]:
+    """The pulls up and down of the examples, the column sums of U, the loss, in units of e^c, and c."""
+
+    def build() -> tuple[Array, Array, Array, float, float]:
+        total = np.zeros(point.intercept.shape[0])
+        at, shift = shifted_arguments(partition, memo, point)
+        plus, minus, loss = fused.branches(*at, total)
+        return plus, minus, total, loss, shift
+
+    return memo.get("branches", point.token, build, passing=True)

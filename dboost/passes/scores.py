@@ -1,0 +1,121 @@
+"""SCORE passes: the sums of candidate columns, of the active ones and of the intercept, and the dual value."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.compiled.examples import fused, loss_of_rows
+from dboost.compiled.solves import one_output
+from dboost.compiled.sparse import columns
+from dboost.losses import get_loss
+from dboost.partition import Partition, Sums
+from dboost.passes.point import Array, Point, arguments_at, shifted_arguments, single_margins, single_state
+from dboost.passes.residuals import branches, one_of_each_class, residuals, residuals_of_classes
+
+
+def score(
+    partition: Partition,
+    memo: Any,
+    candidates: NDArray[np.int64],
+    point: Point,
+    mu: bool,
+    first: bool,
+    keep: bool = False,
+    rounded: bool = False,
+) -> Sums:
+    """SCORE pass over one shard of candidate columns: G, or mu+ and mu-; loss and bias sums with the `first` shard.
+
+    The candidates are stored columns; where the model holds hypotheses, places among those. With `keep`, and one
+    output, the margins, residuals and curvature of the examples come along, for a driver in the same process. Residuals
+    may be `rounded` to float32, which halves what is read for every stored value; sums are float64 all the same.
+    """
+
+    shape = (candidates.shape[0], point.intercept.shape[0])
+    memo.forget("curvature")
+    block = partition if point.held.pool is None else point.held.block(partition, memo)[0]
+    arrays = (block.indptr, block.rows, block.values)
+    sums = Sums()
+    given, ray = get_loss(point.loss), math.inf
+    alike = None if mu or point.held.n or given.shifted else one_of_each_class(partition, shape[1])
+    if alike is not None:
+        y, mass = alike
+        U, total, loss, ray = residuals_of_classes(point, y, mass)
+        sums.add["G"] = np.empty(shape)
+        columns.class_gradient(*arrays, partition.weight, partition.y, U, candidates, sums.add["G"])
+    elif mu:
+        plus, minus, total, loss, sums.shift = branches(partition, memo, point)
+        sums.add["mu_plus"], sums.add["mu_minus"] = np.empty(shape), np.empty(shape)
+        columns.column_mu(*arrays, plus, minus, candidates, sums.add["mu_plus"], sums.add["mu_minus"])
+        if first:
+            sums.add["bias_plus"], sums.add["bias_minus"] = plus.sum(0), minus.sum(0)
+    else:
+        U, total, loss, sums.shift, ray, state = residuals(partition, memo, point, rounded)
+        sums.add["G"] = np.empty(shape)
+        if keep and first and state is not None:
+            sums.parts["state"] = [state]
+        if U.shape[1] == 1:
+            one_output.column_sums(*arrays, candidates, U.reshape(-1), sums.add["G"].reshape(-1))
+        else:
+            columns.column_gradient(*arrays, U, candidates, sums.add["G"])
+    if first and not mu and not given.shifted:
+        sums.add["ray"] = ray
+    if first:
+        sums.add["bias"] = total.copy()
+        sums.add["loss"] = loss
+    return sums
+
+
+def repaired_gradient(
+    partition: Partition, memo: Any, candidates: NDArray[np.int64], point: Point, repair: tuple[Array, ...]
+) -> Sums:
+    """G = X'Theta of stored columns, Theta the dual point that the loss repairs U to (keep, mix, shift, prior)."""
+    k = point.intercept.shape[0]
+    theta, _ = fused.residuals(*arguments_at(partition, memo, point), np.zeros(k))
+    fused.repair(theta, get_loss(point.loss).target(partition.y), partition.weight, *repair)
+    G = np.empty((candidates.shape[0], k))
+    columns.column_gradient(partition.indptr, partition.rows, partition.values, theta, candidates, G)
+    return Sums(add={"G": G})
+
+
+def active_gradient(partition: Partition, memo: Any, point: Point) -> Sums:
+    """L, G_A and the bias sums at `point`, in one sweep of the active columns."""
+    memo.forget("curvature")
+    single = single_margins(partition, memo, point)
+    if single is not None:
+        f, held = single
+        u, _, loss = single_state(partition, point.loss, f)
+        sums = np.empty(point.held.n)
+        one_output.column_sums(*held, u, sums)
+        return Sums(add={"G": sums[:, None], "bias": np.array([u.sum()]), "loss": loss})
+    G, total = np.zeros_like(point.W), np.zeros_like(point.intercept)
+    at, shift = shifted_arguments(partition, memo, point)
+    loss = fused.active_gradient(*at, G, total)
+    return Sums(add={"G": G, "bias": total, "loss": loss}, shift=shift)
+
+
+def intercept_sums(partition: Partition, memo: Any, point: Point) -> Sums:
+    """L, the bias sums and the Hessian of the intercept at `point`."""
+    single = single_margins(partition, memo, point)
+    if single is not None:
+        u, h, loss = single_state(partition, point.loss, single[0])
+        return Sums(add={"loss": loss, "bias": np.array([u.sum()]), "H": np.array([[h.sum()]])})
+    k = point.intercept.shape[0]
+    total, H = np.zeros(k), np.zeros((k, k))
+    loss = fused.intercept_sums(*arguments_at(partition, memo, point), total, H)
+    return Sums(add={"loss": loss, "bias": total, "H": H})
+
+
+def dual_value(
+    partition: Partition, memo: Any, point: Point, scale: Array, mix: Array, shift: Array, prior: Array
+) -> Sums:
+    """DUAL pass: the exact dual objective at a feasible point near U (docs/math.md 6)."""
+    single = single_margins(partition, memo, point)
+    if single is not None:
+        target = get_loss(point.loss).target(partition.y)
+        repair = (float(scale[0]), float(mix[0]), float(shift[0]), float(prior[0]))
+        return Sums(add={"dual": float(loss_of_rows.single_dual_value(target, single[0], partition.weight, *repair))})
+    return Sums(add={"dual": fused.dual_value(*arguments_at(partition, memo, point), scale, mix, shift, prior)})

@@ -1,0 +1,50 @@
+"""The penalty ``l1/l2``: omega(w) = ||w||_2, a row is zero or free as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dboost.penalties.base import RowPenalty
+from dboost.penalties.faces import RowFace
+from dboost.penalties.group import prox_group, score_group, solve_group
+from dboost.penalties.rows import FloatArray, norm2, per_row
+
+
+@dataclass(frozen=True)
+class L2(RowPenalty):
+    """omega(w) = ||w||_2; its own dual norm."""
+
+    name: ClassVar[str] = "l1/l2"
+
+    @property
+    def compiled(self) -> tuple[int, float, float]:
+        """l2 part of weight one, no l1 part."""
+        return 0, 1.0, 0.0
+
+    def value(self, W: FloatArray) -> FloatArray:
+        """Euclidean norm."""
+        return norm2(W)
+
+    def dual_norm(self, G: FloatArray) -> FloatArray:
+        """Euclidean norm."""
+        return norm2(G)
+
+    def prox(self, Z: FloatArray, t: npt.ArrayLike) -> FloatArray:
+        """Z shortened by t, or zero."""
+        return prox_group(Z, per_row(t, len(Z)))
+
+    def solve_tilted(self, A: FloatArray, B: FloatArray, lam: FloatArray) -> FloatArray:
+        """Nested one-dimensional roots (docs/math.md 4.4)."""
+        return solve_group(A, B, lam, np.zeros_like(lam))
+
+    def score_tilted(self, mu_plus: FloatArray, mu_minus: FloatArray, lam: FloatArray) -> FloatArray:
+        """Lower bound along the direction of G (docs/math.md 5)."""
+        return score_group(mu_plus, mu_minus, lam, np.zeros_like(lam))
+
+    def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> RowFace:
+        """All entries of nonzero rows are free."""
+        return RowFace.through(W, lam)

@@ -1,0 +1,151 @@
+"""The penalty ``l2_squared``: omega(w) = ||w||_2^2 / 2, the ridge; smooth, and no weight is ever exactly zero."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from dboost.bounds import exponential
+from dboost.compiled.solves.row_prox import SQUARE
+from dboost.penalties.base import RowPenalty
+from dboost.penalties.group import entry_root
+from dboost.penalties.rows import BoolArray, FloatArray, norm2, per_row
+from dboost.penalties.smooth_faces import SmoothFace
+
+
+@dataclass(frozen=True)
+class L2Squared(RowPenalty):
+    """omega(w) = ||w||_2^2 / 2, with the conjugate ||g||_2^2 / (2 lam): every dual point is feasible, at a charge."""
+
+    name: ClassVar[str] = "l2_squared"
+    threshold: ClassVar[bool] = False
+    degree: ClassVar[int] = 2
+
+    @property
+    def compiled(self) -> tuple[int, float, float]:
+        """The third kind of row prox."""
+        return SQUARE, 1.0, 0.0
+
+    def value(self, W: FloatArray) -> FloatArray:
+        """Half the sum of squares."""
+        result: FloatArray = 0.5 * np.einsum("ij,ij->i", W, W)
+        return result
+
+    def dual_norm(self, G: FloatArray) -> FloatArray:
+        """Euclidean norm: what ``dual_size`` is made of. No row of G but zero leaves W_j = 0 optimal."""
+        return norm2(G)
+
+    def dual_size(self, norms: FloatArray, weights: FloatArray) -> float:
+        """sum_j ||X_j'Theta||_2^2 / w_j: twice lam times the charge."""
+        return float(np.sum(norms * (norms / weights)))
+
+    def join_sizes(self, sizes: Sequence[float]) -> float:
+        """They add up."""
+        return float(sum(sizes))
+
+    def dual_point(self, size: float, lam: float) -> tuple[float, float]:
+        """No scaling; charged with the conjugate of the penalty (docs/math.md 6)."""
+        return 1.0, size / (2.0 * lam)
+
+    def leaves_zero(self, G: FloatArray, lam: npt.ArrayLike) -> BoolArray:
+        """Wherever there is a pull."""
+        result: BoolArray = np.any(G != 0.0, axis=1)
+        return result
+
+    def prox(self, Z: FloatArray, t: npt.ArrayLike) -> FloatArray:
+        """Z / (1 + t)."""
+        result: FloatArray = Z / (1.0 + per_row(t, len(Z)))[:, None]
+        return result
+
+    def solve_quadratic(self, W: FloatArray, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
+        """(D W + G) / (D + lam) (docs/math.md 4.6)."""
+        rows = len(W)
+        D, lam = per_row(D, rows), per_row(lam, rows)
+        column = D > 0
+        # without a penalty the weights come back as they were moved, not rounded through a product and a quotient
+        bottom = np.where(column, D + lam, 1.0)[:, None]
+        new: FloatArray = (D[:, None] * W + G) / bottom
+        return np.where(column[:, None], new, self._rest(W, lam))
+
+    def score_quadratic(self, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
+        """||G_j||_2^2 / (2 (D_j + lam_j)), exact."""
+        D, lam = per_row(D, len(G)), per_row(lam, len(G))
+        squares = np.einsum("ij,ij->i", G, G)
+        with np.errstate(divide="ignore"):
+            score: FloatArray = squares / np.where(squares > 0, 2.0 * (D + lam), 1.0)
+        return score
+
+    def solve_exponential(
+        self,
+        W: FloatArray,
+        mu_plus: FloatArray,
+        mu_minus: FloatArray,
+        a: npt.ArrayLike,
+        lam: npt.ArrayLike,
+        caps: npt.ArrayLike = exponential.CAP,
+        shift: float = 0.0,
+    ) -> tuple[FloatArray, BoolArray]:
+        """One root per entry (docs/math.md 4.5); with w = a gamma the penalty is a^2 omega(gamma)."""
+        rows = len(W)
+        a, lam = per_row(a, rows), per_row(lam, rows)
+        scale = np.where(np.isfinite(a), a, 1.0)
+
+        def solve(A: FloatArray, B: FloatArray, strength: FloatArray) -> FloatArray:
+            return self.solve_tilted(A, B, strength * scale)
+
+        return exponential.solve_rows(solve, W, mu_plus, mu_minus, a, lam, per_row(caps, rows), shift)
+
+    def score_exponential(
+        self, mu_plus: FloatArray, mu_minus: FloatArray, a: npt.ArrayLike, lam: npt.ArrayLike
+    ) -> FloatArray:
+        """Exact, by the roots of section 4.5."""
+        rows = len(mu_plus)
+        a, lam = per_row(a, rows), per_row(lam, rows)
+        score = np.zeros(rows)
+        chosen = np.flatnonzero(self.leaves_zero(mu_plus - mu_minus, lam))
+        score[chosen] = a[chosen] * self.score_tilted(mu_plus[chosen], mu_minus[chosen], lam[chosen] * a[chosen])
+        return score
+
+    def solve_tilted(self, A: FloatArray, B: FloatArray, lam: FloatArray) -> FloatArray:
+        """Safeguarded Newton on P - g = log(e^(N + g) + lam g), entry by entry."""
+        P, N, s = exponential.sides(A, B)
+        upper = exponential.shrunk_root(P, N, np.zeros(len(P)))
+        gamma = upper.copy()
+        _entry_roots(P, N, upper, np.ascontiguousarray(lam), gamma)
+        return s * gamma
+
+    def score_tilted(self, mu_plus: FloatArray, mu_minus: FloatArray, lam: FloatArray) -> FloatArray:
+        """Exact: p u^2 + lam g (u - g / 2) with u = 1 - e^(-g), which stationarity makes of p u - q (e^g - 1) - ..."""
+        p, q = np.maximum(mu_plus, mu_minus), np.minimum(mu_plus, mu_minus)
+        strength = lam[:, None]
+        with np.errstate(divide="ignore"):
+            g = np.abs(self.solve_tilted(np.log(p), np.log(q), lam))
+            # sums so close that their logarithms agree: the Newton step from zero is exact to rounding
+            g = np.where(g > 0, g, (p - q) / np.where(p > 0, p + q + strength, 1.0))
+        endless = np.isinf(g)
+        g = np.where(endless, 0.0, g)
+        u = np.where(endless, 1.0, -np.expm1(-g))
+        result: FloatArray = (p * u * u + strength * g * (u - 0.5 * g)).sum(axis=1)
+        return result
+
+    def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> SmoothFace:
+        """All entries; slope w, bend one."""
+        return SmoothFace(W.copy(), W.copy(), np.ones_like(W))
+
+
+@njit(nogil=True, cache=True)
+def _entry_roots(P: FloatArray, N: FloatArray, upper: FloatArray, lam: FloatArray, gamma: FloatArray) -> None:
+    """Overwrite the rows of gamma that have lam > 0 by the roots of e^(P - g) = e^(N + g) + lam g."""
+    for j in range(P.shape[0]):
+        if not lam[j] > 0.0:
+            continue
+        for r in range(P.shape[1]):
+            if upper[j, r] > 0.0:
+                # e^(P - g) <= lam g at g = max(1, P - log lam): a bound that is finite where upper is not
+                bound = min(upper[j, r], max(1.0, P[j, r] - np.log(lam[j])))
+                gamma[j, r] = entry_root(P[j, r], N[j, r], 0.0, lam[j], bound, bound)

@@ -1,0 +1,164 @@
+"""The penalty ``smooth_l1/linf``: the largest absolute entry of a row, rounded (ShareBoost, section 3.3).
+
+omega(w) = (1 / b) log sum_r 2 cosh(b w_r), less its value log(2 k) / b at zero, so that rows may enter without a charge
+(docs/math.md 7 (J)). There is no solve of a row under the exponential bound, and no compiled one; fits that need these
+refuse it (``dboost.boosting.checks``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dboost.compiled.vectors.norms import sums_of_entries
+from dboost.errors import UsageError
+from dboost.penalties.rounded import RoundedPenalty
+from dboost.penalties.rows import FloatArray, per_row
+from dboost.penalties.smooth_faces import WholeFace
+
+_STEPS = 100
+_HALVINGS = 40
+_ROUNDING = 1e-14
+# What is left of a matrix of condition 1 / it, as far as float64 tells.
+_LEAST = 1e-12
+
+
+@dataclass(frozen=True)
+class SmoothLinf(RoundedPenalty):
+    """omega(w) = log(sum_r cosh(b w_r) / k) / b, between max_r |w_r| - log(2 k) / b and max_r |w_r|; never sparse.
+
+    Parameters
+    ----------
+    sharpness : float
+        b > 0; the larger, the closer to ``l1/linf``.
+
+    Raises
+    ------
+    UsageError
+        If ``sharpness`` is not a positive number.
+    """
+
+    name: ClassVar[str] = "smooth_l1/linf"
+
+    def _shares(self, W: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """log mean_r cosh(b w_r) (rows,), its slope in b w, and cosh(b w_r) / sum_r cosh(b w_r), (rows, k)."""
+        u = self.sharpness * np.abs(W)
+        top = u.max(axis=1, keepdims=True, initial=0.0)
+        plus, minus = np.exp(u - top), np.exp(-u - top)
+        total = (plus + minus).sum(axis=1, keepdims=True)
+        # sum (cosh u - 1) = 2 sum sinh(u / 2)^2 keeps small weights to full precision
+        small = np.log1p(2.0 * np.mean(np.sinh(0.5 * np.minimum(u, 1.0)) ** 2, axis=1))
+        large = top[:, 0] + np.log(total[:, 0] / (2.0 * max(W.shape[1], 1)))
+        value = np.where(top[:, 0] < 1.0, small, large)
+        return value, np.sign(W) * (plus - minus) / total, (plus + minus) / total
+
+    @property
+    def compiled(self) -> tuple[int, float, float]:
+        """None: a code that no compiled solve knows, and nothing that computes."""
+        return -1, np.nan, np.nan
+
+    def value(self, W: FloatArray) -> FloatArray:
+        """log(mean_r cosh(b w_r)) / b for each row."""
+        result: FloatArray = self._shares(W)[0] / self.sharpness
+        return result
+
+    def dual_norm(self, G: FloatArray) -> FloatArray:
+        """Sum of absolute entries, as for ``l1/linf``: a G beyond lam has no minimiser of -<G, w> + lam omega(w)."""
+        return sums_of_entries(G)
+
+    def prox(self, Z: FloatArray, t: npt.ArrayLike) -> FloatArray:
+        """Minimiser of ||w - z||^2 / 2 + t omega(w) for each row, by Newton's method with halved steps."""
+        t = per_row(t, len(Z))[:, None]
+        b, w = self.sharpness, Z.copy()
+
+        def objective(w: FloatArray) -> FloatArray:
+            found: FloatArray = 0.5 * ((w - Z) ** 2).sum(axis=1) + t[:, 0] * self.value(w)
+            return found
+
+        here = objective(w)
+        for _ in range(_STEPS):
+            _, slope, share = self._shares(w)
+            gradient = w - Z + t * slope
+            if not np.any(np.abs(gradient) > _ROUNDING * (1.0 + np.abs(Z))):
+                break
+            # (diag(1 + t b share) - t b slope slope')^-1 by Sherman & Morrison
+            bottom = 1.0 + t * b * share
+            step, other = gradient / bottom, slope / bottom
+            # where t b is large, all that keeps this from zero is lost in the difference
+            left = np.maximum(1.0 - t * b * (slope * other).sum(axis=1, keepdims=True), _LEAST)
+            step = step + t * b * other * (slope * step).sum(axis=1, keepdims=True) / left
+            length = np.ones((len(Z), 1))
+            for _ in range(_HALVINGS):
+                after = objective(w - length * step)
+                worse = after > here + _ROUNDING * np.abs(here)
+                if not worse.any():
+                    break
+                length = np.where(worse[:, None], 0.5 * length, length)
+            w = w - length * step
+            here = objective(w)
+        return w
+
+    def solve_quadratic(self, W: FloatArray, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
+        """prox_{lam / D}(W + G / D) for each row."""
+        rows = len(W)
+        D, lam = per_row(D, rows), per_row(lam, rows)
+        column = D > 0.0
+        bottom = np.where(column, D, 1.0)
+        return np.where(column[:, None], self.prox(W + G / bottom[:, None], lam / bottom), self._rest(W, lam))
+
+    def solve_tilted(self, A: FloatArray, B: FloatArray, lam: FloatArray) -> FloatArray:
+        """There is none."""
+        raise self._undefined("update='adaboost'")
+
+    def score_tilted(self, mu_plus: FloatArray, mu_minus: FloatArray, lam: FloatArray) -> FloatArray:
+        """There is none."""
+        raise self._undefined("update='adaboost'")
+
+    def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> RoundedFace:
+        """All entries; the entries of a row bend together."""
+        _, slope, share = self._shares(W)
+        return RoundedFace(W.copy(), slope, share, self.sharpness)
+
+    def _undefined(self, what: str) -> UsageError:
+        return UsageError(
+            f"penalty {self.name!r} has no solve under the exponential bound, which {what} needs",
+            hint="use update='newton', or 'smooth_l1'",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class RoundedFace(WholeFace):
+    """Penalty sum_j lam_j omega(W_j) with the Hessian b (diag(share) - slope slope') of a row.
+
+    Attributes
+    ----------
+    slope, share : ndarray (rows, k)
+        omega' and cosh(b w_r) / sum_r cosh(b w_r).
+    sharpness : float
+        b.
+    """
+
+    slope: FloatArray
+    share: FloatArray
+    sharpness: float
+
+    def gradient(self, lam: npt.ArrayLike) -> FloatArray:
+        """lam_j omega'(w)."""
+        result: FloatArray = (per_row(lam, len(self.at))[:, None] * self.slope).ravel()
+        return result
+
+    def hessian(self, v: FloatArray, lam: npt.ArrayLike) -> FloatArray:
+        """lam_j b (share v - slope <slope, v>) row by row."""
+        V = self.expand(v)
+        bent = self.share * V - self.slope * (self.slope * V).sum(axis=1, keepdims=True)
+        result: FloatArray = (self.sharpness * per_row(lam, len(self.at))[:, None] * bent).ravel()
+        return result
+
+    def diagonal(self, lam: npt.ArrayLike) -> FloatArray:
+        """lam_j b (share - slope^2)."""
+        bend = self.sharpness * np.maximum(self.share - self.slope**2, 0.0)
+        result: FloatArray = (per_row(lam, len(self.at))[:, None] * bend).ravel()
+        return result

@@ -1,0 +1,39 @@
+"""An engine whose partitions are those of another, with some columns less their centres."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from dboost.partition import Partition
+from dboost.passes import centring
+from dboost.passes.centring import Centres
+from dboost.problem.engine_view import EngineView, Leaves
+
+
+class CentredEngine(EngineView):
+    """An engine that sees the partitions of another less their centres.
+
+    Parameters
+    ----------
+    engine : Engine
+        Its plan is set. It stays open when this one is done with, and other fits may use it meanwhile.
+    centres : Centres
+        What is taken off the stored columns.
+
+    Attributes
+    ----------
+    centres : Centres
+        The same, with the partitions made where they lie in this process.
+    """
+
+    def __init__(self, engine: Any, centres: Centres) -> None:
+        there: tuple[Partition, ...] | None = engine.at_hand()
+        made = engine.on_driver(centres.made_of, there) if there else []
+        self.centres = replace(centres, made={part.key: part for part in made})
+        leaves = Leaves(centring.centred, centring.centred_shard, centring.centred_step)
+        super().__init__(engine, self.centres, leaves)
+
+    def at_hand(self) -> tuple[Partition, ...] | None:
+        """The partitions less their centres, where those of the other engine lie in this process."""
+        return tuple(self.centres.made.values()) or None

@@ -1,0 +1,334 @@
+"""The problem of a fit over hypotheses: columns that exist only while the model holds them.
+
+A row of W belongs to a *registered* hypothesis; rows are numbered in the order of registration. A scoring pass sums
+over all candidates of the pool at the repaired dual point, shard by shard, so that it certifies the whole class at
+once; what lies between the hypotheses that are summed is looked into where it may be better (``pools``), and a class
+too large for that is searched (``search``) when the rest of the fit is done.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dboost import passes
+from dboost.errors import UsageError
+from dboost.hypotheses.base import Context, Family, Key, Tree
+from dboost.hypotheses.held_by_model import Held
+from dboost.losses.base import Repair
+from dboost.partition import Sums
+from dboost.passes import pools
+from dboost.penalties import Penalty
+from dboost.problem.iterate import Iterate, Score
+from dboost.problem.pools import PoolSummary, Rule, settle_gaps, summarise_between, summarise_pool
+from dboost.problem.problem import Array, Problem, Rows
+from dboost.problem.statistics import FAR_HYPOTHESIS, row_weights
+from dboost.problem.tree_search import search
+
+_SHARD_BYTES = 64_000_000
+# Columns that a pass registers take at most so much memory, all examples together.
+_REGISTERED_BYTES = 64_000_000
+# stands for the number of candidates of a class without end where rows are counted
+_MANY = 2**62
+
+
+class InducedProblem(Problem):
+    """Passes at a model of hypotheses.
+
+    Parameters
+    ----------
+    engine, loss, penalty, n_features, n_outputs, fit_intercept, run_id, exponential, standardize
+        As for ``Problem``.
+    family : Family
+        The hypotheses.
+    n_rows : int
+        Number of examples.
+    seed : int
+        Seed of what the family draws.
+    certifies : bool
+        Whether the fit is to be certified over the whole class.
+    centres : bool
+        Whether hypotheses far from zero are held less a number near their mean: the intercept is then that of those.
+    """
+
+    far = FAR_HYPOTHESIS
+    screens = False
+
+    def __init__(
+        self,
+        engine: Any,
+        loss: Any,
+        penalty: Penalty,
+        n_features: int,
+        n_outputs: int,
+        fit_intercept: bool,
+        run_id: str,
+        exponential: bool,
+        standardize: bool,
+        *,
+        family: Family,
+        n_rows: int,
+        seed: int,
+        certifies: bool = True,
+        centres: bool = False,
+    ) -> None:
+        super().__init__(engine, loss, penalty, n_features, n_outputs, fit_intercept, run_id, exponential, standardize)
+        self.raw_features = n_features
+        self._n_rows = n_rows
+        self._centring = centres
+        # of each registered hypothesis, what is taken off it
+        self._taken: list[float] = []
+        raw = self.statistics
+        self.pool: Any = family.prepare(Context(engine, n_rows, n_features, n_outputs, raw.peak, seed))
+        self.searched = bool(self.pool.searched)
+        self.n_candidates = self.pool.size
+        self.n = int(min(self.pool.size, _MANY))
+        self._check_search(certifies)
+        self.keys: list[Key] = []
+        self._ids: dict[Key, int] = {}
+        none = np.zeros(0)
+        self.statistics = replace(raw, peak=none, absolute=none, square=none, sum=none)
+        self.lam_weight = none
+
+    def _check_search(self, certifies: bool) -> None:
+        if self.searched and self.standardize:
+            raise UsageError(
+                "standardize=True needs the deviation of every hypothesis, and this class is searched, not summed",
+                hint="set standardize=False, or sum it: max_degree= of products, max_listed= of stumps",
+            )
+        if self.searched and certifies and self.penalty.join_sizes([1.0, 1.0]) != 1.0:
+            raise UsageError(
+                f"penalty {self.penalty.name!r} ties all rows, and this class of hypotheses is searched, not summed",
+                hint="use l1, l1/l2, l1/linf or l1/l2+l1, or sum it: max_degree= of products, max_listed= of stumps",
+            )
+
+    # ---- registered hypotheses -------------------------------------------------------------------------------------
+
+    def register(self, keys: Sequence[Key]) -> Rows:
+        """Number hypotheses; new ones cost a pass for their statistics."""
+        new = [key for key in dict.fromkeys(keys) if key not in self._ids]
+        # a partition makes all columns of a pass at once
+        most = max(1, _REGISTERED_BYTES // (12 * max(self._n_rows, 1)))
+        for first in range(0, len(new), most):
+            self._register(new[first : first + most])
+        return np.array([self._ids[key] for key in keys], dtype=np.int64)
+
+    def _register(self, new: list[Key]) -> None:
+        fresh = Held(np.zeros(0, np.int64), self._token(), self.pool, tuple(new))
+        found = self._pass(passes.feature_statistics, fresh, name="register")
+        mine, first, taken = self.statistics, len(self.keys), np.zeros(len(new))
+        far = self._far(fresh, found, mine.weight)
+        if far is not None:
+            if self._centring:
+                columns, values = far.centres(self._n_rows, self.far)
+                taken[columns] = values
+            if taken.any():
+                less = replace(fresh, token=self._token(), centres=tuple(taken.tolist()))
+                found = self._pass(passes.feature_statistics, less, name="register")
+            far = replace(far, columns=far.columns + first)
+        for key in new:
+            self._ids[key] = len(self.keys)
+            self.keys.append(key)
+        self._taken += taken.tolist()
+        self.statistics = replace(
+            mine,
+            peak=np.append(mine.peak, found.peak["peak"]),
+            absolute=np.append(mine.absolute, found.add["absolute"]),
+            square=np.append(mine.square, found.add["square"]),
+            sum=np.append(mine.sum, found.add["total"]),
+            far=far if mine.far is None else mine.far.joined(far),
+        )
+        self.lam_weight = row_weights(self.statistics, self.standardize, self.penalty.degree)
+
+    def columns_of(self, rows: Rows) -> Held:
+        """The hypotheses of some rows of W."""
+        centres = tuple(self._taken[i] for i in rows.tolist())
+        keys = tuple(self.keys[i] for i in rows.tolist())
+        return Held(rows, self._token(), self.pool, keys, centres if any(centres) else ())
+
+    def offset(self, active: Rows, W: Array) -> Array:
+        """As for ``Problem``."""
+        return np.asarray(sum((self._taken[i] * w for i, w in zip(active.tolist(), W, strict=True)), np.zeros(self.k)))
+
+    def rows_sums(self, at: Iterate, rows: Rows) -> Sums:
+        """As for ``Problem``; the rows must be held by the model."""
+        return super().rows_sums(at, np.searchsorted(at.active, rows))
+
+    # ---- scoring ---------------------------------------------------------------------------------------------------
+
+    def score(
+        self,
+        at: Iterate,
+        candidates: Rows | None,
+        strength: float,
+        take: int,
+        whole: bool = True,
+        rounding: float = 0.0,
+    ) -> Score:
+        """Score every candidate of the pool, of a searched one those next to the model; with `whole` search the rest.
+
+        `candidates` has no meaning here: nothing is ruled out between rounds. What can be certified is scored at the
+        repaired residuals, so that its size is that of a dual point; otherwise at the residuals themselves. Sums are
+        exact, whatever `rounding` allows.
+        """
+        return self._priced(at, strength, take, whole, self.penalty.certified)
+
+    def ranked(self, at: Iterate, strength: float, take: int) -> Score:
+        """`score` at the residuals themselves: the best are those by <h, U>, and the size certifies nothing."""
+        return self._priced(at, strength, take, True, False)
+
+    def _priced(self, at: Iterate, strength: float, take: int, whole: bool, repaired: bool) -> Score:
+        at = self.evaluate(at.active, at.W, at.intercept)
+        if at.shift > 0.0:
+            # residuals beyond all numbers: nothing is induced before the model held has come back from there
+            return self._scored(at, [], math.inf)
+        repair = self.repair(at) if repaired else Repair.nothing(self.k)
+        point = self.point(at.active, at.W, at.intercept)
+        held = frozenset(self.held(at.active).keys)
+        arguments = (self.pool, point, (repair.keep, repair.mix, repair.shift, repair.prior))
+        row_bytes = 8 * self.k * (3 if self.exponential else 1)
+        constant = self.loss.template_constant if self.exponential else self.curvature_constant
+        rule = Rule(
+            held,
+            strength,
+            constant,
+            self.penalty,
+            self.exponential,
+            self.statistics.weight,
+            self.standardize,
+            take,
+            whole=whole and repaired,
+            centred=self._centring,
+            deviations=self._deviations(),
+        )
+        # what is not certified asks for no dual point beside what it is ranked by
+        kind = "theta" if not self.exponential else "branches" if self.penalty.certified else "pulls"
+
+        def priced(rule: Rule) -> list[PoolSummary]:
+            found: list[PoolSummary] = self._pass(
+                pools.price,
+                *arguments,
+                kind,
+                name="score",
+                shards=self.pool.shards(sorted(held), row_bytes, _SHARD_BYTES),
+                finish=summarise_pool,
+                finish_args=lambda shard: (self.pool, rule),
+            )
+            return found
+
+        parts = priced(rule)
+        unsure = [key for part in parts for key in part.unsure]
+        if unsure:
+            # once in a fit for each: their deviations are known from then on
+            self.register(unsure)
+            rule = replace(rule, deviations=self._deviations())
+            parts = priced(rule)
+        parts, opened = settle_gaps(parts, rule, self.k, lambda nodes: self._between(nodes, rule, arguments, kind))
+        size = self.penalty.join_sizes([part.size for part in parts])
+        pairs = (zip(part.scores.tolist(), part.best, strict=True) for part in parts)
+        ranked = sorted((-score, key) for found in pairs for score, key in found)
+        best = list(dict.fromkeys(key for _, key in ranked))[:take]
+        complete = True
+        if self.searched and whole and isinstance(self.pool, Tree):
+            found = search(
+                self.pool,
+                lambda parents: self._children(parents, arguments),
+                self.penalty.dual_norm,
+                16 * self.k * self.raw_features,
+                strength if take else 0.0,
+                take,
+            )
+            opened, complete = opened + found.opened, found.complete
+            size = max(size, found.size)
+            best = (best + [key for key in found.best if key not in held and key not in set(best)])[:take]
+        return replace(self._scored(at, best, size), opened=opened, complete=complete)
+
+    def pulled(self, at: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """mu+ and mu- of every candidate that the pool sums, and of the intercept, for rules of choice of their own.
+
+        Parameters
+        ----------
+        at : Iterate
+            The model; only its rows, W and intercept count.
+        finish : function (total, shard, *arguments)
+            Reduces the sums of one shard where they are formed: what ``Pool.sums`` gives, and "bias_plus",
+            "bias_minus" (k,) and "loss".
+
+        Returns
+        -------
+        list
+            What `finish` made of each shard.
+        """
+        found: list[Any] = self._pass(
+            pools.pulled,
+            self.pool,
+            self.point(at.active, at.W, at.intercept),
+            name="score",
+            shards=self.pool.shards(sorted(self.held(at.active).keys), 16 * self.k, _SHARD_BYTES),
+            finish=finish,
+            finish_args=lambda shard: arguments,
+        )
+        return found
+
+    def summed(self, at: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """As for ``Problem``, shard by shard of the pool: beside "G" there are "square", "total" and "peak".
+
+        Of a pool that is searched, the hypotheses next to the model.
+        """
+        point = self.point(at.active, at.W, at.intercept)
+        whole = Repair.nothing(self.k)
+        found: list[Any] = self._pass(
+            pools.price,
+            self.pool,
+            point,
+            (whole.keep, whole.mix, whole.shift, whole.prior),
+            "theta",
+            name="score",
+            shards=self.pool.shards(sorted(self.held(at.active).keys), 8 * self.k, _SHARD_BYTES),
+            finish=finish,
+            finish_args=lambda shard: arguments,
+        )
+        return found
+
+    def _deviations(self) -> dict[Key, float]:
+        """Deviations of the registered hypotheses that are far from zero, where they count."""
+        far = self.statistics.far if self.standardize else None
+        if far is None:
+            return {}
+        return {self.keys[i]: d for i, d in zip(far.columns.tolist(), far.deviation.tolist(), strict=True)}
+
+    def _between(self, nodes: Sequence[Any], rule: Rule, arguments: tuple[Any, ...], kind: str) -> PoolSummary:
+        found: list[PoolSummary] = self._pass(
+            pools.price_between,
+            *arguments,
+            kind,
+            name="between",
+            shards=[nodes],
+            finish=summarise_between,
+            finish_args=lambda shard: (self.pool, rule, self.k),
+        )
+        return found[0]
+
+    def _children(self, parents: Sequence[Key], arguments: tuple[Any, ...]) -> tuple[list[Key], Array, Array]:
+        shard = self.pool.branch(parents)
+        sums = self._pass(pools.price, *arguments, "signs", name="search", shards=[shard], finish=_whole)[0]
+        return self.pool.keys(shard), sums.add["mu_plus"], sums.add["mu_minus"]
+
+    def _scored(self, at: Iterate, best: Sequence[Key], size: float) -> Score:
+        rows = self.register(best)
+        G = np.zeros((0, self.k))
+        if len(rows):
+            active = np.sort(np.concatenate([at.active, rows]))
+            W = np.zeros((active.shape[0], self.k))
+            W[np.searchsorted(active, at.active)] = at.W
+            G = self.evaluate(active, W, at.intercept).G[np.searchsorted(active, rows)]
+        norms = self.penalty.dual_norm(at.G)
+        return Score(at, at.active, norms, rows, G, size=size)
+
+
+def _whole(total: Sums, shard: Any) -> Sums:
+    return total

@@ -1,0 +1,103 @@
+"""What the passes say of a model: its sums, and the standing of every candidate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """A model, with the sums of the last pass at it.
+
+    Parameters
+    ----------
+    active : int64 array, shape (a,)
+        Rows of W that are held, ascending.
+    W : float64 array, shape (a, k)
+    intercept : float64 array, shape (k,)
+    loss : float
+        L at the model.
+    G : float64 array, shape (a, k)
+        Rows of X'U for the active rows.
+    bias : float64 array, shape (k,)
+        Column sums of U: minus the gradient of the intercept.
+    shift : float
+        `loss`, `G` and `bias` are in units of e^shift; 0 but for a model whose loss is beyond all bounds.
+    """
+
+    active: Rows
+    W: Array
+    intercept: Array
+    loss: float
+    G: Array
+    bias: Array
+    shift: float = 0.0
+
+    def rows(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> Iterate:
+        """The model with some of its rows only: places among the active ones, ascending, or a mask (a,) of them."""
+        return replace(self, active=self.active[chosen], W=self.W[chosen], G=self.G[chosen])
+
+    def widened(self, new: Rows, G: Array) -> Iterate:
+        """The model with more rows, at zero: columns `new` (t,), none of them active, and their rows of G (t, k)."""
+        active = np.concatenate([self.active, new])
+        order = np.argsort(active, kind="stable")
+        W = np.concatenate([self.W, np.zeros_like(G)])
+        return replace(self, active=active[order], W=W[order], G=np.concatenate([self.G, G])[order])
+
+
+@dataclass(frozen=True)
+class Score:
+    """Result of a full scoring pass: sums at the model, and every candidate's standing.
+
+    Parameters
+    ----------
+    iterate : Iterate
+        The model with its sums.
+    candidates : int64 array, shape (c,)
+        Columns that were scored.
+    norms : float64 array, shape (c,)
+        Dual norms ||G_j||_*.
+    best : int64 array
+        The best columns that left the optimality test, best first.
+    best_G : float64 array, shape (len(best), k)
+        Their rows of G.
+    size : float or None
+        ``penalty.dual_size`` of the repaired residuals over everything that may enter, where the pass formed it.
+    opened : int
+        Subtrees opened by the search of a class that is too large to be summed whole.
+    complete : bool
+        Whether that search was within its budget.
+    ray : float
+        ``Loss.ray_curvature`` of the residuals; infinite where it is not known.
+    rounding : float
+        Sums of column j are off by no more than so many times sum_i s_i |x_ij|, in the dual norm (``float32_scores``).
+    bounds : float64 array, shape (n,), or None
+        Bounds on ||G_j||_* of all columns at the model, infinite for those never scored; None where nothing bounds them
+        (``column_bounds``). The `norms` of candidates that were not looked at are such bounds too.
+    """
+
+    iterate: Iterate
+    candidates: Rows
+    norms: Array
+    best: Rows
+    best_G: Array
+    size: float | None = None
+    opened: int = 0
+    complete: bool = True
+    ray: float = np.inf
+    rounding: float = 0.0
+    bounds: Array | None = None
+
+    def over(self, norms: Array) -> Array:
+        """Dual norms of all columns (n,): of the candidates those found here, of the others those given."""
+        if self.norms.shape == norms.shape:
+            return self.norms
+        found = norms.copy()
+        found[self.candidates] = self.norms
+        return found

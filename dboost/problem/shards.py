@@ -1,0 +1,188 @@
+"""Shards of columns: how candidates are cut, and what a shard has to say after a pass.
+
+Summaries are small, so that full sums stay where they were formed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost import passes
+from dboost.partition import Sums
+from dboost.passes import Point
+from dboost.penalties import Penalty
+from dboost.problem.iterate import Iterate, Score
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+# A shard of columns holds about this many bytes of sums; more would not fit next to the data on a worker. A few partial
+# sums are alive at a time.
+_SHARD_BYTES = 64_000_000
+# In one process a shard costs no turn through a scheduler: from so many bytes of all sums on they are smaller, which
+# saves memory, and time as they stay in the cache. Fewer are one shard: several share the residuals, which are then
+# held for all examples.
+ONE_SHARD_BYTES = 24_000_000
+_SMALL_SHARD_BYTES = 4_000_000
+
+
+@dataclass(frozen=True)
+class ShardSummary:
+    """Standing of a shard's columns.
+
+    Parameters
+    ----------
+    norms : float64 array, shape (c,)
+        Dual norms ||G_j||_* of the shard's columns.
+    best, best_scores, best_G : arrays
+        The columns with the largest positive scores, their scores and rows of G, best first.
+    active_G : float64 array
+        Rows of G of the active columns in the shard, ascending.
+    loss, bias : float, array
+        L and the column sums of U (with the first shard only).
+    ray : float
+        ``Loss.ray_curvature`` of the residuals, with the first shard; infinite where the pass did not form it.
+    shift : float
+        All sums, norms and scores are in units of e^shift; 0 but for a model whose loss is beyond all bounds.
+    """
+
+    norms: Array
+    best: Rows
+    best_scores: Array
+    best_G: Array
+    active_G: Array
+    loss: float
+    bias: Array
+    ray: float
+    shift: float
+
+
+def summarise_shard(
+    total: Sums,
+    shard: Any,
+    columns: Rows,
+    active: Rows,
+    lam: Array,
+    scale: Array,
+    penalty: Penalty,
+    exponential: bool,
+    take: int,
+) -> ShardSummary:
+    """Reduce the sums of one shard to norms, scores and the rows that the driver needs.
+
+    Parameters
+    ----------
+    total : Sums
+        G, or mu+ and mu-, of the shard's columns.
+    columns : int64 array, shape (c,)
+        The shard's columns, ascending.
+    active : int64 array
+        Rows held by the model; their G is returned, and they are not candidates.
+    lam, scale : float64 arrays, shape (c,)
+        Strength and one-row bound constant (a_j or D_j) of each column; lam is infinite for a column that is excluded.
+    take : int
+        How many of the best columns to keep.
+    """
+    total = total.plain()
+    if total.shift > 0.0:
+        # in the units of the sums, the penalty of a model so bad weighs next to nothing
+        lam = lam * math.exp(max(-total.shift, -700.0))
+    G = total.add["mu_plus"] - total.add["mu_minus"] if exponential else total.add["G"]
+    norms = penalty.dual_norm(G)
+    held = among(columns, active)
+    moving = (np.isfinite(scale) if exponential else scale > 0.0) & np.isfinite(lam) & ~held
+    if take == 0:
+        moving[:] = False
+    elif penalty.threshold and penalty.separable:
+        # most rows are optimal at zero, and have no score
+        moving &= norms > lam
+    some = np.flatnonzero(moving)
+    scores = np.zeros(columns.shape[0])
+    if exponential:
+        mu_plus, mu_minus = total.add["mu_plus"][some], total.add["mu_minus"][some]
+        scores[some] = penalty.score_exponential(mu_plus, mu_minus, scale[some], lam[some])
+    else:
+        scores[some] = penalty.score_quadratic(G[some], scale[some], lam[some])
+    positive = some[scores[some] > 0.0]
+    order = positive[np.lexsort((columns[positive], -scores[positive]))[:take]]
+    return ShardSummary(
+        norms=norms,
+        best=columns[order],
+        best_scores=scores[order],
+        best_G=G[order],
+        active_G=G[held],
+        loss=total.add.get("loss", np.nan),
+        bias=total.add.get("bias", np.zeros(0)),
+        ray=total.add.get("ray", math.inf),
+        shift=total.shift,
+    )
+
+
+def joined(summaries: Sequence[ShardSummary], at: Iterate, candidates: Rows, take: int, rounding: float) -> Score:
+    """What all shards say of a model, in the order of their columns; `take` and `rounding` as in ``Problem.score``."""
+    first = summaries[0]
+    scores = np.concatenate([s.best_scores for s in summaries])
+    columns = np.concatenate([s.best for s in summaries])
+    order = np.lexsort((columns, -scores))[:take]
+    G = np.concatenate([s.active_G for s in summaries])
+    return Score(
+        iterate=replace(at, loss=first.loss, G=G, bias=first.bias, shift=first.shift),
+        candidates=candidates,
+        norms=np.concatenate([s.norms for s in summaries]),
+        best=columns[order],
+        best_G=np.concatenate([s.best_G for s in summaries])[order],
+        ray=first.ray,
+        rounding=rounding,
+    )
+
+
+def among(columns: Rows, active: Rows) -> NDArray[np.bool_]:
+    """Which of the `columns` are active; both ascending."""
+    found = np.zeros(columns.shape[0], np.bool_)
+    if columns.shape[0]:
+        places = np.minimum(np.searchsorted(columns, active), columns.shape[0] - 1)
+        found[places[columns[places] == active]] = True
+    return found
+
+
+def column_shards(count: int, row_bytes: int, workers: int = 2) -> list[tuple[int, int]]:
+    """Ranges of columns whose sums, of `row_bytes` each, fit next to the data on each of some workers.
+
+    Sums of different shards may only be added up where `workers` is not given: the cut is then the same anywhere.
+    """
+    small = workers == 1 and count * row_bytes > ONE_SHARD_BYTES
+    step = max(1, (_SMALL_SHARD_BYTES if small else _SHARD_BYTES) // row_bytes)
+    return [(s, min(s + step, count)) for s in range(0, count, step)] or [(0, 0)]
+
+
+def repaired_shard(
+    partition: Any, memo: Any, shard: tuple[int, int], candidates: Rows, point: Point, repair: tuple[Array, ...]
+) -> Sums:
+    """G at the repaired residuals for one shard of the candidates."""
+    return passes.repaired_gradient(partition, memo, candidates[shard[0] : shard[1]], point, repair)
+
+
+def size_of_shard(total: Sums, shard: Any, penalty: Penalty, weights: Array) -> float:
+    """``penalty.dual_size`` of one shard."""
+    return penalty.dual_size(penalty.dual_norm(total.add["G"]), weights)
+
+
+def score_shard(
+    partition: Any,
+    memo: Any,
+    shard: tuple[int, int],
+    candidates: Rows | None,
+    point: Point,
+    mu: bool,
+    keep: bool = False,
+    rounded: bool = False,
+) -> Sums:
+    """Sums of one shard of the candidates; the loss and the intercept's sums come with the first."""
+    columns = np.arange(*shard) if candidates is None else candidates[shard[0] : shard[1]]
+    return passes.score(partition, memo, columns, point, mu, shard[0] == 0, keep, rounded)

@@ -1,0 +1,69 @@
+"""How far sums over the examples may be off, so that a certificate can pay for it.
+
+A sum of n float64 numbers t_i is off by no more than 4 sqrt(n) u sum |t_i| but for odds that never come, u = 2**-53
+(Higham & Mary 2019, "A new approach to probabilistic rounding error analysis": rounding errors cancel like random
+ones; the bound that needs no odds has n in place of 4 sqrt(n)). The sizes of the terms are bounded by what every pass
+tells: for a loss of curvature kappa at most, sum_i s_i ||u_i||**2 <= 2 kappa L, and of one without such a bound the
+residuals are no larger than the loss.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.problem.iterate import Iterate
+from dboost.problem.problem import Problem
+
+Array = NDArray[np.float64]
+
+UNIT = 2.0**-53
+"""What float64 rounds a number by at most, as a share of it."""
+_ODDS = 4.0
+
+
+def share_of_sum(n_rows: int) -> float:
+    """What a sum over so many examples is off by at most, as a share of the sum of the sizes of its terms."""
+    return _ODDS * math.sqrt(max(n_rows, 1)) * UNIT
+
+
+def of_norms(problem: Problem, at: Iterate, columns: NDArray[np.int64]) -> Array:
+    """What the dual norms ||X_j'U||_* of columns at a model are off by at most, shape (c,).
+
+    Zero for hypotheses that are not stored: nothing is known of the size of those that are not held.
+    """
+    if not problem.screens:
+        return np.zeros(columns.shape[0])
+    stats = problem.statistics
+    lengths = _lengths(problem, at.loss, stats.square[columns], stats.peak[columns])
+    return share_of_sum(problem.n_rows) * problem.penalty.dual_radius(problem.k) * lengths
+
+
+def of_objective(problem: Problem, at: Iterate, lam: float) -> float:
+    """What the objective at a model and the dual value of its residuals are off by at most, together.
+
+    Sums of terms of one sign are off by a share of themselves. Margins are sums over the rows of W, whose errors the
+    residuals carry on. In the dual value of a squared loss labels are multiplied by residuals. That of a probability q
+    needs 1 - q, which is off by the unit whatever is left of it.
+    """
+    stats, loss = problem.statistics, at.loss
+    square, peak = stats.square[at.active], stats.peak[at.active]
+    # sum_i s_i |u_i y_i| <= sqrt(2 L) sqrt(2 L(0)) of the squared loss, by Cauchy and Schwarz
+    labels = 2.0 * math.sqrt(max(loss, 0.0)) * math.sqrt(max(stats.at_zero, 0.0))
+    terms = loss + problem.penalty_value(at.active, at.W, lam) + labels
+    terms += float(np.sum(np.sqrt(np.sum(at.W**2, axis=1)) * _lengths(problem, loss, square, peak)))
+    ones = _lengths(problem, loss, np.array([stats.weight]), np.ones(1))
+    terms += float(np.sqrt(np.sum(at.intercept**2)) * ones[0])
+    probabilities = problem.loss.longest_residual(problem.k) is not None
+    single = 2.0 * UNIT * stats.weight * problem.k if probabilities else 0.0
+    return share_of_sum(problem.n_rows + at.active.shape[0]) * terms + single
+
+
+def _lengths(problem: Problem, loss: float, square: Array, peak: Array) -> Array:
+    """Bounds on ||sum_i |x_ij| |u_i| ||_2 of columns from sum_i s_i x_ij**2 and max_i |x_ij|."""
+    kappa = problem.loss.kappa
+    if math.isfinite(kappa):
+        return np.sqrt(2.0 * kappa * loss) * np.sqrt(square)
+    return loss * peak

@@ -1,0 +1,1 @@
+"""The inner solves of a round: the objective minimised over fixed rows of W."""

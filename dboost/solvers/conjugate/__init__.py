@@ -1,0 +1,1 @@
+"""Conjugate gradients on the support once it has settled, and their preconditioners."""

@@ -1,0 +1,254 @@
+"""Conjugate gradients on the settled support, with the curvature of all examples.
+
+Where the support does not change the penalty is smooth, and the step solves (H + penalty's Hessian) d = -gradient on
+the face of the penalty through W (``penalties``: the entries, or common sizes of tied entries, that may move). Each
+product with H is one pass over the active columns, or none where the driver holds all examples. A solve goes no further
+than to where its step leaves the face: what left it is held there, and the rest is solved on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.problem.iterate import Iterate
+from dboost.problem.problem import Problem
+from dboost.solvers.conjugate.preconditioner import Preconditioner
+from dboost.solvers.newton.accuracy import RESIDUAL
+
+Array = NDArray[np.float64]
+# (V, v) -> (X_A'H(X_A V + 1 v'), 1'H(X_A V + 1 v'))
+Product = Callable[[Array, Array], tuple[Array, Array]]
+
+_LOOSE = 0.1
+# A solve that leaves more than this share of the squared residual got nowhere; after so many products it is looked at,
+# and from there on whether its step leaves the face.
+_NOWHERE = 0.1
+_PATIENCE = 5
+_CENTRED = 0.01
+# Energy of what the face pulls back, as a share of the step's, that is worth solving for the rest once more.
+_PULLED = 0.02
+_MOVED = 1e-9
+_ROUNDING = 1e-15
+# An entry is as curved as this share of the most curved one, and as this share of the largest gradient, at least. Steps
+# are then numbers of float32, in which products are formed; those of the smallest columns that are taken are 1e30.
+_LEAST_CURVED = 1e-10
+_FLAT = 1e-36
+# No weight moves further in a step: its square is still a number.
+_FARTHEST = 1e100
+# Binary exponent up to which products of a vector with values and curvatures stay numbers of float32.
+_ORDINARY = 60
+
+
+def conjugate_step(
+    problem: Problem,
+    at: Iterate,
+    strength: Array,
+    diagonal: Array,
+    product: Product,
+    limit: int,
+    value: float | None = None,
+    blocks: Preconditioner | None = None,
+    wider: Callable[[], Preconditioner] | None = None,
+    residual: float = RESIDUAL,
+) -> tuple[Array, Array, float]:
+    """One inexact Newton step on the support.
+
+    Parameters
+    ----------
+    strength : float64 array, shape (a,)
+        lam_j of the active rows.
+    diagonal : float64 array, shape (a or a + 1, k)
+        Diagonal of the curvature, the intercept last; preconditions.
+    product : callable
+        Products with the Hessian at the model.
+    limit : int
+        At most so many products; as many again once there is more to precondition with.
+    value : float, optional
+        The objective. With it the residual asked for falls with the gradient (superlinear convergence), which pays
+        where the support does not change; without it, it is `residual`.
+    blocks : Preconditioner, optional
+        Blocks of the curvature that precondition together with the diagonal.
+    wider : callable, optional
+        Blocks of more rows, to go on with where the solve gets nowhere.
+    residual : float
+        Share of the gradient, under the preconditioner, that the solve may leave.
+
+    Returns
+    -------
+    W : float64 array, shape (a, k)
+        New rows, entries that would have left the face pulled back to it.
+    d : float64 array, shape (k,)
+        Step of the intercept.
+    slope : float
+        Decrease that the gradient promises for the unit step (sum of gradient times step).
+    """
+    a, k = at.W.shape
+    face = problem.penalty.face(at.W, strength)
+    size = face.dim
+
+    def join(rows: Array, bias: Array) -> Array:
+        return np.concatenate([face.restrict(rows), bias]) if problem.fit_intercept else face.restrict(rows)
+
+    def rows_of(v: Array) -> Array:
+        return np.asarray(face.expand(v[:size]))
+
+    def bias_of(v: Array) -> Array:
+        return v[size:] if problem.fit_intercept else np.zeros(k)
+
+    gradient = -join(at.G, at.bias)
+    gradient[:size] += face.gradient(strength)
+    # the sign makes the entries of a tied size add up instead of cancelling
+    sign = np.where(at.W < 0.0, -1.0, 1.0)
+    scale = np.abs(join(diagonal[:a] * sign, diagonal[a] if problem.fit_intercept else np.zeros(k)))
+    # without the penalty's share, rows about to vanish (curvature lam / ||w||) stall the solve
+    scale[:size] += face.diagonal(strength)
+    # where no example is curved a step would not be finite; its first product then ends the solve
+    flat = _FLAT * max(float(np.abs(gradient).max(initial=0.0)), np.finfo(float).tiny / _FLAT)
+    scale = np.maximum(scale, max(_LEAST_CURVED * float(scale.max(initial=0.0)), flat))
+
+    mean = np.zeros(0)
+    if value is not None and problem.fit_intercept:
+        # a step of a row moves all margins by its mean times the step: with the intercept taking that up, rows of
+        # columns far from zero no longer pull on one another (the solve of centred columns, on those as they are)
+        mean = problem.statistics.sum[at.active] / problem.statistics.weight
+        centred = diagonal[:a] - (mean**2)[:, None] * diagonal[a]
+        scale[:size] += face.restrict(np.maximum(centred, _CENTRED * diagonal[:a]) - diagonal[:a])
+
+    def solver_of(formed: Preconditioner) -> Callable[[Array], Array]:
+        shifts = not problem.loss.separable
+        return formed.solver(face, scale, face.diagonal(strength), shifts, problem.engine.on_driver)
+
+    def by_diagonal(r: Array) -> Array:
+        if not mean.size:
+            return r / scale
+        bias = r[size:] / scale[size:]
+        rows = (r[:size] - face.restrict(mean[:, None] * r[size:])) / scale[:size]
+        bias = bias - np.sum(mean[:, None] * rows_of(rows), axis=0)
+        return np.concatenate([rows, bias])
+
+    def times(x: Array) -> Array:
+        unit = unit_of(x)
+        rows, bias = product(rows_of(x / unit), bias_of(x / unit))
+        q = unit * join(rows, bias)
+        q[:size] += face.hessian(x[:size], strength)
+        return q
+
+    def enough(preconditioned: Callable[[Array], Array]) -> float:
+        start = _dot(gradient, preconditioned(gradient))
+        if value is None:
+            return residual**2 * start
+        # the square has the dimension of the objective
+        return min(_LOOSE**2, max(start, 0.0) / max(value, np.finfo(float).tiny)) * start
+
+    # coordinates that the face pulls back, beyond the rounding of W + step - W
+    rounding = np.append(_ROUNDING * np.abs(face.coordinates(at.W)), np.zeros(gradient.size - size))
+
+    def pulled(x: Array) -> Array:
+        """A step as the face pulls it back."""
+        return np.append(face.coordinates(face.retract(at.W, x[:size]) - at.W), x[size:])
+
+    def leaves(x: Array) -> bool:
+        return bool(np.sum(scale * (pulled(x) - x) ** 2) > _PULLED * np.sum(scale * x**2))
+
+    preconditioned = by_diagonal if blocks is None else solver_of(blocks)
+    x, right, held = np.zeros_like(gradient), -gradient, np.zeros(gradient.shape, np.bool_)
+    least, left = enough(preconditioned), limit
+    while left > 0:
+        free = _Free(times, preconditioned, held)
+        found = _solve(free, np.where(held, 0.0, right), left, least, wider is not None, x, leaves)
+        x, left = x + found.x, left - found.products
+        out = leaves(x)
+        if wider is not None and not out and found.left > _NOWHERE * found.start:
+            preconditioned, right, left = solver_of(wider()), found.residual, limit
+            least, wider = enough(preconditioned), None
+            continue
+        if not out or left <= 1:
+            break
+        # Solved no further than to where the step leaves the face: beyond it the model means nothing, and an entry of
+        # little curvature may be far off. Those that left end there, and the others are solved on: of two columns that
+        # are almost copies one would never drive the other out.
+        back = pulled(x)
+        held |= np.abs(back - x) > _MOVED * np.abs(x) + rounding
+        x = back
+        right, left = -gradient - times(x), left - 1
+    return np.asarray(face.retract(at.W, x[:size])), bias_of(x), -_dot(gradient, x)
+
+
+@dataclass(frozen=True)
+class _Free:
+    """A system, and what preconditions it, without the coordinates that are held."""
+
+    product: Callable[[Array], Array]
+    solver: Callable[[Array], Array]
+    held: NDArray[np.bool_]
+
+    def times(self, v: Array) -> Array:
+        return np.where(self.held, 0.0, self.product(v))
+
+    def preconditioned(self, r: Array) -> Array:
+        return np.where(self.held, 0.0, self.solver(r))
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Where a solve ended: its residual, the square of that under the preconditioner, there and at the start."""
+
+    x: Array
+    residual: Array
+    left: float
+    start: float
+    products: int
+
+
+def _solve(
+    system: _Free, right: Array, limit: int, least: float, impatient: bool, at: Array, leaves: Callable[[Array], bool]
+) -> _Found:
+    """Conjugate gradients from zero on a system, until the square of the residual is `least`.
+
+    No further than to where the step, with `at` added, leaves the face; where it is `impatient`, no further than
+    `_PATIENCE` products that have made the residual no smaller.
+    """
+    x = np.zeros_like(right)
+    residual = right
+    z = system.preconditioned(residual)
+    p = z.copy()
+    start = rz = _dot(residual, z)
+    done = 0
+    while done < limit and rz > least:
+        q = system.times(p)
+        done += 1
+        curvature = _dot(p, q)
+        if not 0.0 < curvature < math.inf:
+            break
+        step = rz / curvature
+        # where nothing is curved a step would be of any length, and the model means nothing there
+        if not step * float(np.abs(p).max()) <= _FARTHEST:
+            break
+        x += step * p
+        residual = residual - step * q
+        z = system.preconditioned(residual)
+        before, rz = rz, _dot(residual, z)
+        if done >= _PATIENCE and ((impatient and done == _PATIENCE and rz > start) or leaves(at + x)):
+            break
+        p = z + (rz / before) * p
+    return _Found(x, residual, rz, start, done)
+
+
+def unit_of(v: Array) -> float:
+    """A power of two by which to divide a vector so that float32 holds it; one for all but very long or short ones.
+
+    Products with the curvature are linear, and are formed in float32.
+    """
+    longest = float(np.abs(v).max(initial=0.0))
+    ordinary = longest == 0.0 or not math.isfinite(longest) or 2.0**-_ORDINARY <= longest <= 2.0**_ORDINARY
+    return 1.0 if ordinary else 2.0 ** math.frexp(longest)[1]
+
+
+def _dot(u: Array, v: Array) -> float:
+    # not BLAS, whose threads would fight the passes' for the cores and may change the bits
+    return float(np.sum(u * v))

@@ -1,0 +1,203 @@
+"""The fully corrective step: all weights of the rows held, solved again from where they were (ShareBoost, step 6).
+
+Newton's method with conjugate gradients on a smooth objective: loss plus a penalty that puts no row to zero. Every
+product with the Hessian is a pass over the active columns. On data that the rows separate the loss alone has no
+minimiser; the steps then end by the gradient tolerance, and a small ridge gives a finite one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.problem.iterate import Iterate
+from dboost.problem.limits import UNLIMITED, Limits
+from dboost.problem.problem import Problem
+from dboost.solvers.conjugate.class_blocks import ClassBlocks
+from dboost.solvers.line_search import LONG, line_search
+
+Array = NDArray[np.float64]
+
+_MAX_STEPS = 60
+_MAX_PRODUCTS = 200
+# Products of a step from which on a new preconditioner is worth its price.
+_STALE = 30
+_LOOSE = 0.1
+# A step leaves about this share of what it aims at: to aim below the tolerance itself saves another step.
+_ENOUGH = 0.3
+_ROUNDING = 1e-13
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A model after the step.
+
+    Parameters
+    ----------
+    at : Iterate
+        The model with its sums.
+    steps : int
+        Newton steps taken.
+    rest : float
+        What is left of the gradient: max_j ||g_j||_1 / sqrt(sum_i s_i x_ij**2) over the free rows, the intercept as a
+        column of ones.
+    length : float
+        Length of the last step.
+    cut : bool
+        Whether a limit of the fit ended it early.
+    """
+
+    at: Iterate
+    steps: int
+    rest: float
+    length: float
+    cut: bool = False
+
+
+@dataclass(frozen=True)
+class Free:
+    """What may move.
+
+    Parameters
+    ----------
+    rows : bool array, shape (a,)
+    intercept : bool
+    scale : float64 array, shape (a,)
+        Length of each column, by which its gradient is measured.
+    n_rows : int
+        Number of examples.
+    """
+
+    rows: NDArray[np.bool_]
+    intercept: bool
+    scale: Array
+    n_rows: int
+
+
+def solve(
+    problem: Problem, at: Iterate, lam: float, free: Free, tol: float, limits: Limits = UNLIMITED
+) -> Solved:
+    """Minimise loss plus penalty over the free rows.
+
+    Parameters
+    ----------
+    at : Iterate
+        Where to begin, with its sums.
+    lam : float
+        Strength of the penalty, sum form.
+    tol : float
+        The gradient left, as in ``Solved.rest``, at which to end.
+    limits : Limits
+        Of the fit, for ``problem.passes``: looked at before each step.
+
+    Returns
+    -------
+    Solved
+        Its objective is never above that of `at`.
+    """
+    length, steps = 0.0, 0
+    first = rest = left_over(problem, at, lam, free)
+    inverse: ClassBlocks | None = None
+    cut = False
+    while steps < _MAX_STEPS and rest > tol:
+        if limits.reason(problem.passes):
+            cut = True
+            break
+        # the first steps only bring the model near; the last ones square what is left
+        accuracy = min(_LOOSE, max(math.sqrt(rest / first), _ENOUGH * tol / rest))
+        if inverse is None:
+            inverse = _preconditioner(problem, at, lam, free)
+        D, d, slope, products = _direction(problem, at, lam, free, accuracy, inverse)
+        # made at another model it serves as well while it serves at all: to make it may cost as much as the products
+        inverse = inverse if products <= _STALE else None
+        if not slope > 0.0:
+            break
+        found = line_search(problem, at, lam, D, d, slope, grid=LONG, rounding=_ROUNDING)
+        if found is None:
+            length = 0.0
+            break
+        (at, length), steps = found, steps + 1
+        rest = left_over(problem, at, lam, free)
+    return Solved(at, steps, rest, length, cut)
+
+
+def _residual(problem: Problem, at: Iterate, lam: float, free: Free) -> tuple[Array, Array]:
+    """Minus the gradient, zero where nothing moves."""
+    strength = lam * problem.lam_weight[at.active]
+    face = problem.penalty.face(at.W, strength)
+    rows, bias = _without_shift(problem, at.G, at.bias)
+    rows = rows - face.expand(face.gradient(strength))
+    return np.where(free.rows[:, None], rows, 0.0), bias if free.intercept else np.zeros(problem.k)
+
+
+def _without_shift(problem: Problem, rows: Array, bias: Array) -> tuple[Array, Array]:
+    """Sums of a loss that a shift of all classes does not change, without the rounding that they have along it.
+
+    Along it only the penalty is curved, often by a millionth: rounding would be taken a million times too seriously.
+    """
+    if problem.loss.separable:
+        return rows, bias
+    return rows - rows.mean(axis=1, keepdims=True), bias - bias.mean()
+
+
+def left_over(problem: Problem, at: Iterate, lam: float, free: Free) -> float:
+    """The gradient of the objective over the free rows, as in ``Solved.rest``."""
+    rows, bias = _residual(problem, at, lam, free)
+    largest = float(np.max(np.abs(rows).sum(axis=1) / free.scale, initial=0.0))
+    return max(largest, float(np.abs(bias).sum()) / math.sqrt(problem.statistics.weight))
+
+
+def _preconditioner(problem: Problem, at: Iterate, lam: float, free: Free) -> ClassBlocks:
+    strength = lam * problem.lam_weight[at.active]
+    face = problem.penalty.face(at.W, strength)
+    bend = np.asarray(face.expand(face.diagonal(strength)))
+    return ClassBlocks(problem, at, np.flatnonzero(free.rows), free.intercept, bend, free.n_rows)
+
+
+def _direction(
+    problem: Problem, at: Iterate, lam: float, free: Free, accuracy: float, inverse: ClassBlocks
+) -> tuple[Array, Array, float, int]:
+    """Conjugate gradients on H d = -gradient until its norm under the preconditioner is `accuracy` of the first.
+
+    The step, its slope, and the products with H that it took.
+    """
+    strength = lam * problem.lam_weight[at.active]
+    face = problem.penalty.face(at.W, strength)
+    product = problem.curvature_at(at)
+    mask = free.rows[:, None]
+
+    def times(P: Array, p: Array) -> tuple[Array, Array]:
+        Q, q = _without_shift(problem, *product(P, p))
+        Q = Q + face.expand(face.hessian(face.restrict(P), strength))
+        return np.where(mask, Q, 0.0), q if free.intercept else np.zeros_like(q)
+
+    R, r = _residual(problem, at, lam, free)
+    right, right_bias = R, r
+    X, x = np.zeros_like(R), np.zeros_like(r)
+    Z, z = inverse(R, r)
+    P, p = Z, z
+    rz = start = _dot(R, Z) + _dot(r, z)
+    products = 0
+    while products < _MAX_PRODUCTS and rz > 0.0:
+        Q, q = times(P, p)
+        products += 1
+        curvature = _dot(P, Q) + _dot(p, q)
+        if not curvature > 0.0:
+            break
+        step = rz / curvature
+        X, x = X + step * P, x + step * p
+        R, r = R - step * Q, r - step * q
+        Z, z = inverse(R, r)
+        new = _dot(R, Z) + _dot(r, z)
+        if new <= accuracy * accuracy * start:
+            break
+        P, p = Z + (new / rz) * P, z + (new / rz) * p
+        rz = new
+    return X, x, _dot(right, X) + _dot(right_bias, x), products
+
+
+def _dot(u: Array, v: Array) -> float:
+    return float(np.sum(u * v))

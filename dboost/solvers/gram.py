@@ -1,0 +1,93 @@
+"""Steps on the Gram bound: a majoriser of the loss on the active rows, minimised without communication.
+
+L(W + D) - L(W) <= -<G, D> + kappa/2 tr(D' K D) with K = X_A' diag(s) X_A (docs/math.md, eq. 5). Minimising it with the
+penalty cannot raise the objective, so this is the step that a Newton step falls back to; with Nesterov's extrapolation
+and restarts it is also a method of its own, one pass a step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.compiled.solves import descent
+from dboost.problem.iterate import Iterate
+from dboost.problem.problem import Problem
+
+Array = NDArray[np.float64]
+
+_MAX_SWEEPS = 200
+# A sweep costs about 2 a**2 k operations on the driver; one alone is a step that cannot fail, more only help it.
+_SWEEP_WORK = 4e9
+_TOLERANCE = 1e-4
+# Above this many rows the Gram matrix (n**2 numbers) would not fit the driver; the diagonal bound is used instead.
+_MAX_ROWS = 4000
+
+
+class GramSteps:
+    """Steps on the Gram bound, the matrix kept while the rows stay the same."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._rows: NDArray[np.int64] | None = None
+        self._gram: Array = np.zeros((0, 0))
+
+    def _matrix(self, active: NDArray[np.int64]) -> Array:
+        if self._rows is None or not np.array_equal(self._rows, active):
+            if active.shape[0] <= _MAX_ROWS:
+                self._gram = self.problem.gram(active)
+            else:
+                self._gram = np.diag(self.problem.template_sums(active)[1])
+            self._rows = active
+        return self._gram
+
+    def minimise(self, at: Iterate, lam: float) -> tuple[Array, Array]:
+        """Rows and intercept that minimise the bound around `at` plus the penalty; no pass over the data."""
+        problem = self.problem
+        G, W, strength = problem.with_intercept(at, lam)
+        D = np.zeros_like(W)
+        sweeps = int(max(1, min(_MAX_SWEEPS, _SWEEP_WORK / (2.0 * W.shape[0] ** 2 * problem.k))))
+        descent.gram_descent(
+            self._matrix(at.active),
+            problem.loss.kappa,
+            not problem.loss.separable,
+            G,
+            W,
+            strength,
+            *problem.penalty.compiled,
+            sweeps,
+            _TOLERANCE,
+            D,
+        )
+        rows, bias = problem.split_intercept(D)
+        return at.W + rows, at.intercept + bias
+
+    def step(self, at: Iterate, lam: float) -> Iterate:
+        """Minimise the bound around `at`, and evaluate the result: one pass, never a rise."""
+        return self.problem.evaluate(at.active, *self.minimise(at, lam))
+
+
+class AcceleratedGram:
+    """Gram steps with Nesterov's extrapolation, restarted whenever the objective would rise."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.gram = GramSteps(problem)
+        self._last: tuple[NDArray[np.int64], Array, Array] | None = None
+        self._momentum = 1.0
+
+    def step(self, at: Iterate, lam: float) -> Iterate:
+        """One step from the extrapolated point `at`; the objective of the result is never above its own."""
+        problem = self.problem
+        W, b = self.gram.minimise(at, lam)
+        last = self._last
+        if last is not None and np.array_equal(last[0], at.active):
+            after = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * self._momentum**2))
+            beta = (self._momentum - 1.0) / after
+            ahead = problem.evaluate(at.active, W + beta * (W - last[1]), b + beta * (b - last[2]))
+            self._momentum, self._last = after, (at.active, W, b)
+            if problem.objective(ahead, lam) <= problem.objective(at, lam):
+                return ahead
+        self._momentum, self._last = 1.0, (at.active, W, b)
+        result = problem.evaluate(at.active, W, b)
+        return result if problem.objective(result, lam) <= problem.objective(at, lam) else at

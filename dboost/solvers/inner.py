@@ -1,0 +1,286 @@
+"""The inner solve of a round: the weights of the rows held, solved again (docs/math.md 7).
+
+Covers: ``Goal``, how far they are solved; ``Solved``, all that a solve leaves; and the three ways to solve. The plain
+one is the paper's, one-row updates on a diagonal bound of the loss (``Sweeps``). Gram steps minimise one bound for all
+rows, accelerated (``GramSteps``); Newton steps have the curvature of the loss itself (``NewtonSteps``).
+Does not cover: which rows are held (``entering``), or what a step is (``row_updates``, ``gram``,
+``solvers.newton.step``).
+
+A solver is made once for a fit and keeps nothing from one solve to the next: what the next one needs is in `Solved`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from dboost.certificate.duality_gap import restricted_gap
+from dboost.problem.iterate import Iterate
+from dboost.problem.limits import Limits, round_passes
+from dboost.problem.memory import Memory
+from dboost.problem.problem import Problem
+from dboost.problem.state import FitSettings, FitState
+from dboost.solvers.gram import AcceleratedGram
+from dboost.solvers.newton.accuracy import Aim
+from dboost.solvers.newton.step import Step
+from dboost.solvers.newton.worst_rows import few_rows
+from dboost.solvers.one_output.steps import little_left
+from dboost.solvers.row_updates import RowwiseSteps, diagonal_promise
+from dboost.solvers.steps_on_rows import steps_on
+
+_INNER_TOL = 0.7
+# Without a certificate a fit ends once its next step promises less than this share of `tol`.
+PROMISED = 0.1
+# A model whose rows are solved to this share of the gap that is asked for is certified and not solved closer: the
+# certificate costs less than another step, and is likely to do.
+_LIKELY = 0.95
+# The rest of the gap in the rows held, as a share of the one asked for, at which the next certificate is likely to be
+# the last.
+_NEARLY = 1.0
+_MAX_NEWTON_STEPS = 12
+_IDLE_SWEEPS = 50
+
+
+@dataclass(frozen=True)
+class Goal:
+    """How far the rows held are solved in a round; all numbers but `lam` in the units of the objective.
+
+    Parameters
+    ----------
+    lam : float
+        Strength of this round, sum form.
+    final : bool
+        Whether that is the strength asked for.
+    value : float
+        Objective of the model that the round begins with, at least the resolution of the problem.
+    gap : float
+        Its gap.
+    target : float
+        Gap of the rows held at which they count as solved.
+    enough : float
+        The same once a certificate is likely to end the fit; at least `target`.
+    nearly : float
+        Gap of the rows held at which the next certificate is likely to be the last.
+    """
+
+    lam: float
+    final: bool
+    value: float
+    gap: float
+    target: float
+    enough: float
+    nearly: float
+
+    @classmethod
+    def of(
+        cls, lam: float, final: bool, value: float, gap: float, share: float, tol: float, closer: float, certified: bool
+    ) -> Goal:
+        """The goal of a round.
+
+        Parameters
+        ----------
+        gap : float
+            Relative gap.
+        share : float
+            The share of the gap that the rows held may keep.
+        tol : float
+            Relative gap that is asked for.
+        closer : float
+            ``Memory.closer``.
+        certified : bool
+            Whether there is a certificate; without one the promise of a step decides, at a value that falls until then.
+        """
+        least = _INNER_TOL if certified else 0.5 * PROMISED
+        target = max(least * tol, share * gap) * closer * value
+        enough = max(target, _LIKELY * tol * closer * value) if certified else target
+        return cls(lam, final, value, gap * value, target, enough, _NEARLY * tol * value)
+
+
+@dataclass(frozen=True)
+class Solved:
+    """What a solve leaves.
+
+    Parameters
+    ----------
+    at : Iterate
+        The model with its sums; its objective is not above that of the model given.
+    step : Step
+        The last step.
+    memory : Memory
+        What the next solve needs to know.
+    finished : bool
+        Whether the next certificate is likely to be the last.
+    """
+
+    at: Iterate
+    step: Step
+    memory: Memory
+    finished: bool = False
+
+
+class Trace:
+    """Passes, seconds and objective of each model on the way of a fit.
+
+    Parameters
+    ----------
+    problem : Problem
+    lam : float
+        The strength that is asked for, sum form: objectives are at this one.
+
+    Attributes
+    ----------
+    points : list of (passes, seconds, objective in the mean form)
+    """
+
+    def __init__(self, problem: Problem, lam: float) -> None:
+        self.points: list[tuple[float, float, float]] = []
+        self._problem = problem
+        self._lam = lam
+        self._started = time.perf_counter()
+
+    def __call__(self, at: Iterate) -> None:
+        """Note one more model."""
+        problem = self._problem
+        value = problem.objective(at, self._lam) / problem.statistics.weight
+        self.points.append((float(problem.passes), time.perf_counter() - self._started, value))
+
+
+class InnerSolver(Protocol):
+    """Solve for the rows held."""
+
+    def solve(self, at: Iterate, goal: Goal, state: FitState, limits: Limits) -> Solved:
+        """Solve from a model; `state` is that of the fit before the round, and is not changed."""
+        ...
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the inner solvers of a fit know of it.
+
+    Parameters
+    ----------
+    problem : Problem
+    settings : FitSettings
+    n_rows : int
+        Number of examples.
+    sparse : bool
+        Whether rows vanish one by one.
+    single : bool
+        Whether the steps of one output are possible (``one_output.takes``).
+    certified : bool
+        Whether the penalty has a certificate.
+    solves_intercept : bool
+        Whether the intercept is solved apart before a certificate.
+    focuses : bool
+        Whether a few rows may be solved by themselves (``worst_rows``).
+    mark : callable
+        Is told each model on the way.
+    """
+
+    problem: Problem
+    settings: FitSettings
+    n_rows: int
+    sparse: bool
+    single: bool
+    certified: bool
+    solves_intercept: bool
+    focuses: bool
+    mark: Callable[[Iterate], None]
+
+    def restricted_gap(self, at: Iterate, lam: float, step: Step) -> float:
+        """Gap of the problem restricted to the rows of A, without another pass; without a certificate, the promise."""
+        if not self.certified:
+            return step.promised
+        return restricted_gap(self.problem, at, lam, self.solves_intercept)
+
+    def solver(self) -> InnerSolver:
+        """The inner solver that the settings name."""
+        if self.settings.update != "newton":
+            return Sweeps(self)
+        return GramSteps(self) if self.settings.curvature == "gram" else NewtonSteps(self)
+
+
+@dataclass(frozen=True)
+class Sweeps:
+    """One-row updates on a diagonal bound until the rows are solved: the paper's own (Duchi & Singer, figs. 2 to 4)."""
+
+    context: Context
+
+    def solve(self, at: Iterate, goal: Goal, state: FitState, limits: Limits) -> Solved:
+        """Sweep over the rows held; see `InnerSolver.solve`."""
+        problem, settings = self.context.problem, self.context.settings
+        last = problem.passes + round_passes(self.context.n_rows, at.active.shape[0], problem.k)
+        rng = np.random.Generator(np.random.Philox(key=[settings.random_state, state.round]))
+        steps = RowwiseSteps(problem, at.active, settings.select, rng)
+        step = Step(settings.select, 0.0, 0.0)
+        idle = done = 0
+        while problem.passes < last and done != settings.sweeps:
+            before, done = at, done + 1
+            at = steps.sweep(at, goal.lam, limits)
+            self.context.mark(at)
+            # near the optimum a sweep gains less than the objective's rounding, but still moves towards it
+            idle = 0 if problem.objective(at, goal.lam) < problem.objective(before, goal.lam) else idle + 1
+            moved = not (np.array_equal(before.W, at.W) and np.array_equal(before.intercept, at.intercept))
+            promised = 0.0 if self.context.certified else diagonal_promise(problem, at, goal.lam)
+            step = Step(settings.select, float(moved), promised)
+            if not moved or idle >= _IDLE_SWEEPS or self.context.restricted_gap(at, goal.lam, step) <= goal.target:
+                break
+            if limits.reason(problem.passes):
+                break
+        return Solved(at, step, state.memory)
+
+
+@dataclass(frozen=True)
+class GramSteps:
+    """Accelerated steps on one quadratic bound for all rows (docs/math.md 8 (i)), kept for comparison."""
+
+    context: Context
+
+    def solve(self, at: Iterate, goal: Goal, state: FitState, limits: Limits) -> Solved:
+        """Step until the rows are solved; see `InnerSolver.solve`."""
+        problem, steps = self.context.problem, AcceleratedGram(self.context.problem)
+        step = Step("gram", 0.0, 0.0)
+        for _ in range(round_passes(self.context.n_rows, at.active.shape[0], problem.k) if goal.final else 1):
+            before = problem.objective(at, goal.lam)
+            at = steps.step(at, goal.lam)
+            gained = before - problem.objective(at, goal.lam)
+            self.context.mark(at)
+            step = Step("gram", 1.0 if gained > 0.0 else 0.0, gained)
+            if step.length == 0.0 or self.context.restricted_gap(at, goal.lam, step) <= goal.target:
+                break
+            if limits.reason(problem.passes):
+                break
+        return Solved(at, step, state.memory)
+
+
+@dataclass(frozen=True)
+class NewtonSteps:
+    """Newton steps: one at a strength that is passed through, at the final one until the rows are solved."""
+
+    context: Context
+
+    def solve(self, at: Iterate, goal: Goal, state: FitState, limits: Limits) -> Solved:
+        """Step until the rows are solved; see `InnerSolver.solve`."""
+        context, problem, lam = self.context, self.context.problem, goal.lam
+        sparse, single = context.sparse, context.single
+        steps = steps_on(problem, at.active, context.n_rows, context.settings, state, sparse=sparse, single=single)
+        little = little_left(problem, at, lam, goal.gap) if single and context.certified else 0.0
+        step, aim = Step("descent", 0.0, 0.0), Aim(final=False)
+        rest = before = goal.gap
+        for _ in range(_MAX_NEWTON_STEPS if goal.final else 1):
+            if goal.final:
+                price = problem.penalty_value(at.active, at.W, lam) / goal.value
+                aim = Aim.at(goal.target / goal.value, rest / goal.value, before / goal.value, price)
+                if context.focuses and step.kind != "focused":
+                    aim = replace(aim, few=few_rows(problem, at, lam, rest, goal.target, context.solves_intercept))
+            before = rest
+            at, step = steps.step(at, lam, aim)
+            context.mark(at)
+            rest = context.restricted_gap(at, lam, step)
+            if step.length == 0.0 or rest <= goal.enough or step.promised <= little or limits.reason(problem.passes):
+                break
+        return Solved(at, step, steps.memory, goal.final and rest <= goal.nearly)

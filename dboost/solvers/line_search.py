@@ -1,0 +1,72 @@
+"""How far a step goes along a direction: the whole of it, or the best of a grid of shorter ones."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.problem.iterate import Iterate
+from dboost.problem.problem import Problem
+
+Array = NDArray[np.float64]
+
+SHORT = np.array([0.5, 0.25, 0.1, 0.03, 0.01])
+"""Shorter steps where another kind of step stands ready, should none of these do."""
+LONG = np.append(SHORT, [1e-3, 1e-4, 1e-6])
+"""Shorter steps where nothing else stands ready."""
+
+_ARMIJO = 1e-4
+_ROUNDING = 1e-14
+
+
+def line_search(
+    problem: Problem,
+    at: Iterate,
+    lam: float,
+    D: Array,
+    d: Array,
+    promised: float,
+    *,
+    grid: Array,
+    rounding: float = _ROUNDING,
+) -> tuple[Iterate, float] | None:
+    """Go from `at` along (D, d) where the objective falls by a share of what was promised.
+
+    One pass where the whole step does; two more where a shorter one is needed.
+
+    Parameters
+    ----------
+    at : Iterate
+        Where to begin, with its sums.
+    lam : float
+        Strength of the penalty, sum form.
+    D : float64 array, shape (a, k)
+        Direction of the active rows.
+    d : float64 array, shape (k,)
+        Direction of the intercept.
+    promised : float
+        Fall of the objective that the direction promises.
+    grid : float64 array
+        Lengths tried below 1, ``SHORT`` or ``LONG``.
+    rounding : float
+        Relative error of the sums of the objective: the whole step may seem to rise by it, as near the optimum a fall
+        is lost in it.
+
+    Returns
+    -------
+    tuple of Iterate and float, or None
+        The model and the length of the step; None where no length does.
+    """
+    value = problem.objective(at, lam)
+    full = problem.evaluate(at.active, at.W + D, at.intercept + d)
+    if full.shift == 0.0 and problem.objective(full, lam) <= value - _ARMIJO * promised + rounding * abs(value):
+        return full, 1.0
+    values = problem.losses_along(at, D, d, grid)
+    values += [problem.penalty_value(at.active, at.W + t * D, lam) for t in grid]
+    best = int(np.argmin(values))
+    t = float(grid[best])
+    if values[best] <= value - _ARMIJO * t * promised:
+        shorter = problem.evaluate(at.active, at.W + t * D, at.intercept + t * d)
+        if problem.objective(shorter, lam) < value:
+            return shorter, t
+    return None

@@ -1,0 +1,1 @@
+"""Newton steps: a block of rows at once, with the curvature of the loss."""

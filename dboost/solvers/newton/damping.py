@@ -1,0 +1,33 @@
+"""What keeps a Newton step from overshooting where the loss grows like an exponential."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.problem.iterate import Iterate
+from dboost.problem.problem import Problem
+
+Array = NDArray[np.float64]
+
+
+def growth(problem: Problem, at: Iterate, lam: float, diagonal: Array) -> Array:
+    """Curvature that turns a Newton step of an entry into the step of an exponential.
+
+    Where a class is rare its probability, and with it the curvature A, grows like exp(x d) along the step d: Newton
+    goes to g/A, but g = (A/x)(exp(x d) - 1) is solved by d = log1p(u)/x with u = g x/A. A u/log1p(u) in place of A
+    gives that step. g is the gradient net of the penalty, so the damping vanishes at the optimum. The same holds far
+    from the label of a loss that is linear there; a loss of constant curvature needs none.
+    """
+    if not problem.loss.growing:
+        return np.zeros_like(diagonal)
+    G, W, strength = problem.with_intercept(at, lam)
+    D = diagonal.max(axis=1, initial=0.0)
+    net = D[:, None] * (problem.penalty.solve_quadratic(W, G, D, strength) - W)
+    stats = problem.statistics
+    size = stats.square[at.active] / np.maximum(stats.absolute[at.active], np.finfo(float).tiny)
+    size = np.append(size, 1.0)[: W.shape[0], None]
+    u = np.maximum(net, 0.0) * size / np.maximum(diagonal, np.finfo(float).tiny)
+    with np.errstate(invalid="ignore"):
+        ratio = np.where(u > 1e-8, u / np.log1p(u), 1.0 + 0.5 * u)
+    return np.where(D[:, None] > 0.0, diagonal * (ratio - 1.0), 0.0)

@@ -1,0 +1,389 @@
+"""The Newton step: a block of rows at once, with the exact curvature of the loss.
+
+One step minimises, over the rows A and the intercept,
+
+    -<G, D> + 1/2 sum_i z_i' H_i z_i + sum_j lam_j omega(W_j + D_j),     z = X_A D,
+
+by block descent on the driver, on all examples or a random sample of them, row by row or, where the penalty ties no
+entries and few move, entry by entry (``entrywise``), and is accepted only if the objective falls
+(docs/math.md 8; the step grid spends one more pass when the full step fails). Once the support has settled the
+penalty is smooth along it, and conjugate gradients with the curvature of all examples take over; a few rows that alone
+keep the model from its goal are solved by themselves (``worst_rows``). If no step of the model helps, an upper bound of
+the loss is minimised instead, which cannot fail: the Gram bound, or the exponential bound of all rows at once where the
+curvature has no limit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.compiled.examples import fused
+from dboost.compiled.solves import descent
+from dboost.compiled.vectors.scaled_rows import width
+from dboost.problem.iterate import Iterate
+from dboost.problem.memory import Memory
+from dboost.problem.problem import Problem
+from dboost.problem.sample import Part, Sample, share_for
+from dboost.problem.slices import equal_slices
+from dboost.solvers.conjugate.entry_blocks import EntryBlocks
+from dboost.solvers.conjugate.preconditioner import HeavyRows, Preconditioner
+from dboost.solvers.conjugate.settled_support import Product, conjugate_step
+from dboost.solvers.gram import GramSteps
+from dboost.solvers.line_search import SHORT, line_search
+from dboost.solvers.newton.accuracy import RESIDUAL, Aim
+from dboost.solvers.newton.damping import growth
+from dboost.solvers.newton.entrywise import EntryModel, strength_of_entries, unsettled
+from dboost.solvers.newton.formed_curvature import FormedModel, pays
+from dboost.solvers.newton.worst_rows import affordable, focused_step
+from dboost.solvers.row_updates import RowwiseSteps
+
+Array = NDArray[np.float64]
+
+_MAX_SWEEPS = 50
+# Where conjugate gradients can follow, a long descent is better broken off; with one output a sweep is cheap.
+_FEW_SWEEPS = 8
+# A step gains slowly if it promises more than this share of what the last one of its kind did.
+_FALL = 0.25
+_MOST_PRODUCTS = 60
+# So many are worth it near the end, where the step they lead to is the whole of what is left.
+_NEAR_PRODUCTS = 30
+_NEAR = 1e-2
+# Bytes of curvatures beyond which a descent, which goes through them by column, costs more than such a solve.
+_CACHE = 8_000_000
+_LONGEST_WAIT = 8
+_LONG = 0.5
+# What has been formed serves while the curvature of the examples has moved by no more than this share.
+_STALE = 0.05
+_SETTLED_SHARE = 0.1
+# Values, each for all outputs, up to which a product costs less than a step of descent.
+_LIGHT = 1_000_000
+# Curvatures of the examples up to which products are formed in float64, and solved for as usual: so few are often
+# nearly singular, and closer solves would tell how weights round.
+_EXACT = 100_000
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a step did.
+
+    Parameters
+    ----------
+    kind : str
+        "descent", "conjugate", "focused", "newton" on a model whose curvature is formed (``quadratic``,
+        ``formed_curvature``), or on an upper bound "gram" or "template".
+    length : float
+        Step length accepted; 0 when no step helped, or the model is optimal to rounding.
+    promised : float
+        Decrease of the linearised loss plus penalty over the full step: zero exactly at the optimum.
+    """
+
+    kind: str
+    length: float
+    promised: float
+
+
+class NewtonSteps:
+    """Newton steps on a fixed set of rows.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    active : int64 array
+        The rows A.
+    n_rows : int
+        Number of examples.
+    sample : "auto" or float
+        Share of the examples whose curvature the block descent uses; "auto" chooses by size.
+    seed : int
+        Seed of the samples and of the order of the blocks.
+    memory : Memory
+        What earlier steps left.
+    gap : float
+        Relative gap of the model that is moved; infinite where it is not known.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        active: NDArray[np.int64],
+        n_rows: int,
+        sample: str | float,
+        seed: int,
+        memory: Memory,
+        gap: float = math.inf,
+    ) -> None:
+        self.problem = problem
+        self.seed = seed
+        self.memory = memory
+        self._n_rows = n_rows
+        self._products = _NEAR_PRODUCTS if gap <= _NEAR else 0
+        self.gram = GramSteps(problem)
+        # one output has a descent of its own
+        self._single = strength_of_entries(problem.penalty) if problem.k > 1 else None
+        self._heavy: HeavyRows | None = None
+        self._costly = problem.statistics.values(active, n_rows) * problem.k > _LIGHT
+        share = share_for(problem, active, n_rows, gap) if sample == "auto" else float(sample)
+        self._sample = Sample.drawn(problem, active, share, self._seed())
+        self._forms = pays(problem, self._sample, active.shape[0])
+        self._model: FormedModel | None = None
+
+    def _seed(self) -> int:
+        self.memory = replace(self.memory, draws=self.memory.draws + 1)
+        return self.seed * 1_000_003 + self.memory.draws
+
+    def step(self, at: Iterate, lam: float, aim: Aim) -> tuple[Iterate, Step]:
+        """Take one step; the objective of the result is never above that of `at`.
+
+        Parameters
+        ----------
+        at : Iterate
+            The model with its sums.
+        lam : float
+            Strength of the penalty.
+        aim : Aim
+            What the step is for.
+        """
+        if aim.few is not None and not self._forms:
+            focused = self._focused(at, lam, aim.few)
+            if focused is not None:
+                return focused
+        h, rank_one, diagonal = self._curvature(at)
+        value = self.problem.objective(at, lam)
+        if aim.final and self._forms and self.memory.wait == 0:
+            found = self._formed(at, lam, h, rank_one, diagonal)
+            if found is not None:
+                return found
+        memory = self.memory
+        descends = (aim.near(self._sample.whole) or memory.falling) and h.nbytes <= _CACHE
+        if aim.final and not descends and memory.settled and memory.wait == 0 and self._few_enter(at, lam):
+            rest = RESIDUAL if self._sample.whole and h.size <= _EXACT else aim.residual
+            moved = self._conjugate(at, lam, h, rank_one, diagonal, rest)
+            # a step that had to be cut short says no more than one that was refused: signs or ties change on the way
+            refused = 0 if moved is not None and moved[1].length >= _LONG else memory.refused + 1
+            self.memory = replace(self.memory, settled=False, refused=refused, wait=_wait(refused))
+            if moved is not None:
+                promised = moved[1].promised
+                stalls = promised > _FALL * memory.promised > 0.0 and not refused
+                products = min(2 * memory.products, _MOST_PRODUCTS) if stalls else memory.products
+                self.memory = replace(self.memory, products=products, promised=promised, descended=0.0, falling=False)
+                return moved
+        D, d = self._descend(at, lam, h, rank_one, diagonal, aim)
+        result, step = self._accept(at, lam, D, d, value)
+        after = _support(result.W)
+        changed = np.count_nonzero(_support(at.W) != after)
+        settled = bool(step.length == 1.0 and changed <= _SETTLED_SHARE * max(1, int(np.count_nonzero(after))))
+        gains = memory.descended == 0.0 or step.promised <= _FALL * memory.descended
+        self.memory = replace(
+            self.memory,
+            settled=settled,
+            wait=max(0, self.memory.wait - 1),
+            descended=step.promised,
+            falling=gains and self._costly and not self._sample.whole,
+        )
+        return result, step
+
+    def _few_enter(self, at: Iterate, lam: float) -> bool:
+        """Whether few rows at zero are to leave it, which conjugate gradients would keep there."""
+        problem, support = self.problem, _support(at.W)
+        zero = at.rows(np.flatnonzero(~support))
+        leaving = problem.penalty.leaves_zero(zero.G, lam * problem.lam_weight[zero.active])
+        return int(np.count_nonzero(leaving)) <= _SETTLED_SHARE * max(1, int(np.count_nonzero(support)))
+
+    def _formed(
+        self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array
+    ) -> tuple[Iterate, Step] | None:
+        """A step on the model whose curvature is formed, here or at a model that is near; None where it does not help.
+
+        Where weights differ by many orders the minimum of the model may be far outside of where it is one of the loss.
+        Usual steps, which do not get that far, then follow.
+        """
+        if self._model is None or self._model.moved(h) > _STALE:
+            self._model = FormedModel.of(self.problem, self._sample, h, rank_one, at.active.shape[0])
+        D, d = self._model.minimiser(self.problem, at, lam, diagonal, self._damping(at, lam, diagonal))
+        promised = self._promised(at, lam, D, d)
+        found = line_search(self.problem, at, lam, D, d, promised, grid=SHORT) if promised > 0.0 else None
+        refused = 0 if found is not None and found[1] >= _LONG else self.memory.refused + 1
+        self.memory = replace(self.memory, refused=refused, wait=_wait(refused))
+        if refused:
+            self._model = None
+        return None if found is None else (found[0], Step("newton", found[1], promised))
+
+    def _curvature(self, at: Iterate) -> tuple[NDArray[np.float32], Array, Array]:
+        """Hessian of every sampled example at the model, and the diagonal of the row models."""
+        sample, k, on_driver = self._sample, self.problem.k, self.problem.engine.on_driver
+        m = sample.weight.shape[0]
+        h, rank_one = np.empty((m, width(k)), np.float32), np.empty(m)
+        bound = np.empty_like(h)
+        intercept = self.problem.fit_intercept
+
+        def fill(part: Part) -> None:
+            some = part.examples
+            fused.curvature(*part.by_row, at.W, at.intercept, part.target, part.weight, h[some], rank_one[some])
+            descent.bound_curvature(h[some], rank_one[some], part.weight, bound[some])
+
+        on_driver(fill, sample.parts)
+        a = at.active.shape[0]
+        diagonal = np.zeros((a + (1 if intercept else 0), k))
+
+        def square(some: slice) -> None:
+            descent.add_squares(*sample.by_column, np.arange(some.start, some.stop), bound, diagonal[some])
+
+        on_driver(square, equal_slices(a, min(a, len(sample.parts))))
+        if intercept:
+            diagonal[a] += bound[:, :k].sum(axis=0, dtype=np.float64)
+        return h, rank_one, diagonal
+
+    def _damping(self, at: Iterate, lam: float, diagonal: Array) -> Array:
+        """Curvature to add to the model of every entry: what the sample lacks, and what keeps a step from overshooting.
+
+        A feature of few examples may have none of them in the sample: its model would be flat and its step unbounded.
+        """
+        if self._sample.whole:
+            return growth(self.problem, at, lam, diagonal) + 1e-9 * diagonal
+        full = self._sample.of_all(diagonal, self.problem.statistics.square[at.active])
+        return growth(self.problem, at, lam, full) + np.maximum(full - diagonal, 0.0) + 1e-3 * full
+
+    def _descend(
+        self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array, aim: Aim
+    ) -> tuple[Array, Array]:
+        G, W, strength = self.problem.with_intercept(at, lam)
+        most = _FEW_SWEEPS if aim.final and self.problem.k > 1 else _MAX_SWEEPS
+        settle = aim.whole if self._sample.whole else aim.sampled
+        damping = self._damping(at, lam, diagonal)
+        if self._single is not None:
+            lam_of = self._single * strength
+            entries, moving = self._entries(h, rank_one), unsettled(G, W, lam_of)
+            if entries.pays(moving):
+                D, _ = entries.descend(G, W, lam_of, damping, moving, most, self._seed(), settle)
+                return self.problem.split_intercept(D)
+        D = np.zeros_like(W)
+        model = (*self._sample.by_column, h, rank_one, G, W, strength, diagonal, damping)
+        descent.newton_descent(*model, *self.problem.penalty.compiled, most, self._seed(), D, settle)
+        return self.problem.split_intercept(D)
+
+    def _focused(self, at: Iterate, lam: float, few: NDArray[np.int64]) -> tuple[Iterate, Step] | None:
+        """A step on a few rows; None where it costs too much or does not help."""
+        if not affordable(self.problem, at.active[few], self._n_rows, self._sample.by_column[1].shape[0]):
+            return None
+        D, d = focused_step(self.problem, at, lam, few, self._seed()), np.zeros(self.problem.k)
+        promised = self._promised(at, lam, D, d)
+        found = line_search(self.problem, at, lam, D, d, promised, grid=SHORT) if promised > 0.0 else None
+        return None if found is None else (found[0], Step("focused", found[1], promised))
+
+    def _promised(self, at: Iterate, lam: float, D: Array, d: Array) -> float:
+        """Decrease of the linearised loss plus penalty along (D, d)."""
+        problem = self.problem
+        # row by row, so that near the optimum the promise is not lost in the difference of two large sums
+        omega = problem.penalty.value(at.W) - problem.penalty.value(at.W + D)
+        rows = np.sum(at.G * D, axis=1) + lam * problem.lam_weight[at.active] * omega
+        return max(0.0, float(np.sum(rows) + at.bias @ d))
+
+    def _accept(self, at: Iterate, lam: float, D: Array, d: Array, value: float) -> tuple[Iterate, Step]:
+        problem = self.problem
+        if not (D.any() or d.any()):
+            return at, Step("descent", 0.0, 0.0)
+        promised = self._promised(at, lam, D, d)
+        found = line_search(problem, at, lam, D, d, promised, grid=SHORT)
+        if found is not None:
+            return found[0], Step("descent", found[1], promised)
+        moved, kind = self._bounded(at, lam)
+        if problem.objective(moved, lam) < value:
+            return moved, Step(kind, 1.0, promised)
+        return at, Step(kind, 0.0, promised)
+
+    def _bounded(self, at: Iterate, lam: float) -> tuple[Iterate, str]:
+        """A step on an upper bound of the loss, which cannot raise the objective."""
+        if math.isfinite(self.problem.loss.kappa):
+            return self.gram.step(at, lam), "gram"
+        rng = np.random.default_rng(self.seed)
+        return RowwiseSteps(self.problem, at.active, "template", rng).sweep(at, lam), "template"
+
+    def _conjugate(
+        self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array, rest: float
+    ) -> tuple[Iterate, Step] | None:
+        problem = self.problem
+        strength = lam * problem.lam_weight[at.active]
+        product = self._sampled_product(at, h, rank_one) if self._sample.whole else problem.curvature_at(at)
+        blocks, wider = self._blocks(at, h, rank_one, diagonal)
+        limit = max(self.memory.products, self._products)
+        W, d, promised = conjugate_step(problem, at, strength, diagonal, product, limit, None, blocks, wider, rest)
+        if promised > 0.0:
+            found = line_search(problem, at, lam, W - at.W, d, promised, grid=SHORT)
+            if found is not None:
+                return found[0], Step("conjugate", found[1], promised)
+        return None
+
+    def _blocks(
+        self, at: Iterate, h: NDArray[np.float32], rank_one: Array, diagonal: Array
+    ) -> tuple[Preconditioner, Callable[[], Preconditioner] | None]:
+        """What conjugate gradients are preconditioned with, and what to go on with where they get nowhere."""
+        by_row, intercept, each = self._sample.by_row, self.problem.fit_intercept, self.problem.engine.on_driver
+        if self._single is not None:
+            return EntryBlocks.of(by_row, h, rank_one, diagonal, self._free(at), intercept, each), None
+
+        def heavy() -> HeavyRows:
+            return HeavyRows.of(by_row, h, rank_one, diagonal, intercept, self.memory.wide, each)
+
+        def wider() -> HeavyRows:
+            self.memory = replace(self.memory, wide=True)
+            self._heavy = heavy()
+            return self._heavy
+
+        if self._heavy is None:
+            # once for a set of rows, like the diagonal: it preconditions, nothing more
+            self._heavy = heavy()
+        return self._heavy, None if self.memory.wide or self._heavy.whole else wider
+
+    def _free(self, at: Iterate) -> NDArray[np.bool_]:
+        """Entries that move where the support has settled, those of the intercept and of rows without penalty too."""
+        free: NDArray[np.bool_] = (at.W != 0.0) | (self.problem.lam_weight[at.active] == 0.0)[:, None]
+        return np.vstack([free, np.ones((1, self.problem.k), np.bool_)]) if self.problem.fit_intercept else free
+
+    def _entries(self, h: NDArray[np.float32], rank_one: Array) -> EntryModel:
+        problem = self.problem
+        return EntryModel(
+            self._sample.by_column, h, rank_one, problem.k, problem.fit_intercept, problem.engine.on_driver
+        )
+
+    def _sampled_product(self, at: Iterate, h: NDArray[np.floating], rank_one: Array) -> Product:
+        """Products with the Hessian without a pass: the driver holds every example."""
+        if h.size <= _EXACT:
+            # so little that float64 costs nothing, and a fit does not depend on how weights round
+            h = h.astype(np.float64)
+        elif self._single is not None:
+            entries, moving = self._entries(h, rank_one), self._free(at)
+            if entries.pays(moving):
+                return entries.product(moving)
+
+        def product(V: Array, v: Array) -> tuple[Array, Array]:
+            def of_part(part: Part) -> tuple[Array, Array]:
+                out, total, some = np.zeros_like(V), np.zeros_like(v), part.examples
+                fused.hessian_product(*part.by_row, h[some], rank_one[some], V, v, out, total)
+                return out, total
+
+            first, *others = self.problem.engine.on_driver(of_part, self._sample.parts)
+            for out, total in others:
+                first = first[0] + out, first[1] + total
+            return first
+
+        return product
+
+
+def _wait(refused: int) -> int:
+    """Steps of descent before the next of a kind of which so many in a row were refused, or cut short."""
+    return min(2**refused, _LONGEST_WAIT) if refused else 0
+
+
+def _support(W: Array) -> NDArray[np.bool_]:
+    return np.any(W != 0.0, axis=1)
+
+
+def pruned(at: Iterate) -> Iterate:
+    """The model without the rows that are exactly zero (back-pruning)."""
+    return at.rows(_support(at.W))

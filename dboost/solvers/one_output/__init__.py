@@ -1,0 +1,1 @@
+"""Newton steps of a single output, on a quadratic model that is formed once."""

@@ -1,0 +1,160 @@
+"""The quadratic model that Newton steps of one output share: curvature among rows of W, formed once at some model.
+
+At the final strength models change little from step to step, and their curvature with them. So it is formed at one of
+them, the anchor, for the rows that are held there, rows that enter later are added to it, and steps minimise the
+quadratic model with the gradient of today and the curvature of the anchor (docs/math.md 8). Steps then cost no
+sweep over the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.compiled.solves import quadratic
+from dboost.compiled.solves.positive import solve_positive
+from dboost.problem.driver_columns import DriverColumns
+from dboost.problem.iterate import Iterate
+from dboost.problem.memory import Anchor
+from dboost.problem.problem import Problem
+from dboost.problem.slices import equal_slices, parts_of
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+# Sweeps end when one gains no more than this share of what the best did, or have taken so many operations. Where one
+# still gains more than the other share then, the rest is solved directly.
+_ENOUGH = 1e-5
+_OPERATIONS = 1e7
+_LEAST_SWEEPS = 30
+_SLOW = 1e-2
+_RIDGE = 1e-9
+_PIVOT = 1e-10
+# Times that entries which would change their sign are left at zero and the others solved again.
+_RESOLVES = 4
+# Beyond so many rows the model is not formed: it would take more memory than the columns.
+MOST_ROWS = 2500
+# Its memory grows by this factor.
+_ROOM = 1.25
+
+
+class Quadratic:
+    """Curvature among the rows of an anchor.
+
+    It holds neither the problem nor the columns, which hold it: a circle would keep their memory after the fit.
+
+    Parameters
+    ----------
+    problem : Problem
+    columns : DriverColumns
+        Where the columns of the rows lie.
+    anchor : Anchor
+
+    Attributes
+    ----------
+    anchor : Anchor
+        With the rows that were added since.
+    curvature : float64 array, shape (m,)
+        Of the examples, at the anchor's model.
+    """
+
+    def __init__(self, problem: Problem, columns: DriverColumns, anchor: Anchor) -> None:
+        none = np.zeros((anchor.active.shape[0], 1))
+        model = Iterate(anchor.active, anchor.W, anchor.intercept, np.nan, none, np.zeros(1))
+        self.curvature = columns.state(model, problem.columns_of, problem.loss)[2]
+        self.anchor = replace(anchor, rows=anchor.rows[:0], added=anchor.added[:0])
+        self._bias = int(problem.fit_intercept)
+        self._H = np.zeros((0, 0))
+        for rows in np.split(anchor.rows, np.cumsum(anchor.added)[:-1]):
+            self.add(problem, columns, rows)
+
+    def missing(self, rows: Rows) -> Rows:
+        """Those of some rows that are not in it."""
+        return rows[~np.isin(rows, self.anchor.rows)]
+
+    def add(self, problem: Problem, columns: DriverColumns, rows: Rows) -> None:
+        """Add rows."""
+        bias = self._bias
+        first = not self.anchor.rows.size
+        old, new = self.anchor.rows.shape[0], rows.shape[0]
+        self.anchor = self.anchor.with_rows(rows)
+        # the new rows before those that are there
+        names = np.concatenate([rows, self.anchor.rows[:old]])
+        places = columns.places(names, problem.columns_of)
+        block = columns.indptr, columns.rows, columns.values
+        parts = equal_slices(self.curvature.shape[0], parts_of(cost(columns, places, new)))
+        each = problem.engine.on_driver
+        fresh = None if first else new
+        sums = quadratic.gram(*block, places, self.curvature, bool(bias), parts, each, fresh)
+        self._reserve(bias + old + new)
+        H, begin, end = self._H, bias + old, bias + old + new
+        H[begin:end, begin:end] = sums[:new, :new]
+        H[begin:end, bias:begin] = sums[:new, new : new + old]
+        H[bias:begin, begin:end] = sums[:new, new : new + old].T
+        if bias:
+            H[begin:end, 0] = H[0, begin:end] = sums[:new, -1]
+            if first:
+                H[0, 0] = sums[-1, -1]
+
+    def _reserve(self, size: int) -> None:
+        held = self._H.shape[0]
+        if size > held:
+            room = int(_ROOM * size)
+            grown = np.zeros((room, room))
+            grown[:held, :held] = self._H
+            self._H = grown
+
+    def minimiser(self, problem: Problem, at: Iterate, lam: float, unit: float, scale: float) -> tuple[Array, Array]:
+        """Minimiser of the quadratic model at `at`, whose rows are all in it: W (a, 1) and the intercept.
+
+        `unit` is the price of |w| = 1 at strength 1, `scale` what the curvature of today is of the anchor's.
+        """
+        bias = self._bias
+        G, W, strength = problem.with_intercept(at, lam)
+        order = np.argsort(self.anchor.rows)
+        slots = bias + order[np.searchsorted(self.anchor.rows, at.active, sorter=order)]
+        if bias:
+            slots = np.append(slots, 0)
+        prices = unit / scale * strength
+        g, w = G[:, 0] / scale, W[:, 0].copy()
+        pull = np.empty(bias + self.anchor.rows.shape[0])
+        most = max(_LEAST_SWEEPS, int(_OPERATIONS / max(pull.shape[0] * slots.shape[0], 1)))
+        if quadratic.minimise(self._H, slots, g, prices, _RIDGE, most, _ENOUGH, w, pull) > _SLOW:
+            self._solve(slots, g - pull[slots], prices, w)
+        target, b = problem.split_intercept(w[:, None])
+        return target, b if bias else at.intercept
+
+    def _solve(self, slots: Rows, g: Array, prices: Array, w: Array) -> None:
+        """Move the entries of `w` that are not zero to where the model has its minimum, `g` its descent at `w`.
+
+        An entry that would change its sign ends at zero, and the others are solved again with it there.
+        """
+        held = np.flatnonzero((w != 0.0) | (prices == 0.0))
+        H = self._H[np.ix_(slots[held], slots[held])]
+        right, signed = g[held] - prices[held] * np.sign(w[held]), prices[held] > 0.0
+        step, free = np.zeros(held.shape[0]), np.ones(held.shape[0], np.bool_)
+        for _ in range(_RESOLVES):
+            ids, fixed = np.flatnonzero(free), np.flatnonzero(~free)
+            rest = right[ids] - np.sum(H[np.ix_(ids, fixed)] * step[fixed], axis=1)
+            step[ids] = solve_positive(H[np.ix_(ids, ids)], rest, _PIVOT)
+            crossing = free & signed & ((w[held] + step) * w[held] <= 0.0)
+            step[crossing] = -w[held][crossing]
+            free &= ~crossing
+            if not np.any(crossing):
+                break
+        w[held] = np.where(free, w[held] + step, 0.0)
+
+
+def cost(columns: DriverColumns, places: Rows, fresh: int) -> float:
+    """Operations of summing the curvature of the first `fresh` columns with themselves and the others."""
+    sizes = columns.indptr[places + 1] - columns.indptr[places]
+    new, old = float(np.sum(sizes[:fresh])), float(np.sum(sizes[fresh:]))
+    return new * (0.5 * new + old) / columns.weight.shape[0] + 5.0 * (new + old)
+
+
+def distance(before: Array, after: Array) -> float:
+    """How far two curvatures of the examples, (m,) each, are apart, as a share of the first."""
+    total = float(before.sum())
+    return float(np.abs(after - before).sum()) / total if total > 0.0 else np.inf

@@ -1,0 +1,369 @@
+"""Newton steps of a single output, taken on the driver from start to end.
+
+With one output the active columns of all examples are small enough to lie on the driver, and a sweep over them costs
+less than handing a pass to threads. So they are fetched once for a set of rows; margins, curvature, coordinate descent
+and the search along the step are then loops over arrays at hand (``compiled.solves.one_output``), in float64 but for
+the descent. At the final strength, once a step changes the curvature of the examples little, that among the rows is
+formed (``quadratic``), and the steps that follow, in later rounds and at the next strengths of a path too, need no
+sweep over the data. Where such steps do not help, or converge slowly, ``solvers.newton.step`` takes over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.compiled.examples import loss_of_rows as rows
+from dboost.compiled.solves import one_output
+from dboost.problem.driver_columns import DriverColumns
+from dboost.problem.iterate import Iterate
+from dboost.problem.memory import Anchor, Memory
+from dboost.problem.problem import Problem
+from dboost.problem.slices import equal_loads, parts_of
+from dboost.solvers.newton.accuracy import Aim
+from dboost.solvers.newton.damping import growth
+from dboost.solvers.newton.step import NewtonSteps, Step
+from dboost.solvers.one_output.quadratic_model import MOST_ROWS, Quadratic, cost, distance
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+# Examples up to which the driver holds them all.
+_MOST = 1_000_000
+# Share of the gap; see ``little_left``.
+_LITTLE = 1e-4
+_ARMIJO = 1e-4
+_GRID = (0.5, 0.25, 0.1, 0.03, 0.01)
+_MAX_SWEEPS = 50
+_ENOUGH = 0.1
+_RIDGE = 1e-9
+# Curvature among rows may cost so many operations for each value that the last descent swept over, and so many in any
+# case: beyond that sweeps are faster.
+_FORM_SHARE = 8.0
+_FORM_FREE = 2e6
+# The curvature of the examples may differ by this share from that of the quadratic model, and a step of it promise this
+# share of what the last one did; beyond, it is formed anew.
+_STALE = 0.2
+_SLOW = 0.25
+# It has so many rows for each that is held, and some: beyond, it is formed anew for those that are.
+_UNUSED = 2.0
+_FEW = 50
+# The curvature along a step is taken to differ by no more than this factor.
+_FARTHEST = 4.0
+# Sums of the objective carry about this relative error: a step that promises less is judged by its promise, not by it.
+_ROUNDING = 3e-14
+
+
+def takes(problem: Problem, n_rows: int, sample: str | float) -> bool:
+    """Whether the steps here are possible: one output, and a penalty that is a multiple of |w|."""
+    whole = n_rows <= _MOST if sample == "auto" else sample == 1.0
+    return problem.k == 1 and whole and not problem.loss.shifted and problem.penalty.compiled[0] in (0, 1)
+
+
+def little_left(problem: Problem, at: Iterate, lam: float, gap: float) -> float:
+    """What a step must promise to be followed by another one on the same rows.
+
+    Zero once none of the rows that are zero violates optimality. Until then other rows are likely to be missing: what
+    a step promises says sooner than the gap, which is far above what is left to gain, that it is time to look for them.
+    """
+    norms = problem.penalty.dual_norm(at.G)
+    entering = (norms > lam * problem.lam_weight[at.active]) & (at.W[:, 0] == 0.0)
+    return _LITTLE * gap if np.any(entering) else 0.0
+
+
+@dataclass(frozen=True)
+class _State:
+    """Margins of a model, what the loss says there, and the objective."""
+
+    margins: Array
+    residual: Array
+    curvature: Array
+    loss: float
+    value: float
+
+
+class OneOutputSteps:
+    """Newton steps on a fixed set of rows, for one output.
+
+    Parameters
+    ----------
+    problem : Problem
+    active : int64 array
+        The rows A.
+    columns : DriverColumns
+        Where their columns lie: of all examples, or of those of a sample.
+    seed : int
+        Seed of the order of the coordinates.
+    memory : Memory
+        What earlier steps left.
+    newton : callable, optional
+        The steps on the same rows that take over, from a memory; without it a step that does not help is none.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        active: Rows,
+        columns: DriverColumns,
+        seed: int,
+        memory: Memory,
+        newton: Callable[[Memory], NewtonSteps] | None = None,
+    ) -> None:
+        self.problem = problem
+        self.memory = memory
+        self._newton = newton
+        self._seed = seed
+        self._active = active
+        self._general: NewtonSteps | None = None
+        self._slow = False
+        # of the last descent; the first may take all
+        self._sweeps = _MAX_SWEEPS
+        # of the last step that was tried
+        self._promised = 0.0
+        # whether the last step left the curvature of the examples about as it was, and no step of it was refused
+        self._steady = False
+        # one pass, of which only what the driver lacks is carried out
+        problem.passes += 1
+        self._places = columns.places(active, problem.held)
+        self._columns = columns
+        # these arrays whatever else is fetched
+        self._block = columns.indptr, columns.rows, columns.values
+        self._single = columns.single(self._places)
+        self._sizes = columns.indptr[self._places + 1] - columns.indptr[self._places]
+        stored = np.concatenate([[0], np.cumsum(self._sizes)])
+        self._parts = equal_loads(stored, parts_of(float(stored[-1])))
+        self._target = problem.loss.target(columns.labels)
+        code, a, b = problem.penalty.compiled
+        self._unit = a + b if code == 0 else 1.0
+        self._row_weight = problem.lam_weight[active]
+        self._at: Iterate | None = None
+        self._state: _State | None = None
+        # of the curvature at `_at`, where that was formed
+        self._diagonal: Array | None = None
+        # by the last step of the quadratic model, and the margins that the last step of any kind moved by
+        self._promised_before = np.inf
+        self._along: Array | None = None
+
+    def step(self, at: Iterate, lam: float, aim: Aim) -> tuple[Iterate, Step]:
+        """Take one step; the objective of the result is never above that of `at`. See ``NewtonSteps.step``."""
+        problem, final = self.problem, aim.final
+        if at is not self._at:
+            at = self._entered(at, lam)
+        now = self._state
+        assert now is not None
+        value = problem.objective(at, lam)
+        if final:
+            found = self._on_quadratic(at, lam, now, value)
+            if found is not None:
+                return found
+        if final and self._slow:
+            return self._by_newton(at, lam, aim)
+        sweeps, target, b = self._descent(at, lam, now)
+        if np.array_equal(target, at.W) and np.array_equal(b, at.intercept):
+            return at, Step("descent", 0.0, 0.0)
+        self._sweeps = sweeps
+        self._slow = sweeps >= _MAX_SWEEPS
+        found = self._searched(at, lam, target, b, now, value, "descent", _GRID)
+        if found is None:
+            small = self._promised <= _ROUNDING * abs(value)
+            return (at, Step("descent", 0.0, self._promised)) if small else self._by_newton(at, lam, aim)
+        assert self._state is not None
+        self._steady = found[1].length == 1.0 and distance(now.curvature, self._state.curvature) <= _STALE
+        return found
+
+    def _on_quadratic(self, at: Iterate, lam: float, now: _State, value: float) -> tuple[Iterate, Step] | None:
+        """A step to the minimiser of the quadratic model; None where there is none that pays, or it does not help."""
+        # rows that are zero and would stay so are left out
+        chosen = np.flatnonzero((at.W[:, 0] != 0.0) | (np.abs(at.G[:, 0]) > lam * self._unit * self._row_weight))
+        part = at.rows(chosen)
+        model, problem = self._model(part, now), self.problem
+        if model is None:
+            return None
+        target = np.zeros_like(at.W)
+        target[chosen], b = model.minimiser(problem, part, lam, self._unit, self._scale(model, now))
+        if np.array_equal(target, at.W) and np.array_equal(b, at.intercept):
+            return None
+        found = self._searched(at, lam, target, b, now, value, "newton", ())
+        if found is None:
+            self._forget()
+            return None
+        slow = found[1].promised > _SLOW * self._promised_before
+        self._promised_before = found[1].promised
+        if slow:
+            self._forget()
+            self._steady = True
+        return found
+
+    def _scale(self, model: Quadratic, now: _State) -> float:
+        """The curvature of today along the last step, or of all examples, as a share of the anchor's."""
+        weight = np.ones(1) if self._along is None else self._along**2
+        before, after = float(np.sum(weight * model.curvature)), float(np.sum(weight * now.curvature))
+        return min(max(after / before, 1.0 / _FARTHEST), _FARTHEST) if before > 0.0 else 1.0
+
+    def _forget(self) -> None:
+        """Let go of a quadratic model that does not help."""
+        self._steady = False
+        self.memory = replace(self.memory, anchor=None)
+        self._promised_before = np.inf
+
+    def _model(self, at: Iterate, now: _State) -> Quadratic | None:
+        """The quadratic model for these rows: what earlier steps left, widened, or a new one at the model `at`."""
+        columns, anchor, active = self._columns, self.memory.anchor, at.active
+        if anchor is not None:
+            if columns.quadratic is None or columns.quadratic.anchor is not anchor:
+                columns.quadratic = Quadratic(self.problem, columns, anchor)
+                self.memory = replace(self.memory, anchor=columns.quadratic.anchor)
+            model = columns.quadratic
+            new = model.missing(active)
+            size = anchor.rows.shape[0] + new.shape[0]
+            lean = size <= min(_UNUSED * active.shape[0] + _FEW, MOST_ROWS)
+            if lean and distance(model.curvature, now.curvature) <= _STALE:
+                if new.size:
+                    model.add(self.problem, columns, new)
+                    self.memory = replace(self.memory, anchor=model.anchor)
+                return model
+            self.memory = replace(self.memory, anchor=None)
+            self._steady = True
+        if not self._steady or not self._pays(active):
+            return None
+        columns.quadratic = Quadratic(self.problem, columns, Anchor.at(at).with_rows(active))
+        self.memory = replace(self.memory, anchor=columns.quadratic.anchor)
+        return columns.quadratic
+
+    def _pays(self, rows: Rows) -> bool:
+        """Whether forming the curvature among some rows takes no longer than a few times what the last descent took."""
+        if rows.shape[0] > MOST_ROWS:
+            return False
+        swept = self._sweeps * float(np.sum(self._sizes))
+        places = self._columns.places(rows, self.problem.columns_of)
+        return cost(self._columns, places, rows.shape[0]) <= _FORM_FREE + _FORM_SHARE * swept
+
+    def _descent(self, at: Iterate, lam: float, now: _State) -> tuple[int, Array, Array]:
+        """Minimiser of the Newton model by coordinate descent: sweeps, W, intercept."""
+        problem = self.problem
+        G, W, strength = problem.with_intercept(at, lam)
+        diagonal = self._diagonal
+        if diagonal is None:
+            diagonal = self._curved(now, np.empty(self._active.shape[0]))
+        damping = growth(problem, at, lam, diagonal[:, None])[:, 0] + _RIDGE * diagonal
+        self.memory = replace(self.memory, draws=self.memory.draws + 1)
+        new = W[:, 0].copy()
+        indptr, row, _ = self._block
+        sweeps = one_output.descend(
+            indptr,
+            row,
+            self._single,
+            self._places,
+            now.curvature.astype(np.float32),
+            np.ascontiguousarray(G[:, 0]),
+            W[:, 0].copy(),
+            self._unit * strength,
+            diagonal,
+            damping,
+            problem.fit_intercept,
+            _MAX_SWEEPS,
+            _ENOUGH,
+            self._seed * 1_000_003 + self.memory.draws,
+            new,
+        )
+        target, b = problem.split_intercept(new[:, None])
+        return int(sweeps), target, b if problem.fit_intercept else at.intercept
+
+    def _searched(
+        self,
+        at: Iterate,
+        lam: float,
+        target: Array,
+        b: Array,
+        now: _State,
+        value: float,
+        kind: str,
+        shorter: tuple[float, ...],
+    ) -> tuple[Iterate, Step] | None:
+        """The full step to (target, b) if the objective falls by a share of the promise, else a shorter one."""
+        strength = self._row_weight * lam * self._unit
+        D, d = target - at.W, b - at.intercept
+        # entry by entry, so that near the optimum the promise is not lost in the difference of two large sums
+        saved = strength * (np.abs(at.W) - np.abs(target))[:, 0]
+        promised = max(0.0, float(np.sum(at.G[:, 0] * D[:, 0] + saved)) + float(at.bias[0] * d[0]))
+        along = np.full(now.margins.shape[0], d[0])
+        self._promised, self._along = promised, along
+        one_output.add_columns(*self._block, self._places, np.ascontiguousarray(D[:, 0]), along)
+        for t in (1.0, *shorter):
+            W = target if t == 1.0 else at.W + t * D
+            found = self._evaluated(now.margins + t * along, W, lam)
+            rounding = _ROUNDING * abs(value) if t == 1.0 else 0.0
+            if found.value <= value - _ARMIJO * t * promised + rounding:
+                return self._moved(W, b if t == 1.0 else at.intercept + t * d, found), Step(kind, t, promised)
+        return None
+
+    def _by_newton(self, at: Iterate, lam: float, aim: Aim) -> tuple[Iterate, Step]:
+        """A step with all that ``solvers.newton.step`` can do: conjugate gradients, and an upper bound of the loss."""
+        if self._newton is None:
+            return at, Step("descent", 0.0, self._promised)
+        if self._general is None:
+            self._general = self._newton(replace(self.memory, settled=self._slow))
+        else:
+            self._general.memory = self.memory
+        result = self._general.step(at, lam, aim)
+        self.memory = self._general.memory
+        return result
+
+    def _known(self, at: Iterate, lam: float) -> _State:
+        """The state at a model that a pass has summed, or none has yet (its loss is nan)."""
+        if np.isnan(at.loss):
+            margins = np.full(self._columns.weight.shape[0], at.intercept[0])
+            one_output.add_columns(*self._block, self._places, np.ascontiguousarray(at.W[:, 0]), margins)
+            return self._evaluated(margins, at.W, lam)
+        state = self._columns.state(at, self.problem.held, self.problem.loss)
+        return _State(*state, at.loss, at.loss + self._price(at.W, lam))
+
+    def _evaluated(self, margins: Array, W: Array, lam: float) -> _State:
+        u, h = np.empty_like(margins), np.empty_like(margins)
+        loss = float(rows.single_state(self._target, margins, self._columns.weight, u, h))
+        return _State(margins, u, h, loss, loss + self._price(W, lam))
+
+    def _price(self, W: Array, lam: float) -> float:
+        return lam * self._unit * float(np.sum(self._row_weight * np.abs(W[:, 0])))
+
+    def _entered(self, at: Iterate, lam: float) -> Iterate:
+        """A model that these steps have not made, with its sums."""
+        state = self._known(at, lam)
+        if np.isnan(at.loss):
+            return self._moved(at.W, at.intercept, state)
+        self._at, self._state, self._diagonal = at, state, None
+        return at
+
+    def _moved(self, W: Array, intercept: Array, state: _State) -> Iterate:
+        """The model with its sums; with those of a descent, too, where the next step is likely to be one."""
+        G, self._diagonal = np.empty(W.shape[0]), None
+        if self.memory.anchor is None:
+            self._curved(state, G)
+        else:
+            block, u = self._block, state.residual
+            self._on_parts(lambda part: one_output.column_sums(*block, self._places[part], u, G[part]))
+        bias = np.array([state.residual.sum()])
+        self._state = state
+        self._at = Iterate(self._active, W, intercept, state.loss, G[:, None], bias)
+        return self._at
+
+    def _curved(self, state: _State, G: Array) -> Array:
+        """Diagonal of the curvature at a model, the intercept's last; the sums of its columns go into G."""
+        a = self._active.shape[0]
+        diagonal = np.zeros(a + (1 if self.problem.fit_intercept else 0))
+
+        def sums(part: slice) -> None:
+            mine = (self._places[part], state.residual, state.curvature, G[part], diagonal[:a][part])
+            one_output.column_curvature(*self._block, *mine)
+
+        self._on_parts(sums)
+        diagonal[a:] = state.curvature.sum()
+        self._diagonal = diagonal
+        return diagonal
+
+    def _on_parts(self, sums: Callable[[slice], None]) -> None:
+        """Sums of the columns, in parts for threads."""
+        self.problem.engine.on_driver(sums, self._parts)
