@@ -29,6 +29,7 @@ from dboost.hypotheses.products.family import Products
 from dboost.hypotheses.stumps.family import Stumps
 from dboost.kernel_cache import VARIABLE, lasting
 from dboost.passes.folds import Folds
+from dboost.problem.accelerators import Accelerators
 
 _TASKS = {
     "log": "binary", "multinomial": "multiclass", "multitask": "multitask", "exp": "binary",
@@ -96,7 +97,7 @@ def warm() -> float:
                     plan = build_plan(X.astype(dtype), labels[loss], 1.0 + code, task=task, engine=engine)
                     one = Fitting(plan, engine, FitSettings(loss, "l1"))
                     lam_max = one.alpha_max() * one.problem.statistics.weight
-                    solved(one.problem, 0.1 * lam_max, lam_max, 0.5, 0)
+                    solved(one.problem, 0.1 * lam_max, lam_max, 0.5, 0, Accelerators())
             if loss == "log":
                 # a column far from zero has loops of its own, which are the same for all losses
                 with LocalEngine(1) as engine:

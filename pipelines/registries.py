@@ -26,7 +26,7 @@ def penalties() -> tuple[str, ...]:
 
 def updates() -> tuple[str, ...]:
     """Every update of a fit."""
-    from dboost.boosting.checks import FORWARD, UPDATES
+    from dboost.boosting.updates import FORWARD, UPDATES
 
     return (*UPDATES, FORWARD)
 

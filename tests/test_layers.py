@@ -57,7 +57,7 @@ ALLOWED: dict[str, set[str]] = {
         "errors", "notices", "files", "redact", "losses", "penalties", "hypotheses", "passes", "engine", "data",
         "model", "metrics", "problem", "boosting",
     },
-    "warm": {"errors", "kernel_cache", "hypotheses", "passes", "engine", "data", "boosting"},
+    "warm": {"errors", "kernel_cache", "hypotheses", "passes", "engine", "data", "problem", "boosting"},
 }  # fmt: skip
 # The lazy front (PEP 562) names everything and is named by nothing.
 ALLOWED["__init__"] = set(ALLOWED)

@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from dboost.boosting.systems import refuse_sweeps
+from dboost.boosting.updates import FORWARD, UPDATES, system_of
 from dboost.errors import UsageError
 from dboost.losses import get_loss
 from dboost.penalties import NEWTON_ONLY, Penalty, get_penalty
+from dboost.problem.accelerators import allowed, check_accelerators
 from dboost.problem.state import FitSettings
 from dboost.solvers.row_updates import SELECTIONS, TEMPLATES
-
-FORWARD = "forward"
-# those that reach the optimum; "forward" does not
-UPDATES = ("newton", "gradboost", "adaboost")
 
 
 def check_settings(settings: FitSettings) -> None:
@@ -74,6 +73,7 @@ def check_settings(settings: FitSettings) -> None:
     sample = settings.sample
     if sample != "auto" and not (_is_number(sample) and 0.0 < float(sample) <= 1.0):
         raise UsageError(f"sample must be 'auto' or a share in (0, 1], got {sample!r}")
+    check_accelerators(allowed(settings))
     _check_pairs(settings, penalty)
     if getattr(settings.hypotheses, "learns", False) and not getattr(settings.system, "learns", False):
         raise UsageError(
@@ -103,14 +103,10 @@ def _check_pairs(settings: FitSettings, penalty: Penalty) -> None:
     UsageError
         Names both parties and what works instead.
     """
-    if settings.update == FORWARD:
-        _check_forward(settings, penalty)
-    if settings.sweeps is not None and (settings.update in ("newton", FORWARD) or settings.system is not None):
-        what = f"update {settings.update!r}" if settings.system is None else settings.system.name
-        raise UsageError(
-            f"sweeps={settings.sweeps!r} bounds the one-row updates of a round, which {what} does not make",
-            hint="use update='gradboost' or 'adaboost', or leave sweeps out",
-        )
+    if settings.system is None:
+        system_of(settings).check(settings, penalty)
+    else:
+        refuse_sweeps(settings, settings.system.name)
     if settings.update in (FORWARD, "adaboost") and get_loss(settings.loss).template_constant == 0.0:
         raise UsageError(
             f"update={settings.update!r} needs an exponential bound, which loss {get_loss(settings.loss).name!r} does "
@@ -126,24 +122,6 @@ def _check_pairs(settings: FitSettings, penalty: Penalty) -> None:
             f"standardize=True multiplies the strength of a feature by a power of its scale, which penalty "
             f"{penalty.name!r} does not follow",
             hint="scale the columns before the fit, or use penalty='l1' or 'l2_squared'",
-        )
-
-
-def _check_forward(settings: FitSettings, penalty: Penalty) -> None:
-    if penalty.name != "none":
-        raise UsageError(
-            f"update 'forward' moves one hypothesis per round and has no penalty, but penalty is {penalty.name!r}",
-            hint="set penalty='none', or use update='adaboost' with this penalty",
-        )
-    if settings.select != "greedy":
-        raise UsageError(
-            f"update 'forward' moves the best hypothesis of all, but select is {settings.select!r}",
-            hint="leave select at 'greedy', or use update='adaboost'",
-        )
-    if settings.rows_per_round not in (None, 1):
-        raise UsageError(
-            f"update 'forward' adds one hypothesis per round, but rows_per_round is {settings.rows_per_round!r}",
-            hint="leave rows_per_round out, or use update='adaboost', which re-optimises all it holds",
         )
 
 

@@ -25,6 +25,7 @@ from dboost.boosting.starts.along_path import predicted
 from dboost.errors import DataError, UsageError
 from dboost.passes import folds as folding
 from dboost.passes.folds import Folds, Left
+from dboost.problem.accelerators import allowed
 from dboost.problem.engine_view import EngineView, Leaves
 from dboost.problem.state import FitResult, FitSettings
 
@@ -164,7 +165,8 @@ def _path(fitting: Fitting, alphas: Sequence[float], stop: threading.Event) -> l
     for alpha in alphas:
         if stop.is_set():
             break
-        results.append(fitting.fit(alpha, predicted(results, alpha), lambda record, state: stop.is_set()))
+        start = predicted(results, alpha, allowed(fitting.settings))
+        results.append(fitting.fit(alpha, start, lambda record, state: stop.is_set()))
     return results
 
 

@@ -15,23 +15,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.checks import FORWARD, UPDATES, check_settings
-from dboost.boosting.forward.rounds import Forward
-from dboost.boosting.starts.from_sample import sampled_start
-from dboost.boosting.systems import Rounds
-from dboost.boosting.totally_corrective.loop import Loop
+from dboost.boosting.checks import check_settings
+from dboost.boosting.starts.start import FromModel, FromSample, Zero, begun
+from dboost.boosting.updates import system_of
 from dboost.errors import DataError, DboostWarning
-from dboost.losses import get_loss
+from dboost.losses import Loss, get_loss
 from dboost.notices import warn_user
 from dboost.passes import Point
 from dboost.passes.centring import Centres
-from dboost.penalties import get_penalty
+from dboost.penalties import Penalty, get_penalty
 from dboost.problem import summation
+from dboost.problem.accelerators import Accelerators, allowed, one_output
 from dboost.problem.centred import CentredEngine
 from dboost.problem.extreme_columns import refuse_extreme_columns
 from dboost.problem.induced import InducedProblem
 from dboost.problem.iterate import Score
-from dboost.problem.memory import Memory
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitResult, FitSettings, FitState
 from dboost.problem.statistics import constants, listed
@@ -65,6 +63,7 @@ class Fitting:
         check_settings(settings)
         self.plan = plan
         self.settings = settings
+        self.system = system_of(settings)
         run_id = uuid.uuid4().hex[:12]
         engine.set_plan(plan.items, plan.rows, run_id)
         self.left_out: Rows = np.zeros(0, np.int64)
@@ -76,16 +75,17 @@ class Fitting:
 
     def _problem(self, engine: Any, run_id: str) -> Problem:
         plan, settings = self.plan, self.settings
+        loss, penalty = get_loss(settings.loss), get_penalty(settings.penalty)
         arguments = (
-            settings.loss,
-            get_penalty(settings.penalty),
+            loss,
+            penalty,
             plan.n_features,
             plan.n_outputs,
             settings.fit_intercept,
         )
-        more = (self._exponential(), settings.standardize)
+        more = (self.system.exponential, settings.standardize)
+        on_driver = self._on_driver(loss, penalty)
         if settings.hypotheses is not None:
-            certifies = settings.system is None
             return InducedProblem(
                 engine,
                 *arguments,
@@ -94,12 +94,14 @@ class Fitting:
                 family=settings.hypotheses,
                 n_rows=plan.n_rows,
                 seed=settings.random_state,
-                certifies=certifies,
+                certifies=self.system.optimises,
                 centres=self._centres_columns(),
+                on_driver=on_driver,
             )
+        keeps_null = "null_sums" in allowed(settings)
         # sums of squares may overflow here: the columns they belong to are refused by name next
         with np.errstate(over="ignore", invalid="ignore"):
-            problem = Problem(engine, *arguments, run_id, *more)
+            problem = Problem(engine, *arguments, run_id, *more, None, on_driver, keeps_null)
         refuse_extreme_columns(problem.statistics.peak, plan.feature_names)
         if settings.standardize:
             self.left_out = constants(problem.statistics)
@@ -111,25 +113,22 @@ class Fitting:
             return problem
         less = CentredEngine(engine, Centres(columns, values, run_id))
         # points of the columns as given and of these are other points
-        mine = Problem(less, *arguments, f"{run_id}-centred", *more, centres=less.centres)
+        mine = Problem(less, *arguments, f"{run_id}-centred", *more, less.centres, on_driver, keeps_null)
         mine.passes += problem.passes
         return mine
 
     def _centres_columns(self) -> bool:
         """Whether a column may be solved less a number: the optimum that a fit ends at must be the same model.
 
-        So it is where the intercept is free. Systems, and rounds that move a row once and never again, are more than
-        their objective: what they do depends on the columns themselves.
+        So it is where the intercept is free, and the fit is its optimum (``System.optimises``).
         """
-        settings = self.settings
-        return settings.fit_intercept and settings.system is None and settings.update in UPDATES
+        return self.settings.fit_intercept and self.system.optimises
 
-    def _exponential(self) -> bool:
-        """Whether scoring sums mu+ and mu-; without a largest curvature the exponential bound is the only one."""
-        settings = self.settings
-        if settings.system is not None:
-            return settings.system.exponential
-        return settings.update in ("adaboost", FORWARD) or not math.isfinite(get_loss(settings.loss).kappa)
+    def _on_driver(self, loss: Loss, penalty: Penalty) -> bool:
+        """Whether steps are taken on the driver, which then keeps the state of the examples."""
+        plan, settings = self.plan, self.settings
+        asked = "one_output" in allowed(settings) and settings.curvature == "newton"
+        return asked and one_output(loss, penalty, plan.n_outputs, plan.n_rows, settings)
 
     @property
     def pool(self) -> Any:
@@ -211,17 +210,12 @@ class Fitting:
             strength = auto if alpha == "auto" else float(alpha)
         lam = strength * problem.statistics.weight
         lam_max = largest * problem.statistics.weight
-        loop: Rounds
-        if settings.system is not None:
-            loop = settings.system.rounds(problem, replace(settings, alpha=strength), null, self.plan.n_rows)
-        elif settings.update == FORWARD:
-            loop = Forward(problem, settings, null)
-        else:
-            loop = Loop(problem, replace(settings, alpha=strength), lam, null, self.plan.n_rows)
+        loop = self.system.rounds(problem, replace(settings, alpha=strength), null, self.plan.n_rows)
         if resume is not None and isinstance(problem, InducedProblem):
             problem.register(resume.keys)
         # the first fit is charged with the statistics and the null model, whoever asked for them first
-        state = resume if resume is not None else self._start(start, lam, lam_max, problem.passes - self._charged)
+        passes = problem.passes - self._charged
+        state = resume if resume is not None else self._begun(start, lam, lam_max, passes, loop.accelerators)
         # what was done before the rounds is not part of the first
         problem.seconds_of_passes()
         done, reason = loop.run(state, callback_or_go_on(callback))
@@ -246,6 +240,7 @@ class Fitting:
             trace=np.array(loop.trace).reshape(-1, 3),
             state=done,
             pool=self.pool,
+            taken=dict(loop.accelerators.taken),
         )
 
     def point_of(self, result: FitResult) -> Point:
@@ -257,51 +252,16 @@ class Fitting:
         """A state of this fit with the intercept of the columns as they were given, which are those of a model."""
         return replace(state, intercept=state.intercept - self.problem.offset(state.active, state.W))
 
-    def _start(self, start: FitResult | None, lam: float, lam_max: float, passes: int) -> FitState:
-        searched = self.problem.searched
-        penalty = self.problem.penalty
-        sparse = penalty.threshold and penalty.separable
-        # zero is where a smooth step never gets to: a penalty that puts all rows there at once starts from it
-        if start is not None and (sparse or not lam >= lam_max):
-            active, W = start.active, start.W
-            if isinstance(self.problem, InducedProblem):
-                active = self.problem.register([start.state.keys[i] for i in start.active.tolist()])
-                order = np.argsort(active)
-                active, W = active[order], W[order]
-            candidates = self._strong(start, lam)
-            # along a path the curvature changes little from strength to strength
-            anchor = start.state.memory.anchor if self._last is not None else None
-            return FitState(
-                active,
-                W,
-                start.intercept + self.problem.offset(active, W),
-                lam,
-                candidates=candidates,
-                provisional=candidates is not None or searched,
-                memory=Memory(anchor=anchor),
-                passes=passes,
-            )
-        null = self.problem.null()
-        before = self.problem.passes
-        begun = sampled_start(self.problem, self.settings, lam, lam_max, self.plan.n_rows, self.plan.nbytes_estimate)
-        if begun is not None:
-            return FitState(*begun, passes=passes + self.problem.passes - before)
-        approach = self.settings.update == "newton" and self.settings.system is None and sparse
-        first = max(lam, lam_max) if approach else lam
-        return FitState(null.active, null.W, null.intercept, first, provisional=searched, passes=passes)
-
-    def _strong(self, start: FitResult, lam: float) -> Rows | None:
-        """Columns that the sequential strong rule keeps: ||G_j(lam_old)||_* >= 2 lam - lam_old, and the support.
-
-        The rule may err; a fit scores every column again before it stops (docs/math.md 8 (ii)).
-        """
-        sparse = self.problem.penalty.threshold and self.problem.penalty.separable
-        if self._last is None or not lam < self._last[0] or not self.problem.screens or not sparse:
-            return None
-        previous, norms = self._last
-        keep = norms >= (2.0 * lam - previous) * self.problem.lam_weight
-        keep[start.active] = True
-        return None if keep.all() else np.flatnonzero(keep)
+    def _begun(
+        self, start: FitResult | None, lam: float, lam_max: float, passes: int, accelerators: Accelerators
+    ) -> FitState:
+        """The state that the rounds start from; `passes` were done before."""
+        problem, plan = self.problem, self.plan
+        nearer = (
+            FromModel(problem, start, lam, lam_max, self._last, accelerators),
+            FromSample(problem, self.settings, lam, lam_max, plan.n_rows, plan.nbytes_estimate, accelerators),
+        )
+        return begun(nearer, Zero(problem, lam, lam_max, accelerators), passes)
 
 
 def callback_or_go_on(callback: Callback | None) -> Callable[[dict[str, Any], FitState], bool]:
@@ -329,8 +289,7 @@ def fit(
 
 def warn_if_open(result: FitResult, settings: FitSettings) -> None:
     """Warn with the gap reached when a fit ended without reaching `tol`; other systems have reasons of their own."""
-    own_reasons = settings.update == FORWARD or settings.system is not None
-    if own_reasons or result.stop_reason in ("tol", "gradient", "callback"):
+    if not system_of(settings).optimises or result.stop_reason in ("tol", "gradient", "callback"):
         return
     reached = f"at a certified relative gap of {result.gap:.2g}, above tol={settings.tol:g},"
     if result.stop_reason == "uncertified":

@@ -8,12 +8,55 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from dboost.problem.accelerators import Accelerators
 from dboost.problem.limits import Limits
 
 if TYPE_CHECKING:
     from dboost.problem.iterate import Score
     from dboost.problem.problem import Problem
     from dboost.problem.state import FitSettings, FitState
+
+
+def spent(state: FitState, settings: FitSettings, limits: Limits) -> str:
+    """Which limit of rounds, passes or seconds is reached; empty to go on."""
+    return "max_rounds" if state.round >= settings.max_rounds else limits.reason(state.passes)
+
+
+def repeated(
+    advance: Callable[[FitState], tuple[FitState, str]],
+    state: FitState,
+    callback: Callable[[dict[str, Any], FitState], bool],
+    ended: Callable[[FitState], str],
+    reason: str = "",
+) -> tuple[FitState, str]:
+    """One round after the other until a reason to stop; the loop of every system.
+
+    Parameters
+    ----------
+    advance : callable
+        One round: state in, state out, and the reason to stop if there is one.
+    state : FitState
+    callback : callable
+        Sees the record of a round that left one, and the state after it, and may stop the fit.
+    ended : callable
+        Why no round follows a state, from the state alone; empty to go on.
+    reason : str
+        Why there is to be no round at all.
+
+    Returns
+    -------
+    state : FitState
+        After the last round.
+    reason : str
+        What `advance` or `ended` gave, or "callback".
+    """
+    while not reason:
+        rounds = state.round
+        state, reason = advance(state)
+        if state.round > rounds and callback(dict(state.history[-1]), state):
+            reason = reason or "callback"
+        reason = reason or ended(state)
+    return state, reason
 
 
 class GreedyRounds(ABC):
@@ -38,6 +81,7 @@ class GreedyRounds(ABC):
         self.trace: list[tuple[float, float, float]] = []
         self._started = time.perf_counter()
         self.limits = Limits.of(settings)
+        self.accelerators = Accelerators.of(problem, settings)
 
     def run(self, state: FitState, callback: Callable[[dict[str, Any], FitState], bool]) -> tuple[FitState, str]:
         """Rounds until a reason to stop; `callback` sees each record and the state after it, and may stop the fit.
@@ -50,17 +94,10 @@ class GreedyRounds(ABC):
             What `advance` or `ended` gave, "max_rounds", "max_passes", "max_seconds" or "callback".
         """
         state = self.begun(state)
-        reason = self._spent(state)
-        while not reason:
-            state, reason = self.advance(state)
-            if callback(dict(state.history[-1]), state):
-                reason = reason or "callback"
-            reason = reason or self._spent(state)
-        return self.ended(state, reason)
+        return self.ended(*repeated(self.advance, state, callback, self._spent, self._spent(state)))
 
     def _spent(self, state: FitState) -> str:
-        """Which limit of rounds, passes or seconds is reached; empty to go on."""
-        return "max_rounds" if state.round >= self.settings.max_rounds else self.limits.reason(state.passes)
+        return spent(state, self.settings, self.limits)
 
     @abstractmethod
     def advance(self, state: FitState) -> tuple[FitState, str]:

@@ -13,6 +13,7 @@ from dboost.boosting.fit import Callback, Fitting, warn_if_dropped, warn_if_open
 from dboost.boosting.starts.along_path import predicted
 from dboost.errors import UsageError
 from dboost.penalties import get_penalty
+from dboost.problem.accelerators import allowed
 from dboost.problem.state import FitResult, FitSettings
 
 
@@ -45,7 +46,7 @@ def path(
     results: list[FitResult] = []
     for alpha in sorted(chosen.tolist(), reverse=True):
         check_settings(replace(settings, alpha=alpha))
-        result = fitting.fit(alpha, predicted(results, alpha), callback)
+        result = fitting.fit(alpha, predicted(results, alpha, allowed(settings)), callback)
         warn_if_open(result, replace(settings, alpha=alpha))
         results.append(result)
     return results

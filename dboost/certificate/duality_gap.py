@@ -20,8 +20,8 @@ from dboost.problem.problem import Problem
 
 Array = NDArray[np.float64]
 
-# What a bound of the dual value may add to the gap, as a share of it, to spare the pass that tells the value.
-_SHORT = 0.1
+SHORT = 0.1
+"""What a bound of the dual value may add to the gap, as a share of it, to spare the pass that tells the value."""
 
 
 def expected_gap(problem: Problem, at: Iterate, size: float, lam: float) -> float:
@@ -96,7 +96,9 @@ class Bound:
     norms: Array
 
 
-def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float, tol: float = 0.0) -> Bound:
+def dual_bound(
+    problem: Problem, score: Score, null_norms: Array, lam: float, tol: float = 0.0, short: float | None = SHORT
+) -> Bound:
     """Value of the dual point near the residuals of a scoring pass; one DUAL pass where the pass does not tell it.
 
     With the intercept free, Theta must sum to zero per output. The loss repairs the residuals and says by how much
@@ -110,6 +112,8 @@ def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float, to
         Strength of the penalty.
     tol : float
         Relative gap at which the fit ends: where it is certain without the pass, there is none.
+    short : float or None
+        What a bound of the dual value without a pass may add to the gap, as a share of it; None: the value itself.
     """
     stats, penalty, at = problem.statistics, problem.penalty, score.iterate
     chosen = score.candidates
@@ -134,7 +138,7 @@ def dual_bound(problem: Problem, score: Score, null_norms: Array, lam: float, to
     if size is None:
         size = penalty.dual_size(norms, weights)
     scale, charge = penalty.dual_point(size, lam)
-    value = _value_on_ray(problem, score, scale, charge, lam, tol)
+    value = None if short is None else value_on_ray(problem, score, scale, charge, lam, tol, short)
     if value is None:
         value = problem.dual_value(at, repair, scale)
     return Bound(value - charge - summation.of_objective(problem, at, lam), scale * norms)
@@ -166,12 +170,12 @@ def _decides(problem: Problem, at: Iterate, plain: float, size: float, lam: floa
     return size > plain and expected_gap(problem, at, plain, lam) <= goal < expected_gap(problem, at, size, lam)
 
 
-def _value_on_ray(
-    problem: Problem, score: Score, scale: float, charge: float, lam: float, tol: float = 0.0
+def value_on_ray(
+    problem: Problem, score: Score, scale: float, charge: float, lam: float, tol: float = 0.0, short: float = SHORT
 ) -> float | None:
     """Dual value of the residuals scaled by t, or little less, without a pass; None where it may be much less.
 
-    Much: more than a share of the gap, and too much for a gap of `tol`.
+    Much: more than the share `short` of the gap, and too much for a gap of `tol`.
 
     D(1) = L + <G, W> at the residuals themselves, with the slope D'(1) = <G, W>, and -D'' <= S / t between
     (``losses.base.Loss.ray_curvature``): D(t) >= L + t <G, W> - (1 - t)**2 S / (2 t).
@@ -181,11 +185,11 @@ def _value_on_ray(
     at = score.iterate
     off = score.rounding * problem.penalty.total(at.W, problem.statistics.absolute[at.active])
     bound = at.loss + scale * (float(np.sum(at.G * at.W)) - off)
-    short = (1.0 - scale) ** 2 * score.ray / (2.0 * scale)
+    less = (1.0 - scale) ** 2 * score.ray / (2.0 * scale)
     value = problem.objective(at, lam)
     gap = value - bound + charge
-    near = short <= _SHORT * gap or gap + short <= tol * max(abs(value), problem.resolution)
-    return bound - short if near else None
+    near = less <= short * gap or gap + less <= tol * max(abs(value), problem.resolution)
+    return bound - less if near else None
 
 
 def screened(problem: Problem, score: Score, bound: Bound, gap: float, lam_row: Array) -> NDArray[np.bool_]:

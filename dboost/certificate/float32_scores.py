@@ -19,8 +19,8 @@ from dboost.problem.state import FitState
 
 Array = NDArray[np.float64]
 
-# What float32 rounds a number by at most, as a share of it.
-_ROUNDING = 2.0**-24
+FLOAT32 = 2.0**-24
+"""What float32 rounds a number by at most, as a share of it."""
 # Sums of the weights of all examples between which float32 neither overflows nor loses digits that count.
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-20, 1e30
 # What sums may be off by, as a share of the gap asked for, or of the one before, which a round takes a tenth of.
@@ -45,15 +45,15 @@ class Rounding:
     largest: float
 
     @classmethod
-    def of(cls, problem: Problem, lam: float) -> Rounding:
-        """Of a problem at the strength `lam`, sum form."""
+    def of(cls, problem: Problem, lam: float, unit: float = FLOAT32) -> Rounding:
+        """Of a problem at the strength `lam`, sum form, where a number is rounded by a share of `unit`."""
         penalty, absolute = problem.penalty, problem.statistics.absolute
         sparse = penalty.threshold and penalty.separable and penalty.certified
         longest = problem.loss.longest_residual(problem.k)
         usual = problem.k > 1 and not problem.exponential and problem.screens and lam > 0.0
         if longest is None or not (usual and sparse and _LEAST_WEIGHT < problem.statistics.weight < _MOST_WEIGHT):
             return cls(0.0, np.inf)
-        of_column = _ROUNDING * float(penalty.dual_norm(longest[None])[0])
+        of_column = unit * float(penalty.dual_norm(longest[None])[0])
         # a column whose rows are free has to have no sum at all
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(absolute > 0.0, absolute / (lam * problem.lam_weight), 0.0)

@@ -23,7 +23,9 @@ from dboost.files.generations import read_generation, restore, write_generation
 from dboost.files.paths import PathLike, local_path
 from dboost.files.storage import check_writable, pack_arrays, sha256_json, unpack_arrays
 from dboost.notices import warn_user
+from dboost.problem.accelerators import EVERY, allowed
 from dboost.problem.memory import Anchor, Memory
+from dboost.problem.tuning import Tuning
 
 FORMAT = "dboost-checkpoint"
 # Version 2 had one generation, and checksums that left out types and shapes of arrays.
@@ -60,6 +62,12 @@ class Identity:
 def identity(plan: Any, settings: FitSettings) -> Identity:
     """The identity of a fit."""
     shown = {name: value for name, value in vars(settings).items() if name not in _FREE}
+    # those that the library chooses are no choice of the fit, and files written before there were others say nothing
+    del shown["accelerators"], shown["tuning"]
+    if set(allowed(settings)) != set(EVERY):
+        shown["accelerators"] = sorted(allowed(settings))
+    if settings.tuning != Tuning():
+        shown["tuning"] = repr(settings.tuning)
     shown["penalty"] = penalty_spec(settings.penalty)
     loss = loss_spec(settings.loss)
     shown["loss"] = loss if len(loss) > 1 else loss["name"]

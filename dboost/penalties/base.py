@@ -93,6 +93,8 @@ class Penalty(Protocol):
     def degree(self) -> int: ...
     @property
     def compiled(self) -> tuple[int, float, float]: ...
+    @property
+    def entry_strength(self) -> float | None: ...
     def value(self, W: FloatArray) -> FloatArray: ...
     def total(self, W: FloatArray, lam: npt.ArrayLike) -> float: ...
     def dual_norm(self, G: FloatArray) -> FloatArray: ...
@@ -148,6 +150,11 @@ class RowPenalty(ABC):
     @abstractmethod
     def compiled(self) -> tuple[int, float, float]:
         """``(code, a, b)`` for ``diagonal.diagonal_prox``."""
+
+    @property
+    def entry_strength(self) -> float | None:
+        """s where omega(w) = s sum_r |w_r|, so that every entry of W may be solved for alone; None for any other."""
+        return None
 
     @abstractmethod
     def value(self, W: FloatArray) -> FloatArray:

@@ -26,6 +26,11 @@ class L1(RowPenalty):
         """No l2 part, l1 part of weight one."""
         return 0, 0.0, 1.0
 
+    @property
+    def entry_strength(self) -> float | None:
+        """One."""
+        return 1.0
+
     def value(self, W: FloatArray) -> FloatArray:
         """Sum of absolute entries."""
         return sums_of_entries(W)

@@ -30,6 +30,7 @@ class Frobenius:
     threshold: ClassVar[bool] = True
     separable: ClassVar[bool] = False
     degree: ClassVar[int] = 1
+    entry_strength: ClassVar[float | None] = None
 
     @property
     def compiled(self) -> tuple[int, float, float]:

@@ -45,6 +45,11 @@ class SparseGroup(RowPenalty):
         """Weights of the l2 and of the l1 part."""
         return 0, 1.0 - self.l1_ratio, self.l1_ratio
 
+    @property
+    def entry_strength(self) -> float | None:
+        """One where nothing is left of the l2 part."""
+        return 1.0 if self.l1_ratio == 1.0 else None
+
     def _parts(self, lam: npt.ArrayLike, rows: int) -> tuple[FloatArray, FloatArray]:
         lam = per_row(lam, rows)
         return lam * (1.0 - self.l1_ratio), lam * self.l1_ratio

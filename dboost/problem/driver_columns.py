@@ -22,8 +22,8 @@ Rows = NDArray[np.int64]
 # Margins, residuals and curvature of the examples, (m,) each.
 State = tuple[Array, Array, Array]
 
-# Values that are held in vain before the columns are fetched anew.
-_SPARE = 1_000_000
+SPARE = 1_000_000
+"""Values that are held in vain before the columns are fetched anew."""
 
 
 class DriverColumns:
@@ -36,6 +36,8 @@ class DriverColumns:
         Of the examples, drawn at random.
     seed : int, default 0
         Decides which.
+    spare : int
+        Values that may be held in vain before the columns are fetched anew.
 
     Attributes
     ----------
@@ -43,17 +45,15 @@ class DriverColumns:
         CSC over the places that `places` returns; `values` as stored.
     weight : float64 array, shape (m,)
     labels : array
-    keeps : bool
-        Whether the steps of a fit are taken on the driver, which then wants the state of the examples at its models.
     """
 
-    def __init__(self, engine: Any, share: float = 1.0, seed: int = 0) -> None:
+    def __init__(self, engine: Any, share: float = 1.0, seed: int = 0, spare: int = SPARE) -> None:
         self._engine = engine
+        self._spare = spare
         self._drawn = share, seed
         self._clear()
         self.weight = np.zeros(0)
         self.labels: Any = None
-        self.keeps = False
         self._state: tuple[Iterate, State] | None = None
         self.quadratic: Any = None
 
@@ -96,7 +96,7 @@ class DriverColumns:
         if missing.size or self.labels is None:
             kept = places[places >= 0]
             needed = int(np.sum(self.indptr[kept + 1] - self.indptr[kept]))
-            if int(self.indptr[-1]) > 3 * needed + _SPARE:
+            if int(self.indptr[-1]) > 3 * needed + self._spare:
                 self._clear()
                 missing = active
             parts = self._fetch(held(missing))

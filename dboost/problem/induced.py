@@ -29,7 +29,7 @@ from dboost.problem.problem import Array, Problem, Rows
 from dboost.problem.statistics import FAR_HYPOTHESIS, row_weights
 from dboost.problem.tree_search import search
 
-_SHARD_BYTES = 64_000_000
+SHARD_BYTES = 64_000_000
 # Columns that a pass registers take at most so much memory, all examples together.
 _REGISTERED_BYTES = 64_000_000
 # stands for the number of candidates of a class without end where rows are counted
@@ -53,6 +53,8 @@ class InducedProblem(Problem):
         Whether the fit is to be certified over the whole class.
     centres : bool
         Whether hypotheses far from zero are held less a number near their mean: the intercept is then that of those.
+    on_driver : bool
+        As for ``Problem``.
     """
 
     far = FAR_HYPOTHESIS
@@ -75,8 +77,10 @@ class InducedProblem(Problem):
         seed: int,
         certifies: bool = True,
         centres: bool = False,
+        on_driver: bool = False,
     ) -> None:
-        super().__init__(engine, loss, penalty, n_features, n_outputs, fit_intercept, run_id, exponential, standardize)
+        shape = (n_features, n_outputs, fit_intercept, run_id, exponential, standardize)
+        super().__init__(engine, loss, penalty, *shape, on_driver=on_driver)
         self.raw_features = n_features
         self._n_rows = n_rows
         self._centring = centres
@@ -214,7 +218,7 @@ class InducedProblem(Problem):
                 *arguments,
                 kind,
                 name="score",
-                shards=self.pool.shards(sorted(held), row_bytes, _SHARD_BYTES),
+                shards=self.pool.shards(sorted(held), row_bytes, SHARD_BYTES),
                 finish=summarise_pool,
                 finish_args=lambda shard: (self.pool, rule),
             )
@@ -268,7 +272,7 @@ class InducedProblem(Problem):
             self.pool,
             self.point(at.active, at.W, at.intercept),
             name="score",
-            shards=self.pool.shards(sorted(self.held(at.active).keys), 16 * self.k, _SHARD_BYTES),
+            shards=self.pool.shards(sorted(self.held(at.active).keys), 16 * self.k, SHARD_BYTES),
             finish=finish,
             finish_args=lambda shard: arguments,
         )
@@ -288,7 +292,7 @@ class InducedProblem(Problem):
             (whole.keep, whole.mix, whole.shift, whole.prior),
             "theta",
             name="score",
-            shards=self.pool.shards(sorted(self.held(at.active).keys), 8 * self.k, _SHARD_BYTES),
+            shards=self.pool.shards(sorted(self.held(at.active).keys), 8 * self.k, SHARD_BYTES),
             finish=finish,
             finish_args=lambda shard: arguments,
         )

@@ -70,6 +70,10 @@ class Problem:
         Whether a row is penalised by the standard deviation of its column.
     centres : Centres or None
         What the engine takes off the stored columns: the intercept here is that of columns less their centres.
+    on_driver : bool
+        Whether the steps of the fit are taken on the driver, which then keeps the state of the examples at its models.
+    keeps_null : bool
+        Whether sums of the null model are kept until they are asked for again.
     """
 
     # a mean of so many deviations is far from zero
@@ -91,6 +95,8 @@ class Problem:
         exponential: bool = False,
         standardize: bool = False,
         centres: Centres | None = None,
+        on_driver: bool = False,
+        keeps_null: bool = True,
     ) -> None:
         self.engine = engine
         self._centres = centres
@@ -109,9 +115,11 @@ class Problem:
         self._held: Held | None = None
         # active columns of all examples, for steps that are taken on the driver
         self.columns = DriverColumns(engine)
+        self._on_driver = on_driver
+        self._keeps_null = keeps_null
         self._null_intercept: Array | None = None
         # of the null model by its intercept, and how often they will be asked for
-        self.null_sums: dict[bytes | None, tuple[Sums, int]] = {}
+        self._null_sums: dict[bytes | None, tuple[Sums, int]] = {}
         # where the partitions lie in this process, the sums of one shard are formed in it anyway
         self._driver_bytes = _DRIVER_BYTES if engine.at_hand() is None else ONE_SHARD_BYTES
         self._seconds_marked = replace(engine.seconds)
@@ -169,12 +177,13 @@ class Problem:
         labels = self.engine.map_reduce(passes.label_counts, self.loss, self.k, name="labels")
         self.n_rows = int(labels.add["rows"])
         null, closed = None, self.loss.closed_null or not self.fit_intercept
-        if self.k == 1 and closed and self.screens and not (self.exponential or self.loss.shifted):
+        kept = self._keeps_null and self.screens
+        if self.k == 1 and closed and kept and not (self.exponential or self.loss.shifted):
             b = self.loss.null_intercept(labels.add["mass"], labels.add["total"]) if self.fit_intercept else np.zeros(1)
             null = self.point(np.zeros(0, np.int64), np.zeros((0, 1)), b)
         features = self._pass(passes.feature_statistics, None, null, name="statistics")
         if null is not None:
-            self.null_sums = {b.tobytes(): (Sums(add={name: features.add[name] for name in passes.NULL_SUMS}), 2)}
+            self._null_sums = {b.tobytes(): (Sums(add={name: features.add[name] for name in passes.NULL_SUMS}), 2)}
         # hypotheses are looked at when they are registered
         far = self._far(None, features, labels.add["weight"]) if self.screens else None
         return Statistics.of(labels, features, far)
@@ -255,12 +264,13 @@ class Problem:
         if count * row_bytes <= self._driver_bytes:
             null = at.intercept.tobytes() if at.active.shape[0] == 0 and candidates is None else None
             # the first round scores the null model again, at a strength that its first pass has told: kept until then
-            total, left = self.null_sums.pop(null, (None, 2))
+            total, left = self._null_sums.pop(null, (None, 2))
             if total is None:
-                keep = self.columns.keeps and self.engine.at_hand() is not None
+                keep = self._on_driver and self.engine.at_hand() is not None
                 total = self._pass(score_shard, shards[0], *where, keep, rounding > 0.0, name="score")
                 self.columns.note(at, total.parts.pop("state", None))
-            self.null_sums = {null: (total, left - 1)} if null is not None and left > 1 else {}
+            again = self._keeps_null and null is not None and left > 1
+            self._null_sums = {null: (total, left - 1)} if again else {}
             summaries = [summarise_shard(total, shards[0], *finish_args(shards[0]))]
         else:
             summaries = self._pass(
@@ -274,6 +284,10 @@ class Problem:
                 finish_args=finish_args,
             )
         return joined(summaries, at, np.arange(self.n) if candidates is None else candidates, take, rounding)
+
+    def forget_null(self) -> None:
+        """Keep sums of the null model no longer: the fit begins elsewhere."""
+        self._null_sums = {}
 
     def summed(self, at: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
         """G of every candidate at a model, for rules of choice that are not the penalty's.
@@ -371,7 +385,7 @@ class Problem:
 
     def dual_value(self, at: Iterate, repair: Repair, scale: float) -> float:
         """DUAL pass: value of the repaired residuals of a model, scaled (``losses.base.dual_row``)."""
-        if self.columns.keeps:
+        if self._on_driver:
             self.passes += 1
             return self.columns.dual_value(at, self.held, self.loss, repair, scale)
         point = self.point(at.active, at.W, at.intercept)

@@ -9,29 +9,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.compiled.examples import fused
+from dboost.compiled.solves import descent
 from dboost.compiled.sparse import columns
+from dboost.compiled.vectors.scaled_rows import width
 from dboost.hypotheses.held_by_model import Cut
+from dboost.problem.iterate import Iterate
 from dboost.problem.problem import Problem
 from dboost.problem.slices import equal_slices
+from dboost.problem.tuning import Samples
 
 Array = NDArray[np.float64]
 
 MOST_NUMBERS = 12_000_000
 """Curvatures of examples that the driver holds at most."""
-# The sample is everything while the margins are at most this many numbers, and from a gap of `_FAR` on many more, if
-# the values a sweep goes over, each for all outputs, are at most that many; or where each row asks for so many examples
-# that most are taken. Columns with values enough ask for fewer.
-_TINY = 100_000
-_SMALL = 1_000_000
-_FAR = 0.1
-_SMALL_SWEEP = 10_000_000
-_EXAMPLES_PER_ROW = 20
-_VALUES_PER_ROW = 750
-_SHARE = 0.1
-_MOSTLY = 0.5
-# Numbers of a part, and the most of them.
-_PART = 100_000
-_MOST_PARTS = 8
+DEFAULT = Samples()
+"""The sizes that were measured."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +46,39 @@ class Sample:
     parts: tuple[Part, ...]
     weight: Array
     whole: bool
+
+    def curvature(self, problem: Problem, at: Iterate) -> tuple[NDArray[np.float32], Array, Array]:
+        """Hessian of every example at a model, and the diagonal of the row models.
+
+        Returns
+        -------
+        h : float32 array, shape (m, width(k))
+        rank_one : float64 array, shape (m,)
+            The Hessians are diag(h_i) - rho_i h_i h_i' (docs/math.md 8 (i)).
+        diagonal : float64 array, shape (a or a + 1, k)
+            Bounds the block of each row, the intercept last.
+        """
+        k, on_driver, m = problem.k, problem.engine.on_driver, self.weight.shape[0]
+        h, rank_one = np.empty((m, width(k)), np.float32), np.empty(m)
+        bound = np.empty_like(h)
+        intercept = problem.fit_intercept
+
+        def fill(part: Part) -> None:
+            some = part.examples
+            fused.curvature(*part.by_row, at.W, at.intercept, part.target, part.weight, h[some], rank_one[some])
+            descent.bound_curvature(h[some], rank_one[some], part.weight, bound[some])
+
+        on_driver(fill, self.parts)
+        a = at.active.shape[0]
+        diagonal = np.zeros((a + (1 if intercept else 0), k))
+
+        def square(some: slice) -> None:
+            descent.add_squares(*self.by_column, np.arange(some.start, some.stop), bound, diagonal[some])
+
+        on_driver(square, equal_slices(a, min(a, len(self.parts))))
+        if intercept:
+            diagonal[a] += bound[:, :k].sum(axis=0, dtype=np.float64)
+        return h, rank_one, diagonal
 
     def of_all(self, diagonal: Array, square: Array) -> Array:
         """The diagonal of the curvature over all examples, from that over the sample.
@@ -78,7 +104,9 @@ class Sample:
         return full
 
     @classmethod
-    def drawn(cls, problem: Problem, active: NDArray[np.int64], share: float, seed: int) -> Sample:
+    def drawn(
+        cls, problem: Problem, active: NDArray[np.int64], share: float, seed: int, sizes: Samples = DEFAULT
+    ) -> Sample:
         """One pass.
 
         Parameters
@@ -90,6 +118,8 @@ class Sample:
             Of the examples; all of them from 1 on.
         seed : int
             Decides which.
+        sizes : Samples, optional
+            In how many parts they are worked on.
         """
         parts = problem.sample(active, share, seed)
         by_row = pointer, slots, values = joined(parts)
@@ -99,7 +129,7 @@ class Sample:
             weight = weight * (problem.statistics.weight / drawn)
         labels = np.concatenate([p[3] for p in parts])
         m = weight.shape[0]
-        count = max(1, min(_MOST_PARTS, m * problem.k // _PART))
+        count = max(1, min(sizes.most_parts, m * problem.k // sizes.part))
 
         def part(examples: slice) -> Part:
             mine = (pointer[examples.start : examples.stop + 1], slots, values)
@@ -114,23 +144,30 @@ class Sample:
         )
 
 
-def share_for(problem: Problem, active: NDArray[np.int64], m: int, gap: float) -> float:
+def share_for(
+    problem: Problem, active: NDArray[np.int64], m: int, gap: float, sizes: Samples = DEFAULT
+) -> float:
     """Share of m examples that a step on some rows of W takes, at a model of this relative gap."""
     k, stored = problem.k, problem.statistics.values(active, m)
-    small = m * k <= (_SMALL if gap <= _FAR else _TINY) and stored * k <= _SMALL_SWEEP
-    if small or m <= _EXAMPLES_PER_ROW * active.shape[0]:
+    small = m * k <= (sizes.small if gap <= sizes.far else sizes.tiny) and stored * k <= sizes.small_sweep
+    if small or m <= sizes.examples_per_row * active.shape[0]:
         wanted = float(m)
     else:
-        wanted = max(_SHARE * m, examples_for(problem, active, m))
+        wanted = max(sizes.share * m, examples_for(problem, active, m, sizes))
         # a sample of most examples saves little, and its steps never come to square what is left
-        wanted = wanted if wanted < _MOSTLY * m else m
+        wanted = wanted if wanted < sizes.mostly * m else m
     return min(1.0, wanted / m, MOST_NUMBERS / (m * k))
 
 
-def examples_for(problem: Problem, active: NDArray[np.int64], m: int) -> float:
+def share_held(problem: Problem, m: int) -> float:
+    """The largest share of m examples whose curvature the driver holds."""
+    return min(1.0, MOST_NUMBERS / (m * problem.k))
+
+
+def examples_for(problem: Problem, active: NDArray[np.int64], m: int, sizes: Samples = DEFAULT) -> float:
     """Examples, of m, that tell the curvature of some rows of W: fewer where an example holds many of them."""
     stored = problem.statistics.values(active, m)
-    return min(_EXAMPLES_PER_ROW, _VALUES_PER_ROW * m / max(stored, 1.0)) * active.shape[0]
+    return min(sizes.examples_per_row, sizes.values_per_row * m / max(stored, 1.0)) * active.shape[0]
 
 
 def joined(parts: Sequence[Any]) -> Cut:

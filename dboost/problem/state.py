@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dboost.hypotheses.base import Family, Key
 from dboost.losses import Loss
 from dboost.problem.memory import Memory
+from dboost.problem.tuning import Tuning
 
 Array = NDArray[np.float64]
 
@@ -98,7 +99,11 @@ class FitSettings:
     hypotheses : Family or None
         What the rows of W belong to; None is the stored columns.
     system : System or None
-        Another way to boost than the totally corrective loop of `update`.
+        Another way to boost than the one that `update` names.
+    accelerators : tuple of str, or None
+        What a fit may do to be faster (``accelerators.ACCELERATORS``), None for all; the optimum does not depend on it.
+    tuning : Tuning
+        From which sizes on they pay.
     """
 
     loss: str | Loss
@@ -120,6 +125,8 @@ class FitSettings:
     sample: str | float = "auto"
     hypotheses: Family | None = None
     system: Any = None
+    accelerators: tuple[str, ...] | None = None
+    tuning: Tuning = Tuning()
 
 
 @dataclass(frozen=True)
@@ -150,6 +157,8 @@ class FitResult:
         To resume from.
     pool : Pool or None
         Where the hypotheses in `state.keys` come from.
+    taken : mapping of str to int
+        How often each accelerator was taken (``Accelerators.taken``).
     """
 
     active: NDArray[np.int64]
@@ -167,3 +176,4 @@ class FitResult:
     trace: Array
     state: FitState
     pool: Any = None
+    taken: Mapping[str, int] = field(default_factory=dict)

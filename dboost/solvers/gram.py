@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled.solves import descent
+from dboost.problem.accelerators import Accelerators
 from dboost.problem.iterate import Iterate
 from dboost.problem.problem import Problem
 
@@ -68,10 +69,18 @@ class GramSteps:
 
 
 class AcceleratedGram:
-    """Gram steps with Nesterov's extrapolation, restarted whenever the objective would rise."""
+    """Gram steps with Nesterov's extrapolation, restarted whenever the objective would rise.
 
-    def __init__(self, problem: Problem) -> None:
+    Parameters
+    ----------
+    problem : Problem
+    accelerators : Accelerators
+        Without ``extrapolation`` they are plain Gram steps.
+    """
+
+    def __init__(self, problem: Problem, accelerators: Accelerators) -> None:
         self.problem = problem
+        self._accelerators = accelerators
         self.gram = GramSteps(problem)
         self._last: tuple[NDArray[np.int64], Array, Array] | None = None
         self._momentum = 1.0
@@ -81,7 +90,8 @@ class AcceleratedGram:
         problem = self.problem
         W, b = self.gram.minimise(at, lam)
         last = self._last
-        if last is not None and np.array_equal(last[0], at.active):
+        same = last is not None and np.array_equal(last[0], at.active)
+        if last is not None and same and self._accelerators.take("extrapolation"):
             after = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * self._momentum**2))
             beta = (self._momentum - 1.0) / after
             ahead = problem.evaluate(at.active, W + beta * (W - last[1]), b + beta * (b - last[2]))

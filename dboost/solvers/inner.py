@@ -11,6 +11,7 @@ A solver is made once for a fit and keeps nothing from one solve to the next: wh
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -19,7 +20,8 @@ from typing import Protocol
 import numpy as np
 
 from dboost.certificate.duality_gap import restricted_gap
-from dboost.problem.iterate import Iterate
+from dboost.problem.accelerators import Accelerators
+from dboost.problem.iterate import Iterate, Rows
 from dboost.problem.limits import Limits, round_passes
 from dboost.problem.memory import Memory
 from dboost.problem.problem import Problem
@@ -169,14 +171,10 @@ class Context:
         Number of examples.
     sparse : bool
         Whether rows vanish one by one.
-    single : bool
-        Whether the steps of one output are possible (``one_output.takes``).
     certified : bool
         Whether the penalty has a certificate.
-    solves_intercept : bool
-        Whether the intercept is solved apart before a certificate.
-    focuses : bool
-        Whether a few rows may be solved by themselves (``worst_rows``).
+    accelerators : Accelerators
+        Those that the fit may take.
     mark : callable
         Is told each model on the way.
     """
@@ -185,23 +183,74 @@ class Context:
     settings: FitSettings
     n_rows: int
     sparse: bool
-    single: bool
     certified: bool
-    solves_intercept: bool
-    focuses: bool
+    accelerators: Accelerators
     mark: Callable[[Iterate], None]
 
     def restricted_gap(self, at: Iterate, lam: float, step: Step) -> float:
         """Gap of the problem restricted to the rows of A, without another pass; without a certificate, the promise."""
         if not self.certified:
             return step.promised
-        return restricted_gap(self.problem, at, lam, self.solves_intercept)
+        return restricted_gap(self.problem, at, lam, self.accelerators.on("solved_intercept"))
+
+    def few_rows(self, at: Iterate, lam: float, gap: float, target: float) -> Rows | None:
+        """Places of the rows that alone keep a model from its target (``worst_rows``); None where they are not few."""
+        if not (self.accelerators.on("worst_rows") and lam > 0.0):
+            return None
+        sizes, solved = self.accelerators.tuning.worst_rows, self.accelerators.on("solved_intercept")
+        return few_rows(self.problem, at, lam, gap, target, solved, sizes)
 
     def solver(self) -> InnerSolver:
         """The inner solver that the settings name."""
         if self.settings.update != "newton":
             return Sweeps(self)
         return GramSteps(self) if self.settings.curvature == "gram" else NewtonSteps(self)
+
+
+def until_solved(
+    context: Context,
+    at: Iterate,
+    goal: Goal,
+    limits: Limits,
+    move: Callable[[Iterate], tuple[Iterate, Step]],
+    kind: str,
+    most: int | None,
+    last: float = math.inf,
+) -> tuple[Iterate, Step]:
+    """One step on an upper bound of the loss after the other, until the rows are solved or a step moves nothing.
+
+    Parameters
+    ----------
+    context : Context
+    at : Iterate
+    goal : Goal
+    limits : Limits
+    move : callable
+        Takes a step.
+    kind : str
+        What a step is called.
+    most : int or None
+        Steps at most.
+    last : float
+        ``problem.passes`` from which on no step is begun.
+
+    Returns
+    -------
+    Iterate, Step
+        The model, and the last step; one of no length where none was taken.
+    """
+    problem, step, idle, done = context.problem, Step(kind, 0.0, 0.0), 0, 0
+    while problem.passes < last and done != most:
+        before, done = at, done + 1
+        at, step = move(before)
+        context.mark(at)
+        # near the optimum a sweep gains less than the objective's rounding, but still moves towards it
+        idle = 0 if problem.objective(at, goal.lam) < problem.objective(before, goal.lam) else idle + 1
+        if step.length == 0.0 or idle >= _IDLE_SWEEPS or context.restricted_gap(at, goal.lam, step) <= goal.target:
+            break
+        if limits.reason(problem.passes):
+            break
+    return at, step
 
 
 @dataclass(frozen=True)
@@ -216,21 +265,14 @@ class Sweeps:
         last = problem.passes + round_passes(self.context.n_rows, at.active.shape[0], problem.k)
         rng = np.random.Generator(np.random.Philox(key=[settings.random_state, state.round]))
         steps = RowwiseSteps(problem, at.active, settings.select, rng)
-        step = Step(settings.select, 0.0, 0.0)
-        idle = done = 0
-        while problem.passes < last and done != settings.sweeps:
-            before, done = at, done + 1
-            at = steps.sweep(at, goal.lam, limits)
-            self.context.mark(at)
-            # near the optimum a sweep gains less than the objective's rounding, but still moves towards it
-            idle = 0 if problem.objective(at, goal.lam) < problem.objective(before, goal.lam) else idle + 1
-            moved = not (np.array_equal(before.W, at.W) and np.array_equal(before.intercept, at.intercept))
-            promised = 0.0 if self.context.certified else diagonal_promise(problem, at, goal.lam)
-            step = Step(settings.select, float(moved), promised)
-            if not moved or idle >= _IDLE_SWEEPS or self.context.restricted_gap(at, goal.lam, step) <= goal.target:
-                break
-            if limits.reason(problem.passes):
-                break
+
+        def sweep(before: Iterate) -> tuple[Iterate, Step]:
+            after = steps.sweep(before, goal.lam, limits)
+            moved = not (np.array_equal(before.W, after.W) and np.array_equal(before.intercept, after.intercept))
+            promised = 0.0 if self.context.certified else diagonal_promise(problem, after, goal.lam)
+            return after, Step(settings.select, float(moved), promised)
+
+        at, step = until_solved(self.context, at, goal, limits, sweep, settings.select, settings.sweeps, last)
         return Solved(at, step, state.memory)
 
 
@@ -242,18 +284,15 @@ class GramSteps:
 
     def solve(self, at: Iterate, goal: Goal, state: FitState, limits: Limits) -> Solved:
         """Step until the rows are solved; see `InnerSolver.solve`."""
-        problem, steps = self.context.problem, AcceleratedGram(self.context.problem)
-        step = Step("gram", 0.0, 0.0)
-        for _ in range(round_passes(self.context.n_rows, at.active.shape[0], problem.k) if goal.final else 1):
-            before = problem.objective(at, goal.lam)
-            at = steps.step(at, goal.lam)
-            gained = before - problem.objective(at, goal.lam)
-            self.context.mark(at)
-            step = Step("gram", 1.0 if gained > 0.0 else 0.0, gained)
-            if step.length == 0.0 or self.context.restricted_gap(at, goal.lam, step) <= goal.target:
-                break
-            if limits.reason(problem.passes):
-                break
+        problem, steps = self.context.problem, AcceleratedGram(self.context.problem, self.context.accelerators)
+        most = round_passes(self.context.n_rows, at.active.shape[0], problem.k) if goal.final else 1
+
+        def minimise(before: Iterate) -> tuple[Iterate, Step]:
+            after = steps.step(before, goal.lam)
+            gained = problem.objective(before, goal.lam) - problem.objective(after, goal.lam)
+            return after, Step("gram", 1.0 if gained > 0.0 else 0.0, gained)
+
+        at, step = until_solved(self.context, at, goal, limits, minimise, "gram", most)
         return Solved(at, step, state.memory)
 
 
@@ -266,17 +305,18 @@ class NewtonSteps:
     def solve(self, at: Iterate, goal: Goal, state: FitState, limits: Limits) -> Solved:
         """Step until the rows are solved; see `InnerSolver.solve`."""
         context, problem, lam = self.context, self.context.problem, goal.lam
-        sparse, single = context.sparse, context.single
-        steps = steps_on(problem, at.active, context.n_rows, context.settings, state, sparse=sparse, single=single)
-        little = little_left(problem, at, lam, goal.gap) if single and context.certified else 0.0
+        fast, n_rows = context.accelerators, context.n_rows
+        steps = steps_on(problem, at.active, n_rows, context.settings, state, sparse=context.sparse, accelerators=fast)
+        single = fast.on("one_output") and context.certified
+        little = little_left(problem, at, lam, goal.gap) if single else 0.0
         step, aim = Step("descent", 0.0, 0.0), Aim(final=False)
         rest = before = goal.gap
         for _ in range(_MAX_NEWTON_STEPS if goal.final else 1):
             if goal.final:
                 price = problem.penalty_value(at.active, at.W, lam) / goal.value
                 aim = Aim.at(goal.target / goal.value, rest / goal.value, before / goal.value, price)
-                if context.focuses and step.kind != "focused":
-                    aim = replace(aim, few=few_rows(problem, at, lam, rest, goal.target, context.solves_intercept))
+                if step.kind != "focused":
+                    aim = replace(aim, few=context.few_rows(at, lam, rest, goal.target))
             before = rest
             at, step = steps.step(at, lam, aim)
             context.mark(at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.problem.accelerators import Accelerators
 from dboost.problem.memory import Memory
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitSettings, FitState
@@ -21,7 +22,7 @@ def steps_on(
     state: FitState,
     *,
     sparse: bool,
-    single: bool,
+    accelerators: Accelerators,
 ) -> NewtonSteps | OneOutputSteps | SmoothSteps:
     """Steps on a fixed set of rows.
 
@@ -37,15 +38,17 @@ def steps_on(
         Its memory, and the gap of the model that is moved.
     sparse : bool
         Whether rows of W vanish one by one.
-    single : bool
-        Whether the steps of one output are possible (``one_output.takes``).
+    accelerators : Accelerators
+        Those that the fit may take.
     """
     if not sparse:
         return SmoothSteps(problem, state.memory)
 
     def newton(memory: Memory) -> NewtonSteps:
-        return NewtonSteps(problem, active, n_rows, settings.sample, settings.random_state, memory, state.gap)
+        given = (settings.sample, settings.random_state, memory, accelerators, state.gap)
+        return NewtonSteps(problem, active, n_rows, *given)
 
-    if single:
-        return OneOutputSteps(problem, active, problem.columns, settings.random_state, state.memory, newton)
+    if accelerators.take("one_output"):
+        columns, seed = problem.columns, settings.random_state
+        return OneOutputSteps(problem, active, columns, seed, state.memory, accelerators, newton)
     return newton(state.memory)

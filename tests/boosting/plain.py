@@ -15,13 +15,14 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import brentq, minimize_scalar
 
-from dboost.boosting.checks import UPDATES
 from dboost.boosting.fit import FitSettings, Fitting
+from dboost.boosting.updates import UPDATES
 from dboost.engine.local import LocalEngine
 from dboost.errors import UsageError
 from dboost.losses import LOSSES
 from dboost.partition import Partition
 from dboost.penalties import PENALTIES, get_penalty
+from dboost.problem.accelerators import EVERY
 
 EPSILON = 0.1
 MULTICLASS = ("multinomial", "margin_softmax")
@@ -135,6 +136,12 @@ def _epsilon_dual(theta, y):
         return np.logaddexp(0, f - y - EPSILON) + np.logaddexp(0, y - f - EPSILON) + theta * (f - y)
 
     return minimize_scalar(value, bracket=(y - 1, y + 1), tol=1e-14).fun + theta * y
+
+
+def without(*names):
+    """All accelerators but some."""
+    assert set(names) <= set(EVERY)
+    return tuple(name for name in EVERY if name not in names)
 
 
 def defined(loss, update):

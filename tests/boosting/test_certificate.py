@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dboost.certificate import duality_gap
 from dboost.certificate.duality_gap import dual_bound, expected_gap, screened
 from dboost.losses import LOSSES
 from dboost.penalties import get_penalty
@@ -56,14 +55,7 @@ def dual_point(data, at, bound, lam_row, fitting):
 
 
 @pytest.fixture
-def passed(monkeypatch):
-    """Ask for the DUAL pass, though the scoring pass may tell enough."""
-    with monkeypatch.context() as patch:
-        yield patch.setattr(duality_gap, "_value_on_ray", lambda *_: None)
-
-
-@pytest.fixture
-def spied(passed, monkeypatch):
+def spied(monkeypatch):
     """Remember what the DUAL pass was asked for."""
     seen = []
     original = Problem.dual_value
@@ -101,7 +93,8 @@ def test_the_bound_holds_everywhere(loss, penalty, intercept, weights, spied):
             # beyond all bounds: such a model is not certified
             assert data.loss == "exp" and value > 1e20
             continue
-        bound = dual_bound(problem, score, fitting.null().norms, lam)
+        # the pass is asked for, though the scoring pass may tell enough
+        bound = dual_bound(problem, score, fitting.null().norms, lam, short=None)
         bounds.append(bound.value)
         assert bound.value <= best.value + SLACK * abs(best.value)
         # the dual point is feasible, and its value is D by definition
@@ -142,16 +135,14 @@ def along(loss, penalty):
 
 
 @WITHOUT_INTERCEPT
-def test_a_bound_without_a_pass_is_little_below_the_one_with(loss, penalty, monkeypatch):
+def test_a_bound_without_a_pass_is_little_below_the_one_with(loss, penalty):
     problem, lam, null, scores = along(loss, penalty)
     spared = 0
     for score in scores:
         value, before = problem.objective(score.iterate, lam), problem.passes
         found = dual_bound(problem, score, null, lam).value
         spared += problem.passes == before
-        with monkeypatch.context() as patch:
-            patch.setattr(duality_gap, "_value_on_ray", lambda *_: None)
-            exact = dual_bound(problem, score, null, lam).value
+        exact = dual_bound(problem, score, null, lam, short=None).value
         rounding = SLACK * (abs(value) + abs(exact))
         assert found <= exact + rounding
         assert value - found <= 1.1 * (value - exact) + rounding
@@ -160,18 +151,17 @@ def test_a_bound_without_a_pass_is_little_below_the_one_with(loss, penalty, monk
 
 
 @WITHOUT_INTERCEPT
-def test_no_pass_is_done_for_a_bound_that_is_good_enough(loss, penalty, monkeypatch):
+def test_no_pass_is_done_for_a_bound_that_is_good_enough(loss, penalty):
     problem, lam, null, scores = along(loss, penalty)
-    # no share of the gap is little enough
-    monkeypatch.setattr(duality_gap, "_SHORT", 0.0)
     enough = 0
     for score in scores:
         value, before = problem.objective(score.iterate, lam), problem.passes
-        exact = dual_bound(problem, score, null, lam).value
+        # no share of the gap is little enough
+        exact = dual_bound(problem, score, null, lam, short=0.0).value
         asked = problem.passes > before
         tol = 3.0 * (value - exact) / abs(value)
         before = problem.passes
-        found = dual_bound(problem, score, null, lam, tol).value
+        found = dual_bound(problem, score, null, lam, tol, 0.0).value
         assert found <= exact + SLACK * (abs(value) + abs(exact))
         if asked and problem.passes == before:
             enough += 1
@@ -180,13 +170,13 @@ def test_no_pass_is_done_for_a_bound_that_is_good_enough(loss, penalty, monkeypa
 
 
 @pytest.mark.parametrize("loss,penalty", plain.covering(("log", "multinomial", "squared"), ("l1", "l1/l2", "l1/linf")))
-def test_the_expected_gap_is_close_to_the_exact_one(loss, penalty, passed):
+def test_the_expected_gap_is_close_to_the_exact_one(loss, penalty):
     """Along fits without an intercept: exact for the squared loss, near it for others, where the chord is far off."""
     problem, lam, null, scores = along(loss, penalty)
     rule = get_penalty(penalty)
     seen = 0
     for score in scores:
-        exact = problem.objective(score.iterate, lam) - dual_bound(problem, score, null, lam).value
+        exact = problem.objective(score.iterate, lam) - dual_bound(problem, score, null, lam, short=None).value
         size = rule.dual_size(score.norms, np.ones(12))
         expected = expected_gap(problem, score.iterate, size, lam)
         rounding = SLACK * abs(problem.objective(score.iterate, lam))

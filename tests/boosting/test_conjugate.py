@@ -8,11 +8,15 @@ import pytest
 from dboost.estimators.checkpoint import Identity, read_checkpoint, write_checkpoint
 from dboost.penalties import get_penalty
 from dboost.problem import slices
+from dboost.problem.tuning import Blocks, Tuning
 from dboost.solvers.conjugate import preconditioner, settled_support
 from dboost.solvers.conjugate.preconditioner import HeavyRows
 from dboost.solvers.newton import step as newton
 from tests.boosting import plain
 from tests.boosting.curved import A, K, M
+
+# with more columns the curvature would not be formed
+UNFORMED = plain.without("formed_curvature")
 
 
 def copies(seed, m=400):
@@ -38,11 +42,10 @@ def test_one_of_two_copies_drives_the_other_out(penalty, most):
 
 
 @pytest.mark.parametrize("intercept", [True, False])
-def test_blocks_are_the_curvature_of_the_heaviest_rows(curved, intercept, monkeypatch):
+def test_blocks_are_the_curvature_of_the_heaviest_rows(curved, intercept):
     cut, h, rank_one, Z, d, diagonal = curved
-    monkeypatch.setattr(preconditioner, "HEAVY", 4)
     diagonal = diagonal if intercept else diagonal[:A]
-    heavy = HeavyRows.of(cut, h, rank_one, diagonal, intercept)
+    heavy = HeavyRows.of(cut, h, rank_one, diagonal, intercept, sizes=Blocks(heavy=4))
     assert set(heavy.rows) == set(np.argsort(-diagonal[:A].sum(axis=1))[:4])
     X = Z[:, np.append(heavy.rows, A)] if intercept else Z[:, heavy.rows]
     np.testing.assert_allclose(heavy.gram, np.einsum("ij,ir,il->rjl", X, d, X), rtol=1e-6, atol=1e-6)
@@ -50,23 +53,22 @@ def test_blocks_are_the_curvature_of_the_heaviest_rows(curved, intercept, monkey
 
 def test_wide_blocks_hold_as_many_rows_as_is_affordable_on_any_threads(curved, monkeypatch):
     cut, h, rank_one, Z, d, diagonal = curved
-    monkeypatch.setattr(preconditioner, "HEAVY", 4)
-    monkeypatch.setattr(preconditioner, "_WIDE", 36 * K)
     monkeypatch.setattr(slices, "PART", 100)
-    narrow = HeavyRows.of(cut, h, rank_one, diagonal, True)
+    sizes = Blocks(heavy=4, wide=36 * K)
+    narrow = HeavyRows.of(cut, h, rank_one, diagonal, True, sizes=sizes)
     assert narrow.rows.shape[0] == 4 and not narrow.whole
 
     def backwards(function, items):
         assert len(items) > 1
         return [function(item) for item in reversed(items)][::-1]
 
-    wide = HeavyRows.of(cut, h, rank_one, diagonal, True, True, backwards)
+    wide = HeavyRows.of(cut, h, rank_one, diagonal, True, True, backwards, sizes)
     assert wide.rows.shape[0] == 6 and not wide.whole
-    assert wide.gram.tobytes() == HeavyRows.of(cut, h, rank_one, diagonal, True, True).gram.tobytes()
+    assert wide.gram.tobytes() == HeavyRows.of(cut, h, rank_one, diagonal, True, True, sizes=sizes).gram.tobytes()
     X = Z[:, np.append(wide.rows, A)]
     np.testing.assert_allclose(wide.gram, np.einsum("ij,ir,il->rjl", X, d, X), rtol=1e-5, atol=1e-5)
-    monkeypatch.setattr(preconditioner, "_WIDE", 400 * K)
-    assert HeavyRows.of(cut, h, rank_one, diagonal, True, True).whole
+    more = Blocks(heavy=4, wide=400 * K)
+    assert HeavyRows.of(cut, h, rank_one, diagonal, True, True, sizes=more).whole
 
 
 def test_blocks_lie_by_themselves_in_memory(curved, monkeypatch):
@@ -82,44 +84,28 @@ def test_blocks_lie_by_themselves_in_memory(curved, monkeypatch):
 
 
 @pytest.mark.parametrize("penalty", ["l1/l2", "l1/l2+l1"])
-def test_columns_that_all_pull_on_one_another_are_solved_for_together(penalty, monkeypatch):
+def test_columns_that_all_pull_on_one_another_are_solved_for_together(penalty):
     """A solve that gets nowhere goes on with many rows, and the rest of the fit starts with them."""
     X, code = plain.near_copies()
     data = plain.Data("multinomial", X, code.astype(np.int32), np.ones(X.shape[0]), 4)
-    settings = {"penalty": penalty, "tol": 1e-8, "max_rounds": 200}
-    # with more columns the curvature would not be formed
-    monkeypatch.setattr(newton, "pays", lambda *_: False)
-    monkeypatch.setattr(preconditioner, "HEAVY", 8)
-    products = []
-    solve = settled_support._solve
-
-    def counted(*args):
-        found = solve(*args)
-        products.append(found.products)
-        return found
-
-    monkeypatch.setattr(settled_support, "_solve", counted)
-    wide = plain.fitting(data, **settings).fit(1e-3)
-    total = sum(products)
+    settings = {"penalty": penalty, "tol": 1e-8, "max_rounds": 200, "accelerators": UNFORMED}
+    wide = plain.fitting(data, **settings, tuning=Tuning(blocks=Blocks(heavy=8))).fit(1e-3)
     assert wide.gap <= 1e-8 and wide.state.memory.wide
     # never more than the few: without a way to widen
-    monkeypatch.setattr(preconditioner, "_WIDE", 0)
-    products.clear()
-    narrow = plain.fitting(data, **settings).fit(1e-3)
+    narrow = plain.fitting(data, **settings, tuning=Tuning(blocks=Blocks(heavy=8, wide=0))).fit(1e-3)
     assert narrow.objective == pytest.approx(wide.objective, rel=1e-7)
-    assert total < 0.7 * sum(products)
+    assert 0 < wide.taken["conjugate_gradients"] < 0.7 * narrow.taken["conjugate_gradients"]
 
 
-def test_a_fit_with_wide_blocks_is_resumed_from_its_file_with_the_same_bits(monkeypatch, tmp_path):
+def test_a_fit_with_wide_blocks_is_resumed_from_its_file_with_the_same_bits(tmp_path):
     X, code = plain.near_copies()
     data = plain.Data("multinomial", X, code.astype(np.int32), np.ones(X.shape[0]), 4)
-    monkeypatch.setattr(newton, "pays", lambda *_: False)
-    monkeypatch.setattr(preconditioner, "HEAVY", 8)
+    settings = {"penalty": "l1/l2", "tol": 1e-8, "accelerators": UNFORMED, "tuning": Tuning(blocks=Blocks(heavy=8))}
     fit = Identity("data", {"hypotheses": None})
     states = []
 
     def fitting(threads=1):
-        return plain.fitting(data, threads=threads, penalty="l1/l2", tol=1e-8)
+        return plain.fitting(data, threads=threads, **settings)
 
     whole = fitting().fit(1e-3, callback=lambda record, state: states.append(state))
     wide = [state for state in states if state.memory.wide]
@@ -132,9 +118,8 @@ def test_a_fit_with_wide_blocks_is_resumed_from_its_file_with_the_same_bits(monk
 
 @pytest.mark.parametrize("shifts", [False, True])
 @pytest.mark.parametrize("name", ["l1", "l1/l2", "l1/linf", "l1/l2+l1"])
-def test_the_preconditioner_is_symmetric_and_positive(curved, name, shifts, monkeypatch):
+def test_the_preconditioner_is_symmetric_and_positive(curved, name, shifts):
     cut, h, rank_one, _, _, diagonal = curved
-    monkeypatch.setattr(preconditioner, "HEAVY", 5)
     rng = np.random.default_rng(0)
     W, lam = rng.normal(size=(A, K)), np.full(A, 0.3)
     W[2] = 0.0
@@ -177,12 +162,11 @@ def test_lengths_of_rows_and_shifts_of_outputs_are_solved_for_exactly(curved):
     np.testing.assert_allclose(across, wanted, rtol=1e-6)
 
 
-def test_the_preconditioner_inverts_a_curvature_without_ties_between_outputs(curved, monkeypatch):
+def test_the_preconditioner_inverts_a_curvature_without_ties_between_outputs(curved):
     cut, h, _, Z, _, diagonal = curved
-    monkeypatch.setattr(preconditioner, "HEAVY", A)
     W, lam = np.ones((A, K)), np.zeros(A)
     face = get_penalty("l1/l2").face(W, lam)
-    heavy = HeavyRows.of(cut, h, np.zeros(M), diagonal, True)
+    heavy = HeavyRows.of(cut, h, np.zeros(M), diagonal, True, sizes=Blocks(heavy=A))
     scale = np.ones(face.dim + K)
     apply = heavy.solver(face, scale, np.zeros(face.dim))
     v = np.random.default_rng(1).normal(size=face.dim + K)
@@ -272,8 +256,6 @@ def test_entries_that_a_solve_sends_far_outside_do_not_spoil_its_step(seed, monk
     code = (X @ B + rng.gumbel(size=(m, k))).argmax(axis=1)
     code = np.unique(code, return_inverse=True)[1]
     data = plain.Data("multinomial", X, code.astype(np.int32), np.ones(m), int(code.max()) + 1)
-    # with more columns the curvature would not be formed
-    monkeypatch.setattr(newton, "pays", lambda *_: False)
     steps = []
     step = newton.NewtonSteps.step
 
@@ -283,7 +265,9 @@ def test_entries_that_a_solve_sends_far_outside_do_not_spoil_its_step(seed, monk
         return found
 
     monkeypatch.setattr(newton.NewtonSteps, "step", noted)
-    result = plain.fitting(data, penalty="l1/linf", tol=1e-6, max_rounds=50, fit_intercept=False).fit(1e-3)
+    result = plain.fitting(
+        data, penalty="l1/linf", tol=1e-6, max_rounds=50, fit_intercept=False, accelerators=UNFORMED
+    ).fit(1e-3)
     lengths = [found.length for found in steps if found.kind == "conjugate"]
     assert result.gap <= 1e-6
     assert len(lengths) > 5 and min(lengths) >= 0.5

@@ -7,10 +7,9 @@ import pytest
 
 from dboost.penalties import get_penalty
 from dboost.problem import slices
-from dboost.solvers.conjugate import entry_blocks, preconditioner, settled_support
+from dboost.problem.tuning import Blocks, Tuning
 from dboost.solvers.conjugate.entry_blocks import EntryBlocks
-from dboost.solvers.conjugate.preconditioner import HeavyRows
-from dboost.solvers.newton import step as newton
+from dboost.solvers.conjugate.preconditioner import in_turn
 from tests.boosting import plain
 from tests.boosting.curved import A, K, M
 
@@ -30,10 +29,10 @@ def intercept(request):
     return request.param
 
 
-def formed(curved, free, intercept, each=None):
+def formed(curved, free, intercept, each=in_turn, **sizes):
     cut, h, rank_one, *_, diagonal = curved
     given = (cut, h, rank_one, diagonal[: len(free)], free, intercept)
-    return EntryBlocks.of(*given) if each is None else EntryBlocks.of(*given, each)
+    return EntryBlocks.of(*given, each, Blocks(**sizes))
 
 
 def dense(blocks, rows):
@@ -74,10 +73,9 @@ def test_parts_are_added_in_their_order_on_any_threads(curved, free, intercept, 
     np.testing.assert_allclose(dense(got, len(free)), wanted(curved, free), rtol=1e-6, atol=1e-6)
 
 
-def test_the_most_curved_entries_of_an_output_are_taken_where_all_are_too_many(curved, free, intercept, monkeypatch):
-    monkeypatch.setattr(entry_blocks, "_CUBES", 3.0 * 4**3)
+def test_the_most_curved_entries_of_an_output_are_taken_where_all_are_too_many(curved, free, intercept):
     taken = np.zeros(free.shape, np.bool_)
-    for members, outputs, _ in formed(curved, free, intercept).blocks:
+    for members, outputs, _ in formed(curved, free, intercept, cubes=3.0 * 4**3).blocks:
         for own, r in zip(members, outputs, strict=True):
             taken[own[own >= 0], r] = True
     diagonal = curved[-1]
@@ -88,15 +86,12 @@ def test_the_most_curved_entries_of_an_output_are_taken_where_all_are_too_many(c
         assert np.all(diagonal[left, r] <= diagonal[np.flatnonzero(taken[:, r]), r].min())
 
 
-def test_some_of_the_examples_stand_for_all_where_there_are_many(curved, free, intercept, monkeypatch):
+def test_some_of_the_examples_stand_for_all_where_there_are_many(curved, free, intercept):
     cut, h, rank_one, *_, diagonal = curved
-    monkeypatch.setattr(entry_blocks, "_WORK", 1.0)
-    monkeypatch.setattr(entry_blocks, "EXAMPLES", 20)
-    monkeypatch.setattr(entry_blocks, "FOR_A_ROW", 1)
     every = np.arange(0, M, 3)
     Z, d = curved[3][every], 3.0 * curved[4][every]
     some = (cut, h, rank_one, Z, d, diagonal)
-    got = dense(formed(curved, free, intercept), len(free))
+    got = dense(formed(curved, free, intercept, work=1.0, examples=20, for_a_row=1), len(free))
     np.testing.assert_allclose(got, wanted(some, free), rtol=1e-6, atol=1e-6)
 
 
@@ -147,34 +142,16 @@ def test_no_free_entries_leave_the_diagonal(curved):
 
 
 @pytest.mark.parametrize("loss", ["multinomial", "multitask"])
-def test_columns_that_all_pull_on_one_another_take_few_products(loss, monkeypatch):
+def test_columns_that_all_pull_on_one_another_take_few_products(loss):
     """Beside blocks of the heaviest rows, with which such columns need more."""
     X, code = plain.near_copies()
     y = code.astype(np.int32) if loss == "multinomial" else np.where(np.eye(4)[code] > 0, 1, -1).astype(np.int8)
     data = plain.Data(loss, X, y, np.ones(X.shape[0]), 4)
     settings = {"penalty": "l1", "tol": 1e-8, "max_rounds": 200}
+    settings["tuning"] = Tuning(blocks=Blocks(heavy=8, wide=0))
     # with more columns the curvature would not be formed
-    monkeypatch.setattr(newton, "pays", lambda *_: False)
-    monkeypatch.setattr(preconditioner, "HEAVY", 8)
-    products = []
-    solve = settled_support._solve
-
-    def counted(*args):
-        found = solve(*args)
-        products.append(found.products)
-        return found
-
-    monkeypatch.setattr(settled_support, "_solve", counted)
-    mine = plain.fitting(data, **settings).fit(1e-3)
-    few = sum(products)
-    products.clear()
-
-    class Heavy(EntryBlocks):
-        @classmethod
-        def of(cls, cut, h, rank_one, diagonal, free, intercept, each):
-            return HeavyRows.of(cut, h, rank_one, diagonal, intercept, False, each)
-
-    monkeypatch.setattr(newton, "EntryBlocks", Heavy)
-    theirs = plain.fitting(data, **settings).fit(1e-3)
+    mine = plain.fitting(data, **settings, accelerators=plain.without("formed_curvature")).fit(1e-3)
+    heavy = plain.without("formed_curvature", "entry_blocks")
+    theirs = plain.fitting(data, **settings, accelerators=heavy).fit(1e-3)
     assert mine.gap <= 1e-8 and theirs.objective == pytest.approx(mine.objective, rel=1e-7)
-    assert 0 < few < 0.7 * sum(products)
+    assert 0 < mine.taken["conjugate_gradients"] < 0.7 * theirs.taken["conjugate_gradients"]

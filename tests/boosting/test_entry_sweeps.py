@@ -8,11 +8,13 @@ import pytest
 from dboost.compiled.sparse import columns
 from dboost.engine.local import LocalEngine
 from dboost.solvers.newton import entry_sweeps
-from dboost.solvers.newton.entry_sweeps import Listed, in_groups
+from dboost.solvers.newton.entry_sweeps import TURN, Listed, in_groups
 from dboost.solvers.newton.entrywise import EntryModel, unsettled
 
 A, K, M = 5, 40, 300
 LAM = 0.4
+# so few values that there are many groups
+SHORT = 2_000
 
 
 @pytest.fixture(params=[True, False], ids=["tied", "apart"])
@@ -25,14 +27,14 @@ def given(request):
     return X, h, rank_one, rng.normal(size=(A, K)), np.zeros((A, K))
 
 
-def entries_of(given, threads=1):
+def entries_of(given, threads=1, turn=TURN):
     X, h, rank_one, _, _ = given
     pointer = np.arange(M + 1) * A
     slots = np.tile(np.arange(A, dtype=np.int32), M)
     turned = columns.transpose(pointer, slots, X.ravel(), A)
     padded = np.zeros((M, 48), np.float32)
     padded[:, :K] = h
-    return EntryModel(turned, padded, rank_one, K, False, LocalEngine(threads).on_driver)
+    return EntryModel(turned, padded, rank_one, K, False, LocalEngine(threads).on_driver, turn)
 
 
 def value(given, D):
@@ -42,44 +44,33 @@ def value(given, D):
     return 0.5 * bent - np.sum(G * D) + LAM * np.abs(W + D).sum()
 
 
-def descended(given, threads=1, settle=1e-5, seed=1, most=100_000):
+def descended(given, threads=1, settle=1e-5, seed=1, most=100_000, turn=TURN):
     lam = np.full(A, LAM)
     G, W = given[3:]
-    entries = entries_of(given, threads)
+    entries = entries_of(given, threads, turn)
     return entries.descend(G, W, lam, np.full((A, K), 1e-6), unsettled(G, W, lam), most, seed, settle)[0]
 
 
 def test_groups_side_by_side_reach_what_one_after_another_do(given, monkeypatch):
     alone = descended(given)
-    monkeypatch.setattr(entry_sweeps, "_TURN", 2_000)
     met = []
     groups = entry_sweeps.in_groups
     monkeypatch.setattr(entry_sweeps, "in_groups", lambda *a: met.append(groups(*a)) or met[-1])
-    both = descended(given)
+    both = descended(given, turn=SHORT)
     assert max(len(found) for found in met) > 4
     assert value(given, both) == pytest.approx(value(given, alone), rel=1e-5)
     assert value(given, both) < value(given, 0.0 * both)
 
 
-def test_no_sweep_raises_the_model(given, monkeypatch):
-    monkeypatch.setattr(entry_sweeps, "_TURN", 2_000)
-    seen = []
-    sweep = entry_sweeps.EntrySweeps._sweep
-
-    def noted(self, *args):
-        found = sweep(self, *args)
-        seen.append(value(given, self.D))
-        return found
-
-    monkeypatch.setattr(entry_sweeps.EntrySweeps, "_sweep", noted)
-    descended(given)
-    assert len(seen) > 2
+def test_no_sweep_raises_the_model(given):
+    # a budget for more and more sweeps, which are the same but for the last
+    seen = [value(given, descended(given, most=most, turn=SHORT)) for most in range(1, 40)]
+    assert len(set(seen)) > 2
     assert max(np.diff(seen)) <= 1e-6 * abs(seen[-1])
 
 
-def test_bits_do_not_depend_on_threads(given, monkeypatch):
-    monkeypatch.setattr(entry_sweeps, "_TURN", 2_000)
-    one, two, other = (descended(given, threads, 0.0, seed) for threads, seed in ((1, 3), (2, 3), (2, 4)))
+def test_bits_do_not_depend_on_threads(given):
+    one, two, other = (descended(given, threads, 0.0, seed, turn=SHORT) for threads, seed in ((1, 3), (2, 3), (2, 4)))
     assert one.tobytes() == two.tobytes() != other.tobytes()
 
 
@@ -89,8 +80,8 @@ def test_groups_are_everyone_once_in_their_order_with_about_equal_loads():
     groups = in_groups(outputs, loads)
     assert np.concatenate(groups).tolist() == outputs.tolist()
     sums = [loads[group].sum() for group in groups]
-    assert len(groups) == int(loads.sum() // entry_sweeps._TURN)
-    assert max(sums) <= 2 * entry_sweeps._TURN
+    assert len(groups) == int(loads.sum() // TURN)
+    assert max(sums) <= 2 * TURN
 
 
 @pytest.mark.parametrize("many, load", [(entry_sweeps._MANY - 1, 1e9), (200, 100.0)])

@@ -10,7 +10,9 @@ import pytest
 from dboost.certificate.duality_gap import restricted_gap
 from dboost.compiled.sparse import columns
 from dboost.passes import examples
+from dboost.problem.accelerators import Accelerators
 from dboost.problem.iterate import Iterate
+from dboost.problem.tuning import Tuning, WorstRows
 from dboost.solvers.newton import step as newton
 from dboost.solvers.newton import worst_rows
 from dboost.solvers.newton.accuracy import Aim
@@ -37,22 +39,21 @@ def spoilt(penalty, intercept=False):
     return problem, lam, best, problem.evaluate(np.arange(N), V, found.intercept)
 
 
-def test_rows_are_few_only_where_they_make_up_the_gap(monkeypatch):
-    monkeypatch.setattr(worst_rows, "_FIRST", 2)
+def test_rows_are_few_only_where_they_make_up_the_gap():
     problem, lam, best, _ = spoilt("l1/l2")
     # so large a pull on two rows that nothing else counts
     G = best.G.copy()
     G[SPOILT] *= 2.0
     at = replace(best, G=G)
     gap = restricted_gap(problem, at, lam, False)
-    assert worst_rows.few_rows(problem, at, lam, gap, 1e-6 * gap, False).tolist() == SPOILT.tolist()
+    assert worst_rows.few_rows(problem, at, lam, gap, 1e-6 * gap, False, WorstRows(first=2)).tolist() == SPOILT.tolist()
     # the other rows leave hardly anything of it
     others = np.setdiff1d(np.arange(N), SPOILT)
     rest = Iterate(others, at.W[others], at.intercept, at.loss, at.G[others], at.bias)
     assert restricted_gap(problem, rest, lam, False) <= 0.01 * gap
     at = replace(best, G=2.0 * best.G)
     gap = restricted_gap(problem, at, lam, False)
-    assert worst_rows.few_rows(problem, at, lam, gap, 1e-6 * gap, False) is None
+    assert worst_rows.few_rows(problem, at, lam, gap, 1e-6 * gap, False, WorstRows(first=2)) is None
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
@@ -69,30 +70,28 @@ def test_a_step_on_the_spoilt_rows_restores_the_optimum(penalty, intercept):
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
-def test_steps_take_the_few_rows_they_are_told_to(penalty, monkeypatch):
+def test_steps_take_the_few_rows_they_are_told_to(penalty):
     problem, lam, best, at = spoilt(penalty)
-    # so few columns would be solved for together
-    monkeypatch.setattr(newton, "pays", lambda *_: False)
-    steps = newton.NewtonSteps(problem, at.active, M, 1.0, 0, newton.Memory())
-    moved, step = steps.step(at, lam, Aim(True, few=SPOILT))
+
+    def stepped(**sizes):
+        # so few columns would be solved for together
+        fast = Accelerators(plain.without("formed_curvature"), Tuning(worst_rows=WorstRows(**sizes)))
+        steps = newton.NewtonSteps(problem, at.active, M, 1.0, 0, newton.Memory(), fast)
+        return steps.step(at, lam, Aim(True, few=SPOILT))
+
+    moved, step = stepped()
     assert step.kind == "focused" and problem.objective(moved, lam) < problem.objective(at, lam)
     np.testing.assert_array_equal(np.delete(moved.W, SPOILT, axis=0), np.delete(at.W, SPOILT, axis=0))
     # where it costs too much an ordinary step is taken
-    monkeypatch.setattr(worst_rows, "_CHEAP", 0.0)
-    assert steps.step(at, lam, Aim(True, few=SPOILT))[1].kind == "descent"
+    assert stepped(cheap=0.0)[1].kind == "descent"
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
-def test_fits_with_steps_on_few_rows_reach_the_certified_optimum(penalty, solve, monkeypatch):
-    monkeypatch.setattr(worst_rows, "_FIRST", 1)
-    monkeypatch.setattr(worst_rows, "_FEW", 0.5)
-    monkeypatch.setattr(worst_rows, "_CHEAP", 1.0)
-    taken, step = [], newton.focused_step
-    # a record names the last step of its round only
-    monkeypatch.setattr(newton, "focused_step", lambda *given: taken.append(given) or step(*given))
+def test_fits_with_steps_on_few_rows_reach_the_certified_optimum(penalty, solve):
+    often = Tuning(worst_rows=WorstRows(first=1, share=0.5, cheap=1.0))
     data, alpha, best = solve("multinomial", penalty, 0.02, m=M, n=N, k=K)
-    result = plain.fitting(data, penalty=penalty, tol=1e-8, sample=0.3, max_rounds=200).fit(alpha)
-    assert taken
+    result = plain.fitting(data, penalty=penalty, tol=1e-8, sample=0.3, max_rounds=200, tuning=often).fit(alpha)
+    assert result.taken["worst_rows"] > 0
     assert result.gap <= 1e-8
     assert result.objective * data.s.sum() == pytest.approx(best.value, rel=1e-7)
 

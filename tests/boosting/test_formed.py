@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from dboost.problem.accelerators import Accelerators
 from dboost.problem.sample import Sample
 from dboost.solvers.newton import formed_curvature
 from dboost.solvers.newton import step as newton
@@ -35,12 +36,11 @@ def data():
 
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("penalty", PENALTIES)
-def test_the_optimum_is_that_of_the_usual_steps_in_fewer_passes(data, penalty, intercept, monkeypatch):
+def test_the_optimum_is_that_of_the_usual_steps_in_fewer_passes(data, penalty, intercept):
     settings = {"penalty": penalty, "tol": 1e-8, "fit_intercept": intercept, "max_rounds": 300}
     mine = plain.fitting(data, **settings).fit(2e-3)
     assert mine.gap <= 1e-8 and "newton" in {r["step"] for r in mine.history}
-    monkeypatch.setattr(newton, "pays", lambda *_: False)
-    theirs = plain.fitting(data, **settings).fit(2e-3)
+    theirs = plain.fitting(data, **settings, accelerators=plain.without("formed_curvature")).fit(2e-3)
     assert theirs.gap <= 1e-8 and "newton" not in {r["step"] for r in theirs.history}
     assert mine.objective == pytest.approx(theirs.objective, rel=2e-8)
     assert mine.passes < theirs.passes
@@ -58,13 +58,13 @@ def steps_at(data, **settings):
     problem = fitting.problem
     active = np.arange(problem.n)
     at = problem.evaluate(active, np.zeros((problem.n, problem.k)), np.zeros(problem.k))
-    return problem, newton.NewtonSteps(problem, active, M, 1.0, 0, newton.Memory()), at
+    return problem, newton.NewtonSteps(problem, active, M, 1.0, 0, newton.Memory(), Accelerators()), at
 
 
 @pytest.mark.parametrize("intercept", [False, True])
 def test_the_table_is_the_hessian(data, intercept):
     problem, steps, at = steps_at(data, penalty="l1", fit_intercept=intercept)
-    h, rank_one, _ = steps._curvature(at)
+    h, rank_one, _ = steps._sample.curvature(problem, at)
     model = FormedModel.of(problem, steps._sample, h, rank_one, N)
     X = np.column_stack([data.X, np.ones(M)])[:, : N + intercept].astype(np.float32).astype(float)
     expected = np.zeros_like(model.H)
@@ -76,14 +76,12 @@ def test_the_table_is_the_hessian(data, intercept):
 
 
 @pytest.mark.parametrize("penalty, intercept", list(itertools.product(PENALTIES, [False, True])))
-def test_the_step_is_the_minimum_of_the_model(data, penalty, intercept, monkeypatch):
+def test_the_step_is_the_minimum_of_the_model(data, penalty, intercept):
     problem, steps, at = steps_at(data, penalty=penalty, fit_intercept=intercept)
-    h, rank_one, diagonal = steps._curvature(at)
+    h, rank_one, diagonal = steps._sample.curvature(problem, at)
     model = FormedModel.of(problem, steps._sample, h, rank_one, N)
     lam = 2e-3 * M
-    monkeypatch.setattr(formed_curvature, "_SOLVED", 0.0)
-    monkeypatch.setattr(formed_curvature, "_TURNS", 200)
-    D, d = model.minimiser(problem, at, lam, diagonal, np.zeros_like(diagonal))
+    D, d = model.minimiser(problem, at, lam, diagonal, np.zeros_like(diagonal), turns=200, solved=0.0)
     step = np.vstack([D, d]) if intercept else D
     pull = (model.H @ step.reshape(-1)).reshape(step.shape)
     rest, W = at.G - pull[:N], at.W + D

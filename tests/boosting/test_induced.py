@@ -9,8 +9,8 @@ import warnings
 import numpy as np
 import pytest
 
-from dboost.boosting.checks import UPDATES
 from dboost.boosting.fit import FitSettings, Fitting
+from dboost.boosting.updates import UPDATES
 from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning, UsageError
 from dboost.hypotheses.products import family as products
@@ -146,7 +146,7 @@ def test_a_searched_finite_class_equals_the_summed_one(loss, monkeypatch):
     summed = induced(data, **settings)
     alpha = 0.2 * summed.alpha_max()
     expected = summed.fit(alpha)
-    monkeypatch.setattr(products, "_ENUMERATED", 0)
+    monkeypatch.setattr(products, "ENUMERATED", 0)
     searched = induced(data, **settings)
     assert searched.alpha_max() == pytest.approx(summed.alpha_max(), rel=1e-12)
     result = searched.fit(alpha)

@@ -134,8 +134,8 @@ def test_shards_do_not_change_the_choice(monkeypatch):
 
     data = make("multinomial")
     whole = fitting(data).fit("auto")
-    monkeypatch.setattr(induced, "_SHARD_BYTES", 100)
-    monkeypatch.setattr(rounds, "_CHUNK", 20)
+    monkeypatch.setattr(induced, "SHARD_BYTES", 100)
+    monkeypatch.setattr(rounds, "CHUNK", 20)
     assert bits(fitting(data).fit("auto")) == bits(whole)
 
 

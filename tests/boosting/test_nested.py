@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dboost.boosting import fit as fits
 from dboost.boosting.fit import FitSettings, Fitting
 from dboost.boosting.starts import from_sample
 from dboost.data.plan import build_plan
@@ -16,7 +15,9 @@ from dboost.data.streamed import StreamedPartition
 from dboost.engine.local import LocalEngine
 from dboost.partition import Partition
 from dboost.passes import examples
+from dboost.problem.accelerators import Accelerators
 from dboost.problem.driver_columns import DriverColumns
+from dboost.problem.tuning import SampledStart, Tuning
 from tests.boosting import plain
 
 TASKS = {"log": "binary", "squared": "regression", "epsilon_insensitive": "regression"}
@@ -32,15 +33,14 @@ def problem(request):
     return X, score > 0.5 if request.param == "log" else score, request.param
 
 
-@pytest.fixture(autouse=True)
-def small_samples(monkeypatch):
-    monkeypatch.setattr(from_sample, "_LEAST", 600)
+FEW = SampledStart(least=600)
 
 
 def fitting(problem, engine, weight=None, **settings):
     X, y, loss = problem
     plan = build_plan(X, y, weight, task=TASKS[loss], engine=engine)
-    return Fitting(plan, engine, replace(FitSettings(loss, "l1", alpha=0.01, tol=1e-9), **settings))
+    usual = FitSettings(loss, "l1", alpha=0.01, tol=1e-9, tuning=Tuning(start=FEW))
+    return Fitting(plan, engine, replace(usual, **settings))
 
 
 class Away(LocalEngine):
@@ -57,11 +57,10 @@ def fitted(problem, engine=None, weight=None, **settings):
 
 
 @pytest.mark.parametrize("settings", [{}, {"fit_intercept": False}, {"penalty": "l1/linf"}, {"standardize": True}])
-def test_the_optimum_is_that_of_the_whole_way(problem, settings, monkeypatch):
+def test_the_optimum_is_that_of_the_whole_way(problem, settings):
     begun = fitted(problem, **settings)
     assert begun.gap <= 1e-9 and begun.history[0]["alpha"] == pytest.approx(0.01)
-    monkeypatch.setattr(fits, "sampled_start", lambda *_: None)
-    walked = fitted(problem, **settings)
+    walked = fitted(problem, **settings, accelerators=plain.without("sampled_start"))
     assert walked.history[0]["alpha"] > 0.02
     assert np.array_equal(begun.active, walked.active)
     np.testing.assert_allclose(begun.W, walked.W, atol=1e-4)
@@ -79,7 +78,7 @@ def test_weights_of_the_sample_sum_to_those_of_all(problem):
         one = fitting(problem, engine, weight, tol=1e-3).problem
         null = one.score(one.null(), None, 1.0, 0)
         lam_max = float(one.penalty.dual_norm(null.iterate.G).max(initial=0.0)) or float(null.norms.max())
-        rows, W, b, _ = from_sample.solved(one, 0.05 * lam_max, lam_max, 0.2, 0)
+        rows, W, b, _ = from_sample.solved(one, 0.05 * lam_max, lam_max, 0.2, 0, Accelerators())
         at = one.score(replace(one.null(), active=rows, W=W, intercept=b), None, 1.0, 0).iterate
         value = one.objective(at, 0.05 * lam_max)
         best = fitted(problem, weight=weight, alpha=0.05 * lam_max / weight.sum())
@@ -112,15 +111,13 @@ def test_columns_of_a_sample_are_rows_of_the_data(problem):
     assert all(tuple(row) in rows for row in dense)
 
 
-def test_a_fit_begins_so_only_where_examples_are_many(problem, monkeypatch):
+def test_a_fit_begins_so_only_where_examples_are_many(problem):
     with LocalEngine(1) as engine:
         one = fitting(problem, engine).problem
-        assert from_sample.share_of_one(one, M) == pytest.approx(600 / M)
-        assert from_sample.share_of_one(one, 2_000) is None
-        monkeypatch.setattr(from_sample, "_PER_COLUMN", 100)
-        assert from_sample.share_of_one(one, M) == pytest.approx(0.2)
-        monkeypatch.setattr(from_sample, "_MOST_COLUMNS", N - 1)
-        assert from_sample.share_of_one(one, M) is None
+    assert from_sample.share_of_one(one, M, FEW) == pytest.approx(600 / M)
+    assert from_sample.share_of_one(one, 2_000, FEW) is None
+    assert from_sample.share_of_one(one, M, replace(FEW, per_column=100)) == pytest.approx(0.2)
+    assert from_sample.share_of_one(one, M, replace(FEW, per_column=100, most_columns=N - 1)) is None
 
 
 def test_a_rare_label_needs_all_examples():
@@ -129,7 +126,7 @@ def test_a_rare_label_needs_all_examples():
     with LocalEngine(1) as engine:
         one = fitting((X, y, "log"), engine).problem
         # 30 examples of it are likely to be in a sample of 600
-        assert from_sample.share_of_one(one, M) is None
+        assert from_sample.share_of_one(one, M, FEW) is None
 
 
 @pytest.mark.parametrize("settings", [{"sample": 1.0}, {"rows_per_round": 3}, {"max_active_rows": 5}])
@@ -152,20 +149,16 @@ def test_any_round_is_resumed_with_the_same_bits(problem):
 # ---- several outputs -----------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def often(monkeypatch):
-    """Begin with a sample of the smallest problems too."""
-    monkeypatch.setattr(from_sample, "_FEWEST", 50)
-    monkeypatch.setattr(from_sample, "_PER_OUTPUT", 10)
-    monkeypatch.setattr(from_sample, "_SURE", 0.0)
+# begins with a sample of the smallest problems too
+OFTEN = SampledStart(fewest=50, per_output=10, sure=0.0)
 
 
-def several(loss, engine=None, **settings):
+def several(loss, engine=None, sizes=OFTEN, **settings):
     data = plain.make(loss, m=600, n=30, k=4, weights=True)
     task, y = ("multitask", np.where(data.y == 0, np.nan, data.y)) if loss == "multitask" else ("multiclass", data.y)
     with LocalEngine(1) if engine is None else engine as engine:
         plan = build_plan(data.X, y, data.s, task=task, engine=engine)
-        given = replace(FitSettings(loss, "l1/l2", tol=1e-8), **settings)
+        given = replace(FitSettings(loss, "l1/l2", tol=1e-8, tuning=Tuning(start=sizes)), **settings)
         one = Fitting(plan, engine, given)
         alpha = 0.03 * one.alpha_max()
         return one.fit(alpha), alpha
@@ -175,25 +168,24 @@ def several(loss, engine=None, **settings):
     "loss,penalty,intercept",
     plain.covering(("multinomial", "margin_softmax", "multitask"), plain.PULLING, [True, False]),
 )
-def test_the_way_on_a_sample_leads_to_the_optimum(loss, penalty, intercept, often, monkeypatch):
+def test_the_way_on_a_sample_leads_to_the_optimum(loss, penalty, intercept):
     begun, alpha = several(loss, penalty=penalty, fit_intercept=intercept)
     assert begun.gap <= 1e-8 and begun.history[0]["alpha"] == pytest.approx(alpha)
-    monkeypatch.setattr(fits, "sampled_start", lambda *_: None)
-    walked, _ = several(loss, penalty=penalty, fit_intercept=intercept)
+    usual = plain.without("sampled_start")
+    walked, _ = several(loss, penalty=penalty, fit_intercept=intercept, accelerators=usual)
     assert walked.history[0]["alpha"] > 10 * alpha
     assert begun.objective == pytest.approx(walked.objective, rel=3e-8)
     # the way there is that of a sample, and no other
     assert begun.n_iter < walked.n_iter
 
 
-def test_the_way_on_a_sample_ends_where_its_rows_are_many(often, monkeypatch):
-    monkeypatch.setattr(from_sample, "_SURE", 1.0)
-    found, alpha = several("multinomial")
+def test_the_way_on_a_sample_ends_where_its_rows_are_many():
+    found, alpha = several("multinomial", sizes=replace(OFTEN, sure=1.0))
     # 150 examples are not enough for the first rows already
     assert found.history[0]["alpha"] > 1.5 * alpha and found.gap <= 1e-8
 
 
-def test_partitions_of_a_sample_are_the_same_wherever_they_lie(often, monkeypatch):
+def test_partitions_of_a_sample_are_the_same_wherever_they_lie(monkeypatch):
     from dboost.data.memory import in_memory
 
     monkeypatch.setattr(in_memory, "BLOCK_COST", 2_000)
@@ -202,14 +194,14 @@ def test_partitions_of_a_sample_are_the_same_wherever_they_lie(often, monkeypatc
     assert several("multinomial", random_state=1)[0].W.tobytes() != found[0].W.tobytes()
 
 
-def test_a_rare_class_is_drawn_whole_and_weights_stand_for_all(often):
+def test_a_rare_class_is_drawn_whole_and_weights_stand_for_all():
     rng = np.random.default_rng(1)
     y = rng.choice(4, size=4_000, p=[0.6, 0.3, 0.097, 0.003]).astype(np.int32)
     X = rng.normal(size=(4_000, 5)) * (rng.random((4_000, 5)) < 0.5)
     with LocalEngine(1) as engine:
         plan = build_plan(X, y, task="multiclass", engine=engine)
         problem = Fitting(plan, engine, FitSettings("multinomial", "l1")).problem
-        share = from_sample.share_of_several(problem, 4_000, plan.nbytes_estimate)
+        share = from_sample.share_of_several(problem, 4_000, plan.nbytes_estimate, OFTEN)
         (part,) = problem.sampled_partitions(share, 0)
     counts = np.bincount(y)
     assert counts[3] < 30 and share[3] == 1.0
@@ -273,8 +265,7 @@ def test_rare_tasks_need_all_examples():
     ([40, 0, 30, 50, 10, 70], 4000, [200]),
     ([25], 4000, [25]),
 ])  # fmt: skip
-def test_a_sample_with_few_values_a_column_is_stacked(sizes, per_column, counts, monkeypatch):
-    monkeypatch.setattr(from_sample, "_PER_STACKED_COLUMN", per_column)
+def test_a_sample_with_few_values_a_column_is_stacked(sizes, per_column, counts):
     rng = np.random.default_rng(1)
     dense = [(rng.random((m, N)) < 0.5) * rng.normal(size=(m, N)) for m in sizes]
     parts = []
@@ -284,7 +275,7 @@ def test_a_sample_with_few_values_a_column_is_stacked(sizes, per_column, counts,
         arrays = (block.indptr.astype(np.int64), block.indices.astype(np.int32), block.data)
         parts.append(Partition(*arrays, y, weight, f"part-{number}"))
     y, weight = (np.concatenate([getattr(part, name) for part in parts]) for name in ("y", "weight"))
-    found = from_sample.stacked(list(parts))
+    found = from_sample.stacked(list(parts), per_column)
     if len(counts) == len(sizes):
         assert all(mine is given for mine, given in zip(found, parts, strict=True))
         return

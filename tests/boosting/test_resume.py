@@ -7,9 +7,9 @@ import pickle
 import numpy as np
 import pytest
 
-from dboost.boosting.checks import UPDATES
+from dboost.boosting.updates import UPDATES
 from dboost.losses import LOSSES
-from dboost.problem import sample
+from dboost.problem.tuning import Samples, Tuning
 from dboost.solvers.row_updates import SELECTIONS
 from tests.boosting import plain
 
@@ -80,12 +80,12 @@ def test_threads_do_not_change_the_bits(loss, update):
 
 
 @pytest.mark.parametrize("loss", ["multinomial", "multitask"])
-def test_a_sample_in_parts_has_the_same_optimum_and_the_same_bits_on_all_threads(loss, monkeypatch):
+def test_a_sample_in_parts_has_the_same_optimum_and_the_same_bits_on_all_threads(loss):
     data = plain.make(loss, m=60, n=8, seed=21)
     alpha = 0.2 * plain.alpha_max(data, "l1/l2")
     whole = plain.fitting(data, penalty="l1/l2", tol=1e-10).fit(alpha)
-    monkeypatch.setattr(sample, "_PART", 30)
-    runs = [plain.fitting(data, penalty="l1/l2", tol=1e-10, threads=t).fit(alpha) for t in (1, 2, 3)]
+    settings = {"penalty": "l1/l2", "tol": 1e-10, "tuning": Tuning(samples=Samples(part=30))}
+    runs = [plain.fitting(data, threads=t, **settings).fit(alpha) for t in (1, 2, 3)]
     assert bits(runs[0]) == bits(runs[1]) == bits(runs[2])
     assert runs[0].objective == pytest.approx(whole.objective, rel=1e-9)
     np.testing.assert_allclose(plain.dense(runs[0], 8), plain.dense(whole, 8), atol=1e-4)

@@ -7,9 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from dboost.problem import sample as samples
-from dboost.problem.sample import Sample
-from dboost.solvers.newton import step
+from dboost.problem.accelerators import Accelerators
+from dboost.problem.memory import Memory
+from dboost.problem.sample import Sample, share_for
+from dboost.problem.tuning import Samples, Tuning
+from dboost.solvers.newton.step import NewtonSteps
 from tests.boosting import plain
 
 M, N, K = 300, 12, 4
@@ -20,42 +22,40 @@ def problem():
     return plain.fitting(plain.make("multinomial", m=M, n=N, k=K), penalty="l1/l2").problem
 
 
-def drawn_share(problem, monkeypatch, rows, gap=math.inf):
+def drawn_share(problem, rows, gap=math.inf, **sizes):
     """The share of the examples that steps on so many rows draw."""
-    drawn, draw = [], problem.sample
-
-    def sample(active, share, seed):
-        drawn.append(share)
-        return draw(active, share, seed)
-
-    monkeypatch.setattr(problem, "sample", sample)
-    step.NewtonSteps(problem, np.arange(rows), M, "auto", 0, step.Memory(), gap)
-    return drawn[0]
+    return share_for(problem, np.arange(rows), M, gap, Samples(**sizes))
 
 
 @pytest.mark.parametrize("rows, share", [(2, 40 / M), (4, 80 / M), (8, 1.0)])
-def test_there_are_so_many_examples_for_each_row(problem, monkeypatch, rows, share):
-    monkeypatch.setattr(samples, "_TINY", 0)
-    assert drawn_share(problem, monkeypatch, rows) == pytest.approx(share)
+def test_there_are_so_many_examples_for_each_row(problem, rows, share):
+    assert drawn_share(problem, rows, tiny=0) == pytest.approx(share)
 
 
-def test_dense_columns_need_fewer_examples(problem, monkeypatch):
-    monkeypatch.setattr(samples, "_TINY", 0)
-    monkeypatch.setattr(samples, "_VALUES_PER_ROW", 10)
+def test_dense_columns_need_fewer_examples(problem):
     stored = problem.statistics.values(np.arange(4), M)
-    share = drawn_share(problem, monkeypatch, 4)
+    share = drawn_share(problem, 4, tiny=0, values_per_row=10)
     assert share == pytest.approx(max(0.1, 10 * 4 / stored)) and share < 80 / M
 
 
-def test_little_data_is_taken_whole_near_the_optimum_only(problem, monkeypatch):
-    monkeypatch.setattr(samples, "_TINY", 0)
-    assert drawn_share(problem, monkeypatch, 2, gap=1e-3) == 1.0
-    monkeypatch.setattr(samples, "_SMALL", 0)
-    assert drawn_share(problem, monkeypatch, 2, gap=1e-3) < 1.0
+def test_little_data_is_taken_whole_near_the_optimum_only(problem):
+    assert drawn_share(problem, 2, gap=1e-3, tiny=0) == 1.0
+    assert drawn_share(problem, 2, gap=1e-3, tiny=0, small=0) < 1.0
 
 
-def test_very_little_data_is_always_taken_whole(problem, monkeypatch):
-    assert drawn_share(problem, monkeypatch, 2) == 1.0
+def test_very_little_data_is_always_taken_whole(problem):
+    assert drawn_share(problem, 2) == 1.0
+
+
+@pytest.mark.parametrize("sample, names, share", [
+    ("auto", ("sampled_curvature",), 40 / M), ("auto", (), 1.0), (0.5, ("sampled_curvature",), 0.5)
+])  # fmt: skip
+def test_steps_draw_that_share(problem, sample, names, share):
+    fast = Accelerators(names, Tuning(samples=Samples(tiny=0)))
+    steps = NewtonSteps(problem, np.arange(2), M, sample, 0, Memory(), fast)
+    seen = steps._sample.weight.shape[0]
+    assert seen == M if share == 1.0 else 0.5 * share * M < seen < 1.6 * share * M
+    assert fast.taken["sampled_curvature"] == (share == 40 / M)
 
 
 def test_number_of_stored_values_is_never_overestimated(problem):

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dboost.boosting.totally_corrective import loop
 from dboost.certificate.column_bounds import bounded, known, moved, moved_by_intercept, reach, unsure
 from dboost.estimators.checkpoint import Identity, read_checkpoint, write_checkpoint
 from dboost.losses import LOSSES
@@ -106,16 +105,15 @@ def test_along_whole_fits(loss, penalty, intercept, monkeypatch):
         looked_at.append(self.n if candidates is None else len(candidates))
         return original(self, at, candidates, *arguments)
 
-    def fitting():
-        return plain.fitting(data, penalty=penalty, tol=1e-8, fit_intercept=intercept)
+    def fitting(**more):
+        return plain.fitting(data, penalty=penalty, tol=1e-8, fit_intercept=intercept, **more)
 
     alpha = 0.2 * plain.alpha_max(data, penalty, intercept)
     with monkeypatch.context() as patch:
         patch.setattr(Problem, "score", score)
         result = fitting().fit(alpha, callback=lambda record, state: states.append(state))
         few, looked_at[:] = sum(looked_at), []
-        patch.setattr(loop, "bounded", lambda problem: False)
-        whole = fitting().fit(alpha)
+        whole = fitting(accelerators=plain.without("column_bounds")).fit(alpha)
     # where all moves are large nothing is known; the long fits have several rounds near the end
     spared = sum(looked_at) - few
     assert spared > 0 if (loss, penalty) in LONG else spared >= 0

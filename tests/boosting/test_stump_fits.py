@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dboost.boosting.checks import UPDATES
 from dboost.boosting.fit import FitSettings, Fitting
+from dboost.boosting.updates import UPDATES
 from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning
 from dboost.hypotheses.stumps.family import Stumps

@@ -127,7 +127,7 @@ def test_a_search_finds_the_largest_of_the_class(dense_rows, scale, monkeypatch)
     every = {}
     for shard in pool.shards([], 24, 5_000):
         every |= dict(zip(pool.keys(shard), norm(dense_rows.sums(pool, shard)["G"]).tolist(), strict=True))
-    monkeypatch.setattr(products, "_ENUMERATED", 0)
+    monkeypatch.setattr(products, "ENUMERATED", 0)
     assert pool.searched
     largest = max(every.values())
     found = searching.search(pool, ask(dense_rows, pool), norm, 100, 0.0, 0)

@@ -79,6 +79,11 @@ class AdaBoostL1:
         """Its edges are divided by max |h|, which the scoring of the exponential bound knows."""
         return True
 
+    @property
+    def optimises(self) -> bool:
+        """It ends by its own rules."""
+        return False
+
     def check(self, settings: FitSettings, penalty: Penalty) -> None:
         """Refuse a step outside (0, 1], and whatever is not the exponential loss of edges."""
         if not 0.0 < self.nu <= 1.0:

@@ -11,19 +11,76 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.greedy_rounds import GreedyRounds
 from dboost.boosting.records import recorded
+from dboost.boosting.systems import refuse_sweeps
 from dboost.bounds import exponential
-from dboost.problem.iterate import Iterate
-from dboost.problem.state import FitState
+from dboost.errors import UsageError
+from dboost.penalties import Penalty
+from dboost.problem.iterate import Iterate, Score
+from dboost.problem.problem import Problem
+from dboost.problem.state import FitSettings, FitState
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ForwardGreedy:
+    """Settings of the system; it has no parameters."""
+
+    @classmethod
+    def of(cls, settings: FitSettings) -> ForwardGreedy:
+        """The system, whatever the settings."""
+        return cls()
+
+    @property
+    def name(self) -> str:
+        """"forward"."""
+        return "forward"
+
+    @property
+    def exponential(self) -> bool:
+        """It scores by the exponential bound."""
+        return True
+
+    @property
+    def optimises(self) -> bool:
+        """It ends by its budget of rounds."""
+        return False
+
+    def check(self, settings: FitSettings, penalty: Penalty) -> None:
+        """Refuse a penalty, and whatever asks for more than one hypothesis in a round (UsageError)."""
+        if penalty.name != "none":
+            raise UsageError(
+                f"update 'forward' moves one hypothesis per round and has no penalty, but penalty is {penalty.name!r}",
+                hint="set penalty='none', or use update='adaboost' with this penalty",
+            )
+        if settings.select != "greedy":
+            raise UsageError(
+                f"update 'forward' moves the best hypothesis of all, but select is {settings.select!r}",
+                hint="leave select at 'greedy', or use update='adaboost'",
+            )
+        if settings.rows_per_round not in (None, 1):
+            raise UsageError(
+                f"update 'forward' adds one hypothesis per round, but rows_per_round is {settings.rows_per_round!r}",
+                hint="leave rows_per_round out, or use update='adaboost', which re-optimises all it holds",
+            )
+        refuse_sweeps(settings, "update 'forward'")
+
+    def rounds(self, problem: Problem, settings: FitSettings, null: Score, n_rows: int) -> Forward:
+        """The rounds of a fit."""
+        return Forward(problem, settings, null)
+
+    def to_json(self) -> dict[str, Any]:
+        """Its name."""
+        return {"system": self.name}
 
 
 class Forward(GreedyRounds):

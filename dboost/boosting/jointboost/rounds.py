@@ -44,7 +44,7 @@ _GAINED = 0.1
 # two and a row twice lead to the same model.
 _TIE = 1e-11
 # Numbers of thresholds times classes that are searched at once.
-_CHUNK = 1 << 20
+CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def best_stump(total: Sums, shard: Any, pool: Any) -> Joint | None:
         Bz, Bw = plus[rows] - minus[rows], plus[rows] + minus[rows]
         return Bz, Bw, whole_z - Bz, np.maximum(whole_w - Bw, 0.0)
 
-    step = max(1, _CHUNK // k)
+    step = max(1, CHUNK // k)
     gain = np.concatenate([shared_by(*sums(slice(t, t + step)))[0] for t in range(0, T, step)])
     place = int(_first_of_best(gain))
     Bz, Bw, Az, Aw = sums(slice(place, place + 1))
@@ -158,6 +158,11 @@ class JointBoost:
 
     name = "jointboost"
     exponential = True
+
+    @property
+    def optimises(self) -> bool:
+        """It ends by its own rules."""
+        return False
 
     def check(self, settings: FitSettings, penalty: Penalty) -> None:
         """Refuse anything but stumps of the values 0 and 1, without a penalty."""

@@ -26,7 +26,7 @@ from dboost.boosting.greedy_rounds import GreedyRounds
 from dboost.boosting.leveraging.learning import learned, unscored
 from dboost.boosting.records import recorded
 from dboost.boosting.rules import RULES, RankedL1, RankedNone, refuse_searched
-from dboost.certificate.duality_gap import dual_bound, relative_gap
+from dboost.certificate.duality_gap import SHORT, dual_bound, relative_gap
 from dboost.errors import UsageError
 from dboost.losses import get_loss
 from dboost.penalties import Penalty
@@ -74,6 +74,11 @@ class Leveraging:
     def penalty(self, alpha: Any) -> Penalty:
         """What scoring passes are given for a strength: the l1 penalty, or none for a strength of zero."""
         return RankedNone(self.rule) if alpha == 0.0 else RankedL1(self.rule)
+
+    @property
+    def optimises(self) -> bool:
+        """It ends by its own rules."""
+        return False
 
     def check(self, settings: FitSettings, penalty: Penalty) -> None:
         """Refuse losses, learners and steps that the algorithms do not have, and pairs without meaning."""
@@ -182,7 +187,8 @@ class LeveragingRounds(GreedyRounds):
         state = replace(state, objective=value)
         if not self.certified or at.shift > 0.0:
             return state, score
-        bound = dual_bound(problem, score, self.null.norms, self.lam, self.settings.tol)
+        short = SHORT if self.accelerators.on("ray_value") else None
+        bound = dual_bound(problem, score, self.null.norms, self.lam, self.settings.tol, short)
         lower = float(np.maximum(state.lower_bound, bound.value))
         gap = relative_gap(problem, value, lower)
         # neither number is trusted where the two contradict each other

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.greedy_rounds import GreedyRounds
+from dboost.boosting.greedy_rounds import GreedyRounds, repeated
 from dboost.boosting.records import last_of_size, recorded
 from dboost.boosting.shareboost.backward import WayBack, removal_costs, without
 from dboost.boosting.shareboost.choice import RULES, TRIED, Group, ranked, row_lengths
@@ -83,6 +83,11 @@ class ShareBoost:
     @property
     def exponential(self) -> bool:
         """It needs G alone."""
+        return False
+
+    @property
+    def optimises(self) -> bool:
+        """It ends by its own rules."""
         return False
 
     def check(self, settings: FitSettings, penalty: Penalty) -> None:
@@ -220,15 +225,7 @@ class ShareBoostRounds(GreedyRounds):
             state = replace(state, objective=value, carried=StagesSoFar.empty(self.problem.k).arrays())
             self.mark(state.objective)
         # a fit that is resumed may have done its last round before
-        reason = self._reason(state)
-        while not reason:
-            state, reason = self.advance(state)
-            if reason:
-                # a round that finds nothing to do leaves no record, and no callback sees it
-                return state, reason
-            if callback(dict(state.history[-1]), state):
-                return state, "callback"
-            reason = self._reason(state)
+        state, reason = repeated(self.advance, state, callback, self._reason, self._reason(state))
         return self._best(state) if reason == "bound" else state, reason
 
     def advance(self, state: FitState) -> tuple[FitState, str]:
@@ -267,21 +264,17 @@ class ShareBoostRounds(GreedyRounds):
         self, state: FitState, keep: int, callback: Callable[[dict[str, Any], FitState], bool]
     ) -> tuple[FitState, str]:
         """Rounds that remove features, down to the last one; then the model of at most `keep`, and the path to it."""
-        reason = "kept"
-        while (groups := self._held_groups(state.active))[1:]:
-            if spent := self.limits.reason(state.passes):
-                reason = spent
-                break
-            state = self._retreat(state, groups)
-            if callback(dict(state.history[-1]), state):
-                reason = "callback"
-                break
+        def ended(state: FitState) -> str:
+            more = len(self._held_groups(state.active)) > 1
+            return self.limits.reason(state.passes) if more else "kept"
+
+        state, reason = repeated(self._retreat, state, callback, ended, ended(state))
         so_far = WayBack.of(state.carried).stages(keep)
         return self._ending_at(state, so_far), reason
 
-    def _retreat(self, state: FitState, groups: list[Rows]) -> FitState:
+    def _retreat(self, state: FitState) -> tuple[FitState, str]:
         """One round back: the cheapest group leaves, and all other weights are solved again."""
-        started, problem = time.perf_counter(), self.problem
+        started, problem, groups = time.perf_counter(), self.problem, self._held_groups(state.active)
         passes = problem.passes
         here = replace(problem.null(), active=state.active, W=state.W, intercept=state.intercept)
         costs = removal_costs(problem, here, self._lam, groups, self.n_rows)
@@ -289,7 +282,7 @@ class ShareBoostRounds(GreedyRounds):
         limits = self.limits.counted_from(state.passes - passes)
         solved = without(problem, here, gone, self._lam, self.settings.tol, self.n_rows, limits)
         way = WayBack.of(state.carried).after(solved.at, state.active[gone])
-        return self._moved(state, solved, way.arrays(), (0, gone.shape[0]), REMOVAL, started, passes)
+        return self._moved(state, solved, way.arrays(), (0, gone.shape[0]), REMOVAL, started, passes), ""
 
     def _held_groups(self, active: Rows) -> list[Rows]:
         """Places of the active rows by group, in the order of their first rows."""

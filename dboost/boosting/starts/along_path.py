@@ -8,10 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from dboost.problem.accelerators import EVERY
 from dboost.problem.state import FitResult
 
 
-def predicted(results: Sequence[FitResult], alpha: float) -> FitResult | None:
+def predicted(
+    results: Sequence[FitResult], alpha: float, accelerators: Sequence[str] = EVERY
+) -> FitResult | None:
     """The start of the fit at `alpha`, from those before it on a path; None at its beginning.
 
     Along a path of falling strengths the weights move almost linearly in log(alpha). The line through the last two
@@ -25,11 +28,14 @@ def predicted(results: Sequence[FitResult], alpha: float) -> FitResult | None:
         Fits of one ``Fitting``, strongest penalty first.
     alpha : float
         The next strength, below those of `results`.
+    accelerators : sequence of str
+        Without ``path_start`` there is no start, without ``path_predictor`` it is the last optimum.
     """
-    if not results:
+    if not results or "path_start" not in accelerators:
         return None
     last = results[-1]
-    if len(results) == 1 or not 0.0 < alpha < last.alpha < results[-2].alpha:
+    line = len(results) > 1 and "path_predictor" in accelerators
+    if not line or not 0.0 < alpha < last.alpha < results[-2].alpha:
         return last
     before = results[-2]
     t = min(1.0, math.log(last.alpha / alpha) / math.log(before.alpha / last.alpha))

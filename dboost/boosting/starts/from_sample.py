@@ -23,6 +23,7 @@ from dboost.boosting.totally_corrective.strengths import ONE_OUTPUT, Strengths
 from dboost.compiled.sparse.columns import append_columns
 from dboost.compiled.vectors.new_arrays import new_arrays
 from dboost.partition import Partition
+from dboost.problem.accelerators import Accelerators
 from dboost.problem.driver_columns import DriverColumns
 from dboost.problem.iterate import Iterate
 from dboost.problem.memory import Memory
@@ -30,43 +31,27 @@ from dboost.problem.problem import Problem
 from dboost.problem.sample import MOST_NUMBERS, examples_for
 from dboost.problem.state import FitSettings, FitState
 from dboost.problem.statistics import COUNTED
+from dboost.problem.tuning import SampledStart
 from dboost.solvers.newton.accuracy import Aim
-from dboost.solvers.one_output.steps import OneOutputSteps, takes
+from dboost.solvers.one_output.steps import OneOutputSteps
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 # Rows of W, their weights, the intercept, and the strength they are for.
 Begun = tuple[Rows, Array, Array, float]
 
-# The sample is this share of all examples at most.
-_SHARE = 0.25
-# One output: examples of the sample for each column, and in any case.
-_PER_COLUMN = 30
-_LEAST = 4_000
-# Columns that steps over all of them at once are cheap for.
-_MOST_COLUMNS = 2_000
-# Examples of the rarer label that the sample is likely to have.
-_OF_A_LABEL = 100
-# Steps at the final strength, which end when one promises less than this share of the objective.
-_STEPS = 6
-_PROMISED = 0.003
-# Several outputs: the least examples, in all and for each output; those of a class (all of a rarer one); and the most
-# bytes of data.
-_FEWEST = 2_000
-_PER_OUTPUT = 100
-_OF_A_CLASS = 30
-_MOST_BYTES = 64_000_000
-# Several outputs: values of a partition of the sample for each column.
-_PER_STACKED_COLUMN = 8
-# The way on the sample ends where it has less than so often the examples that steps on its rows ask for: beyond, it
-# takes in rows for what is chance.
-_SURE = 2.0
-# The way is long enough from this share of the largest strength on.
-_FAR = 0.25
+DEFAULT = SampledStart()
+"""The sizes that were measured."""
 
 
 def sampled_start(
-    problem: Problem, settings: FitSettings, lam: float, lam_max: float, n_rows: int, stored: int
+    problem: Problem,
+    settings: FitSettings,
+    lam: float,
+    lam_max: float,
+    n_rows: int,
+    stored: int,
+    accelerators: Accelerators,
 ) -> Begun | None:
     """A model to begin with; None where a fit begins with nothing.
 
@@ -74,32 +59,32 @@ def sampled_start(
     ----------
     problem : Problem
     settings : FitSettings
-        Who asks for the share of the examples that steps see, or for the number of rows, is not given a start.
     lam, lam_max : float
         Strength of the penalty, and the one at which all rows are zero; sum form.
     n_rows : int
         Number of examples.
     stored : int
         Bytes of the data.
+    accelerators : Accelerators
+        Those that the fit may take, and from which sizes on they pay.
     """
-    newton = settings.update == "newton" and settings.curvature == "newton" and settings.system is None
-    free = settings.sample == "auto" and settings.rows_per_round is None and settings.max_active_rows is None
-    sparse = problem.penalty.threshold and problem.penalty.separable
-    if not (newton and free and sparse and problem.screens and 0.0 < lam < lam_max):
+    if not 0.0 < lam < lam_max:
         return None
+    sizes = accelerators.tuning.start
     if problem.k == 1:
-        one = share_of_one(problem, n_rows) if takes(problem, n_rows, settings.sample) else None
-        return None if one is None else solved(problem, lam, lam_max, one, settings.random_state)
-    several = share_of_several(problem, n_rows, stored) if lam < _FAR * lam_max else None
+        one = share_of_one(problem, n_rows, sizes) if accelerators.on("one_output") else None
+        return None if one is None else solved(problem, lam, lam_max, one, settings.random_state, accelerators)
+    walks = lam < sizes.far * lam_max and accelerators.on("continuation")
+    several = share_of_several(problem, n_rows, stored, sizes) if walks else None
     return None if several is None else walked(problem, settings, lam, lam_max, several)
 
 
-def share_of_one(problem: Problem, n_rows: int) -> float | None:
+def share_of_one(problem: Problem, n_rows: int, sizes: SampledStart = DEFAULT) -> float | None:
     """Share of the examples for `solved`; None where a fit does better without."""
-    share = max(_PER_COLUMN * problem.n, _LEAST) / max(n_rows, 1)
-    if share > _SHARE or problem.n > _MOST_COLUMNS:
+    share = max(sizes.per_column * problem.n, sizes.least) / max(n_rows, 1)
+    if share > sizes.share or problem.n > sizes.most_columns:
         return None
-    return share if _rarest_label(problem) * share >= _OF_A_LABEL else None
+    return share if _rarest_label(problem) * share >= sizes.of_a_label else None
 
 
 def _rarest_label(problem: Problem) -> float:
@@ -110,16 +95,20 @@ def _rarest_label(problem: Problem) -> float:
     return float(np.minimum(stats.mass, stats.total - stats.mass).min())
 
 
-def solved(problem: Problem, lam: float, lam_max: float, share: float, seed: int) -> Begun:
+def solved(
+    problem: Problem, lam: float, lam_max: float, share: float, seed: int, accelerators: Accelerators
+) -> Begun:
     """The model of one output that minimises the objective over a sample, about; one pass.
 
-    `lam` and `lam_max` as in `sampled_start`; `share` of the examples, which the seed chooses. W is (rows, 1).
+    `lam`, `lam_max` and `accelerators` as in `sampled_start`; `share` of the examples, which the seed chooses. W is
+    (rows, 1).
     """
+    sizes = accelerators.tuning.start
     columns = DriverColumns(problem.engine, share, seed)
     everything = np.arange(problem.n)
     columns.places(everything, problem.columns_of)
     columns.weight = columns.weight * (problem.statistics.weight / float(columns.weight.sum()))
-    steps = OneOutputSteps(problem, everything, columns, seed, Memory())
+    steps = OneOutputSteps(problem, everything, columns, seed, Memory(), accelerators)
     none = np.zeros((problem.n, 1))
     at = Iterate(everything, none, problem.null().intercept, np.nan, none, np.zeros(1))
     strengths = Strengths(lam, ONE_OUTPUT)
@@ -127,34 +116,36 @@ def solved(problem: Problem, lam: float, lam_max: float, share: float, seed: int
     while strength > lam:
         at, _ = steps.step(at, strength, Aim(final=False))
         strength = strengths.after(strength)
-    for _ in range(_STEPS):
+    for _ in range(sizes.steps):
         at, step = steps.step(at, lam, Aim(final=False))
-        if step.length == 0.0 or step.promised <= _PROMISED * problem.objective(at, lam):
+        if step.length == 0.0 or step.promised <= sizes.promised * problem.objective(at, lam):
             break
     support = np.flatnonzero(at.W[:, 0])
     return support, at.W[support], at.intercept, lam
 
 
-def share_of_several(problem: Problem, n_rows: int, stored: int) -> Array | None:
+def share_of_several(
+    problem: Problem, n_rows: int, stored: int, sizes: SampledStart = DEFAULT
+) -> Array | None:
     """Share of the examples for `walked`, of each class where labels are classes; None where that is not worth it.
 
     Of a rare class more are drawn, so that its intercept and its rows are not those of a class that is not there.
     """
-    share = min(_SHARE, _MOST_BYTES / max(stored, 1), MOST_NUMBERS / (n_rows * problem.k))
-    if share * n_rows < max(_FEWEST, _PER_OUTPUT * problem.k):
+    share = min(sizes.share, sizes.most_bytes / max(stored, 1), MOST_NUMBERS / (n_rows * problem.k))
+    if share * n_rows < max(sizes.fewest, sizes.per_output * problem.k):
         return None
     if not problem.loss.separable and problem.loss.name in COUNTED:
-        return np.clip(_OF_A_CLASS / np.maximum(problem.statistics.mass, 1.0), share, 1.0)
-    return np.array([share]) if _rarest_label(problem) * share >= _OF_A_CLASS else None
+        return np.clip(sizes.of_a_class / np.maximum(problem.statistics.mass, 1.0), share, 1.0)
+    return np.array([share]) if _rarest_label(problem) * share >= sizes.of_a_class else None
 
 
-def stacked(parts: list[Partition]) -> list[Partition]:
-    """The same examples in so few partitions that each has a few values for every column.
+def stacked(parts: list[Partition], per_column: int) -> list[Partition]:
+    """The same examples in so few partitions that each has a few values for every column, `per_column`.
 
     Each has sums of all columns of its own, which would otherwise be more than what is summed. `parts` are let go of.
     """
     values = np.cumsum([0, *(part.rows.shape[0] for part in parts)])
-    most = int(values[-1]) // (_PER_STACKED_COLUMN * max(parts[0].n_features, 1))
+    most = int(values[-1]) // (per_column * max(parts[0].n_features, 1))
     # a power of two: as many for one thread as for another
     count = 1 << max(most.bit_length() - 1, 0)
     if count >= len(parts):
@@ -185,8 +176,9 @@ def walked(problem: Problem, settings: FitSettings, lam: float, lam_max: float, 
     `share` is that of `share_of_several`, (k,) or (1,); the others as in `sampled_start`. W is (rows, k).
     """
     # the rounds begin elsewhere
-    problem.null_sums.clear()
-    parts = stacked(problem.sampled_partitions(share, settings.random_state))
+    problem.forget_null()
+    sizes = settings.tuning.start
+    parts = stacked(problem.sampled_partitions(share, settings.random_state), sizes.per_stacked_column)
     run = uuid.uuid4().hex[:12]
     with problem.engine.here() as engine:
         rows = [part.n_rows for part in parts]
@@ -200,6 +192,9 @@ def walked(problem: Problem, settings: FitSettings, lam: float, lam_max: float, 
         loop = Loop(few, replace(settings, max_passes=None, max_seconds=None), lam, null, sum(rows))
         at = null.iterate
         state = FitState(at.active, at.W, at.intercept, lam_max)
-        while loop.strengths.passing(state.lam) and _SURE * examples_for(few, state.active, sum(rows)) <= sum(rows):
+        while loop.strengths.passing(state.lam):
+            asked = examples_for(few, state.active, sum(rows), settings.tuning.samples)
+            if sizes.sure * asked > sum(rows):
+                break
             state, _ = loop.advance(state)
     return state.active, state.W, state.intercept, state.lam

@@ -33,7 +33,7 @@ from dboost.hypotheses.union import Joinable
 from dboost.partition import Partition, Sums
 
 # Up to this many monomials are summed one by one in every round; a larger class is searched.
-_ENUMERATED = 10_000_000
+ENUMERATED = 10_000_000
 _DECAY = 0.9
 
 # (parent, first): the parent's products with the letters from `first` on.
@@ -204,7 +204,7 @@ class ProductsPool:
     @property
     def searched(self) -> bool:
         """Whether the class is too large to be summed whole."""
-        return self.size > _ENUMERATED
+        return self.size > ENUMERATED
 
     @property
     def token(self) -> str:

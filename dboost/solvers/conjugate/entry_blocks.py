@@ -21,16 +21,13 @@ from dboost.compiled.solves.entry_blocks import add_entry_blocks
 from dboost.compiled.solves.positive import solve_blocks
 from dboost.hypotheses.held_by_model import Cut
 from dboost.penalties.base import Face
-from dboost.solvers.conjugate.preconditioner import EXAMPLES, FOR_A_ROW, SEEN, Each, block_of, factored, in_turn, summed
+from dboost.problem.tuning import Blocks
+from dboost.solvers.conjugate.preconditioner import DEFAULT, SEEN, Each, block_of, factored, in_turn, summed
 
 Array = NDArray[np.float64]
 Places = NDArray[np.int64]
 Entries = NDArray[np.bool_]
 
-# Cubes of the sizes of all blocks: what it takes to factor them, and to sum them where every example holds every entry.
-_CUBES = 5e7
-# Multiplications that the sums may take, where that is enough examples for blocks of their size.
-_WORK = 5e7
 # Rows of a block have at least so many numbers.
 _SMALLEST = 4
 
@@ -58,6 +55,7 @@ class EntryBlocks:
         free: Entries,
         intercept: bool,
         each: Each = in_turn,
+        sizes: Blocks = DEFAULT,
     ) -> EntryBlocks:
         """Sum the blocks over examples of a cut block.
 
@@ -75,16 +73,19 @@ class EntryBlocks:
             Whether its entries are in the last row.
         each : callable, optional
             Runs the parts.
+        sizes : Blocks, optional
+            How much work they may be.
         """
         m = h.shape[0]
-        layout = _Layout.of(_heaviest(free, diagonal))
+        layout = _Layout.of(_heaviest(free, diagonal, sizes.cubes))
         stored = np.append(np.bincount(cut[1], minlength=free.shape[0] - intercept), [m] * intercept) / max(m, 1)
         pairs = layout.pairs(stored)
 
         def add(first: int, every: int, sums: Array) -> None:
             add_entry_blocks(*cut, h, rank_one, first, every, intercept, *layout.compiled, sums)
 
-        enough = max(_WORK / max(pairs, 1.0), EXAMPLES, FOR_A_ROW * int(layout.sizes.max(initial=0)))
+        largest = int(layout.sizes.max(initial=0))
+        enough = max(sizes.work / max(pairs, 1.0), sizes.examples, sizes.for_a_row * largest)
         return cls(layout.blocks(summed(add, np.zeros(layout.numbers), m, enough, pairs, each)))
 
     def solver(
@@ -190,11 +191,11 @@ def _before(sizes: Places) -> Places:
     return np.asarray(np.cumsum(sizes) - sizes)
 
 
-def _heaviest(free: Entries, diagonal: Array) -> Entries:
+def _heaviest(free: Entries, diagonal: Array, cubes: float) -> Entries:
     """The free entries, for each output as many of the most curved as the cubes of all blocks allow."""
     sizes = np.count_nonzero(free, axis=0)
     most = int(sizes.max(initial=0))
-    while most > 1 and np.sum(np.minimum(sizes, most).astype(np.float64) ** 3) > _CUBES:
+    while most > 1 and np.sum(np.minimum(sizes, most).astype(np.float64) ** 3) > cubes:
         most -= max(1, most // 16)
     held = free.copy()
     for r in np.flatnonzero(sizes > most):

@@ -26,18 +26,15 @@ from dboost.compiled.solves.positive import factor_blocks, solve_blocks
 from dboost.hypotheses.held_by_model import Cut
 from dboost.penalties.base import Face
 from dboost.problem.slices import equal_slices, parts_of
+from dboost.problem.tuning import Blocks
 
 Array = NDArray[np.float64]
 Places = NDArray[np.int64]
 # The function of every item, on threads.
 Each = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
-HEAVY = 32
-# Numbers in the blocks of all outputs where many rows are taken.
-_WIDE = 400_000
-# Examples that the blocks are summed over: in all, and for each row of a block.
-EXAMPLES = 2048
-FOR_A_ROW = 8
+DEFAULT = Blocks()
+"""The sizes that were measured."""
 _PARTS = 4
 _RIDGE = 1e-6
 _PIVOT = 1e-12
@@ -126,6 +123,7 @@ class HeavyRows:
         intercept: bool,
         wide: bool = False,
         each: Each = in_turn,
+        sizes: Blocks = DEFAULT,
     ) -> HeavyRows:
         """Sum the blocks over some examples of a cut block.
 
@@ -141,9 +139,11 @@ class HeavyRows:
             Whether to take as many rows as is affordable.
         each : callable, optional
             Runs the parts.
+        sizes : Blocks, optional
+            How many rows and examples.
         """
         m, a, k = h.shape[0], diagonal.shape[0] - intercept, diagonal.shape[1]
-        most = max(HEAVY, int(np.sqrt(_WIDE / k))) if wide else HEAVY
+        most = max(sizes.heavy, int(np.sqrt(sizes.wide / k))) if wide else sizes.heavy
         weight = diagonal[:a].sum(axis=1)
         heavy = np.sort(np.argsort(-weight, kind="stable")[:most])
         # products of columns with those beyond it are no float32
@@ -157,7 +157,7 @@ class HeavyRows:
             descent.curvature_blocks(*cut, h, rank_one, place, first, every, intercept, sums)
 
         room = np.zeros((size, size, h.shape[1]), np.float32)
-        enough = max(EXAMPLES, FOR_A_ROW * size)
+        enough = max(sizes.examples, sizes.for_a_row * size)
         upper = np.moveaxis(summed(add, room, m, enough, held * held * k, each)[:, :, :k], 2, 0)
         return cls(heavy, upper + np.swapaxes(np.triu(upper, 1), 1, 2), heavy.shape[0] == a)
 

@@ -30,8 +30,8 @@ Rows = NDArray[np.int64]
 Marks = NDArray[np.bool_]
 OnDriver = Callable[[Any, Sequence[Any]], list[Any]]
 
-# Stored values that a group looks at in its turn, which then takes ten times as long as to set two of them off.
-_TURN = 400_000
+TURN = 400_000
+"""Stored values that a group looks at in its turn, which then takes ten times as long as to set two of them off."""
 # Outputs from which on two of them, drawn at random, hardly pull on one another.
 _MANY = 32
 _SWEEPS_AFTER_FIRST = 0.1
@@ -93,6 +93,8 @@ class EntrySweeps:
         The step so far.
     on_driver : callable
         ``Engine.on_driver``.
+    turn : int
+        Stored values that a group looks at in its turn.
     """
 
     columns: tuple[Rows, Rows, Single]
@@ -107,6 +109,7 @@ class EntrySweeps:
     settle: float
     D: Array
     on_driver: OnDriver
+    turn: int = TURN
 
     def solve(self, listed: Listed, curvature: Array, fresh: Marks, budget: int, seed: int) -> tuple[int, int]:
         """Sweeps over the listed entries, beginning with those that are `fresh`.
@@ -154,7 +157,7 @@ class EntrySweeps:
     ) -> tuple[int, float]:
         """One sweep over the visited entries; marks those that missed their optimality in `again`."""
         k = self.W.shape[1]
-        groups = in_groups(rng.permutation(k), listed.loads(self.stored, visited))
+        groups = in_groups(rng.permutation(k), listed.loads(self.stored, visited), self.turn)
         seeds = rng.integers(2**62, size=len(groups))
         aside, before = (self.t.copy(), self.t.copy()) if len(groups) > 1 else (self.t, self.t)
 
@@ -176,9 +179,9 @@ class EntrySweeps:
         return looked, gain
 
 
-def in_groups(outputs: Rows, loads: Array) -> list[Rows]:
+def in_groups(outputs: Rows, loads: Array, turn: int = TURN) -> list[Rows]:
     """Outputs in groups of about equal loads, in their order; one group where there is little to do, or few of them."""
-    parts = int(loads.sum() // _TURN) if outputs.shape[0] >= _MANY else 1
+    parts = int(loads.sum() // turn) if outputs.shape[0] >= _MANY else 1
     if parts < 2:
         return [outputs]
     ends = np.cumsum(loads[outputs])

@@ -12,12 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled.solves import entries
-from dboost.compiled.solves.row_prox import GROUP
 from dboost.compiled.vectors.scaled_rows import width
 from dboost.hypotheses.held_by_model import Cut
-from dboost.penalties.base import Penalty
 from dboost.problem.slices import equal_loads, equal_slices, parts_of
-from dboost.solvers.newton.entry_sweeps import EntrySweeps, Listed, OnDriver
+from dboost.solvers.newton.entry_sweeps import TURN, EntrySweeps, Listed, OnDriver
 
 Array = NDArray[np.float64]
 Entries = NDArray[np.bool_]
@@ -26,14 +24,6 @@ Entries = NDArray[np.bool_]
 _PRICE = 8.0
 # Classes paired up together: the numbers of one example that one line of memory holds.
 _CLASSES = 16
-
-
-def strength_of_entries(penalty: Penalty) -> float | None:
-    """s where the penalty is s sum_r |w_r|, entry by entry; None for any other."""
-    if not penalty.separable:
-        return None
-    code, tied, single = penalty.compiled
-    return single if code == GROUP and tied == 0.0 and single > 0.0 else None
 
 
 class EntryModel:
@@ -50,10 +40,19 @@ class EntryModel:
         Classes, and whether there is a row beyond the columns: a column of ones.
     on_driver : callable
         ``Engine.on_driver``. No result depends on its number of threads.
+    turn : int
+        As for ``EntrySweeps``.
     """
 
     def __init__(
-        self, by_column: Cut, h: NDArray[np.float32], rank_one: Array, k: int, intercept: bool, on_driver: OnDriver
+        self,
+        by_column: Cut,
+        h: NDArray[np.float32],
+        rank_one: Array,
+        k: int,
+        intercept: bool,
+        on_driver: OnDriver,
+        turn: int = TURN,
     ) -> None:
         columns, rows, values = by_column
         m = h.shape[0]
@@ -69,6 +68,7 @@ class EntryModel:
         self.h = h
         self.k = k
         self.on_driver = on_driver
+        self.turn = turn
         self.stored = np.diff(columns)
 
     def pays(self, moving: Entries) -> bool:
@@ -115,7 +115,7 @@ class EntryModel:
         budget = int(max_sweeps * self.stored.sum() * width(self.k) / _PRICE)
         D, moving, sweeps = np.zeros_like(W), moving.copy(), 0
         model = EntrySweeps(
-            self.columns, self.stored, pairs, t, self.tied, G, W, lam, damping, settle, D, self.on_driver
+            self.columns, self.stored, pairs, t, self.tied, G, W, lam, damping, settle, D, self.on_driver, self.turn
         )
         before = np.zeros_like(moving)
         while True:

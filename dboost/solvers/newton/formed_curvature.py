@@ -31,12 +31,14 @@ _SMALLER = 8.0
 _PRODUCTS = 120.0
 # Examples whose Hessians are packed at a time.
 _EXAMPLES = 512
-# Sweeps before a solve by conjugate gradients, and how often the two take turns.
+# Sweeps before a solve by conjugate gradients.
 _SWEEPS = 60
-_TURNS = 10
-# Sweeps, and turns, end where one gains no more than this share of the best, and of all.
+TURNS = 10
+"""How often the two take turns at most."""
+# Sweeps end where one gains no more than this share of the best.
 _ENOUGH = 1e-3
-_SOLVED = 1e-2
+SOLVED = 1e-2
+"""Turns end where one gains no more than this share of all."""
 # A solve takes so many products at most, and leaves this share of the gradient.
 _PRODUCTS_OF_SOLVE = 60
 _RESIDUAL = 0.01
@@ -102,7 +104,14 @@ class FormedModel:
         return float(np.abs(h - self.curvature).sum(dtype=np.float64)) / total if total > 0.0 else np.inf
 
     def minimiser(
-        self, problem: Problem, at: Iterate, lam: float, diagonal: Array, damping: Array
+        self,
+        problem: Problem,
+        at: Iterate,
+        lam: float,
+        diagonal: Array,
+        damping: Array,
+        turns: int = TURNS,
+        solved: float = SOLVED,
     ) -> tuple[Array, Array]:
         """Step of the rows (a, k) and the intercept (k,) to the minimum of the model, about.
 
@@ -118,6 +127,10 @@ class FormedModel:
             Bounds each row's block.
         damping : float64 array, shape (s, k)
             Added to it.
+        turns : int
+            Turns of sweeps and conjugate gradients at most.
+        solved : float
+            They end where one gains no more than this share of all.
         """
         k = problem.k
         s = self.H.shape[0] // k
@@ -125,7 +138,7 @@ class FormedModel:
         gram = np.stack([entries[:, r, :, r] for r in range(k)])
         heavy = HeavyRows(np.arange(s - problem.fit_intercept), gram, True)
         search = _Search(problem, self.H, *problem.with_intercept(at, lam), diagonal, damping, heavy)
-        return problem.split_intercept(search.run())
+        return problem.split_intercept(search.run(turns, solved))
 
 
 @dataclass(frozen=True)
@@ -141,15 +154,16 @@ class _Search:
     damping: Array
     heavy: HeavyRows
 
-    def run(self) -> Array:
+    def run(self, turns: int, solved: float) -> Array:
+        """The step to the minimum, about; `turns` and `solved` as for ``FormedModel.minimiser``."""
         D, pull = np.zeros_like(self.W), np.zeros(self.W.size)
         value = 0.0
-        for _ in range(_TURNS):
+        for _ in range(turns):
             model = (self.H, self.G, self.W, self.strength, self.diagonal, self.damping)
             formed_curvature.sweep_rows(*model, *self.problem.penalty.compiled, _SWEEPS, _ENOUGH, D, pull)
             D, pull = self._conjugate(D, pull)
             before, value = value, self._value(D, pull)
-            if value >= before - _SOLVED * abs(value):
+            if value >= before - solved * abs(value):
                 break
         return D
 

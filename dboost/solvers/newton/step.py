@@ -24,12 +24,11 @@ from numpy.typing import NDArray
 
 from dboost.compiled.examples import fused
 from dboost.compiled.solves import descent
-from dboost.compiled.vectors.scaled_rows import width
+from dboost.problem.accelerators import Accelerators
 from dboost.problem.iterate import Iterate
 from dboost.problem.memory import Memory
 from dboost.problem.problem import Problem
-from dboost.problem.sample import Part, Sample, share_for
-from dboost.problem.slices import equal_slices
+from dboost.problem.sample import Part, Sample, share_for, share_held
 from dboost.solvers.conjugate.entry_blocks import EntryBlocks
 from dboost.solvers.conjugate.preconditioner import HeavyRows, Preconditioner
 from dboost.solvers.conjugate.settled_support import Product, conjugate_step
@@ -37,7 +36,7 @@ from dboost.solvers.gram import GramSteps
 from dboost.solvers.line_search import SHORT, line_search
 from dboost.solvers.newton.accuracy import RESIDUAL, Aim
 from dboost.solvers.newton.damping import growth
-from dboost.solvers.newton.entrywise import EntryModel, strength_of_entries, unsettled
+from dboost.solvers.newton.entrywise import EntryModel, unsettled
 from dboost.solvers.newton.formed_curvature import FormedModel, pays
 from dboost.solvers.newton.worst_rows import affordable, focused_step
 from dboost.solvers.row_updates import RowwiseSteps
@@ -104,6 +103,9 @@ class NewtonSteps:
         Seed of the samples and of the order of the blocks.
     memory : Memory
         What earlier steps left.
+    accelerators : Accelerators
+        Those that the fit may take; without any a step is a descent over all rows with the curvature of all examples,
+        or, where that does not help, one-row updates.
     gap : float
         Relative gap of the model that is moved; infinite where it is not known.
     """
@@ -116,22 +118,37 @@ class NewtonSteps:
         sample: str | float,
         seed: int,
         memory: Memory,
+        accelerators: Accelerators,
         gap: float = math.inf,
     ) -> None:
         self.problem = problem
         self.seed = seed
         self.memory = memory
+        self.accelerators = accelerators
         self._n_rows = n_rows
         self._products = _NEAR_PRODUCTS if gap <= _NEAR else 0
         self.gram = GramSteps(problem)
         # one output has a descent of its own
-        self._single = strength_of_entries(problem.penalty) if problem.k > 1 else None
+        self._single = problem.penalty.entry_strength if problem.k > 1 else None
+        self._entrywise = self._single is not None and accelerators.on("entrywise")
         self._heavy: HeavyRows | None = None
         self._costly = problem.statistics.values(active, n_rows) * problem.k > _LIGHT
-        share = share_for(problem, active, n_rows, gap) if sample == "auto" else float(sample)
-        self._sample = Sample.drawn(problem, active, share, self._seed())
-        self._forms = pays(problem, self._sample, active.shape[0])
+        self._sample = Sample.drawn(
+            problem, active, self._share(active, sample, gap), self._seed(), accelerators.tuning.samples
+        )
+        self._forms = accelerators.on("formed_curvature") and pays(problem, self._sample, active.shape[0])
         self._model: FormedModel | None = None
+
+    def _share(self, active: NDArray[np.int64], sample: str | float, gap: float) -> float:
+        """Share of the examples that are drawn; as many as the driver holds where it is not to be less than all."""
+        if sample != "auto":
+            return float(sample)
+        if not self.accelerators.on("sampled_curvature"):
+            return share_held(self.problem, self._n_rows)
+        share = share_for(self.problem, active, self._n_rows, gap, self.accelerators.tuning.samples)
+        if share < 1.0:
+            self.accelerators.take("sampled_curvature")
+        return share
 
     def _seed(self) -> int:
         self.memory = replace(self.memory, draws=self.memory.draws + 1)
@@ -153,7 +170,7 @@ class NewtonSteps:
             focused = self._focused(at, lam, aim.few)
             if focused is not None:
                 return focused
-        h, rank_one, diagonal = self._curvature(at)
+        h, rank_one, diagonal = self._sample.curvature(self.problem, at)
         value = self.problem.objective(at, lam)
         if aim.final and self._forms and self.memory.wait == 0:
             found = self._formed(at, lam, h, rank_one, diagonal)
@@ -161,7 +178,8 @@ class NewtonSteps:
                 return found
         memory = self.memory
         descends = (aim.near(self._sample.whole) or memory.falling) and h.nbytes <= _CACHE
-        if aim.final and not descends and memory.settled and memory.wait == 0 and self._few_enter(at, lam):
+        solves = aim.final and self.accelerators.on("conjugate_gradients") and not descends
+        if solves and memory.settled and memory.wait == 0 and self._few_enter(at, lam):
             rest = RESIDUAL if self._sample.whole and h.size <= _EXACT else aim.residual
             moved = self._conjugate(at, lam, h, rank_one, diagonal, rest)
             # a step that had to be cut short says no more than one that was refused: signs or ties change on the way
@@ -203,6 +221,7 @@ class NewtonSteps:
         Where weights differ by many orders the minimum of the model may be far outside of where it is one of the loss.
         Usual steps, which do not get that far, then follow.
         """
+        self.accelerators.take("formed_curvature")
         if self._model is None or self._model.moved(h) > _STALE:
             self._model = FormedModel.of(self.problem, self._sample, h, rank_one, at.active.shape[0])
         D, d = self._model.minimiser(self.problem, at, lam, diagonal, self._damping(at, lam, diagonal))
@@ -213,31 +232,6 @@ class NewtonSteps:
         if refused:
             self._model = None
         return None if found is None else (found[0], Step("newton", found[1], promised))
-
-    def _curvature(self, at: Iterate) -> tuple[NDArray[np.float32], Array, Array]:
-        """Hessian of every sampled example at the model, and the diagonal of the row models."""
-        sample, k, on_driver = self._sample, self.problem.k, self.problem.engine.on_driver
-        m = sample.weight.shape[0]
-        h, rank_one = np.empty((m, width(k)), np.float32), np.empty(m)
-        bound = np.empty_like(h)
-        intercept = self.problem.fit_intercept
-
-        def fill(part: Part) -> None:
-            some = part.examples
-            fused.curvature(*part.by_row, at.W, at.intercept, part.target, part.weight, h[some], rank_one[some])
-            descent.bound_curvature(h[some], rank_one[some], part.weight, bound[some])
-
-        on_driver(fill, sample.parts)
-        a = at.active.shape[0]
-        diagonal = np.zeros((a + (1 if intercept else 0), k))
-
-        def square(some: slice) -> None:
-            descent.add_squares(*sample.by_column, np.arange(some.start, some.stop), bound, diagonal[some])
-
-        on_driver(square, equal_slices(a, min(a, len(sample.parts))))
-        if intercept:
-            diagonal[a] += bound[:, :k].sum(axis=0, dtype=np.float64)
-        return h, rank_one, diagonal
 
     def _damping(self, at: Iterate, lam: float, diagonal: Array) -> Array:
         """Curvature to add to the model of every entry: what the sample lacks, and what keeps a step from overshooting.
@@ -253,13 +247,14 @@ class NewtonSteps:
         self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array, aim: Aim
     ) -> tuple[Array, Array]:
         G, W, strength = self.problem.with_intercept(at, lam)
-        most = _FEW_SWEEPS if aim.final and self.problem.k > 1 else _MAX_SWEEPS
+        followed = aim.final and self.problem.k > 1 and self.accelerators.on("conjugate_gradients")
+        most = _FEW_SWEEPS if followed else _MAX_SWEEPS
         settle = aim.whole if self._sample.whole else aim.sampled
         damping = self._damping(at, lam, diagonal)
-        if self._single is not None:
+        if self._single is not None and self._entrywise:
             lam_of = self._single * strength
             entries, moving = self._entries(h, rank_one), unsettled(G, W, lam_of)
-            if entries.pays(moving):
+            if entries.pays(moving) and self.accelerators.take("entrywise"):
                 D, _ = entries.descend(G, W, lam_of, damping, moving, most, self._seed(), settle)
                 return self.problem.split_intercept(D)
         D = np.zeros_like(W)
@@ -269,8 +264,10 @@ class NewtonSteps:
 
     def _focused(self, at: Iterate, lam: float, few: NDArray[np.int64]) -> tuple[Iterate, Step] | None:
         """A step on a few rows; None where it costs too much or does not help."""
-        if not affordable(self.problem, at.active[few], self._n_rows, self._sample.by_column[1].shape[0]):
+        stored, sizes = self._sample.by_column[1].shape[0], self.accelerators.tuning.worst_rows
+        if not affordable(self.problem, at.active[few], self._n_rows, stored, sizes):
             return None
+        self.accelerators.take("worst_rows")
         D, d = focused_step(self.problem, at, lam, few, self._seed()), np.zeros(self.problem.k)
         promised = self._promised(at, lam, D, d)
         found = line_search(self.problem, at, lam, D, d, promised, grid=SHORT) if promised > 0.0 else None
@@ -299,7 +296,7 @@ class NewtonSteps:
 
     def _bounded(self, at: Iterate, lam: float) -> tuple[Iterate, str]:
         """A step on an upper bound of the loss, which cannot raise the objective."""
-        if math.isfinite(self.problem.loss.kappa):
+        if math.isfinite(self.problem.loss.kappa) and self.accelerators.take("gram"):
             return self.gram.step(at, lam), "gram"
         rng = np.random.default_rng(self.seed)
         return RowwiseSteps(self.problem, at.active, "template", rng).sweep(at, lam), "template"
@@ -309,7 +306,12 @@ class NewtonSteps:
     ) -> tuple[Iterate, Step] | None:
         problem = self.problem
         strength = lam * problem.lam_weight[at.active]
-        product = self._sampled_product(at, h, rank_one) if self._sample.whole else problem.curvature_at(at)
+        times = self._sampled_product(at, h, rank_one) if self._sample.whole else problem.curvature_at(at)
+
+        def product(V: Array, v: Array) -> tuple[Array, Array]:
+            self.accelerators.take("conjugate_gradients")
+            return times(V, v)
+
         blocks, wider = self._blocks(at, h, rank_one, diagonal)
         limit = max(self.memory.products, self._products)
         W, d, promised = conjugate_step(problem, at, strength, diagonal, product, limit, None, blocks, wider, rest)
@@ -321,14 +323,17 @@ class NewtonSteps:
 
     def _blocks(
         self, at: Iterate, h: NDArray[np.float32], rank_one: Array, diagonal: Array
-    ) -> tuple[Preconditioner, Callable[[], Preconditioner] | None]:
-        """What conjugate gradients are preconditioned with, and what to go on with where they get nowhere."""
+    ) -> tuple[Preconditioner | None, Callable[[], Preconditioner] | None]:
+        """What preconditions conjugate gradients beside the diagonal, and what to go on with where they get nowhere."""
         by_row, intercept, each = self._sample.by_row, self.problem.fit_intercept, self.problem.engine.on_driver
-        if self._single is not None:
-            return EntryBlocks.of(by_row, h, rank_one, diagonal, self._free(at), intercept, each), None
+        sizes = self.accelerators.tuning.blocks
+        if self._single is not None and self.accelerators.take("entry_blocks"):
+            return EntryBlocks.of(by_row, h, rank_one, diagonal, self._free(at), intercept, each, sizes), None
+        if not self.accelerators.take("heavy_blocks"):
+            return None, None
 
         def heavy() -> HeavyRows:
-            return HeavyRows.of(by_row, h, rank_one, diagonal, intercept, self.memory.wide, each)
+            return HeavyRows.of(by_row, h, rank_one, diagonal, intercept, self.memory.wide, each, sizes)
 
         def wider() -> HeavyRows:
             self.memory = replace(self.memory, wide=True)
@@ -356,9 +361,9 @@ class NewtonSteps:
         if h.size <= _EXACT:
             # so little that float64 costs nothing, and a fit does not depend on how weights round
             h = h.astype(np.float64)
-        elif self._single is not None:
+        elif self._entrywise:
             entries, moving = self._entries(h, rank_one), self._free(at)
-            if entries.pays(moving):
+            if entries.pays(moving) and self.accelerators.take("entrywise"):
                 return entries.product(moving)
 
         def product(V: Array, v: Array) -> tuple[Array, Array]:

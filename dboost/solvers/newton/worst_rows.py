@@ -19,16 +19,12 @@ from dboost.passes import examples
 from dboost.problem.iterate import Iterate
 from dboost.problem.problem import Problem
 from dboost.problem.sample import MOST_NUMBERS, joined
+from dboost.problem.tuning import WorstRows
 from dboost.solvers.newton.damping import growth
 
 Array = NDArray[np.float64]
 Places = NDArray[np.int64]
 
-# So many rows are tried first, then twice as many, up to this share of all.
-_FIRST = 8
-_FEW = 0.125
-# Their values, as a share of those that an ordinary step works on.
-_CHEAP = 0.12
 # What the others may leave of the gap, or of the one that is wanted, for a step on the few to be worth its passes.
 _OTHERS = 0.15
 _WELL = 0.7
@@ -38,7 +34,9 @@ _SETTLED = 0.02
 _RIDGE = 1e-9
 
 
-def few_rows(problem: Problem, at: Iterate, lam: float, gap: float, target: float, solved: bool) -> Places | None:
+def few_rows(
+    problem: Problem, at: Iterate, lam: float, gap: float, target: float, solved: bool, sizes: WorstRows
+) -> Places | None:
     """Places among the active rows, ascending, whose optimality would leave little of the gap; None where not few.
 
     The worst are those of the largest ||G_j||_* / lam_j, by which the dual point is scaled (docs/math.md 6).
@@ -54,12 +52,14 @@ def few_rows(problem: Problem, at: Iterate, lam: float, gap: float, target: floa
         Its gap now, sum form, and the one that is wanted.
     solved : bool
         Whether the intercept is solved apart (``restricted_gap``).
+    sizes : WorstRows
+        How many are few.
     """
     a = at.active.shape[0]
     excess = problem.penalty.dual_norm(at.G) / (lam * problem.lam_weight[at.active]) - 1.0
     worst = np.argsort(-excess, kind="stable")
-    size = _FIRST
-    while size <= _FEW * a:
+    size = sizes.first
+    while size <= sizes.share * a:
         others = at.rows(np.sort(worst[size:]))
         if restricted_gap(problem, others, lam, solved) <= max(_WELL * target, _OTHERS * gap):
             return np.sort(worst[:size])
@@ -67,7 +67,7 @@ def few_rows(problem: Problem, at: Iterate, lam: float, gap: float, target: floa
     return None
 
 
-def affordable(problem: Problem, rows: NDArray[np.int64], n_rows: int, stored: int) -> bool:
+def affordable(problem: Problem, rows: NDArray[np.int64], n_rows: int, stored: int, sizes: WorstRows) -> bool:
     """Whether a step on these rows of W costs little beside an ordinary one.
 
     Parameters
@@ -79,9 +79,11 @@ def affordable(problem: Problem, rows: NDArray[np.int64], n_rows: int, stored: i
         Number of examples.
     stored : int
         Values that an ordinary step works on.
+    sizes : WorstRows
+        What is cheap.
     """
     values = problem.statistics.values(rows, n_rows)
-    return values <= _CHEAP * stored and values * problem.k <= MOST_NUMBERS
+    return values <= sizes.cheap * stored and values * problem.k <= MOST_NUMBERS
 
 
 def focused_step(problem: Problem, at: Iterate, lam: float, few: Places, seed: int) -> Array:

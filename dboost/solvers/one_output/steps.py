@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled.examples import loss_of_rows as rows
 from dboost.compiled.solves import one_output
+from dboost.problem.accelerators import Accelerators
 from dboost.problem.driver_columns import DriverColumns
 from dboost.problem.iterate import Iterate
 from dboost.problem.memory import Anchor, Memory
@@ -31,8 +32,6 @@ from dboost.solvers.one_output.quadratic_model import MOST_ROWS, Quadratic, cost
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-# Examples up to which the driver holds them all.
-_MOST = 1_000_000
 # Share of the gap; see ``little_left``.
 _LITTLE = 1e-4
 _ARMIJO = 1e-4
@@ -55,12 +54,6 @@ _FEW = 50
 _FARTHEST = 4.0
 # Sums of the objective carry about this relative error: a step that promises less is judged by its promise, not by it.
 _ROUNDING = 3e-14
-
-
-def takes(problem: Problem, n_rows: int, sample: str | float) -> bool:
-    """Whether the steps here are possible: one output, and a penalty that is a multiple of |w|."""
-    whole = n_rows <= _MOST if sample == "auto" else sample == 1.0
-    return problem.k == 1 and whole and not problem.loss.shifted and problem.penalty.compiled[0] in (0, 1)
 
 
 def little_left(problem: Problem, at: Iterate, lam: float, gap: float) -> float:
@@ -99,6 +92,8 @@ class OneOutputSteps:
         Seed of the order of the coordinates.
     memory : Memory
         What earlier steps left.
+    accelerators : Accelerators
+        Those that the fit may take.
     newton : callable, optional
         The steps on the same rows that take over, from a memory; without it a step that does not help is none.
     """
@@ -110,10 +105,12 @@ class OneOutputSteps:
         columns: DriverColumns,
         seed: int,
         memory: Memory,
+        accelerators: Accelerators,
         newton: Callable[[Memory], NewtonSteps] | None = None,
     ) -> None:
         self.problem = problem
         self.memory = memory
+        self._accelerators = accelerators
         self._newton = newton
         self._seed = seed
         self._active = active
@@ -155,7 +152,7 @@ class OneOutputSteps:
         now = self._state
         assert now is not None
         value = problem.objective(at, lam)
-        if final:
+        if final and self._accelerators.on("quadratic_model"):
             found = self._on_quadratic(at, lam, now, value)
             if found is not None:
                 return found
@@ -182,6 +179,7 @@ class OneOutputSteps:
         model, problem = self._model(part, now), self.problem
         if model is None:
             return None
+        self._accelerators.take("quadratic_model")
         target = np.zeros_like(at.W)
         target[chosen], b = model.minimiser(problem, part, lam, self._unit, self._scale(model, now))
         if np.array_equal(target, at.W) and np.array_equal(b, at.intercept):

@@ -1,0 +1,165 @@
+"""Where a fit begins.
+
+The plain start is zero: the model without features (``Zero``). A fit may begin instead at the model of a sample of the
+examples (``FromSample``), or at a model that is given, as that of the strength before on a path (``FromModel``). The
+first start that has a model gives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.boosting.starts.from_sample import sampled_start
+from dboost.problem.accelerators import Accelerators
+from dboost.problem.induced import InducedProblem
+from dboost.problem.memory import Memory
+from dboost.problem.problem import Problem
+from dboost.problem.state import FitResult, FitSettings, FitState
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+
+class Start(Protocol):
+    """A model to begin with."""
+
+    def begin(self) -> FitState | None:
+        """The state that the first round starts from, its own passes counted; None where this start has none."""
+        ...
+
+
+@dataclass(frozen=True)
+class Zero:
+    """No features, and the intercept that is best without any.
+
+    Parameters
+    ----------
+    problem : Problem
+    lam, lam_max : float
+        Strength of the penalty, and the one at which all rows are zero; sum form.
+    accelerators : Accelerators
+    """
+
+    problem: Problem
+    lam: float
+    lam_max: float
+    accelerators: Accelerators
+
+    def begin(self) -> FitState:
+        """The null model, at its strength or, to approach it by ``continuation``, at the largest."""
+        null, lam = self.problem.null(), self.lam
+        if lam < self.lam_max and self.accelerators.take("continuation"):
+            lam = self.lam_max
+        return FitState(null.active, null.W, null.intercept, lam, provisional=self.problem.searched)
+
+
+@dataclass(frozen=True)
+class FromSample:
+    """The model of a random sample of the examples (``from_sample``).
+
+    Parameters
+    ----------
+    problem : Problem
+    settings : FitSettings
+    lam, lam_max : float
+        Strength of the penalty, and the one at which all rows are zero; sum form.
+    n_rows, stored : int
+        Number of examples, and bytes of the data.
+    accelerators : Accelerators
+    """
+
+    problem: Problem
+    settings: FitSettings
+    lam: float
+    lam_max: float
+    n_rows: int
+    stored: int
+    accelerators: Accelerators
+
+    def begin(self) -> FitState | None:
+        """That model, where the examples are many enough."""
+        if not self.accelerators.on("sampled_start"):
+            return None
+        before = self.problem.passes
+        given = (self.lam, self.lam_max, self.n_rows, self.stored, self.accelerators)
+        begun = sampled_start(self.problem, self.settings, *given)
+        if begun is None:
+            return None
+        self.accelerators.take("sampled_start")
+        return FitState(*begun, passes=self.problem.passes - before)
+
+
+@dataclass(frozen=True)
+class FromModel:
+    """A model that is given, with the columns that the sequential strong rule keeps.
+
+    Parameters
+    ----------
+    problem : Problem
+    start : FitResult or None
+        The model, the intercept that of the columns as they were given.
+    lam, lam_max : float
+        As for ``FromSample``.
+    before : tuple of float and float64 array (n,), or None
+        Strength and dual norms ||G_j||_* at the end of the fit that the model is of; None where it is of another
+        problem.
+    accelerators : Accelerators
+    """
+
+    problem: Problem
+    start: FitResult | None
+    lam: float
+    lam_max: float
+    before: tuple[float, Array] | None
+    accelerators: Accelerators
+
+    def begin(self) -> FitState | None:
+        """That model, where one is given and a step can leave it."""
+        problem, start = self.problem, self.start
+        sparse = problem.penalty.threshold and problem.penalty.separable
+        # zero is where a smooth step never gets to: a penalty that puts all rows there at once starts from it
+        if start is None or not (sparse or not self.lam >= self.lam_max):
+            return None
+        active, W = start.active, start.W
+        if isinstance(problem, InducedProblem):
+            active = problem.register([start.state.keys[i] for i in start.active.tolist()])
+            order = np.argsort(active)
+            active, W = active[order], W[order]
+        candidates = self._strong(start)
+        # along a path the curvature changes little from strength to strength
+        anchor = start.state.memory.anchor if self.before is not None else None
+        return FitState(
+            active,
+            W,
+            start.intercept + problem.offset(active, W),
+            self.lam,
+            candidates=candidates,
+            provisional=candidates is not None or problem.searched,
+            memory=Memory(anchor=anchor),
+        )
+
+    def _strong(self, start: FitResult) -> Rows | None:
+        """Columns that the sequential strong rule keeps: ||G_j(lam_old)||_* >= 2 lam - lam_old, and the support.
+
+        The rule may err; a fit scores every column again before it stops (docs/math.md 8 (ii)).
+        """
+        if self.before is None or not self.lam < self.before[0] or not self.accelerators.on("strong_rule"):
+            return None
+        previous, norms = self.before
+        keep = norms >= (2.0 * self.lam - previous) * self.problem.lam_weight
+        keep[start.active] = True
+        return np.flatnonzero(keep) if not keep.all() and self.accelerators.take("strong_rule") else None
+
+
+def begun(nearer: Sequence[Start], zero: Zero, passes: int) -> FitState:
+    """The state that the first of some starts has, or that of zero; `passes` were done before."""
+    for start in nearer:
+        state = start.begin()
+        if state is not None:
+            return replace(state, passes=state.passes + passes)
+    return replace(zero.begin(), passes=passes)

@@ -1,0 +1,254 @@
+"""All that makes a fit faster than the papers' own algorithm, by name; each can be switched off.
+
+An accelerator changes how a fit gets to its optimum, never which optimum that is. ``FitSettings.accelerators`` names
+those that a fit may take, all of them by default. Without any, a fit scores every column in float64, starts from zero
+at the strength asked for, and solves the rows held by the updates of the papers or by plain proximal Newton steps: a
+descent over all rows with the curvature of all examples, and a line search. It ends with the same certificate.
+
+Covers: the list, where each applies, and what a fit took of it. Does not cover: what they do, which is in the modules
+that ask for them by name.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dboost.errors import UsageError
+from dboost.problem.statistics import COUNTED
+from dboost.problem.tuning import Tuning
+
+if TYPE_CHECKING:
+    from dboost.losses import Loss
+    from dboost.penalties import Penalty
+    from dboost.problem.problem import Problem
+    from dboost.problem.state import FitSettings
+
+
+# Examples up to which the driver holds them all, for steps of one output.
+MOST_EXAMPLES = 1_000_000
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """One way to be faster.
+
+    Parameters
+    ----------
+    does : str
+        What it does, in a line.
+    applies : callable
+        ``applies(problem, settings)``: whether a fit could ever take it. Whether it pays is decided where it is taken.
+    """
+
+    does: str
+    applies: Callable[[Problem, FitSettings], bool]
+
+
+def _always(problem: Problem, settings: FitSettings) -> bool:
+    return True
+
+
+def _columns(problem: Problem, settings: FitSettings) -> bool:
+    """Whether the rows of W are stored columns, which may be ruled out between rounds."""
+    return problem.screens
+
+
+def _sparse(problem: Problem) -> bool:
+    """Whether rows of W vanish one by one."""
+    return problem.penalty.threshold and problem.penalty.separable
+
+
+def _newton(problem: Problem, settings: FitSettings) -> bool:
+    """Whether the totally corrective loop moves blocks of rows by Newton steps."""
+    return settings.update == "newton" and settings.system is None
+
+
+def _descends(problem: Problem, settings: FitSettings) -> bool:
+    """Whether those are steps on the support (``solvers.newton.step``), rather than on all rows of a smooth penalty
+    (``smooth``)."""
+    return _newton(problem, settings) and settings.curvature == "newton" and _sparse(problem)
+
+
+def _several(problem: Problem, settings: FitSettings) -> bool:
+    return _descends(problem, settings) and problem.k > 1
+
+
+def _strong(problem: Problem, settings: FitSettings) -> bool:
+    return problem.screens and _sparse(problem) and settings.system is None
+
+
+def _bounded(problem: Problem, settings: FitSettings) -> bool:
+    """Whether sums can be _bounded, and a low one tells that its row stays at zero."""
+    return _strong(problem, settings) and bool(np.isfinite(problem.loss.kappa))
+
+
+def _float32(problem: Problem, settings: FitSettings) -> bool:
+    usual = _strong(problem, settings) and problem.k > 1 and not problem.exponential
+    return usual and problem.penalty.certified and problem.loss.longest_residual(problem.k) is not None
+
+
+def _on_ray(problem: Problem, settings: FitSettings) -> bool:
+    return not problem.fit_intercept
+
+
+def _solved_intercept(problem: Problem, settings: FitSettings) -> bool:
+    counted = problem.fit_intercept and problem.loss.name in COUNTED
+    return _newton(problem, settings) and counted and problem.penalty.certified
+
+
+def _continued(problem: Problem, settings: FitSettings) -> bool:
+    return _newton(problem, settings) and _sparse(problem)
+
+
+def _near(problem: Problem, settings: FitSettings) -> bool:
+    return _newton(problem, settings) and settings.rows_per_round is None and problem.screens
+
+
+def _sampled_start(problem: Problem, settings: FitSettings) -> bool:
+    """Whoever asks for the share of the examples that steps see, or for the number of rows, is not given a start."""
+    free = settings.sample == "auto" and settings.rows_per_round is None and settings.max_active_rows is None
+    return free and problem.screens and _descends(problem, settings)
+
+
+def one_output(loss: Loss, penalty: Penalty, k: int, n_rows: int, settings: FitSettings) -> bool:
+    """One output, a penalty that is a multiple of |w|, and as many examples as the driver holds.
+
+    Parameters
+    ----------
+    loss, penalty
+    k, n_rows : int
+        Numbers of outputs and of examples.
+    settings : FitSettings
+    """
+    sparse = penalty.threshold and penalty.separable
+    if not (k == 1 and settings.update == "newton" and settings.system is None and sparse and not loss.shifted):
+        return False
+    whole = n_rows <= MOST_EXAMPLES if settings.sample == "auto" else settings.sample == 1.0
+    return whole and penalty.compiled[0] in (0, 1)
+
+
+def _one_output(problem: Problem, settings: FitSettings) -> bool:
+    return one_output(problem.loss, problem.penalty, problem.k, problem.n_rows, settings)
+
+
+def _entries(problem: Problem, settings: FitSettings) -> bool:
+    """Several outputs, and a penalty that is a multiple of the absolute value of every entry."""
+    return _several(problem, settings) and problem.penalty.entry_strength is not None
+
+
+def _formed(problem: Problem, settings: FitSettings) -> bool:
+    return _descends(problem, settings) and not problem.loss.separable
+
+
+def _worst_rows(problem: Problem, settings: FitSettings) -> bool:
+    return _several(problem, settings) and problem.penalty.certified
+
+
+def _sampled(problem: Problem, settings: FitSettings) -> bool:
+    return _descends(problem, settings) and settings.sample == "auto"
+
+
+def _gram(problem: Problem, settings: FitSettings) -> bool:
+    return _descends(problem, settings) and bool(np.isfinite(problem.loss.kappa))
+
+
+def _extrapolated(problem: Problem, settings: FitSettings) -> bool:
+    return _newton(problem, settings) and settings.curvature == "gram"
+
+
+ACCELERATORS: dict[str, Accelerator] = {
+    # where a fit begins
+    "sampled_start": Accelerator("begins at the model of a sample of the examples", _sampled_start),
+    "path_start": Accelerator("begins each strength of a path at the optimum of the one before", _always),
+    "path_predictor": Accelerator("begins it on the line through the last two optima instead", _always),
+    "continuation": Accelerator("approaches the strength from the one at which all rows are zero", _continued),
+    # which columns are scored, and how
+    "strong_rule": Accelerator("leaves out columns that the strength before makes unlikely", _strong),
+    "gap_safe_screening": Accelerator("leaves out columns that the duality gap rules out", _bounded),
+    "column_bounds": Accelerator("does not score columns whose sums cannot have moved far", _bounded),
+    "float32_scores": Accelerator("scores by residuals in float32 while the gap is large", _float32),
+    "null_sums": Accelerator("keeps the sums of the null model, which is scored twice", _columns),
+    "near_rows": Accelerator("lets rows enter that are a little below the threshold", _near),
+    # the certificate
+    "solved_intercept": Accelerator("solves the intercept before a certificate pays for its rest", _solved_intercept),
+    "ray_value": Accelerator("bounds the dual value without a pass", _on_ray),
+    # the rows held
+    "closer_goals": Accelerator("solves the rows closer after a round that changed next to nothing", _newton),
+    "one_output": Accelerator("takes the steps of one output on the driver", _one_output),
+    "quadratic_model": Accelerator("keeps the curvature among the rows of one output between steps", _one_output),
+    "sampled_curvature": Accelerator("takes the curvature of a step from a sample of the examples", _sampled),
+    "entrywise": Accelerator("solves the model of a step over the single entries that move", _entries),
+    "formed_curvature": Accelerator("solves it on the table of the curvature among few dense rows", _formed),
+    "worst_rows": Accelerator("solves the few rows that keep a model from its certificate alone", _worst_rows),
+    "conjugate_gradients": Accelerator("solves for all rows at once where the support has settled", _descends),
+    "heavy_blocks": Accelerator("preconditions that with the curvature among the heaviest rows", _descends),
+    "entry_blocks": Accelerator("preconditions it with the curvature among the entries of each output", _entries),
+    "gram": Accelerator("minimises one quadratic bound for all rows where a step does not help", _gram),
+    "extrapolation": Accelerator("extrapolates steps on that bound", _extrapolated),
+}
+
+
+EVERY = tuple(ACCELERATORS)
+"""Their names."""
+
+
+def allowed(settings: FitSettings) -> tuple[str, ...]:
+    """The names of those that a fit may take, where they apply."""
+    return EVERY if settings.accelerators is None else settings.accelerators
+
+
+def check_accelerators(names: Sequence[str]) -> None:
+    """Refuse names that are none (UsageError)."""
+    for name in names:
+        if name not in ACCELERATORS:
+            nearest = difflib.get_close_matches(str(name), EVERY, n=1, cutoff=0.0)
+            raise UsageError(
+                f"unknown accelerator {name!r}",
+                hint=f"did you mean {nearest[0]!r}? There are: {', '.join(EVERY)}",
+            )
+
+
+class Accelerators:
+    """Those that a fit may take, and how often it took each.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Those that are on and apply.
+    tuning : Tuning, optional
+        From which sizes on they pay.
+
+    Attributes
+    ----------
+    taken : Counter
+        How often each was taken in this process; of ``conjugate_gradients`` the products with the curvature.
+    """
+
+    def __init__(self, names: Sequence[str] = EVERY, tuning: Tuning | None = None) -> None:
+        check_accelerators(names)
+        self.names = frozenset(names)
+        self.tuning = Tuning() if tuning is None else tuning
+        self.taken: Counter[str] = Counter()
+
+    @classmethod
+    def of(cls, problem: Problem, settings: FitSettings) -> Accelerators:
+        """Those of a fit."""
+        names = [name for name in allowed(settings) if ACCELERATORS[name].applies(problem, settings)]
+        return cls(names, settings.tuning)
+
+    def on(self, name: str) -> bool:
+        """Whether one may be taken."""
+        return name in self.names
+
+    def take(self, name: str) -> bool:
+        """Whether one may be taken, for the moment where it is, which is counted."""
+        if name not in self.names:
+            return False
+        self.taken[name] += 1
+        return True

@@ -1,0 +1,240 @@
+"""Every accelerator by itself: taken where it applies, and without it the same certified optimum.
+
+The problems are chosen so that what is switched off was taken before: each accelerator has at least one, with sizes
+(``Tuning``) at which it pays on few data. Without any accelerator a fit is the papers' own algorithm.
+
+Does not cover: that an accelerator is worth its code (``lab bench``), or how each works, which is beside its module.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from dboost.boosting.fit import FitSettings, Fitting
+from dboost.boosting.path import path
+from dboost.engine.local import LocalEngine
+from dboost.errors import UsageError
+from dboost.estimators.checkpoint import identity
+from dboost.hypotheses.products.family import Products
+from dboost.hypotheses.stumps.family import Stumps
+from dboost.problem.accelerators import ACCELERATORS, EVERY, Accelerators
+from dboost.problem.tuning import Blocks, SampledStart, Samples, Tuning, WorstRows
+from tests.boosting import plain
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem, and the accelerators that a fit of it takes.
+
+    Parameters
+    ----------
+    loss, penalty : str
+    takes : str
+        Their names.
+    share : float
+        alpha as a share of the largest.
+    shape : dict
+        As for ``plain.make``.
+    settings : dict
+        Of the fit.
+    """
+
+    loss: str
+    penalty: str
+    takes: str
+    share: float = 0.05
+    shape: dict = field(default_factory=dict)
+    settings: dict = field(default_factory=dict)
+    tol: float = 1e-7
+
+    @property
+    def data(self):
+        if self.shape.get("measured"):
+            return measured(self.loss)
+        return plain.make(self.loss, **{"m": 250, "n": 30, "weights": True, "seed": 4, **self.shape})
+
+    def fit(self, accelerators):
+        given = {"penalty": self.penalty, "tol": self.tol, "accelerators": accelerators, **self.settings}
+        fitting = plain.fitting(self.data, **given)
+        largest = fitting.alpha_max()
+        return fitting.fit(self.share * largest if np.isfinite(largest) and largest > 0.0 else self.share)
+
+    def __str__(self):
+        return "-".join([self.loss, self.penalty, *map(str, self.settings.values()), self.takes.split()[0]])[:60]
+
+
+def measured(loss, m=900, n=12, k=4):
+    """Classes told by dense columns that measure the same three things."""
+    rng = np.random.default_rng(2)
+    things = rng.normal(size=(m, 3))
+    X = things @ rng.normal(size=(3, n)) + 0.05 * rng.normal(size=(m, n)) + 2.0
+    score = things @ rng.normal(size=(3, k))
+    y = score.argmax(axis=1).astype(np.int32) if loss == "multinomial" else np.where(score > 0, 1, -1).astype(np.int8)
+    return plain.Data(loss, X, y, np.ones(m), k)
+
+
+LOOK = "continuation null_sums near_rows gap_safe_screening"
+# long fits, with more columns than a model holds
+LONG = {"m": 120, "n": 60, "seed": 6}
+MANY_OUTPUTS = {"m": 600, "n": 150, "k": 40, "density": 0.15}
+# examples with few values, of which a sample knows little
+FEW_VALUES = {"m": 400, "density": 0.05, "noise": 0.2, "seed": 5}
+SOLVE = "conjugate_gradients heavy_blocks"
+ALWAYS_SAMPLED = Tuning(samples=Samples(tiny=0, small=0))
+ONE_START = Tuning(start=SampledStart(least=300, of_a_label=20))
+START = Tuning(start=SampledStart(fewest=50, per_output=10, sure=0.0))
+FEW_ROWS = Tuning(worst_rows=WorstRows(first=1, share=0.5, cheap=1.0), blocks=Blocks(heavy=4))
+
+CASES = [
+    Case("log", "l1", f"{LOOK} one_output quadratic_model solved_intercept"),
+    Case("log", "l1/linf", f"{LOOK} one_output quadratic_model ray_value", settings={"fit_intercept": False}),
+    Case("squared", "l1", "one_output gap_safe_screening", share=0.02),
+    Case("epsilon_insensitive", "l1", "one_output quadratic_model"),
+    Case("log", "l1", "sampled_start", shape={"m": 3000, "n": 8}, settings={"tuning": ONE_START}),
+    Case("multinomial", "l1", f"{LOOK} float32_scores solved_intercept {SOLVE.split()[0]} entry_blocks"),
+    Case("multinomial", "l1/l2", f"{LOOK} float32_scores solved_intercept {SOLVE}"),
+    Case("multinomial", "l1/linf", f"{LOOK} float32_scores {SOLVE}"),
+    Case("multinomial", "l1/l2+l1", f"{LOOK} float32_scores {SOLVE}"),
+    Case("multinomial", "l1/l2", "ray_value float32_scores", settings={"fit_intercept": False}),
+    Case("multinomial", "l1", "entrywise entry_blocks worst_rows", 0.3, MANY_OUTPUTS, tol=1e-6),
+    Case("multinomial", "l1/l2", "sampled_curvature", settings={"tuning": ALWAYS_SAMPLED}, tol=1e-5),
+    Case("multinomial", "l1/linf", "worst_rows", share=0.02, settings={"tuning": FEW_ROWS, "sample": 0.3}, tol=1e-6),
+    Case("multinomial", "l1/linf", "gram", 0.02, FEW_VALUES, {"sample": 0.2, "fit_intercept": False}),
+    Case("multinomial", "l1/l2", "closer_goals", share=0.02, settings={"rows_per_round": 2}),
+    Case("multitask", "l1/linf", "closer_goals", share=0.02, settings={"rows_per_round": 2}),
+    Case("multinomial", "l1/l2", "sampled_start", share=0.03, shape={"m": 600}, settings={"tuning": START}),
+    Case("multinomial", "l1/l2", "formed_curvature", share=0.005, shape={"measured": True}),
+    Case("multinomial", "l1/l2+l1", "formed_curvature", share=0.005, shape={"measured": True}),
+    Case("multitask", "l1/l2", f"{LOOK} float32_scores solved_intercept {SOLVE}"),
+    Case("multitask", "l1", f"continuation null_sums float32_scores entry_blocks {SOLVE.split()[0]}"),
+    Case("multitask", "l1/linf", f"continuation float32_scores {SOLVE}"),
+    Case("margin_softmax", "l1/l2", f"continuation float32_scores {SOLVE}"),
+    Case("exp", "l1", f"continuation null_sums near_rows {SOLVE}", tol=1e-6),
+    Case("multinomial", "l1/l2", "extrapolation", shape={"n": 10}, settings={"curvature": "gram"}, tol=1e-5),
+    Case("log", "l2_squared", "solved_intercept near_rows null_sums"),
+    Case("multinomial", "l2", "solved_intercept near_rows null_sums", tol=1e-6),
+    Case("log", "l1", "column_bounds gap_safe_screening", share=0.2, shape=LONG, tol=1e-8),
+    Case("multinomial", "l1/linf", "column_bounds gap_safe_screening", share=0.2, shape=LONG, tol=1e-8),
+    Case("multinomial", "l1/l2", "column_bounds gap_safe_screening", share=0.2, shape=LONG, tol=1e-8),
+    Case("multinomial", "l1/l2", "float32_scores gap_safe_screening", 0.2, {}, {"update": "gradboost"}, tol=1e-4),
+    Case("log", "l1", "gap_safe_screening column_bounds", settings={"update": "adaboost"}, tol=1e-4),
+]
+PAIRS = [(case, name) for case in CASES for name in case.takes.split()]
+
+
+@cache
+def whole(number):
+    """The fit of a case with everything."""
+    return CASES[number].fit(EVERY)
+
+
+def agree(case, mine, theirs):
+    """Both are certified, so that neither objective may be above the other by more than the gap of its own."""
+    for result in (mine, theirs):
+        assert result.stop_reason == "tol" and result.gap <= case.tol
+    slack = 1e-12 * abs(mine.objective)
+    for one, other in ((mine, theirs), (theirs, mine)):
+        assert one.lower_bound <= other.objective + slack
+
+
+@pytest.mark.parametrize("case,name", PAIRS, ids=lambda value: str(value))
+def test_without_one_the_certified_optimum_is_the_same(case, name):
+    mine = whole(CASES.index(case))
+    assert mine.taken.get(name, 0) > 0, f"{name} is not taken here, so that nothing is switched off: {mine.taken}"
+    theirs = case.fit(plain.without(name))
+    assert name not in theirs.taken
+    agree(case, mine, theirs)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_without_any_the_certified_optimum_is_the_same(case):
+    theirs = case.fit(())
+    assert not theirs.taken
+    agree(case, whole(CASES.index(case)), theirs)
+
+
+def test_every_accelerator_is_switched_off_somewhere():
+    # those of paths have a test of their own
+    elsewhere = {"path_start", "path_predictor", "strong_rule"}
+    assert {name for _, name in PAIRS} | elsewhere == set(EVERY)
+    assert not elsewhere & {name for _, name in PAIRS}
+
+
+# ---- paths ---------------------------------------------------------------------------------------------------------
+
+
+def along(loss, penalty, accelerators):
+    data = plain.make(loss, m=200, n=60, weights=True, seed=2)
+    settings = FitSettings(loss, penalty, tol=1e-7, accelerators=accelerators)
+    return path(plain.plan(data), LocalEngine(1), settings, n_alphas=15)
+
+
+@cache
+def whole_path(loss, penalty):
+    return along(loss, penalty, EVERY)
+
+
+@pytest.mark.parametrize("loss,penalty", [("log", "l1"), ("multinomial", "l1/l2"), ("multitask", "l1/linf")])
+@pytest.mark.parametrize("off", ["path_start", "path_predictor", "strong_rule", None])
+def test_a_path_has_the_same_optima_without(loss, penalty, off):
+    mine = whole_path(loss, penalty)
+    assert sum(result.taken.get("strong_rule", 0) for result in mine) > 1
+    theirs = along(loss, penalty, plain.without(off) if off else ())
+    taken = sum(result.taken.get("strong_rule", 0) for result in theirs)
+    assert taken == 0 if off in ("strong_rule", "path_start", None) else taken > 1
+    # the first rounds begin elsewhere
+    begun = [[result.history[0]["objective"] for result in results] for results in (mine, theirs)]
+    assert off == "strong_rule" or begun[0] != begun[1]
+    for one, other in zip(mine, theirs, strict=True):
+        agree(Case(loss, penalty, ""), one, other)
+
+
+# ---- hypotheses ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hypotheses", [Products(max_degree=2), Stumps()], ids=["products", "stumps"])
+def test_a_class_of_hypotheses_is_certified_without_any(hypotheses):
+    data = plain.make("multinomial", m=150, n=6, weights=True, seed=3)
+    settings = {"penalty": "l1/l2", "tol": 1e-6, "hypotheses": hypotheses}
+    mine, theirs = (plain.fitting(data, **settings, accelerators=names).fit(0.02) for names in (EVERY, ()))
+    assert mine.taken.keys() & {"conjugate_gradients", "formed_curvature"} and not theirs.taken
+    agree(Case("multinomial", "l1/l2", "", tol=1e-6), mine, theirs)
+
+
+# ---- names ---------------------------------------------------------------------------------------------------------
+
+
+def test_unknown_names_are_refused_with_the_nearest():
+    with pytest.raises(UsageError, match=r"unknown accelerator 'float_32_score'.*did you mean 'float32_scores'"):
+        plain.fitting(plain.make("log", m=20, n=3), accelerators=("float_32_score",))
+    with pytest.raises(UsageError, match="unknown accelerator"):
+        Accelerators(("nothing",))
+
+
+def test_what_does_not_apply_is_off():
+    data = plain.make("log", m=40, n=5)
+    fitting = plain.fitting(data, penalty="l1", update="gradboost")
+    names = Accelerators.of(fitting.problem, fitting.settings).names
+    assert "column_bounds" in names and not names & {"one_output", "conjugate_gradients", "continuation", "entrywise"}
+    assert all(one.does and not one.does.endswith(".") for one in ACCELERATORS.values())
+
+
+def test_a_checkpoint_is_of_its_accelerators():
+    plan = plain.plan(plain.make("log", m=20, n=3))
+    plan.fingerprint = "data"
+    usual = FitSettings("log", "l1")
+    some = identity(plan, replace(usual, accelerators=()))
+    assert identity(plan, usual) != some != identity(plan, replace(usual, accelerators=EVERY[:3]))
+    assert "accelerators" not in identity(plan, usual).settings
+    assert identity(plan, replace(usual, tuning=START)) != identity(plan, usual)
+
+
+def test_counts_are_of_one_fit():
+    data = plain.make("log", m=60, n=8)
+    fitting = Fitting(plain.plan(data), LocalEngine(1), FitSettings("log", "l1", tol=1e-6))
+    first, second = (fitting.fit(0.02) for _ in range(2))
+    assert first.taken["continuation"] == second.taken["continuation"] == 1
