@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dboost.data.labels.labels import LabelStats
 from dboost.data.parquet.block import scan_block
+from dboost.data.parquet.plan import blocks_of
 from dboost.errors import DataError
 from dboost.metrics import Evaluation
 from dboost.model.fitted import Model
@@ -81,7 +82,7 @@ def find_strangers(model: Model, data: Any, engine: Any) -> Strangers:
     """
     if model.task not in ("binary", "multiclass"):
         return Strangers({})
-    reports = engine.map(scan_block, data.blocks(labels=True), "classification", name="scan-labels")
+    reports = engine.map(scan_block, blocks_of(data, labels=True), "classification", name="scan-labels")
     stats: LabelStats = reduce(LabelStats.merge, reports, LabelStats())
     known = set(model.classes.tolist())
     counts = {label: count for label, count in stats.count.items() if label not in known}

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
 
-from dboost.engine import helping_threads
 from dboost.engine.helping_threads import Helpers
 
 several = pytest.mark.skipif(
@@ -32,14 +31,14 @@ def mask(*_):
 @pytest.fixture
 def woken_on(monkeypatch):
     """The processors on which helpers were allowed to wake, in turn."""
-    found, place = [], Helpers._place
+    found, place = [], os.sched_setaffinity
 
-    def noted(self, threads, processors):
-        if list(threads) != [0]:
+    def noted(thread, processors):
+        if thread != 0:
             found.append(set(processors))
-        place(self, threads, processors)
+        place(thread, processors)
 
-    monkeypatch.setattr(Helpers, "_place", noted)
+    monkeypatch.setattr(os, "sched_setaffinity", noted)
     return found
 
 
@@ -100,7 +99,7 @@ def test_helpers_are_left_alone_where_each_processor_has_one():
 
 
 def test_a_system_without_such_calls(monkeypatch):
-    monkeypatch.setattr(helping_threads, "_processor", None)
+    monkeypatch.delattr(os, "sched_setaffinity", raising=False)
     with Helpers(2) as pool:
         assert pool.submit(sum, [1, 2]).result() == 3
 

@@ -120,19 +120,21 @@ def test_every_fit_ends_in_the_middle(estimator: Any, monkeypatch: pytest.Monkey
 
 def test_folds_that_are_fitted_in_threads_find_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """As the main thread does nothing but wait for them."""
-    from dboost.boosting import cross_validation
-
     X, y = data()
     found = Interruption()
-    scores = cross_validation._fold_scores
+    whole, asking = LocalEngine.map_reduce, set()
 
-    def late(*args: Any) -> Any:
-        found.request(Enough)
-        return scores(*args)
+    def late(self: Any, *args: Any, **kwargs: Any) -> Any:
+        thread = threading.current_thread()
+        if thread is not threading.main_thread():
+            asking.add(thread.name)
+            found.request(Enough)
+        return whole(self, *args, **kwargs)
 
-    monkeypatch.setattr(cross_validation, "_fold_scores", late)
+    monkeypatch.setattr(LocalEngine, "map_reduce", late)
     with heeded(found), pytest.raises(Enough):
         dboost.BoostedClassifierCV(cv=3, n_alphas=5).fit(X, y)
+    assert asking and all(name.startswith("dboost-fold") for name in asking)
 
 
 def test_a_request_is_that_of_its_thread_and_ends_with_its_block() -> None:

@@ -32,10 +32,13 @@ ALLOWED: dict[str, set[str]] = {
     "bounds": {"errors"},
     "losses": {"errors", "compiled"},
     "penalties": {"errors", "bounds", "compiled"},
-    "hypotheses": {"errors", "files", "partition", "compiled", "hypotheses.clusters"},
+    # What an engine is, without those there are: all that mathematics may know of where it runs.
+    "engine.seconds": set(),
+    "engine.base": {"errors", "partition", "engine.seconds"},
+    "engine": {"errors", "notices", "partition", "interruption", "engine.base", "engine.seconds"},
+    "hypotheses": {"errors", "files", "partition", "compiled", "hypotheses.clusters", "engine.base"},
     "hypotheses.clusters": {"errors"},
     "passes": {"partition", "losses", "hypotheses", "compiled", "compiled.examples"},
-    "engine": {"errors", "notices", "partition", "interruption"},
     "data": {"errors", "notices", "partition", "compiled", "files", "redact"},
     "data.daskml": {"errors"},
     "metrics": {"errors", "partition", "compiled"},
@@ -43,6 +46,7 @@ ALLOWED: dict[str, set[str]] = {
     "model": {"errors", "files", "partition", "hypotheses", "metrics"},
     "problem": {
         "errors", "partition", "losses", "bounds", "penalties", "hypotheses", "passes", "compiled", "compiled.examples",
+        "engine.base", "engine.seconds",
     },
     "certificate": {"penalties", "problem"},
     "solvers": {
@@ -51,11 +55,11 @@ ALLOWED: dict[str, set[str]] = {
     },
     "boosting": {
         "errors", "notices", "interruption", "partition", "losses", "bounds", "penalties", "hypotheses", "passes",
-        "compiled", "compiled.examples", "problem", "certificate", "solvers",
+        "compiled", "compiled.examples", "problem", "certificate", "solvers", "engine.base",
     },
     "estimators": {
-        "errors", "notices", "files", "redact", "losses", "penalties", "hypotheses", "passes", "engine", "data",
-        "model", "metrics", "problem", "boosting",
+        "errors", "notices", "files", "redact", "losses", "penalties", "hypotheses", "passes", "engine",
+        "engine.base", "data", "model", "metrics", "problem", "boosting",
     },
     "warm": {"errors", "kernel_cache", "hypotheses", "passes", "engine", "data", "problem", "boosting"},
 }  # fmt: skip
@@ -149,6 +153,39 @@ def test_the_table_is_a_direction() -> None:
         free = {part for part, below in ALLOWED.items() if part not in done and below - {"__init__"} <= done}
         assert free, f"a cycle among {sorted(set(ALLOWED) - done)}"
         done |= free
+
+
+def needs(types: bool) -> dict[str, set[str]]:
+    """Module -> modules of dboost that it imports, inside functions too; with `types` those for its types alone too."""
+    parts = {path: path.relative_to(ROOT).with_suffix("").parts for path in sources()}
+    names = {".".join(words).removesuffix(".__init__"): path for path, words in parts.items()}
+    found: dict[str, set[str]] = {}
+    for name, path in names.items():
+        typing_only = {
+            inner.lineno
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if is_type_checking(node)
+            for inner in ast.walk(node)
+            if isinstance(inner, ast.Import | ast.ImportFrom)
+        }
+        named = {module for module, _, line in imports(path) if types or line not in typing_only}
+        found[name] = {module for module in named if module in names} - {name}
+    return found
+
+
+def test_no_modules_import_each_other() -> None:
+    """However long the way round is: a module is understood, and tested, with those below it and no other."""
+    left = needs(types=False)
+    assert len(left) > 200 and sum(map(len, left.values())) > 500
+    while free := {name for name, below in left.items() if not below & left.keys()}:
+        left = {name: below for name, below in left.items() if name not in free}
+    assert not left, f"a cycle among {sorted(left)}"
+
+
+def test_no_two_modules_name_each_other_in_types() -> None:
+    found = needs(types=True)
+    pairs = [(a, b) for a in sorted(found) for b in sorted(found[a]) if a < b and a in found[b]]
+    assert not pairs
 
 
 def test_the_reader_sees_every_form_of_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ Does not cover: installing into a bare environment (``make test`` itself does th
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import os
 import re
@@ -176,3 +177,48 @@ def test_a_skip_becomes_a_failure_in_ci(tmp_path: Path) -> None:
     environment.pop("DBOOST_DATA_HOME")
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, env=environment)
     assert done.returncode == 0, done.stdout
+
+
+def replaced_private_names(source: str) -> list[int]:
+    """Lines of a test that sets an attribute of someone else's whose name begins with an underscore."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call):
+            continue
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if called not in ("setattr", "__setattr__", "object", "patch"):
+            continue
+        words = [arg.value for arg in node.args[:2] if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
+        if words and words[-1 if called != "setattr" or len(words) == 1 else 0].split(".")[-1].startswith("_"):
+            found.append(node.lineno)
+    return found
+
+
+def test_the_reader_of_replaced_names_sees_every_form() -> None:
+    program = """
+monkeypatch.setattr(module, "_size", 3)
+monkeypatch.setattr("dboost.data.sparse.csc._size", 3)
+patch.setattr(module.Kind, "_sweep", lambda self: None)
+setattr(module, "__init__", None)
+object.__setattr__(value, "_hidden", 1)
+mock.patch("dboost.data.sparse.csc._size", 3)
+mock.patch.object(module, "_size", 3)
+monkeypatch.setattr(module, "SIZE", "_")
+monkeypatch.setattr("dboost.data.sparse.csc.SIZE", "_")
+"""
+    assert replaced_private_names(program) == [2, 3, 4, 5, 6, 7, 8]
+
+
+# Folder of tests -> how many such lines it may still hold. The numbers go down, and a folder goes with its last line.
+REPLACED = {"boosting": 42, "lab": 1}
+
+
+def test_tests_replace_no_private_names() -> None:
+    """A test that does knows how something is written and not what it does; a limit is an argument or a public name."""
+    found: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        folder = path.relative_to(ROOT / "tests").parts[0]
+        for line in replaced_private_names(path.read_text(encoding="utf-8")):
+            found.setdefault(folder, []).append(f"{path.relative_to(ROOT)}:{line}")
+    beyond = {folder: lines for folder, lines in found.items() if len(lines) > REPLACED.get(folder, 0)}
+    assert not beyond, beyond

@@ -21,7 +21,9 @@ from numpy.typing import NDArray
 
 from dboost import interruption
 from dboost.boosting.fit import Fitting, warn_if_dropped
+from dboost.boosting.planned import Planned
 from dboost.boosting.starts.along_path import predicted
+from dboost.engine.base import Engine
 from dboost.errors import DataError, UsageError
 from dboost.passes import folds as folding
 from dboost.passes.folds import Folds, Left
@@ -71,13 +73,13 @@ class LeftEngine(EngineView):
         What is left.
     """
 
-    def __init__(self, engine: Any, left: Left) -> None:
+    def __init__(self, engine: Engine, left: Left) -> None:
         super().__init__(engine, left, Leaves(folding.training, folding.training_shard, folding.training_step))
 
 
 def cross_validate(
-    plan: Any,
-    engine: Any,
+    plan: Planned,
+    engine: Engine,
     settings: FitSettings,
     folds: Folds,
     fold_tol: float,
@@ -183,8 +185,8 @@ def _present(masses: Any, number: int) -> tuple[int, ...] | None:
 
 
 def _fold_scores(
-    plan: Any,
-    engine: Any,
+    plan: Planned,
+    engine: Engine,
     settings: FitSettings,
     left: Left,
     alphas: Sequence[float],
@@ -193,7 +195,7 @@ def _fold_scores(
 ) -> FoldScores:
     """The path without one fold, judged on it."""
     if left.present is not None:
-        plan = replace(plan, n_outputs=len(left.present), classes=plan.classes[list(left.present)])
+        plan = plan.of_classes(left.present)
     fitting = Fitting(plan, LeftEngine(engine, left), settings)
     results = _path(fitting, alphas, stop)
     loss, wrong, absent = _judged(engine, fitting, left, results)
@@ -214,7 +216,7 @@ def _fold_scores(
     )
 
 
-def _judged(engine: Any, fitting: Fitting, left: Left, results: Sequence[FitResult]) -> tuple[Array, Array, float]:
+def _judged(engine: Engine, fitting: Fitting, left: Left, results: Sequence[FitResult]) -> tuple[Array, Array, float]:
     """Sums of the loss and of the wrong labels of each model over the held-out rows, and the weight of absent ones."""
     points = [fitting.point_of(r) for r in results]
     losses, wrongs, absent = [], [], 0.0

@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.checks import check_settings
+from dboost.boosting.planned import Planned
 from dboost.boosting.starts.start import FromModel, FromSample, Zero, begun
 from dboost.boosting.updates import system_of
+from dboost.engine.base import Engine
 from dboost.errors import DataError, DboostWarning
 from dboost.losses import Loss, get_loss
 from dboost.notices import warn_user
@@ -59,7 +61,7 @@ class Fitting:
         Stored columns that are constant, which a standardised fit cannot use.
     """
 
-    def __init__(self, plan: Any, engine: Any, settings: FitSettings) -> None:
+    def __init__(self, plan: Planned, engine: Engine, settings: FitSettings) -> None:
         check_settings(settings)
         self.plan = plan
         self.settings = settings
@@ -73,7 +75,7 @@ class Fitting:
         self._charged = 0
         self._refuse_absent_classes()
 
-    def _problem(self, engine: Any, run_id: str) -> Problem:
+    def _problem(self, engine: Engine, run_id: str) -> Problem:
         plan, settings = self.plan, self.settings
         loss, penalty = get_loss(settings.loss), get_penalty(settings.penalty)
         arguments = (
@@ -272,8 +274,8 @@ def callback_or_go_on(callback: Callback | None) -> Callable[[dict[str, Any], Fi
 
 
 def fit(
-    plan: Any,
-    engine: Any,
+    plan: Planned,
+    engine: Engine,
     settings: FitSettings,
     start: FitResult | None = None,
     callback: Callback | None = None,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import Callback, Fitting, warn_if_dropped, warn_if_open
+from dboost.boosting.planned import Planned
 from dboost.boosting.starts.along_path import predicted
+from dboost.engine.base import Engine
 from dboost.errors import UsageError
 from dboost.penalties import get_penalty
 from dboost.problem.accelerators import allowed
@@ -18,8 +19,8 @@ from dboost.problem.state import FitResult, FitSettings
 
 
 def path(
-    plan: Any,
-    engine: Any,
+    plan: Planned,
+    engine: Engine,
     settings: FitSettings,
     alphas: Sequence[float] | None = None,
     n_alphas: int = 50,

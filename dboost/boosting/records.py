@@ -73,7 +73,7 @@ def recorded(
         "seconds_scheduler": scheduler,
         "seconds_network": network,
         "seconds_kernels": kernels,
-        "bytes_moved": int(problem.engine.bytes_moved),
+        "bytes_moved": problem.engine.bytes_moved,
     }
     if problem.searched:
         record["subtrees"] = subtrees

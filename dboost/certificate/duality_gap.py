@@ -205,4 +205,5 @@ def screened(problem: Problem, score: Score, bound: Bound, gap: float, lam_row: 
     radius = np.sqrt(2.0 * problem.loss.kappa * max(gap, 0.0)) * problem.penalty.dual_radius(problem.k)
     reach = bound.norms + radius * np.sqrt(problem.statistics.square[score.candidates])
     # a margin for rounding, so that a row on the boundary is kept
-    return ~(reach < lam_row * (1.0 - 1e-9))
+    found: NDArray[np.bool_] = ~(reach < lam_row * (1.0 - 1e-9))
+    return found

@@ -8,35 +8,46 @@ from __future__ import annotations
 
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
+
+from dboost.data.prepared.mapper import Clustered, Mapper
 
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
-def memory_budget(engine: Any) -> int:
+@runtime_checkable
+class Budgeted(Protocol):
+    """An engine that states its own budget."""
+
+    @property
+    def memory_budget(self) -> int:
+        """Bytes of decoded partitions that stay in memory between passes."""
+        ...
+
+
+def memory_budget(engine: Mapper) -> int:
     """Bytes of decoded partitions that fit.
 
-    `engine.memory_budget` where the engine has one; 40 % of the workers' limits where it has a Dask client and they
+    What a ``Budgeted`` engine states; 40 % of the workers' limits where it has a Dask client and they
     have limits; else half of the memory here.
     """
-    stated = getattr(engine, "memory_budget", None)
-    if stated is not None:
-        return int(stated)
+    if isinstance(engine, Budgeted):
+        return engine.memory_budget
     limits = _worker_limits(engine)
     return sum(limits) * 2 // 5 if limits else _half_of_here()
 
 
-def block_budget(engine: Any) -> int:
+def block_budget(engine: Mapper) -> int:
     """Bytes that one block may have: it is decoded by one worker, beside Arrow's copy of it."""
     limits = _worker_limits(engine)
     return min(limits) * 2 // 5 if limits else memory_budget(engine)
 
 
-def _worker_limits(engine: Any) -> list[int]:
+def _worker_limits(engine: Mapper) -> list[int]:
     """Memory limits of the workers, empty without a client or where a worker has none."""
-    client = getattr(engine, "client", None)
-    if client is None:
+    if not isinstance(engine, Clustered):
         return []
+    client: Any = engine.client
     # Newer versions show 5 workers unless told otherwise, older ones show all.
     every = {"n_workers": -1} if "n_workers" in signature(client.scheduler_info).parameters else {}
     workers = client.scheduler_info(**every)["workers"].values()

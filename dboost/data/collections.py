@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dboost.data.labels.labels import LabelCoder, LabelStats, check_weight, scan
 from dboost.data.labels.notes import label_notes
 from dboost.data.memory.in_memory import Rows, as_rows, check_names
-from dboost.data.plan import (
+from dboost.data.planned import (
     Plan,
     class_counts,
     class_list,
@@ -35,7 +35,7 @@ from dboost.data.plan import (
     plan_coder,
     take_rows,
 )
-from dboost.data.prepared.mapper import Mapper
+from dboost.data.prepared.mapper import Clustered, Mapper
 from dboost.data.sparse.csc import to_csc
 from dboost.errors import DataError, UsageError
 from dboost.partition import Partition
@@ -76,7 +76,7 @@ def plan_collection(
 ) -> Plan:
     """The plan of a fit over collections of Dask; see ``build_plan``."""
     delayed, task_names = _delayed_blocks(X, y, sample_weight)
-    client = getattr(engine, "client", None)
+    client = engine.client if isinstance(engine, Clustered) else None
     token = uuid.uuid4().hex[:8]
     raws = _compute(delayed, client)
     reports: list[BlockReport] = engine.map(scan_raw, raws, task, name="scan-labels")

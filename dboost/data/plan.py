@@ -1,26 +1,37 @@
-"""The plan of a fit: blocks, classes, and every check that can be made before training.
+"""From the input of a fit to its plan: blocks, classes, and every check that can be made before training.
 
-Covers: ``Plan``, and ``build_plan`` for each kind of input.
-Does not cover: decoding (``memory``, ``parquet``, ``collections``) or summing (``dboost.passes``).
+Covers: ``build_plan`` for each kind of input, and the plan of rows in memory.
+Does not cover: the plan itself (``planned``), decoding (``memory``, ``parquet``, ``collections``) or summing
+(``dboost.passes``).
 """
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.compiled.vectors.digest import digest_of
 from dboost.data.labels.factorise import factorise
-from dboost.data.labels.labels import TASKS, LabelCoder, LabelStats, check_weight, plan_labels, scan
+from dboost.data.labels.labels import TASKS, check_weight, scan
 from dboost.data.labels.notes import label_notes
 from dboost.data.memory.in_memory import Rows, as_rows, block_bounds
 from dboost.data.named_columns import split_named
+from dboost.data.planned import (
+    Plan,
+    class_counts,
+    class_list,
+    class_weights,
+    count_rows,
+    joined_digest,
+    known,
+    n_outputs,
+    partition_digest,
+    plan_coder,
+    take_rows,
+)
 from dboost.data.prepared.mapper import Mapper
 from dboost.data.sparse.csc import Unclean, to_csc
 from dboost.errors import DataError, UsageError
@@ -28,70 +39,6 @@ from dboost.partition import Partition
 
 ASIDE_BYTES = 1_000_000
 """Data from which on a thread of its own for their digest pays."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a fit runs over.
-
-    Parameters
-    ----------
-    items : tuple
-        Partitions, specs with ``load() -> Partition``, or futures of partitions (see the engine).
-    rows : tuple of int
-        Rows of each item; rows of weight 0 are already left out.
-    n_features : int
-    feature_names : tuple of str or None
-    classes : array or None
-        Original labels in sort order; the names of the tasks (or None) for multitask; None for regression.
-    n_outputs : int
-        k: 1 for binary and regression.
-    task : {"binary", "multiclass", "multitask", "regression"}
-    digest : function () -> str
-        Gives `fingerprint`, and waits for it where it is still being computed.
-    nbytes_estimate : int
-        Bytes of all decoded partitions.
-    streams : bool
-        True when that exceeds the memory there is, so that partitions are read again in every pass.
-    class_counts : tuple of int or None
-        Rows of each class (weight 0 left out).
-    class_weights : tuple of float or None
-        Sum of the final weights of each class.
-    notes : tuple of str
-        What a person should know about the data, for example files without checksums.
-    coder : LabelCoder
-        The encoding used.
-    """
-
-    items: tuple[Any, ...]
-    rows: tuple[int, ...]
-    n_features: int
-    feature_names: tuple[str, ...] | None
-    classes: NDArray[Any] | None
-    n_outputs: int
-    task: str
-    digest: Callable[[], str]
-    nbytes_estimate: int
-    streams: bool
-    class_counts: tuple[int, ...] | None
-    class_weights: tuple[float, ...] | None
-    notes: tuple[str, ...]
-    coder: LabelCoder
-
-    @property
-    def n_rows(self) -> int:
-        """Number of examples m."""
-        return sum(self.rows)
-
-    @property
-    def weight_exponent(self) -> int:
-        """The weights of all items are 2**weight_exponent times those given (``ranges``)."""
-        return self.coder.exponent
-
-    @property
-    def fingerprint(self) -> str:
-        """A digest of features, labels and weights (in memory) or of sizes, footers and labels (files)."""
-        return self.digest()
 
 
 def build_plan(
@@ -250,91 +197,3 @@ def _blocks(
 
     # threads share the blocks, or the only one
     return (cut(0),) if alone else tuple(engine.on_driver(cut, range(len(bounds) - 1)))
-
-
-def known(text: str) -> Callable[[], str]:
-    """A digest that is known already."""
-    return lambda: text
-
-
-def joined_digest(about: Any, parts: Iterable[bytes]) -> str:
-    """The digest of a whole plan from what it is about and the digests of its blocks, in their order."""
-    digest = hashlib.sha256(repr(about).encode())
-    for part in parts:
-        digest.update(part)
-    return digest.hexdigest()
-
-
-def partition_digest(partition: Partition) -> bytes:
-    """A digest of the arrays of a partition."""
-    digest = hashlib.sha256()
-    for array in (partition.indptr, partition.rows, partition.values, partition.y, partition.weight):
-        digest.update(f"{array.dtype.str}{array.shape}".encode())
-        digest.update(digest_of(array))
-    return digest.digest()
-
-
-def count_rows(y: Any) -> int:
-    """Number of rows of any labels."""
-    return int(y.shape[0]) if getattr(y, "shape", None) else len(y)
-
-
-def take_rows(y: Any, keep: NDArray[np.bool_]) -> Any:
-    """The rows of `y` where `keep` holds."""
-    if hasattr(y, "iloc"):
-        return y.iloc[np.flatnonzero(keep)]
-    if hasattr(y, "filter") and not isinstance(y, np.ndarray):
-        import pyarrow as pa
-
-        return y.filter(pa.array(keep))
-    if hasattr(y, "tocsr"):
-        return y.tocsr()[np.flatnonzero(keep)]
-    return np.asarray(y)[keep]
-
-
-def plan_coder(
-    stats: LabelStats, task: str, classes: Any, class_weight: Any, task_names: Sequence[str] | None
-) -> tuple[LabelCoder, NDArray[Any] | None]:
-    """The encoding, and what ``Plan.classes`` holds."""
-    if task != "multitask":
-        coder = plan_labels(stats, task, classes=classes, class_weight=class_weight)
-        return coder, coder.classes
-    names = task_names if classes is None else list(classes)
-    coder = plan_labels(stats, task, class_weight=class_weight, task_names=names)
-    if names is None:
-        return coder, None
-    assert stats.tasks is not None
-    if len(names) != stats.tasks.shape[0] or len(set(names)) != len(names):
-        raise UsageError(
-            f"classes names {len(set(names))} different tasks, the labels have {stats.tasks.shape[0]} columns",
-            hint="give one name per column of y",
-        )
-    return coder, np.array(names, dtype=object)
-
-
-def n_outputs(coder: LabelCoder, stats: LabelStats) -> int:
-    """k: the number of columns of W."""
-    if coder.task == "multiclass":
-        assert coder.classes is not None
-        return len(coder.classes)
-    return int(stats.tasks.shape[0]) if stats.tasks is not None else 1
-
-
-def class_list(coder: LabelCoder) -> list[Any] | None:
-    """The classes as plain values."""
-    return None if coder.classes is None else coder.classes.tolist()
-
-
-def class_counts(coder: LabelCoder, stats: LabelStats) -> tuple[int, ...] | None:
-    """Rows of each class."""
-    labels = class_list(coder)
-    return None if labels is None else tuple(stats.count.get(label, 0) for label in labels)
-
-
-def class_weights(coder: LabelCoder, stats: LabelStats) -> tuple[float, ...] | None:
-    """Sum of the final weights of each class."""
-    labels = class_list(coder)
-    if labels is None:
-        return None
-    factors = np.ones(len(labels)) if coder.factors is None else coder.factors
-    return tuple(stats.weight.get(label, 0.0) * float(f) for label, f in zip(labels, factors, strict=True))

@@ -1,7 +1,8 @@
 """Where functions run: in this process on threads, or on a Dask cluster.
 
 ``base``      what the rest of dboost may rely on: ``Engine.map``, ``Engine.map_reduce``, ``set_plan``, ``close``
-``select``    ``open_engine`` picks an engine from the client and the kind of input
+``defaults``  what most engines share: all but the sums
+``select``    ``ENGINES``, the engines by client; ``open_engine`` picks one from the client and the kind of input
 ``tree``      the fixed summation tree, the reason why any number of workers and threads gives the same bits
 ``memo``      what a process remembers between passes, within a budget of bytes
 ``bundle``    the work of one process in one pass

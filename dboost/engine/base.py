@@ -1,7 +1,7 @@
 """What the rest of dboost knows about the place where functions run.
 
 Covers: the ``Engine`` protocol and the plan an engine works on.
-Does not cover: the two engines (``local``, ``dask``), or mathematics of any kind.
+Does not cover: the engines (``local``, ``dask``), what most of them share (``defaults``), or mathematics of any kind.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, overload
 
 from dboost.engine.seconds import Seconds
 from dboost.errors import UsageError
@@ -19,6 +19,9 @@ Leaf = Callable[..., Sums]
 Finish = Callable[..., Any]
 Step = Callable[..., Any]
 FinishArgs = Callable[[Any], tuple[Any, ...]]
+
+T = TypeVar("T")
+S = TypeVar("S")
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,9 @@ class EnginePlan:
 class Engine(Protocol):
     """Where functions run. Use it as a context manager, or call `close`.
 
+    These are all the members that the rest of dboost asks of an engine. ``defaults.EngineDefaults`` has all of them
+    but `map_reduce`.
+
     Attributes
     ----------
     n_workers : int
@@ -63,7 +69,8 @@ class Engine(Protocol):
         Where the time of the passes so far went: driver, scheduler, network, kernels.
     """
 
-    seconds: Seconds
+    @property
+    def seconds(self) -> Seconds: ...
 
     @property
     def n_workers(self) -> int: ...
@@ -83,7 +90,7 @@ class Engine(Protocol):
         """A new engine for partitions that lie in this process, on the threads that there are in it."""
         ...
 
-    def map(self, fn: Callable[..., Any], items: Sequence[Any], *args: Any, name: str) -> list[Any]:
+    def map(self, fn: Callable[..., T], items: Sequence[Any], *args: Any, name: str) -> list[T]:
         """Return ``[fn(item, *args) for item in items]``, in order.
 
         Parameters
@@ -95,14 +102,14 @@ class Engine(Protocol):
         """
         ...
 
-    def on_driver(self, fn: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    def on_driver(self, fn: Callable[[S], T], items: Sequence[S]) -> list[T]:
         """Return ``[fn(item)]``, in order, computed in this process on the threads that the engine may use in it.
 
         For the driver's own work on arrays that are here; it is no pass, and its seconds are the driver's.
         """
         ...
 
-    def aside(self, fn: Callable[[], Any]) -> Callable[[], Any]:
+    def aside(self, fn: Callable[[], T]) -> Callable[[], T]:
         """Begin ``fn()`` in this process beside what the caller does next, where the engine has a thread for it.
 
         Returns
@@ -111,6 +118,20 @@ class Engine(Protocol):
             Waits for the end of `fn`, and gives what it returned or raises what it raised.
         """
         ...
+
+    @overload
+    def map_reduce(self, leaf: Leaf, *args: Any, name: str) -> Sums: ...
+
+    @overload
+    def map_reduce(
+        self,
+        leaf: Leaf,
+        *args: Any,
+        name: str,
+        shards: Sequence[Any] | None = None,
+        finish: Finish | None = None,
+        finish_args: FinishArgs | None = None,
+    ) -> Any: ...
 
     def map_reduce(
         self,

@@ -11,18 +11,15 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 
-def _finder() -> Callable[[], int] | None:
-    """The system's function that names the processor a thread is on; None where threads cannot be placed."""
-    if not hasattr(os, "sched_setaffinity"):
-        return None
+@cache
+def _getcpu() -> Callable[[], int] | None:
+    """The function of the C library that names the processor a thread is on, where it has one."""
     found: Callable[[], int] | None = getattr(ctypes.CDLL(None), "sched_getcpu", None)
     return found
-
-
-_processor = _finder()
 
 
 class Helpers(ThreadPoolExecutor):
@@ -45,7 +42,9 @@ class Helpers(ThreadPoolExecutor):
     """
 
     def __init__(self, count: int) -> None:
-        self._allowed = os.sched_getaffinity(0) if _processor is not None else set()
+        # None where threads cannot be placed
+        self._processor = _getcpu() if hasattr(os, "sched_setaffinity") else None
+        self._allowed = os.sched_getaffinity(0) if self._processor is not None else set()
         self._placed = count < len(self._allowed)
         self._off: set[int] = set()
         self._helpers: list[int] = []
@@ -59,8 +58,8 @@ class Helpers(ThreadPoolExecutor):
             return super().submit(fn, *args, **kwargs)
         with self._state:
             # helpers of two callers stay where they work
-            if self._busy == 0 and _processor is not None:
-                self._off = {_processor()}
+            if self._busy == 0 and self._processor is not None:
+                self._off = {self._processor()}
                 self._place(self._helpers, self._allowed - self._off)
             self._busy += 1
         try:

@@ -10,7 +10,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from dboost import interruption
 from dboost.engine.base import EnginePlan, Finish, FinishArgs, Leaf, Step, finishing_args
@@ -22,6 +22,9 @@ from dboost.engine.seconds import Seconds
 from dboost.engine.tree import fold_many
 from dboost.errors import UsageError
 from dboost.partition import Partition, Sums
+
+T = TypeVar("T")
+S = TypeVar("S")
 
 
 class LocalEngine:
@@ -75,14 +78,14 @@ class LocalEngine:
         """An engine like this one; see `Engine.here`."""
         return LocalEngine(self.n_threads, self._store)
 
-    def map(self, fn: Callable[..., Any], items: Sequence[Any], *args: Any, name: str) -> list[Any]:
+    def map(self, fn: Callable[..., T], items: Sequence[Any], *args: Any, name: str) -> list[T]:
         """Return ``[fn(item, *args) for item in items]``; see `Engine.map`."""
         start = time.perf_counter()
-        results = self.on_driver(lambda item: fn(item, *args), items)
+        results: list[T] = self.on_driver(lambda item: fn(item, *args), items)
         self.seconds.kernels += time.perf_counter() - start
         return results
 
-    def on_driver(self, fn: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    def on_driver(self, fn: Callable[[S], T], items: Sequence[S]) -> list[T]:
         """Return ``[fn(item) for item in items]``; see `Engine.on_driver`."""
         interruption.check()
         if len(items) == 1 and not self._closed:
@@ -106,7 +109,7 @@ class LocalEngine:
         )
         return results
 
-    def aside(self, fn: Callable[[], Any]) -> Callable[[], Any]:
+    def aside(self, fn: Callable[[], T]) -> Callable[[], T]:
         """Begin ``fn()`` on a thread that helps; with one thread it is done at once. See `Engine.aside`."""
         pool = self._pool()
         if pool is not None:

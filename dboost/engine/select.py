@@ -1,16 +1,42 @@
 """Which engine a fit runs on.
 
-Covers: ``open_engine``.
+Covers: ``ENGINES``, the engines by the kind of client they run on, and ``open_engine``.
 Does not cover: starting a cluster (``cluster``).
 """
 
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import Any
 
 from dboost.engine.base import Engine
 from dboost.engine.local import LocalEngine
+from dboost.errors import UsageError
+
+# class of a client -> module and class of the engine that runs on such a client, and is made from it. Both are named
+# and not imported: neither is loaded before a fit is given such a client.
+ENGINES: dict[str, tuple[str, str]] = {
+    "distributed.client.Client": ("dboost.engine.dask.engine", "DaskEngine"),
+}
+
+
+def engine_class(client: Any) -> Any:
+    """The class of the engine for a client: that of its own class in ``ENGINES``, or else of the nearest base.
+
+    Raises
+    ------
+    UsageError
+        No engine runs on such a client.
+    """
+    for cls in type(client).__mro__:
+        found = ENGINES.get(f"{cls.__module__}.{cls.__qualname__}")
+        if found is not None:
+            return getattr(import_module(found[0]), found[1])
+    raise UsageError(
+        f"client is a {type(client).__name__}; expected a dask.distributed.Client",
+        hint="for an address write Client(address), for a cluster cluster.get_client()",
+    )
 
 
 def current_client() -> Any:
@@ -29,22 +55,22 @@ def open_engine(client: Any = None, distributed_input: bool = False, **options: 
 
     Parameters
     ----------
-    client : distributed.Client, optional
+    client : distributed.Client, or another of ``ENGINES``, optional
         Use this one, whatever the input is.
     distributed_input : bool
         The input is a Dask collection or a Parquet data set: use the current client, if there is one.
     options
-        Options of `DaskEngine` (``no_worker_timeout``, ``stall_timeout``, ``retries``, ...); without meaning
-        in-process, where no worker can be lost.
+        Options of the engine, for example of `DaskEngine` (``no_worker_timeout``, ``stall_timeout``, ``retries``, ...);
+        without meaning in-process, where no worker can be lost.
 
     Returns
     -------
-    DaskEngine or LocalEngine
+    LocalEngine, or the engine of the client
 
     Raises
     ------
     UsageError
-        The client is no Dask client, or an asynchronous one.
+        No engine runs on such a client, or it is an asynchronous one.
     ClusterError
         The cluster cannot be used.
     """
@@ -52,6 +78,5 @@ def open_engine(client: Any = None, distributed_input: bool = False, **options: 
         client = current_client()
     if client is None:
         return LocalEngine()
-    from dboost.engine.dask.engine import DaskEngine
-
-    return DaskEngine(client, **options)
+    engine: Engine = engine_class(client)(client, **options)
+    return engine

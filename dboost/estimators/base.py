@@ -31,7 +31,7 @@ from dboost.model.tasks import TASKS
 from dboost.redact import redact_urls
 
 
-class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):
+class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators; not public."""
 
     # What it can minimise, and what a plan is asked for when `loss` is None.
@@ -97,7 +97,7 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):
         """What is minimised on labels of that kind."""
         return TASKS[task][0] if self.loss is None else self.loss
 
-    @with_callbacks
+    @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model.
 
@@ -288,7 +288,8 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         # A client belongs to one process.
-        return super().__getstate__() | {"client": None}
+        found: dict[str, Any] = super().__getstate__() | {"client": None}
+        return found
 
     def __sklearn_clone__(self) -> Self:
         # By reference: a client cannot be copied, and a callback is there to be looked at after the fit.

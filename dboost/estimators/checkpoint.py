@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.fit import FitSettings, FitState
+from dboost.boosting.planned import Planned
 from dboost.errors import ModelFormatError, StorageError, UsageError
 from dboost.estimators.params import loss_spec, penalty_spec
 from dboost.files.documents import Document, parse_json, plain
@@ -59,7 +60,7 @@ class Identity:
     settings: dict[str, Any]
 
 
-def identity(plan: Any, settings: FitSettings) -> Identity:
+def identity(plan: Planned, settings: FitSettings) -> Identity:
     """The identity of a fit."""
     shown = {name: value for name, value in vars(settings).items() if name not in _FREE}
     # those that the library chooses are no choice of the fit, and files written before there were others say nothing

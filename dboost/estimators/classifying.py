@@ -16,7 +16,7 @@ from dboost.estimators import predicting
 from dboost.estimators.scoring import accuracy
 
 
-class ClassifyingMixin(ClassifierMixin):
+class ClassifyingMixin(ClassifierMixin):  # type: ignore[misc]
     """Probabilities, scores and accuracy of a ``BoostedEstimator`` with labels; not public."""
 
     _predict: Any

@@ -19,7 +19,7 @@ from dboost.boosting.cross_validation import FoldScores, cross_validate
 from dboost.boosting.fit import warn_if_open
 from dboost.data.labels.labels import check_weight
 from dboost.data.named_columns import take_column
-from dboost.data.plan import Plan
+from dboost.data.planned import Plan
 from dboost.errors import ConvergenceWarning, DataError, UsageError
 from dboost.estimators.classifier import BoostedClassifier
 from dboost.estimators.fitting import model_of, prepared
@@ -346,4 +346,6 @@ def _template(estimator: BoostedClassifierCV) -> BoostedClassifier:
     """An unfitted classifier with the parameters that both have."""
     known = BoostedClassifier().get_params(deep=False)
     params = estimator.get_params(deep=False)
-    return clone(BoostedClassifier(**{name: value for name, value in params.items() if name in known}))
+    given = {name: value for name, value in params.items() if name in known}
+    found: BoostedClassifier = clone(BoostedClassifier(**given))
+    return found

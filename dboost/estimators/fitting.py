@@ -19,10 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dboost
-from dboost.boosting.fit import FitResult, FitSettings, FitState
+from dboost.boosting.fit import FitResult, FitSettings, FitState, Fitting
 from dboost.data.labels.class_weight import weights_by_label
 from dboost.data.named_columns import WEIGHT, Named, split_named
-from dboost.data.plan import Plan, build_plan
+from dboost.data.plan import build_plan
+from dboost.data.planned import Plan
 from dboost.engine.base import Engine
 from dboost.engine.select import open_engine
 from dboost.errors import DataError, UsageError
@@ -181,7 +182,7 @@ def _checked_local(estimator: Any, X: Any, y: Any, kind: str, task: str) -> tupl
 
 
 def run(
-    fitting: Any,
+    fitting: Fitting,
     settings: FitSettings,
     start: FitResult | None,
     checkpoint: Any,

@@ -29,7 +29,7 @@ from dboost.files.paths import PathLike
 from dboost.redact import redact_urls
 
 
-class OneVsRestBoostedClassifier(MaskedMixin, ClassifierMixin, BaseEstimator):
+class OneVsRestBoostedClassifier(MaskedMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """k independent binary classifiers, one for each class, and the union of the features they use.
 
     A prediction needs every feature that any of them uses: that number is what is compared with classifiers whose
@@ -138,7 +138,8 @@ class OneVsRestBoostedClassifier(MaskedMixin, ClassifierMixin, BaseEstimator):
             return np.column_stack([1.0 - positive[:, 0], positive[:, 0]])
         total = positive.sum(axis=1, keepdims=True)
         share = np.full_like(positive, 1.0 / len(self.classes_))
-        return np.divide(positive, total, out=share, where=total > 0.0)
+        found: NDArray[np.float64] = np.divide(positive, total, out=share, where=total > 0.0)
+        return found
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Natural logarithms of `predict_proba`; minus infinity where a probability is zero."""

@@ -12,7 +12,7 @@ from sklearn.base import RegressorMixin
 from dboost.estimators.scoring import r_squared
 
 
-class RegressingMixin(RegressorMixin):
+class RegressingMixin(RegressorMixin):  # type: ignore[misc]
     """R^2 of a ``BoostedEstimator`` with targets; not public."""
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dboost.data.labels.labels import check_weight
 from dboost.data.labels.targets import regression_targets
 from dboost.data.named_columns import split_named
-from dboost.data.plan import count_rows
+from dboost.data.planned import count_rows
 from dboost.errors import DataError, UsageError
 from dboost.estimators.predicting import kind_of
 
@@ -72,7 +72,9 @@ def _compared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[NDArr
     if kind == "parquet":
         if y is not None or sample_weight is not None:
             raise UsageError("y and sample_weight were given beside ParquetData", hint="it names its own columns")
-        raws = [block.read(features=False, label=True) for block in X.blocks(labels=True)]
+        from dboost.data.parquet.plan import blocks_of
+
+        raws = [block.read(features=False, label=True) for block in blocks_of(X, labels=True)]
         if not raws:
             raise DataError("no rows to score", file=str(X.path))
         y = np.concatenate([raw.label_array() for raw in raws])

@@ -6,6 +6,8 @@ A new family is one file here and one line in ``FAMILIES``. Its class has, besid
 - ``restore(spec, arrays, n_features) -> Chosen``, a static method that undoes ``Chosen.to_json`` and ``Chosen.arrays``
   of a saved model and trusts nothing in it (ModelFormatError).
 
+``listed.ListedFamily`` has all of that for a family that can be listed, from four short methods.
+
 The classes are loaded by name when they are needed: a model that holds raw columns must not load compiled kernels.
 """
 

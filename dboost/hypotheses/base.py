@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.engine.base import Engine
 from dboost.partition import Partition, Sums
 
 Array = NDArray[np.float64]
@@ -62,7 +63,7 @@ class Context:
         Seed of everything random.
     """
 
-    engine: Any
+    engine: Engine
     n_rows: int
     n_features: int
     n_outputs: int

@@ -117,7 +117,8 @@ class UnionPool:
     @property
     def size(self) -> float:
         """Number of hypotheses of all members."""
-        return sum(pool.size for pool in self.pools)
+        found: float = sum(pool.size for pool in self.pools)
+        return found
 
     @property
     def searched(self) -> bool:
@@ -164,7 +165,8 @@ class UnionPool:
 
     def sums(self, partition: Partition, memo: Any, shard: Shard, plus: Array, minus: Array | None) -> Sums:
         """Sums of a member's shard."""
-        return self.pools[shard[0]].sums(partition, memo, shard[1], plus, minus)
+        found: Sums = self.pools[shard[0]].sums(partition, memo, shard[1], plus, minus)
+        return found
 
     def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
         """Names by the members."""
@@ -211,15 +213,18 @@ class UnionPool:
 
     def grows(self, key: Key) -> bool:
         """Whether a hypothesis has children."""
-        return self.pools[key[0]].grows(key[1:])
+        found: bool = self.pools[key[0]].grows(key[1:])
+        return found
 
     def counts(self, key: Key) -> bool:
         """Whether a hypothesis is a candidate itself."""
-        return self.pools[key[0]].counts(key[1:])
+        found: bool = self.pools[key[0]].counts(key[1:])
+        return found
 
     def reach(self, plus: Array, minus: Array) -> Array:
         """The weakest of the members' bounds."""
-        return np.maximum.reduce([pool.reach(plus, minus) for _, pool in self._trees()])
+        found: Array = np.maximum.reduce([pool.reach(plus, minus) for _, pool in self._trees()])
+        return found
 
     # ---- the members with hypotheses between those that are summed -------------------------------------------------
 

@@ -74,7 +74,8 @@ def examples_of(partition: Partition, memo: Any, point: Point, few: NDArray[np.i
     weight), the Hessian of example i being diag(h_i) - rank_one_i h_i h_i' (docs/math.md 8 (i)).
     """
     at = arguments_at(partition, memo, point)
-    *cut, W, b, _, weight = at
+    *_, W, b, _, weight = at
+    cut = at[:3]
     place = _place_of(few, point.held.n)
     chosen = columns.rows_with(cut[0], cut[1], place)
     pointer, slots, values = columns.take_rows(*cut, chosen)

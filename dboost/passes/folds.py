@@ -219,7 +219,8 @@ def wrong_share(y: NDArray[Any], F: NDArray[np.float64]) -> NDArray[np.float64]:
     if y.dtype.kind == "f":
         return np.full(y.shape[0], np.nan)
     if y.ndim == 1:
-        return (F.argmax(axis=1) != y).astype(np.float64)
+        found: NDArray[np.float64] = (F.argmax(axis=1) != y).astype(np.float64)
+        return found
     observed = y != 0
     wrong = observed & ((F > 0.0) != (y > 0))
     return np.asarray(wrong.sum(axis=1) / np.maximum(observed.sum(axis=1), 1))

@@ -82,9 +82,11 @@ def _repaired(partition: Partition, memo: Any, point: Point, repair: tuple[Array
     def repaired() -> Array:
         theta = memo.get("unshifted", point.token, residuals, passing=True).copy()
         fused.repair(theta, get_loss(point.loss).target(partition.y), partition.weight, *repair)
-        return theta
+        found: Array = theta
+        return found
 
-    return memo.get("theta", point.token, repaired, passing=True)
+    found: Array = memo.get("theta", point.token, repaired, passing=True)
+    return found
 
 
 def _pulls(partition: Partition, memo: Any, point: Point) -> tuple[Array, Array, float]:
@@ -94,4 +96,5 @@ def _pulls(partition: Partition, memo: Any, point: Point) -> tuple[Array, Array,
         plus, minus, loss = fused.branches(*arguments_at(partition, memo, point), np.zeros(point.intercept.shape[0]))
         return plus, minus, float(loss)
 
-    return memo.get("pulls", point.token, build, passing=True)
+    found: tuple[Array, Array, float] = memo.get("pulls", point.token, build, passing=True)
+    return found

@@ -93,4 +93,5 @@ def branches(partition: Partition, memo: Any, point: Point) -> tuple[Array, Arra
         plus, minus, loss = fused.branches(*at, total)
         return plus, minus, total, loss, shift
 
-    return memo.get("branches", point.token, build, passing=True)
+    found: tuple[Array, Array, Array, float, float] = memo.get("branches", point.token, build, passing=True)
+    return found

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
+from dboost.engine.base import Engine
 from dboost.partition import Partition
 from dboost.passes import centring
 from dboost.passes.centring import Centres
@@ -27,8 +27,8 @@ class CentredEngine(EngineView):
         The same, with the partitions made where they lie in this process.
     """
 
-    def __init__(self, engine: Any, centres: Centres) -> None:
-        there: tuple[Partition, ...] | None = engine.at_hand()
+    def __init__(self, engine: Engine, centres: Centres) -> None:
+        there = engine.at_hand()
         made = engine.on_driver(centres.made_of, there) if there else []
         self.centres = replace(centres, made={part.key: part for part in made})
         leaves = Leaves(centring.centred, centring.centred_shard, centring.centred_step)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dboost.compiled.examples.loss_of_rows import single_dual_value, single_state
 from dboost.compiled.solves import one_output
 from dboost.compiled.vectors.new_arrays import new_arrays
+from dboost.engine.base import Engine
 from dboost.hypotheses.held_by_model import Held
 from dboost.losses import Loss
 from dboost.losses.base import Repair
@@ -47,7 +48,7 @@ class DriverColumns:
     labels : array
     """
 
-    def __init__(self, engine: Any, share: float = 1.0, seed: int = 0, spare: int = SPARE) -> None:
+    def __init__(self, engine: Engine, share: float = 1.0, seed: int = 0, spare: int = SPARE) -> None:
         self._engine = engine
         self._spare = spare
         self._drawn = share, seed

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self, TypeVar
 
+from dboost.engine.base import Engine, Finish, FinishArgs, Leaf, Step
+from dboost.engine.seconds import Seconds
 from dboost.partition import Partition
+
+T = TypeVar("T")
+S = TypeVar("S")
 
 
 @dataclass(frozen=True)
@@ -24,9 +29,9 @@ class Leaves:
         For ``Engine.scan``.
     """
 
-    whole: Callable[..., Any]
-    shard: Callable[..., Any]
-    step: Callable[..., Any]
+    whole: Leaf
+    shard: Leaf
+    step: Step
 
 
 class EngineView:
@@ -41,7 +46,7 @@ class EngineView:
     leaves : Leaves
     """
 
-    def __init__(self, engine: Any, given: Any, leaves: Leaves) -> None:
+    def __init__(self, engine: Engine, given: Any, leaves: Leaves) -> None:
         self._engine = engine
         self._given = given
         self._leaves = leaves
@@ -49,15 +54,15 @@ class EngineView:
     @property
     def n_workers(self) -> int:
         """As of the other engine."""
-        return int(self._engine.n_workers)
+        return self._engine.n_workers
 
     @property
     def bytes_moved(self) -> int:
         """As of the other engine."""
-        return int(self._engine.bytes_moved)
+        return self._engine.bytes_moved
 
     @property
-    def seconds(self) -> Any:
+    def seconds(self) -> Seconds:
         """As of the other engine."""
         return self._engine.seconds
 
@@ -68,32 +73,30 @@ class EngineView:
         """None: the partitions of the other engine are not seen as they lie there."""
         return None
 
-    def here(self) -> AbstractContextManager[Any]:
+    def here(self) -> AbstractContextManager[Engine]:
         """As ``Engine.here``: what is sampled by a pass of this engine was seen in its way already."""
-        found: AbstractContextManager[Any] = self._engine.here()
-        return found
+        return self._engine.here()
 
-    def map(self, fn: Callable[..., Any], items: Sequence[Any], *args: Any, name: str) -> list[Any]:
+    def map(self, fn: Callable[..., T], items: Sequence[Any], *args: Any, name: str) -> list[T]:
         """As ``Engine.map``."""
-        return list(self._engine.map(fn, items, *args, name=name))
+        return self._engine.map(fn, items, *args, name=name)
 
-    def on_driver(self, fn: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    def on_driver(self, fn: Callable[[S], T], items: Sequence[S]) -> list[T]:
         """As ``Engine.on_driver``."""
-        return list(self._engine.on_driver(fn, items))
+        return self._engine.on_driver(fn, items)
 
-    def aside(self, fn: Callable[[], Any]) -> Callable[[], Any]:
+    def aside(self, fn: Callable[[], T]) -> Callable[[], T]:
         """As ``Engine.aside``."""
-        begun: Callable[[], Any] = self._engine.aside(fn)
-        return begun
+        return self._engine.aside(fn)
 
     def map_reduce(
         self,
-        leaf: Any,
+        leaf: Leaf,
         *args: Any,
         name: str,
         shards: Sequence[Any] | None = None,
-        finish: Any = None,
-        finish_args: Any = None,
+        finish: Finish | None = None,
+        finish_args: FinishArgs | None = None,
     ) -> Any:
         """As ``Engine.map_reduce``, over the partitions as they are seen."""
         seeing = self._leaves.whole if shards is None else self._leaves.shard
@@ -101,14 +104,14 @@ class EngineView:
             seeing, self._given, leaf, *args, name=name, shards=shards, finish=finish, finish_args=finish_args
         )
 
-    def scan(self, step: Any, state: Any, *args: Any, name: str) -> Any:
+    def scan(self, step: Step, state: Any, *args: Any, name: str) -> Any:
         """As ``Engine.scan``, through the partitions as they are seen."""
         return self._engine.scan(self._leaves.step, state, self._given, step, *args, name=name)
 
     def close(self) -> None:
         """Do nothing: the other engine belongs to whom opened it."""
 
-    def __enter__(self) -> EngineView:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from dboost import passes
+from dboost.engine.base import Engine
 from dboost.errors import UsageError
 from dboost.hypotheses.base import Context, Family, Key, Tree
 from dboost.hypotheses.held_by_model import Held
@@ -62,7 +63,7 @@ class InducedProblem(Problem):
 
     def __init__(
         self,
-        engine: Any,
+        engine: Engine,
         loss: Any,
         penalty: Penalty,
         n_features: int,

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from dboost.problem.problem import Problem
 
 Array = NDArray[np.float64]
 
@@ -16,7 +13,7 @@ _MAX_PASSES = 200
 _STEP = 4.0 * np.finfo(float).eps
 
 
-def best_intercept(problem: Problem, start: Array) -> Array:
+def best_intercept(slope_at: Callable[[Array], tuple[Array, Array]], start: Array) -> Array:
     """Minimise L(0, b) over b, output by output, by Newton's method inside a bracket.
 
     The sums of U fall as b rises, so their sign says on which side the optimum lies: a step that leaves the bracket is
@@ -25,8 +22,9 @@ def best_intercept(problem: Problem, start: Array) -> Array:
 
     Parameters
     ----------
-    problem : Problem
-        Its loss is separable over the outputs.
+    slope_at : callable
+        The column sums of U at an intercept (k,) and minus their slope, both (k,), of a loss that is separable over the
+        outputs.
     start : float64 array, shape (k,)
         Where to begin.
 
@@ -34,13 +32,11 @@ def best_intercept(problem: Problem, start: Array) -> Array:
     -------
     float64 array, shape (k,)
     """
-    none, rows = np.zeros(0, np.int64), np.zeros((0, problem.k))
-    low, high = np.full(problem.k, -np.inf), np.full(problem.k, np.inf)
-    reach = np.ones(problem.k)
+    low, high = np.full_like(start, -np.inf), np.full_like(start, np.inf)
+    reach = np.ones_like(start)
     b = start.copy()
     for _ in range(_MAX_PASSES):
-        at = problem.evaluate(none, rows, b)
-        slope, curvature = at.bias, problem.curvature_at(at)(rows, np.ones(problem.k))[1]
+        slope, curvature = slope_at(b)
         low, high = np.where(slope >= 0.0, b, low), np.where(slope <= 0.0, b, high)
         with np.errstate(divide="ignore", invalid="ignore"):
             step = np.clip(np.where(slope == 0.0, 0.0, slope / curvature), -reach, reach)

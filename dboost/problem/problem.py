@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dboost import passes
 from dboost.bounds import exponential, quadratic
+from dboost.engine.base import Engine
 from dboost.hypotheses.held_by_model import Held
 from dboost.losses import Loss, get_loss
 from dboost.losses.base import Repair
@@ -85,7 +86,7 @@ class Problem:
 
     def __init__(
         self,
-        engine: Any,
+        engine: Engine,
         loss: str | Loss,
         penalty: Penalty,
         n_features: int,
@@ -217,10 +218,18 @@ class Problem:
             self._null_intercept = np.zeros(self.k)
             if self.fit_intercept:
                 start = self.loss.null_intercept(self.statistics.mass, self.statistics.total)
-                self._null_intercept = start if self.loss.closed_null else best_intercept(self, start)
+                if not self.loss.closed_null:
+                    start = best_intercept(self._slope_of_intercept, start)
+                self._null_intercept = start
         intercept = self._null_intercept.copy()
         none = np.zeros((0, self.k))
         return Iterate(np.zeros(0, np.int64), none, intercept, np.nan, none, np.zeros(self.k))
+
+    def _slope_of_intercept(self, b: Array) -> tuple[Array, Array]:
+        """The column sums of U of the model without features at an intercept, and minus their slope, both (k,)."""
+        none = np.zeros((0, self.k))
+        at = self.evaluate(np.zeros(0, np.int64), none, b)
+        return at.bias, self.curvature_at(at)(none, np.ones(self.k))[1]
 
     def score(
         self,
@@ -338,7 +347,8 @@ class Problem:
     def rows_sums(self, at: Iterate, rows: Rows) -> Sums:
         """G (or mu+ and mu-) of the columns `rows` and of the intercept at a model, and the loss."""
         point = self.point(at.active, at.W, at.intercept)
-        return self._pass(passes.score, rows, point, self.exponential, True, name="rows")
+        found: Sums = self._pass(passes.score, rows, point, self.exponential, True, name="rows")
+        return found
 
     def repair(self, at: Iterate) -> Repair:
         """What makes the residuals at a model feasible for the intercept; nothing where there is none."""
@@ -365,7 +375,8 @@ class Problem:
         """GRID pass: L at (W + t D, b + t d) for every t in `steps`."""
         point = self.point(at.active, at.W, at.intercept)
         sums = self._pass(passes.losses_along, point, D, d, steps, name="grid")
-        return sums.add["loss"]
+        found: Array = sums.add["loss"]
+        return found
 
     def curvature_at(self, at: Iterate) -> Callable[[Array, Array], tuple[Array, Array]]:
         """A function (V, v) -> (X_A'H(X_A V + 1 v'), 1'H(...)), one pass a call, the Hessian fixed at the model."""
@@ -381,7 +392,8 @@ class Problem:
         """Diagonal of the curvature of the active rows over all examples, the intercept last; shape (a or a + 1, k)."""
         point = self.point(at.active, at.W, at.intercept)
         sums = self._pass(passes.curvature_diagonal, point, self.fit_intercept, name="diagonal")
-        return sums.add["diagonal"]
+        found: Array = sums.add["diagonal"]
+        return found
 
     def dual_value(self, at: Iterate, repair: Repair, scale: float) -> float:
         """DUAL pass: value of the repaired residuals of a model, scaled (``losses.base.dual_row``)."""
@@ -403,12 +415,14 @@ class Problem:
         """X_A' diag(s) X_A with the intercept last, symmetric."""
         extra = 1.0 if self.fit_intercept else 0.0
         upper = self._pass(passes.gram, self.held(active), extra, name="gram").add["gram"]
-        return upper + np.triu(upper, 1).T
+        found: Array = upper + np.triu(upper, 1).T
+        return found
 
     def sample(self, active: Rows, share: float, seed: int) -> list[Any]:
         """Rows of X_A, labels and weights of a random share of the examples, in partition order."""
         sums = self._pass(examples.sample_rows, self.held(active), share, seed, name="sample")
-        return sums.parts["rows"]
+        found: list[Any] = sums.parts["rows"]
+        return found
 
     def sampled_partitions(self, share: Array, seed: int) -> list[Partition]:
         """Random examples of every partition, a share of each class or of all, weighted to stand for the others."""

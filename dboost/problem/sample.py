@@ -167,7 +167,8 @@ def share_held(problem: Problem, m: int) -> float:
 def examples_for(problem: Problem, active: NDArray[np.int64], m: int, sizes: Samples = DEFAULT) -> float:
     """Examples, of m, that tell the curvature of some rows of W: fewer where an example holds many of them."""
     stored = problem.statistics.values(active, m)
-    return min(sizes.examples_per_row, sizes.values_per_row * m / max(stored, 1.0)) * active.shape[0]
+    found: float = min(sizes.examples_per_row, sizes.values_per_row * m / max(stored, 1.0)) * active.shape[0]
+    return found
 
 
 def joined(parts: Sequence[Any]) -> Cut:

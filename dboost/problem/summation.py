@@ -65,5 +65,6 @@ def _lengths(problem: Problem, loss: float, square: Array, peak: Array) -> Array
     """Bounds on ||sum_i |x_ij| |u_i| ||_2 of columns from sum_i s_i x_ij**2 and max_i |x_ij|."""
     kappa = problem.loss.kappa
     if math.isfinite(kappa):
-        return np.sqrt(2.0 * kappa * loss) * np.sqrt(square)
+        found: Array = np.sqrt(2.0 * kappa * loss) * np.sqrt(square)
+        return found
     return loss * peak

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dboost import interruption
+from dboost.data.parquet.plan import blocks_of
 from dboost.errors import UsageError
 from dboost.files.storage import write_folder
 from dboost.model.fitted import Model
@@ -60,7 +61,7 @@ def run(settings: PredictSettings, console: Console) -> int:
     if settings.probabilities and model.task == "regression":
         raise UsageError("a regression has no probabilities", hint="leave --probabilities out")
     data = open_data(settings, "test", model)
-    blocks = data.blocks()
+    blocks = blocks_of(data)
     at = feature_positions(model, data, blocks)
     rows = 0
     with connect(settings, console) as client, console.stage("predict"):

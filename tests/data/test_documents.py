@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dboost.data import ParquetData, load_manifest, prepare_text
+from dboost.data.parquet.plan import blocks_of
 from dboost.data.prepared import chunk, documents, prepare
 from dboost.data.prepared.documents import Wanted, column_types
 from dboost.errors import DataError, UsageError
@@ -218,7 +219,7 @@ def test_held_out_documents_need_no_labels(suffix: str, how: str, tmp_path: Path
     assert sum(n for _, n in manifest.splits["train"]["classes"]) == 80
     expected = [["red", 30]] if how == "some values" else None
     assert manifest.splits["test"]["classes"] == expected and manifest.splits["test"]["rows"] == 60
-    assert sum(block.n_rows for block in ParquetData(tmp_path / "out", split="test").blocks()) == 60
+    assert sum(block.n_rows for block in blocks_of(ParquetData(tmp_path / "out", split="test"))) == 60
 
 
 def test_documents_that_are_learned_from_need_labels(tmp_path: Path) -> None:
@@ -238,7 +239,7 @@ def test_a_split_without_labels_is_named_where_labels_are_needed(tmp_path: Path)
     source = {"train": tmp_path / "a.csv", "test": tmp_path / "b.csv"}
     prepare_text(source, tmp_path / "out", text="text", label="label", min_df=1)
     with pytest.raises(DataError, match="split 'test' was prepared without labels"):
-        ParquetData(tmp_path / "out", split="test").blocks(labels=True)
+        blocks_of(ParquetData(tmp_path / "out", split="test"), labels=True)
     assert load_manifest(tmp_path / "out").label == "label"
 
 

@@ -98,8 +98,8 @@ def test_threads_and_a_digest_that_is_made_aside_change_nothing(small, plan, sam
     monkeypatch.setattr(in_memory, "BLOCK_COST", 230 if blocks == 1 else 50)
     reference = plan(small.X, small.y, small.weight)
     monkeypatch.setattr("dboost.data.plan.ASIDE_BYTES", 0)
-    monkeypatch.setattr(csc, "_PART", 10)
-    monkeypatch.setattr(csc, "_PART_COLUMNS", 0)
+    monkeypatch.setattr(csc, "PART_VALUES", 10)
+    monkeypatch.setattr(csc, "PART_COLUMNS", 0)
     with LocalEngine(threads) as engine:
         found = build_plan(small.X, small.y, small.weight, task="classification", engine=engine)
         same(found, reference)

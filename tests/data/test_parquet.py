@@ -11,6 +11,7 @@ import pytest
 from dboost.data import ParquetData
 from dboost.data.memory import in_memory
 from dboost.data.parquet import plan as parquet_plan
+from dboost.data.parquet.plan import blocks_of
 from dboost.data.parquet.read import Layout, decode_features, open_file, read_group
 from dboost.data.parquet.rows import scan_features
 from dboost.errors import DataError
@@ -174,12 +175,12 @@ def test_tasks_in_columns_and_in_lists(small, plan, write, tmp_path):
 def test_reading_rows_for_a_prediction(small, write, lists, as_lists, tmp_path):
     write(tmp_path / "d", lists(small.X, small.y).drop_columns(["label"]))
     data = ParquetData(tmp_path / "d", features=("indices", "values"), label="label")
-    [block] = data.blocks(n_features=9)
+    [block] = blocks_of(data, n_features=9)
     assert block.read().csr(9).toarray()[:, :7].tolist() == small.X.toarray().tolist()
     with pytest.raises(DataError, match="no such label column.*'label'"):
-        data.blocks(n_features=9, labels=True)
+        blocks_of(data, n_features=9, labels=True)
     write(tmp_path / "e", lists(small.X, small.y))
-    [block] = ParquetData(tmp_path / "e", **as_lists).blocks(labels=True)
+    [block] = blocks_of(ParquetData(tmp_path / "e", **as_lists), labels=True)
     rows = block.read(label=True)
     assert rows.label_array().tolist() == small.y.tolist()
     assert rows.weight_array().tolist() == [1.0] * 60

@@ -15,6 +15,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from dboost.data import ParquetData, build_plan, load_manifest, prepare_text
 from dboost.data.manifest import MANIFEST, VOCABULARY
+from dboost.data.parquet.plan import blocks_of
 from dboost.data.parquet.rows import scan_features
 from dboost.data.prepared import chunk, prepare
 from dboost.data.prepared.mapper import InProcess
@@ -46,7 +47,7 @@ class Threads(InProcess):
 
 
 def matrix(data):
-    blocks = data.blocks()
+    blocks = blocks_of(data)
     n = blocks[0].layout.n_features
     return np.vstack([block.read().csr(n).toarray() for block in blocks])
 
@@ -112,7 +113,7 @@ def test_large_row_groups_are_sliced(tmp_path, write, monkeypatch):
     whole = prepare_text(tmp_path / "raw", tmp_path / "a", text="text", min_df=1)
     monkeypatch.setattr(prepare, "GROUP_ROWS", 20)
     monkeypatch.setattr(chunk, "GROUP_ROWS", 20)
-    monkeypatch.setattr(chunk, "_BATCH", 33)
+    monkeypatch.setattr(chunk, "BATCH_ROWS", 33)
     sliced = prepare_text(tmp_path / "raw", tmp_path / "b", text="text", min_df=1)
     assert len(whole.splits["train"]["files"]) == 1 and len(sliced.splits["train"]["files"]) == 8
     np.testing.assert_array_equal(matrix(ParquetData(tmp_path / "a")), matrix(ParquetData(tmp_path / "b")))
@@ -319,5 +320,5 @@ def test_arxiv_titles(titles, tmp_path):
     peer = TfidfVectorizer(sublinear_tf=True, min_df=5, max_df=0.5)
     expected = peer.fit_transform(table["title"].to_pylist())
     assert manifest.feature_names() == tuple(peer.get_feature_names_out())
-    [block] = ParquetData(tmp_path / "out").blocks()
+    [block] = blocks_of(ParquetData(tmp_path / "out"))
     assert abs(block.read().csr(expected.shape[1]) - expected).max() < 1e-6

@@ -1,20 +1,71 @@
-"""Everything that stands for an engine, or for what an engine remembers, has all of its members."""
+"""Everything that stands for an engine, or for what an engine remembers, has all of its members.
+
+Engines are checked by mypy, as a user's would be: the tests run it on an engine that is whole and on one that is not.
+"""
 
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from dboost.boosting.cross_validation import LeftEngine
 from dboost.engine.base import Engine
 from dboost.engine.dask.engine import DaskEngine
+from dboost.engine.defaults import EngineDefaults
 from dboost.engine.local import LocalEngine
 from dboost.engine.memo import Memo
 from dboost.passes import folds
 from dboost.problem.centred import CentredEngine
 
+ROOT = Path(__file__).resolve().parents[2]
 MEMOS = [value for value in vars(folds).values() if inspect.isclass(value) and hasattr(value, "forget")]
+
+PROGRAM = """
+from dboost.problem.centred import CentredEngine
+from dboost.boosting.fit import Fitting
+from dboost.boosting.cross_validation import LeftEngine
+from dboost.boosting.planned import Planned
+from dboost.problem.state import FitSettings
+from dboost.boosting.stepwise import StepwiseSystem
+from dboost.boosting.systems import System
+from dboost.data.planned import Plan
+from dboost.engine.base import Engine
+from dboost.engine.dask.engine import DaskEngine
+from dboost.engine.defaults import EngineDefaults
+from dboost.engine.local import LocalEngine
+from dboost.hypotheses.base import Chosen, Family, Following, Pool
+from dboost.hypotheses.listed import ListedFamily, ListedPool, ListedSet
+
+class Partial:
+    n_workers = 1
+    bytes_moved = 0
+
+    def set_plan(self, items: object, rows: object, run_id: str) -> None: ...
+
+def whole(local: LocalEngine, dask: DaskEngine, left: LeftEngine, centred: CentredEngine) -> list[Engine]:
+    return [local, dask, left, centred]
+
+def planned(plan: Plan) -> Planned:
+    return plan
+
+def system(stepwise: StepwiseSystem) -> System:
+    return stepwise
+
+def family(listed: ListedFamily, pool: ListedPool, chosen: ListedSet) -> tuple[Family, Pool, Following, Chosen]:
+    return listed, pool, pool, chosen
+
+def partial(plan: Plan, settings: FitSettings) -> Fitting:
+    return Fitting(plan, Partial(), settings)
+
+class NoSums(EngineDefaults):
+    pass
+
+NoSums()
+"""
 
 
 def members(kind):
@@ -23,14 +74,28 @@ def members(kind):
     return {name for name in own if not name.startswith("_")} | ({"__enter__", "__exit__"} & own)
 
 
-@pytest.mark.parametrize("kind", [LocalEngine, DaskEngine, LeftEngine, CentredEngine])
-def test_every_engine_has_every_member_of_the_protocol(kind):
-    # what an engine sets when it is opened, and not in its class, is looked for in the source of that
-    found = members(kind) | {name for name in members(Engine) if f"self.{name} =" in inspect.getsource(kind.__init__)}
-    assert members(Engine) <= found
+@pytest.mark.slow
+def test_an_incomplete_engine_does_not_pass_mypy(tmp_path):
+    file = tmp_path / "engines.py"
+    file.write_text(PROGRAM)
+    settings = ["--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(ROOT / ".mypy_cache")]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *settings, str(file)], cwd=ROOT, capture_output=True, text=True, timeout=100
+    )
+    lines = PROGRAM.splitlines()
+    errors = [line for line in done.stdout.splitlines() if ": error: " in line]
+    assert len(errors) == 2, done.stdout + done.stderr
+    assert f":{1 + lines.index('    return Fitting(plan, Partial(), settings)')}: " in errors[0]
+    assert '"Partial"; expected "Engine"' in errors[0]
+    assert f":{1 + lines.index('NoSums()')}: " in errors[1] and '"map_reduce"' in errors[1]
 
 
-@pytest.mark.parametrize("kind", [LocalEngine, DaskEngine, LeftEngine, CentredEngine])
+def test_an_engine_must_give_nothing_but_its_sums():
+    assert EngineDefaults.__abstractmethods__ == {"map_reduce"}
+    assert members(Engine) <= members(EngineDefaults)
+
+
+@pytest.mark.parametrize("kind", [LocalEngine, DaskEngine, LeftEngine, CentredEngine, EngineDefaults])
 def test_every_method_takes_the_arguments_of_the_protocol(kind):
     for name in members(Engine):
         asked = getattr(Engine, name, None)

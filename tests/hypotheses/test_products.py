@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,6 @@ import pytest
 from dboost.errors import ModelFormatError, UsageError
 from dboost.files.documents import Document
 from dboost.hypotheses.columns import Columns
-from dboost.hypotheses.products import family as products
 from dboost.hypotheses.products.family import Products
 from dboost.hypotheses.products.monomials import restore, words
 from dboost.penalties import get_penalty
@@ -119,7 +119,7 @@ def test_what_lies_below_is_never_above_the_bound(request, rows, scale, penalty)
 
 
 @pytest.mark.parametrize("scale", ["max", "range"])
-def test_a_search_finds_the_largest_of_the_class(dense_rows, scale, monkeypatch):
+def test_a_search_finds_the_largest_of_the_class(dense_rows, scale):
     """The class up to degree 5, searched, against all of its sums."""
     family = Products(max_degree=5, scale=scale, decay=0.9)
     pool = dense_rows.prepare(family)
@@ -127,7 +127,7 @@ def test_a_search_finds_the_largest_of_the_class(dense_rows, scale, monkeypatch)
     every = {}
     for shard in pool.shards([], 24, 5_000):
         every |= dict(zip(pool.keys(shard), norm(dense_rows.sums(pool, shard)["G"]).tolist(), strict=True))
-    monkeypatch.setattr(products, "ENUMERATED", 0)
+    pool = replace(pool, enumerated=0)
     assert pool.searched
     largest = max(every.values())
     found = searching.search(pool, ask(dense_rows, pool), norm, 100, 0.0, 0)

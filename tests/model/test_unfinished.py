@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -67,16 +68,14 @@ def test_other_names_are_left_alone(tmp_path):
 
 def test_a_writer_that_loses_its_new_file_to_a_clean_up_takes_another(tmp_path, monkeypatch):
     """The clean-up of another process may come between the creation of a file and its lock."""
-    import dboost.files.unfinished as module
+    flock, seen = fcntl.flock, []
 
-    lock, seen = module._lock, []
-
-    def late(descriptor, *, wait):
-        if wait and not seen:
+    def late(descriptor, how):
+        if not how & fcntl.LOCK_NB and not seen:
             seen.extend(clear_abandoned(tmp_path / "state"))
-        return lock(descriptor, wait=wait)
+        flock(descriptor, how)
 
-    monkeypatch.setattr(module, "_lock", late)
+    monkeypatch.setattr(fcntl, "flock", late)
     beside, handle = own_file(tmp_path / "state")
     with handle:
         assert len(seen) == 1 and beside.exists() and beside.name != seen[0]

@@ -54,7 +54,8 @@ class Group:
 def lengths(square: Array, total: Array, weight: float, centred: bool) -> Array:
     """Length of each column, sqrt(S_j): of the centred one where the intercept is free; 0 for one without variation."""
     if centred:
-        return deviation(total, square, weight) * np.sqrt(weight)
+        found: Array = deviation(total, square, weight) * np.sqrt(weight)
+        return found
     return np.sqrt(square)
 
 

@@ -72,7 +72,8 @@ def gains(
     """
     fresh = np.concatenate([group.rows for group in shortlist])
     if rule == "row" and fresh.shape[0] == len(shortlist):
-        return _on_single_rows(problem, here, fresh, lam).tolist()
+        given: list[float] = _on_single_rows(problem, here, fresh, lam).tolist()
+        return given
     at = widened(problem, here, fresh)
     value = problem.objective(at, lam)
     if rule == "line":
@@ -95,7 +96,8 @@ def pull(at: Iterate, rows: Rows, length: Array) -> float:
     itself, all rows together, than it began with, and copies of it would look better than what is new.
     """
     places = np.searchsorted(at.active, rows)
-    return float(np.sum(np.abs(at.G[places]).sum(axis=1) / length[places])) / max(1, places.shape[0])
+    found: float = float(np.sum(np.abs(at.G[places]).sum(axis=1) / length[places])) / max(1, places.shape[0])
+    return found
 
 
 def corrected(
@@ -172,7 +174,8 @@ def _on_line(problem: Problem, at: Iterate, rows: Rows, lam: float) -> float:
 
     def values(steps: Array) -> Array:
         found = problem.losses_along(at, D, still, steps)
-        return found + np.array([problem.penalty_value(at.active, at.W + t * D, lam) for t in steps.tolist()])
+        given: Array = found + np.array([problem.penalty_value(at.active, at.W + t * D, lam) for t in steps.tolist()])
+        return given
 
     steps = np.append(0.0, _DOUBLINGS)
     for _ in range(_ZOOMS + 1):

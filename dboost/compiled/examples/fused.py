@@ -16,6 +16,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dboost.compiled.arrays import Float64, Int32, Int64, Values
 from dboost.compiled.examples import loss_of_rows, tiles, trials
 from dboost.compiled.examples.loss_of_rows import repair
 from dboost.compiled.vectors.scaled_rows import bend, gather, padded, scatter, width
@@ -202,7 +203,17 @@ def hessian_product(
 
 
 @njit(nogil=True, cache=True)
-def _hessian_product(pointer, slots, values, h, rank_one, V, v, out, total):
+def _hessian_product(
+    pointer: Int64,
+    slots: Int32,
+    values: Values,
+    h: Values,
+    rank_one: Float64,
+    V: Values,
+    v: Values,
+    out: Values,
+    total: Float64,
+) -> None:
     """As ``hessian_product``, on tables of one width and dtype; `total` is float64."""
     z = np.empty_like(v)
     for i in range(rank_one.shape[0]):

@@ -11,9 +11,12 @@ as long as half the residuals.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
+from dboost.compiled.arrays import Float32, Float64, Int8
 from dboost.compiled.vectors.lanes import narrow_row
 from dboost.losses.base import (
     branch_row,
@@ -34,7 +37,7 @@ _NEGLIGIBLE = 1e-20
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def losses(F, first, k, target, weight):
+def losses(F: Float64, first: int, k: int, target: Any, weight: Float64) -> float:
     """Sum of the losses."""
     loss = 0.0
     for t in range(F.shape[0]):
@@ -45,7 +48,7 @@ def losses(F, first, k, target, weight):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def largest(F, first, k, target, weight):
+def largest(F: Float64, first: int, k: int, target: tuple[Int8, float], weight: Float64) -> float:
     """max_i log |U_i|, -inf without examples of positive weight."""
     top = -np.inf
     for t in range(F.shape[0]):
@@ -56,13 +59,15 @@ def largest(F, first, k, target, weight):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def residuals(F, first, k, target, weight, U, total):
+def residuals(F: Float64, first: int, k: int, target: Any, weight: Float64, U: Float64, total: Float64) -> float:
     """Fill the rows of U; add their sum to `total` (k,); return the loss."""
     return residual_rows(target, F, first, k, weight, U, total)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def branches(F, first, k, target, weight, plus, minus, total):
+def branches(
+    F: Float64, first: int, k: int, target: Any, weight: Float64, plus: Float64, minus: Float64, total: Float64
+) -> float:
     """Fill the pulls up and down; add the sum of their differences to `total` (k,); return the loss."""
     loss = 0.0
     for t in range(F.shape[0]):
@@ -79,7 +84,9 @@ def branches(F, first, k, target, weight, plus, minus, total):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def repair(U, target, weight, keep, mix, shift, prior):
+def repair(
+    U: Float64, target: Any, weight: Float64, keep: Float64, mix: Float64, shift: Float64, prior: Float64
+) -> None:
     """Overwrite the residuals of a block by the dual point that they are repaired to (``losses.base.theta_row``)."""
     k = keep.shape[0]
     for i in range(weight.shape[0]):
@@ -88,7 +95,7 @@ def repair(U, target, weight, keep, mix, shift, prior):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def intercept_sums(F, first, k, target, weight, total, H):
+def intercept_sums(F: Float64, first: int, k: int, target: Any, weight: Float64, total: Float64, H: Float64) -> float:
     """Add the sum of the residuals to `total` (k,) and that of the Hessians to `H` (k, k); return the loss."""
     held = np.empty(k)
     u = np.empty(k)
@@ -116,7 +123,9 @@ def intercept_sums(F, first, k, target, weight, total, H):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def losses_along(F, Z, first, k, steps, target, weight, out):
+def losses_along(
+    F: Float64, Z: Float64, first: int, k: int, steps: Float64, target: Any, weight: Float64, out: Float64
+) -> None:
     """Add the loss at F + step Z to `out[q]` for every step."""
     trial = np.empty(k)
     for t in range(F.shape[0]):
@@ -130,7 +139,7 @@ def losses_along(F, Z, first, k, steps, target, weight, out):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def curvature(F, first, k, target, weight, h, rank_one):
+def curvature(F: Float64, first: int, k: int, target: Any, weight: Float64, h: Float32, rank_one: Float64) -> None:
     """Hessian of every example as diag(h_i) - r_i h_i h_i': fill `h`, of whole rows, and `rank_one`."""
     row = np.empty(k)
     for t in range(F.shape[0]):
@@ -145,7 +154,9 @@ def curvature(F, first, k, target, weight, h, rank_one):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def dual_values(F, first, target, weight, scale, mix, shift, prior):
+def dual_values(
+    F: Float64, first: int, target: Any, weight: Float64, scale: Float64, mix: Float64, shift: Float64, prior: Float64
+) -> float:
     """sum_i s_i D_i at the repaired and scaled dual point (``losses.base.dual_row``)."""
     k = scale.shape[0]
     value = 0.0
@@ -157,12 +168,14 @@ def dual_values(F, first, target, weight, scale, mix, shift, prior):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def single_state(target, f, weight, u, h):
+def single_state(target: Any, f: Float64, weight: Float64, u: Float64, h: Float64) -> float:
     """Loss of the margins `f` (m,) of one output; fill the residuals `u` and the curvature `h`, both (m,)."""
     return single_rows(target, 0, f, weight, u, h)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def single_dual_value(target, f, weight, scale, mix, shift, prior):
+def single_dual_value(
+    target: Any, f: Float64, weight: Float64, scale: float, mix: float, shift: float, prior: float
+) -> float:
     """``dual_values`` of the margins `f` (m,) of one output, the arguments of the dual point being numbers."""
     return single_dual(target, f, weight, scale, mix, shift, prior)

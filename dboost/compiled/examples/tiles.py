@@ -10,10 +10,13 @@ only called in turn. How long a tile is depends on the outputs and on the number
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dboost.compiled.arrays import Float32, Float64, Int32, Int64, Values
 from dboost.compiled.examples import loss_of_rows
 from dboost.compiled.vectors.scaled_rows import gather, scatter
 
@@ -30,7 +33,7 @@ def tile(wide: int, m: int) -> Array:
 
 
 @njit(nogil=True, cache=True)
-def add_margins(pointer, slots, values, W, b, first, F):
+def add_margins(pointer: Int64, slots: Int32, values: Values, W: Float64, b: Float64, first: int, F: Float64) -> None:
     """Margins of the examples from `first` on into the rows of F; W, b and F have the same width."""
     if b.shape[0] == 1:
         # one output: a call for each row would cost more than the row
@@ -46,7 +49,7 @@ def add_margins(pointer, slots, values, W, b, first, F):
 
 
 @njit(nogil=True, cache=True)
-def add_rows(pointer, slots, values, first, U, G):
+def add_rows(pointer: Int64, slots: Int32, values: Values, first: int, U: Float64, G: Float64) -> None:
     """G += X'U over the examples from `first` on; U and G have the same width."""
     if U.shape[1] == 1:
         for t in range(U.shape[0]):
@@ -60,7 +63,20 @@ def add_rows(pointer, slots, values, first, U, G):
 
 
 @njit(nogil=True, cache=True)
-def residuals(pointer, slots, values, W, b, start, target, weight, F, k, U, total):
+def residuals(
+    pointer: Int64,
+    slots: Int32,
+    values: Values,
+    W: Float64,
+    b: Float64,
+    start: int,
+    target: Any,
+    weight: Float64,
+    F: Float64,
+    k: int,
+    U: Float64,
+    total: Float64,
+) -> float:
     """Residuals of the examples from `start` on into the rows of U, added to `total` (k,); their loss. F is a tile."""
     loss = 0.0
     for first in range(0, U.shape[0], F.shape[0]):
@@ -72,7 +88,20 @@ def residuals(pointer, slots, values, W, b, start, target, weight, F, k, U, tota
 
 
 @njit(nogil=True, cache=True)
-def active_gradient(pointer, slots, values, W, b, target, weight, F, k, U, total, G):
+def active_gradient(
+    pointer: Int64,
+    slots: Int32,
+    values: Values,
+    W: Float64,
+    b: Float64,
+    target: Any,
+    weight: Float64,
+    F: Float64,
+    k: int,
+    U: Float64,
+    total: Float64,
+    G: Float64,
+) -> float:
     """G += X'U and total += the column sums of U over all examples; their loss. F and U are tiles."""
     loss = 0.0
     m = weight.shape[0]
@@ -86,7 +115,19 @@ def active_gradient(pointer, slots, values, W, b, target, weight, F, k, U, total
 
 
 @njit(nogil=True, cache=True)
-def curvature(pointer, slots, values, W, b, target, weight, F, k, h, rank_one):
+def curvature(
+    pointer: Int64,
+    slots: Int32,
+    values: Values,
+    W: Float64,
+    b: Float64,
+    target: Any,
+    weight: Float64,
+    F: Float64,
+    k: int,
+    h: Float32,
+    rank_one: Float64,
+) -> None:
     """Hessians of all examples, as ``rows.curvature`` fills them. F is a tile."""
     m = weight.shape[0]
     for first in range(0, m, F.shape[0]):
@@ -97,7 +138,20 @@ def curvature(pointer, slots, values, W, b, target, weight, F, k, h, rank_one):
 
 
 @njit(nogil=True, cache=True)
-def dual_values(pointer, slots, values, W, b, target, weight, F, scale, mix, shift, prior):
+def dual_values(
+    pointer: Int64,
+    slots: Int32,
+    values: Values,
+    W: Float64,
+    b: Float64,
+    target: Any,
+    weight: Float64,
+    F: Float64,
+    scale: Float64,
+    mix: Float64,
+    shift: Float64,
+    prior: Float64,
+) -> float:
     """sum_i s_i D_i of all examples, as ``rows.dual_values``. F is a tile."""
     m = weight.shape[0]
     value = 0.0

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
+from dboost.compiled.arrays import Bool, Float64, Int32, Int64, Values
 from dboost.losses.base import curvature_row, loss_row, residual_row
 
 
 @njit(nogil=True, cache=True)
-def add_trials(F, first, pointer, slots, values, u, live, target, weight, change, G, H):
+def add_trials(
+    F: Float64,
+    first: int,
+    pointer: Int64,
+    slots: Int32,
+    values: Values,
+    u: Float64,
+    live: Bool,
+    target: Any,
+    weight: Float64,
+    change: Float64,
+    G: Float64,
+    H: Float64,
+) -> None:
     """Add what examples say of the models F + x_c u_c', one for each column c.
 
     Parameters

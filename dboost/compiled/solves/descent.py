@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dboost.compiled.arrays import Float32, Float64, Int32, Int64, Values
 from dboost.compiled.solves.order import shuffle
 from dboost.compiled.solves.row_prox import BOUND, diagonal_prox
 from dboost.compiled.vectors.emit import INLINED
@@ -54,7 +55,7 @@ def curvature_diagonal(
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def bound_curvature(h, rank_one, weight, bound):
+def bound_curvature(h: Float32, rank_one: Float64, weight: Float64, bound: Float32) -> None:
     """Fill `bound` with the diagonal that bounds the Hessian of every example; see ``curvature_diagonal``."""
     k = h.shape[1]
     whole = h.dtype.type(1.0)
@@ -74,7 +75,7 @@ def bound_curvature(h, rank_one, weight, bound):
 
 
 @njit(nogil=True, cache=True)
-def add_squares(columns, rows, values, selected, bound, out):
+def add_squares(columns: Int64, rows: Int32, values: Values, selected: Int64, bound: Float32, out: Float64) -> None:
     """Add sum_i x_ij**2 bound_i to a row of `out` for every column j of `selected`."""
     # sums of so few numbers of the type of `bound` are exact enough, the sum of these is of float64
     k = out.shape[1]
@@ -103,7 +104,18 @@ def add_squares(columns, rows, values, selected, bound, out):
 
 
 @njit(nogil=True, cache=True)
-def curvature_blocks(pointer, slots, values, h, rank_one, place, first, every, intercept, out):
+def curvature_blocks(
+    pointer: Int64,
+    slots: Int32,
+    values: Values,
+    h: Float32,
+    rank_one: Float64,
+    place: Int64,
+    first: int,
+    every: int,
+    intercept: bool,
+    out: Float32,
+) -> None:
     """Add sum_i x_ij x_il (h_ir - r_i h_ir**2) to out[j, l, r], j <= l, for the slots with a place; the intercept last.
 
     Over the examples `first`, `first` + `every`, ... of a block stored by row, slots ascending; places ascend with
@@ -136,7 +148,7 @@ def curvature_blocks(pointer, slots, values, h, rank_one, place, first, every, i
 
 
 @njit(nogil=True, cache=True)
-def _nonzero(row):
+def _nonzero(row: Float64) -> bool:
     for r in range(row.shape[0]):
         if row[r] != 0.0:
             return True
@@ -144,7 +156,9 @@ def _nonzero(row):
 
 
 @njit(nogil=True, cache=True, **INLINED)
-def _pull(columns, rows, values, V, j, n_columns, zero, g):
+def _pull(
+    columns: Int64, rows: Int32, values: Values, V: Float32, j: int, n_columns: int, zero: Float32, g: Float32
+) -> None:
     """g = sum_i x_ij V_i."""
     if j < n_columns:
         gather(rows, values, columns[j], columns[j + 1], V, zero, g)
@@ -157,7 +171,18 @@ def _pull(columns, rows, values, V, j, n_columns, zero, g):
 
 
 @njit(nogil=True, cache=True, **INLINED)
-def _push(columns, rows, values, h, rank_one, V, j, everyone, n_columns, delta):
+def _push(
+    columns: Int64,
+    rows: Int32,
+    values: Values,
+    h: Float32,
+    rank_one: Float64,
+    V: Float32,
+    j: int,
+    everyone: tuple[Int32, Float32],
+    n_columns: int,
+    delta: Float32,
+) -> None:
     """Move V = H z along with z += x_j delta; `everyone` is (0..m - 1, ones), the intercept's column."""
     if j < n_columns:
         push(rows, values, columns[j], columns[j + 1], h, rank_one, delta, V)
@@ -205,8 +230,25 @@ def newton_descent(
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _newton_descent(
-    columns, rows, values, h, rank_one, G, W, lam, diagonal, damping, V, code, a, b, max_sweeps, seed, D, settle
-):
+    columns: Int64,
+    rows: Int32,
+    values: Values,
+    h: Float32,
+    rank_one: Float64,
+    G: Float64,
+    W: Float64,
+    lam: Float64,
+    diagonal: Float64,
+    damping: Float64,
+    V: Float32,
+    code: int,
+    a: float,
+    b: float,
+    max_sweeps: int,
+    seed: int,
+    D: Float64,
+    settle: float,
+) -> int:
     n_columns = columns.shape[0] - 1
     n_rows, k = W.shape
     order = np.arange(n_rows)
@@ -294,7 +336,20 @@ def _newton_descent(
 
 
 @njit(nogil=True, cache=True)
-def gram_descent(K, kappa, centred, G, W, lam, code, a, b, max_sweeps, tolerance, D):
+def gram_descent(
+    K: Float64,
+    kappa: float,
+    centred: bool,
+    G: Float64,
+    W: Float64,
+    lam: Float64,
+    code: int,
+    a: float,
+    b: float,
+    max_sweeps: int,
+    tolerance: float,
+    D: Float64,
+) -> int:
     """Minimise -<G, D> + kappa/2 tr(D'K D) + sum_j lam_j omega(W_j + D_j) over D (docs/math.md, eq. 5).
 
     `centred` replaces K D by its row-centred version, the tighter bound of the multinomial loss. Stops when a sweep

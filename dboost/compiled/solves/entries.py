@@ -21,6 +21,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dboost.compiled.arrays import Bool, Float32, Float64, Int32, Int64, Values
 from dboost.compiled.solves.order import shuffle
 from dboost.compiled.vectors.emit import INLINED
 from dboost.compiled.vectors.scaled_rows import gather
@@ -30,7 +31,7 @@ _TILE = 32
 
 
 @njit(nogil=True, cache=True)
-def scale_values(rows, values, size):
+def scale_values(rows: Int32, values: Values, size: Float64) -> Float32:
     """x_ij size_i, in single precision."""
     out = np.empty(values.shape[0], np.float32)
     for p in range(values.shape[0]):
@@ -39,7 +40,7 @@ def scale_values(rows, values, size):
 
 
 @njit(nogil=True, cache=True)
-def pair_up(h, unit, start, stop, pairs):
+def pair_up(h: Float32, unit: Float64, start: int, stop: int, pairs: Float32) -> None:
     """Fill pairs[r] with (h_ir unit_i, 0) for the classes r in start..stop - 1."""
     for i in range(h.shape[0]):
         for r in range(start, stop):
@@ -48,7 +49,18 @@ def pair_up(h, unit, start, stop, pairs):
 
 
 @njit(nogil=True, cache=True)
-def curvatures(columns, rows, values, pairs, tied, entry_rows, classes, start, stop, out):
+def curvatures(
+    columns: Int64,
+    rows: Int32,
+    values: Values,
+    pairs: Float32,
+    tied: bool,
+    entry_rows: Int64,
+    classes: Int64,
+    start: int,
+    stop: int,
+    out: Float64,
+) -> None:
     """sum_i x_ij**2 h_ir (1 - h_ir), or sum_i x_ij**2 h_ir, of the entries start..stop - 1."""
     part = 1.0 if tied else 0.0
     for e in range(start, stop):
@@ -61,7 +73,7 @@ def curvatures(columns, rows, values, pairs, tied, entry_rows, classes, start, s
 
 
 @njit(nogil=True, cache=True, **INLINED)
-def _pull(rows, values, start, stop, pair, t, tied):
+def _pull(rows: Int32, values: Values, start: int, stop: int, pair: Float32, t: Float32, tied: bool) -> float:
     """sum_i x_ij h_ir (z_ir - t_i)."""
     # several sums side by side: an addition takes four cycles, and two can start in each
     a = b = c = d = 0.0
@@ -84,7 +96,9 @@ def _pull(rows, values, start, stop, pair, t, tied):
 
 
 @njit(nogil=True, cache=True, **INLINED)
-def _push(rows, values, start, stop, pair, t, tied, step):
+def _push(
+    rows: Int32, values: Values, start: int, stop: int, pair: Float32, t: Float32, tied: bool, step: float
+) -> None:
     """z_ir += x_ij step, t_i += h_ir x_ij step."""
     moved = t.dtype.type(step)
     if tied:
@@ -100,26 +114,26 @@ def _push(rows, values, start, stop, pair, t, tied, step):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def visit_entries(
-    columns,
-    rows,
-    values,
-    pairs,
-    t,
-    tied,
-    G,
-    W,
-    lam,
-    damping,
-    entry_rows,
-    bounds,
-    curvature,
-    classes,
-    visited,
-    settle,
-    seed,
-    again,
-    D,
-):
+    columns: Int64,
+    rows: Int32,
+    values: Values,
+    pairs: Float32,
+    t: Float32,
+    tied: bool,
+    G: Float64,
+    W: Float64,
+    lam: Float64,
+    damping: Float64,
+    entry_rows: Int64,
+    bounds: Int64,
+    curvature: Float64,
+    classes: Int64,
+    visited: Bool,
+    settle: float,
+    seed: int,
+    again: Bool,
+    D: Float64,
+) -> tuple[int, float]:
     """Minimise the model over one entry after another: those of some classes, in random order.
 
     Entries bounds[r]..bounds[r + 1] - 1 are those of class r. Of these the ones that `visited` names are solved, and
@@ -158,7 +172,7 @@ def visit_entries(
 
 
 @njit(nogil=True, cache=True)
-def merge(first, second, base):
+def merge(first: Float32, second: Float32, base: Float32) -> None:
     """What two groups of classes made of one t, side by side: all three become base + its change in either."""
     for i in range(base.shape[0]):
         both = first[i] + (second[i] - base[i])
@@ -168,7 +182,19 @@ def merge(first, second, base):
 
 
 @njit(nogil=True, cache=True)
-def push_entries(columns, rows, values, pairs, t, tied, entry_rows, bounds, first, last, V):
+def push_entries(
+    columns: Int64,
+    rows: Int32,
+    values: Values,
+    pairs: Float32,
+    t: Float32,
+    tied: bool,
+    entry_rows: Int64,
+    bounds: Int64,
+    first: int,
+    last: int,
+    V: Values,
+) -> None:
     """z = X V in the pairs of the classes first..last - 1, for V zero but at the entries; add their share to t."""
     for r in range(first, last):
         pair = pairs[r]
@@ -181,7 +207,19 @@ def push_entries(columns, rows, values, pairs, t, tied, entry_rows, bounds, firs
 
 
 @njit(nogil=True, cache=True)
-def pull_entries(columns, rows, values, pairs, t, tied, entry_rows, bounds, first, last, out):
+def pull_entries(
+    columns: Int64,
+    rows: Int32,
+    values: Values,
+    pairs: Float32,
+    t: Float32,
+    tied: bool,
+    entry_rows: Int64,
+    bounds: Int64,
+    first: int,
+    last: int,
+    out: Float64,
+) -> None:
     """(X'H z)_jr at the entries of the classes first..last - 1."""
     for r in range(first, last):
         for e in range(bounds[r], bounds[r + 1]):
@@ -190,7 +228,7 @@ def pull_entries(columns, rows, values, pairs, t, tied, entry_rows, bounds, firs
 
 
 @njit(nogil=True, cache=True)
-def spread(pairs, t, start, stop, V):
+def spread(pairs: Float32, t: Float32, start: int, stop: int, V: Values) -> None:
     """V_ir = h_ir (z_ir - t_i), that is V = H z, for the examples start..stop - 1."""
     for first in range(start, stop, _TILE):
         for r in range(pairs.shape[0]):
@@ -200,7 +238,18 @@ def spread(pairs, t, start, stop, V):
 
 
 @njit(nogil=True, cache=True)
-def add_violators(columns, rows, values, V, start, stop, G, lam, settle, inside):
+def add_violators(
+    columns: Int64,
+    rows: Int32,
+    values: Values,
+    V: Values,
+    start: int,
+    stop: int,
+    G: Float64,
+    lam: Float64,
+    settle: float,
+    inside: Bool,
+) -> int:
     """Mark the entries of the rows start..stop - 1 whose zero is no longer optimal by `settle` times their lam."""
     g, zero = np.empty(V.shape[1], V.dtype), np.zeros(V.shape[1], V.dtype)
     found = 0

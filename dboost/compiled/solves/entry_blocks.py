@@ -9,11 +9,27 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dboost.compiled.arrays import Float32, Float64, Int32, Int64, Values
+
 
 @njit(nogil=True, cache=True)
 def add_entry_blocks(
-    pointer, slots, values, h, rank_one, first, every, intercept, entries, outputs, places, starts, strides, firsts, out
-):
+    pointer: Int64,
+    slots: Int32,
+    values: Values,
+    h: Float32,
+    rank_one: Float64,
+    first: int,
+    every: int,
+    intercept: bool,
+    entries: Int64,
+    outputs: Int64,
+    places: Int64,
+    starts: Int64,
+    strides: Int64,
+    firsts: Int64,
+    out: Float64,
+) -> None:
     """Add sum_i x_ij x_il (h_ir - rho_i h_ir**2) for the entries j before l of every output r, and for j = l.
 
     These are the blocks of the Hessian sum_i (x_i x_i') (x) H_i within an output (docs/math.md 8 (i)).

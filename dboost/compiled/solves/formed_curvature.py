@@ -9,11 +9,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dboost.compiled.arrays import Float32, Float64
 from dboost.compiled.solves.row_prox import diagonal_prox
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def pack(h, rank_one, k, packed):
+def pack(h: Float32, rank_one: Float64, k: int, packed: Float64) -> None:
     """Fill a row of `packed` with the upper triangle of diag(h_i) - rank_one_i h_i h_i' for every example, row by row.
 
     Its columns beyond k (k + 1) / 2 become zero (docs/math.md 8 (i)).
@@ -30,7 +31,7 @@ def pack(h, rank_one, k, packed):
 
 
 @njit(nogil=True, cache=True)
-def unpack(sums, k, H):
+def unpack(sums: Float64, k: int, H: Float64) -> None:
     """Fill the symmetric H (s k, s k) from the sums (s, s, w) of packed triangles, known for pairs j <= l of rows."""
     s = sums.shape[0]
     for j in range(s):
@@ -45,7 +46,21 @@ def unpack(sums, k, H):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def sweep_rows(H, G, W, strength, diagonal, damping, code, a, b, max_sweeps, enough, D, pull):
+def sweep_rows(
+    H: Float64,
+    G: Float64,
+    W: Float64,
+    strength: Float64,
+    diagonal: Float64,
+    damping: Float64,
+    code: int,
+    a: float,
+    b: float,
+    max_sweeps: int,
+    enough: float,
+    D: Float64,
+    pull: Float64,
+) -> None:
     """Minimise -<G, D> + D'HD/2 + damping D**2/2 + sum_j strength_j omega(W_j + D_j) by exact row solves.
 
     This is the model of a Newton step (docs/math.md 8); each row's is bounded by its diagonal. Sweeps over the
@@ -114,7 +129,7 @@ def sweep_rows(H, G, W, strength, diagonal, damping, code, a, b, max_sweeps, eno
 
 
 @njit(nogil=True, cache=True)
-def times(H, x, out):
+def times(H: Float64, x: Float64, out: Float64) -> None:
     """out = H x of a symmetric table."""
     out[:] = 0.0
     for j in range(x.shape[0]):

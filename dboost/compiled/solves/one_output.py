@@ -9,11 +9,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dboost.compiled.arrays import Float32, Float64, Int32, Int64, Values
 from dboost.compiled.vectors.emit import INLINED
 
 
 @njit(nogil=True, cache=True)
-def add_columns(indptr, rows, values, places, w, f):
+def add_columns(indptr: Int64, rows: Int32, values: Values, places: Int64, w: Float64, f: Float64) -> None:
     """f += sum_c w[c] x_c over the columns x_c at `places`, in their order."""
     for c in range(places.shape[0]):
         x = w[c]
@@ -24,7 +25,7 @@ def add_columns(indptr, rows, values, places, w, f):
 
 
 @njit(nogil=True, cache=True)
-def round_columns(indptr, values, places, out):
+def round_columns(indptr: Int64, values: Values, places: Int64, out: Float32) -> None:
     """Write the values of some columns to the same places of `out`, in its type."""
     for c in range(places.shape[0]):
         for p in range(np.uint64(indptr[places[c]]), np.uint64(indptr[places[c] + 1])):
@@ -32,7 +33,7 @@ def round_columns(indptr, values, places, out):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def column_sums(indptr, rows, values, places, u, out):
+def column_sums(indptr: Int64, rows: Int32, values: Values, places: Int64, u: Float64, out: Float64) -> None:
     """out[c] = <x_c, u> for the columns x_c at `places`."""
     for c in range(places.shape[0]):
         j = places[c]
@@ -41,7 +42,9 @@ def column_sums(indptr, rows, values, places, u, out):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def column_curvature(indptr, rows, values, places, u, h, G, diagonal):
+def column_curvature(
+    indptr: Int64, rows: Int32, values: Values, places: Int64, u: Float64, h: Float64, G: Float64, diagonal: Float64
+) -> None:
     """G[c] = <x_c, u> and diagonal[c] = sum_i h_i x_ic**2 for the columns x_c at `places`."""
     for c in range(places.shape[0]):
         a = b = d = e = 0.0
@@ -65,7 +68,7 @@ def column_curvature(indptr, rows, values, places, u, h, G, diagonal):
 
 
 @njit(nogil=True, cache=True, **INLINED)
-def _inner(rows, values, start, stop, v):
+def _inner(rows: Int32, values: Values, start: np.uint64, stop: np.uint64, v: Values) -> float:
     a = b = c = d = v.dtype.type(0)
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
     whole = stop - (stop - start) % four
@@ -76,18 +79,29 @@ def _inner(rows, values, start, stop, v):
         d += values[p + three] * v[np.uint64(rows[p + three])]
     for p in range(whole, stop):
         a += values[p] * v[np.uint64(rows[p])]
-    return (a + b) + (c + d)
+    found: float = (a + b) + (c + d)
+    return found
 
 
 @njit(nogil=True, cache=True, **INLINED)
-def shrunk(z, strength, metric):
+def shrunk(z: float, strength: float, metric: float) -> float:
     """The minimiser of metric x**2 / 2 - z x + strength |x|: soft thresholding (docs/math.md 4)."""
     size = abs(z) - strength
     return (size if z > 0.0 else -size) / metric if size > 0.0 else 0.0
 
 
 @njit(nogil=True, cache=True)
-def place_columns(indptr, rows, values, places, first, fill, out_rows, out_values, out_single):
+def place_columns(
+    indptr: Int64,
+    rows: Int32,
+    values: Values,
+    places: Int64,
+    first: int,
+    fill: Int64,
+    out_rows: Int32,
+    out_values: Values,
+    out_single: Float32,
+) -> None:
     """Append columns of one block to those of all, at `fill`, which moves along; its examples start at `first`."""
     for c in range(fill.shape[0]):
         start, stop = indptr[places[c]], indptr[places[c] + 1]
@@ -102,8 +116,22 @@ def place_columns(indptr, rows, values, places, first, fill, out_rows, out_value
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def descend(
-    indptr, rows, values, places, h, G, W, strength, diagonal, damping, intercept, max_sweeps, enough, seed, new
-):
+    indptr: Int64,
+    rows: Int32,
+    values: Values,
+    places: Int64,
+    h: Float32,
+    G: Float64,
+    W: Float64,
+    strength: Float64,
+    diagonal: Float64,
+    damping: Float64,
+    intercept: bool,
+    max_sweeps: int,
+    enough: float,
+    seed: int,
+    new: Float64,
+) -> int:
     """Minimise the Newton model of ``descent.newton_descent`` for one output; `new` becomes W + D, exact zeros as such.
 
     The coordinates are visited in random order, with V = H X D kept per example. The first and the last sweep visit

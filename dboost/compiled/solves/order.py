@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dboost.compiled.arrays import Int64
+
 
 @njit(nogil=True, cache=True)
-def shuffle(order, state):
+def shuffle(order: Int64, state: np.uint64) -> np.uint64:
     """Shuffle `order` in place; returns the state of the generator (xorshift) after it, an unsigned 64-bit integer."""
     for i in range(order.shape[0] - 1, 0, -1):
         state ^= (state << np.uint64(13)) & np.uint64(0xFFFFFFFFFFFFFFFF)

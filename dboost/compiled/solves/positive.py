@@ -8,12 +8,14 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dboost.compiled.arrays import Float64, Int64
+
 # Pivots that are subtracted from the rows below them at once.
 _PANEL = 8
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def factor(H, ridge):
+def factor(H: Float64, ridge: float) -> None:
     """Overwrite the upper triangle of H by its factor U, H = U' diag(U)^-1 U.
 
     A pivot at or below `ridge` times its diagonal belongs to a column that the others hold already, and becomes 0.
@@ -42,7 +44,7 @@ def factor(H, ridge):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _subtract(H, j, share):
+def _subtract(H: Float64, j: int, share: Float64) -> None:
     """Subtract what the pivots of the panel that begins with row j, of these reciprocals, hold of the rows below it."""
     n = H.shape[0]
     a, b, c, d, e, f, g, h = H[j], H[j + 1], H[j + 2], H[j + 3], H[j + 4], H[j + 5], H[j + 6], H[j + 7]
@@ -56,7 +58,7 @@ def _subtract(H, j, share):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def solve(H, x):
+def solve(H: Float64, x: Float64) -> None:
     """Overwrite x by H^-1 x, H as `factor` left it; the entry of a pivot that is 0 becomes 0."""
     n = x.shape[0]
     for j in range(0, n - 1, 2):
@@ -85,7 +87,7 @@ def solve(H, x):
 
 
 @njit(nogil=True, cache=True)
-def solve_positive(H, g, ridge):
+def solve_positive(H: Float64, g: Float64, ridge: float) -> Float64:
     """H^-1 g for a symmetric, positive semidefinite H, of which the upper triangle is overwritten by its factor.
 
     Where columns hold one another (`ridge`, see `factor`) the entry of the later one is 0.
@@ -97,14 +99,14 @@ def solve_positive(H, g, ridge):
 
 
 @njit(nogil=True, cache=True)
-def factor_blocks(H, ridge):
+def factor_blocks(H: Float64, ridge: float) -> None:
     """`factor` each of the blocks H (blocks, n, n)."""
     for b in range(H.shape[0]):
         factor(H[b], ridge)
 
 
 @njit(nogil=True, cache=True)
-def solve_blocks(H, places, r, z):
+def solve_blocks(H: Float64, places: Int64, r: Float64, z: Float64) -> None:
     """z[places[b]] = H[b]^-1 r[places[b]] for every factored block b; a place of -1 is nobody's."""
     n = places.shape[1]
     x = np.empty(n)

@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dboost.compiled.arrays import Float64, Int32, Int64, Values
 from dboost.compiled.solves.one_output import shrunk
 from dboost.compiled.vectors.emit import INLINED
 
@@ -73,7 +74,17 @@ def gram(
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _gram(indptr, rows, values, places, h, intercept, fresh, first, stop):
+def _gram(
+    indptr: Int64,
+    rows: Int32,
+    values: Values,
+    places: Int64,
+    h: Float64,
+    intercept: bool,
+    fresh: int,
+    first: int,
+    stop: int,
+) -> Float64:
     """The products of ``gram`` of the first `fresh` columns with themselves and those behind, examples first..stop - 1.
 
     A few rows at a time are turned to rows, so that they are still in the processor's cache when their products are
@@ -123,7 +134,9 @@ def _gram(indptr, rows, values, places, h, intercept, fresh, first, stop):
 
 
 @njit(nogil=True, cache=True, **INLINED)
-def _add_products(slots, x, start, stop, fresh, h, sums):
+def _add_products(
+    slots: Int32, x: Float64, start: np.uint64, stop: np.uint64, fresh: int, h: float, sums: Float64
+) -> None:
     """Add h x_p x_q for p <= q of one row, two rows of `sums` at a time; p among the first `fresh` only."""
     one, two = np.uint64(1), np.uint64(2)
     p = start
@@ -146,7 +159,17 @@ def _add_products(slots, x, start, stop, fresh, h, sums):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def minimise(H, slots, G, strength, ridge, max_sweeps, enough, W, pull):
+def minimise(
+    H: Float64,
+    slots: Int64,
+    G: Float64,
+    strength: Float64,
+    ridge: float,
+    max_sweeps: int,
+    enough: float,
+    W: Float64,
+    pull: Float64,
+) -> float:
     """Minimise -G'D + D'HD/2 + strength |W + D|_1 by coordinate descent; W becomes W + D, exact zeros as such.
 
     This is the model of a Newton step (docs/math.md 8). Sweeps over the entries that are not zero follow a sweep

@@ -11,9 +11,21 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dboost.compiled.arrays import Float64, Int32, Int64, Values
+
 
 @njit(nogil=True, cache=True)
-def moments_about(indptr, rows, values, weight, columns, centres, total, square, stored):
+def moments_about(
+    indptr: Int64,
+    rows: Int32,
+    values: Values,
+    weight: Float64,
+    columns: Int64,
+    centres: Float64,
+    total: Float64,
+    square: Float64,
+    stored: Float64,
+) -> None:
     """Per column c of `columns`: sum s (x - centre_c), sum s (x - centre_c)**2, and how many values are stored."""
     for c in range(columns.shape[0]):
         p, stop = indptr[columns[c]], indptr[columns[c] + 1]
@@ -36,7 +48,7 @@ def moments_about(indptr, rows, values, weight, columns, centres, total, square,
 
 
 @njit(nogil=True, cache=True)
-def _count(indptr, rows, values, m, place, centres, out):
+def _count(indptr: Int64, rows: Int32, values: Values, m: int, place: Int64, centres: Float64, out: Int64) -> None:
     for j in range(indptr.shape[0] - 1):
         count = indptr[j + 1] - indptr[j]
         if place[j] >= 0:
@@ -50,7 +62,17 @@ def _count(indptr, rows, values, m, place, centres, out):
 
 
 @njit(nogil=True, cache=True)
-def _fill(indptr, rows, values, m, place, centres, out, new_rows, new_values):
+def _fill(
+    indptr: Int64,
+    rows: Int32,
+    values: Values,
+    m: int,
+    place: Int64,
+    centres: Float64,
+    out: Int64,
+    new_rows: Int32,
+    new_values: Values,
+) -> None:
     for j in range(indptr.shape[0] - 1):
         q = out[j]
         if place[j] < 0:

@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dboost.compiled.arrays import Float32, Float64, Int32, Int64, UInt8, Values
 from dboost.compiled.sparse.transpose import turn
 from dboost.compiled.vectors.scaled_rows import gather, padded, scale, scatter
 
@@ -24,7 +25,9 @@ def column_gradient(
 
 
 @njit(nogil=True, cache=True)
-def _column_gradient(indptr, rows, values, residual, candidates, out):
+def _column_gradient(
+    indptr: Int64, rows: Int32, values: Values, residual: Values, candidates: Int64, out: Float64
+) -> None:
     k = out.shape[1]
     g, zero = np.empty(residual.shape[1]), np.zeros(residual.shape[1])
     for c in range(candidates.shape[0]):
@@ -35,7 +38,16 @@ def _column_gradient(indptr, rows, values, residual, candidates, out):
 
 
 @njit(nogil=True, cache=True)
-def class_gradient(indptr, rows, values, weight, code, residual, candidates, out):
+def class_gradient(
+    indptr: Int64,
+    rows: Int32,
+    values: Values,
+    weight: Float64,
+    code: Int32,
+    residual: Float64,
+    candidates: Int64,
+    out: Float64,
+) -> None:
     """Rows of G = X'U for the columns in `candidates`, where U_i = weight_i residual[code_i] (docs/math.md 0).
 
     `residual` (classes, width of ``vector.padded``) has a row per class and stays in the processor's cache; `weight`
@@ -66,7 +78,16 @@ def class_gradient(indptr, rows, values, weight, code, residual, candidates, out
 
 
 @njit(nogil=True, cache=True)
-def column_mu(indptr, rows, values, plus, minus, candidates, mu_plus, mu_minus):
+def column_mu(
+    indptr: Int64,
+    rows: Int32,
+    values: Values,
+    plus: Float64,
+    minus: Float64,
+    candidates: Int64,
+    mu_plus: Float64,
+    mu_minus: Float64,
+) -> None:
     """mu+ and mu- of the columns in `candidates` from the pulls of the examples (docs/math.md, eq. 1 and 2).
 
     mu+ = [X]_+'plus + [-X]_+'minus, and mu- with the two exchanged. Their difference is G, but mu- cannot be had from
@@ -95,7 +116,18 @@ def column_mu(indptr, rows, values, plus, minus, candidates, mu_plus, mu_minus):
 
 
 @njit(nogil=True, cache=True)
-def column_statistics(indptr, rows, values, weight, peak, total, absolute, square, residual=None, G=None):
+def column_statistics(
+    indptr: Int64,
+    rows: Int32,
+    values: Values,
+    weight: Float64 | None,
+    peak: Float64,
+    total: Float64,
+    absolute: Float64,
+    square: Float64,
+    residual: Float64 | None = None,
+    G: Any = None,
+) -> None:
     """Per column: max |x|, sum s x, sum s |x|, sum s x**2 (examples of weight zero count in none).
 
     Without weights all are one. With residuals (m,) of one output, also their sums <x, u>, in `G`: data are read once
@@ -141,7 +173,7 @@ def column_statistics(indptr, rows, values, weight, peak, total, absolute, squar
 
 
 @njit(nogil=True, cache=True)
-def cut_rows(indptr, rows, values, active, n_rows):
+def cut_rows(indptr: Int64, rows: Int32, values: Values, active: Int64, n_rows: int) -> tuple[Int64, Int32, Values]:
     """The columns `active` as CSR over slots 0..a-1: (row pointer, slot of each value, values), slots ascending."""
     pointer = np.zeros(n_rows + 1, np.int64)
     for c in range(active.shape[0]):
@@ -157,7 +189,9 @@ def cut_rows(indptr, rows, values, active, n_rows):
 
 
 @njit(nogil=True, cache=True)
-def _cut_of_rows(pointer, index, values, held, place):
+def _cut_of_rows(
+    pointer: Int64, index: Int32, values: Values, held: UInt8, place: Int32
+) -> tuple[Int64, Int32, Float32]:
     m = pointer.shape[0] - 1
     total = np.int64(0)
     for p in range(index.shape[0]):
@@ -189,7 +223,7 @@ def cut_of_rows(
 
 
 @njit(nogil=True, cache=True)
-def transpose(pointer, slots, values, n_columns):
+def transpose(pointer: Int64, slots: Int32, values: Values, n_columns: int) -> tuple[Int64, Int32, Values]:
     """CSR to CSC of a cut block: (column pointer, row of each value, values), rows ascending."""
     columns = np.zeros(n_columns + 1, np.int64)
     for p in range(slots.shape[0]):
@@ -203,7 +237,9 @@ def transpose(pointer, slots, values, n_columns):
 
 
 @njit(nogil=True, cache=True)
-def append_columns(indptr, rows, values, first_row, cursor, out_rows, out_values):
+def append_columns(
+    indptr: Int64, rows: Int32, values: Values, first_row: np.int32, cursor: Int64, out_rows: Int32, out_values: Values
+) -> None:
     """Write a block by column at the cursors of its columns, its rows from `first_row` on; the cursors move."""
     for j in range(indptr.shape[0] - 1):
         q = cursor[j]
@@ -215,7 +251,7 @@ def append_columns(indptr, rows, values, first_row, cursor, out_rows, out_values
 
 
 @njit(nogil=True, cache=True)
-def take_rows(pointer, slots, values, chosen):
+def take_rows(pointer: Int64, slots: Int32, values: Values, chosen: Int64) -> tuple[Int64, Int32, Values]:
     """The rows `chosen` of a cut block, as a cut block; or columns of a block by column, which has the same form."""
     out = np.zeros(chosen.shape[0] + 1, np.int64)
     for c in range(chosen.shape[0]):
@@ -231,7 +267,9 @@ def take_rows(pointer, slots, values, chosen):
 
 
 @njit(nogil=True, cache=True)
-def take_examples(indptr, rows, values, places, place):
+def take_examples(
+    indptr: Int64, rows: Int32, values: Values, places: Int64, place: Int32
+) -> tuple[Int64, Int32, Values]:
     """The columns at `places`, of the examples i with place[i] >= 0, which become rows place[i]; as a CSC block."""
     most = np.int64(0)
     for c in range(places.shape[0]):
@@ -253,7 +291,7 @@ def take_examples(indptr, rows, values, places, place):
 
 
 @njit(nogil=True, cache=True)
-def rows_with(pointer, slots, place):
+def rows_with(pointer: Int64, slots: Int32, place: Int32) -> Int64:
     """The rows of a cut block that store one of the columns c with place[c] >= 0, ascending."""
     found = np.empty(pointer.shape[0] - 1, np.int64)
     count = 0
@@ -267,7 +305,7 @@ def rows_with(pointer, slots, place):
 
 
 @njit(nogil=True, cache=True)
-def row_lengths(pointer, values, extra):
+def row_lengths(pointer: Int64, values: Values, extra: float) -> Float64:
     """rho_i = `extra` + sum_j |x_ij| over the cut columns (docs/math.md 2; extra is 1 with an intercept)."""
     rho = np.empty(pointer.shape[0] - 1)
     for i in range(rho.shape[0]):
@@ -279,7 +317,9 @@ def row_lengths(pointer, values, extra):
 
 
 @njit(nogil=True, cache=True)
-def template_sums(pointer, slots, values, weight, extra, peak, diagonal):
+def template_sums(
+    pointer: Int64, slots: Int32, values: Values, weight: Float64, extra: float, peak: Float64, diagonal: Float64
+) -> None:
     """Per slot: max of rho_i where x_ij != 0 (local template) and sum_i s_i |x_ij| rho_i (diagonal bound).
 
     The last slot is the intercept's, with x = 1, when `extra` is 1.
@@ -300,7 +340,7 @@ def template_sums(pointer, slots, values, weight, extra, peak, diagonal):
 
 
 @njit(nogil=True, cache=True)
-def gram(pointer, slots, values, weight, extra, out):
+def gram(pointer: Int64, slots: Int32, values: Values, weight: Float64, extra: float, out: Float64) -> None:
     """Upper triangle of X_A' diag(s) X_A, the intercept's slot last when `extra` is 1; added to `out`."""
     last = out.shape[0] - 1
     for i in range(pointer.shape[0] - 1):
@@ -317,7 +357,7 @@ def gram(pointer, slots, values, weight, extra, out):
 
 
 @njit(nogil=True, cache=True)
-def class_grams(pointer, slots, values, weights, intercept, out):
+def class_grams(pointer: Int64, slots: Int32, values: Values, weights: Float64, intercept: bool, out: Float64) -> None:
     """Add the upper triangles of X_A' diag(weights[:, r]) X_A to out[:, :, r], with an intercept its slot last.
 
     Blocks of the class-separable Hessian of a softmax (docs/math.md 8).

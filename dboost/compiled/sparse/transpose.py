@@ -15,6 +15,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
+from dboost.compiled.arrays import Int32, Int64, Values
 from dboost.compiled.vectors.emit import prefetch
 
 # Values whose places are found before the first of them is written: as many lines of a cache are under way at once.
@@ -35,7 +36,9 @@ def _ask(typingctx: Any, array: Any, place: Any) -> Any:
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def turn(first, last, index, values, number, cursor, lines, out):
+def turn(
+    first: Int64, last: Int64, index: Values, values: Values, number: int, cursor: Values, lines: Int32, out: Values
+) -> None:
     """Write line and value of stored values at the cursors of the places they name; the cursors move along.
 
     Parameters

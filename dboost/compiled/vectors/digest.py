@@ -8,6 +8,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dboost.compiled.arrays import UInt64
+
 _LANES = 8
 
 
@@ -21,7 +23,7 @@ def digest_of(array: NDArray[Any]) -> bytes:
 
 
 @njit(nogil=True, cache=True)
-def _digest(words, lanes):
+def _digest(words: UInt64, lanes: UInt64) -> None:
     # Each step is a bijection of the lane for a given word, and of the word for a given lane: a word that differs is
     # not forgotten. The lanes are apart so that the processor multiplies for several at once.
     odd, shift = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)

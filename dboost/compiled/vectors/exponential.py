@@ -100,7 +100,8 @@ def exp_nonpositive(x: float) -> float:
     p = p * r + EXP[9]
     p = p * r + EXP[10]
     p = p * r + EXP[11]
-    return p * _bits_float((float_bits(shifted) + 1023) << 52)
+    found: float = p * _bits_float((float_bits(shifted) + 1023) << 52)
+    return found
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -145,4 +146,5 @@ def log_positive(x: float) -> float:
     p = p * z + LOG[4]
     p = p * z + LOG[5]
     p = p * z + LOG[6]
-    return n * LN2_HIGH + (n * LN2_LOW + (2.0 * s + 2.0 * s * z * p))
+    found: float = n * LN2_HIGH + (n * LN2_LOW + (2.0 * s + 2.0 * s * z * p))
+    return found

@@ -6,19 +6,20 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dboost.compiled.arrays import Float64
 from dboost.compiled.vectors.lanes import longest_of, sizes_of
 
 Array = NDArray[np.float64]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _longest(Z, out):
+def _longest(Z: Float64, out: Float64) -> None:
     for j in range(Z.shape[0]):
         out[j] = longest_of(Z[j])
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _sizes(Z, out):
+def _sizes(Z: Float64, out: Float64) -> None:
     for j in range(Z.shape[0]):
         out[j] = sizes_of(Z[j])
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dboost.compiled.arrays import Float64, Int32, Int64, UInt64, Values
 from dboost.compiled.vectors.exponential import float_bits
 
 
 @njit(nogil=True, cache=True)
-def _mix(h):
+def _mix(h: np.uint64) -> np.uint64:
     # The finaliser of splitmix64 (Steele, Lea & Flood 2014): every input bit reaches every output bit.
     h ^= h >> np.uint64(30)
     h *= np.uint64(0xBF58476D1CE4E5B9)
@@ -22,7 +23,7 @@ def _mix(h):
 
 
 @njit(nogil=True, cache=True)
-def hash_rows(indptr, rows, values, labels, seed, out):
+def hash_rows(indptr: Int64, rows: Int32, values: Values, labels: Float64, seed: int, out: UInt64) -> None:
     """Fill `out`, uint64 (m,), with a hash of each row's stored values (column, value as float64), label and the seed.
 
     Parameters

@@ -10,15 +10,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dboost.data.manifest import Manifest, find_manifest
 from dboost.errors import DataError, UsageError
 from dboost.files.paths import local_path
 from dboost.redact import redact_urls
-
-if TYPE_CHECKING:
-    from dboost.data.parquet.block import ParquetBlock
 
 
 class ParquetData:
@@ -127,22 +124,6 @@ class ParquetData:
             label = None if manifest is None else manifest.label
         found: dict[str, Any] = {} if label is None else {"y": label if isinstance(label, str) else list(label)}
         return found if self.weight is None else found | {"sample_weight": self.weight}
-
-    def blocks(self, *, n_features: int | None = None, labels: bool = False) -> list[ParquetBlock]:
-        """Specs of consecutive row groups, for predictions and their evaluation.
-
-        ``block.read(label=...)`` decodes one anywhere; see ``dboost.data.parquet.block``.
-
-        Parameters
-        ----------
-        n_features : int, optional
-            Width of the rows, for example the number of features of a model; None as at construction.
-        labels : bool
-            Whether label and weight columns have to be there.
-        """
-        from dboost.data.parquet.plan import plan_blocks
-
-        return plan_blocks(self, engine=None, n_features=n_features, labels=labels)[0]
 
 
 def _refuse_absent(paths: Sequence[Path]) -> None:

@@ -26,7 +26,7 @@ from dboost.data.memory.in_memory import BLOCK_COST
 from dboost.data.parquet.block import ParquetBlock, block_width, scan_block
 from dboost.data.parquet.input import ParquetData
 from dboost.data.parquet.read import NUMBERS, FileInfo, Layout, inspect_file
-from dboost.data.plan import Plan, class_counts, class_list, class_weights, n_outputs, plan_coder
+from dboost.data.planned import Plan, class_counts, class_list, class_weights, n_outputs, plan_coder
 from dboost.data.prepared.mapper import InProcess, Mapper
 from dboost.errors import DataError, UsageError
 from dboost.notices import warn_user
@@ -82,6 +82,22 @@ def plan_parquet(data: ParquetData, *, task: str, classes: Any, class_weight: An
         notes=tuple(notes),
         coder=coder,
     )
+
+
+def blocks_of(data: ParquetData, *, n_features: int | None = None, labels: bool = False) -> list[ParquetBlock]:
+    """Specs of consecutive row groups, for predictions and their evaluation.
+
+    ``block.read(label=...)`` decodes one anywhere; see ``dboost.data.parquet.block``.
+
+    Parameters
+    ----------
+    data : ParquetData
+    n_features : int, optional
+        Width of the rows, for example the number of features of a model; None as in `data`.
+    labels : bool
+        Whether label and weight columns have to be there.
+    """
+    return plan_blocks(data, engine=None, n_features=n_features, labels=labels)[0]
 
 
 def plan_blocks(

@@ -25,7 +25,8 @@ from dboost.data.prepared.text import TextTransform, count_terms
 from dboost.errors import DataError, StorageError
 
 GROUP_ROWS = 40_000
-_BATCH = 20_000
+BATCH_ROWS = 20_000
+"""Documents that are decoded at once, so that a row group of any size takes the memory of so many."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def read_span(span: tuple[FileRef, int, int, int], columns: list[str]) -> pa.Tab
     ref, group, start, stop = span
     with as_data_errors(ref.path, group), open_file(ref.path) as file:
         parts, first = [], 0
-        for batch in file.iter_batches(_BATCH, row_groups=[group], columns=columns, use_threads=False):
+        for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns, use_threads=False):
             lo, hi = max(start - first, 0), min(stop - first, batch.num_rows)
             if hi > lo:
                 parts.append(batch.slice(lo, hi - lo))

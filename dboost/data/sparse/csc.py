@@ -21,6 +21,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dboost.compiled.arrays import Int32, Int64, Values
 from dboost.compiled.sparse.transpose import turn
 from dboost.compiled.vectors.new_arrays import new_arrays
 from dboost.data.prepared.mapper import InProcess
@@ -37,14 +38,18 @@ Each = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
 _OK, _RANGE, _FINITE, _OFFSETS = 0, 1, 2, 3
 
-# Values, and how many times the columns, of which a part is worth a turn of its own; more parts only cost counts.
-_PART = 100_000
-_PART_COLUMNS = 4
-_MOST_PARTS = 8
+PART_VALUES = 100_000
+"""Stored values of a block that are worth a turn of a thread of their own: about 0.3 ms on one core."""
+PART_COLUMNS = 4
+"""A part holds so many values for every column, or more: each part counts the values of all columns anew."""
+MOST_PARTS = 8
+"""Parts of a block at most: so many keep the threads of most machines busy."""
 
 
 @njit(nogil=True, cache=True)
-def _count(indptr, indices, values, target, n_features, counts):
+def _count(
+    indptr: Int64, indices: Values, values: Values, target: Int32, n_features: int, counts: Int64
+) -> tuple[int, int, int]:
     """Count the nonzeros of each column in counts[column + 1]; return (code, row, position) of the first fault."""
     stored = indices.shape[0]
     for i in range(indptr.shape[0] - 1):
@@ -66,7 +71,16 @@ def _count(indptr, indices, values, target, n_features, counts):
 
 
 @njit(nogil=True, cache=True)
-def _place(indptr, indices, values, target, start_of, cursor, rows, out):
+def _place(
+    indptr: Int64,
+    indices: Values,
+    values: Values,
+    target: Int32,
+    start_of: Int64,
+    cursor: Int64,
+    rows: Int32,
+    out: Values,
+) -> int:
     """Write rows and values of one piece at the cursors of their columns; return the number of duplicates."""
     duplicates = 0
     for i in range(indptr.shape[0] - 1):
@@ -88,7 +102,7 @@ def _place(indptr, indices, values, target, start_of, cursor, rows, out):
 
 
 @njit(nogil=True, cache=True)
-def _sum_duplicates(indptr, rows, values):
+def _sum_duplicates(indptr: Int64, rows: Int32, values: Values) -> Int64:
     """Add neighbours of equal row within a column, drop what became zero, in place; return the new indptr."""
     compact = np.zeros_like(indptr)
     write = 0
@@ -109,14 +123,14 @@ def _sum_duplicates(indptr, rows, values):
 
 
 @njit(nogil=True, cache=True)
-def _count_usual(indices, counts):
+def _count_usual(indices: Values, counts: Int64) -> None:
     """Count the values of each column in counts[column + 1]."""
     for p in range(indices.shape[0]):
         counts[np.uint64(indices[p]) + np.uint64(1)] += 1
 
 
 @njit(nogil=True, cache=True)
-def _count_duplicates(indptr, rows):
+def _count_duplicates(indptr: Int64, rows: Int32) -> int:
     duplicates = 0
     for j in range(indptr.shape[0] - 1):
         for q in range(np.uint64(indptr[j] + 1), np.uint64(indptr[j + 1])):
@@ -281,7 +295,7 @@ def _counted(pieces: Sequence[CsrPiece], n_features: int, dtype: np.dtype[Any]) 
 def _parts(pieces: Sequence[CsrPiece], n_features: int) -> list[list[CsrPiece]]:
     """Consecutive rows in parts of about as many values each, as many as are worth a turn of their own."""
     sizes = [max(0, int(piece.indptr[-1]) - int(piece.indptr[0])) for piece in pieces]
-    worth = min(sum(sizes) // max(_PART, _PART_COLUMNS * n_features), _MOST_PARTS)
+    worth = min(sum(sizes) // max(PART_VALUES, PART_COLUMNS * n_features), MOST_PARTS)
     if worth < 2:
         return [list(pieces)]
     # a power of two: as many for one thread as for another

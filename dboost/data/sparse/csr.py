@@ -13,6 +13,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dboost.compiled.arrays import Int32, Int64, Values
+
 
 @dataclass(frozen=True)
 class CsrPiece:
@@ -47,7 +49,7 @@ class CsrPiece:
 
 
 @njit(nogil=True, cache=True)
-def usual(indices, values, n_features):
+def usual(indices: Values, values: Values, n_features: int) -> bool:
     """Whether all indices are in range and all values finite and not zero."""
     end = np.uint64(n_features)
     odd = False
@@ -59,7 +61,7 @@ def usual(indices, values, n_features):
 
 
 @njit(nogil=True, cache=True)
-def ascending(indptr, indices):
+def ascending(indptr: Values, indices: Values) -> bool:
     """Whether the columns of each row ascend, none twice; `indptr` starts with 0."""
     # a plain loop over all neighbours, less those of two rows
     falls = np.int64(0)
@@ -71,11 +73,12 @@ def ascending(indptr, indices):
         if start > last and start < indices.shape[0]:
             falls -= indices[start] <= indices[start - 1]
             last = start
-    return falls == 0
+    found: bool = falls == 0
+    return found
 
 
 @njit(nogil=True, cache=True)
-def any_repeats(indptr, indices, n_features):
+def any_repeats(indptr: Values, indices: Int32, n_features: int) -> bool:
     """Whether a row of a matrix names a column twice; indices are in range, in any order."""
     if ascending(indptr, indices):
         return False
@@ -89,7 +92,7 @@ def any_repeats(indptr, indices, n_features):
 
 
 @njit(nogil=True, cache=True)
-def dense_to_csr(dense, indptr, indices, values):
+def dense_to_csr(dense: Values, indptr: Int64, indices: Int32, values: Values) -> None:
     """Store the nonzeros (NaN included, so that the check sees them) of `dense` by row; arrays are preallocated."""
     p = 0
     for i in range(dense.shape[0]):

@@ -64,7 +64,7 @@ def worker_shape(cores: int, memory: int, n_workers: int | None = None) -> tuple
     return n_workers, max(1, cores // n_workers), usable // n_workers
 
 
-class EmbeddedCluster(LocalCluster):
+class EmbeddedCluster(LocalCluster):  # type: ignore[misc]
     """A `LocalCluster` that replaces lost workers and ends without tracebacks; made by `embedded_cluster`."""
 
     def __init__(self, **options: Any) -> None:

@@ -21,7 +21,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 from distributed import Client, Future
 
@@ -36,12 +36,14 @@ from dboost.engine.dask.restrictions import Restrictions, restrictions_here
 from dboost.engine.dask.spent_results import Spent
 from dboost.engine.dask.submission import NAMES_SHOWN, Submission, names, release
 from dboost.engine.dask.watchdog import Limits, Stuck, Watchdog, Watched, killed
-from dboost.engine.local import LocalEngine
+from dboost.engine.defaults import EngineDefaults
 from dboost.engine.memo import nbytes_of
 from dboost.engine.seconds import Seconds
 from dboost.engine.tree import Node
 from dboost.errors import ClusterError, UsageError
 from dboost.notices import warn_user
+
+T = TypeVar("T")
 
 WORKERS_MAX_AGE = 1.0
 
@@ -53,7 +55,7 @@ RESUBMISSIONS = 3
 gives a task up after as many deaths (``allowed-failures``), but counts anew with every fresh key."""
 
 
-class DaskEngine:
+class DaskEngine(EngineDefaults):
     """Run passes on a Dask cluster.
 
     Not for use by several threads at once; open one engine per thread on the same client instead.
@@ -105,9 +107,10 @@ class DaskEngine:
                 "the Dask client is asynchronous; dboost drives its rounds from ordinary code",
                 hint="open Client(address) without asynchronous=True, or call fit in a thread of its own",
             )
+        super().__init__()
         self.client: Any = client
         self._bytes_received = 0
-        self.seconds = Seconds()
+        self._seconds = Seconds()
         self._version_timeout = version_timeout
         self._memo_bytes = memo_bytes
         self._watchdog = Watchdog(client, Limits(no_worker_timeout, silent_timeout, stall_timeout))
@@ -116,7 +119,6 @@ class DaskEngine:
         self._held = Holdings(self._tasks)
         self._passes = 0
         self._runs: set[str] = set()
-        self._plan: EnginePlan | None = None
         self._order: list[str] = []
         self._threads: dict[str, int] = {}
         self._bundles: list[Bundle] = []
@@ -127,7 +129,6 @@ class DaskEngine:
         self._spent = Spent(client)
         self._received: dict[str, int] = {}
         self._started = 0.0
-        self._driver = LocalEngine()
         self._closed = False
         self._refresh(strict=True)
 
@@ -141,6 +142,11 @@ class DaskEngine:
     def bytes_moved(self) -> int:
         """Bytes sent to and received from workers, without what workers send each other."""
         return self._tasks.bytes_sent + self._bytes_received
+
+    @property
+    def seconds(self) -> Seconds:
+        """Where the time of the passes went, by the clocks of driver and workers."""
+        return self._seconds
 
     def set_plan(self, items: Sequence[Any], rows: Sequence[int], run_id: str) -> None:
         """Name the partitions that `map_reduce` sums over: blocks, descriptions, or futures of blocks.
@@ -182,14 +188,9 @@ class DaskEngine:
         self._tasks.confined = None
         return self._tasks.hold(None, "wake", None)
 
-    def _planned(self, name: str) -> EnginePlan:
-        if self._plan is None:
-            raise UsageError(f"pass {name!r} was started before set_plan named the partitions")
-        return self._plan
-
     def _assignment(self, name: str) -> tuple[EnginePlan, list[Bundle]]:
         self._refresh()
-        plan = self._planned(name)
+        plan = self.planned(name)
         if not self._bundles:
             self._bundles = assign(plan.rows, [(a, self._threads[a]) for a in self._order])
             self._held.keep_only(self._bundles)
@@ -202,15 +203,7 @@ class DaskEngine:
         self._started = time.perf_counter()
         return PassTasks(name, f"{self._token}-{self._passes}", self._held)
 
-    def at_hand(self) -> None:
-        """None: the workers have the partitions; see `Engine.at_hand`."""
-        return None
-
-    def here(self) -> LocalEngine:
-        """An engine on the threads of the driver, while the workers wait; see `Engine.here`."""
-        return LocalEngine()
-
-    def map(self, fn: Callable[..., Any], items: Sequence[Any], *args: Any, name: str) -> list[Any]:
+    def map(self, fn: Callable[..., T], items: Sequence[Any], *args: Any, name: str) -> list[T]:
         """Return ``[fn(item, *args) for item in items]``; see `Engine.map`."""
 
         def build(work: PassTasks) -> list[str]:
@@ -222,14 +215,6 @@ class DaskEngine:
             return list(work.described)
 
         return [value for chunk in self._run(name, build, items, beside=True) for value in chunk]
-
-    def on_driver(self, fn: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        """Return ``[fn(item) for item in items]``, on the threads of the driver: the workers wait meanwhile."""
-        return self._driver.on_driver(fn, items)
-
-    def aside(self, fn: Callable[[], Any]) -> Callable[[], Any]:
-        """Begin ``fn()`` on a thread of the driver; see `Engine.aside`."""
-        return self._driver.aside(fn)
 
     def map_reduce(
         self,
@@ -257,7 +242,7 @@ class DaskEngine:
         parts = self._run(name, build)
         if pieces is not None:
             return parts
-        total = combine_sums(self._planned(name).rows, nodes, [sums for part in parts for sums in part[0]])
+        total = combine_sums(self.planned(name).rows, nodes, [sums for part in parts for sums in part[0]])
         return total if finish is None else finish(total, None, *finishing_args(finish_args, None))
 
     def scan(self, step: Step, state: Any, *args: Any, name: str) -> Any:
@@ -290,7 +275,7 @@ class DaskEngine:
         for resubmissions in range(RESUBMISSIONS + 1):
             work = self._begin(name)
             wanted = build(work)
-            given = self._planned(name).items if items is None else items
+            given = self.planned(name).items if items is None else items
             try:
                 return self._wait(work, wanted, given, beside)
             except Stuck as stuck:
@@ -359,7 +344,7 @@ class DaskEngine:
         self._received[name] = size
         kernels = max((result.kernels for result in results), default=0.0)
         network = max((result.network for result in results), default=0.0) + arrivals.seconds
-        self.seconds.add(before - self._started, now - before, kernels, network)
+        self._seconds.add(before - self._started, now - before, kernels, network)
         self._spent.add(name, futures, size, now - before)
 
     # -- tasks and their end -----------------------------------------------------------------------------------------
@@ -394,9 +379,3 @@ class DaskEngine:
                 forgets.append(self._tasks.submit(tasks.forget_task, sorted(self._runs), key=key, address=address))
             self._watchdog.questions.ask(lambda: self.client.gather(forgets, errors="skip", asynchronous=True), 2.0)
         release(forgets)
-
-    def __enter__(self) -> DaskEngine:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()

@@ -52,7 +52,7 @@ class Graph(dict[str, Any]):
         return dict, (dict(self),)
 
 
-@normalize_token.register(Graph)
+@normalize_token.register(Graph)  # type: ignore[untyped-decorator]
 def _name_of(graph: Graph) -> str:
     # Keys are unique; Dask would read through all arguments to name the graph after its contents.
     return uuid.uuid4().hex

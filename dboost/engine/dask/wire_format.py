@@ -49,7 +49,7 @@ class Blob:
         return Blob, (pickle.PickleBuffer(self.data) if protocol >= _PROTOCOL else bytes(self.data),)
 
 
-class _Pickler(cloudpickle.Pickler):
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     def __init__(self, stream: io.BytesIO) -> None:
         super().__init__(stream, protocol=_PROTOCOL)
         self.constants: list[Any] = []

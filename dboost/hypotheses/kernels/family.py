@@ -150,7 +150,7 @@ class Kernels(Joinable):
             cosine=cosine,
             given=not isinstance(self.support, str | int | np.integer),
             n_features=context.n_features,
-            rows_per_worker=-(-context.n_rows // max(1, int(context.engine.n_workers))),
+            rows_per_worker=-(-context.n_rows // max(1, context.engine.n_workers)),
         )
 
     def _centres(self, context: Context, gamma: float, cosine: bool) -> Centres:
@@ -274,14 +274,14 @@ class KernelPool:
         """Sums of a shard's kernels; see ``Pool.sums``. A kernel is never negative, so mu+ = h'plus, mu- = h'minus."""
         first, last = shard
         shape = (last - first, plus.shape[1])
-        names = ("G",) if minus is None else ("mu_plus", "mu_minus")
-        found = {name: np.empty(shape) for name in names}
+        given = {"G": plus} if minus is None else {"mu_plus": plus, "mu_minus": minus}
+        found = {name: np.empty(shape) for name in given}
         square, total, peak = (np.empty(last - first) for _ in range(3))
         slabs = self._slabs(partition, memo, range(first - first % TILE, last, TILE))
         for start, slab in slabs:
             lo, hi = max(start, first), min(start + TILE, last)
             K, mine = slab[lo - start : hi - start], slice(lo - first, hi - first)
-            for name, residual in zip(names, (plus, minus)):
+            for name, residual in given.items():
                 kernel_loops.block_sums(K, residual, found[name][mine])
             kernel_loops.block_statistics(K, partition.weight, square[mine], total[mine], peak[mine])
         return Sums(add={**found, "square": square, "total": total}, peak={"peak": peak})

@@ -16,6 +16,8 @@ import math
 import numpy as np
 from numba import njit
 
+from dboost.compiled.arrays import Float64, Int8, Int32, Int64, Values
+
 TILE = 64
 """Centres whose distances are formed together; their values at the columns of a row stay in the processor's cache."""
 
@@ -25,7 +27,7 @@ anew. With those left a kernel is right to nine digits; rows nearer to zero than
 
 
 @njit(nogil=True, cache=True)
-def row_squares(pointer, values, out):
+def row_squares(pointer: Int64, values: Values, out: Float64) -> None:
     """||x||**2 of every row."""
     for i in range(pointer.shape[0] - 1):
         t = 0.0
@@ -36,7 +38,9 @@ def row_squares(pointer, values, out):
 
 
 @njit(nogil=True, cache=True)
-def spread_tile(pointer, slots, values, start, stop, n_columns):
+def spread_tile(
+    pointer: Int64, slots: Int32, values: Values, start: int, stop: int, n_columns: int
+) -> tuple[Int64, Float64]:
     """Centres start..stop - 1 as a dense block over the columns they use.
 
     Returns the place of each column in the block, -1 for columns that no centre uses, and the block (c, stop - start).
@@ -57,7 +61,7 @@ def spread_tile(pointer, slots, values, start, stop, n_columns):
 
 
 @njit(nogil=True, cache=True)
-def squared_distance(product, xx, zz, cosine):
+def squared_distance(product: float, xx: float, zz: float, cosine: bool) -> tuple[float, bool]:
     """||x - z||**2 from <x, z> and the squares of both, at least 0; with `cosine` after scaling both to length one.
 
     A zero row stays zero when it is scaled. Beside it comes whether so many digits cancelled that the distance is to
@@ -73,7 +77,19 @@ def squared_distance(product, xx, zz, cosine):
 
 
 @njit(nogil=True, cache=True)
-def differences(slots, values, start, stop, other_slots, other_values, other_start, other_stop, xx, zz, cosine):
+def differences(
+    slots: Int32,
+    values: Values,
+    start: int,
+    stop: int,
+    other_slots: Int32,
+    other_values: Values,
+    other_start: int,
+    other_stop: int,
+    xx: float,
+    zz: float,
+    cosine: bool,
+) -> float:
     """||x - z||**2 of entries start..stop - 1 and other_start..other_stop - 1 as a sum of squared differences.
 
     The differences of rows that are close to each other are exact, wherever they are; with `cosine` the rows are
@@ -106,8 +122,20 @@ def differences(slots, values, start, stop, other_slots, other_values, other_sta
 
 @njit(nogil=True, cache=True)
 def tile_distances(
-    pointer, slots, values, xx, centre_pointer, centre_slots, centre_values, first, place, Z, zz, cosine, out
-):
+    pointer: Int64,
+    slots: Int32,
+    values: Values,
+    xx: Float64,
+    centre_pointer: Int64,
+    centre_slots: Int32,
+    centre_values: Values,
+    first: int,
+    place: Int64,
+    Z: Float64,
+    zz: Float64,
+    cosine: bool,
+    out: Float64,
+) -> None:
     """Squared distances of all rows to the centres of a tile; one row of `out` (t, m) per centre.
 
     Parameters
@@ -158,7 +186,7 @@ def tile_distances(
 
 
 @njit(nogil=True, cache=True)
-def exponentiate(distances, gamma):
+def exponentiate(distances: Float64, gamma: float) -> None:
     """exp(-gamma * distance), in place."""
     for t in range(distances.shape[0]):
         for i in range(distances.shape[1]):
@@ -166,7 +194,7 @@ def exponentiate(distances, gamma):
 
 
 @njit(nogil=True, cache=True)
-def block_sums(K, residual, out):
+def block_sums(K: Float64, residual: Float64, out: Float64) -> None:
     """out[s, r] = sum_i K[s, i] residual[i, r], rows in order; K has shape (s, m)."""
     out[:] = 0.0
     for s in range(K.shape[0]):
@@ -177,7 +205,7 @@ def block_sums(K, residual, out):
 
 
 @njit(nogil=True, cache=True)
-def block_statistics(K, weight, square, total, peak):
+def block_statistics(K: Float64, weight: Float64, square: Float64, total: Float64, peak: Float64) -> None:
     """Per hypothesis: sum s h**2, sum s h, max h over examples of positive weight (a kernel is never negative)."""
     for s in range(K.shape[0]):
         q = 0.0
@@ -195,7 +223,7 @@ def block_statistics(K, weight, square, total, peak):
 
 
 @njit(nogil=True, cache=True)
-def sparse_columns(K):
+def sparse_columns(K: Float64) -> tuple[Int64, Int32, Float64]:
     """The rows of K (s, m) as CSC columns without zeros: (indptr, rows, values)."""
     indptr = np.zeros(K.shape[0] + 1, np.int64)
     for s in range(K.shape[0]):
@@ -216,7 +244,7 @@ def sparse_columns(K):
 
 
 @njit(nogil=True, cache=True)
-def add_scores(K, steps, outputs, signs, first, F):
+def add_scores(K: Float64, steps: Int64, outputs: Int32, signs: Int8, first: int, F: Float64) -> None:
     """F[i, r] += sign_sr K[s, i] for the centres first, first + 1, ... of a tile, in that order.
 
     The steps of centre s are entries steps[s] .. steps[s + 1] - 1 of `outputs` and `signs`.
@@ -230,7 +258,7 @@ def add_scores(K, steps, outputs, signs, first, F):
 
 
 @njit(nogil=True, cache=True)
-def mistake_of_class(F, i, y, outputs, signs):
+def mistake_of_class(F: Float64, i: int, y: int, outputs: Int32, signs: Int8) -> int:
     """The perceptron's step for a class code: +1 for the class, -1 for the first best other one, if that ties or wins.
 
     Returns the number of entries written to `outputs` and `signs`; 0 when the row is classified rightly.
@@ -249,7 +277,7 @@ def mistake_of_class(F, i, y, outputs, signs):
 
 
 @njit(nogil=True, cache=True)
-def mistake_of_signs(F, i, y, outputs, signs):
+def mistake_of_signs(F: Float64, i: int, y: Int8, outputs: Int32, signs: Int8) -> int:
     """The perceptron's step for signs: y_r for every observed task r with y_r F_r <= 0."""
     n = 0
     for r in range(y.shape[1]):
@@ -262,8 +290,23 @@ def mistake_of_signs(F, i, y, outputs, signs):
 
 @njit(nogil=True, cache=True)
 def perceptron(
-    indptr, rows, values, pointer, slots, cut, xx, coded, codes, tasks, F, gamma, cosine, limit, picks, steps
-):
+    indptr: Int64,
+    rows: Int32,
+    values: Values,
+    pointer: Int64,
+    slots: Int32,
+    cut: Values,
+    xx: Float64,
+    coded: bool,
+    codes: Int32,
+    tasks: Int8,
+    F: Float64,
+    gamma: float,
+    cosine: bool,
+    limit: int,
+    picks: Int64,
+    steps: Int64,
+) -> tuple[int, Int32, Int8]:
     """Visit the rows of one block in order and keep the mistakes; return their number, outputs and signs.
 
     Parameters

@@ -166,7 +166,7 @@ class Patches(Joinable):
         else:
             raw = centres_of(self._patches(context, frame), int(self.templates), context.seed, "templates")
         bank = replace(frame, templates=scaled(raw, top) if self.contrast is None else directions(raw))
-        return PatchPool(bank, -(-context.n_rows // max(1, int(context.engine.n_workers))))
+        return PatchPool(bank, -(-context.n_rows // max(1, context.engine.n_workers)))
 
     @property
     def lattices(self) -> tuple[Lattice, ...]:
@@ -201,7 +201,8 @@ class Patches(Joinable):
             if len(lit):
                 found.append(seen[rng.choice(lit, size=min(each, len(lit)), replace=False)])
         patches = np.concatenate([np.zeros((0, frame.size**2)), *found])
-        return patches - patches.mean(axis=1, keepdims=True)
+        given: Array = patches - patches.mean(axis=1, keepdims=True)
+        return given
 
 
 def scaled(templates: Array, top: float) -> NDArray[np.float32]:

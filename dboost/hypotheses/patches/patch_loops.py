@@ -14,6 +14,8 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
+from dboost.compiled.arrays import Float32, Float64, Int32, Int64, UInt8, Values
+
 TILE = 128
 """Templates whose responses are formed together: 49 pixels of them stay in the processor's first cache."""
 
@@ -48,7 +50,7 @@ def _larger(typing: Any, one: Any, other: Any) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def dense_images(indptr, rows, values, pixels, images):
+def dense_images(indptr: Int64, rows: Int32, values: Values, pixels: Int64, images: Float32) -> None:
     """Write a block given by column (CSC) into `images` (m, all pixels); its columns are the pixels `pixels`."""
     for j in range(indptr.shape[0] - 1):
         for p in range(indptr[j], indptr[j + 1]):
@@ -56,7 +58,7 @@ def dense_images(indptr, rows, values, pixels, images):
 
 
 @njit(nogil=True, cache=True)
-def _lit(image, taps, corners, places):
+def _lit(image: Float32, taps: Int64, corners: Int64, places: Int64) -> int:
     """Positions whose patch has a pixel that is not zero, in `places`, and their number."""
     n = 0
     for p in range(corners.shape[0]):
@@ -69,7 +71,9 @@ def _lit(image, taps, corners, places):
 
 
 @njit(nogil=True, cache=True)
-def _damping(image, taps, corners, places, n, pixels, floor, damping):
+def _damping(
+    image: Float32, taps: Int64, corners: Int64, places: Int64, n: int, pixels: int, floor: float, damping: Float32
+) -> None:
     """1 / max(contrast, floor) of the patches at the first n places, in `damping` by position."""
     for e in range(n):
         p = places[e]
@@ -85,7 +89,9 @@ def _damping(image, taps, corners, places, n, pixels, floor, damping):
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def _responses(image, taps, corners, tiles, tile, acc):
+def _responses(
+    image: Float32, taps: Int64, corners: tuple[int, int, int, int], tiles: Float32, tile: int, acc: Float32
+) -> None:
     """Responses of the templates of a tile at _AHEAD corners, one after the other in `acc`.
 
     Bounded by loads, so five pixels of four positions are what fits the registers of one turn.
@@ -132,14 +138,28 @@ def _responses(image, taps, corners, tiles, tile, acc):
 
 
 @njit(nogil=True, cache=True)
-def _raise(best, mask, acc, s, gain):
+def _raise(best: Float32, mask: int, acc: Float32, s: int, gain: float) -> None:
     """Take the responses at a position into account for one mask that sees it."""
     for t in range(TILE):
         best[mask, t] = _larger(gain * acc[s, t], best[mask, t])
 
 
 @njit(nogil=True, cache=True)
-def features(images, taps, corners, tiles, tile, pointer, masks, gains, n_masks, count, pixels, floor, out):
+def features(
+    images: Float32,
+    taps: Int64,
+    corners: Int64,
+    tiles: Float32,
+    tile: int,
+    pointer: Int64,
+    masks: Int64,
+    gains: Float32,
+    n_masks: int,
+    count: int,
+    pixels: int,
+    floor: float,
+    out: UInt8,
+) -> None:
     """Largest masked response, at least 0, of the templates of a tile under every mask in every image, as bytes.
 
     Parameters
@@ -194,7 +214,7 @@ def features(images, taps, corners, tiles, tile, pointer, masks, gains, n_masks,
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def _panel(H, first, count, residual, acc, h):
+def _panel(H: UInt8, first: int, count: int, residual: Float64, acc: Float64, h: Float64) -> None:
     """Sums of `count` columns of H (m, c) times residuals, in `acc` (k, _PANEL); the rows in order, _ROWS at a time."""
     acc[:] = 0.0
     m = H.shape[0]
@@ -223,7 +243,7 @@ def _panel(H, first, count, residual, acc, h):
 
 
 @njit(nogil=True, cache=True)
-def byte_sums(H, residual, out):
+def byte_sums(H: UInt8, residual: Float64, out: Float64) -> None:
     """out[j, r] = sum_i H[i, j] / LEVELS residual[i, r] of bytes H (m, c), residual (m, k), out (c, k)."""
     k = residual.shape[1]
     acc = np.zeros((k, _PANEL))
@@ -237,7 +257,7 @@ def byte_sums(H, residual, out):
 
 
 @njit(nogil=True, cache=True)
-def byte_statistics(H, weight, square, total, peak):
+def byte_statistics(H: UInt8, weight: Float64, square: Float64, total: Float64, peak: Float64) -> None:
     """Per column h of bytes H / LEVELS: sum s h**2, sum s h, and max h over examples of positive weight."""
     square[:] = 0.0
     total[:] = 0.0

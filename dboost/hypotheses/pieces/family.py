@@ -134,7 +134,7 @@ class PiecewiseLinear(Joinable):
         else:
             centres = centres_of(_drawn(context, _SAMPLE, 5), int(self.centres), context.seed, "centres")
         radii = self.radii if isinstance(self.radii, np.ndarray) else _quantiles(context, centres, int(self.radii))
-        return PiecePool(Balls(centres, radii), -(-context.n_rows // max(1, int(context.engine.n_workers))))
+        return PiecePool(Balls(centres, radii), -(-context.n_rows // max(1, context.engine.n_workers)))
 
 
 def _whole(value: Any) -> bool:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dboost.compiled.arrays import Float64, UInt8
+
 _ROWS = 128
 """Rows whose products are formed at a time, so that they stay in the processor's second cache."""
 
 
 @njit(nogil=True, cache=True)
-def bins_of(squares, radii, out):
+def bins_of(squares: Float64, radii: Float64, out: UInt8) -> None:
     """First radius that a squared distance lies within: out[c, i] = the least q with squares[c, i] < radii[q]**2.
 
     `radii` ascend; the number of radii where a row is beyond all of them.
@@ -28,7 +30,7 @@ def bins_of(squares, radii, out):
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
-def histograms(bins, X, left, right, out):
+def histograms(bins: UInt8, X: Float64, left: Float64, right: Float64, out: Float64) -> None:
     """out[c, q, a, r] = sum over the rows i of bin q of [x_ia]_+ left[i, r] + [-x_ia]_+ right[i, r], and their prefix.
 
     Parameters
@@ -66,7 +68,7 @@ def histograms(bins, X, left, right, out):
 
 
 @njit(nogil=True, cache=True)
-def peaks(bins, X, weight, out):
+def peaks(bins: UInt8, X: Float64, weight: Float64, out: Float64) -> None:
     """out[c, q, a] = max |x_ia| over the rows of positive weight within radius q of centre c."""
     out[:] = 0.0
     for c in range(bins.shape[0]):

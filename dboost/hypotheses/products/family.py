@@ -32,8 +32,9 @@ from dboost.hypotheses.products.monomials import MonomialSet, flattened, restore
 from dboost.hypotheses.union import Joinable
 from dboost.partition import Partition, Sums
 
-# Up to this many monomials are summed one by one in every round; a larger class is searched.
 ENUMERATED = 10_000_000
+"""Monomials that are summed one by one in every round at most, about 1e10 products for a thousand examples. A larger
+class is searched."""
 _DECAY = 0.9
 
 # (parent, first): the parent's products with the letters from `first` on.
@@ -136,6 +137,7 @@ class Products(Joinable):
             min_degree=self.min_degree,
             max_degree=math.inf if self.max_degree is None else self.max_degree,
             max_opened=self.max_opened,
+            enumerated=ENUMERATED,
         )
 
 
@@ -153,7 +155,7 @@ def _between(partition: Partition, memo: Any, low: Array, high: Array) -> Sums:
     return Sums(peak={"between": between})
 
 
-def _live(partition: Partition) -> tuple[Any, ...]:
+def _live(partition: Partition) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any], Array, int]:
     live = int(np.count_nonzero(partition.weight > 0.0))
     return partition.indptr, partition.rows, partition.values, partition.weight, live
 
@@ -177,6 +179,8 @@ class ProductsPool:
     min_degree : int
     max_degree : int or inf
     max_opened : int
+    enumerated : int
+        A class of more monomials is searched.
     """
 
     letters: NDArray[np.int64]
@@ -188,6 +192,7 @@ class ProductsPool:
     min_degree: int
     max_degree: float
     max_opened: int
+    enumerated: int
 
     @property
     def size(self) -> float:
@@ -204,7 +209,7 @@ class ProductsPool:
     @property
     def searched(self) -> bool:
         """Whether the class is too large to be summed whole."""
-        return self.size > ENUMERATED
+        return self.size > self.enumerated
 
     @property
     def token(self) -> str:
@@ -323,7 +328,7 @@ class ProductsPool:
         scaled, by_row = held[:3], held[3:]
         places = {int(j): c for c, j in enumerate(self.letters)}
         ends, flat = flattened([key for key, _ in shard], places)
-        parents = product_loops.monomials(*scaled, partition.n_rows, ends, flat)
+        parents = product_loops.monomials(scaled[0], scaled[1], scaled[2], partition.n_rows, ends, flat)
         first = np.array([first for _, first in shard], dtype=np.int64)
         offset = self._offsets(shard)
         count, k = int(offset[-1]), plus.shape[1]

@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dboost.compiled.arrays import Float64, Int32, Int64, Values
 from dboost.compiled.vectors.emit import INLINED
 from dboost.compiled.vectors.scaled_rows import padded, scale, scatter, width
 
@@ -19,7 +20,9 @@ Array = NDArray[np.float64]
 
 
 @njit(nogil=True, cache=True)
-def scaled_columns(indptr, rows, values, n_rows, letters, low, width):
+def scaled_columns(
+    indptr: Int64, rows: Int32, values: Values, n_rows: int, letters: Int64, low: Float64, width: Float64
+) -> tuple[Int64, Int32, Float64]:
     """The columns `letters` as (x - low) / width, zeros dropped: (indptr, rows, values), rows ascending.
 
     A column with low = 0 keeps its stored places; another one has a value in every row.
@@ -56,7 +59,9 @@ def scaled_columns(indptr, rows, values, n_rows, letters, low, width):
 
 
 @njit(nogil=True, cache=True)
-def monomials(indptr, rows, values, n_rows, ends, letters):
+def monomials(
+    indptr: Int64, rows: Int32, values: Values, n_rows: int, ends: Int64, letters: Int64
+) -> tuple[Int64, Int32, Float64]:
     """Products of columns: monomial c is that of the columns letters[ends[c] : ends[c + 1]]; 1 for an empty range.
 
     Returns (indptr, rows, values); zeros that arise by underflow stay out.
@@ -114,7 +119,7 @@ def monomials(indptr, rows, values, n_rows, ends, letters):
 
 
 @njit(nogil=True, cache=True, **INLINED)
-def _first_slot(slots, start, stop, wanted):
+def _first_slot(slots: Int32, start: int, stop: int, wanted: int) -> int:
     """First place in slots[start:stop], ascending, that holds at least `wanted`."""
     while start < stop:
         middle = (start + stop) // 2
@@ -158,7 +163,18 @@ def children_gradient(
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _children_gradient(parents, first, offset, by_row, weight, theta, G, square, total, peak):
+def _children_gradient(
+    parents: tuple[Int64, Int32, Float64],
+    first: Int64,
+    offset: Int64,
+    by_row: tuple[Int64, Int32, Float64],
+    weight: Float64,
+    theta: Float64,
+    G: Float64,
+    square: Float64,
+    total: Float64,
+    peak: Float64,
+) -> None:
     """As ``children_gradient``, on tables of one width."""
     indptr, rows, values = parents
     pointer, slots, entries = by_row
@@ -183,7 +199,20 @@ def _children_gradient(parents, first, offset, by_row, weight, theta, G, square,
 
 
 @njit(nogil=True, cache=True)
-def children_mu(parents, first, offset, by_row, weight, plus, minus, mu_plus, mu_minus, square, total, peak):
+def children_mu(
+    parents: tuple[Int64, Int32, Float64],
+    first: Int64,
+    offset: Int64,
+    by_row: tuple[Int64, Int32, Float64],
+    weight: Float64,
+    plus: Float64,
+    minus: Float64,
+    mu_plus: Float64,
+    mu_minus: Float64,
+    square: Float64,
+    total: Float64,
+    peak: Float64,
+) -> None:
     """As ``children_gradient``, with the sums kept apart by sign: mu+ = [h]_+'plus + [-h]_+'minus, mu- exchanged."""
     indptr, rows, values = parents
     pointer, slots, entries = by_row
@@ -210,7 +239,9 @@ def children_mu(parents, first, offset, by_row, weight, plus, minus, mu_plus, mu
 
 
 @njit(nogil=True, cache=True)
-def column_ranges(indptr, rows, values, weight, n_live, low, high):
+def column_ranges(
+    indptr: Int64, rows: Int32, values: Values, weight: Float64, n_live: int, low: Float64, high: Float64
+) -> None:
     """Per column over the `n_live` rows of positive weight: least and greatest value, zeros included."""
     for j in range(indptr.shape[0] - 1):
         a, b = np.inf, -np.inf
@@ -229,7 +260,16 @@ def column_ranges(indptr, rows, values, weight, n_live, low, high):
 
 
 @njit(nogil=True, cache=True)
-def values_between(indptr, rows, values, weight, n_live, low, high, between):
+def values_between(
+    indptr: Int64,
+    rows: Int32,
+    values: Values,
+    weight: Float64,
+    n_live: int,
+    low: Float64,
+    high: Float64,
+    between: Float64,
+) -> None:
     """Whether a column has a value strictly between `low` and `high` in a row of positive weight: 1.0 or 0.0."""
     for j in range(indptr.shape[0] - 1):
         between[j] = 0.0

@@ -122,7 +122,9 @@ class BinnedStumps(StumpsPool):
         codes, zero = self._codes(partition, memo)
         out = np.empty((int(self.start[shard[1]] - self.start[shard[0]]), 2))
         arrays = partition.indptr, partition.rows, codes, self.start, zero
-        histograms.split_sums_of_one(*arrays, *shard, size, negative.view(np.uint8), *total.tolist(), out)
+        first, last = shard
+        plus_all, minus_all = total.tolist()
+        histograms.split_sums_of_one(*arrays, first, last, size, negative.view(np.uint8), plus_all, minus_all, out)
         return out, total
 
     def _codes(self, partition: Partition, memo: Any) -> Codes:

@@ -9,11 +9,22 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dboost.compiled.arrays import Float64, Int32, Int64, UInt8, Values
 from dboost.compiled.vectors.scaled_rows import add, padded
 
 
 @njit(nogil=True, cache=True)
-def merge_runs(start_a, a, count_a, start_b, b, count_b, start, values, counts):
+def merge_runs(
+    start_a: Int64,
+    a: Float64,
+    count_a: Int64,
+    start_b: Int64,
+    b: Float64,
+    count_b: Int64,
+    start: Int64,
+    values: Float64,
+    counts: Int64,
+) -> int:
     """Merge two lists of ascending values with their counts, column by column; equal values become one.
 
     `values` and `counts` have room for both lists; returns how many entries they hold, `start` where each column's lie.
@@ -40,7 +51,7 @@ def merge_runs(start_a, a, count_a, start_b, b, count_b, start, values, counts):
 
 
 @njit(nogil=True, cache=True)
-def encode(indptr, values, start, thresholds, codes):
+def encode(indptr: Int64, values: Values, start: Int64, thresholds: Float64, codes: Values) -> None:
     """Codes of the stored values: how many of the column's thresholds are at most the value."""
     for j in range(indptr.shape[0] - 1):
         mine = thresholds[start[j] : start[j + 1]]
@@ -57,7 +68,9 @@ def encode(indptr, values, start, thresholds, codes):
 
 
 @njit(nogil=True, cache=True)
-def thin_runs(start, values, counts, most, new_start, kept, kept_counts):
+def thin_runs(
+    start: Int64, values: Values, counts: Int64, most: int, new_start: Int64, kept: Float64, kept_counts: Int64
+) -> int:
     """Thin out the columns with more than `most` values: a kept value stands for those since the one before it.
 
     What is kept are the last values of steps of the root of the share of rows up to a value (``distinct.cuts``). The
@@ -92,7 +105,18 @@ def thin_runs(start, values, counts, most, new_start, kept, kept_counts):
     return filled
 
 
-def sums_below(indptr, rows, codes, start, zero, first, last, U, total, out):
+def sums_below(
+    indptr: Int64,
+    rows: Int32,
+    codes: Values,
+    start: Int64,
+    zero: Int64,
+    first: int,
+    last: int,
+    U: Float64,
+    total: Float64,
+    out: Float64,
+) -> None:
     """Sums of U over the examples below every threshold of the columns first..last - 1.
 
     Parameters
@@ -115,7 +139,18 @@ def sums_below(indptr, rows, codes, start, zero, first, last, U, total, out):
 
 
 @njit(nogil=True, cache=True)
-def _sums_of_one(indptr, rows, codes, start, zero, first, last, u, total, out):
+def _sums_of_one(
+    indptr: Int64,
+    rows: Int32,
+    codes: Values,
+    start: Int64,
+    zero: Int64,
+    first: int,
+    last: int,
+    u: Float64,
+    total: float,
+    out: Float64,
+) -> None:
     m = u.shape[0]
     most = 0
     for j in range(first, last):
@@ -143,7 +178,18 @@ def _sums_of_one(indptr, rows, codes, start, zero, first, last, u, total, out):
 
 
 @njit(nogil=True, cache=True)
-def _sums_of_many(indptr, rows, codes, start, zero, first, last, U, total, out):
+def _sums_of_many(
+    indptr: Int64,
+    rows: Int32,
+    codes: Values,
+    start: Int64,
+    zero: Int64,
+    first: int,
+    last: int,
+    U: Float64,
+    total: Float64,
+    out: Float64,
+) -> None:
     m, k = U.shape[0], out.shape[1]
     most = 0
     for j in range(first, last):
@@ -176,7 +222,20 @@ def _sums_of_many(indptr, rows, codes, start, zero, first, last, U, total, out):
 
 
 @njit(nogil=True, cache=True)
-def split_sums_of_one(indptr, rows, codes, start, zero, first, last, size, negative, plus, minus, out):
+def split_sums_of_one(
+    indptr: Int64,
+    rows: Int32,
+    codes: Values,
+    start: Int64,
+    zero: Int64,
+    first: int,
+    last: int,
+    size: Float64,
+    negative: UInt8,
+    plus: float,
+    minus: float,
+    out: Float64,
+) -> None:
     """Sums of [u]_+ and of [-u]_+ below every threshold of the columns first..last - 1, in one sweep.
 
     An example is added to the place of its code and its sign. Two stored columns without gaps are swept together: their
@@ -240,7 +299,19 @@ def split_sums_of_one(indptr, rows, codes, start, zero, first, last, size, negat
 
 
 @njit(nogil=True, cache=True)
-def bin_ranges(indptr, rows, values, weight, n_live, codes, start, zero, least, most, counts):
+def bin_ranges(
+    indptr: Int64,
+    rows: Int32,
+    values: Values,
+    weight: Float64,
+    n_live: int,
+    codes: Values,
+    start: Int64,
+    zero: Int64,
+    least: Float64,
+    most: Float64,
+    counts: Int64,
+) -> None:
     """Least and largest value of every bin of every column, and the number of rows in it.
 
     Bin b of column j lies at start[j] + j + b. Rows of weight zero count for nothing; `least`, `most` and `counts` come

@@ -159,7 +159,7 @@ class _Layout:
         return cls(rows, outputs, places, entries, sizes, strides, starts, order)
 
     @property
-    def compiled(self) -> tuple[Places, ...]:
+    def compiled(self) -> tuple[Places, Places, Places, Places, Places, Places]:
         """What ``add_entry_blocks`` takes."""
         return self.entries, self.outputs, self.places, self.starts, self.strides, _before(self.sizes)
 

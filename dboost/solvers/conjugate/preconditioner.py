@@ -198,7 +198,8 @@ class HeavyRows:
             if shift is not None:
                 shift.put(padded, z)
             lengths.add(padded, z)
-            return z[:-1]
+            found: Array = z[:-1]
+            return found
 
         return apply
 
@@ -220,7 +221,8 @@ class HeavyRows:
     def among(self, steps: Array) -> Array:
         """Curvature among steps of the heavy rows, each in a direction of its own (t, k); shape (t, t)."""
         t = self.rows.shape[0]
-        return np.einsum("jr,lr,rjl->jl", steps, steps, self.gram[:, :t, :t])
+        found: Array = np.einsum("jr,lr,rjl->jl", steps, steps, self.gram[:, :t, :t])
+        return found
 
 
 def block_of(places: Places, gram: Array, share: Array, least: Array) -> tuple[Places, Array]:

@@ -97,7 +97,7 @@ class EntrySweeps:
         Stored values that a group looks at in its turn.
     """
 
-    columns: tuple[Rows, Rows, Single]
+    columns: tuple[Rows, NDArray[np.int32], Single]
     stored: Rows
     pairs: Single
     t: Single

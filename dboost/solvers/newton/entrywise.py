@@ -154,7 +154,7 @@ class EntryModel:
                 entries.pull_entries(*self.columns, pairs, t, self.tied, rows, bounds, part.start, part.stop, out)
 
             # added in the order of the classes, whoever formed them
-            t = np.sum(self.on_driver(forth, parts), axis=0, dtype=np.float32)
+            t: NDArray[np.float32] = np.sum(self.on_driver(forth, parts), axis=0, dtype=np.float32)
             self.on_driver(back, parts)
             return out[:a], out[a] if moving.shape[0] > a else np.zeros(k)
 
@@ -181,10 +181,9 @@ class EntryModel:
         pointer, V = self.columns[0], np.zeros((self.h.shape[0], width(self.k)), np.float32)
         parts = equal_slices(self.h.shape[0], parts_of(float(V.size)))
         self.on_driver(lambda part: entries.spread(pairs, t, part.start, part.stop, V), parts)
-        given = (G, lam, settle, moving)
         return sum(
             self.on_driver(
-                lambda part: entries.add_violators(*self.columns, V, part.start, part.stop, *given),
+                lambda part: entries.add_violators(*self.columns, V, part.start, part.stop, G, lam, settle, moving),
                 equal_loads(pointer, parts_of(float(pointer[-1]) * self.k)),
             )
         )

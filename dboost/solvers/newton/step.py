@@ -386,7 +386,8 @@ def _wait(refused: int) -> int:
 
 
 def _support(W: Array) -> NDArray[np.bool_]:
-    return np.any(W != 0.0, axis=1)
+    found: NDArray[np.bool_] = np.any(W != 0.0, axis=1)
+    return found
 
 
 def pruned(at: Iterate) -> Iterate:

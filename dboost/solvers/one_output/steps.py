@@ -214,7 +214,7 @@ class OneOutputSteps:
             if columns.quadratic is None or columns.quadratic.anchor is not anchor:
                 columns.quadratic = Quadratic(self.problem, columns, anchor)
                 self.memory = replace(self.memory, anchor=columns.quadratic.anchor)
-            model = columns.quadratic
+            model: Quadratic = columns.quadratic
             new = model.missing(active)
             size = anchor.rows.shape[0] + new.shape[0]
             lean = size <= min(_UNUSED * active.shape[0] + _FEW, MOST_ROWS)
@@ -227,9 +227,10 @@ class OneOutputSteps:
             self._steady = True
         if not self._steady or not self._pays(active):
             return None
-        columns.quadratic = Quadratic(self.problem, columns, Anchor.at(at).with_rows(active))
-        self.memory = replace(self.memory, anchor=columns.quadratic.anchor)
-        return columns.quadratic
+        formed = Quadratic(self.problem, columns, Anchor.at(at).with_rows(active))
+        columns.quadratic = formed
+        self.memory = replace(self.memory, anchor=formed.anchor)
+        return formed
 
     def _pays(self, rows: Rows) -> bool:
         """Whether forming the curvature among some rows takes no longer than a few times what the last descent took."""
@@ -354,8 +355,8 @@ class OneOutputSteps:
         diagonal = np.zeros(a + (1 if self.problem.fit_intercept else 0))
 
         def sums(part: slice) -> None:
-            mine = (self._places[part], state.residual, state.curvature, G[part], diagonal[:a][part])
-            one_output.column_curvature(*self._block, *mine)
+            u, h = state.residual, state.curvature
+            one_output.column_curvature(*self._block, self._places[part], u, h, G[part], diagonal[:a][part])
 
         self._on_parts(sums)
         diagonal[a:] = state.curvature.sum()

@@ -1,0 +1,70 @@
+"""What a fit asks of planned data.
+
+Covers: the protocol ``Planned``. Does not cover: how input becomes such a plan (``dboost.data.plan``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, Self
+
+from numpy.typing import NDArray
+
+
+class Planned(Protocol):
+    """Planned data: partitions, their rows, and what the columns and the labels are.
+
+    Attributes
+    ----------
+    items, rows : tuples
+        The partitions, in a form that the engine knows, and the rows of each.
+    n_rows, n_features, n_outputs : int
+        Shapes m, n, k.
+    feature_names : tuple of str or None
+    classes : array or None
+        The labels that the outputs stand for; None for regression.
+    task : {"binary", "multiclass", "multitask", "regression"}
+    nbytes_estimate : int
+        Bytes of all decoded partitions.
+    weight_exponent : int
+        The weights of all items are 2**weight_exponent times those given.
+    fingerprint : str
+        Digest of the data; it may have to be waited for.
+    """
+
+    @property
+    def items(self) -> tuple[Any, ...]: ...
+
+    @property
+    def rows(self) -> tuple[int, ...]: ...
+
+    @property
+    def n_rows(self) -> int: ...
+
+    @property
+    def n_features(self) -> int: ...
+
+    @property
+    def n_outputs(self) -> int: ...
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None: ...
+
+    @property
+    def classes(self) -> NDArray[Any] | None: ...
+
+    @property
+    def task(self) -> str: ...
+
+    @property
+    def nbytes_estimate(self) -> int: ...
+
+    @property
+    def weight_exponent(self) -> int: ...
+
+    @property
+    def fingerprint(self) -> str: ...
+
+    def of_classes(self, present: Sequence[int]) -> Self:
+        """The plan of the same partitions with some of the classes only: those with examples, by number."""
+        ...

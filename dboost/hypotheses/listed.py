@@ -1,0 +1,224 @@
+"""Families whose hypotheses can be listed: functions of one or a few raw columns, each formed where it is summed.
+
+Covers: ``ListedFamily``, from which such a family is made in a few lines, its pool, and the hypotheses of a model.
+Does not cover: classes without end, or too large to be summed one by one (``products``, ``stumps``).
+
+A hypothesis is named by the raw columns that it is a function of, which is also its key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.errors import ModelFormatError, UsageError
+from dboost.files.documents import Document, plain
+from dboost.hypotheses import family_from_fields
+from dboost.hypotheses.base import Array, Block, Chosen, Context, Key
+from dboost.hypotheses.union import Joinable
+from dboost.partition import Partition, Sums
+
+FORMED_VALUES = 2_000_000
+"""Values of hypotheses that a pass forms at once, 16 MB of float64: beyond the caches, and little beside a block."""
+
+
+class ListedFamily(Joinable, ABC):
+    """A finite family. A subclass is a frozen dataclass with the parameters of the family as its fields.
+
+    It gives `name`, `keys`, `value` and `word`, and everything else follows.
+    """
+
+    name: ClassVar[str]
+    """Name of the family in JSON, and in ``dboost.hypotheses.FAMILIES``."""
+
+    @abstractmethod
+    def keys(self, n_features: int) -> Iterable[Key]:
+        """The hypotheses over so many raw columns, each as the raw columns it is a function of."""
+
+    @abstractmethod
+    def value(self, *columns: Array) -> Array:
+        """The hypothesis on some rows, from its raw columns, all of shape (m,).
+
+        The value of a row must be computed from that row alone, with the same bits among any other rows: so do sums,
+        products, absolute values, comparisons and square roots of NumPy, but not all of its exponentials and sines.
+        """
+
+    @abstractmethod
+    def word(self, *names: str) -> str:
+        """The hypothesis in words, from the names of its raw columns."""
+
+    def prepare(self, context: Context) -> ListedPool:
+        """List the hypotheses over the data's columns; no pass."""
+        listed = tuple(self.keys(context.n_features))
+        if not listed:
+            raise UsageError(
+                f"family {self.name!r} has no hypothesis over {context.n_features} columns",
+                hint="give more columns, or another family",
+            )
+        return ListedPool(self, listed)
+
+    def to_json(self) -> dict[str, Any]:
+        """Name and parameters."""
+        return {"family": self.name} | {name: plain(value) for name, value in vars(self).items()}
+
+    @classmethod
+    def from_json(cls, spec: dict[str, Any]) -> Self:
+        """Undo `to_json`."""
+        found: Self = family_from_fields(cls, spec)
+        return found
+
+    @classmethod
+    def restore(cls, spec: Document, arrays: Mapping[str, NDArray[Any]], n_features: int) -> ListedSet:
+        """The hypotheses of a saved model, trusting nothing in it."""
+        keys, names = spec.integer_lists("keys"), spec.strings("names")
+        family = cls.from_json({"family": cls.name, **spec.mapping("parameters")})
+        if arrays:
+            raise ModelFormatError(f"hypotheses of family {cls.name!r} with an array {min(arrays)!r}", file=spec.file)
+        if names is None or len(names) != len(keys) or len(set(keys)) != len(keys):
+            raise ModelFormatError("'keys' and 'names' are not distinct lists of one length", file=spec.file)
+        if not set(keys) <= set(family.keys(n_features)):
+            raise ModelFormatError(f"hypotheses that family {cls.name!r} does not have", file=spec.file)
+        return ListedSet(family, keys, names)
+
+
+def formed(family: ListedFamily, raw: Block, keys: Iterable[Key]) -> Block:
+    """Hypotheses as columns without their zeros, from a block whose columns `keys` name."""
+    indptr, rows, values = [0], [np.zeros(0, np.int32)], [np.zeros(0)]
+    for key in keys:
+        h = family.value(*(_dense(raw, j) for j in key))
+        rows.append(np.flatnonzero(h).astype(np.int32))
+        values.append(h[rows[-1]])
+        indptr.append(indptr[-1] + len(rows[-1]))
+    return Block(np.array(indptr), np.concatenate(rows), np.concatenate(values), raw.n_rows)
+
+
+def _dense(raw: Block, j: int) -> Array:
+    mine = slice(int(raw.indptr[j]), int(raw.indptr[j + 1]))
+    column = np.zeros(raw.n_rows)
+    column[raw.rows[mine]] = raw.values[mine]
+    return column
+
+
+@dataclass(frozen=True)
+class ListedPool:
+    """All hypotheses of a family over one data set; a shard is a range (start, stop) of `listed`."""
+
+    family: ListedFamily
+    listed: tuple[Key, ...]
+
+    @property
+    def size(self) -> float:
+        """Number of hypotheses."""
+        return len(self.listed)
+
+    @property
+    def searched(self) -> bool:
+        """No: every hypothesis is summed."""
+        return False
+
+    @property
+    def token(self) -> str:
+        """Hash of the family and of what it lists."""
+        return hashlib.sha256(json.dumps([self.family.to_json(), self.listed]).encode()).hexdigest()[:16]
+
+    def columns(self, raw: Block, keys: Sequence[Key]) -> Block:
+        """The hypotheses `keys` as columns, in that order, from all raw columns of some rows."""
+        return formed(self.family, raw, keys)
+
+    def shards(self, active: Sequence[Key], row_bytes: int, shard_bytes: int) -> list[tuple[int, int]]:
+        """Ranges that cover all hypotheses, whatever is active."""
+        width = max(1, shard_bytes // max(1, row_bytes))
+        return list(pairwise([*range(0, len(self.listed), width), len(self.listed)]))
+
+    def keys(self, shard: tuple[int, int], places: NDArray[np.int64] | None = None) -> list[Key]:
+        """The hypotheses at some places of a range, or all of them."""
+        mine = self.listed[slice(*shard)]
+        return list(mine) if places is None else [mine[place] for place in places.tolist()]
+
+    def sums(self, partition: Partition, memo: Any, shard: tuple[int, int], plus: Array, minus: Array | None) -> Sums:
+        """Sums of a range of hypotheses over one partition, as ``base.Pool.sums`` says; some are formed at a time."""
+        # A model that predicts needs no compiled kernel.
+        from dboost.compiled.sparse import columns as kernels
+
+        raw = Block(partition.indptr, partition.rows, partition.values, partition.n_rows)
+        mine = self.listed[slice(*shard)]
+        total, absolute, square, peak = (np.zeros(len(mine)) for _ in range(4))
+        names = ("G",) if minus is None else ("mu_plus", "mu_minus")
+        found = {name: np.empty((len(mine), plus.shape[1])) for name in names}
+        width = max(1, FORMED_VALUES // max(1, partition.n_rows))
+        for start, stop in pairwise([*range(0, len(mine), width), len(mine)]):
+            part, every = slice(start, stop), np.arange(stop - start)
+            indptr, rows, values, _ = formed(self.family, raw, mine[part])
+            numbers = peak[part], total[part], absolute[part], square[part]
+            kernels.column_statistics(indptr, rows, values, partition.weight, *numbers)
+            if minus is None:
+                kernels.column_gradient(indptr, rows, values, plus, every, found["G"][part])
+            else:
+                both = found["mu_plus"][part], found["mu_minus"][part]
+                kernels.column_mu(indptr, rows, values, plus, minus, every, *both)
+        return Sums(add={**found, "square": square, "total": total}, peak={"peak": peak})
+
+    def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
+        """Names in words; raw features without names are x0, x1, ..."""
+        return [self.family.word(*(f"x{j}" if features is None else features[j] for j in key)) for key in keys]
+
+    def follow(self, held: Chosen, keys: Sequence[Key]) -> tuple[NDArray[np.int64], Array]:
+        """Those that are listed here too: they mean the same over any rows."""
+        known = set(self.listed)
+        places = np.array([place for place, key in enumerate(keys) if key in known], dtype=np.int64)
+        return places, np.ones(len(places))
+
+    def chosen(self, keys: Sequence[Key], features: Sequence[str] | None) -> ListedSet:
+        """The hypotheses `keys` as a model holds them."""
+        return ListedSet(self.family, tuple(keys), tuple(self.names(keys, features)))
+
+
+@dataclass(frozen=True)
+class ListedSet:
+    """The hypotheses of a model, with their names in words."""
+
+    of: ListedFamily
+    keys: tuple[Key, ...]
+    names: tuple[str, ...]
+
+    @property
+    def family(self) -> str:
+        """Name of the family."""
+        return self.of.name
+
+    @property
+    def inputs(self) -> NDArray[np.int64]:
+        """Raw columns that occur, ascending."""
+        return np.array(sorted({j for key in self.keys for j in key}), dtype=np.int64)
+
+    @property
+    def n_hypotheses(self) -> int:
+        """How many there are."""
+        return len(self.keys)
+
+    def words(self) -> list[str]:
+        """Their names."""
+        return list(self.names)
+
+    def evaluate(self, raw: Block) -> Block:
+        """The hypotheses as columns, from a block of the columns `inputs`."""
+        place = {int(j): c for c, j in enumerate(self.inputs)}
+        return formed(self.of, raw, [tuple(place[j] for j in key) for key in self.keys])
+
+    def to_json(self) -> dict[str, Any]:
+        """Family, its parameters, hypotheses and names."""
+        parameters = {name: value for name, value in self.of.to_json().items() if name != "family"}
+        keys = [list(key) for key in self.keys]
+        return {"family": self.family, "parameters": parameters, "keys": keys, "names": list(self.names)}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """None: the JSON says all."""
+        return {}
