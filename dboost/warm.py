@@ -28,13 +28,17 @@ from dboost.hypotheses.kernels.family import Kernels
 from dboost.hypotheses.products.family import Products
 from dboost.hypotheses.stumps.family import Stumps
 from dboost.kernel_cache import VARIABLE, lasting
+from dboost.losses import LOSSES
 from dboost.passes.folds import Folds
 from dboost.problem.accelerators import Accelerators
 
-_TASKS = {
-    "log": "binary", "multinomial": "multiclass", "multitask": "multitask", "exp": "binary",
-    "squared": "regression", "epsilon_insensitive": "regression",
-}  # fmt: skip
+
+def _compiled_apart() -> dict[str, str]:
+    """Losses by name and their tasks, one for each kind of target: others of the kind run the same code."""
+    found: dict[tuple[str, type], str] = {}
+    for name, loss in LOSSES.items():
+        found.setdefault((loss.task, type(loss.target(np.zeros((1, 1))))), name)
+    return {name: task for (task, _), name in found.items()}
 
 
 def _defined(loss: str, settings: FitSettings) -> bool:
@@ -55,8 +59,8 @@ def warm() -> float:
     # more entries in a few rounds than the curvature is formed among (``formed.pays``)
     many = rng.normal(size=(60, 300)) * (rng.random((60, 300)) < 0.5)
     steps_on_values = [FitSettings("", penalty, alpha=1e-4, max_rounds=12) for penalty in ("l1", "l1/l2")]
-    labels = {"log": code > 0, "multinomial": code, "multitask": np.eye(3)[code]}
-    labels |= {"exp": code > 0, "squared": code * 1.0, "epsilon_insensitive": code * 1.0}
+    labels = {"binary": code > 0, "multiclass": code, "multitask": np.eye(3)[code], "regression": code * 1.0}
+    losses = _compiled_apart()
     variants = [
         FitSettings("", "l1/l2"),
         FitSettings("", "l1/l2", sample=0.5),
@@ -77,35 +81,35 @@ def warm() -> float:
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        for (loss, task), dtype in itertools.product(_TASKS.items(), (np.float32, np.float64)):
+        for (loss, task), dtype in itertools.product(losses.items(), (np.float32, np.float64)):
             for settings in variants:
                 if not _defined(loss, settings):
                     continue
                 with LocalEngine(1) as engine:
-                    plan = build_plan(X.astype(dtype), labels[loss], task=task, engine=engine)
+                    plan = build_plan(X.astype(dtype), labels[task], task=task, engine=engine)
                     fit(plan, engine, replace(settings, loss=loss, alpha=0.02, max_rounds=6))
             for settings in steps_on_values if task == "multiclass" else ():
                 with LocalEngine(1) as engine:
-                    plan = build_plan(many.astype(dtype), labels[loss], task=task, engine=engine)
+                    plan = build_plan(many.astype(dtype), labels[task], task=task, engine=engine)
                     fit(plan, engine, replace(settings, loss=loss))
             with LocalEngine(1) as engine:
-                plan = build_plan(X.astype(dtype), labels[loss], task=task, engine=engine)
+                plan = build_plan(X.astype(dtype), labels[task], task=task, engine=engine)
                 cross_validate(plan, engine, replace(variants[0], loss=loss), Folds(2), 1e-3, [0.05, 0.02], 2, 0.1)
-            if task != "multiclass" and labels[loss].ndim == 1 and loss != "exp":
+            if task != "multiclass" and labels[task].ndim == 1 and not LOSSES[loss].shifted:
                 # few data begin without a sample, which is therefore asked for; weights have loops of their own
                 with LocalEngine(1) as engine:
-                    plan = build_plan(X.astype(dtype), labels[loss], 1.0 + code, task=task, engine=engine)
+                    plan = build_plan(X.astype(dtype), labels[task], 1.0 + code, task=task, engine=engine)
                     one = Fitting(plan, engine, FitSettings(loss, "l1"))
                     lam_max = one.alpha_max() * one.problem.statistics.weight
                     solved(one.problem, 0.1 * lam_max, lam_max, 0.5, 0, Accelerators())
-            if loss == "log":
+            if loss == next(iter(losses)):
                 # a column far from zero has loops of its own, which are the same for all losses
                 with LocalEngine(1) as engine:
-                    plan = build_plan((X + 1e3).astype(dtype), labels[loss], task=task, engine=engine)
+                    plan = build_plan((X + 1e3).astype(dtype), labels[task], task=task, engine=engine)
                     fit(plan, engine, FitSettings(loss, "l1", 0.02, max_rounds=3))
             support = 20 if task == "regression" else "perceptron"
             with LocalEngine(1) as engine:
-                plan = build_plan(X.astype(dtype), labels[loss], task=task, engine=engine)
+                plan = build_plan(X.astype(dtype), labels[task], task=task, engine=engine)
                 fit(plan, engine, FitSettings(loss, "l1/linf", 0.02, max_rounds=3, hypotheses=Kernels(support)))
     return time.perf_counter() - started
 

@@ -28,7 +28,6 @@ from dboost.bounds import exponential, quadratic
 from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning, UsageError
 from dboost.losses import LOSSES
-from dboost.model.tasks import TASKS
 from dboost.partition import Partition
 from dboost.penalties import PENALTIES, SmoothL1, get_penalty
 from dboost.problem.problem import Problem
@@ -108,22 +107,23 @@ def _select(penalty: str) -> str:
 
 
 def _labels(loss: str, F: Array, rng: np.random.Generator) -> NDArray[Any]:
-    if loss in TASKS["multiclass"]:
+    if LOSSES[loss].task == "multiclass":
         codes = F.argmax(axis=1).astype(np.int32)
         codes[: F.shape[1]] = np.arange(F.shape[1])
         return codes
-    if loss in ("squared", "epsilon_insensitive"):
-        return np.ascontiguousarray(F[:, 0])
+    if LOSSES[loss].task == "regression":
+        real = np.ascontiguousarray(F[:, 0])
+        return real if LOSSES[loss].invalid(real) < 0 else np.abs(real)
     sign = np.where(F > 0.0, 1, -1).astype(np.int8)
     sign[:2] = [[1], [-1]]
-    if loss == "multitask":
+    if LOSSES[loss].task == "multitask":
         sign[2:][rng.random(sign[2:].shape) < 0.1] = 0
     return sign
 
 
 def _plan(loss: str, rng: np.random.Generator, m: int, n: int) -> SimpleNamespace:
     """Random sparse data in two partitions, with columns of different scales, and sometimes a zero or a sign column."""
-    k = int(rng.integers(2, 5)) if loss in (*TASKS["multiclass"], *TASKS["multitask"]) else 1
+    k = int(rng.integers(2, 5)) if LOSSES[loss].task in ("multiclass", "multitask") else 1
     X = rng.normal(size=(m, n)) * (rng.random((m, n)) < rng.choice([0.3, 0.7, 1.0])) * 10.0 ** rng.uniform(-1, 1, n)
     if rng.random() < 0.3:
         X[:, 0] = 0.0

@@ -275,8 +275,8 @@ class ModelSettings:
     loss: str | None = key(
         one_named(registries.losses),
         None,
-        "what is minimised; squared and epsilon_insensitive are regression, multitask takes several label columns "
-        "(default: by the labels, log for two classes and multinomial for more)",
+        "what is minimised; squared, epsilon_insensitive and poisson are regression, multitask takes several label "
+        "columns (default: by the labels, log for two classes and multinomial for more)",
     )
     epsilon: float | None = key(
         real(0.0), None, "half the width of the tube of loss epsilon_insensitive (default: that loss's)"

@@ -170,24 +170,26 @@ def kind_and_parameters(settings: ModelSettings) -> tuple[Any, dict[str, Any]]:
     UsageError
         A parameter that has no meaning for this loss.
     """
-    from dboost.losses import EpsilonInsensitive
+    from dboost.losses import LOSSES
 
     parameters = given(settings, ModelSettings)
     loss, epsilon = parameters.get("loss"), parameters.pop("epsilon", None)
     kind: Any = dboost.BoostedClassifier
-    if loss == "multitask":
-        kind = dboost.MultiTaskBoostedClassifier
-    elif loss in dboost.BoostedRegressor._losses:
-        kind = dboost.BoostedRegressor
+    if loss in LOSSES:
+        kind = {"multitask": dboost.MultiTaskBoostedClassifier, "regression": dboost.BoostedRegressor}.get(
+            LOSSES[loss].task, dboost.BoostedClassifier
+        )
     if kind is not dboost.BoostedClassifier and parameters.pop("class_weight", None) is not None:
         raise UsageError(f"class_weight has no meaning for loss {loss!r}", hint="use a column of example weights")
     if kind is dboost.BoostedRegressor and parameters.pop("classes", None) is not None:
         raise UsageError(f"classes has no meaning for loss {loss!r}", hint="leave classes= out")
     if epsilon is not None:
-        if loss != "epsilon_insensitive":
+        taking = [name for name, one in LOSSES.items() if hasattr(one, "epsilon")]
+        if loss not in taking:
             with_loss = "without a loss" if loss is None else f"with loss {loss!r}"
-            raise UsageError(f"epsilon={epsilon:g} {with_loss}", hint="it belongs to epsilon_insensitive")
-        parameters["loss"] = EpsilonInsensitive(epsilon=epsilon)
+            raise UsageError(f"epsilon={epsilon:g} {with_loss}", hint=f"it belongs to {', '.join(taking)}")
+        made: Any = type(LOSSES[loss])
+        parameters["loss"] = made(epsilon=epsilon)
     if "hypotheses" in parameters:
         parameters["hypotheses"] = family_of(parameters["hypotheses"])
     return kind, parameters
@@ -197,7 +199,7 @@ def checked(estimator: Any) -> Any:
     """The estimator, after its parameters were checked together."""
     from dboost.estimators.params import fit_settings
 
-    fit_settings(estimator, estimator._losses)
+    fit_settings(estimator)
     return estimator
 
 

@@ -27,8 +27,6 @@ ALLOWED: dict[str, set[str]] = {
     "files": {"errors", "notices"},
     "kernel_cache": {"errors", "files"},
     "compiled": set(),
-    # The loops over a block call the loops of one row, which lie beside their mathematics.
-    "compiled.examples": {"compiled", "losses"},
     "bounds": {"errors"},
     "losses": {"errors", "compiled"},
     "penalties": {"errors", "bounds", "compiled"},
@@ -38,24 +36,24 @@ ALLOWED: dict[str, set[str]] = {
     "engine": {"errors", "notices", "partition", "interruption", "engine.base", "engine.seconds"},
     "hypotheses": {"errors", "files", "partition", "compiled", "hypotheses.clusters", "engine.base"},
     "hypotheses.clusters": {"errors"},
-    "passes": {"partition", "losses", "hypotheses", "compiled", "compiled.examples"},
+    "passes": {"partition", "losses", "hypotheses", "compiled"},
     "data": {"errors", "notices", "partition", "compiled", "files", "redact"},
     "data.daskml": {"errors"},
     "metrics": {"errors", "partition", "compiled"},
     "plots": {"errors"},
-    "model": {"errors", "files", "partition", "hypotheses", "metrics"},
+    "model": {"errors", "files", "partition", "losses", "hypotheses", "metrics"},
     "problem": {
-        "errors", "partition", "losses", "bounds", "penalties", "hypotheses", "passes", "compiled", "compiled.examples",
+        "errors", "partition", "losses", "bounds", "penalties", "hypotheses", "passes", "compiled",
         "engine.base", "engine.seconds",
     },
     "certificate": {"penalties", "problem"},
     "solvers": {
-        "partition", "losses", "bounds", "penalties", "hypotheses", "passes", "compiled", "compiled.examples",
+        "partition", "losses", "bounds", "penalties", "hypotheses", "passes", "compiled",
         "problem", "certificate",
     },
     "boosting": {
         "errors", "notices", "interruption", "partition", "losses", "bounds", "penalties", "hypotheses", "passes",
-        "compiled", "compiled.examples", "problem", "certificate", "solvers", "engine.base",
+        "compiled", "problem", "certificate", "solvers", "engine.base",
     },
     "estimators": {
         "errors", "notices", "files", "redact", "losses", "penalties", "hypotheses", "passes", "engine",

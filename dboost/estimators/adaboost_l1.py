@@ -14,6 +14,7 @@ from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.params import flag, number, stored_settings
 from dboost.estimators.two_class import TwoClassMixin
 from dboost.files.paths import PathLike
+from dboost.losses import Loss
 
 
 class AdaBoostL1Classifier(TwoClassMixin, BoostedEstimator):
@@ -77,7 +78,7 @@ class AdaBoostL1Classifier(TwoClassMixin, BoostedEstimator):
     ([1, 1, 1, 0], 0.33)
     """
 
-    _losses = ("exp",)
+    _tasks = ("binary",)
     _task = "binary"
 
     def __init__(
@@ -114,10 +115,15 @@ class AdaBoostL1Classifier(TwoClassMixin, BoostedEstimator):
         )
         self.nu = nu
 
+    @classmethod
+    def _minimises(cls, loss: Loss) -> bool:
+        """The exponential loss of two classes."""
+        return super()._minimises(loss) and loss.exponential
+
     def _settings(self) -> FitSettings:
         system = AdaBoostL1(number("nu", self.nu), bool(flag("fit_intercept", self.fit_intercept)))
         # the constant is a hypothesis of the system, not a free intercept
-        stored = stored_settings(self, self._losses)
+        stored = stored_settings(self)
         settings = replace(stored, penalty=NormalisedEdges(), fit_intercept=False, system=system)
         check_settings(settings)
         return settings

@@ -26,16 +26,16 @@ from dboost.estimators.history import Table, induction_stop
 from dboost.estimators.params import fit_settings
 from dboost.estimators.warm_start import followed, start_from
 from dboost.files.paths import PathLike
+from dboost.losses import LOSSES, Loss, losses_of
 from dboost.model.fitted import Model
-from dboost.model.tasks import TASKS
 from dboost.redact import redact_urls
 
 
 class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators; not public."""
 
-    # What it can minimise, and what a plan is asked for when `loss` is None.
-    _losses: tuple[str, ...] = ()
+    # The kinds of labels it takes, and what a plan is asked for when `loss` is None.
+    _tasks: tuple[str, ...] = ()
     _task: str = ""
 
     def __init__(
@@ -91,11 +91,21 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # typ
 
     def _settings(self) -> FitSettings:
         """The parameters, checked together, as settings of the core fit."""
-        return fit_settings(self, self._losses)
+        return fit_settings(self)
 
     def _loss_of(self, task: str, n_outputs: int) -> Any:
         """What is minimised on labels of that kind."""
-        return TASKS[task][0] if self.loss is None else self.loss
+        return losses_of(task)[0] if self.loss is None else self.loss
+
+    @classmethod
+    def _minimises(cls, loss: Loss) -> bool:
+        """Whether estimators of this kind can minimise a loss; by what the loss says of itself."""
+        return loss.task in cls._tasks
+
+    @classmethod
+    def _losses(cls) -> tuple[str, ...]:
+        """Names of the losses that it can minimise, the default first."""
+        return tuple(name for name, loss in LOSSES.items() if cls._minimises(loss))
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

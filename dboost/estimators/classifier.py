@@ -122,5 +122,5 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
     (True, (3, 4))
     """
 
-    _losses = ("log", "multinomial", "exp", "margin_softmax")
+    _tasks = ("binary", "multiclass")
     _task = "classification"

@@ -28,21 +28,19 @@ from dboost.engine.base import Engine
 from dboost.engine.select import open_engine
 from dboost.errors import DataError, UsageError
 from dboost.estimators.checkpoint_times import Keeper
-from dboost.estimators.label_checks import check_one_target, check_tasks, few_integers
+from dboost.estimators.label_checks import check_labels, check_one_target, check_tasks, few_integers
 from dboost.estimators.params import loss_name, loss_spec, penalty_spec
 from dboost.estimators.predicting import kind_of
 from dboost.files.documents import plain
 from dboost.hypotheses import Chosen
 from dboost.hypotheses.columns import ColumnSet
+from dboost.losses import get_loss
 from dboost.model.fitted import Certificate, Model, Origin
 from dboost.model.stages import Stages
-from dboost.model.tasks import ONE_VS_REST, TASKS
 from dboost.notices import warn_user
 
 Float = NDArray[np.float64]
 
-# What a plan is asked for, by loss.
-_PLANNED = {loss: task for task, losses in TASKS.items() for loss in losses}
 # Parameters that belong to a process, and those that are no part of a saved model: these, and the folds of given rows.
 PROCESS = ("client", "callbacks", "checkpoint")
 UNSAVED = (*PROCESS, "folds")
@@ -86,7 +84,7 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Pre
         from dboost.estimators.checkpoint import check_place
 
         check_place(estimator.checkpoint)
-    task = estimator._task if estimator.loss is None else _PLANNED[loss_name(estimator.loss)]
+    task = estimator._task if estimator.loss is None else get_loss(estimator.loss).task
     kind = kind_of(X)
     if kind in ("matrix", "table"):
         X, y, sample_weight, named = split_named(X, y, sample_weight)
@@ -176,6 +174,8 @@ def _checked_local(estimator: Any, X: Any, y: Any, kind: str, task: str) -> tupl
     y = column_or_1d(y, warn=True)
     if y.dtype.kind == "f":
         assert_all_finite(y, input_name="y")
+    if task == "regression" and estimator.loss is not None:
+        check_labels(get_loss(estimator.loss), y)
     if task != "regression" and y.dtype.kind in "iufb" and not few_integers(y):
         check_classification_targets(y)
     return X, y
@@ -230,7 +230,7 @@ def model_of(estimator: Any, parts: Prepared, result: FitResult) -> Model:
     hypotheses, W, origin, places = _held(result, W, names)
     stages = stages_of(result, places)
     if plan.task == "multiclass":
-        if loss_name(settings.loss) not in ONE_VS_REST:
+        if not get_loss(settings.loss).separable:
             # Only differences between classes enter the softmax: without this their common part would be rounding noise
             intercept = intercept - intercept.mean()
         W, intercept = _with_absent(parts, W, intercept)

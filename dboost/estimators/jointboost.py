@@ -13,6 +13,7 @@ from dboost.estimators.classifying import ClassifyingMixin
 from dboost.estimators.params import number
 from dboost.files.paths import PathLike
 from dboost.hypotheses.stumps.family import Stumps
+from dboost.losses import Loss
 from dboost.losses.one_vs_rest import OneVsRestExponential
 
 
@@ -68,7 +69,7 @@ class JointBoostClassifier(ClassifyingMixin, BoostedEstimator):
     (10, True)
     """
 
-    _losses = ("exp", "exp_one_vs_rest")
+    _tasks = ("binary", "multiclass")
     _task = "classification"
     # What a user cannot choose: the loss follows from the number of classes, and a fit begins with all scores zero.
     loss = None
@@ -103,7 +104,7 @@ class JointBoostClassifier(ClassifyingMixin, BoostedEstimator):
         """The parameters, checked together, as settings of the core fit."""
         split(self.callbacks)
         settings = FitSettings(
-            loss=self._losses[0],
+            loss=self._losses()[0],
             penalty="none",
             alpha="auto",
             tol=number("tol", self.tol),
@@ -115,6 +116,11 @@ class JointBoostClassifier(ClassifyingMixin, BoostedEstimator):
         )
         check_settings(settings)
         return settings
+
+    @classmethod
+    def _minimises(cls, loss: Loss) -> bool:
+        """Exponential losses of classes."""
+        return super()._minimises(loss) and loss.exponential
 
     def _loss_of(self, task: str, n_outputs: int) -> Any:
         """The exponential loss of the one score, or of every class against the rest."""

@@ -19,6 +19,7 @@ from dboost.estimators.params import stored_settings
 from dboost.estimators.regressing import RegressingMixin
 from dboost.estimators.two_class import TwoClassMixin
 from dboost.files.paths import PathLike
+from dboost.losses import Loss
 
 
 class LeveragingEstimator(BoostedEstimator, ABC):
@@ -29,7 +30,7 @@ class LeveragingEstimator(BoostedEstimator, ABC):
         """The settings that the two do not share."""
 
     def _settings(self) -> FitSettings:
-        settings = stored_settings(self, self._losses)
+        settings = stored_settings(self)
         system = self._system()
         settings = replace(settings, penalty=system.penalty(settings.alpha), system=system)
         if learns(settings) and (self.checkpoint is not None or self.warm_start):
@@ -103,7 +104,7 @@ class LeveragingClassifier(TwoClassMixin, LeveragingEstimator):
     (True, True)
     """
 
-    _losses = ("exp", "log")
+    _tasks = ("binary",)
     _task = "binary"
 
     def __init__(
@@ -181,8 +182,13 @@ class LeveragingRegressor(RegressingMixin, LeveragingEstimator):
     True
     """
 
-    _losses = ("squared",)
+    _tasks = ("regression",)
     _task = "regression"
+
+    @classmethod
+    def _minimises(cls, loss: Loss) -> bool:
+        """The squared loss, for which the learners that fit residuals are made."""
+        return super()._minimises(loss) and loss.parabolic
 
     def __init__(
         self,

@@ -24,6 +24,7 @@ from dboost.estimators.shareboost import ShareBoostClassifier
 from dboost.files.documents import Document
 from dboost.files.paths import PathLike
 from dboost.hypotheses import family_from_json
+from dboost.losses import loss_of_model
 from dboost.model.fitted import Model, read_model
 
 # Only these can come out of a folder: the file names one, it never brings code.
@@ -70,7 +71,8 @@ def _load_one(path: PathLike) -> Any:
     spec = Document(model.manifest, str(path), "manifest.").child("estimator")
     name = spec.choice("class", tuple(ESTIMATORS))
     cls = ESTIMATORS[name]
-    if model.loss not in cls._losses:
+    loss = loss_of_model(model.loss)
+    if loss is None or not cls._minimises(loss):
         raise ModelFormatError(f"a model of task {model.task!r} is no {name}", file=str(path))
     known = set(inspect.signature(cls.__init__).parameters) - {"self", *UNSAVED}
     params = spec.mapping("params")

@@ -40,7 +40,7 @@ class MultiTaskBoostedClassifier(ClassifyingMixin, BoostedEstimator):
     0 and 1, shape (m, k); probabilities are those of the positive label, shape (m, k).
     """
 
-    _losses = ("multitask",)
+    _tasks = ("multitask",)
     _task = "multitask"
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:

@@ -26,7 +26,7 @@ from dboost.losses import Loss, get_loss
 from dboost.penalties import Penalty, get_penalty
 
 
-def fit_settings(estimator: Any, losses: tuple[str, ...]) -> FitSettings:
+def fit_settings(estimator: Any) -> FitSettings:
     """Check the parameters of an estimator, together, and return the settings of the core fit; see `stored_settings`.
 
     Raises
@@ -34,32 +34,31 @@ def fit_settings(estimator: Any, losses: tuple[str, ...]) -> FitSettings:
     UsageError
         Names the parameter, what was found and what is expected.
     """
-    settings = stored_settings(estimator, losses)
+    settings = stored_settings(estimator)
     check_settings(settings)
     return settings
 
 
-def stored_settings(estimator: Any, losses: tuple[str, ...]) -> FitSettings:
+def stored_settings(estimator: Any) -> FitSettings:
     """The parameters of an estimator as settings of the core fit, checked one by one.
 
     Parameters
     ----------
     estimator : estimator
-    losses : tuple of str
-        What this estimator can minimise. Where `loss` is None, the first one stands in until the data has decided.
+        Where its `loss` is None, the first of those it can minimise stands in until the data has decided.
 
     Raises
     ------
     UsageError
         Names the parameter, what was found and what is expected.
     """
-    known_loss(estimator, losses)
+    known_loss(estimator)
     hypotheses = estimator.hypotheses
     check_hypotheses(hypotheses)
     split(estimator.callbacks)
     flag("warm_start", estimator.warm_start)
     return FitSettings(
-        loss=estimator.loss or losses[0],
+        loss=estimator.loss or estimator._losses()[0],
         penalty=estimator.penalty,
         alpha=_alpha(estimator.alpha),
         update=estimator.update,
@@ -79,8 +78,9 @@ def stored_settings(estimator: Any, losses: tuple[str, ...]) -> FitSettings:
     )
 
 
-def known_loss(estimator: Any, losses: tuple[str, ...]) -> None:
-    """Refuse a loss that an estimator does not minimise."""
+def known_loss(estimator: Any) -> None:
+    """Refuse a loss that an estimator does not minimise, or whose name no saved model could be read by."""
+    losses = estimator._losses()
     if estimator.loss is not None and loss_name(estimator.loss) not in losses:
         known = ", ".join(repr(name) for name in losses)
         raise UsageError(f"loss={estimator.loss!r}", hint=f"{type(estimator).__name__} takes None or {known}")

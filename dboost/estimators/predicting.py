@@ -22,6 +22,7 @@ from dboost.data.memory.in_memory import as_rows
 from dboost.data.named_columns import flat, refuse_unread
 from dboost.errors import DataError, UsageError
 from dboost.model.fitted import Model
+from dboost.model.tasks import decision
 
 SCORES, PROBABILITIES, LOG_PROBABILITIES, LABELS = "scores", "probabilities", "log-probabilities", "labels"
 
@@ -54,16 +55,14 @@ def named_columns(model: Model) -> list[str]:
 
 
 def finish(model: Model, F: NDArray[np.float64], what: str) -> NDArray[Any]:
-    """Scores as they are shown: the one column of two classes or of a regression becomes a vector."""
+    """What is asked for, of scores."""
     if what == LABELS:
         return model.labels(F)
     if what == PROBABILITIES:
         return model.probabilities(F)
     if what == LOG_PROBABILITIES:
         return model.log_probabilities(F)
-    if model.loss == "margin_softmax" and F.shape[1] == 2:
-        return F[:, 1] - F[:, 0]
-    return F[:, 0] if model.task in ("binary", "regression") else F
+    return decision(model.task, model.loss, F)
 
 
 def staged(model: Model, X: Any, kind: str, what: str) -> Iterator[Any]:

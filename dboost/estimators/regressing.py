@@ -1,4 +1,4 @@
-"""What regressors have beyond other estimators: the share of the variance that they explain.
+"""What regressors have beyond other estimators: the share of the variance, or of the deviance, that they explain.
 
 Covers: ``RegressingMixin``. Does not cover: fitting and prediction (``base``).
 """
@@ -9,14 +9,17 @@ from typing import Any
 
 from sklearn.base import RegressorMixin
 
-from dboost.estimators.scoring import r_squared
+from dboost.estimators.scoring import explained
 
 
 class RegressingMixin(RegressorMixin):  # type: ignore[misc]
-    """R^2 of a ``BoostedEstimator`` with targets; not public."""
+    """R^2 or D^2 of a ``BoostedEstimator`` with targets; not public."""
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """R^2 of the predictions, as ``sklearn.metrics.r2_score`` defines it.
+        """The share of the variance that the predictions explain, R^2 (``sklearn.metrics.r2_score``).
+
+        With ``loss="poisson"`` the share of the Poisson deviance, D^2, as scikit-learn's ``PoissonRegressor`` has it
+        (``sklearn.metrics.d2_tweedie_score`` with ``power=1``).
 
         Parameters
         ----------
@@ -29,4 +32,4 @@ class RegressingMixin(RegressorMixin):  # type: ignore[misc]
         float
             1 for perfect predictions, 0 for those of the weighted mean; below 0 for worse ones.
         """
-        return r_squared(self, X, y, sample_weight)
+        return explained(self, X, y, sample_weight)

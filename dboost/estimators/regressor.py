@@ -17,9 +17,11 @@ class BoostedRegressor(RegressingMixin, BoostedEstimator):
 
     Parameters
     ----------
-    loss : {"squared", "epsilon_insensitive"} or loss object, default "squared"
+    loss : {"squared", "epsilon_insensitive", "poisson"} or loss object, default "squared"
         ``"squared"`` is half the squared residual. ``"epsilon_insensitive"`` is the smooth tube of Duchi & Singer 2009;
-        ``dboost.losses.EpsilonInsensitive(epsilon=0.5)`` gives its width.
+        ``dboost.losses.EpsilonInsensitive(epsilon=0.5)`` gives its width. ``"poisson"`` is half the Poisson deviance of
+        counts y >= 0 from the mean ``exp(w'x + b)``, which `predict` gives: the objective of scikit-learn's
+        ``PoissonRegressor`` and the mean of ``y log y - y``, which makes it zero where every prediction is right.
     penalty : {"l1", "none", ...} or penalty object, default "l1"
         There is one output, so that ``"l1/l2"`` and ``"l1/linf"`` are ``"l1"``.
     hypotheses : Family, optional
@@ -47,7 +49,7 @@ class BoostedRegressor(RegressingMixin, BoostedEstimator):
     (True, (1, 10), (442,))
     """
 
-    _losses = ("squared", "epsilon_insensitive")
+    _tasks = ("regression",)
     _task = "regression"
 
     def __init__(

@@ -1,6 +1,6 @@
 """The share of correct labels and R^2, for every kind of input.
 
-Covers: ``accuracy``, ``r_squared``. Does not cover: richer metrics (``dboost.metrics``).
+Covers: ``accuracy``, ``explained``. Does not cover: richer metrics (``dboost.metrics``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from dboost.data.labels.targets import regression_targets
 from dboost.data.named_columns import split_named
 from dboost.data.planned import count_rows
 from dboost.errors import DataError, UsageError
+from dboost.estimators.label_checks import check_labels
 from dboost.estimators.predicting import kind_of
+from dboost.losses import loss_of_model
 
 Agree = Callable[[Any, NDArray[Any]], tuple[Any, Any]]
 
@@ -45,8 +47,11 @@ def accuracy(estimator: Any, X: Any, y: Any, sample_weight: Any, agree: Agree) -
     return float(weight @ correct.sum(axis=1)) / total
 
 
-def r_squared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
-    """R^2 as ``sklearn.metrics.r2_score`` defines it, weighted.
+def explained(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
+    """The share of the deviance that predictions explain; for most losses R^2, as ``sklearn.metrics.r2_score`` has it.
+
+    A loss with a deviance of its own (``Loss.deviance``) has 1 - (sum of the deviances from the predictions) / (sum of
+    those from the weighted mean), as ``sklearn.metrics.d2_tweedie_score`` does.
 
     Parameters
     ----------
@@ -63,7 +68,17 @@ def r_squared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
     predicted, y, weight = _compared(estimator, X, y, sample_weight)
     if not np.any(weight > 0):
         raise DataError("nothing to score: no target has a positive weight")
-    return float(r2_score(regression_targets(y), predicted, sample_weight=weight))
+    target = regression_targets(y)
+    loss = loss_of_model(estimator.model_.loss)
+    mean = np.full_like(target, np.average(target, weights=weight))
+    from_mean = None if loss is None else loss.deviance(target, mean)
+    if loss is None or from_mean is None:
+        return float(r2_score(target, predicted, sample_weight=weight))
+    check_labels(loss, target)
+    from_predicted = loss.deviance(target, np.asarray(predicted, np.float64))
+    assert from_predicted is not None
+    left, whole = float(weight @ from_predicted), float(weight @ from_mean)
+    return 1.0 - left / whole if whole > 0.0 else float(left == 0.0)
 
 
 def _compared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[Any], Any, NDArray[np.float64]]:

@@ -21,6 +21,7 @@ from dboost.estimators.history import Table
 from dboost.estimators.params import check_hypotheses, flag, known_loss, number, resolve_seed
 from dboost.files.paths import PathLike
 from dboost.hypotheses.columns import Columns
+from dboost.losses import Loss
 from dboost.model.fitted import Model
 from dboost.penalties import get_penalty
 
@@ -120,7 +121,7 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
     ([1, 2], [150, 150])
     """
 
-    _losses = ("margin_softmax", "multinomial", "log")
+    _tasks = ("binary", "multiclass")
     _task = "classification"
     # A greedy path has one beginning: there is nothing to start from.
     warm_start = False
@@ -174,11 +175,16 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
         self.callbacks = callbacks
         self.client = client
 
+    @classmethod
+    def _minimises(cls, loss: Loss) -> bool:
+        """Losses of classes with a largest curvature, which the choice of features is by."""
+        return super()._minimises(loss) and math.isfinite(loss.kappa)
+
     def _settings(self) -> FitSettings:
         """The parameters, checked together, as settings of the core fit."""
-        known_loss(self, self._losses)
+        known_loss(self)
         if self.loss is None:
-            raise UsageError("loss=None", hint=f"expected one of {', '.join(map(repr, self._losses))}")
+            raise UsageError("loss=None", hint=f"expected one of {', '.join(map(repr, self._losses()))}")
         check_hypotheses(self.hypotheses)
         split(self.callbacks)
         alpha, penalty = self.alpha, get_penalty(self.penalty)

@@ -9,17 +9,23 @@ from dboost.losses.exponential import Exponential
 from dboost.losses.logistic import Logistic
 from dboost.losses.margin_softmax import MarginSoftmax
 from dboost.losses.multinomial import Multinomial
+from dboost.losses.one_vs_rest import OneVsRestExponential
+from dboost.losses.poisson import Poisson
 from dboost.losses.squared import Squared
 
+# The first of a task is its default.
 LOSSES: dict[str, Loss] = {
-    "log": Logistic("log"),
+    "log": Logistic("log", "binary"),
     "multinomial": Multinomial(),
-    "margin_softmax": MarginSoftmax(),
-    "multitask": Logistic("multitask"),
     "exp": Exponential(),
-    "epsilon_insensitive": EpsilonInsensitive(),
+    "margin_softmax": MarginSoftmax(),
+    "multitask": Logistic("multitask", "multitask"),
     "squared": Squared(),
+    "epsilon_insensitive": EpsilonInsensitive(),
+    "poisson": Poisson(),
 }
+# Losses that an estimator makes for the classes it finds: a model names them, and a user does not.
+_MADE: dict[str, Loss] = {"exp_one_vs_rest": OneVsRestExponential()}
 
 _KNOWN: set[type] = {type(loss) for loss in LOSSES.values()}
 
@@ -46,4 +52,14 @@ def get_loss(loss: str | Loss) -> Loss:
     return loss
 
 
-__all__ = ["LOSSES", "EpsilonInsensitive", "Loss", "get_loss"]
+def loss_of_model(name: str) -> Loss | None:
+    """The loss that a model names, to read its scores by; None where there is none of that name."""
+    return LOSSES.get(name) or _MADE.get(name)
+
+
+def losses_of(*tasks: str) -> tuple[str, ...]:
+    """Names of the losses of some tasks, in the order of the registry."""
+    return tuple(name for name, loss in LOSSES.items() if loss.task in tasks)
+
+
+__all__ = ["LOSSES", "EpsilonInsensitive", "Loss", "get_loss", "loss_of_model", "losses_of"]

@@ -1,189 +1,30 @@
-"""What a loss is: a few compiled functions of one example, and what they are worth to the bounds and the certificate.
+"""What a loss is: all that is its own, from its value to the labels it takes and what its scores predict.
 
-A loss provides a *target*, a ``NamedTuple`` of label arrays of one block, and overloads the four row functions below
-for the type of its target. The fused kernels (``dboost.compiled.examples.fused``) call the row functions; the compiler
-picks the overload by type, so a new loss is one file and one line of the registry and the kernels stay as they are.
-Passing compiled functions as values was rejected: such kernels cannot be cached on disk.
+A loss provides a *target*, a ``NamedTuple`` of label arrays of one block, overloads the functions of one example
+(``dboost.compiled.examples.loss_rows``) for the type of its target, and says in the members of ``Loss`` what it is
+worth to the bounds, the certificate and the solvers. Nobody else asks which loss it is: who needs something of a loss
+asks for that.
+
+Covers: ``Loss``, what most losses say alike (``Common``), and what makes residuals a dual point (``Repair``).
+Does not cover: losses of one real label, which need to say less (``real``).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numba import njit
-from numba.extending import overload
 from numpy.typing import NDArray
 
 from dboost.compiled.vectors.emit import INLINED
-from dboost.compiled.vectors.lanes import add_row
 
 Array = NDArray[np.float64]
 
 # Below it, a probability that is one less another is not known to many digits.
 _LEAST_PROBABILITY = 1e-10
-
-
-def residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> float:
-    """Write U_i = -s dl/df into `u` and return s * l(y_i, f); `f` may be overwritten. Overloaded per target."""
-    raise NotImplementedError("residual_row runs in compiled code only")
-
-
-def residual_rows(target: Any, F: Array, first: int, k: int, weight: Array, U: Array, total: Array) -> float:
-    """Write the residuals of consecutive examples, `first` being row 0 of F, and add them to `total` (k,); their loss.
-
-    Margins F may be overwritten; columns of F and U beyond the k outputs stay as they are. Examples of weight zero have
-    residuals of zero and count in nothing. By default `residual_row` is called; a target in `ROWS` overloads it by a
-    loop that takes what examples have in common together.
-    """
-    raise NotImplementedError("residual_rows runs in compiled code only")
-
-
-ROWS: set[Any] = set()
-"""Targets that overload `residual_rows`."""
-
-
-@overload(residual_rows, inline="never", jit_options=INLINED)
-def _residual_rows(target: Any, F: Array, first: int, k: int, weight: Array, U: Array, total: Array) -> Any:
-    if getattr(target, "instance_class", None) in ROWS:
-        return None
-
-    def by_row(target: Any, F: Array, first: int, k: int, weight: Array, U: Array, total: Array) -> float:
-        loss = 0.0
-        for t in range(F.shape[0]):
-            i = first + t
-            u = U[t][:k]
-            if weight[i] > 0.0:
-                loss += residual_row(target, i, F[t][:k], weight[i], u)
-                add_row(u, total)
-            else:
-                for r in range(k):
-                    u[r] = 0.0
-        return loss
-
-    return by_row
-
-
-def branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> float:
-    """Write the pulls of U_i in both directions, U_i = plus - minus, both >= 0; return s * l(y_i, f).
-
-    They are what the exponential bound sums (docs/math.md, eq. 1 and 2). A loss that is one monotone branch per output
-    pulls one way only, [U]_+ and [-U]_+, which is what is done for every target that is not in `TWO_BRANCHED`.
-    """
-    raise NotImplementedError("branch_row runs in compiled code only")
-
-
-TWO_BRANCHED: set[Any] = set()
-"""Targets that overload `branch_row`."""
-
-
-@overload(branch_row, inline="never", jit_options=INLINED)
-def _branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> Any:
-    if getattr(target, "instance_class", None) in TWO_BRANCHED:
-        return None
-
-    def one_branch(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> float:
-        loss = residual_row(target, i, f, s, plus)
-        for r in range(plus.shape[0]):
-            u = plus[r]
-            plus[r] = max(u, 0.0)
-            minus[r] = max(-u, 0.0)
-        return loss
-
-    return one_branch
-
-
-def peak_row(target: Any, i: int, f: Array, s: float) -> float:
-    """Return log |U_i|, the larger direction. Overloaded for the targets of losses that are ``shifted``, only."""
-    raise NotImplementedError("peak_row runs in compiled code only")
-
-
-def loss_row(target: Any, i: int, f: Array, s: float) -> float:
-    """Return s * l(y_i, f); `f` may be overwritten. Overloaded per target."""
-    raise NotImplementedError("loss_row runs in compiled code only")
-
-
-def curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> float:
-    """Hessian of s * l at f as diag(h) - r h h': write `h`, return r (0 when it is diagonal). Overloaded per target."""
-    raise NotImplementedError("curvature_row runs in compiled code only")
-
-
-def dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> float:
-    """s * D_i at the dual point near U_i that `scale`, `mix`, `shift` and `prior` describe. Overloaded per target.
-
-    Theta_i = scale * s * (the repaired residual of an example), docs/math.md 6. What repairs it belongs to the
-    loss. The log-losses take the predicted probability q'' = (1 - mix) (q - shift) + mix prior in place of q; the
-    losses of real labels subtract `shift` from the residual and measure labels from `prior`, which changes no value
-    as Theta sums to zero; the exponential loss adds to the residuals of one label.
-    """
-    raise NotImplementedError("dual_row runs in compiled code only")
-
-
-def theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> None:
-    """Overwrite U_i by the repaired, unscaled dual point: the Theta_i whose value `dual_row` gives at scale = keep.
-
-    Overloaded per target.
-    """
-    raise NotImplementedError("theta_row runs in compiled code only")
-
-
-def single_rows(target: Any, first: int, f: Array, weight: Array, u: Array, h: Array) -> float:
-    """Examples from `first` on of a loss of one output: write -dl/df and the curvature, weighted; return the loss.
-
-    All arrays are of one dimension, one number for each example; examples of weight zero count in nothing. By default
-    the row functions are called; a target in `SINGLE` overloads it by a loop that needs no call for an example.
-    """
-    raise NotImplementedError("single_rows runs in compiled code only")
-
-
-SINGLE: set[Any] = set()
-"""Targets that overload `single_rows` and `single_dual`."""
-
-
-@overload(single_rows, inline="never", jit_options={"error_model": "numpy"})
-def _single_rows(target: Any, first: int, f: Array, weight: Array, u: Array, h: Array) -> Any:
-    if getattr(target, "instance_class", None) in SINGLE:
-        return None
-
-    def by_row(target: Any, first: int, f: Array, weight: Array, u: Array, h: Array) -> float:
-        margin = np.empty(1)
-        loss = 0.0
-        for t in range(f.shape[0]):
-            i = first + t
-            u[t] = 0.0
-            h[t] = 0.0
-            if weight[i] > 0.0:
-                margin[0] = f[t]
-                curvature_row(target, i, margin, weight[i], h[t : t + 1])
-                margin[0] = f[t]
-                loss += residual_row(target, i, margin, weight[i], u[t : t + 1])
-        return loss
-
-    return by_row
-
-
-def single_dual(target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float) -> float:
-    """Sum of `dual_row` over the examples of a loss of one output, margins `f` (m,); overloaded as `single_rows` is."""
-    raise NotImplementedError("single_dual runs in compiled code only")
-
-
-@overload(single_dual, inline="never", jit_options={"error_model": "numpy"})
-def _single_dual(target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float) -> Any:
-    if getattr(target, "instance_class", None) in SINGLE:
-        return None
-
-    def by_row(target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float) -> float:
-        margin = np.empty(1)
-        scales, mixes, shifts, priors = np.array([scale]), np.array([mix]), np.array([shift]), np.array([prior])
-        value = 0.0
-        for i in range(f.shape[0]):
-            if weight[i] > 0.0:
-                margin[0] = f[i]
-                value += dual_row(target, i, margin, weight[i], scales, mixes, shifts, priors)
-        return value
-
-    return by_row
 
 
 @dataclass(frozen=True)
@@ -193,7 +34,7 @@ class Repair:
     Parameters
     ----------
     keep, mix, shift, prior : float64 arrays, shape (k,)
-        What `dual_row` and `theta_row` are given; their meaning belongs to the loss.
+        What ``loss_rows.dual_row`` and ``theta_row`` are given; their meaning belongs to the loss.
     null_share : float
     drift, spill : float64 arrays, shape (k,)
         They bound what the repair does to the sums of a column j, in every dual norm:
@@ -310,12 +151,72 @@ class Loss(Protocol):
         ...
 
     @property
+    def task(self) -> str:
+        """The kind of labels: "binary", "multiclass", "multitask" or "regression". It is what a plan is asked for."""
+        ...
+
+    @property
+    def counted(self) -> bool:
+        """Whether `label_mass` counts labels, so that a rare one has little mass; that of real labels is their sum."""
+        ...
+
+    @property
+    def parabolic(self) -> bool:
+        """Whether the curvature of an example is `kappa` everywhere, so that one Newton step along a line is exact."""
+        ...
+
+    @property
+    def exponential(self) -> bool:
+        """Whether it is e^(-y f) in every output: residuals are then AdaBoost's weights and sum to the loss in size."""
+        ...
+
+    @property
     def separable(self) -> bool:
         """Whether the Hessian of an example is diagonal over the outputs."""
         ...
 
     def target(self, y: NDArray[Any]) -> Any:
         """Wrap the encoded labels of a block for the compiled functions."""
+        ...
+
+    @property
+    def labels_taken(self) -> str:
+        """The labels it is defined for, in words, for the message about one that it is not."""
+        ...
+
+    def invalid(self, y: NDArray[Any]) -> int:
+        """Place of the first encoded label of a block that it is not defined for; -1 where there is none."""
+        ...
+
+    def unbounded(self, mass: Array, total: Array) -> str:
+        """Why a free intercept has no optimum with these labels (``label_mass``), in words; empty where it has one."""
+        ...
+
+    def predicted(self, F: Array) -> Array:
+        """What scores (m, k) say of new examples, by the inverse link.
+
+        Log-odds of the label of every output; of many classes up to what they have in common. Of a real label, its
+        mean.
+        """
+        ...
+
+    def shown(self, F: Array) -> Array:
+        """Scores (m, k) of several outputs as ``decision_function`` shows them: (m, k), or (m,) for two classes."""
+        ...
+
+    def deviance(self, y: Array, mean: Array) -> Array | None:
+        """How far each real label is from its prediction, in the measure that `score` explains; None: squared error."""
+        ...
+
+    def pulls(self, value: float, mass: Array, total: Array, bias: Array) -> float:
+        """A number that sum_i ||U_i|| is no larger than, from the loss and the column sums of U; for kappa = inf."""
+        ...
+
+    def terms(self, value: float, at_zero: float, mass: Array, total: Array, bias: Array) -> float:
+        """How large the terms of the dual value are beside those of the loss, for what rounding does to their sum.
+
+        From the loss at a model and at zero margins, and the column sums of U.
+        """
         ...
 
     def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
@@ -350,3 +251,40 @@ class Loss(Protocol):
     def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
         """Make residuals with column sums `bias` feasible for a free intercept; `mass`, `total` of `label_mass`."""
         ...
+
+
+class Common:
+    """What most losses say alike. A loss may say otherwise."""
+
+    counted: ClassVar[bool] = False
+    parabolic: ClassVar[bool] = False
+    exponential: ClassVar[bool] = False
+    labels_taken: ClassVar[str] = "any label of its task"
+
+    def invalid(self, y: NDArray[Any]) -> int:
+        """-1: it is defined for every label of its task."""
+        return -1
+
+    def unbounded(self, mass: Array, total: Array) -> str:
+        """Empty: the labels that plans let through have an optimum, or are refused by class (``boosting.fit``)."""
+        return ""
+
+    def predicted(self, F: Array) -> Array:
+        """The scores as they are."""
+        return F
+
+    def shown(self, F: Array) -> Array:
+        """The scores as they are."""
+        return F
+
+    def deviance(self, y: Array, mean: Array) -> Array | None:
+        """None: the squared error."""
+        return None
+
+    def pulls(self, value: float, mass: Array, total: Array, bias: Array) -> float:
+        """The loss, which residuals of e^(-y f) are as large as; not asked for where curvature is bounded."""
+        return value
+
+    def terms(self, value: float, at_zero: float, mass: Array, total: Array, bias: Array) -> float:
+        """2 sqrt(L) sqrt(L(0)): sum_i s_i |u_i y_i| of the squared loss is no larger (Cauchy and Schwarz)."""
+        return 2.0 * math.sqrt(max(value, 0.0)) * math.sqrt(max(at_zero, 0.0))

@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from dboost.compiled.vectors.emit import INLINED
-from dboost.errors import UsageError
-from dboost.losses.base import (
+from dboost.compiled.examples.loss_rows import (
     TWO_BRANCHED,
     Array,
-    Repair,
     branch_row,
     curvature_row,
     dual_row,
@@ -29,7 +26,9 @@ from dboost.losses.base import (
     residual_row,
     theta_row,
 )
-from dboost.losses.squared import mean_label
+from dboost.compiled.vectors.emit import INLINED
+from dboost.errors import UsageError
+from dboost.losses.real import RealLoss
 
 # Above this eps the conjugate is computed with cosh and sinh divided by e^eps, which would overflow.
 _LARGE = 20.0
@@ -171,7 +170,7 @@ def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array,
 
 
 @dataclass(frozen=True)
-class EpsilonInsensitive:
+class EpsilonInsensitive(RealLoss):
     """The smooth eps-insensitive loss of one real label.
 
     Parameters
@@ -186,6 +185,7 @@ class EpsilonInsensitive:
     """
 
     epsilon: float = 0.1
+    largest: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         given = self.epsilon
@@ -212,11 +212,6 @@ class EpsilonInsensitive:
         return 1.0
 
     @property
-    def separable(self) -> bool:
-        """True: there is one output."""
-        return True
-
-    @property
     def floor(self) -> float:
         """2 softplus(-eps), the loss of f = y."""
         return 2.0 * math.log1p(math.exp(-self.epsilon))
@@ -227,11 +222,6 @@ class EpsilonInsensitive:
         return True
 
     @property
-    def shifted(self) -> bool:
-        """False: it grows linearly."""
-        return False
-
-    @property
     def closed_null(self) -> bool:
         """False: the best constant is a smooth kind of median."""
         return False
@@ -239,29 +229,3 @@ class EpsilonInsensitive:
     def target(self, y: NDArray[Any]) -> EpsilonTarget:
         """Wrap float64 labels of shape (m,)."""
         return EpsilonTarget(y, self.epsilon)
-
-    def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
-        """(sum s y, sum s), each of shape (1,)."""
-        return np.array([(weight * y).sum()]), np.array([weight.sum()])
-
-    def null_intercept(self, mass: Array, total: Array) -> Array:
-        """The weighted mean of the labels, to start from."""
-        return mean_label(mass, total)
-
-    def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
-        """Infinite: no bound is known."""
-        return math.inf
-
-    def longest_residual(self, k: int) -> Array:
-        """All ones: no pull is larger."""
-        return np.ones(k)
-
-    def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
-        """Residuals minus their weighted mean e, over 1 + |e|, which brings them back to |Theta_i| <= s_i.
-
-        The division changes a sum X_j'Theta by |e| / (1 + |e|) sum s |x_ij| at most, as does the shift.
-        """
-        shift = mean_label(bias, total)
-        keep = 1.0 / (1.0 + np.abs(shift))
-        zero = np.zeros(1)
-        return Repair(keep, zero, shift, mean_label(mass, total), 0.0, 2.0 * keep * np.abs(shift), zero)

@@ -8,24 +8,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
+from dboost.compiled.examples.loss_rows import curvature_row, dual_row, loss_row, peak_row, residual_row, theta_row
 from dboost.compiled.vectors.emit import INLINED
-from dboost.losses.base import (
-    Array,
-    Repair,
-    curvature_row,
-    dual_row,
-    loss_row,
-    peak_row,
-    residual_row,
-    sign_mass,
-    theta_row,
-)
+from dboost.losses.base import Array, Common, Repair, sign_mass
 
 # With one label only the optimal intercept is infinite; at this one an example costs 1e-13.
 _SATURATED = 30.0
@@ -142,7 +133,7 @@ def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array,
 
 
 @dataclass(frozen=True)
-class Exponential:
+class Exponential(Common):
     """The exponential loss of a binary label."""
 
     name: str = "exp"
@@ -153,10 +144,16 @@ class Exponential:
     growing: bool = True
     shifted: bool = True
     closed_null: bool = True
+    task: str = "binary"
+    exponential: ClassVar[bool] = True
 
     def target(self, y: NDArray[Any]) -> ExponentialTarget:
         """Wrap int8 labels of shape (m, 1), in units of one."""
         return ExponentialTarget(y, 0.0)
+
+    def predicted(self, F: Array) -> Array:
+        """Twice the scores: the score that minimises e^(-yf) in expectation is half the log-odds."""
+        return 2.0 * F
 
     def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
         """Weighted mass of label +1, and of all observed labels, per output."""

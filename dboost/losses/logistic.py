@@ -6,31 +6,27 @@ l(y, f) = softplus(-y f) with y in {-1, +1}; a label of 0 is missing and contrib
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from dboost.compiled.vectors.emit import INLINED
-from dboost.compiled.vectors.exponential import exp_nonpositive, log1p_unit, log_positive
-from dboost.compiled.vectors.lanes import total_of
-from dboost.losses.base import (
+from dboost.compiled.examples.loss_rows import (
     SINGLE,
-    Array,
-    Repair,
     curvature_row,
     dual_row,
     loss_row,
-    odds_sum,
     residual_row,
-    share,
-    sign_mass,
     single_dual,
     single_rows,
     theta_row,
 )
+from dboost.compiled.vectors.emit import INLINED
+from dboost.compiled.vectors.exponential import exp_nonpositive, log1p_unit, log_positive
+from dboost.compiled.vectors.lanes import total_of
+from dboost.losses.base import Array, Common, Repair, odds_sum, share, sign_mass
 
 # An output that has one label only has its optimal intercept at infinity; this finite stand-in costs 1e-13 per example.
 _SATURATED = 30.0
@@ -213,10 +209,11 @@ def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array,
 
 
 @dataclass(frozen=True)
-class Logistic:
+class Logistic(Common):
     """The binary log-loss of one or several outputs."""
 
     name: str
+    task: str
     kappa: float = 0.25
     template_constant: float = 1.0
     separable: bool = True
@@ -224,6 +221,7 @@ class Logistic:
     growing: bool = True
     shifted: bool = False
     closed_null: bool = True
+    counted: ClassVar[bool] = True
 
     def target(self, y: NDArray[Any]) -> LogisticTarget:
         """Wrap int8 labels of shape (m, k)."""

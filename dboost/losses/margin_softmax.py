@@ -30,6 +30,10 @@ class MarginSoftmax(Multinomial):
         """Wrap int32 class codes of shape (m,)."""
         return MultinomialTarget(y, _MARGIN)
 
+    def shown(self, F: Array) -> Array:
+        """Of two classes the difference, as of every classifier of two that scikit-learn knows."""
+        return np.asarray(F[:, 1] - F[:, 0]) if F.shape[1] == 2 else F
+
     def null_intercept(self, mass: Array, total: Array) -> Array:
         """Minimiser of sum_c n_c (log sum_r exp(b_r + 1[r != c]) - b_c), centred, by Newton's method in k numbers.
 

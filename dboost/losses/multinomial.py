@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
+from dboost.compiled.examples.loss_rows import (
+    ROWS,
+    curvature_row,
+    dual_row,
+    loss_row,
+    residual_row,
+    residual_rows,
+    theta_row,
+)
 from dboost.compiled.vectors.emit import INLINED
 from dboost.compiled.vectors.lanes import (
     add_row,
@@ -24,19 +33,7 @@ from dboost.compiled.vectors.lanes import (
     total_of,
 )
 from dboost.compiled.vectors.softmax import LONGEST, softmax_parts, softmax_residual, softmax_scaled
-from dboost.losses.base import (
-    ROWS,
-    Array,
-    Repair,
-    curvature_row,
-    dual_row,
-    loss_row,
-    odds_sum,
-    residual_row,
-    residual_rows,
-    share,
-    theta_row,
-)
+from dboost.losses.base import Array, Common, Repair, odds_sum, share
 
 _SATURATED = 30.0
 _TINY = 1e-300
@@ -225,7 +222,7 @@ def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array,
 
 
 @dataclass(frozen=True)
-class Multinomial:
+class Multinomial(Common):
     """The multinomial log-loss of k classes, one margin per class."""
 
     name: str = "multinomial"
@@ -236,6 +233,8 @@ class Multinomial:
     growing: bool = True
     shifted: bool = False
     closed_null: bool = True
+    task: str = "multiclass"
+    counted: ClassVar[bool] = True
 
     def target(self, y: NDArray[Any]) -> MultinomialTarget:
         """Wrap int32 class codes of shape (m,)."""

@@ -26,6 +26,7 @@ class OneVsRestExponential(Exponential):
     """
 
     name: str = "exp_one_vs_rest"
+    task: str = "multiclass"
     n_classes: int = 2
 
     def _signs(self, y: NDArray[Any]) -> NDArray[np.int8]:

@@ -6,14 +6,15 @@ It has no exponential bound, since it grows without limit in both directions fro
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
+from dboost.compiled.examples.loss_rows import Array, curvature_row, dual_row, loss_row, residual_row, theta_row
 from dboost.compiled.vectors.emit import INLINED
-from dboost.losses.base import Array, Repair, curvature_row, dual_row, loss_row, residual_row, theta_row
+from dboost.losses.real import RealLoss
 
 
 class SquaredTarget(NamedTuple):
@@ -88,47 +89,20 @@ def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array,
 
 
 @dataclass(frozen=True)
-class Squared:
+class Squared(RealLoss):
     """The squared loss of one real label."""
 
     name: str = "squared"
     kappa: float = 1.0
-    template_constant: float = 0.0
-    separable: bool = True
-    floor: float = 0.0
     growing: bool = False
-    shifted: bool = False
     closed_null: bool = True
+    parabolic: ClassVar[bool] = True
 
     def target(self, y: NDArray[Any]) -> SquaredTarget:
         """Wrap float64 labels of shape (m,)."""
         return SquaredTarget(y)
 
-    def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
-        """(sum s y, sum s), each of shape (1,)."""
-        return np.array([(weight * y).sum()]), np.array([weight.sum()])
-
-    def null_intercept(self, mass: Array, total: Array) -> Array:
-        """The weighted mean of the labels."""
-        return mean_label(mass, total)
-
     def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
         """Sum of u**2 / s: the dual value is a parabola."""
         used = weight > 0.0
         return float(np.sum(U[used, 0] ** 2 / weight[used]))
-
-    def longest_residual(self, k: int) -> None:
-        """None: residuals have no bound."""
-        return None
-
-    def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
-        """Residuals minus their weighted mean."""
-        shift = mean_label(bias, total)
-        one, zero = np.ones(1), np.zeros(1)
-        return Repair(one, zero, shift, mean_label(mass, total), 0.0, np.abs(shift), zero)
-
-
-def mean_label(mass: Array, total: Array) -> Array:
-    """mass / total, 0 where there is no weight."""
-    seen = total > 0.0
-    return np.where(seen, mass / np.where(seen, total, 1.0), 0.0)

@@ -36,6 +36,7 @@ from dboost.hypotheses import Chosen, restore_chosen
 from dboost.hypotheses.base import Key, named_weights
 from dboost.hypotheses.columns import ColumnSet
 from dboost.hypotheses.evaluate import evaluate_rows
+from dboost.losses import loss_of_model
 from dboost.model.stages import Stages, restored
 from dboost.model.tasks import TASKS, labels, log_probabilities, probabilities
 
@@ -272,7 +273,7 @@ class Model:
 
     def labels(self, F: Float) -> NDArray[Any]:
         """Predictions from scores: (m,) of `classes`, int64 (m, k) of 0 and 1 for tasks, float64 (m,) of regression."""
-        return labels(self.task, self.classes, F)
+        return labels(self.task, self.loss, self.classes, F)
 
     def predict_proba(self, X: Any) -> Float:
         """Probabilities of a batch with all columns."""
@@ -339,9 +340,10 @@ def read_model(path: PathLike) -> Model:
     """
     document, arrays = read_folder(path, FORMAT, VERSIONS, SEALED_FROM)
     file = document.file
-    task = document.choice("task", tuple(TASKS))
+    task = document.choice("task", TASKS)
     loss = document.text("loss")
-    if loss not in TASKS[task]:
+    found = loss_of_model(loss)
+    if found is None or found.task != task:
         raise ModelFormatError(f"loss {loss!r} does not belong to task {task!r}", file=file)
     n, k = document.features("n_features"), document.count("n_outputs")
     held = {name.removeprefix(_HELD): value for name, value in arrays.items() if name.startswith(_HELD)}

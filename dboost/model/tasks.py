@@ -1,4 +1,8 @@
-"""The kinds of problems: which losses each has, and what its scores predict."""
+"""The kinds of problems, and what scores predict in each.
+
+What a score says of an example, its link, belongs to the loss; what is made of it, a label or probabilities, to the
+kind of problem. Which losses a kind has, the losses say themselves (``dboost.losses.losses_of``).
+"""
 
 from __future__ import annotations
 
@@ -8,18 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.errors import UsageError
+from dboost.losses import Loss, loss_of_model
 
 Float = NDArray[np.float64]
 
-# The losses of each task; the first is the default.
-TASKS: dict[str, tuple[str, ...]] = {
-    "binary": ("log", "exp"),
-    "multiclass": ("multinomial", "margin_softmax", "exp_one_vs_rest"),
-    "multitask": ("multitask",),
-    "regression": ("squared", "epsilon_insensitive"),
-}
-# Losses of many classes in which every score stands for itself, and not for its difference from the others.
-ONE_VS_REST = ("exp_one_vs_rest",)
+TASKS = ("binary", "multiclass", "multitask", "regression")
 
 
 def probabilities(task: str, loss: str, F: Float) -> Float:
@@ -63,16 +60,33 @@ def _log_odds(task: str, loss: str, F: Float) -> Float:
     """Scores on the scale of log-odds, up to what they have in common where there are many classes."""
     if task == "regression":
         raise UsageError("a regression has no probabilities", hint="use predict")
-    # The score that minimises exp(-yf) in expectation is half the log-odds.
-    return 2.0 * F if loss in ("exp", *ONE_VS_REST) else F
+    return _named(loss).predicted(F)
 
 
-def labels(task: str, classes: NDArray[Any], F: Float) -> NDArray[Any]:
+def _named(loss: str) -> Loss:
+    found = loss_of_model(loss)
+    if found is None:
+        raise UsageError(f"no loss is called {loss!r}", hint="import the module that adds it to dboost.losses.LOSSES")
+    return found
+
+
+def decision(task: str, loss: str, F: Float) -> Float:
+    """Scores as they are shown: a single one as a vector (m,), others (m, k) as the loss says.
+
+    Parameters
+    ----------
+    task, loss : str
+    F : float64 array, shape (m, k)
+    """
+    return F[:, 0] if task in ("binary", "regression") else _named(loss).shown(F)
+
+
+def labels(task: str, loss: str, classes: NDArray[Any], F: Float) -> NDArray[Any]:
     """Predictions from scores.
 
     Parameters
     ----------
-    task : str
+    task, loss : str
     classes : array
         Labels in the order of the codes.
     F : float64 array, shape (m, k)
@@ -83,7 +97,7 @@ def labels(task: str, classes: NDArray[Any], F: Float) -> NDArray[Any]:
         (m,) of `classes`, int64 (m, k) of 0 and 1 for tasks, float64 (m,) of a regression.
     """
     if task == "regression":
-        return F[:, 0]
+        return _named(loss).predicted(F)[:, 0]
     if task == "multitask":
         return (F > 0).astype(np.int64)
     codes = np.argmax(F, axis=1) if task == "multiclass" else (F[:, 0] > 0).astype(np.int64)

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dboost.errors import UsageError
-from dboost.problem.statistics import COUNTED
 from dboost.problem.tuning import Tuning
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ def _on_ray(problem: Problem, settings: FitSettings) -> bool:
 
 
 def _solved_intercept(problem: Problem, settings: FitSettings) -> bool:
-    counted = problem.fit_intercept and problem.loss.name in COUNTED
+    counted = problem.fit_intercept and problem.loss.counted
     return _newton(problem, settings) and counted and problem.penalty.certified
 
 

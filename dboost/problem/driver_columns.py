@@ -137,7 +137,7 @@ class DriverColumns:
         return f, u, h
 
     def dual_value(self, at: Iterate, held: Callable[[Rows], Held], loss: Loss, repair: Repair, scale: float) -> float:
-        """Value of the repaired residuals of a model of one output, scaled (``losses.base.dual_row``)."""
+        """Value of the repaired residuals of a model of one output, scaled (``loss_rows.dual_row``)."""
         self.places(at.active, held)
         margins = self.state(at, held, loss)[0]
         given = scale * repair.keep[0], repair.mix[0], repair.shift[0], repair.prior[0]

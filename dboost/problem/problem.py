@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dboost import passes
 from dboost.bounds import exponential, quadratic
 from dboost.engine.base import Engine
+from dboost.errors import DataError
 from dboost.hypotheses.held_by_model import Held
 from dboost.losses import Loss, get_loss
 from dboost.losses.base import Repair
@@ -177,6 +178,9 @@ class Problem:
         """Sums that never change; of one output, those of the null model come from the same pass."""
         labels = self.engine.map_reduce(passes.label_counts, self.loss, self.k, name="labels")
         self.n_rows = int(labels.add["rows"])
+        why = self.loss.unbounded(labels.add["mass"], labels.add["total"]) if self.fit_intercept else ""
+        if why:
+            raise DataError(why, hint="check the label column, or set fit_intercept=False")
         null, closed = None, self.loss.closed_null or not self.fit_intercept
         kept = self._keeps_null and self.screens
         if self.k == 1 and closed and kept and not (self.exponential or self.loss.shifted):
@@ -396,7 +400,7 @@ class Problem:
         return found
 
     def dual_value(self, at: Iterate, repair: Repair, scale: float) -> float:
-        """DUAL pass: value of the repaired residuals of a model, scaled (``losses.base.dual_row``)."""
+        """DUAL pass: value of the repaired residuals of a model, scaled (``loss_rows.dual_row``)."""
         if self._on_driver:
             self.passes += 1
             return self.columns.dual_value(at, self.held, self.loss, repair, scale)

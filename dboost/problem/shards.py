@@ -93,7 +93,9 @@ def summarise_shard(
     if total.shift > 0.0:
         # in the units of the sums, the penalty of a model so bad weighs next to nothing
         lam = lam * math.exp(max(-total.shift, -700.0))
-    G = total.add["mu_plus"] - total.add["mu_minus"] if exponential else total.add["G"]
+    with np.errstate(invalid="ignore"):
+        # at a model whose loss is beyond all numbers both may be infinite; what is chosen there is not used
+        G = total.add["mu_plus"] - total.add["mu_minus"] if exponential else total.add["G"]
     norms = penalty.dual_norm(G)
     held = among(columns, active)
     moving = (np.isfinite(scale) if exponential else scale > 0.0) & np.isfinite(lam) & ~held

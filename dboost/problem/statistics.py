@@ -12,9 +12,6 @@ from dboost.partition import Sums
 
 Array = NDArray[np.float64]
 
-COUNTED = ("log", "multinomial", "margin_softmax", "multitask")
-"""Losses of labels, whose mass is that of the examples that bear them; a rare one has little of it."""
-
 # A column whose variance is below this share of its mean square is constant but for the rounding of its sums.
 _CONSTANT = 1e-12
 # |mean| over deviation from which a column is far from zero. Up to here rounds and seconds of a fit are those of the

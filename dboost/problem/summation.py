@@ -3,8 +3,8 @@
 A sum of n float64 numbers t_i is off by no more than 4 sqrt(n) u sum |t_i| but for odds that never come, u = 2**-53
 (Higham & Mary 2019, "A new approach to probabilistic rounding error analysis": rounding errors cancel like random
 ones; the bound that needs no odds has n in place of 4 sqrt(n)). The sizes of the terms are bounded by what every pass
-tells: for a loss of curvature kappa at most, sum_i s_i ||u_i||**2 <= 2 kappa L, and of one without such a bound the
-residuals are no larger than the loss.
+tells: for a loss of curvature kappa at most, sum_i s_i ||u_i||**2 <= 2 kappa L, and one without such a bound says
+itself what its residuals sum to (``Loss.pulls``).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def of_norms(problem: Problem, at: Iterate, columns: NDArray[np.int64]) -> Array
     if not problem.screens:
         return np.zeros(columns.shape[0])
     stats = problem.statistics
-    lengths = _lengths(problem, at.loss, stats.square[columns], stats.peak[columns])
+    lengths = _lengths(problem, at, stats.square[columns], stats.peak[columns])
     return share_of_sum(problem.n_rows) * problem.penalty.dual_radius(problem.k) * lengths
 
 
@@ -50,21 +50,20 @@ def of_objective(problem: Problem, at: Iterate, lam: float) -> float:
     """
     stats, loss = problem.statistics, at.loss
     square, peak = stats.square[at.active], stats.peak[at.active]
-    # sum_i s_i |u_i y_i| <= sqrt(2 L) sqrt(2 L(0)) of the squared loss, by Cauchy and Schwarz
-    labels = 2.0 * math.sqrt(max(loss, 0.0)) * math.sqrt(max(stats.at_zero, 0.0))
+    labels = problem.loss.terms(loss, stats.at_zero, stats.mass, stats.total, at.bias)
     terms = loss + problem.penalty_value(at.active, at.W, lam) + labels
-    terms += float(np.sum(np.sqrt(np.sum(at.W**2, axis=1)) * _lengths(problem, loss, square, peak)))
-    ones = _lengths(problem, loss, np.array([stats.weight]), np.ones(1))
+    terms += float(np.sum(np.sqrt(np.sum(at.W**2, axis=1)) * _lengths(problem, at, square, peak)))
+    ones = _lengths(problem, at, np.array([stats.weight]), np.ones(1))
     terms += float(np.sqrt(np.sum(at.intercept**2)) * ones[0])
     probabilities = problem.loss.longest_residual(problem.k) is not None
     single = 2.0 * UNIT * stats.weight * problem.k if probabilities else 0.0
     return share_of_sum(problem.n_rows + at.active.shape[0]) * terms + single
 
 
-def _lengths(problem: Problem, loss: float, square: Array, peak: Array) -> Array:
+def _lengths(problem: Problem, at: Iterate, square: Array, peak: Array) -> Array:
     """Bounds on ||sum_i |x_ij| |u_i| ||_2 of columns from sum_i s_i x_ij**2 and max_i |x_ij|."""
-    kappa = problem.loss.kappa
+    kappa, stats = problem.loss.kappa, problem.statistics
     if math.isfinite(kappa):
-        found: Array = np.sqrt(2.0 * kappa * loss) * np.sqrt(square)
+        found: Array = np.sqrt(2.0 * kappa * at.loss) * np.sqrt(square)
         return found
-    return loss * peak
+    return problem.loss.pulls(at.loss, stats.mass, stats.total, at.bias) * peak

@@ -100,6 +100,13 @@ def _tube(y: Long, F: Long) -> tuple[Long, Long]:
     return (softplus(z - epsilon) + softplus(-z - epsilon))[:, 0], sigma(z - epsilon) - sigma(-z - epsilon)
 
 
+def _counts(y: Long, F: Long) -> tuple[Long, Long]:
+    e = np.exp(F)
+    # from F - log y, so that what is left of large counts is not lost in a difference
+    d = F - np.log(np.where(y > 0, y, 1))
+    return np.where(y > 0, y * (np.expm1(d) - d), e)[:, 0], e - y
+
+
 LOSSES: dict[str, LossAndSlope] = {
     "log": _signs,
     "multitask": _signs,
@@ -108,6 +115,7 @@ LOSSES: dict[str, LossAndSlope] = {
     "margin_softmax": _margin_softmax,
     "squared": _squared,
     "epsilon_insensitive": _tube,
+    "poisson": _counts,
 }
 
 

@@ -155,7 +155,8 @@ def judge(partition: Partition, memo: Any, model: Model, at: Integers, numbers: 
     columns = csc_array((partition.values, partition.rows, partition.indptr), shape=shape)
     scores = model.scores_of_inputs(columns[:, at])
     if model.task == "regression":
-        return targets.partial(scores[:, 0], partition.y, partition.weight, float(model.intercept[0]))
+        centre = float(model.labels(model.intercept[None])[0])
+        return targets.partial(model.labels(scores), partition.y, partition.weight, centre)
     if numbers is None:
         return metrics.partial(scores, partition.y, partition.weight)
     own = numbers[partition.y]

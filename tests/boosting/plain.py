@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import brentq, minimize_scalar
+from scipy.special import xlogy
 
 from dboost.boosting.fit import FitSettings, Fitting
 from dboost.boosting.updates import UPDATES
@@ -26,6 +27,8 @@ from dboost.problem.accelerators import EVERY
 
 EPSILON = 0.1
 MULTICLASS = ("multinomial", "margin_softmax")
+# those that pull up and down at once
+TWO_BRANCHED = ("epsilon_insensitive", "poisson")
 # those that put rows to zero one by one; the others have test_smooth
 PULLING = [name for name in PENALTIES if get_penalty(name).threshold and get_penalty(name).separable]
 
@@ -69,6 +72,9 @@ class Data:
                 return float((self.s[:, None] * np.exp(-self.y * F)).sum())
         if self.loss == "squared":
             return float(self.s @ (self.y - F[:, 0]) ** 2 / 2)
+        if self.loss == "poisson":
+            with np.errstate(over="ignore"):
+                return float(self.s @ (np.exp(F[:, 0]) - self.y * F[:, 0] + xlogy(self.y, self.y) - self.y))
         if self.loss == "epsilon_insensitive":
             z = self.y - F[:, 0]
             return float(self.s @ (np.logaddexp(0, z - EPSILON) + np.logaddexp(0, -z - EPSILON)))
@@ -85,18 +91,21 @@ class Data:
                 return self.s[:, None] * self.y * np.exp(-self.y * F)
         if self.loss == "squared":
             return (self.s * (self.y - F[:, 0]))[:, None]
-        if self.loss == "epsilon_insensitive":
+        if self.loss in TWO_BRANCHED:
             plus, minus = self._pulls(F)
             return self.s[:, None] * (plus - minus)
         return self.s[:, None] * self.y * np.exp(-np.logaddexp(0, self.y * F))
 
     def _pulls(self, F):
+        if self.loss == "poisson":
+            with np.errstate(over="ignore"):
+                return self.y[:, None], np.exp(F)
         z = self.y[:, None] - F
         return np.exp(-np.logaddexp(0, EPSILON - z)), np.exp(-np.logaddexp(0, EPSILON + z))
 
     def sums(self, F):
         """mu+ and mu-, (n, k) each (docs/math.md, eq. 1 and 2)."""
-        if self.loss == "epsilon_insensitive":
+        if self.loss in TWO_BRANCHED:
             plus, minus = (self.s[:, None] * q for q in self._pulls(F))
         else:
             U = self.residual(F)
@@ -111,6 +120,9 @@ class Data:
             return float(self.s @ (unit[:, 0] * self.y - unit[:, 0] ** 2 / 2))
         if self.loss == "epsilon_insensitive":
             return float(self.s @ [_epsilon_dual(t, y) for t, y in zip(unit[:, 0], self.y, strict=True)])
+        if self.loss == "poisson":
+            v = self.y - unit[:, 0]
+            return -np.inf if v.min() < 0 else float(self.s @ (v - xlogy(v, v) + xlogy(self.y, self.y) - self.y))
         if self.loss == "exp":
             al = self.y * unit
             return -np.inf if al.min() < 0 else float(self.s @ (al - al * np.log(np.where(al > 0, al, 1)))[:, 0])
@@ -124,9 +136,9 @@ class Data:
 
     @property
     def kappa(self):
-        """Largest curvature of an example; the exponential loss has none."""
+        """Largest curvature of an example; the exponential losses have none."""
         others = dict.fromkeys(MULTICLASS, 0.5)
-        others |= {"squared": 1.0, "epsilon_insensitive": 1 / (1 + np.cosh(EPSILON)), "exp": np.inf}
+        others |= {"squared": 1.0, "epsilon_insensitive": 1 / (1 + np.cosh(EPSILON)), "exp": np.inf, "poisson": np.inf}
         return others.get(self.loss, 0.25)
 
 
@@ -146,7 +158,8 @@ def without(*names):
 
 def defined(loss, update):
     """Whether an update has the bound it needs for a loss."""
-    return (loss, update) not in {("squared", "adaboost"), ("squared", "forward"), ("exp", "gradboost")}
+    lacking = {"squared": ("adaboost", "forward"), "exp": ("gradboost",), "poisson": ("gradboost",)}
+    return update not in lacking.get(loss, ())
 
 
 # (loss, update) for which there is a bound
@@ -170,6 +183,8 @@ def make(loss, m=150, n=25, k=3, seed=0, density=0.5, weights=False, noise=1.5):
         y[:k] = np.arange(k)
     elif loss in ("squared", "epsilon_insensitive"):
         y = F[:, 0]
+    elif loss == "poisson":
+        y = rng.poisson(np.exp(0.3 * F[:, 0])).astype(float)
     else:
         y = np.where(F > 0, 1, -1).astype(np.int8)
         if loss == "multitask":

@@ -1,4 +1,4 @@
-"""The exponential loss far from any optimum: sums in units of e^c, merged in any shape, and fits that find back."""
+"""Exponential losses far from any optimum: sums in units of e^c, merged in any shape, and fits that find back."""
 
 from __future__ import annotations
 
@@ -67,10 +67,11 @@ def test_merging_is_associative_and_keeps_what_is_small():
     assert sums(-5000.0, 2.0).plain().add["b"] == 0.0
 
 
+@pytest.mark.parametrize("loss", ["exp", "poisson"])
 @pytest.mark.parametrize("update", ["newton", "adaboost"])
-@pytest.mark.parametrize("margin", [5000.0, -5000.0])
-def test_a_warm_start_far_away_finds_back(update, margin):
-    data = plain.make("exp", m=60, n=6, weights=True)
+@pytest.mark.parametrize("margin", [200.0, 5000.0, -5000.0])
+def test_a_warm_start_far_away_finds_back(loss, update, margin):
+    data = plain.make(loss, m=60, n=6, weights=True)
     select = "greedy" if update == "newton" else "template"
     fitting = plain.fitting(data, penalty="l1", tol=1e-8, update=update, select=select)
     alpha = 0.3 * fitting.alpha_max()

@@ -12,8 +12,8 @@ import numpy as np
 from numba import njit
 
 from dboost.compiled.examples import fused
+from dboost.compiled.examples.loss_rows import theta_row
 from dboost.losses import get_loss
-from dboost.losses.base import theta_row
 
 WIDE = np.longdouble
 
@@ -178,6 +178,9 @@ class Margin(Softmax):
 class Exponential(Binary):
     """e^(-y f); y = 0 is missing. Its sharpest point is at infinity."""
 
+    def sharpest(self, y):
+        return -600.0 * y
+
     def bounded(self, F):
         """Margins at which the loss still is a float64."""
         return np.clip(F, -700, 700)
@@ -275,6 +278,45 @@ class Epsilon(Squared):
         return self.loss(zero, -z[:, None]) + theta * (y - z)
 
 
+@dataclass(frozen=True)
+class Poisson(Squared):
+    """e^f - y f + y log y - y with counts y. Its sharpest point is at infinity."""
+
+    def every_label(self):
+        return [np.float64(v) for v in (0.0, 1.0, 7.0, 1e6)]
+
+    def labels(self, rng, m):
+        return rng.poisson(3.0, m).astype(float)
+
+    def follow(self, rng, F):
+        return rng.poisson(np.exp(F[:, 0])).astype(float)
+
+    def sharpest(self, y):
+        return np.full((len(y), 1), 600.0)
+
+    def bounded(self, F):
+        """Margins at which the loss still is a float64."""
+        return np.clip(F, -690, 690)
+
+    def _label_term(self, y):
+        """y log y - y, 0 at 0."""
+        return -entropy(y) - y
+
+    def loss(self, y, F):
+        f = np.asarray(F, WIDE)[:, 0]
+        return np.exp(f) - y * f + self._label_term(y)
+
+    def residual(self, y, F):
+        return np.asarray(y, WIDE)[:, None] - np.exp(np.asarray(F, WIDE))
+
+    def hessian(self, y, F):
+        return np.exp(np.asarray(F, WIDE))[:, :, None]
+
+    def dual(self, y, theta):
+        v = np.asarray(y, WIDE) - np.asarray(theta, WIDE)[:, 0]
+        return np.where(v >= 0, v + entropy(v) + self._label_term(y), -np.inf)
+
+
 REFERENCES: dict[str, Any] = {
     "log": Binary(1),
     "multinomial": Softmax(4),
@@ -283,6 +325,7 @@ REFERENCES: dict[str, Any] = {
     "exp": Exponential(1),
     "squared": Squared(),
     "epsilon_insensitive": Epsilon(),
+    "poisson": Poisson(),
 }
 
 

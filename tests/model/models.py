@@ -9,8 +9,8 @@ import numpy as np
 
 from dboost.files.documents import content_digest
 from dboost.hypotheses.columns import ColumnSet
+from dboost.losses import losses_of
 from dboost.model.fitted import Certificate, Model
-from dboost.model.tasks import TASKS
 
 
 def make(task="multiclass", classes=None, names=True, seed=0, n=9, active=(1, 4, 7)):
@@ -21,7 +21,7 @@ def make(task="multiclass", classes=None, names=True, seed=0, n=9, active=(1, 4,
     feature_names = tuple(f"f{j}·" for j in range(n)) if names else None
     return Model(
         task=task,
-        loss=TASKS[task][0],
+        loss=losses_of(task)[0],
         penalty="l1/linf",
         hypotheses=ColumnSet(
             np.array(active, dtype=np.int64), tuple(feature_names[j] for j in active) if names else None

@@ -11,8 +11,8 @@ import pytest
 
 from dboost import metrics
 from dboost.hypotheses.columns import ColumnSet
+from dboost.losses import losses_of
 from dboost.model.fitted import Certificate, Model, read_model
-from dboost.model.tasks import TASKS
 from pipelines import pages
 from pipelines.cli import main
 from pipelines.commands import evaluate
@@ -24,7 +24,7 @@ CERTIFICATE = Certificate(0.5, 1e-4, 0.49, "tol", 0.01, 0.2, 5, 20)
 def model(W: np.ndarray, names: tuple[str, ...], classes: list[str], task: str = "multiclass") -> Model:
     return Model(
         task=task,
-        loss=TASKS[task][0],
+        loss=losses_of(task)[0],
         penalty="l1",
         hypotheses=ColumnSet(np.arange(len(W)) * 2, names),
         W=W,

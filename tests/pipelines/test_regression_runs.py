@@ -123,6 +123,25 @@ def test_flags_take_a_name_or_json_and_several_are_a_union(
     assert load_model(tmp_path / "b").hypotheses == Columns() | Products(min_degree=2, max_degree=2)
 
 
+def test_counts_are_predicted_by_their_means(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = houses()[NAMES]
+    counts = np.random.default_rng(1).poisson(np.exp(0.4 * frame.lstat + 1.0))
+    frame.assign(visits=counts).to_parquet(tmp_path / "t.parquet", index=False)
+    common = ["--label", "visits", "--loss", "poisson", "--penalty", "l1", "--alpha", "0.05"]
+    run(capsys, "train", str(tmp_path / "t.parquet"), *common, "--out", str(tmp_path / "m"))
+    asked = ["predict", str(tmp_path / "m"), str(tmp_path / "t.parquet"), "--out", str(tmp_path / "p")]
+    assert main([*asked, "--workers", "0"]) == 0
+    model = load_model(tmp_path / "m")
+    predicted = np.asarray(pq.read_table(tmp_path / "p")["prediction"])
+    np.testing.assert_allclose(predicted, np.exp(frame.to_numpy() @ model.coef_[0] + model.intercept_[0]), rtol=1e-12)
+    found = run(capsys, "evaluate", str(tmp_path / "m"), str(tmp_path / "t.parquet"), "--label", "visits")
+    assert found["r2"] == pytest.approx(r2_score(counts, predicted), rel=1e-9)
+    frame.assign(visits=np.where(np.arange(200) == 17, -1, counts)).to_parquet(tmp_path / "bad.parquet", index=False)
+    capsys.readouterr()
+    assert main(["train", str(tmp_path / "bad.parquet"), *common, "--out", str(tmp_path / "n"), "--workers", "0"]) == 3
+    assert "label -1 in row 17 of partition bad.parquet" in error_line(capsys)
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

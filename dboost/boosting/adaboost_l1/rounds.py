@@ -88,9 +88,10 @@ class AdaBoostL1:
         """Refuse a step outside (0, 1], and whatever is not the exponential loss of edges."""
         if not 0.0 < self.nu <= 1.0:
             raise UsageError(f"nu={self.nu!r}", hint="expected a number in (0, 1]")
-        if get_loss(settings.loss).name != "exp" or not isinstance(penalty, NormalisedEdges):
+        loss = get_loss(settings.loss)
+        if not (loss.exponential and loss.task == "binary" and isinstance(penalty, NormalisedEdges)):
             raise UsageError(
-                f"AdaBoost+L1 with loss {get_loss(settings.loss).name!r} and penalty {penalty.name!r}",
+                f"AdaBoost+L1 with loss {loss.name!r} and penalty {penalty.name!r}",
                 hint="it has the exponential loss and a budget: use dboost.AdaBoostL1Classifier",
             )
 

@@ -112,8 +112,8 @@ def exact_step(problem: Problem, offer: Coordinates, move: Move) -> float:
     if not slope < 0.0:
         return 0.0
     square, peak = float(offer.square[move.place]), float(offer.peak[move.place])
-    if problem.loss.name == "squared":
-        return min(-slope / square, move.limit)
+    if problem.loss.parabolic:
+        return min(-slope / (problem.loss.kappa * square), move.limit)
     limit = min(move.limit, CAP / peak)
     if math.isfinite(problem.loss.kappa):
         guess = -slope / (problem.loss.kappa * square)

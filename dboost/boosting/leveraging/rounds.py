@@ -28,7 +28,7 @@ from dboost.boosting.records import recorded
 from dboost.boosting.rules import RULES, RankedL1, RankedNone, refuse_searched
 from dboost.certificate.duality_gap import SHORT, dual_bound, relative_gap
 from dboost.errors import UsageError
-from dboost.losses import get_loss
+from dboost.losses import LOSSES, Loss, get_loss
 from dboost.penalties import Penalty
 from dboost.problem.induced import InducedProblem
 from dboost.problem.iterate import Score
@@ -37,8 +37,10 @@ from dboost.problem.state import FitSettings, FitState
 
 Array = NDArray[np.float64]
 
-# The losses of the paper: one output, and a step that is searched along one direction.
-LOSSES = ("exp", "log", "squared")
+
+def _leverages(loss: Loss) -> bool:
+    """Whether it has one score, and a bound that the search along a step begins with (``coordinate.exact_step``)."""
+    return loss.task in ("binary", "regression") and (math.isfinite(loss.kappa) or loss.exponential)
 
 
 @dataclass(frozen=True)
@@ -82,14 +84,17 @@ class Leveraging:
 
     def check(self, settings: FitSettings, penalty: Penalty) -> None:
         """Refuse losses, learners and steps that the algorithms do not have, and pairs without meaning."""
-        loss = get_loss(settings.loss).name
-        if loss not in LOSSES:
-            raise UsageError(f"leveraging with loss {loss!r}", hint=f"known losses: {', '.join(LOSSES)}")
+        loss = get_loss(settings.loss)
+        if not _leverages(loss):
+            raise UsageError(
+                f"leveraging with loss {loss.name!r}: its step needs one score and a largest curvature, or e^(-y f)",
+                hint=f"known losses: {', '.join(name for name, one in LOSSES.items() if _leverages(one))}",
+            )
         if not isinstance(penalty, RankedNone | RankedL1) or penalty.rule != self.rule:
             raise UsageError(f"leveraging with penalty {penalty.name!r}", hint="use dboost.LeveragingClassifier")
         if self.rule not in RULES:
             raise UsageError(f"learner={self.rule!r}", hint=f"known learners: {', '.join(RULES)}")
-        if self.rule != "edge" and loss != "squared":
+        if self.rule != "edge" and not loss.parabolic:
             raise UsageError(f"learner={self.rule!r} fits residuals", hint="use it with the squared loss")
         fixed = not isinstance(self.step, str)
         number = isinstance(self.step, float | int) and not isinstance(self.step, bool)

@@ -30,7 +30,6 @@ from dboost.problem.memory import Memory
 from dboost.problem.problem import Problem
 from dboost.problem.sample import MOST_NUMBERS, examples_for
 from dboost.problem.state import FitSettings, FitState
-from dboost.problem.statistics import COUNTED
 from dboost.problem.tuning import SampledStart
 from dboost.solvers.newton.accuracy import Aim
 from dboost.solvers.one_output.steps import OneOutputSteps
@@ -90,7 +89,7 @@ def share_of_one(problem: Problem, n_rows: int, sizes: SampledStart = DEFAULT) -
 def _rarest_label(problem: Problem) -> float:
     """Weight of the rarer label of an output, the least of all outputs; infinite where labels are not counted."""
     stats = problem.statistics
-    if problem.loss.name not in COUNTED:
+    if not problem.loss.counted:
         return np.inf
     return float(np.minimum(stats.mass, stats.total - stats.mass).min())
 
@@ -134,7 +133,7 @@ def share_of_several(
     share = min(sizes.share, sizes.most_bytes / max(stored, 1), MOST_NUMBERS / (n_rows * problem.k))
     if share * n_rows < max(sizes.fewest, sizes.per_output * problem.k):
         return None
-    if not problem.loss.separable and problem.loss.name in COUNTED:
+    if not problem.loss.separable and problem.loss.counted:
         return np.clip(sizes.of_a_class / np.maximum(problem.statistics.mass, 1.0), share, 1.0)
     return np.array([share]) if _rarest_label(problem) * share >= sizes.of_a_class else None
 

@@ -38,7 +38,7 @@ from dboost.problem.iterate import Iterate, Score
 from dboost.problem.limits import Limits
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitSettings, FitState
-from dboost.solvers.from_overflow import brought_back
+from dboost.solvers.from_overflow import brought_back, lost, on_the_way
 from dboost.solvers.inner import PROMISED, Context, Goal, Solved, Trace
 from dboost.solvers.newton.step import Step, pruned
 
@@ -137,6 +137,7 @@ class Loop:
         # last known ||G_j||_* of every column, or a bound, for the strong rule at the next strength
         self.norms = null.norms
         self.limits = Limits.of(settings)
+        self._null = null.iterate
 
     def run(self, state: FitState, callback: Callable[[dict[str, Any], FitState], bool]) -> tuple[FitState, str]:
         """Rounds until a reason to stop; `callback` sees each record and the state after it, and may stop the fit.
@@ -166,7 +167,7 @@ class Loop:
     def advance(self, state: FitState) -> tuple[FitState, str]:
         """One round: state in, state out, and the reason to stop if there is one."""
         begun = _Begun(time.perf_counter(), self.problem.passes)
-        score = self._scored(state)                                      # sums of every column, or bounds of them
+        state, score = self._scored(state)                               # sums of every column, or bounds of them
         state = self._certified(state, score)                            # the duality gap, and what it screens out
         if judged := state.provisional and state.gap <= self.settings.tol:
             state, score = self._judged(state)                           # columns were left out: now with all of them
@@ -190,17 +191,20 @@ class Loop:
 
     def _judged(self, state: FitState) -> tuple[FitState, Score]:
         """The model judged on all columns: the strong rule may have dropped a row that counts."""
-        state = over_all_columns(state)
-        score = self._scored(state)
+        state, score = self._scored(over_all_columns(state))
         return self.certify(state, score), score
 
-    def _scored(self, state: FitState) -> Score:
-        """The standing of every candidate at the state's model."""
+    def _scored(self, state: FitState) -> tuple[FitState, Score]:
+        """The standing of every candidate at the state's model, which goes back towards none if it is far too bad."""
         score = self.scoring(state)
+        if lost(self.problem, score.iterate, self._null):
+            at = on_the_way(self.problem, score.iterate, self.lam)
+            state = replace(state, active=at.active, W=at.W, intercept=at.intercept)
+            score = self.scoring(state)
         self._mark(score.iterate)
         if self.problem.screens and score.iterate.shift == 0.0:
             self.norms = score.over(self.norms) if score.bounds is None else score.bounds
-        return score
+        return state, score
 
     def _settled(self, state: FitState, score: Score, judged: bool) -> str:
         """Why no round is to follow this certificate; empty to go on."""
@@ -280,7 +284,7 @@ class Loop:
         state = replace(state, lam=self.lam)
         if state.provisional:
             state = over_all_columns(state)
-        return self.certify(state, self._scored(state))
+        return self.certify(*self._scored(state))
 
     # ---- records ---------------------------------------------------------------------------------------------------
 

@@ -92,7 +92,7 @@ def blocks_of_residuals(
 def branches(
     pointer: Any, slots: Any, values: Any, W: Array, b: Array, target: Any, weight: Array, total: Array
 ) -> tuple[Array, Array, float]:
-    """The pulls of the examples up and down, each (m, k), whose difference is U (``losses.base.branch_row``), and L.
+    """The pulls of the examples up and down, each (m, k), whose difference is U (``loss_rows.branch_row``), and L.
 
     Adds the column sums of U to `total`.
     """
@@ -235,7 +235,7 @@ def dual_value(
     shift: Array,
     prior: Array,
 ) -> float:
-    """sum_i s_i D_i at the repaired and scaled dual point (``losses.base.dual_row``)."""
+    """sum_i s_i D_i at the repaired and scaled dual point (``loss_rows.dual_row``)."""
     W, start, room = _ready(W, b, weight.shape[0])
     repair = (scale, mix, shift, prior)
     return float(tiles.dual_values(pointer, slots, values, W, start, target, weight, room, *repair))

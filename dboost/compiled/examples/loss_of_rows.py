@@ -2,7 +2,7 @@
 
 All take margins F of consecutive examples, example `first` being row 0, which they may overwrite. Columns of F beyond
 the k outputs are padding. The loss enters through its target, whose type selects the row functions
-(``dboost.losses.base``); what these loops add up is the same however the examples are cut into blocks only if the cut
+(``loss_rows``); what these loops add up is the same however the examples are cut into blocks only if the cut
 is the same, so ``tiles`` and ``fused`` fix it.
 
 Divisions do not raise: code that might leave a loop early counts the references to its arrays in every row, which took
@@ -17,8 +17,7 @@ import numpy as np
 from numba import njit
 
 from dboost.compiled.arrays import Float32, Float64, Int8
-from dboost.compiled.vectors.lanes import narrow_row
-from dboost.losses.base import (
+from dboost.compiled.examples.loss_rows import (
     branch_row,
     curvature_row,
     dual_row,
@@ -30,6 +29,7 @@ from dboost.losses.base import (
     single_rows,
     theta_row,
 )
+from dboost.compiled.vectors.lanes import narrow_row
 
 # Curvature below this share of an example's weight is dropped: in float32 it would become subnormal numbers, on which
 # arithmetic is several times slower.
@@ -87,7 +87,7 @@ def branches(
 def repair(
     U: Float64, target: Any, weight: Float64, keep: Float64, mix: Float64, shift: Float64, prior: Float64
 ) -> None:
-    """Overwrite the residuals of a block by the dual point that they are repaired to (``losses.base.theta_row``)."""
+    """Overwrite the residuals of a block by the dual point that they are repaired to (``loss_rows.theta_row``)."""
     k = keep.shape[0]
     for i in range(weight.shape[0]):
         if weight[i] > 0.0:
@@ -157,7 +157,7 @@ def curvature(F: Float64, first: int, k: int, target: Any, weight: Float64, h: F
 def dual_values(
     F: Float64, first: int, target: Any, weight: Float64, scale: Float64, mix: Float64, shift: Float64, prior: Float64
 ) -> float:
-    """sum_i s_i D_i at the repaired and scaled dual point (``losses.base.dual_row``)."""
+    """sum_i s_i D_i at the repaired and scaled dual point (``loss_rows.dual_row``)."""
     k = scale.shape[0]
     value = 0.0
     for t in range(F.shape[0]):

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from dboost.compiled.arrays import Bool, Float64, Int32, Int64, Values
-from dboost.losses.base import curvature_row, loss_row, residual_row
+from dboost.compiled.examples.loss_rows import curvature_row, loss_row, residual_row
 
 
 @njit(nogil=True, cache=True)

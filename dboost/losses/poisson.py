@@ -1,0 +1,241 @@
+"""Poisson loss of counts: l(y, f) = e^f - y f + y log y - y with a label y >= 0 (docs/math.md 1).
+
+It is half the Poisson deviance of the mean e^f: zero at f = log y and never below. scikit-learn's ``PoissonRegressor``
+minimises the same but for the constant y log y - y, so that its objective is this one less the mean of that constant.
+A relative gap needs the constant: without it the objective may be zero or below.
+
+Its curvature e^f has no limit, so there is no quadratic bound and no gap-safe screening. It has the exponential bound
+of two branches (docs/math.md, eq. 2 and 3): it pulls up by y and down by e^f, and as e^-d - 1 >= -d,
+
+    l(y, f + d) - l(y, f) = e^f (e^d - 1) - y d <= e^f (e^d - 1) + y (e^-d - 1).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numba import njit
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from dboost.compiled.examples.loss_rows import (
+    TWO_BRANCHED,
+    Array,
+    branch_row,
+    curvature_row,
+    dual_row,
+    loss_row,
+    residual_row,
+    theta_row,
+)
+from dboost.compiled.vectors.emit import INLINED
+from dboost.losses.base import Repair
+from dboost.losses.real import RealLoss, mean_label
+
+# What stands for a mean of zero, whose logarithm there is none of.
+_LEAST_MEAN = 1e-300
+# The dual value is formed from its difference to that of theta = 0 while the prediction is no larger than this many
+# times the label: large terms then do not cancel.
+_NEAR = 2.0
+# Below this share of the label, a prediction that is the label less the residual is not known to many digits.
+_LEAST_SHARE = 1e-10
+# Beyond 2**53 float64 has no odd numbers, so that a label is no count.
+_MOST = 2.0**53
+# |log y| + 1 of a count, up to which each residual is multiplied in the dual value, and as much for its prediction.
+_LOGARITHMS = 80.0
+
+
+class PoissonTarget(NamedTuple):
+    """Labels of one block: float64 (m,), >= 0."""
+
+    label: Array
+
+
+TWO_BRANCHED.add(PoissonTarget)
+
+
+def _is_poisson(target: Any) -> bool:
+    return getattr(target, "instance_class", None) is PoissonTarget
+
+
+@njit(nogil=True, cache=True, **INLINED)
+def _deviance(y: float, f: float) -> float:
+    """e^f - y f + y log y - y, to full precision also of large counts next to their prediction."""
+    if y <= 0.0:
+        return math.exp(f)
+    d = f - math.log(y)
+    return y * (math.expm1(d) - d)
+
+
+@njit(nogil=True, cache=True, **INLINED)
+def _pull(y: float, f: float) -> float:
+    """y - e^f, to full relative precision also next to f = log y."""
+    if y <= 0.0:
+        return -math.exp(f)
+    return -y * math.expm1(f - math.log(y))
+
+
+@njit(nogil=True, cache=True, **INLINED)
+def _conjugate(y: float, v: float, prior: float) -> float:
+    """inf_f l(y, f) + theta (f - prior) at theta = y - v, v >= 0: v - v log v + y log y - y - theta prior."""
+    if v <= 0.0:
+        return y * (math.log(y) - prior - 1.0) if y > 0.0 else 0.0
+    if y <= 0.0 or v > _NEAR * y:
+        return v * (1.0 + prior - math.log(v)) + (y * (math.log(y) - prior - 1.0) if y > 0.0 else 0.0)
+    share = v / y
+    return (y - v) * (math.log(y) - prior) - y * (share * math.log(share) - share + 1.0)
+
+
+@overload(residual_row, inline="never", jit_options=INLINED)
+def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
+    if not _is_poisson(target):
+        return None
+
+    def poisson(target: Any, i: int, f: Array, s: float, u: Array) -> float:
+        u[0] = s * _pull(target.label[i], f[0])
+        return float(s * _deviance(target.label[i], f[0]))
+
+    return poisson
+
+
+@overload(branch_row, inline="never", jit_options=INLINED)
+def _branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> Any:
+    if not _is_poisson(target):
+        return None
+
+    def poisson(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> float:
+        plus[0] = s * target.label[i]
+        minus[0] = s * math.exp(f[0])
+        return float(s * _deviance(target.label[i], f[0]))
+
+    return poisson
+
+
+@overload(loss_row, inline="never", jit_options=INLINED)
+def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
+    if not _is_poisson(target):
+        return None
+
+    def poisson(target: Any, i: int, f: Array, s: float) -> float:
+        return float(s * _deviance(target.label[i], f[0]))
+
+    return poisson
+
+
+@overload(curvature_row, inline="never", jit_options=INLINED)
+def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
+    if not _is_poisson(target):
+        return None
+
+    def poisson(target: Any, i: int, f: Array, s: float, h: Array) -> float:
+        h[0] = s * math.exp(f[0])
+        return 0.0
+
+    return poisson
+
+
+@overload(dual_row, inline="never", jit_options=INLINED)
+def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> Any:
+    if not _is_poisson(target):
+        return None
+
+    def poisson(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> float:
+        y = target.label[i]
+        # The repaired prediction is e^f (1 + shift), and Theta = scale (y - that): y - Theta is between the two.
+        # A prediction beyond all numbers times zero would be none.
+        theta = 0.0
+        if scale[0] > 0.0:
+            more = shift[0] * math.exp(f[0]) if shift[0] != 0.0 else 0.0
+            theta = scale[0] * (_pull(y, f[0]) - more)
+        return float(s * _conjugate(y, max(y - theta, 0.0), prior[0]))
+
+    return poisson
+
+
+@overload(theta_row, inline="never", jit_options=INLINED)
+def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> Any:
+    if not _is_poisson(target):
+        return None
+
+    def poisson(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> None:
+        u[0] = keep[0] * (u[0] - shift[0] * (s * target.label[i] - u[0]))
+
+    return poisson
+
+
+@dataclass(frozen=True)
+class Poisson(RealLoss):
+    """Half the Poisson deviance of one count, with the logarithm as its link."""
+
+    name: str = "poisson"
+    kappa: float = math.inf
+    template_constant: float = 1.0
+    closed_null: bool = True
+    labels_taken: ClassVar[str] = "counts, numbers from 0 to 2**53"
+
+    def target(self, y: NDArray[Any]) -> PoissonTarget:
+        """Wrap float64 labels of shape (m,)."""
+        return PoissonTarget(y)
+
+    def invalid(self, y: NDArray[Any]) -> int:
+        """Place of the first label below zero, above 2**53 or not finite."""
+        bad = ~((y >= 0.0) & (y <= _MOST))
+        return int(np.argmax(bad)) if bad.any() else -1
+
+    def unbounded(self, mass: Array, total: Array) -> str:
+        """Counts that are all zero: the best intercept is the logarithm of their mean."""
+        return "every label is 0, so that the best intercept is minus infinity" if not mass[0] > 0.0 else ""
+
+    def null_intercept(self, mass: Array, total: Array) -> Array:
+        """The logarithm of the weighted mean of the labels."""
+        return np.log(np.maximum(mean_label(mass, total), _LEAST_MEAN))
+
+    def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
+        """Sum of s theta**2 / e^f, theta = u / s.
+
+        The second derivative of the dual value along t theta is -theta**2 / (y - t theta), and t / (y - t theta) grows
+        with t: at t = 1 it is largest, where y - theta = e^f.
+        """
+        used = weight > 0.0
+        u, labels = U[used, 0], weight[used] * y[used]
+        predicted = labels - u
+        if not np.all(predicted > _LEAST_SHARE * labels):
+            return math.inf
+        return float(np.sum(u * u / predicted))
+
+    def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
+        """Predictions are multiplied by one number, which makes them sum to what the labels sum to.
+
+        They are all that bounds theta <= y, so that any number > 0 is allowed. It changes residuals by |bias| together.
+        """
+        predicted = mass - bias
+        with np.errstate(divide="ignore", invalid="ignore"):
+            keep = ((mass > 0.0) & (predicted > 0.0)).astype(float)
+            shift = np.where(keep > 0.0, bias / np.where(predicted > 0.0, predicted, 1.0), 0.0)
+        zero = np.zeros_like(shift)
+        prior = self.null_intercept(mass, total)
+        return Repair(keep, zero, shift, prior, 0.0, zero, keep * np.abs(bias))
+
+    def predicted(self, F: Array) -> Array:
+        """The mean e^f."""
+        return np.exp(F)
+
+    def deviance(self, y: Array, mean: Array) -> Array:
+        """2 (y log(y / mean) - y + mean), the deviance of a Poisson distribution."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(2.0 * (np.where(y > 0.0, y * np.log(y / mean), 0.0) - y + mean))
+
+    def pulls(self, value: float, mass: Array, total: Array, bias: Array) -> float:
+        """At most what labels and predictions sum to; near the optimum less, by Cauchy and Schwarz.
+
+        (y - e^f)**2 <= 2 max(y, e^f) l(y, f), so that (sum s |u|)**2 <= 2 L sum s (y + e^f).
+        """
+        together = float(2.0 * mass[0] - bias[0])
+        return min(together, math.sqrt(2.0 * max(value, 0.0) * max(together, 0.0)))
+
+    def terms(self, value: float, at_zero: float, mass: Array, total: Array, bias: Array) -> float:
+        """Residuals times the logarithms of labels and predictions."""
+        return _LOGARITHMS * self.pulls(value, mass, total, bias)

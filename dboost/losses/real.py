@@ -1,0 +1,185 @@
+"""Losses of one real label: what they share, so that a new one says little more than its formulas.
+
+A loss l(y, f) of this kind is a class derived from ``RealLoss`` and four compiled functions of one example, which
+``rows_of`` makes into the functions that the loops call. Their dual value is that of any convex loss,
+D(theta) = inf_f l(y, f) + theta f (docs/math.md 1), and a free intercept is allowed for by taking the mean of the
+residuals off all of them (docs/math.md 6).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from dboost.compiled.examples.loss_rows import (
+    Array,
+    curvature_row,
+    dual_row,
+    lasting,
+    loss_row,
+    residual_row,
+    theta_row,
+)
+from dboost.compiled.vectors.emit import INLINED
+from dboost.losses.base import Common, Repair
+
+Row = Callable[..., float]
+
+
+def rows_of(value: Row, pull: Row, curvature: Row, dual: Row) -> Callable[[type], Any]:
+    """Decorate a target, a ``NamedTuple`` that holds what four functions read, by the row functions these make.
+
+    Parameters
+    ----------
+    value : function (target, i, f) -> float
+        l(y_i, f), compiled by numba as the others are.
+    pull : function (target, i, f) -> float
+        -dl/df.
+    curvature : function (target, i, f) -> float
+        The second derivative in f.
+    dual : function (target, i, theta) -> float
+        inf_f l(y_i, f) + theta f, for theta among the values of `pull` and between them and zero.
+
+    Returns
+    -------
+    decorator
+        It gives back a type of the same name, which the compiler chooses these functions by.
+    """
+
+    def decorated(target: type) -> type:
+        made = lasting(target)
+        _overload(made, value, pull, curvature, dual)
+        return made
+
+    return decorated
+
+
+def _overload(target: type, value: Row, pull: Row, curvature: Row, dual: Row) -> None:
+
+    def declared(row: Any) -> Callable[[Callable[..., Any]], Any]:
+        """Make what follows the overload of a row function, for this target only."""
+
+        def register(chosen: Callable[..., Any]) -> Any:
+            return overload(row, inline="never", jit_options=INLINED)(chosen)
+
+        return register
+
+    def mine(given: Any) -> bool:
+        return bool(getattr(given, "instance_class", None) is target)
+
+    @declared(residual_row)
+    def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
+        def real(target: Any, i: int, f: Array, s: float, u: Array) -> float:
+            u[0] = s * pull(target, i, f[0])
+            return float(s * value(target, i, f[0]))
+
+        return real if mine(target) else None
+
+    @declared(loss_row)
+    def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
+        def real(target: Any, i: int, f: Array, s: float) -> float:
+            return float(s * value(target, i, f[0]))
+
+        return real if mine(target) else None
+
+    @declared(curvature_row)
+    def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
+        def real(target: Any, i: int, f: Array, s: float, h: Array) -> float:
+            h[0] = s * curvature(target, i, f[0])
+            return 0.0
+
+        return real if mine(target) else None
+
+    @declared(dual_row)
+    def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> Any:
+        def real(
+            target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array
+        ) -> float:
+            theta = scale[0] * (pull(target, i, f[0]) - shift[0])
+            return float(s * (dual(target, i, theta) - theta * prior[0]))
+
+        return real if mine(target) else None
+
+    @declared(theta_row)
+    def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> Any:
+        def real(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> None:
+            u[0] = keep[0] * (u[0] - s * shift[0])
+
+        return real if mine(target) else None
+
+
+class RealLoss(Common):
+    """What is true of any convex loss of one real label, or safe to say of it.
+
+    A loss that is derived from it gives its `name`, `kappa` and `target`, and whatever it knows better.
+    """
+
+    task: ClassVar[str] = "regression"
+    separable: ClassVar[bool] = True
+    shifted: ClassVar[bool] = False
+
+    @property
+    def largest(self) -> float:
+        """What no residual of an example of weight one is larger than, in size: infinite, no such number is known."""
+        return math.inf
+
+    @property
+    def template_constant(self) -> float:
+        """0: no exponential bound is known."""
+        return 0.0
+
+    @property
+    def floor(self) -> float:
+        """0, the loss of the right score."""
+        return 0.0
+
+    @property
+    def growing(self) -> bool:
+        """True: on the way of a step the curvature may grow."""
+        return True
+
+    @property
+    def closed_null(self) -> bool:
+        """False: the best constant is looked for."""
+        return False
+
+    def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
+        """(sum s y, sum s), each of shape (1,)."""
+        return np.array([(weight * y).sum()]), np.array([weight.sum()])
+
+    def null_intercept(self, mass: Array, total: Array) -> Array:
+        """The weighted mean of the labels."""
+        return mean_label(mass, total)
+
+    def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
+        """Infinite: no bound is known."""
+        return math.inf
+
+    def longest_residual(self, k: int) -> Array | None:
+        """`largest`, where there is one."""
+        return np.full(k, self.largest) if math.isfinite(self.largest) else None
+
+    def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
+        """Residuals minus their weighted mean e, over 1 + |e| / `largest`, which brings them back below it.
+
+        The division changes a sum X_j'Theta by |e| / (1 + |e| / `largest`) sum s |x_ij| at most, as does the shift.
+        """
+        shift, zero = mean_label(bias, total), np.zeros(1)
+        keep = 1.0 / (1.0 + np.abs(shift) / self.largest)
+        drift = np.abs(shift) * (2.0 * keep if math.isfinite(self.largest) else 1.0)
+        return Repair(keep, zero, shift, mean_label(mass, total), 0.0, drift, zero)
+
+    def predicted(self, F: Array) -> Array:
+        """The scores, which are labels."""
+        return F
+
+
+def mean_label(mass: Array, total: Array) -> Array:
+    """mass / total, 0 where there is no weight."""
+    seen = total > 0.0
+    return np.where(seen, mass / np.where(seen, total, 1.0), 0.0)
