@@ -36,7 +36,7 @@ ALLOWED: dict[str, set[str]] = {
     "engine": {"errors", "notices", "partition", "interruption", "engine.base", "engine.seconds"},
     "hypotheses": {"errors", "files", "partition", "compiled", "hypotheses.clusters", "engine.base"},
     "hypotheses.clusters": {"errors"},
-    "passes": {"partition", "losses", "hypotheses", "compiled"},
+    "passes": {"errors", "partition", "losses", "hypotheses", "compiled"},
     "data": {"errors", "notices", "partition", "compiled", "files", "redact"},
     "data.daskml": {"errors"},
     "metrics": {"errors", "partition", "compiled"},
@@ -59,7 +59,7 @@ ALLOWED: dict[str, set[str]] = {
         "errors", "notices", "files", "redact", "losses", "penalties", "hypotheses", "passes", "engine",
         "engine.base", "data", "model", "metrics", "problem", "boosting",
     },
-    "warm": {"errors", "kernel_cache", "hypotheses", "passes", "engine", "data", "problem", "boosting"},
+    "warm": {"errors", "kernel_cache", "losses", "hypotheses", "passes", "engine", "data", "problem", "boosting"},
 }  # fmt: skip
 # The lazy front (PEP 562) names everything and is named by nothing.
 ALLOWED["__init__"] = set(ALLOWED)
