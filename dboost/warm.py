@@ -30,7 +30,6 @@ from dboost.hypotheses.stumps.family import Stumps
 from dboost.kernel_cache import VARIABLE, lasting
 from dboost.losses import LOSSES
 from dboost.passes.folds import Folds
-from dboost.problem.accelerators import Accelerators
 
 
 def _compiled_apart() -> dict[str, str]:
@@ -101,7 +100,7 @@ def warm() -> float:
                     plan = build_plan(X.astype(dtype), labels[task], 1.0 + code, task=task, engine=engine)
                     one = Fitting(plan, engine, FitSettings(loss, "l1"))
                     lam_max = one.alpha_max() * one.problem.statistics.weight
-                    solved(one.problem, 0.1 * lam_max, lam_max, 0.5, 0, Accelerators())
+                    solved(one.problem, 0.1 * lam_max, lam_max, 0.5, 0, one.accelerators())
             if loss == next(iter(losses)):
                 # a column far from zero has loops of its own, which are the same for all losses
                 with LocalEngine(1) as engine:

@@ -150,6 +150,10 @@ class Fitting:
                 hint="leave it out of classes=, or set fit_intercept=False",
             )
 
+    def accelerators(self) -> Accelerators:
+        """Those that a fit may take, none of them taken yet."""
+        return Accelerators.of(self.problem, self.settings)
+
     def null(self) -> Score:
         """Scoring pass at the null model, done once: its norms give alpha_max and bound the repair of dual points.
 

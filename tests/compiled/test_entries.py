@@ -10,7 +10,7 @@ from dboost.engine.local import LocalEngine
 from dboost.losses import LOSSES
 from dboost.penalties import PENALTIES, get_penalty
 from dboost.problem import slices
-from dboost.solvers.newton.entrywise import EntryModel, strength_of_entries, unsettled
+from dboost.solvers.newton.entrywise import EntryModel, unsettled
 from tests.boosting.plain import covering
 from tests.losses.references import REFERENCES
 
@@ -136,7 +136,7 @@ def test_few_entries_pay(model, intercept):
 
 
 def test_which_penalties_tie_no_entries():
-    assert [name for name in PENALTIES if strength_of_entries(get_penalty(name)) is not None] == ["l1"]
+    assert [name for name in PENALTIES if get_penalty(name).entry_strength is not None] == ["l1"]
 
 
 @pytest.mark.parametrize("seed", range(8))
