@@ -30,6 +30,7 @@ from dboost.errors import ConvergenceWarning, UsageError
 from dboost.losses import LOSSES
 from dboost.partition import Partition
 from dboost.penalties import PENALTIES, SmoothL1, get_penalty
+from dboost.penalties.capabilities import exponential_solves
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitResult
 from lab import tables
@@ -42,7 +43,7 @@ GAP = 1e-10
 # A change of the loss is the difference of two sums: what it carries of rounding, relative to them.
 ROUNDING = 1e-12
 # Scores documented as lower bounds where a row has several entries (docs/math.md 5).
-LOWER = {("l1/l2", "exponential"), ("l1/l2+l1", "exponential")}
+LOWER = {("l1/l2", "exponential"), ("l1/l2+ridge", "exponential"), ("l1/l2+l1", "exponential")}
 # A capped step of 30 a, where a row has no finite minimiser, misses e^-30 of the decrease that its score counts.
 SHORT = 1e-9
 COLUMNS = (
@@ -214,8 +215,8 @@ class _Trial:
         if penalty.name == "none":
             lam[:] = 0.0
         if self.exponential:
-            score = penalty.score_exponential(self.plus, self.minus, self.scale, lam)
-            new, _ = penalty.solve_exponential(self.W, self.plus, self.minus, self.scale, lam)
+            score = exponential_solves(penalty).score_exponential(self.plus, self.minus, self.scale, lam)
+            new, _ = exponential_solves(penalty).solve_exponential(self.W, self.plus, self.minus, self.scale, lam)
         else:
             score = penalty.score_quadratic(self.G, self.scale, lam)
             new = penalty.solve_quadratic(self.W, self.G, self.scale, lam)

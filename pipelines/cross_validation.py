@@ -42,8 +42,10 @@ def make_cross_validation(settings: Any, **more: Any) -> Any:
         raise UsageError(
             f"cv={settings.cv} chooses alpha, and alpha={settings.alpha:g} was given", hint="use one of them"
         )
-    if parameters.get("penalty") == "none":
-        raise UsageError("penalty 'none' has no strength to choose", hint="use another --penalty")
+    from dboost.penalties import get_penalty
+
+    if "penalty" in parameters and get_penalty(parameters["penalty"]).weightless:
+        raise UsageError(f"penalty {parameters['penalty']!r} has no strength to choose", hint="use another --penalty")
     known = dboost.BoostedClassifierCV().get_params(deep=False)
     odd = sorted(set(parameters) - set(known))
     if odd:

@@ -19,9 +19,9 @@ def losses() -> tuple[str, ...]:
 
 def penalties() -> tuple[str, ...]:
     """Every penalty that has a name."""
-    from dboost.penalties import NEWTON_ONLY, PENALTIES
+    from dboost.penalties import PENALTIES
 
-    return (*PENALTIES, *NEWTON_ONLY)
+    return tuple(PENALTIES)
 
 
 def updates() -> tuple[str, ...]:

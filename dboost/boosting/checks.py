@@ -11,7 +11,8 @@ from dboost.boosting.systems import refuse_sweeps
 from dboost.boosting.updates import FORWARD, UPDATES, system_of
 from dboost.errors import UsageError
 from dboost.losses import get_loss
-from dboost.penalties import NEWTON_ONLY, Penalty, get_penalty
+from dboost.penalties import Penalty, get_penalty
+from dboost.penalties.capabilities import ChargesRows, CompiledProx, ExponentialSolves, Faced, lacks
 from dboost.problem.accelerators import allowed, check_accelerators
 from dboost.problem.state import FitSettings
 from dboost.solvers.row_updates import SELECTIONS, TEMPLATES
@@ -33,9 +34,11 @@ def check_settings(settings: FitSettings) -> None:
             raise UsageError(f"alpha must be a number >= 0 or 'auto', got {alpha!r}")
         if not math.isfinite(float(alpha)) or float(alpha) < 0.0:
             raise UsageError(f"alpha must be finite and >= 0, got {alpha!r}")
-        if penalty.name == "none" and float(alpha) > 0.0:
-            raise UsageError(f"penalty 'none' has no strength, but alpha is {alpha!r}", hint="leave alpha at 'auto'")
-        if penalty.name != "none" and float(alpha) == 0.0:
+        if penalty.weightless and float(alpha) > 0.0:
+            raise UsageError(
+                f"penalty {penalty.name!r} has no strength, but alpha is {alpha!r}", hint="leave alpha at 'auto'"
+            )
+        if not penalty.weightless and float(alpha) == 0.0:
             raise UsageError(f"alpha is 0, which switches penalty {penalty.name!r} off", hint="use penalty='none'")
     known = (*UPDATES, FORWARD)
     if settings.update not in known:
@@ -113,8 +116,8 @@ def _check_pairs(settings: FitSettings, penalty: Penalty) -> None:
             "not have",
             hint="use update='newton' or 'gradboost'",
         )
-    if penalty.name in NEWTON_ONLY and settings.system is None:
-        _check_newton_only(settings, penalty)
+    if settings.system is None:
+        _check_capabilities(settings, penalty)
     if not penalty.separable:
         _check_joint(settings, penalty)
     if settings.standardize and penalty.degree == 0:
@@ -125,19 +128,50 @@ def _check_pairs(settings: FitSettings, penalty: Penalty) -> None:
         )
 
 
-def _check_newton_only(settings: FitSettings, penalty: Penalty) -> None:
-    """There is no solve of a row under the exponential bound, and no compiled one."""
-    if settings.update != "newton" or settings.curvature != "newton":
-        which = f"update={settings.update!r}" if settings.update != "newton" else f"curvature={settings.curvature!r}"
+def _check_forward(settings: FitSettings, penalty: Penalty) -> None:
+    if not penalty.weightless:
         raise UsageError(
-            f"{which} solves single rows, which penalty {penalty.name!r} has no formula for",
-            hint="use update='newton', or penalty='smooth_l1'",
+            f"update 'forward' moves one hypothesis per round and has no penalty, but penalty is {penalty.name!r}",
+            hint="set penalty='none', or use update='adaboost' with this penalty",
         )
-    if not math.isfinite(get_loss(settings.loss).kappa):
-        loss = get_loss(settings.loss).name
+    if settings.select != "greedy":
         raise UsageError(
-            f"loss {loss!r} needs the exponential bound, for which penalty {penalty.name!r} has no formula",
-            hint="use penalty='smooth_l1'",
+            f"update 'forward' moves the best hypothesis of all, but select is {settings.select!r}",
+            hint="leave select at 'greedy', or use update='adaboost'",
+        )
+    if settings.rows_per_round not in (None, 1):
+        raise UsageError(
+            f"update 'forward' adds one hypothesis per round, but rows_per_round is {settings.rows_per_round!r}",
+            hint="leave rows_per_round out, or use update='adaboost', which re-optimises all it holds",
+        )
+
+
+def _check_capabilities(settings: FitSettings, penalty: Penalty) -> None:
+    """Refuse a solver that needs what the penalty does not have; both are named."""
+    exponential, compiled, face = (isinstance(penalty, kind) for kind in (ExponentialSolves, CompiledProx, Faced))
+    other = settings.update if settings.curvature == "newton" else ""
+    instead = " or ".join(
+        f"update={name!r}" for name, can in (("newton", face), ("gradboost", True)) if can and name != other
+    )
+    if settings.update in ("adaboost", FORWARD) and not exponential:
+        what = "a solve of a row under the exponential bound"
+        raise lacks(penalty, f"update={settings.update!r}", what, f"use {instead}")
+    if not math.isfinite(get_loss(settings.loss).kappa) and not exponential:
+        what = "a solve of a row under the exponential bound"
+        raise lacks(penalty, f"loss {get_loss(settings.loss).name!r}", what, "use a penalty that has one, such as 'l1'")
+    if settings.update == "newton" and settings.curvature == "gram" and not compiled:
+        raise lacks(penalty, "curvature='gram'", "a compiled prox", f"use {instead}, and leave curvature at 'newton'")
+    if settings.update == "newton" and not face:
+        raise lacks(penalty, "update='newton'", "derivatives on a face", f"use {instead}")
+    if settings.update == "newton" and penalty.threshold and penalty.separable and not compiled:
+        raise lacks(penalty, "update='newton'", "a compiled prox", "use update='gradboost'")
+    if not penalty.certified and not face:
+        raise lacks(penalty, f"update={settings.update!r} without a certificate", "derivatives", "use another penalty")
+    if settings.hypotheses is not None and isinstance(penalty, ChargesRows):
+        raise UsageError(
+            f"penalty {penalty.name!r} is certified by the rows that are held, and hypotheses={settings.hypotheses!r} "
+            "are sized together",
+            hint="use 'l1' or 'l1/l2', or leave hypotheses out",
         )
 
 

@@ -207,7 +207,7 @@ class Fitting:
         problem, settings = self.problem, self.settings
         largest = self.alpha_max()
         null = self.null()
-        if problem.penalty.name == "none":
+        if problem.penalty.weightless:
             strength = 0.0
         else:
             # without a largest strength: one for the sum of the losses, scikit-learn's C = 1

@@ -8,7 +8,7 @@ Xi et al. and of Stratos answer with edges. These classes are the penalties ``no
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -101,6 +101,8 @@ class RankedL1(L1):
 @dataclass(frozen=True)
 class NormalisedEdges(NoPenalty):
     """No penalty; candidates are ranked by |<d, h>| / max |h|, the edge of a hypothesis scaled into [-1, 1]."""
+
+    rule: ClassVar[str] = "normalised"
 
     def score_exponential(self, mu_plus: Array, mu_minus: Array, a: npt.ArrayLike, lam: npt.ArrayLike) -> Array:
         """|mu+ - mu-| times a = 1 / max |h|."""

@@ -13,13 +13,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.penalties import Penalty
+from dboost.penalties import ChargesRows, Penalty
 from dboost.problem import summation
 from dboost.problem.iterate import Iterate, Score
 from dboost.problem.problem import Problem
+from dboost.problem.shards import among
 
 Array = NDArray[np.float64]
 
+# Scales of a charged dual point are tried down from the largest, at first this power of two below it.
+_FINEST = 24
+# The errors of the rows that are held may take up to this share of their strengths.
+_SURE = 0.5
 SHORT = 0.1
 """What a bound of the dual value may add to the gap, as a share of it, to spare the pass that tells the value."""
 
@@ -35,11 +40,11 @@ def expected_gap(problem: Problem, at: Iterate, size: float, lam: float) -> floa
     Parameters
     ----------
     size : float
-        ``penalty.dual_size`` of the rows that count.
+        ``penalty.dual_size`` of the rows that count; for ``ChargesRows`` those of them that are not held.
     lam : float
         Strength of the penalty.
     """
-    scale, charge = problem.penalty.dual_point(size, lam)
+    scale, charge = dual_point(problem, at, size, lam)
     inner = float(np.sum(at.G * at.W)) + float(at.bias @ at.intercept)
     floor = problem.loss.floor * problem.statistics.weight
     value = problem.penalty_value(at.active, at.W, lam)
@@ -59,7 +64,9 @@ def restricted_gap(problem: Problem, at: Iterate, lam: float, solves_intercept: 
     slack = float(np.sum(np.abs(at.bias) * (1.0 + np.abs(at.intercept)))) if problem.fit_intercept else 0.0
     if solves_intercept:
         at, slack = replace(at, bias=np.zeros_like(at.bias)), 0.0
-    size = problem.penalty.dual_size(problem.penalty.dual_norm(at.G), problem.lam_weight[at.active])
+    size = 0.0
+    if not isinstance(problem.penalty, ChargesRows):
+        size = problem.penalty.dual_size(problem.penalty.dual_norm(at.G), problem.lam_weight[at.active])
     return expected_gap(problem, at, size, lam) + slack
 
 
@@ -117,6 +124,8 @@ def dual_bound(
     """
     stats, penalty, at = problem.statistics, problem.penalty, score.iterate
     chosen = score.candidates
+    if isinstance(penalty, ChargesRows):
+        return _charged_bound(problem, score, null_norms, lam, tol, short)
     weights = problem.lam_weight[chosen]
     repair = problem.repair(at)
     off = summation.of_norms(problem, at, chosen)
@@ -138,6 +147,93 @@ def dual_bound(
     if size is None:
         size = penalty.dual_size(norms, weights)
     scale, charge = penalty.dual_point(size, lam)
+    value = None if short is None else value_on_ray(problem, score, scale, charge, lam, tol, short)
+    if value is None:
+        value = problem.dual_value(at, repair, scale)
+    return Bound(value - charge - summation.of_objective(problem, at, lam), scale * norms)
+
+
+def size_of_score(problem: Problem, score: Score) -> float:
+    """``penalty.dual_size`` of the columns of a scoring pass that count for `expected_gap`."""
+    norms, weights = score.norms, problem.lam_weight[score.candidates]
+    if isinstance(problem.penalty, ChargesRows):
+        free = ~among(score.candidates, score.iterate.active)
+        norms, weights = norms[free], weights[free]
+    return problem.penalty.dual_size(norms, weights)
+
+
+def dual_point(problem: Problem, at: Iterate, size: float, lam: float, most: float = 1.0) -> tuple[float, float]:
+    """(t, charge): D(t U) - charge bounds the optimum from below, U the residuals of a model.
+
+    A norm tells both from the `size` of the residuals. Otherwise the rows that are held are charged with the conjugate
+    of the penalty (docs/math.md 6.1), the others stay within their strengths, and t is where the two balance best.
+
+    Parameters
+    ----------
+    size, lam : float
+        As for `expected_gap`.
+    most : float
+        The largest t.
+    """
+    penalty = problem.penalty
+    if not isinstance(penalty, ChargesRows):
+        return penalty.dual_point(size, lam)
+    strength = lam * problem.lam_weight[at.active]
+    held = penalty.dual_size(penalty.dual_norm(at.G), problem.lam_weight[at.active])
+    most = min(most, lam / size if size > lam else 1.0)
+    inner = float(np.sum(at.G * at.W)) + float(at.bias @ at.intercept)
+    fall = at.loss - problem.loss.floor * problem.statistics.weight
+
+    def charge(t: float) -> float:
+        return float(np.sum(penalty.conjugate(t * at.G, strength)))
+
+    def left(t: float) -> float:
+        return (1.0 - t) ** 2 * fall - t * inner + charge(t)
+
+    # where nothing is charged, as for the norm alone
+    best = min(most, lam / held if held > lam else 1.0)
+    value = (1.0 - best) ** 2 * fall - best * inner
+    found = most, left(most)
+    for halving in range(_FINEST, 0, -1):
+        # convex in t: once it rises it goes on rising
+        t = most * (1.0 - 0.5**halving)
+        now = left(t)
+        if not now <= found[1]:
+            break
+        found = t, now
+    if found[1] < value:
+        return found[0], charge(found[0])
+    return best, 0.0
+
+
+def _charged_bound(
+    problem: Problem, score: Score, null_norms: Array, lam: float, tol: float, short: float | None
+) -> Bound:
+    """`dual_bound` of a penalty whose held rows are charged.
+
+    Their sums are known but for an error e_j of the dual norm, by rounding and by the repair. With
+    t = max_j ||e_j||_* / lam_j convexity bounds the conjugate of G_j + e_j by (1 - t) that of G_j / (1 - t).
+    """
+    stats, penalty, at, chosen = problem.statistics, problem.penalty, score.iterate, score.candidates
+    assert isinstance(penalty, ChargesRows)
+    weights, held = problem.lam_weight[chosen], among(chosen, at.active)
+    error = score.rounding * stats.absolute[chosen] + summation.of_norms(problem, at, chosen)
+    repair = problem.repair(at)
+    if problem.fit_intercept:
+        drift, spill = problem.penalty.dual_norm(np.vstack([repair.drift, repair.spill]))
+        error = error + repair.null_share * null_norms[chosen] + drift * stats.absolute[chosen]
+        if spill > 0.0:
+            error = error + spill * stats.peak[chosen]
+    norms = score.norms + error
+    size = problem.penalty.dual_size(norms[~held], weights[~held])
+    missed = problem.penalty.dual_size(error[held], weights[held]) / lam
+    scale, _ = dual_point(problem, at, size, lam, min(1.0, _SURE / missed) if missed > 0.0 else 1.0)
+    share = 1.0 - scale * missed
+    strength = lam * problem.lam_weight[at.active]
+    charge = share * float(np.sum(penalty.conjugate(scale / share * at.G, strength)))
+    if not math.isfinite(charge) or scale * problem.penalty.dual_size(norms, weights) <= lam:
+        # all rows are within their strengths, or shall be
+        scale, charge = min(scale, lam / max(problem.penalty.dual_size(norms, weights), lam)), 0.0
     value = None if short is None else value_on_ray(problem, score, scale, charge, lam, tol, short)
     if value is None:
         value = problem.dual_value(at, repair, scale)

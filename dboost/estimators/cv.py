@@ -30,6 +30,7 @@ from dboost.estimators.predicting import kind_of
 from dboost.model.fitted import Model
 from dboost.notices import warn_user
 from dboost.passes.folds import Folds
+from dboost.penalties import get_penalty
 
 RULES = ("1se", "best")
 SCORINGS = ("loss", "error")
@@ -212,8 +213,9 @@ max_active_rows, fit_intercept, standardize, class_weight, classes, random_state
             if isinstance(self.folds, str):
                 parts = replace(parts, named={**parts.named, "folds": self.folds})
             settings = parts.settings
-            if getattr(settings.penalty, "name", settings.penalty) == "none":
-                raise UsageError("penalty 'none' has no strength to choose", hint="use another penalty")
+            penalty = get_penalty(settings.penalty)
+            if penalty.weightless:
+                raise UsageError(f"penalty {penalty.name!r} has no strength to choose", hint="use another penalty")
             for alpha in self.alphas if self.alphas is not None else ():
                 check_settings(replace(settings, alpha=alpha))
             if given is None:

@@ -21,6 +21,7 @@ from dboost.estimators.classifier import BoostedClassifier
 from dboost.estimators.fitting import model_of, prepared
 from dboost.estimators.history import Table
 from dboost.model.fitted import Model
+from dboost.penalties import get_penalty
 
 
 @dataclass(frozen=True)
@@ -165,8 +166,9 @@ def regularization_path(
     elif len(alphas) == 0:
         raise UsageError("alphas is empty", hint="give at least one strength, or leave alphas out")
     with prepared(chosen, X, y, sample_weight) as parts:
-        if parts.settings.penalty == "none" or getattr(parts.settings.penalty, "name", "") == "none":
-            raise UsageError("penalty 'none' has no path", hint="use another penalty, or fit once")
+        penalty = get_penalty(parts.settings.penalty)
+        if penalty.weightless:
+            raise UsageError(f"penalty {penalty.name!r} has no path", hint="use another penalty, or fit once")
         results = path(parts.plan, parts.engine, parts.settings, alphas, n_alphas, eps)
         models = tuple(model_of(chosen, parts, result) for result in results)
     return RegularizationPath(models, clone(chosen))

@@ -78,7 +78,7 @@ def summary_lines(model: Model, tol: float | None = None) -> list[str]:
     """What is used, how good the optimum is, and what it took."""
     cert = model.certificate
     penalty = f"penalty {model.penalty}"
-    if model.penalty != "none":
+    if math.isfinite(cert.alpha) and cert.alpha > 0.0:
         largest = f" (alpha_max {cert.alpha_max:.4g})" if math.isfinite(cert.alpha_max) else ""
         penalty += f", alpha {cert.alpha:.4g}{largest}"
     gap = f"certified gap {cert.gap:.2g}" if math.isfinite(cert.gap) else "no certificate"

@@ -188,10 +188,10 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
         check_hypotheses(self.hypotheses)
         split(self.callbacks)
         alpha, penalty = self.alpha, get_penalty(self.penalty)
-        if isinstance(alpha, str) and alpha == "auto" and penalty.name != "none":
+        if isinstance(alpha, str) and alpha == "auto" and not penalty.weightless:
             alpha = RIDGE
         asked = self.standardize
-        scaled = penalty.degree > 0 and penalty.name != "none" if asked is None else flag("standardize", asked)
+        scaled = penalty.degree > 0 and not penalty.weightless if asked is None else flag("standardize", asked)
         settings = FitSettings(
             loss=self.loss,
             penalty=self.penalty,

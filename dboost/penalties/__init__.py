@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dboost.errors import UsageError
-from dboost.penalties.base import Face, Penalty
+from dboost.penalties.base import Penalty
+from dboost.penalties.capabilities import ChargesRows, CompiledProx, ExponentialSolves, Face, Faced
+from dboost.penalties.elastic_net import ElasticNet
+from dboost.penalties.group_elastic_net import GroupElasticNet
 from dboost.penalties.l1 import L1
 from dboost.penalties.l1_l2 import L2
 from dboost.penalties.l1_linf import Linf
@@ -22,10 +25,15 @@ from dboost.penalties.sparse_group import SparseGroup
 __all__ = [
     "L1",
     "L2",
-    "NEWTON_ONLY",
     "PENALTIES",
+    "ChargesRows",
+    "CompiledProx",
+    "ElasticNet",
+    "ExponentialSolves",
     "Face",
+    "Faced",
     "Frobenius",
+    "GroupElasticNet",
     "L2Squared",
     "Linf",
     "NoPenalty",
@@ -45,9 +53,10 @@ PENALTIES: dict[str, Callable[[], Penalty]] = {
     "l2_squared": L2Squared,
     "smooth_l1": SmoothL1,
     "none": NoPenalty,
+    "smooth_l1/linf": SmoothLinf,
+    "elastic_net": ElasticNet,
+    "l1/l2+ridge": GroupElasticNet,
 }
-# Penalties that have no solve of single rows under every bound: for steps on all rows at once.
-NEWTON_ONLY: dict[str, Callable[[], Penalty]] = {"smooth_l1/linf": SmoothLinf}
 
 
 def get_penalty(penalty: str | Penalty) -> Penalty:
@@ -58,7 +67,7 @@ def get_penalty(penalty: str | Penalty) -> Penalty:
     UsageError
         If the name is unknown, or the object is neither a name nor an instance of a penalty.
     """
-    named = PENALTIES | NEWTON_ONLY
+    named = PENALTIES
     known = ", ".join(repr(name) for name in named)
     if isinstance(penalty, str):
         if penalty not in named:

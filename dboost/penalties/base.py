@@ -1,8 +1,8 @@
-"""What a penalty must offer, and what every penalty of rows shares.
+"""The least that a penalty has, and what every penalty of rows derives from it.
 
-Covers: the protocols ``Penalty`` and ``Face``; ``RowPenalty``, which derives row solves and scores from four
-primitives (``value``, ``dual_norm``, ``prox``, ``solve_tilted``). Does not cover: the penalties themselves (one file
-each) and the compiled row prox (``diagonal``).
+Covers: the protocol ``Penalty``; ``RowPenalty``, which derives row solves and scores from three primitives (``value``,
+``dual_norm``, ``prox``); ``TiltedPenalty``, which adds the exponential bound. Does not cover: the penalties themselves
+(one file each), the capabilities that only some have (``capabilities``), and the compiled row prox (``diagonal``).
 
 A penalty here is ``sum_j lam_j omega(W_j)`` with omega a norm of one row of W, or another convex function of it that
 is zero at zero; one penalty (``l2``) ties all rows together instead. Names follow the papers:
@@ -25,61 +25,12 @@ from dboost.penalties.rows import BoolArray, FloatArray, per_row
 
 
 @runtime_checkable
-class Face(Protocol):
-    """The smooth manifold through W on which a penalty is twice differentiable, with coordinates of length ``dim``.
-
-    Conjugate gradients run in these coordinates once the support has settled.
-    """
-
-    @property
-    def dim(self) -> int:
-        """Number of coordinates."""
-        ...
-
-    def places(self) -> npt.NDArray[np.int64]:
-        """Coordinate of each entry (rows, k) that is one by itself, -1 for the others."""
-        ...
-
-    def ties(self) -> tuple[FloatArray, npt.NDArray[np.int64]]:
-        """Signs (rows, k) of the entries of a row that share a coordinate, else 0, and it (rows,), -1 for none."""
-        ...
-
-    def lines(self) -> FloatArray:
-        """Unit rows (rows, k) along which the penalty is straight though its diagonal is not zero; else zeros."""
-        ...
-
-    def restrict(self, G: FloatArray) -> FloatArray:
-        """Gradient in coordinates (dim,) of a function whose gradient in W is G (rows, k): adjoint of ``expand``."""
-        ...
-
-    def expand(self, v: FloatArray) -> FloatArray:
-        """Direction (rows, k) in W of a direction v (dim,) in coordinates."""
-        ...
-
-    def coordinates(self, D: FloatArray) -> FloatArray:
-        """Coordinates (dim,) of a direction D (rows, k) along the face: inverse of ``expand``."""
-        ...
-
-    def gradient(self, lam: npt.ArrayLike) -> FloatArray:
-        """Gradient (dim,) of sum_j lam_j omega(W_j) in coordinates, at the W the face was made from."""
-        ...
-
-    def hessian(self, v: FloatArray, lam: npt.ArrayLike) -> FloatArray:
-        """Hessian of sum_j lam_j omega(W_j) in coordinates, times v (dim,)."""
-        ...
-
-    def diagonal(self, lam: npt.ArrayLike) -> FloatArray:
-        """Diagonal (dim,) of that Hessian; preconditions conjugate gradients."""
-        ...
-
-    def retract(self, W: FloatArray, v: FloatArray) -> FloatArray:
-        """W + expand(v) (rows, k), with entries that left the face pulled back onto its boundary."""
-        ...
-
-
-@runtime_checkable
 class Penalty(Protocol):
-    """A penalty of rows. See ``RowPenalty`` for shapes and meaning."""
+    """What every solver may ask of a penalty; ``RowPenalty`` derives all but four members.
+
+    What only some solvers need is a capability, a Protocol of its own: ``ExponentialSolves``, ``CompiledProx``,
+    ``Faced``, ``ChargesRows``. A solver asks for it and refuses a penalty that lacks it (``boosting.checks``).
+    """
 
     @property
     def name(self) -> str: ...
@@ -92,9 +43,13 @@ class Penalty(Protocol):
     @property
     def degree(self) -> int: ...
     @property
-    def compiled(self) -> tuple[int, float, float]: ...
+    def weightless(self) -> bool: ...
     @property
-    def entry_strength(self) -> float | None: ...
+    def monotone(self) -> bool: ...
+    @property
+    def single(self) -> tuple[float, float] | None: ...
+    @property
+    def entries(self) -> tuple[float, float] | None: ...
     def value(self, W: FloatArray) -> FloatArray: ...
     def total(self, W: FloatArray, lam: npt.ArrayLike) -> float: ...
     def dual_norm(self, G: FloatArray) -> FloatArray: ...
@@ -105,27 +60,14 @@ class Penalty(Protocol):
     def dual_point(self, size: float, lam: float) -> tuple[float, float]: ...
     def leaves_zero(self, G: FloatArray, lam: npt.ArrayLike) -> BoolArray: ...
     def solve_quadratic(self, W: FloatArray, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray: ...
-    def solve_exponential(
-        self,
-        W: FloatArray,
-        mu_plus: FloatArray,
-        mu_minus: FloatArray,
-        a: npt.ArrayLike,
-        lam: npt.ArrayLike,
-        caps: npt.ArrayLike = exponential.CAP,
-        shift: float = 0.0,
-    ) -> tuple[FloatArray, BoolArray]: ...
     def score_quadratic(self, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray: ...
-    def score_exponential(
-        self, mu_plus: FloatArray, mu_minus: FloatArray, a: npt.ArrayLike, lam: npt.ArrayLike
-    ) -> FloatArray: ...
-    def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> Face: ...
 
 
 class RowPenalty(ABC):
-    """Row solves and scores of a penalty given by its primitives.
+    """A penalty of rows given by ``value``, ``dual_norm`` and ``prox``; all else is derived from them.
 
-    A subclass is a frozen dataclass: it is sent to workers, compared and hashed.
+    A subclass is a frozen dataclass: it is sent to workers, compared and hashed. With nothing but the three it is a
+    norm that is fitted with ``update="gradboost"``, screened and certified.
 
     Attributes
     ----------
@@ -138,6 +80,14 @@ class RowPenalty(ABC):
     degree : int
         omega(t w) = t**degree omega(w) for t > 0; 0 where no power fits. A column scaled by 1/t has its lam_j
         multiplied by t**degree.
+    weightless : bool
+        Whether omega = 0, so that there is no strength to choose.
+    monotone : bool
+        Whether the score under the exponential bound grows with the larger of mu+ and mu- and falls with the smaller.
+        Where it is not known to, a score is at most what it would be without a penalty.
+    single, entries : (float, float) or None
+        ``(u, c)`` with omega(w) = u |w| + c w**2 / 2 for rows of one entry, and for each entry of longer rows; None
+        where omega is not of that form. Solves of one output, and entry by entry, need it.
     """
 
     name: ClassVar[str]
@@ -145,15 +95,17 @@ class RowPenalty(ABC):
     threshold: ClassVar[bool] = True
     separable: ClassVar[bool] = True
     degree: ClassVar[int] = 1
+    weightless: ClassVar[bool] = False
+    monotone: ClassVar[bool] = False
 
     @property
-    @abstractmethod
-    def compiled(self) -> tuple[int, float, float]:
-        """``(code, a, b)`` for ``diagonal.diagonal_prox``."""
+    def single(self) -> tuple[float, float] | None:
+        """None: nothing is known of rows of one entry."""
+        return None
 
     @property
-    def entry_strength(self) -> float | None:
-        """s where omega(w) = s sum_r |w_r|, so that every entry of W may be solved for alone; None for any other."""
+    def entries(self) -> tuple[float, float] | None:
+        """None: entries are tied, or nothing is known of them."""
         return None
 
     @abstractmethod
@@ -201,30 +153,6 @@ class RowPenalty(ABC):
     def prox(self, Z: FloatArray, t: npt.ArrayLike) -> FloatArray:
         """argmin_w ||w - Z_j||^2 / 2 + t_j omega(w) for each row, shape (rows, k)."""
 
-    @abstractmethod
-    def solve_tilted(self, A: FloatArray, B: FloatArray, lam: FloatArray) -> FloatArray:
-        """argmin_gamma sum_r e^(A_r - gamma_r) + e^(B_r + gamma_r) + lam omega(gamma) for each row.
-
-        Parameters
-        ----------
-        A, B : ndarray (rows, k) of float64
-            Logarithms, -inf allowed.
-        lam : ndarray (rows,) of float64
-
-        Returns
-        -------
-        ndarray (rows, k)
-            +-inf for an entry that has no finite minimiser, which needs lam = 0.
-        """
-
-    @abstractmethod
-    def score_tilted(self, mu_plus: FloatArray, mu_minus: FloatArray, lam: FloatArray) -> FloatArray:
-        """``score_exponential`` for a = 1 on rows that leave zero; positive."""
-
-    @abstractmethod
-    def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> Face:
-        """The face through W (rows, k). Rows with lam_j = 0 are wholly free; lam=None means all are penalised."""
-
     def leaves_zero(self, G: FloatArray, lam: npt.ArrayLike) -> BoolArray:
         """Whether a zero row with G_j at W_j = 0 is not optimal, shape (rows,)."""
         result: BoolArray = self.dual_norm(G) > per_row(lam, len(G))
@@ -254,6 +182,53 @@ class RowPenalty(ABC):
         column = D > 0
         new: FloatArray = moved / np.where(column, D, 1.0)[:, None]
         return np.where(column[:, None], new, self._rest(W, lam))
+
+    def score_quadratic(self, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
+        """Decrease of quadratic bound plus penalty when a zero row leaves zero, shape (rows,).
+
+        dist_2(G_j, lam B)^2 / (2 D_j) with B the unit ball of the dual norm; by Moreau's identity the distance is
+        ||prox_lam(G_j)||_2. Positive exactly where the zero row is not optimal.
+        """
+        D = per_row(D, len(G))
+        lam = per_row(lam, len(G))
+        score = np.zeros(len(G))
+        rows = np.flatnonzero(self.leaves_zero(G, lam))
+        moved = self.prox(G[rows], lam[rows])
+        with np.errstate(divide="ignore"):
+            score[rows] = np.einsum("ij,ij->i", moved, moved) / (2.0 * D[rows])
+        return score
+
+    def _weight(self, lam: npt.ArrayLike, rows: int) -> FloatArray:
+        """The factor of omega for each row, (rows,)."""
+        return per_row(lam, rows)
+
+    def _rest(self, W: FloatArray, lam: FloatArray) -> FloatArray:
+        """Rows of a column without data: zero if penalised, else as they are."""
+        return np.where((lam > 0)[:, None], 0.0, W)
+
+
+class TiltedPenalty(RowPenalty):
+    """A penalty of rows with a solve and a score under the exponential bound, from two more primitives."""
+
+    @abstractmethod
+    def solve_tilted(self, A: FloatArray, B: FloatArray, lam: FloatArray) -> FloatArray:
+        """argmin_gamma sum_r e^(A_r - gamma_r) + e^(B_r + gamma_r) + lam omega(gamma) for each row.
+
+        Parameters
+        ----------
+        A, B : ndarray (rows, k) of float64
+            Logarithms, -inf allowed.
+        lam : ndarray (rows,) of float64
+
+        Returns
+        -------
+        ndarray (rows, k)
+            +-inf for an entry that has no finite minimiser, which needs lam = 0.
+        """
+
+    @abstractmethod
+    def score_tilted(self, mu_plus: FloatArray, mu_minus: FloatArray, lam: FloatArray) -> FloatArray:
+        """``score_exponential`` for a = 1 on rows that leave zero; positive."""
 
     def solve_exponential(
         self,
@@ -288,21 +263,6 @@ class RowPenalty(ABC):
         lam, caps = self._weight(lam, rows), per_row(caps, rows)
         return exponential.solve_rows(self.solve_tilted, W, mu_plus, mu_minus, per_row(a, rows), lam, caps, shift)
 
-    def score_quadratic(self, G: FloatArray, D: npt.ArrayLike, lam: npt.ArrayLike) -> FloatArray:
-        """Decrease of quadratic bound plus penalty when a zero row leaves zero, shape (rows,).
-
-        dist_2(G_j, lam B)^2 / (2 D_j) with B the unit ball of the dual norm; by Moreau's identity the distance is
-        ||prox_lam(G_j)||_2. Positive exactly where the zero row is not optimal.
-        """
-        D = per_row(D, len(G))
-        lam = per_row(lam, len(G))
-        score = np.zeros(len(G))
-        rows = np.flatnonzero(self.leaves_zero(G, lam))
-        moved = self.prox(G[rows], lam[rows])
-        with np.errstate(divide="ignore"):
-            score[rows] = np.einsum("ij,ij->i", moved, moved) / (2.0 * D[rows])
-        return score
-
     def score_exponential(
         self, mu_plus: FloatArray, mu_minus: FloatArray, a: npt.ArrayLike, lam: npt.ArrayLike
     ) -> FloatArray:
@@ -317,11 +277,3 @@ class RowPenalty(ABC):
         chosen = np.flatnonzero(self.leaves_zero(mu_plus - mu_minus, lam))
         score[chosen] = a[chosen] * self.score_tilted(mu_plus[chosen], mu_minus[chosen], lam[chosen])
         return score
-
-    def _weight(self, lam: npt.ArrayLike, rows: int) -> FloatArray:
-        """The factor of omega for each row, (rows,)."""
-        return per_row(lam, rows)
-
-    def _rest(self, W: FloatArray, lam: FloatArray) -> FloatArray:
-        """Rows of a column without data: zero if penalised, else as they are."""
-        return np.where((lam > 0)[:, None], 0.0, W)

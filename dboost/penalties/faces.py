@@ -32,7 +32,7 @@ def _numbered(free: BoolArray) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class EntryFace:
-    """Free entries of W as coordinates, penalty lam_j (group ||w||_2 + entry ||w||_1).
+    """Free entries of W as coordinates, penalty lam_j (group ||w||_2 + entry ||w||_1 + ridge ||w||_2^2 / 2).
 
     Attributes
     ----------
@@ -49,12 +49,15 @@ class EntryFace:
     held: BoolArray
     group: float
     entry: float
+    ridge: float = 0.0
 
     @classmethod
-    def through(cls, W: FloatArray, lam: npt.ArrayLike | None, *, group: float, entry: float) -> EntryFace:
+    def through(
+        cls, W: FloatArray, lam: npt.ArrayLike | None, *, group: float, entry: float, ridge: float = 0.0
+    ) -> EntryFace:
         """The face through W (rows, k): nonzero entries, and all entries of rows with lam = 0."""
         free = _unpenalised_rows(lam, len(W))
-        return cls((W != 0) | free[:, None], W.copy(), ~free, group, entry)
+        return cls((W != 0) | free[:, None], W.copy(), ~free, group, entry, ridge)
 
     @property
     def dim(self) -> int:
@@ -71,7 +74,7 @@ class EntryFace:
 
     def lines(self) -> FloatArray:
         """w / ||w||_2 for each penalised row of several entries, along which the norm is straight; else zeros."""
-        if not self.group:
+        if not self.group or self.ridge:
             return np.zeros(self.mask.shape)
         several = self.held & (np.count_nonzero(self.mask, axis=1) > 1)
         result: FloatArray = self._units() * several[:, None]
@@ -92,18 +95,20 @@ class EntryFace:
         return self.restrict(D)
 
     def gradient(self, lam: npt.ArrayLike) -> FloatArray:
-        """lam (group w / ||w||_2 + entry sign w)."""
+        """lam (group w / ||w||_2 + entry sign w + ridge w)."""
         weight = per_row(lam, len(self.at))[:, None]
         total = self.entry * np.sign(self.at)
+        if self.ridge:
+            total = total + self.ridge * self.at
         if self.group:
             total = total + self.group * self._units()
         result: FloatArray = (weight * total)[self.mask]
         return result
 
     def hessian(self, v: FloatArray, lam: npt.ArrayLike) -> FloatArray:
-        """lam group (v - u <u, v>) / ||w||_2 with u = w / ||w||_2; the l1 part is flat."""
+        """lam (group (v - u <u, v>) / ||w||_2 + ridge v) with u = w / ||w||_2; the l1 part is flat."""
         if not self.group:
-            return np.zeros_like(v)
+            return self._ridge(lam) * v if self.ridge else np.zeros_like(v)
         full = self.expand(v)
         norms = norm2(self.at)
         units = self._units()
@@ -111,15 +116,20 @@ class EntryFace:
         weight = self.group * per_row(lam, len(norms))
         factor = np.divide(weight, norms, out=np.zeros_like(norms), where=norms > 0)
         result: FloatArray = (factor[:, None] * across)[self.mask]
-        return result
+        return result + self._ridge(lam) * v if self.ridge else result
 
     def diagonal(self, lam: npt.ArrayLike) -> FloatArray:
-        """lam group (1 - u**2) / ||w||_2."""
+        """lam (group (1 - u**2) / ||w||_2 + ridge)."""
         norms = norm2(self.at)
         weight = self.group * per_row(lam, len(norms))
         factor = np.divide(weight, norms, out=np.zeros_like(norms), where=norms > 0)
         result: FloatArray = (factor[:, None] * (1.0 - self._units() ** 2))[self.mask]
-        return result
+        return result + self._ridge(lam) if self.ridge else result
+
+    def _ridge(self, lam: npt.ArrayLike) -> FloatArray:
+        """lam ridge at each coordinate."""
+        weight = self.ridge * per_row(lam, len(self.at))[:, None]
+        return np.broadcast_to(weight, self.mask.shape)[self.mask]
 
     def retract(self, W: FloatArray, v: FloatArray) -> FloatArray:
         """W + expand(v); penalised entries that crossed zero are set to zero."""
@@ -134,7 +144,7 @@ class EntryFace:
 
 @dataclass(frozen=True, eq=False)
 class RowFace:
-    """All entries of the nonzero rows as coordinates, row by row; penalty lam_j ||w||_2.
+    """All entries of the nonzero rows as coordinates, row by row; penalty lam_j (group ||w||_2 + ridge ||w||_2^2 / 2).
 
     Attributes
     ----------
@@ -153,16 +163,19 @@ class RowFace:
     held: BoolArray
     norms: FloatArray
     units: FloatArray
+    group: float = 1.0
+    ridge: float = 0.0
 
     @classmethod
-    def through(cls, W: FloatArray, lam: npt.ArrayLike | None) -> RowFace:
+    def through(
+        cls, W: FloatArray, lam: npt.ArrayLike | None, *, group: float = 1.0, ridge: float = 0.0
+    ) -> RowFace:
         """The face through W (rows, k)."""
         free = _unpenalised_rows(lam, len(W))
         rows = np.flatnonzero(np.any(W != 0, axis=1) | free)
         norms = norm2(W[rows])
-        return cls(
-            rows, (W.shape[0], W.shape[1]), ~free[rows], norms, W[rows] / np.where(norms > 0, norms, 1.0)[:, None]
-        )
+        units = W[rows] / np.where(norms > 0, norms, 1.0)[:, None]
+        return cls(rows, (W.shape[0], W.shape[1]), ~free[rows], norms, units, group, ridge)
 
     @property
     def dim(self) -> int:
@@ -182,7 +195,7 @@ class RowFace:
     def lines(self) -> FloatArray:
         """w / ||w||_2 for each penalised row (rows, k), along which the norm is straight; zeros for one output."""
         full = np.zeros(self.shape)
-        if self.shape[1] > 1:
+        if self.shape[1] > 1 and not self.ridge:
             full[self.rows] = self.units * self.held[:, None]
         return full
 
@@ -201,22 +214,23 @@ class RowFace:
         return self.restrict(D)
 
     def gradient(self, lam: npt.ArrayLike) -> FloatArray:
-        """lam w / ||w||_2."""
+        """lam (group w / ||w||_2 + ridge w)."""
         weight = per_row(lam, self.shape[0])[self.rows, None]
-        result: FloatArray = (weight * self.units).ravel()
+        size = self.group + self.ridge * self.norms[:, None]
+        result: FloatArray = (weight * (size * self.units)).ravel()
         return result
 
     def hessian(self, v: FloatArray, lam: npt.ArrayLike) -> FloatArray:
-        """lam (v - u <u, v>) / ||w||_2 with u = w / ||w||_2."""
+        """lam (group (v - u <u, v>) / ||w||_2 + ridge v) with u = w / ||w||_2."""
         full = v.reshape(self.units.shape)
         across = full - self.units * np.einsum("ij,ij->i", self.units, full)[:, None]
         result: FloatArray = (self._factor(lam)[:, None] * across).ravel()
-        return result
+        return result + self._ridge(lam) * v if self.ridge else result
 
     def diagonal(self, lam: npt.ArrayLike) -> FloatArray:
-        """lam (1 - u**2) / ||w||_2."""
+        """lam (group (1 - u**2) / ||w||_2 + ridge)."""
         result: FloatArray = (self._factor(lam)[:, None] * (1.0 - self.units**2)).ravel()
-        return result
+        return result + self._ridge(lam) if self.ridge else result
 
     def retract(self, W: FloatArray, v: FloatArray) -> FloatArray:
         """W + expand(v); penalised rows that crossed zero are set to zero."""
@@ -226,8 +240,12 @@ class RowFace:
         return new
 
     def _factor(self, lam: npt.ArrayLike) -> FloatArray:
-        weight = per_row(lam, self.shape[0])[self.rows]
+        weight = self.group * per_row(lam, self.shape[0])[self.rows]
         return np.divide(weight, self.norms, out=np.zeros_like(self.norms), where=self.norms > 0)
+
+    def _ridge(self, lam: npt.ArrayLike) -> FloatArray:
+        """lam ridge at each coordinate."""
+        return np.repeat(self.ridge * per_row(lam, self.shape[0])[self.rows], self.shape[1])
 
 
 @dataclass(frozen=True, eq=False)

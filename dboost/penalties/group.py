@@ -48,14 +48,47 @@ def score_group(mu_plus: FloatArray, mu_minus: FloatArray, lam2: FloatArray, lam
     return exponential.gain(p, q, lam2 + lam1 * u.sum(axis=1), excess=length - lam2)
 
 
-def solve_group(A: FloatArray, B: FloatArray, lam2: FloatArray, lam1: FloatArray) -> FloatArray:
-    """argmin_gamma sum_r e^(A_r - gamma_r) + e^(B_r + gamma_r) + lam2 ||gamma||_2 + lam1 ||gamma||_1, (rows, k)."""
+def solve_group(
+    A: FloatArray, B: FloatArray, lam2: FloatArray, lam1: FloatArray, ridge: FloatArray | None = None
+) -> FloatArray:
+    """argmin_gamma sum_r e^(A_r - gamma_r) + e^(B_r + gamma_r) + lam2 ||gamma||_2 + lam1 ||gamma||_1, (rows, k).
+
+    With `ridge` (rows,), ridge ||gamma||_2^2 / 2 is added to it.
+    """
     P, N, s = exponential.sides(A, B)
     # Without the group part entries separate; that solution bounds each entry of the wanted one from above.
     upper = exponential.shrunk_root(P, N, lam1)
     gamma = upper.copy()
-    _solve_rows(P, N, upper, np.ascontiguousarray(lam2), np.ascontiguousarray(lam1), gamma)
+    bend = np.zeros(len(P)) if ridge is None else np.ascontiguousarray(ridge)
+    _solve_rows(P, N, upper, np.ascontiguousarray(lam2), np.ascontiguousarray(lam1), bend, gamma)
     return s * gamma
+
+
+def solve_entries(A: FloatArray, B: FloatArray, lam1: FloatArray, ridge: FloatArray) -> FloatArray:
+    """argmin_gamma sum_r e^(A_r - gamma_r) + e^(B_r + gamma_r) + lam1 ||gamma||_1 + ridge ||gamma||_2^2 / 2, (rows, k).
+
+    Safeguarded Newton on P - g = log(e^(N + g) + lam1 + ridge g), entry by entry.
+    """
+    P, N, s = exponential.sides(A, B)
+    upper = exponential.shrunk_root(P, N, lam1)
+    gamma = upper.copy()
+    _entry_roots(P, N, upper, np.ascontiguousarray(lam1), np.ascontiguousarray(ridge), gamma)
+    return s * gamma
+
+
+@njit(nogil=True, cache=True)
+def _entry_roots(
+    P: FloatArray, N: FloatArray, upper: FloatArray, lam1: FloatArray, ridge: FloatArray, gamma: FloatArray
+) -> None:
+    """Overwrite the rows of gamma that have ridge > 0 by the roots of e^(P - g) = e^(N + g) + lam1 + ridge g."""
+    for j in range(P.shape[0]):
+        if not ridge[j] > 0.0:
+            continue
+        for r in range(P.shape[1]):
+            if upper[j, r] > 0.0:
+                # e^(P - g) <= ridge g holds at g = max(1, P - log ridge): a bound that is finite where upper is not
+                bound = min(upper[j, r], max(1.0, P[j, r] - np.log(ridge[j])))
+                gamma[j, r] = entry_root(P[j, r], N[j, r], lam1[j], ridge[j], bound, bound)
 
 
 @njit(nogil=True, cache=True)
@@ -112,7 +145,13 @@ def row_is_zero(P: FloatArray, N: FloatArray, lam2: float, lam1: float) -> bool:
 
 @njit(nogil=True, cache=True)
 def _solve_rows(
-    P: FloatArray, N: FloatArray, upper: FloatArray, lam2: FloatArray, lam1: FloatArray, gamma: FloatArray
+    P: FloatArray,
+    N: FloatArray,
+    upper: FloatArray,
+    lam2: FloatArray,
+    lam1: FloatArray,
+    ridge: FloatArray,
+    gamma: FloatArray,
 ) -> None:
     """Overwrite the rows of gamma that have lam2 > 0 by the solution; the others keep their (separable) one."""
     rows, k = P.shape
@@ -123,21 +162,28 @@ def _solve_rows(
         if row_is_zero(P[j], N[j], lam2[j], lam1[j]):
             gamma[j, :] = 0.0
             continue
-        nested_root(P[j], N[j], upper[j], lam2[j] * one, one, lam1[j], gamma[j])
+        nested_root(P[j], N[j], upper[j], lam2[j] * one, one, lam1[j], ridge[j] * one, gamma[j])
 
 
 @njit(nogil=True, cache=True)
 def nested_root(
-    P: FloatArray, N: FloatArray, upper: FloatArray, pull: FloatArray, share: FloatArray, lam1: float, gamma: FloatArray
+    P: FloatArray,
+    N: FloatArray,
+    upper: FloatArray,
+    pull: FloatArray,
+    share: FloatArray,
+    lam1: float,
+    ridge: FloatArray,
+    gamma: FloatArray,
 ) -> None:
-    """Roots of e^(P - g) = e^(N + g) + lam1 + pull g / tau for all entries, tau = sqrt(sum share g^2); not all zero.
+    """Roots of e^(P - g) = e^(N + g) + lam1 + (pull / tau + ridge) g, tau = sqrt(sum share g^2); not all are zero.
 
     For a row of its own ``pull`` is lam2 and ``share`` one; both differ by entry where rows of different templates
     are tied together.
 
     Parameters
     ----------
-    P, N, upper, pull, share : ndarray (k,) of float64
+    P, N, upper, pull, share, ridge : ndarray (k,) of float64
         ``upper`` bounds the roots from above; inf allowed.
     lam1 : float
     gamma : ndarray (k,) of float64
@@ -163,11 +209,12 @@ def nested_root(
             nu = pull[r] / tau
             # e^(P - g) <= nu g holds at g = max(1, P - log nu), which closes the bracket when upper is inf.
             bound = min(upper[r], max(1.0, P[r] - math.log(pull[r]) + math.log(tau)))
-            g = entry_root(P[r], N[r], lam1, nu, bound, min(gamma[r], bound))
+            c = ridge[r]
+            g = entry_root(P[r], N[r], lam1, nu + c, bound, min(gamma[r], bound))
             gamma[r] = g
             squares += share[r] * g * g
             # g (g - tau dg/dtau), written without the difference, which vanishes next to the threshold.
-            settled = 2.0 * math.exp(N[r] + g) + lam1 + nu * g
+            settled = 2.0 * math.exp(N[r] + g) + lam1 + (nu + c) * g + c
             bend += share[r] * g * g * (settled / (settled + nu))
         norm = math.sqrt(squares)
         if bend <= 0.0:

@@ -10,16 +10,17 @@ import numpy.typing as npt
 
 from dboost.bounds import exponential
 from dboost.compiled.vectors.norms import largest_entries, sums_of_entries
-from dboost.penalties.base import RowPenalty
+from dboost.penalties.base import TiltedPenalty
 from dboost.penalties.faces import EntryFace
 from dboost.penalties.rows import FloatArray, per_row, soft_threshold
 
 
 @dataclass(frozen=True)
-class L1(RowPenalty):
+class L1(TiltedPenalty):
     """omega(w) = ||w||_1; its dual norm is the largest absolute entry."""
 
     name: ClassVar[str] = "l1"
+    monotone: ClassVar[bool] = True
 
     @property
     def compiled(self) -> tuple[int, float, float]:
@@ -27,9 +28,14 @@ class L1(RowPenalty):
         return 0, 0.0, 1.0
 
     @property
-    def entry_strength(self) -> float | None:
-        """One."""
-        return 1.0
+    def single(self) -> tuple[float, float]:
+        """|w|."""
+        return 1.0, 0.0
+
+    @property
+    def entries(self) -> tuple[float, float]:
+        """|w| for each."""
+        return 1.0, 0.0
 
     def value(self, W: FloatArray) -> FloatArray:
         """Sum of absolute entries."""

@@ -8,14 +8,14 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dboost.penalties.base import RowPenalty
+from dboost.penalties.base import TiltedPenalty
 from dboost.penalties.faces import RowFace
 from dboost.penalties.group import prox_group, score_group, solve_group
 from dboost.penalties.rows import FloatArray, norm2, per_row
 
 
 @dataclass(frozen=True)
-class L2(RowPenalty):
+class L2(TiltedPenalty):
     """omega(w) = ||w||_2; its own dual norm."""
 
     name: ClassVar[str] = "l1/l2"
@@ -24,6 +24,11 @@ class L2(RowPenalty):
     def compiled(self) -> tuple[int, float, float]:
         """l2 part of weight one, no l1 part."""
         return 0, 1.0, 0.0
+
+    @property
+    def single(self) -> tuple[float, float]:
+        """|w|."""
+        return 1.0, 0.0
 
     def value(self, W: FloatArray) -> FloatArray:
         """Euclidean norm."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from dboost.bounds import exponential
 from dboost.compiled.vectors.norms import largest_entries, sums_of_entries
-from dboost.penalties.base import RowPenalty
+from dboost.penalties.base import TiltedPenalty
 from dboost.penalties.faces import BoundFace
 from dboost.penalties.rows import FloatArray, per_row
 
@@ -18,15 +18,21 @@ _LOG2, _LOG4 = np.log(2.0), np.log(4.0)
 
 
 @dataclass(frozen=True)
-class Linf(RowPenalty):
+class Linf(TiltedPenalty):
     """omega(w) = max_r |w_r|; its dual norm is the sum of absolute entries."""
 
     name: ClassVar[str] = "l1/linf"
+    monotone: ClassVar[bool] = True
 
     @property
     def compiled(self) -> tuple[int, float, float]:
         """The second kind of row prox."""
         return 1, 1.0, 0.0
+
+    @property
+    def single(self) -> tuple[float, float]:
+        """|w|."""
+        return 1.0, 0.0
 
     def value(self, W: FloatArray) -> FloatArray:
         """Largest absolute entry."""

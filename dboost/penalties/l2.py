@@ -30,7 +30,10 @@ class Frobenius:
     threshold: ClassVar[bool] = True
     separable: ClassVar[bool] = False
     degree: ClassVar[int] = 1
-    entry_strength: ClassVar[float | None] = None
+    weightless: ClassVar[bool] = False
+    monotone: ClassVar[bool] = False
+    single: ClassVar[None] = None
+    entries: ClassVar[None] = None
 
     @property
     def compiled(self) -> tuple[int, float, float]:
@@ -126,7 +129,7 @@ class Frobenius:
             p, q, upper = P[tied].ravel(), N[tied].ravel(), gamma[tied].ravel()
             found = np.zeros(p.size)
             if not row_is_zero(p - np.log(weight), q - np.log(weight), 1.0, 0.0):
-                nested_root(p, q, upper, weight * unit * length, (unit * length) ** 2, 0.0, found)
+                nested_root(p, q, upper, weight * unit * length, (unit * length) ** 2, 0.0, np.zeros(p.size), found)
             gamma[tied] = found.reshape(tied.size, k)
             return s * gamma
 

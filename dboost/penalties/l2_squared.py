@@ -8,18 +8,17 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from dboost.bounds import exponential
 from dboost.compiled.solves.row_prox import SQUARE
-from dboost.penalties.base import RowPenalty
-from dboost.penalties.group import entry_root
+from dboost.penalties.base import TiltedPenalty
+from dboost.penalties.group import solve_entries
 from dboost.penalties.rows import BoolArray, FloatArray, norm2, per_row
 from dboost.penalties.smooth_faces import SmoothFace
 
 
 @dataclass(frozen=True)
-class L2Squared(RowPenalty):
+class L2Squared(TiltedPenalty):
     """omega(w) = ||w||_2^2 / 2, with the conjugate ||g||_2^2 / (2 lam): every dual point is feasible, at a charge."""
 
     name: ClassVar[str] = "l2_squared"
@@ -113,11 +112,7 @@ class L2Squared(RowPenalty):
 
     def solve_tilted(self, A: FloatArray, B: FloatArray, lam: FloatArray) -> FloatArray:
         """Safeguarded Newton on P - g = log(e^(N + g) + lam g), entry by entry."""
-        P, N, s = exponential.sides(A, B)
-        upper = exponential.shrunk_root(P, N, np.zeros(len(P)))
-        gamma = upper.copy()
-        _entry_roots(P, N, upper, np.ascontiguousarray(lam), gamma)
-        return s * gamma
+        return solve_entries(A, B, np.zeros(len(A)), lam)
 
     def score_tilted(self, mu_plus: FloatArray, mu_minus: FloatArray, lam: FloatArray) -> FloatArray:
         """Exact: p u^2 + lam g (u - g / 2) with u = 1 - e^(-g), which stationarity makes of p u - q (e^g - 1) - ..."""
@@ -136,16 +131,3 @@ class L2Squared(RowPenalty):
     def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> SmoothFace:
         """All entries; slope w, bend one."""
         return SmoothFace(W.copy(), W.copy(), np.ones_like(W))
-
-
-@njit(nogil=True, cache=True)
-def _entry_roots(P: FloatArray, N: FloatArray, upper: FloatArray, lam: FloatArray, gamma: FloatArray) -> None:
-    """Overwrite the rows of gamma that have lam > 0 by the roots of e^(P - g) = e^(N + g) + lam g."""
-    for j in range(P.shape[0]):
-        if not lam[j] > 0.0:
-            continue
-        for r in range(P.shape[1]):
-            if upper[j, r] > 0.0:
-                # e^(P - g) <= lam g at g = max(1, P - log lam): a bound that is finite where upper is not
-                bound = min(upper[j, r], max(1.0, P[j, r] - np.log(lam[j])))
-                gamma[j, r] = entry_root(P[j, r], N[j, r], 0.0, lam[j], bound, bound)

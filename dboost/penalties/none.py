@@ -9,23 +9,30 @@ import numpy as np
 import numpy.typing as npt
 
 from dboost.bounds import exponential
-from dboost.penalties.base import RowPenalty
+from dboost.penalties.base import TiltedPenalty
 from dboost.penalties.faces import EntryFace
 from dboost.penalties.rows import FloatArray
 
 
 @dataclass(frozen=True)
-class NoPenalty(RowPenalty):
+class NoPenalty(TiltedPenalty):
     """omega = 0. Its conjugate is finite at zero only, so ``dual_norm`` is inf for every nonzero row."""
 
     name: ClassVar[str] = "none"
     certified: ClassVar[bool] = False
     threshold: ClassVar[bool] = False
+    weightless: ClassVar[bool] = True
+    monotone: ClassVar[bool] = True
 
     @property
     def compiled(self) -> tuple[int, float, float]:
         """Neither an l2 nor an l1 part."""
         return 0, 0.0, 0.0
+
+    @property
+    def single(self) -> tuple[float, float]:
+        """Nothing."""
+        return 0.0, 0.0
 
     def value(self, W: FloatArray) -> FloatArray:
         """Zero."""

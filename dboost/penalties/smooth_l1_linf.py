@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dboost.compiled.vectors.norms import sums_of_entries
-from dboost.errors import UsageError
 from dboost.penalties.rounded import RoundedPenalty
 from dboost.penalties.rows import FloatArray, per_row
 from dboost.penalties.smooth_faces import WholeFace
@@ -54,11 +53,6 @@ class SmoothLinf(RoundedPenalty):
         large = top[:, 0] + np.log(total[:, 0] / (2.0 * max(W.shape[1], 1)))
         value = np.where(top[:, 0] < 1.0, small, large)
         return value, np.sign(W) * (plus - minus) / total, (plus + minus) / total
-
-    @property
-    def compiled(self) -> tuple[int, float, float]:
-        """None: a code that no compiled solve knows, and nothing that computes."""
-        return -1, np.nan, np.nan
 
     def value(self, W: FloatArray) -> FloatArray:
         """log(mean_r cosh(b w_r)) / b for each row."""
@@ -109,24 +103,10 @@ class SmoothLinf(RoundedPenalty):
         bottom = np.where(column, D, 1.0)
         return np.where(column[:, None], self.prox(W + G / bottom[:, None], lam / bottom), self._rest(W, lam))
 
-    def solve_tilted(self, A: FloatArray, B: FloatArray, lam: FloatArray) -> FloatArray:
-        """There is none."""
-        raise self._undefined("update='adaboost'")
-
-    def score_tilted(self, mu_plus: FloatArray, mu_minus: FloatArray, lam: FloatArray) -> FloatArray:
-        """There is none."""
-        raise self._undefined("update='adaboost'")
-
     def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> RoundedFace:
         """All entries; the entries of a row bend together."""
         _, slope, share = self._shares(W)
         return RoundedFace(W.copy(), slope, share, self.sharpness)
-
-    def _undefined(self, what: str) -> UsageError:
-        return UsageError(
-            f"penalty {self.name!r} has no solve under the exponential bound, which {what} needs",
-            hint="use update='newton', or 'smooth_l1'",
-        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,14 +10,14 @@ import numpy.typing as npt
 
 from dboost.compiled.vectors.norms import sums_of_entries
 from dboost.errors import UsageError
-from dboost.penalties.base import RowPenalty
+from dboost.penalties.base import TiltedPenalty
 from dboost.penalties.faces import EntryFace
 from dboost.penalties.group import prox_group, score_group, solve_group
 from dboost.penalties.rows import BoolArray, FloatArray, norm2, per_row, soft_threshold
 
 
 @dataclass(frozen=True)
-class SparseGroup(RowPenalty):
+class SparseGroup(TiltedPenalty):
     """omega(w) = (1 - l1_ratio) ||w||_2 + l1_ratio ||w||_1.
 
     Parameters
@@ -46,9 +46,14 @@ class SparseGroup(RowPenalty):
         return 0, 1.0 - self.l1_ratio, self.l1_ratio
 
     @property
-    def entry_strength(self) -> float | None:
-        """One where nothing is left of the l2 part."""
-        return 1.0 if self.l1_ratio == 1.0 else None
+    def single(self) -> tuple[float, float]:
+        """Both norms are |w|."""
+        return (1.0 - self.l1_ratio) + self.l1_ratio, 0.0
+
+    @property
+    def entries(self) -> tuple[float, float] | None:
+        """|w| for each entry where the group part has no weight."""
+        return (self.l1_ratio, 0.0) if self.l1_ratio == 1.0 else None
 
     def _parts(self, lam: npt.ArrayLike, rows: int) -> tuple[FloatArray, FloatArray]:
         lam = per_row(lam, rows)

@@ -129,7 +129,7 @@ def one_output(loss: Loss, penalty: Penalty, k: int, n_rows: int, settings: FitS
     if not (k == 1 and settings.update == "newton" and settings.system is None and sparse and not loss.shifted):
         return False
     whole = n_rows <= MOST_EXAMPLES if settings.sample == "auto" else settings.sample == 1.0
-    return whole and penalty.compiled[0] in (0, 1)
+    return whole and penalty.single is not None
 
 
 def _one_output(problem: Problem, settings: FitSettings) -> bool:
@@ -138,7 +138,7 @@ def _one_output(problem: Problem, settings: FitSettings) -> bool:
 
 def _entries(problem: Problem, settings: FitSettings) -> bool:
     """Several outputs, and a penalty that is a multiple of the absolute value of every entry."""
-    return _several(problem, settings) and problem.penalty.entry_strength is not None
+    return _several(problem, settings) and problem.penalty.entries is not None
 
 
 def _formed(problem: Problem, settings: FitSettings) -> bool:

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from dboost.bounds import exponential, quadratic
 from dboost.hypotheses.base import Binned, Gaps, Key
 from dboost.partition import Sums
-from dboost.penalties import Penalty, get_penalty
+from dboost.penalties import NoPenalty, Penalty
+from dboost.penalties.capabilities import exponential_solves
 from dboost.problem.statistics import FAR_HYPOTHESIS, deviation, suspects
 
 Array = NDArray[np.float64]
@@ -30,9 +31,6 @@ Rows = NDArray[np.int64]
 # closes others.
 _BYTES = 64_000_000
 _FIRST_SHARE = 1 / 64
-# Penalties whose score under the exponential bound grows with the larger of mu+ and mu- and falls with the smaller. For
-# the others a score is at most what it would be without a penalty.
-_MONOTONE = ("l1", "l1/linf", "none")
 
 # A variance below this share of the mean square is off by more than 1e-8 of itself, by the rounding of its sums.
 _UNSURE = 1e-6
@@ -156,7 +154,7 @@ def _summary(total: Sums, keys_at: Callable[[Rows], list[Key]], rule: Rule) -> P
     if rule.exponential:
         sums = total.add["mu_plus"][usable], total.add["mu_minus"][usable]
         a = exponential.one_row(peak[usable], rule.constant)
-        scores[usable] = penalty.score_exponential(*sums, a, lam[usable])
+        scores[usable] = exponential_solves(penalty).score_exponential(*sums, a, lam[usable])
     else:
         D = quadratic.one_row(_curvatures(total, rule)[usable], rule.constant)
         scores[usable] = penalty.score_quadratic(G[usable], D, lam[usable])
@@ -218,9 +216,9 @@ def score_bounds(gaps: Gaps, rule: Rule) -> Array:
         # a score is a distance of G from a ball, squared, over the curvature: it grows with every |G_jr|
         return penalty.score_quadratic(gaps.reach, quadratic.one_row(gaps.square, rule.constant), rule.strength)
     a = exponential.one_row(np.ones(count), rule.constant)
-    if penalty.name in _MONOTONE:
-        return penalty.score_exponential(gaps.larger, gaps.smaller, a, rule.strength)
-    return get_penalty("none").score_exponential(gaps.larger, gaps.smaller, a, 0.0)
+    if penalty.monotone:
+        return exponential_solves(penalty).score_exponential(gaps.larger, gaps.smaller, a, rule.strength)
+    return NoPenalty().score_exponential(gaps.larger, gaps.smaller, a, 0.0)
 
 
 def _worth(sizes: Any, scores: Any, rule: Rule, best: float, size: float) -> Any:

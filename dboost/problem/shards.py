@@ -17,6 +17,7 @@ from dboost import passes
 from dboost.partition import Sums
 from dboost.passes import Point
 from dboost.penalties import Penalty
+from dboost.penalties.capabilities import exponential_solves
 from dboost.problem.iterate import Iterate, Score
 
 Array = NDArray[np.float64]
@@ -108,7 +109,7 @@ def summarise_shard(
     scores = np.zeros(columns.shape[0])
     if exponential:
         mu_plus, mu_minus = total.add["mu_plus"][some], total.add["mu_minus"][some]
-        scores[some] = penalty.score_exponential(mu_plus, mu_minus, scale[some], lam[some])
+        scores[some] = exponential_solves(penalty).score_exponential(mu_plus, mu_minus, scale[some], lam[some])
     else:
         scores[some] = penalty.score_quadratic(G[some], scale[some], lam[some])
     positive = some[scores[some] > 0.0]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.penalties.capabilities import faced
 from dboost.problem.iterate import Iterate
 from dboost.problem.limits import UNLIMITED, Limits
 from dboost.problem.problem import Problem
@@ -127,7 +128,7 @@ def solve(
 def _residual(problem: Problem, at: Iterate, lam: float, free: Free) -> tuple[Array, Array]:
     """Minus the gradient, zero where nothing moves."""
     strength = lam * problem.lam_weight[at.active]
-    face = problem.penalty.face(at.W, strength)
+    face = faced(problem.penalty).face(at.W, strength)
     rows, bias = _without_shift(problem, at.G, at.bias)
     rows = rows - face.expand(face.gradient(strength))
     return np.where(free.rows[:, None], rows, 0.0), bias if free.intercept else np.zeros(problem.k)
@@ -152,7 +153,7 @@ def left_over(problem: Problem, at: Iterate, lam: float, free: Free) -> float:
 
 def _preconditioner(problem: Problem, at: Iterate, lam: float, free: Free) -> ClassBlocks:
     strength = lam * problem.lam_weight[at.active]
-    face = problem.penalty.face(at.W, strength)
+    face = faced(problem.penalty).face(at.W, strength)
     bend = np.asarray(face.expand(face.diagonal(strength)))
     return ClassBlocks(problem, at, np.flatnonzero(free.rows), free.intercept, bend, free.n_rows)
 
@@ -165,7 +166,7 @@ def _direction(
     The step, its slope, and the products with H that it took.
     """
     strength = lam * problem.lam_weight[at.active]
-    face = problem.penalty.face(at.W, strength)
+    face = faced(problem.penalty).face(at.W, strength)
     product = problem.curvature_at(at)
     mask = free.rows[:, None]
 

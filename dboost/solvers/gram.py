@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled.solves import descent
+from dboost.penalties.capabilities import compiled_prox
 from dboost.problem.accelerators import Accelerators
 from dboost.problem.iterate import Iterate
 from dboost.problem.problem import Problem
@@ -55,7 +56,7 @@ class GramSteps:
             G,
             W,
             strength,
-            *problem.penalty.compiled,
+            *compiled_prox(problem.penalty),
             sweeps,
             _TOLERANCE,
             D,

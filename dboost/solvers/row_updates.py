@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.bounds import exponential, quadratic
+from dboost.penalties.capabilities import exponential_solves, faced
 from dboost.problem.iterate import Iterate
 from dboost.problem.limits import UNLIMITED, Limits
 from dboost.problem.problem import Problem
@@ -108,7 +109,7 @@ class RowwiseSteps:
         penalty = self.problem.penalty
         strength = np.append(lam * self.problem.lam_weight[self.active], 0.0)[slots]
         if self.problem.exponential:
-            rows, _ = penalty.solve_exponential(
+            rows, _ = exponential_solves(penalty).solve_exponential(
                 W,
                 sums.mu_plus,
                 sums.mu_minus,
@@ -187,7 +188,7 @@ def diagonal_promise(problem: Problem, at: Iterate, lam: float) -> float:
         # a (sqrt(mu+) - sqrt(mu-))^2 >= G^2 / (2 peak^2 L), the exponential bound's gain for a loss that is sum |U|
         D, bias = stats.peak[at.active] ** 2 * at.loss, at.loss
     strength = lam * problem.lam_weight[at.active]
-    face = problem.penalty.face(at.W, strength)
+    face = faced(problem.penalty).face(at.W, strength)
     G = at.G - face.expand(face.gradient(strength))
     gain = float(np.sum(np.sum(G**2, axis=1)[D > 0.0] / (2.0 * D[D > 0.0])))
     if problem.fit_intercept and bias > 0.0:

@@ -22,7 +22,7 @@ from dboost.engine.local import LocalEngine
 from dboost.errors import UsageError
 from dboost.losses import LOSSES
 from dboost.partition import Partition
-from dboost.penalties import PENALTIES, get_penalty
+from dboost.penalties import PENALTIES, ChargesRows, get_penalty
 from dboost.problem.accelerators import EVERY
 
 EPSILON = 0.1
@@ -31,6 +31,8 @@ MULTICLASS = ("multinomial", "margin_softmax")
 TWO_BRANCHED = ("epsilon_insensitive", "poisson")
 # those that put rows to zero one by one; the others have test_smooth
 PULLING = [name for name in PENALTIES if get_penalty(name).threshold and get_penalty(name).separable]
+# of these, the ones for hypotheses that are sized together
+SIZED = [name for name in PULLING if not isinstance(get_penalty(name), ChargesRows)]
 
 
 @dataclass(frozen=True)

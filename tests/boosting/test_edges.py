@@ -18,9 +18,9 @@ RUNS = [("newton", name) for name in plain.PULLING] + [("gradboost", "l1/linf"),
 each_update = pytest.mark.parametrize("loss,update", plain.DEFINED)
 
 
-def combinations(*axes):
+def combinations(*axes, runs=RUNS):
     """Pairs of losses, runs and the other axes."""
-    chosen = plain.covering(LOSSES, RUNS, *axes, allowed=lambda loss, run, *rest: plain.defined(loss, run[0]))
+    chosen = plain.covering(LOSSES, runs, *axes, allowed=lambda loss, run, *rest: plain.defined(loss, run[0]))
     return [(loss, *run, *rest) for loss, run, *rest in chosen]
 
 
@@ -35,7 +35,7 @@ def test_at_alpha_max_and_above_nothing_is_selected(loss, penalty, update, inter
         assert result.active.shape == (0,) and result.W.shape == (0, data.k)
         centre = b.mean() if data.multiclass else 0.0
         np.testing.assert_allclose(result.intercept, b - centre, atol=1e-9)
-        assert result.gap <= 1e-13
+        assert result.gap <= (2e-12 if loss == "poisson" else 1e-13)
         assert (result.stop_reason, result.n_iter) == ("tol", 1)
     below = fitting.fit(0.999 * largest)
     assert below.active.shape[0] >= 1
@@ -53,7 +53,11 @@ def test_sorted_labels_and_uneven_blocks_change_nothing(solve, loss, update):
         assert result.objective * data.s.sum() == pytest.approx(best.value, rel=1e-6)
 
 
-@pytest.mark.parametrize("loss,update,penalty", combinations())
+# A ridge shares a weight between equal columns, and so lowers the objective; scaling a column has no one power.
+NORMS = [(update, penalty) for update, penalty in RUNS if penalty in plain.SIZED]
+
+
+@pytest.mark.parametrize("loss,update,penalty", combinations(runs=NORMS))
 def test_duplicated_columns(loss, penalty, update):
     """The optimum is not unique then, its value is; the certificate closes all the same."""
     data = plain.make(loss, m=100, n=8, seed=6)
@@ -65,7 +69,7 @@ def test_duplicated_columns(loss, penalty, update):
     assert result.objective * data.s.sum() == pytest.approx(best.value, rel=2e-6)
 
 
-@pytest.mark.parametrize("loss,update,penalty,standardize", combinations([False, True]))
+@pytest.mark.parametrize("loss,update,penalty,standardize", combinations([False, True], runs=NORMS))
 def test_zero_and_constant_columns(loss, penalty, update, standardize):
     """A zero column never enters; a constant one does not matter beside an intercept."""
     data = plain.make(loss, m=100, n=6, seed=7, weights=True)
@@ -92,10 +96,10 @@ def test_only_zero_columns(loss, penalty):
     assert fitting.alpha_max() == 0.0
     result = fitting.fit("auto")
     assert result.active.shape == (0,)
-    assert (result.stop_reason, result.gap) == ("tol", pytest.approx(0.0, abs=1e-14))
+    assert (result.stop_reason, result.gap) == ("tol", pytest.approx(0.0, abs=1e-12 if loss == "poisson" else 1e-14))
 
 
-@pytest.mark.parametrize("loss,penalty,intercept", plain.covering(LOSSES, plain.PULLING, [True, False]))
+@pytest.mark.parametrize("loss,penalty,intercept", plain.covering(LOSSES, plain.SIZED, [True, False]))
 def test_standardize_is_scaling_the_columns_by_hand(loss, penalty, intercept):
     data = plain.make(loss, m=100, n=10, weights=True, seed=9)
     data = replace(data, X=data.X * 10.0 ** np.random.default_rng(0).uniform(-3, 3, 10))

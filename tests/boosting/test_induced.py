@@ -50,7 +50,7 @@ def rows_of(result, keys):
     return W
 
 
-@pytest.mark.parametrize("loss,penalty,intercept", plain.covering(LOSSES, plain.PULLING, [True, False]))
+@pytest.mark.parametrize("loss,penalty,intercept", plain.covering(LOSSES, plain.SIZED, [True, False]))
 def test_the_optimum_is_that_of_the_explicit_matrix(loss, penalty, intercept):
     data = plain.make(loss, m=90, n=6, weights=True, seed=41)
     matrix, keys = explicit(data)
@@ -117,7 +117,7 @@ def test_any_round_can_be_resumed(loss):
 # ---- classes without end -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("loss,penalty,scale", plain.covering(LOSSES, plain.PULLING, ["max", "range"]))
+@pytest.mark.parametrize("loss,penalty,scale", plain.covering(LOSSES, plain.SIZED, ["max", "range"]))
 def test_an_infinite_class_is_certified_whole(loss, penalty, scale):
     """No monomial up to degree 7 violates optimality, and the fit of all up to degree 4 is no better."""
     data = plain.make(loss, m=70, n=3, density=1.0, seed=46)

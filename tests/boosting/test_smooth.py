@@ -5,6 +5,7 @@ Every update against scipy on a dense problem; certificates; what the parameters
 
 from __future__ import annotations
 
+import math
 import pickle
 from dataclasses import replace
 from functools import cache
@@ -18,14 +19,18 @@ from dboost.boosting import path as paths
 from dboost.certificate.duality_gap import dual_bound, screened
 from dboost.engine.local import LocalEngine
 from dboost.errors import UsageError
-from dboost.losses import LOSSES
-from dboost.penalties import PENALTIES, SmoothL1, get_penalty
+from dboost.losses import LOSSES, get_loss
+from dboost.penalties import PENALTIES, ExponentialSolves, SmoothL1, get_penalty
 from dboost.solvers.row_updates import SELECTIONS, TEMPLATES
 from tests.boosting import plain
 from tests.boosting.test_resume import bits
 from tests.penalties.optimality import missed
 
-SMOOTH = [name for name in PENALTIES if name not in (*plain.PULLING, "none")]
+SMOOTH = [
+    name
+    for name in PENALTIES
+    if name not in (*plain.PULLING, "none") and isinstance(get_penalty(name), ExponentialSolves)
+]
 # strengths on the mean loss at which the penalty matters
 ALPHA = {"l2": 0.05, "l2_squared": 0.02, "smooth_l1": 0.05}
 
@@ -113,7 +118,7 @@ def test_rowwise(pair, penalty, select):
     assert (np.diff(values) <= 1e-13 * np.abs(values[1:])).all()
 
 
-@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != "exp"])
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if math.isfinite(get_loss(loss).kappa)])
 @pytest.mark.parametrize("penalty", ["l2_squared", "smooth_l1"])
 def test_gram(loss, penalty):
     data, (best, _, _) = solved(loss, penalty, m=60, n=6)
@@ -157,7 +162,7 @@ def test_the_bound_holds_everywhere(loss, penalty, intercept):
             assert penalty == "l2_squared" or np.linalg.norm(G) <= lam * (1 + 1e-12)
             # less what sums of the size of the objective may be off by
             wanted = data.dual(scale * U) - charge
-            assert bound.value == pytest.approx(wanted, rel=1e-9, abs=1e-9 + 1e-12 * found)
+            assert bound.value == pytest.approx(wanted, rel=1e-9, abs=1e-9 + 2e-12 * found)
     assert closed[-4] == pytest.approx(best, rel=1e-9)
 
 

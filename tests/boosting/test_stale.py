@@ -51,7 +51,8 @@ def test_bounds_hold_between_any_two_models(loss, penalty, intercept):
             # no further than the curvature of all columns together may move them, the sums' rounding aside
             margins = np.linalg.norm(data.X[:, active] @ (after.W - W) + after.intercept - b, axis=1)
             most = problem.loss.kappa * np.sqrt(data.s @ margins**2) * problem.penalty.dual_radius(data.k)
-            rounding = np.sqrt(4e-12 * problem.loss.kappa * (before.loss + after.loss)) * np.sqrt(data.k)
+            rounding = np.sqrt(4e-12 * problem.loss.kappa * (before.loss + after.loss))
+            rounding *= max(np.sqrt(data.k), problem.penalty.dual_radius(data.k))
             lengths = np.sqrt(problem.statistics.square)
             assert (bound - norms <= (most + rounding) * lengths * (1.0 + SLACK)).all()
             useful += bool((bound <= 1.01 * norms.max()).all())

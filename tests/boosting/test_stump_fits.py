@@ -56,7 +56,7 @@ def rows_of(result, cuts):
     return W
 
 
-@pytest.mark.parametrize("loss,penalty,intercept", plain.covering(LOSSES, plain.PULLING, [True, False]))
+@pytest.mark.parametrize("loss,penalty,intercept", plain.covering(LOSSES, plain.SIZED, [True, False]))
 def test_the_optimum_is_that_of_the_explicit_columns(loss, penalty, intercept):
     data = make(loss, weights=True, seed=61)
     matrix, cuts = explicit(data)
@@ -145,7 +145,7 @@ def test_every_round_knows_the_best_stump(loss, update, family):
     check_rounds(data, matrix, cuts, rows_per_round=2, max_rounds=4, **few, **settings)
 
 
-@pytest.mark.parametrize("loss,penalty", plain.covering(LOSSES, plain.PULLING))
+@pytest.mark.parametrize("loss,penalty", plain.covering(LOSSES, plain.SIZED))
 def test_stumps_in_bins_reach_the_same_optimum(loss, penalty):
     data = make(loss, weights=True, seed=65)
     alpha = 0.2 * fitted(data, penalty=penalty).alpha_max()

@@ -9,11 +9,13 @@ from dboost.compiled.solves import descent
 from dboost.compiled.solves.row_prox import diagonal_prox
 from dboost.compiled.sparse import columns
 from dboost.losses import LOSSES
-from dboost.penalties import PENALTIES, get_penalty
+from dboost.penalties import PENALTIES, CompiledProx, get_penalty
 from tests.boosting.plain import covering
 from tests.compiled.newton_model import ACTIVE, Model
 
-SEPARABLE = [name for name in PENALTIES if get_penalty(name).separable]
+SEPARABLE = [
+    name for name in PENALTIES if get_penalty(name).separable and isinstance(get_penalty(name), CompiledProx)
+]
 PENALISED = [name for name in SEPARABLE if name != "none"]
 
 

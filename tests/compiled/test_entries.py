@@ -136,7 +136,7 @@ def test_few_entries_pay(model, intercept):
 
 
 def test_which_penalties_tie_no_entries():
-    assert [name for name in PENALTIES if get_penalty(name).entry_strength is not None] == ["l1"]
+    assert [name for name in PENALTIES if get_penalty(name).entries is not None] == ["l1", "elastic_net"]
 
 
 @pytest.mark.parametrize("seed", range(8))

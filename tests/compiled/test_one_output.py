@@ -45,6 +45,8 @@ def arrays(X):
 def labels(loss, m, rng):
     if loss in ("squared", "epsilon_insensitive"):
         return rng.normal(size=m)
+    if loss == "poisson":
+        return rng.poisson(2.0, size=m).astype(float)
     return rng.choice([-1, 1], (m, 1)).astype(np.int8)
 
 

@@ -5,11 +5,26 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dboost.penalties import PENALTIES, SmoothL1, SparseGroup, get_penalty
+from dboost.penalties import (
+    L1,
+    L2,
+    PENALTIES,
+    ElasticNet,
+    ExponentialSolves,
+    GroupElasticNet,
+    SmoothL1,
+    SparseGroup,
+    get_penalty,
+)
+from dboost.penalties.ridged import RidgedPenalty
 
-INSTANCES = {name: get_penalty(name) for name in PENALTIES}
+# what has solves of single rows under every bound; test_penalty_smooth_linf has the other
+INSTANCES = {name: get_penalty(name) for name in PENALTIES if isinstance(get_penalty(name), ExponentialSolves)}
 INSTANCES["sparse group 0.1"] = SparseGroup(l1_ratio=0.1)
 INSTANCES["sparse group 0.9"] = SparseGroup(l1_ratio=0.9)
+for ratio in (0.1, 0.9, 1.0):
+    INSTANCES[f"elastic net {ratio}"] = ElasticNet(l1_ratio=ratio)
+    INSTANCES[f"group elastic net {ratio}"] = GroupElasticNet(l1_ratio=ratio)
 INSTANCES["smooth l1, sharp"] = SmoothL1(sharpness=20.0)
 SEPARABLE = [name for name, one in INSTANCES.items() if one.separable]
 
@@ -87,6 +102,11 @@ def cases(rng):
 
 def subgradient_distance(penalty, w, g, lam):
     """How far g is from lam * (subdifferential of omega at w), largest entry; written from the definitions."""
+    if isinstance(penalty, RidgedPenalty):
+        # the ridge has a gradient, and the norm is one of those below
+        norm = L1() if isinstance(penalty, ElasticNet) else L2()
+        rest = g - lam * (1 - penalty.l1_ratio) * w
+        return subgradient_distance(norm, w, rest, lam * penalty.l1_ratio)
     code, group, entry = penalty.compiled
     if penalty.name == "none" or lam == 0.0:
         return np.abs(g).max()

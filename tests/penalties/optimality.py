@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from dboost.penalties import L1, L2, ElasticNet
+from dboost.penalties.ridged import RidgedPenalty
+
 
 def missed(penalty, W, G, lam):
     """Distance of each row from optimality (rows,), zero iff the row is optimal; G = -grad of the loss (rows, k).
@@ -27,6 +30,10 @@ def missed(penalty, W, G, lam):
         norms = np.linalg.norm(G, axis=1)
         beyond = np.linalg.norm(np.divide(norms, lam, out=np.zeros_like(norms), where=lam > 0))
         return np.where(lam > 0, norms * (1 - 1 / max(beyond, 1)), norms)
+    if isinstance(penalty, RidgedPenalty):
+        norm = L1() if isinstance(penalty, ElasticNet) else L2()
+        rest = G - (lam * (1 - penalty.l1_ratio))[:, None] * W
+        return missed(norm, W, rest, lam * penalty.l1_ratio)
     assert penalty.degree == 1 and penalty.threshold, penalty
     off = np.maximum(penalty.dual_norm(G) - lam, 0.0)
     size = penalty.value(W)

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from dboost.compiled.solves.row_prox import diagonal_prox
+from dboost.penalties import L1, L2, ElasticNet
+from dboost.penalties.ridged import RidgedPenalty
 
 
 def solve(penalty, z, D, lam):
@@ -16,6 +18,11 @@ def solve(penalty, z, D, lam):
 
 def by_bisection(penalty, z, D, lam):
     """The same minimiser, slowly: one scalar unknown, 200 halvings, extended precision."""
+    if isinstance(penalty, RidgedPenalty):
+        # (D / 2) (w - z)^2 + (c / 2) w^2 is ((D + c) / 2) (w - D z / (D + c))^2 and a constant
+        norm, c = (L1() if isinstance(penalty, ElasticNet) else L2()), np.longdouble(lam) * (1 - penalty.l1_ratio)
+        bent = D.astype(np.longdouble) + c
+        return by_bisection(norm, D * z.astype(np.longdouble) / bent, bent, lam * np.longdouble(penalty.l1_ratio))
     code, group, entry = penalty.compiled
     z, D, lam = z.astype(np.longdouble), D.astype(np.longdouble), np.longdouble(lam)
     if penalty.name == "none" or lam == 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dboost.penalties import L1, L2, Linf, SparseGroup, get_penalty
+from dboost.penalties import L1, L2, ElasticNet, GroupElasticNet, Linf, SparseGroup, get_penalty
 from tests.penalties.optimality import missed
 
 
@@ -103,6 +103,29 @@ def test_dual_norm_is_the_dual(norm_penalty, cases, rng, k):
     W = penalty.prox(G, dual * (1 - 1e-7))
     reached = (G * W).sum(1) / penalty.value(W)
     assert len(G) > 220 and np.allclose(reached, dual, rtol=1e-6)
+
+
+@pytest.mark.parametrize("ratio", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize("kind", [ElasticNet, GroupElasticNet])
+def test_the_conjugate_is_the_supremum(kind, ratio, cases, rng):
+    """(lam omega)*(g) >= <g, w> - lam omega(w) for every w, with equality at the w that the prox points to."""
+    penalty, G = kind(ratio), cases.rows(300, 5)
+    lam = 10.0 ** rng.uniform(-2, 1, size=300)
+    top = penalty.conjugate(G, lam)
+    best = penalty.solve_quadratic(np.zeros_like(G), G, 1e-13 * lam, lam)
+    for W in (best, *(cases.rows(300, 5) for _ in range(40))):
+        assert np.all((G * W).sum(1) - lam * penalty.value(W) <= top * (1 + 1e-12) + 1e-300)
+    assert np.allclose((G * best).sum(1) - lam * penalty.value(best), top, rtol=1e-10, atol=1e-12)
+    assert np.array_equal(top > 0, penalty.leaves_zero(G, lam)) and 50 < (top > 0).sum() < 300
+
+
+@pytest.mark.parametrize("kind, norm", [(ElasticNet, L1()), (GroupElasticNet, L2())])
+def test_the_norm_alone(kind, norm, cases, rng):
+    penalty, Z, lam = kind(1.0), cases.rows(300, 6), 10.0 ** rng.uniform(-2, 1, size=300)
+    W, G, D = cases.rows(300, 6), cases.rows(300, 6), 10.0 ** rng.uniform(-2, 2, size=300)
+    assert np.array_equal(penalty.prox(Z, lam), norm.prox(Z, lam))
+    assert np.allclose(penalty.solve_quadratic(W, G, D, lam), norm.solve_quadratic(W, G, D, lam), rtol=1e-13)
+    assert np.array_equal(penalty.value(Z), norm.value(Z)) and np.array_equal(penalty.dual_norm(Z), norm.dual_norm(Z))
 
 
 def test_dual_norm_of_the_mix_joins_its_ends(cases):

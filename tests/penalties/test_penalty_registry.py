@@ -9,11 +9,24 @@ import numpy as np
 import pytest
 
 from dboost.errors import UsageError
-from dboost.penalties import L1, PENALTIES, Face, Penalty, SmoothL1, SparseGroup, get_penalty
+from dboost.penalties import (
+    L1,
+    PENALTIES,
+    ElasticNet,
+    Face,
+    GroupElasticNet,
+    Penalty,
+    SmoothL1,
+    SparseGroup,
+    get_penalty,
+)
 
 
 def test_names():
-    assert sorted(PENALTIES) == ["l1", "l1/l2", "l1/l2+l1", "l1/linf", "l2", "l2_squared", "none", "smooth_l1"]
+    assert sorted(PENALTIES) == [
+        "elastic_net", "l1", "l1/l2", "l1/l2+l1", "l1/l2+ridge", "l1/linf", "l2", "l2_squared", "none", "smooth_l1",
+        "smooth_l1/linf",
+    ]  # fmt: skip
     for name in PENALTIES:
         assert get_penalty(name).name == name
 
@@ -42,6 +55,13 @@ def test_mix_outside_its_range(ratio):
         SparseGroup(l1_ratio=ratio)
 
 
+@pytest.mark.parametrize("kind", [ElasticNet, GroupElasticNet])
+@pytest.mark.parametrize("ratio", [0.0, -0.1, 1.1, np.nan, np.inf, True, "half"])
+def test_share_of_the_norm_outside_its_range(kind, ratio):
+    with pytest.raises(UsageError, match=r"l1_ratio is .* expected a number in \(0, 1\]"):
+        kind(l1_ratio=ratio)
+
+
 def test_travels_and_compares(any_penalty):
     penalty = any_penalty
     copy = pickle.loads(pickle.dumps(penalty))
@@ -67,7 +87,8 @@ def test_what_the_penalties_say_of_themselves():
     assert said.pop("none") == (False, False, True, 1)
     assert said.pop("l2") == (True, True, False, 1)
     assert said.pop("l2_squared") == (True, False, True, 2)
-    assert said.pop("smooth_l1") == (False, False, True, 0)
+    assert said.pop("smooth_l1") == said.pop("smooth_l1/linf") == (False, False, True, 0)
+    assert said.pop("elastic_net") == said.pop("l1/l2+ridge") == (True, True, True, 0)
     assert set(said.values()) == {(True, True, True, 1)}
 
 
@@ -75,7 +96,9 @@ def test_the_degree_is_the_power_of_the_scale(any_penalty, cases):
     W = cases.rows(60, 4)
     power = any_penalty.degree
     if power == 0:
-        assert not np.allclose(any_penalty.value(3.0 * W), any_penalty.value(W) * 3.0, rtol=1e-3)
+        follows = np.allclose(any_penalty.value(3.0 * W), any_penalty.value(W) * 3.0, rtol=1e-3)
+        # without its ridge a class of norm and ridge is a norm, and still not to be standardised
+        assert follows == (getattr(any_penalty, "l1_ratio", 0.0) == 1.0)
         return
     assert np.allclose(any_penalty.value(3.0 * W), any_penalty.value(W) * 3.0**power, rtol=1e-12)
     one, lam = W[:1], np.array([0.7])

@@ -119,13 +119,21 @@ def test_it_survives_saving(tmp_path):
     assert get_penalty("smooth_l1/linf") == SmoothLinf(1.0)
 
 
-def test_fits_that_solve_single_rows_refuse_it():
+def test_one_row_updates_end_at_the_optimum_of_newton_steps():
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(60, 4))
+    y = (X[:, :3] + rng.normal(size=(60, 3))).argmax(axis=1)
+    rows, whole = (
+        BoostedClassifier(penalty="smooth_l1/linf", alpha=0.1, update=update, tol=1e-9, max_rounds=2000).fit(X, y)
+        for update in ("gradboost", "newton")
+    )
+    np.testing.assert_allclose(rows.coef_, whole.coef_, atol=1e-3)
+
+
+def test_solvers_under_the_exponential_bound_refuse_it():
     X, y = np.random.default_rng(5).normal(size=(40, 3)), np.arange(40) % 2
-    for params, said in (
-        ({"update": "adaboost"}, "solves single rows"),
-        ({"update": "gradboost"}, "solves single rows"),
-        ({"loss": "exp"}, "needs the exponential bound"),
-    ):
+    said = "needs a solve of a row under the exponential bound, which penalty 'smooth_l1/linf'"
+    for params in ({"update": "adaboost"}, {"loss": "exp"}):
         with pytest.raises(UsageError, match=said):
             BoostedClassifier(penalty="smooth_l1/linf", **params).fit(X, y)
     with pytest.raises(UsageError, match="expected a positive number"):

@@ -27,7 +27,7 @@ from dboost.boosting.adaboost_l1.budget import Progress, budget_suffices
 from dboost.boosting.adaboost_l1.simplex import minimise_quadratic
 from dboost.boosting.greedy_rounds import GreedyRounds
 from dboost.boosting.records import recorded
-from dboost.boosting.rules import NormalisedEdges, refuse_searched
+from dboost.boosting.rules import refuse_searched
 from dboost.compiled.solves import one_output
 from dboost.compiled.solves.quadratic import gram
 from dboost.errors import UsageError
@@ -89,7 +89,7 @@ class AdaBoostL1:
         if not 0.0 < self.nu <= 1.0:
             raise UsageError(f"nu={self.nu!r}", hint="expected a number in (0, 1]")
         loss = get_loss(settings.loss)
-        if not (loss.exponential and loss.task == "binary" and isinstance(penalty, NormalisedEdges)):
+        if not (loss.exponential and loss.task == "binary" and getattr(penalty, "rule", "") == "normalised"):
             raise UsageError(
                 f"AdaBoost+L1 with loss {loss.name!r} and penalty {penalty.name!r}",
                 hint="it has the exponential loss and a budget: use dboost.AdaBoostL1Classifier",

@@ -23,6 +23,7 @@ from dboost.boosting.systems import refuse_sweeps
 from dboost.bounds import exponential
 from dboost.errors import UsageError
 from dboost.penalties import Penalty
+from dboost.penalties.capabilities import exponential_solves
 from dboost.problem.iterate import Iterate, Score
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitSettings, FitState
@@ -128,11 +129,11 @@ class Forward(GreedyRounds):
         if not W.shape[0]:
             return 0, np.zeros(problem.k), 0.0
         a = exponential.one_row(peak, problem.loss.template_constant)
-        gains = penalty.score_exponential(plus, minus, a, 0.0)
+        gains = exponential_solves(penalty).score_exponential(plus, minus, a, 0.0)
         best = int(np.argmax(gains))
         one = slice(best, best + 1)
         # without opposing examples the bound has no minimiser: the step is capped
-        new, _ = penalty.solve_exponential(W[one], plus[one], minus[one], a[one], 0.0)
+        new, _ = exponential_solves(penalty).solve_exponential(W[one], plus[one], minus[one], a[one], 0.0)
         return best, new[0], float(gains[best])
 
     def _recorded(self, state: FitState, entering: int, gain: float, started: float, passes: int) -> FitState:

@@ -169,7 +169,7 @@ class JointBoost:
         family = settings.hypotheses
         if not isinstance(family, Stumps) or family.signed:
             raise UsageError(f"JointBoost: hypotheses={family!r}", hint="expected dboost.Stumps(), not signed")
-        if penalty.name != "none" or not settings.fit_intercept:
+        if not penalty.weightless or not settings.fit_intercept:
             raise UsageError("JointBoost has no penalty, and its constants are the intercept")
 
     def rounds(self, problem: Problem, settings: FitSettings, null: Score, n_rows: int) -> JointRounds:

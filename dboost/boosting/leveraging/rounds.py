@@ -90,7 +90,7 @@ class Leveraging:
                 f"leveraging with loss {loss.name!r}: its step needs one score and a largest curvature, or e^(-y f)",
                 hint=f"known losses: {', '.join(name for name, one in LOSSES.items() if _leverages(one))}",
             )
-        if not isinstance(penalty, RankedNone | RankedL1) or penalty.rule != self.rule:
+        if getattr(penalty, "rule", "") != self.rule:
             raise UsageError(f"leveraging with penalty {penalty.name!r}", hint="use dboost.LeveragingClassifier")
         if self.rule not in RULES:
             raise UsageError(f"learner={self.rule!r}", hint=f"known learners: {', '.join(RULES)}")
@@ -102,7 +102,7 @@ class Leveraging:
             raise UsageError(f"step={self.step!r}", hint="expected 'exact' or a finite number > 0")
         if not fixed and self.step != "exact":
             raise UsageError(f"step={self.step!r}", hint="expected 'exact' or a finite number > 0")
-        if isinstance(penalty, RankedL1) and (fixed or self.rule == "nearest"):
+        if not penalty.weightless and (fixed or self.rule == "nearest"):
             raise UsageError(
                 f"alpha={settings.alpha!r} with step={self.step!r} and learner={self.rule!r}",
                 hint="the l1 penalty needs step='exact' and a learner other than 'nearest'; or set alpha=0",

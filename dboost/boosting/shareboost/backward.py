@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from dboost.boosting.shareboost.choice import row_lengths
 from dboost.boosting.shareboost.stages_so_far import StagesSoFar
+from dboost.penalties.capabilities import faced
 from dboost.problem.iterate import Iterate
 from dboost.problem.limits import UNLIMITED, Limits
 from dboost.problem.problem import Problem
@@ -123,7 +124,7 @@ def removal_costs(problem: Problem, at: Iterate, lam: float, groups: list[Rows],
     every = sampled(problem.k, size, size, n_rows, _WORK)
     (found,) = grams(problem, at, [np.arange(size)], problem.fit_intercept, every)
     strength = lam * problem.lam_weight[at.active]
-    face = problem.penalty.face(at.W, strength)
+    face = faced(problem.penalty).face(at.W, strength)
     inverse = np.linalg.inv(regularised(found, np.asarray(face.expand(face.diagonal(strength)))))
     costs = []
     for places in groups:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dboost.boosting.shareboost.choice import Group, row_lengths
 from dboost.passes import class_blocks
+from dboost.penalties.capabilities import faced
 from dboost.problem.iterate import Iterate
 from dboost.problem.limits import UNLIMITED, Limits
 from dboost.problem.problem import Problem
@@ -134,7 +135,7 @@ def _on_single_rows(problem: Problem, here: Iterate, rows: Rows, lam: float) -> 
         after = free - penalty(trial) - told["change"]
         better = live & (after >= fallen + _ARMIJO * length * slope)
         length[live & ~better] *= 0.5
-        face = problem.penalty.face(trial, strength)
+        face = faced(problem.penalty).face(trial, strength)
         R = told["G"] - face.expand(face.gradient(strength))
         rest = np.abs(R).sum(axis=1)
         first = rest if first is None else first
@@ -150,7 +151,7 @@ def _on_single_rows(problem: Problem, here: Iterate, rows: Rows, lam: float) -> 
 
 def _bend(problem: Problem, row: Array, strength: float) -> Array:
     """Hessian of the penalty of one row, (k, k)."""
-    face = problem.penalty.face(row[None], strength)
+    face = faced(problem.penalty).face(row[None], strength)
     columns = [face.expand(face.hessian(face.restrict(unit[None]), strength))[0] for unit in np.eye(row.shape[0])]
     return np.stack(columns, axis=1)
 

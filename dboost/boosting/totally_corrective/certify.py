@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dboost.boosting.totally_corrective.scorer import is_guess
 from dboost.boosting.totally_corrective.strengths import Strengths
-from dboost.certificate.duality_gap import SHORT, Bound, dual_bound, expected_gap, relative_gap, screened
+from dboost.certificate.duality_gap import SHORT, Bound, dual_bound, expected_gap, relative_gap, screened, size_of_score
 from dboost.problem.accelerators import Accelerators
 from dboost.problem.iterate import Score
 from dboost.problem.problem import Problem
@@ -69,8 +69,7 @@ class Certify:
             return state
         if is_guess(problem, state):
             # not a certificate: it says how far to solve, and is looked at again over all columns
-            size = problem.penalty.dual_size(score.norms, problem.lam_weight[score.candidates])
-            rest = expected_gap(problem, at, size, lam)
+            rest = expected_gap(problem, at, size_of_score(problem, score), lam)
             return replace(state, gap=relative_gap(problem, value, value - max(rest, 0.0)))
         bound = self._bound(score)
         lower = float(np.maximum(state.lower_bound, bound.value))

@@ -3,7 +3,8 @@
     min_w  1/2 sum_r D_r (w_r - z_r)^2 + lam omega(w)
 
 Covers: code 0, omega(w) = a ||w||_2 + b ||w||_1; code 1, omega(w) = ||w||_inf; code 2, omega(w) = ||w||_2^2 / 2;
-code 3, omega(w) = (2 / b) sum_r log cosh(b w_r / 2). Nothing is allocated.
+code 3, omega(w) = (2 / b) sum_r log cosh(b w_r / 2); codes 4 and 5, omega(w) = a ||w||_1 + b ||w||_2^2 / 2 and
+a ||w||_2 + b ||w||_2^2 / 2, where the ridge adds lam b to D and keeps D z. Nothing is allocated.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ GROUP: Final = 0
 BOUND: Final = 1
 SQUARE: Final = 2
 SMOOTH: Final = 3
+ENTRY_RIDGE: Final = 4
+GROUP_RIDGE: Final = 5
 _STEPS = 200
 
 Vector = npt.NDArray[np.float64]
@@ -45,9 +48,13 @@ def diagonal_prox(code: int, a: float, b: float, z: Vector, D: Vector, lam: floa
         for r in range(z.size):
             out[r] = z[r]
     elif code == 0:
-        _group(lam * a, lam * b, z, D, out, work)
+        _group(lam * a, lam * b, 0.0, z, D, out, work)
     elif code == 1:
         _bound(z, D, lam, out)
+    elif code == 4:
+        _group(0.0, lam * a, lam * b, z, D, out, work)
+    elif code == 5:
+        _group(lam * a, 0.0, lam * b, z, D, out, work)
     else:
         for r in range(z.size):
             if not D[r] > 0.0:
@@ -59,11 +66,12 @@ def diagonal_prox(code: int, a: float, b: float, z: Vector, D: Vector, lam: floa
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _group(lam2: float, lam1: float, z: Vector, D: Vector, out: Vector, work: Vector) -> None:
-    """lam2 ||w||_2 + lam1 ||w||_1: soft threshold, then a secular equation in tau = ||w||_2.
+def _group(lam2: float, lam1: float, ridge: float, z: Vector, D: Vector, out: Vector, work: Vector) -> None:
+    """lam2 ||w||_2 + lam1 ||w||_1 + ridge ||w||_2^2 / 2: soft threshold, then a secular equation in tau = ||w||_2.
 
-    With u = soft(D z, lam1) the solution is w = tau u / (D tau + lam2), where ||u / (D tau + lam2)||_2 = 1. The
-    reciprocal of that norm increases and is concave in tau, so Newton rises to the root from any point below it.
+    With u = soft(D z, lam1) and B = D + ridge the solution is w = tau u / (B tau + lam2), where
+    ||u / (B tau + lam2)||_2 = 1. The reciprocal of that norm increases and is concave in tau, so Newton rises to the
+    root from any point below it.
     """
     k = z.size
     top, steepest = 0.0, 0.0
@@ -73,14 +81,14 @@ def _group(lam2: float, lam1: float, z: Vector, D: Vector, out: Vector, work: Ve
         work[r] = math.copysign(size, v) if size > 0.0 else 0.0
         if size > top:
             top = size
-        if size > 0.0 and D[r] > steepest:
-            steepest = D[r]
+        if size > 0.0 and D[r] + ridge > steepest:
+            steepest = D[r] + ridge
     if not lam2 > 0.0:
         for r in range(k):
-            if not lam1 > 0.0:
+            if not lam1 > 0.0 and not ridge > 0.0:
                 out[r] = z[r]
             else:
-                out[r] = work[r] / D[r] if D[r] > 0.0 else 0.0
+                out[r] = work[r] / (D[r] + ridge) if D[r] > 0.0 else 0.0
         return
     if not top > 0.0:
         for r in range(k):
@@ -100,10 +108,10 @@ def _group(lam2: float, lam1: float, z: Vector, D: Vector, out: Vector, work: Ve
         squares, slope = 0.0, 0.0
         for r in range(k):
             if work[r] != 0.0:
-                bottom = D[r] * tau + lam2
+                bottom = (D[r] + ridge) * tau + lam2
                 part = work[r] / bottom
                 squares += part * part
-                slope += part * part * (D[r] / bottom)
+                slope += part * part * ((D[r] + ridge) / bottom)
         # f = 1 / norm - 1, f' = slope / norm^3
         norm = math.sqrt(squares)
         step = squares * (norm - 1.0) / slope
@@ -112,7 +120,7 @@ def _group(lam2: float, lam1: float, z: Vector, D: Vector, out: Vector, work: Ve
             break
         tau += step
     for r in range(k):
-        out[r] = tau * work[r] / (D[r] * tau + lam2)
+        out[r] = tau * work[r] / ((D[r] + ridge) * tau + lam2)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

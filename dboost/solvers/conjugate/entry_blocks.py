@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dboost.compiled.solves.entry_blocks import add_entry_blocks
 from dboost.compiled.solves.positive import solve_blocks
 from dboost.hypotheses.held_by_model import Cut
-from dboost.penalties.base import Face
+from dboost.penalties import Face
 from dboost.problem.tuning import Blocks
 from dboost.solvers.conjugate.preconditioner import DEFAULT, SEEN, Each, block_of, factored, in_turn, summed
 

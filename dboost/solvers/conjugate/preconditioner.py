@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dboost.compiled.solves import descent
 from dboost.compiled.solves.positive import factor_blocks, solve_blocks
 from dboost.hypotheses.held_by_model import Cut
-from dboost.penalties.base import Face
+from dboost.penalties import Face
 from dboost.problem.slices import equal_slices, parts_of
 from dboost.problem.tuning import Blocks
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.penalties.capabilities import faced
 from dboost.problem.iterate import Iterate
 from dboost.problem.problem import Problem
 from dboost.solvers.conjugate.preconditioner import Preconditioner
@@ -88,7 +89,7 @@ def conjugate_step(
         Decrease that the gradient promises for the unit step (sum of gradient times step).
     """
     a, k = at.W.shape
-    face = problem.penalty.face(at.W, strength)
+    face = faced(problem.penalty).face(at.W, strength)
     size = face.dim
 
     def join(rows: Array, bias: Array) -> Array:

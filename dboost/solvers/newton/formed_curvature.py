@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dboost.compiled.solves import formed_curvature
 from dboost.compiled.sparse import columns
 from dboost.compiled.vectors.scaled_rows import width
+from dboost.penalties.capabilities import compiled_prox
 from dboost.problem.iterate import Iterate
 from dboost.problem.problem import Problem
 from dboost.problem.sample import Sample
@@ -160,7 +161,7 @@ class _Search:
         value = 0.0
         for _ in range(turns):
             model = (self.H, self.G, self.W, self.strength, self.diagonal, self.damping)
-            formed_curvature.sweep_rows(*model, *self.problem.penalty.compiled, _SWEEPS, _ENOUGH, D, pull)
+            formed_curvature.sweep_rows(*model, *compiled_prox(self.problem.penalty), _SWEEPS, _ENOUGH, D, pull)
             D, pull = self._conjugate(D, pull)
             before, value = value, self._value(D, pull)
             if value >= before - solved * abs(value):

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled.examples import fused
 from dboost.compiled.solves import descent
+from dboost.penalties.capabilities import compiled_prox
 from dboost.problem.accelerators import Accelerators
 from dboost.problem.iterate import Iterate
 from dboost.problem.memory import Memory
@@ -129,7 +130,7 @@ class NewtonSteps:
         self._products = _NEAR_PRODUCTS if gap <= _NEAR else 0
         self.gram = GramSteps(problem)
         # one output has a descent of its own
-        self._single = problem.penalty.entry_strength if problem.k > 1 else None
+        self._single = problem.penalty.entries if problem.k > 1 else None
         self._entrywise = self._single is not None and accelerators.on("entrywise")
         self._heavy: HeavyRows | None = None
         self._costly = problem.statistics.values(active, n_rows) * problem.k > _LIGHT
@@ -252,14 +253,19 @@ class NewtonSteps:
         settle = aim.whole if self._sample.whole else aim.sampled
         damping = self._damping(at, lam, diagonal)
         if self._single is not None and self._entrywise:
-            lam_of = self._single * strength
+            unit, ridge = self._single
+            lam_of = unit * strength
             entries, moving = self._entries(h, rank_one), unsettled(G, W, lam_of)
             if entries.pays(moving) and self.accelerators.take("entrywise"):
+                if ridge:
+                    # the ridge is a part of the loss: it pulls at the weights as they are, and is curved
+                    bend = ridge * strength[:, None]
+                    G, damping = G - bend * W, damping + bend
                 D, _ = entries.descend(G, W, lam_of, damping, moving, most, self._seed(), settle)
                 return self.problem.split_intercept(D)
         D = np.zeros_like(W)
         model = (*self._sample.by_column, h, rank_one, G, W, strength, diagonal, damping)
-        descent.newton_descent(*model, *self.problem.penalty.compiled, most, self._seed(), D, settle)
+        descent.newton_descent(*model, *compiled_prox(self.problem.penalty), most, self._seed(), D, settle)
         return self.problem.split_intercept(D)
 
     def _focused(self, at: Iterate, lam: float, few: NDArray[np.int64]) -> tuple[Iterate, Step] | None:

@@ -106,10 +106,13 @@ class Quadratic:
             grown[:held, :held] = self._H
             self._H = grown
 
-    def minimiser(self, problem: Problem, at: Iterate, lam: float, unit: float, scale: float) -> tuple[Array, Array]:
+    def minimiser(
+        self, problem: Problem, at: Iterate, lam: float, unit: float, scale: float, ridge: float = 0.0
+    ) -> tuple[Array, Array]:
         """Minimiser of the quadratic model at `at`, whose rows are all in it: W (a, 1) and the intercept.
 
-        `unit` is the price of |w| = 1 at strength 1, `scale` what the curvature of today is of the anchor's.
+        `unit` is the price of |w| = 1 at strength 1, `ridge` that of w**2 / 2 = 1, `scale` what the curvature of today
+        is of the anchor's.
         """
         bias = self._bias
         G, W, strength = problem.with_intercept(at, lam)
@@ -121,8 +124,17 @@ class Quadratic:
         g, w = G[:, 0] / scale, W[:, 0].copy()
         pull = np.empty(bias + self.anchor.rows.shape[0])
         most = max(_LEAST_SWEEPS, int(_OPERATIONS / max(pull.shape[0] * slots.shape[0], 1)))
-        if quadratic.minimise(self._H, slots, g, prices, _RIDGE, most, _ENOUGH, w, pull) > _SLOW:
-            self._solve(slots, g - pull[slots], prices, w)
+        diagonal = self._H[slots, slots]
+        if ridge:
+            bend = ridge / scale * strength
+            g = g - bend * w
+            # for this solve only: the strength differs from solve to solve, and a copy would be all of the memory anew
+            self._H[slots, slots] = diagonal + bend
+        try:
+            if quadratic.minimise(self._H, slots, g, prices, _RIDGE, most, _ENOUGH, w, pull) > _SLOW:
+                self._solve(slots, g - pull[slots], prices, w)
+        finally:
+            self._H[slots, slots] = diagonal
         target, b = problem.split_intercept(w[:, None])
         return target, b if bias else at.intercept
 

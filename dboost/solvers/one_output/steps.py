@@ -133,8 +133,9 @@ class OneOutputSteps:
         stored = np.concatenate([[0], np.cumsum(self._sizes)])
         self._parts = equal_loads(stored, parts_of(float(stored[-1])))
         self._target = problem.loss.target(columns.labels)
-        code, a, b = problem.penalty.compiled
-        self._unit = a + b if code == 0 else 1.0
+        single = problem.penalty.single
+        assert single is not None
+        self._unit, self._ridge = single
         self._row_weight = problem.lam_weight[active]
         self._at: Iterate | None = None
         self._state: _State | None = None
@@ -181,7 +182,9 @@ class OneOutputSteps:
             return None
         self._accelerators.take("quadratic_model")
         target = np.zeros_like(at.W)
-        target[chosen], b = model.minimiser(problem, part, lam, self._unit, self._scale(model, now))
+        target[chosen], b = model.minimiser(
+            problem, part, lam, self._unit, self._scale(model, now), self._ridge
+        )
         if np.array_equal(target, at.W) and np.array_equal(b, at.intercept):
             return None
         found = self._searched(at, lam, target, b, now, value, "newton", ())
@@ -249,7 +252,11 @@ class OneOutputSteps:
             diagonal = self._curved(now, np.empty(self._active.shape[0]))
         damping = growth(problem, at, lam, diagonal[:, None])[:, 0] + _RIDGE * diagonal
         self.memory = replace(self.memory, draws=self.memory.draws + 1)
-        new = W[:, 0].copy()
+        new, g = W[:, 0].copy(), np.ascontiguousarray(G[:, 0])
+        if self._ridge:
+            # the ridge is a part of the loss: it pulls at the weights as they are, and is curved
+            bend = self._ridge * strength
+            g, damping = g - bend * new, damping + bend
         indptr, row, _ = self._block
         sweeps = one_output.descend(
             indptr,
@@ -257,7 +264,7 @@ class OneOutputSteps:
             self._single,
             self._places,
             now.curvature.astype(np.float32),
-            np.ascontiguousarray(G[:, 0]),
+            g,
             W[:, 0].copy(),
             self._unit * strength,
             diagonal,
@@ -287,6 +294,8 @@ class OneOutputSteps:
         D, d = target - at.W, b - at.intercept
         # entry by entry, so that near the optimum the promise is not lost in the difference of two large sums
         saved = strength * (np.abs(at.W) - np.abs(target))[:, 0]
+        if self._ridge:
+            saved = saved - self._row_weight * lam * self._ridge * (D * (at.W + 0.5 * D))[:, 0]
         promised = max(0.0, float(np.sum(at.G[:, 0] * D[:, 0] + saved)) + float(at.bias[0] * d[0]))
         along = np.full(now.margins.shape[0], d[0])
         self._promised, self._along = promised, along
@@ -326,7 +335,10 @@ class OneOutputSteps:
         return _State(margins, u, h, loss, loss + self._price(W, lam))
 
     def _price(self, W: Array, lam: float) -> float:
-        return lam * self._unit * float(np.sum(self._row_weight * np.abs(W[:, 0])))
+        price = lam * self._unit * float(np.sum(self._row_weight * np.abs(W[:, 0])))
+        if self._ridge:
+            price += lam * 0.5 * self._ridge * float(np.sum(self._row_weight * W[:, 0] ** 2))
+        return price
 
     def _entered(self, at: Iterate, lam: float) -> Iterate:
         """A model that these steps have not made, with its sums."""

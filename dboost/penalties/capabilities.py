@@ -1,0 +1,151 @@
+"""What a solver may need of a penalty beyond the least that every penalty has: capabilities, one Protocol each.
+
+Covers: the faces of conjugate gradients, the exponential bound, compiled proxes, and conjugates of rows. Does not
+cover: the least (``base``), and who needs what (``dboost.boosting.checks``).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from dboost.bounds import exponential
+from dboost.errors import UsageError
+from dboost.penalties.rows import BoolArray, FloatArray
+
+
+@runtime_checkable
+class Face(Protocol):
+    """The smooth manifold through W on which a penalty is twice differentiable, with coordinates of length ``dim``.
+
+    Conjugate gradients run in these coordinates once the support has settled.
+    """
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        ...
+
+    def places(self) -> npt.NDArray[np.int64]:
+        """Coordinate of each entry (rows, k) that is one by itself, -1 for the others."""
+        ...
+
+    def ties(self) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+        """Signs (rows, k) of the entries of a row that share a coordinate, else 0, and it (rows,), -1 for none."""
+        ...
+
+    def lines(self) -> FloatArray:
+        """Unit rows (rows, k) along which the penalty is straight though its diagonal is not zero; else zeros."""
+        ...
+
+    def restrict(self, G: FloatArray) -> FloatArray:
+        """Gradient in coordinates (dim,) of a function whose gradient in W is G (rows, k): adjoint of ``expand``."""
+        ...
+
+    def expand(self, v: FloatArray) -> FloatArray:
+        """Direction (rows, k) in W of a direction v (dim,) in coordinates."""
+        ...
+
+    def coordinates(self, D: FloatArray) -> FloatArray:
+        """Coordinates (dim,) of a direction D (rows, k) along the face: inverse of ``expand``."""
+        ...
+
+    def gradient(self, lam: npt.ArrayLike) -> FloatArray:
+        """Gradient (dim,) of sum_j lam_j omega(W_j) in coordinates, at the W the face was made from."""
+        ...
+
+    def hessian(self, v: FloatArray, lam: npt.ArrayLike) -> FloatArray:
+        """Hessian of sum_j lam_j omega(W_j) in coordinates, times v (dim,)."""
+        ...
+
+    def diagonal(self, lam: npt.ArrayLike) -> FloatArray:
+        """Diagonal (dim,) of that Hessian; preconditions conjugate gradients."""
+        ...
+
+    def retract(self, W: FloatArray, v: FloatArray) -> FloatArray:
+        """W + expand(v) (rows, k), with entries that left the face pulled back onto its boundary."""
+        ...
+
+
+@runtime_checkable
+class ExponentialSolves(Protocol):
+    """Rows solved and scored under the exponential bound: what ``update="adaboost"`` and the loss ``exp`` need."""
+
+    def solve_exponential(
+        self,
+        W: FloatArray,
+        mu_plus: FloatArray,
+        mu_minus: FloatArray,
+        a: npt.ArrayLike,
+        lam: npt.ArrayLike,
+        caps: npt.ArrayLike = exponential.CAP,
+        shift: float = 0.0,
+    ) -> tuple[FloatArray, BoolArray]:
+        """New rows (rows, k), and whether each had an entry without a finite minimiser (``TiltedPenalty``)."""
+        ...
+
+    def score_exponential(
+        self, mu_plus: FloatArray, mu_minus: FloatArray, a: npt.ArrayLike, lam: npt.ArrayLike
+    ) -> FloatArray:
+        """Decrease of bound plus penalty when a zero row leaves zero, (rows,) (``TiltedPenalty``)."""
+        ...
+
+
+@runtime_checkable
+class CompiledProx(Protocol):
+    """A prox that compiled loops know: what coordinate descent on the driver needs (``update="newton"``)."""
+
+    @property
+    def compiled(self) -> tuple[int, float, float]:
+        """``(code, a, b)`` for ``diagonal.diagonal_prox``."""
+        ...
+
+
+@runtime_checkable
+class Faced(Protocol):
+    """Smooth pieces with derivatives: what conjugate gradients (``update="newton"``) and corrective steps need."""
+
+    def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> Face:
+        """The face through W (rows, k). Rows with lam_j = 0 are wholly free; lam=None means all are penalised."""
+        ...
+
+
+@runtime_checkable
+class ChargesRows(Protocol):
+    """No norm, though rows vanish: a dual point is charged with the conjugate of the rows held (docs/math.md 6.1)."""
+
+    def conjugate(self, G: FloatArray, lam: npt.ArrayLike) -> FloatArray:
+        """(lam_j omega)*(G_j) = sup_w <G_j, w> - lam_j omega(w) for each row, (rows,).
+
+        It is zero where ``dual_norm(G_j) <= lam_j``, and inf where the supremum is.
+        """
+        ...
+
+
+def exponential_solves(penalty: object, who: str = "the exponential bound") -> ExponentialSolves:
+    """The penalty, where it has solves under the exponential bound; refused otherwise, with `who` asks for them."""
+    if not isinstance(penalty, ExponentialSolves):
+        raise lacks(penalty, who, "a solve of a row under the exponential bound", "use update='gradboost' or 'newton'")
+    return penalty
+
+
+def compiled_prox(penalty: object, who: str = "coordinate descent") -> tuple[int, float, float]:
+    """``(code, a, b)`` of ``diagonal.diagonal_prox``; refused where the penalty has none, with `who` asks for it."""
+    if not isinstance(penalty, CompiledProx):
+        raise lacks(penalty, who, "a compiled prox", "use update='gradboost'")
+    return penalty.compiled
+
+
+def faced(penalty: object, who: str = "conjugate gradients") -> Faced:
+    """The penalty, where it has faces; refused otherwise, with `who` asks for them."""
+    if not isinstance(penalty, Faced):
+        raise lacks(penalty, who, "derivatives on a face", "use update='gradboost'")
+    return penalty
+
+
+def lacks(penalty: object, who: str, what: str, hint: str) -> UsageError:
+    """The refusal of a solver and a penalty that lacks what the solver needs; both are named."""
+    name = getattr(penalty, "name", penalty)
+    return UsageError(f"{who} needs {what}, which penalty {name!r} does not have", hint=hint)
