@@ -31,8 +31,8 @@ from dboost.losses import LOSSES
 from dboost.partition import Partition
 from dboost.penalties import PENALTIES, SmoothL1, get_penalty
 from dboost.penalties.capabilities import exponential_solves
-from dboost.problem.problem import Problem
 from dboost.problem.state import FitResult
+from dboost.problem.stored import StoredProblem
 from lab import tables
 
 Array = NDArray[np.float64]
@@ -155,7 +155,7 @@ class _Trial:
         engine = LocalEngine(1)
         engine.set_plan(plan.items, plan.rows, "pairs")
         self.penalty = get_penalty(penalty)
-        self.problem = Problem(engine, loss, self.penalty, n, plan.n_outputs, True, "pairs", self.exponential)
+        self.problem = StoredProblem(engine, loss, self.penalty, n, plan.n_outputs, True, "pairs", self.exponential)
         peak = np.where(self.problem.statistics.peak > 0.0, self.problem.statistics.peak, 1.0)
         self.W = rng.normal(size=(n, plan.n_outputs)) * rng.choice([0.1, 1.0, 3.0]) / peak[:, None]
         self.W[rng.permutation(n)[: (n + 1) // 2]] = 0.0

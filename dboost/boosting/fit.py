@@ -35,6 +35,7 @@ from dboost.problem.iterate import Score
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitResult, FitSettings, FitState
 from dboost.problem.statistics import constants, listed
+from dboost.problem.stored import StoredProblem
 
 AUTO_ALPHA = 0.05
 
@@ -94,7 +95,6 @@ class Fitting:
                 run_id,
                 *more,
                 family=settings.hypotheses,
-                n_rows=plan.n_rows,
                 seed=settings.random_state,
                 certifies=self.system.optimises,
                 centres=self._centres_columns(),
@@ -103,7 +103,7 @@ class Fitting:
         keeps_null = "null_sums" in allowed(settings)
         # sums of squares may overflow here: the columns they belong to are refused by name next
         with np.errstate(over="ignore", invalid="ignore"):
-            problem = Problem(engine, *arguments, run_id, *more, None, on_driver, keeps_null)
+            problem = StoredProblem(engine, *arguments, run_id, *more, on_driver=on_driver, keeps_null=keeps_null)
         refuse_extreme_columns(problem.statistics.peak, plan.feature_names)
         if settings.standardize:
             self.left_out = constants(problem.statistics)
@@ -115,9 +115,16 @@ class Fitting:
             return problem
         less = CentredEngine(engine, Centres(columns, values, run_id))
         # points of the columns as given and of these are other points
-        mine = Problem(less, *arguments, f"{run_id}-centred", *more, less.centres, on_driver, keeps_null)
-        mine.passes += problem.passes
-        return mine
+        return StoredProblem(
+            less,
+            *arguments,
+            f"{run_id}-centred",
+            *more,
+            centres=less.centres,
+            on_driver=on_driver,
+            keeps_null=keeps_null,
+            passes_before=problem.passes,
+        )
 
     def _centres_columns(self) -> bool:
         """Whether a column may be solved less a number: the optimum that a fit ends at must be the same model.
@@ -131,11 +138,6 @@ class Fitting:
         plan, settings = self.plan, self.settings
         asked = "one_output" in allowed(settings) and settings.curvature == "newton"
         return asked and one_output(loss, penalty, plan.n_outputs, plan.n_rows, settings)
-
-    @property
-    def pool(self) -> Any:
-        """The candidates of induced hypotheses; None where the rows of W are stored columns."""
-        return self.problem.pool if isinstance(self.problem, InducedProblem) else None
 
     def _refuse_absent_classes(self) -> None:
         """A class without examples has its optimal intercept at minus infinity: there is no model to find."""
@@ -217,13 +219,13 @@ class Fitting:
         lam = strength * problem.statistics.weight
         lam_max = largest * problem.statistics.weight
         loop = self.system.rounds(problem, replace(settings, alpha=strength), null, self.plan.n_rows)
-        if resume is not None and isinstance(problem, InducedProblem):
+        if resume is not None:
             problem.register(resume.keys)
         # the first fit is charged with the statistics and the null model, whoever asked for them first
         passes = problem.passes - self._charged
         state = resume if resume is not None else self._begun(start, lam, lam_max, passes, loop.accelerators)
         # what was done before the rounds is not part of the first
-        problem.seconds_of_passes()
+        problem.runner.seconds()
         done, reason = loop.run(state, callback_or_go_on(callback))
         self._last = (lam, loop.norms)
         self._charged = problem.passes
@@ -245,7 +247,7 @@ class Fitting:
             history=[dict(r) for r in done.history],
             trace=np.array(loop.trace).reshape(-1, 3),
             state=done,
-            pool=self.pool,
+            pool=problem.pool,
             taken=dict(loop.accelerators.taken),
         )
 

@@ -53,7 +53,7 @@ def recorded(
     """
     done = problem.passes - passes
     seconds = time.perf_counter() - started
-    scheduler, network, kernels = problem.seconds_of_passes()
+    scheduler, network, kernels = problem.runner.seconds()
     record: dict[str, Any] = {
         "round": state.round + 1,
         "objective": state.objective / problem.statistics.weight,

@@ -115,7 +115,7 @@ def refuse_searched(problem: Problem) -> None:
 
     A class of which every round finds the best, though it does not sum all (``hypotheses.base.Binned``), will do.
     """
-    if problem.searched and not isinstance(getattr(problem, "pool", None), Binned):
+    if problem.searched and not isinstance(problem.pool, Binned):
         raise UsageError(
             "the best hypothesis of an infinite class cannot be found in every round",
             hint="give the class an end, such as dboost.Products(max_degree=2)",

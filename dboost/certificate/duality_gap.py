@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.losses.base import Repair
 from dboost.penalties import ChargesRows, Penalty
 from dboost.problem import summation
 from dboost.problem.iterate import Iterate, Score
 from dboost.problem.problem import Problem
-from dboost.problem.shards import among
+from dboost.problem.shards import among, column_shards, repaired_shard, size_of_shard
 
 Array = NDArray[np.float64]
 
@@ -47,7 +48,7 @@ def expected_gap(problem: Problem, at: Iterate, size: float, lam: float) -> floa
     scale, charge = dual_point(problem, at, size, lam)
     inner = float(np.sum(at.G * at.W)) + float(at.bias @ at.intercept)
     floor = problem.loss.floor * problem.statistics.weight
-    value = problem.penalty_value(at.active, at.W, lam)
+    value = problem.objective.penalty_value(at.active, at.W, lam)
     return (1.0 - scale) ** 2 * (at.loss - floor) + value - scale * inner + charge
 
 
@@ -127,13 +128,13 @@ def dual_bound(
     if isinstance(penalty, ChargesRows):
         return _charged_bound(problem, score, null_norms, lam, tol, short)
     weights = problem.lam_weight[chosen]
-    repair = problem.repair(at)
+    repair = problem.objective.repair(at)
     off = summation.of_norms(problem, at, chosen)
     norms, size = score.norms + score.rounding * stats.absolute[chosen] + off, score.size
     if problem.fit_intercept and size is None:
         if not (penalty.threshold and penalty.separable):
             # these sizes add up over the rows: bounds on the norms would leave a gap linear in the intercept's residual
-            size = _with_errors(penalty, problem.repaired_size(at, chosen, repair), penalty.dual_size(off, weights))
+            size = _with_errors(penalty, _repaired_size(problem, at, chosen, repair), penalty.dual_size(off, weights))
         else:
             plain = penalty.dual_size(norms, weights)
             drift, spill = penalty.dual_norm(np.vstack([repair.drift, repair.spill]))
@@ -142,7 +143,7 @@ def dual_bound(
                 norms = norms + spill * stats.peak[chosen]
             size = penalty.dual_size(norms, weights)
             if _decides(problem, at, plain, size, lam, tol):
-                exact = problem.repaired_size(at, chosen, repair)
+                exact = _repaired_size(problem, at, chosen, repair)
                 size = min(size, _with_errors(penalty, exact, penalty.dual_size(off, weights)))
     if size is None:
         size = penalty.dual_size(norms, weights)
@@ -218,7 +219,7 @@ def _charged_bound(
     assert isinstance(penalty, ChargesRows)
     weights, held = problem.lam_weight[chosen], among(chosen, at.active)
     error = score.rounding * stats.absolute[chosen] + summation.of_norms(problem, at, chosen)
-    repair = problem.repair(at)
+    repair = problem.objective.repair(at)
     if problem.fit_intercept:
         drift, spill = problem.penalty.dual_norm(np.vstack([repair.drift, repair.spill]))
         error = error + repair.null_share * null_norms[chosen] + drift * stats.absolute[chosen]
@@ -240,6 +241,21 @@ def _charged_bound(
     return Bound(value - charge - summation.of_objective(problem, at, lam), scale * norms)
 
 
+def _repaired_size(problem: Problem, at: Iterate, candidates: NDArray[np.int64], repair: Repair) -> float:
+    """``penalty.dual_size`` of the candidate columns at the repaired residuals of a model, by a pass of its own."""
+    sizes = problem.runner.run(
+        repaired_shard,
+        candidates,
+        problem.point(at.active, at.W, at.intercept),
+        (repair.keep, repair.mix, repair.shift, repair.prior),
+        name="repaired",
+        shards=column_shards(candidates.shape[0], 8 * problem.k),
+        finish=size_of_shard,
+        finish_args=lambda shard: (problem.penalty, problem.lam_weight[candidates[shard[0] : shard[1]]]),
+    )
+    return problem.penalty.join_sizes(sizes)
+
+
 def relative_gap(problem: Problem, value: float, lower: float) -> float:
     """(P - D) / P of an objective and a lower bound on the optimum; nan where the two are no certificate.
 
@@ -248,7 +264,7 @@ def relative_gap(problem: Problem, value: float, lower: float) -> float:
     """
     if not (math.isfinite(value) and lower <= value):
         return math.nan
-    return (value - lower) / max(abs(value), problem.resolution)
+    return (value - lower) / max(abs(value), problem.objective.resolution)
 
 
 def _with_errors(penalty: Penalty, size: float, errors: float) -> float:
@@ -262,7 +278,7 @@ def _decides(problem: Problem, at: Iterate, plain: float, size: float, lam: floa
     It is where the bound on that size leaves a gap above `tol`, and the size without the repair does not. Columns far
     from zero, or with a large mean, have a bound that is far above what the repair does to them.
     """
-    goal = tol * max(abs(problem.objective(at, lam)), problem.resolution)
+    goal = tol * max(abs(problem.objective(at, lam)), problem.objective.resolution)
     return size > plain and expected_gap(problem, at, plain, lam) <= goal < expected_gap(problem, at, size, lam)
 
 
@@ -284,7 +300,7 @@ def value_on_ray(
     less = (1.0 - scale) ** 2 * score.ray / (2.0 * scale)
     value = problem.objective(at, lam)
     gap = value - bound + charge
-    near = less <= short * gap or gap + less <= tol * max(abs(value), problem.resolution)
+    near = less <= short * gap or gap + less <= tol * max(abs(value), problem.objective.resolution)
     return bound - less if near else None
 
 

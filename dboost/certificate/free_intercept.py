@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost import passes
 from dboost.problem.problem import Problem
 
 Array = NDArray[np.float64]
@@ -36,7 +37,8 @@ def solve_intercept(problem: Problem, active: NDArray[np.int64], W: Array, inter
     best, lowest, least = intercept, np.inf, np.inf
     trial = intercept
     for _ in range(_MAX_STEPS):
-        loss, bias, H = problem.intercept_sums(active, W, trial)
+        sums = problem.runner.run(passes.intercept_sums, problem.point(active, W, trial), name="intercept").add
+        loss, bias, H = sums["loss"], sums["bias"], sums["H"]
         miss = float(np.max(np.abs(bias) / mass, initial=0.0))
         # near the optimum the loss is flat to rounding, and the gradient alone tells better from worse
         rounding = _ROUNDING * abs(lowest) if np.isfinite(lowest) else 0.0

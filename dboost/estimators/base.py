@@ -147,12 +147,12 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # typ
             fitting = Fitting(plan, parts.engine, settings)
             warn_if_dropped(fitting)
             if start is not None:
-                start = followed(self.model_, start, fitting.pool)
+                start = followed(self.model_, start, fitting.problem.pool)
             rounds = Rounds(self, functions, X, y, sample_weight)
 
             def on_round(record: dict[str, Any], state: FitState) -> bool:
                 def stopped_here() -> dict[str, Any]:
-                    return _attributes(_snapshot(self, parts, fitting.as_given(state), fitting.pool))
+                    return _attributes(_snapshot(self, parts, fitting.as_given(state), fitting.problem.pool))
 
                 return rounds(record, stopped_here)
 

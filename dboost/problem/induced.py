@@ -14,21 +14,30 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dboost import passes
 from dboost.engine.base import Engine
 from dboost.errors import UsageError
 from dboost.hypotheses.base import Context, Family, Key, Tree
 from dboost.hypotheses.held_by_model import Held
+from dboost.losses import Loss
 from dboost.losses.base import Repair
 from dboost.partition import Sums
 from dboost.passes import pools
 from dboost.penalties import Penalty
+from dboost.problem.first_passes import far_columns, label_sums
 from dboost.problem.iterate import Iterate, Score
+from dboost.problem.null_model import NullModel
+from dboost.problem.objective import Objective
+from dboost.problem.pass_runner import PassRunner
 from dboost.problem.pools import PoolSummary, Rule, settle_gaps, summarise_between, summarise_pool
-from dboost.problem.problem import Array, Problem, Rows
-from dboost.problem.statistics import FAR_HYPOTHESIS, row_weights
+from dboost.problem.problem import Problem
+from dboost.problem.statistics import FAR_HYPOTHESIS, Statistics
 from dboost.problem.tree_search import search
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
 
 SHARD_BYTES = 64_000_000
 # Columns that a pass registers take at most so much memory, all examples together.
@@ -42,20 +51,18 @@ class InducedProblem(Problem):
 
     Parameters
     ----------
-    engine, loss, penalty, n_features, n_outputs, fit_intercept, run_id, exponential, standardize
-        As for ``Problem``.
+    engine, loss, penalty, n_outputs, fit_intercept, run_id, exponential, standardize, on_driver
+        As for ``StoredProblem``.
+    n_features : int
+        Stored columns, of which the hypotheses are made.
     family : Family
         The hypotheses.
-    n_rows : int
-        Number of examples.
     seed : int
         Seed of what the family draws.
     certifies : bool
         Whether the fit is to be certified over the whole class.
     centres : bool
         Whether hypotheses far from zero are held less a number near their mean: the intercept is then that of those.
-    on_driver : bool
-        As for ``Problem``.
     """
 
     far = FAR_HYPOTHESIS
@@ -64,7 +71,7 @@ class InducedProblem(Problem):
     def __init__(
         self,
         engine: Engine,
-        loss: Any,
+        loss: Loss,
         penalty: Penalty,
         n_features: int,
         n_outputs: int,
@@ -74,33 +81,33 @@ class InducedProblem(Problem):
         standardize: bool,
         *,
         family: Family,
-        n_rows: int,
         seed: int,
         certifies: bool = True,
         centres: bool = False,
         on_driver: bool = False,
     ) -> None:
-        shape = (n_features, n_outputs, fit_intercept, run_id, exponential, standardize)
-        super().__init__(engine, loss, penalty, *shape, on_driver=on_driver)
+        runner = PassRunner(engine, run_id)
+        labels = label_sums(runner, loss, n_outputs, fit_intercept)
+        n_rows = int(labels.add["rows"])
+        features = runner.run(passes.feature_statistics, None, None, name="statistics")
+        # no hypothesis is known yet
+        statistics = Statistics.of(labels, _no_columns())
+        objective = Objective.of(loss, penalty, n_outputs, fit_intercept, standardize, statistics)
+        super().__init__(runner, objective, n_rows, exponential, on_driver, NullModel(keeps=False))
         self.raw_features = n_features
-        self._n_rows = n_rows
         self._centring = centres
         # of each registered hypothesis, what is taken off it
         self._taken: list[float] = []
-        raw = self.statistics
-        self.pool: Any = family.prepare(Context(engine, n_rows, n_features, n_outputs, raw.peak, seed))
+        self.pool = family.prepare(Context(engine, n_rows, n_features, n_outputs, features.peak["peak"], seed))
         self.searched = bool(self.pool.searched)
         self.n_candidates = self.pool.size
         self.n = int(min(self.pool.size, _MANY))
         self._check_search(certifies)
         self.keys: list[Key] = []
         self._ids: dict[Key, int] = {}
-        none = np.zeros(0)
-        self.statistics = replace(raw, peak=none, absolute=none, square=none, sum=none)
-        self.lam_weight = none
 
     def _check_search(self, certifies: bool) -> None:
-        if self.searched and self.standardize:
+        if self.searched and self.objective.standardize:
             raise UsageError(
                 "standardize=True needs the deviation of every hypothesis, and this class is searched, not summed",
                 hint="set standardize=False, or sum it: max_degree= of products, max_listed= of stumps",
@@ -113,33 +120,39 @@ class InducedProblem(Problem):
 
     # ---- registered hypotheses -------------------------------------------------------------------------------------
 
-    def register(self, keys: Sequence[Key]) -> Rows:
-        """Number hypotheses; new ones cost a pass for their statistics."""
+    def register(self, keys: Sequence[Key], pool: Any = None) -> Rows:
+        """As in ``Problem``."""
+        if pool is not None:
+            self.pool = pool
         new = [key for key in dict.fromkeys(keys) if key not in self._ids]
         # a partition makes all columns of a pass at once
-        most = max(1, _REGISTERED_BYTES // (12 * max(self._n_rows, 1)))
+        most = max(1, _REGISTERED_BYTES // (12 * max(self.n_rows, 1)))
         for first in range(0, len(new), most):
             self._register(new[first : first + most])
         return np.array([self._ids[key] for key in keys], dtype=np.int64)
 
+    def rows_of(self, active: Rows, keys: Sequence[Key]) -> Rows:
+        """As in ``Problem``."""
+        return self.register([keys[i] for i in active.tolist()])
+
     def _register(self, new: list[Key]) -> None:
-        fresh = Held(np.zeros(0, np.int64), self._token(), self.pool, tuple(new))
-        found = self._pass(passes.feature_statistics, fresh, name="register")
+        fresh = Held(np.zeros(0, np.int64), self.runner.token(), self.pool, tuple(new))
+        found = self.runner.run(passes.feature_statistics, fresh, name="register")
         mine, first, taken = self.statistics, len(self.keys), np.zeros(len(new))
-        far = self._far(fresh, found, mine.weight)
+        far = far_columns(self.runner, fresh, found, mine.weight, self.far)
         if far is not None:
             if self._centring:
-                columns, values = far.centres(self._n_rows, self.far)
+                columns, values = far.centres(self.n_rows, self.far)
                 taken[columns] = values
             if taken.any():
-                less = replace(fresh, token=self._token(), centres=tuple(taken.tolist()))
-                found = self._pass(passes.feature_statistics, less, name="register")
+                less = replace(fresh, token=self.runner.token(), centres=tuple(taken.tolist()))
+                found = self.runner.run(passes.feature_statistics, less, name="register")
             far = replace(far, columns=far.columns + first)
         for key in new:
             self._ids[key] = len(self.keys)
             self.keys.append(key)
         self._taken += taken.tolist()
-        self.statistics = replace(
+        statistics = replace(
             mine,
             peak=np.append(mine.peak, found.peak["peak"]),
             absolute=np.append(mine.absolute, found.add["absolute"]),
@@ -147,21 +160,20 @@ class InducedProblem(Problem):
             sum=np.append(mine.sum, found.add["total"]),
             far=far if mine.far is None else mine.far.joined(far),
         )
-        self.lam_weight = row_weights(self.statistics, self.standardize, self.penalty.degree)
+        self.objective = self.objective.of_columns(statistics)
 
     def columns_of(self, rows: Rows) -> Held:
-        """The hypotheses of some rows of W."""
+        """As in ``Problem``."""
         centres = tuple(self._taken[i] for i in rows.tolist())
         keys = tuple(self.keys[i] for i in rows.tolist())
-        return Held(rows, self._token(), self.pool, keys, centres if any(centres) else ())
+        return Held(rows, self.runner.token(), self.pool, keys, centres if any(centres) else ())
 
     def offset(self, active: Rows, W: Array) -> Array:
-        """As for ``Problem``."""
+        """As in ``Problem``."""
         return np.asarray(sum((self._taken[i] * w for i, w in zip(active.tolist(), W, strict=True)), np.zeros(self.k)))
 
-    def rows_sums(self, at: Iterate, rows: Rows) -> Sums:
-        """As for ``Problem``; the rows must be held by the model."""
-        return super().rows_sums(at, np.searchsorted(at.active, rows))
+    def _places(self, at: Iterate, rows: Rows) -> Rows:
+        return np.searchsorted(at.active, rows)
 
     # ---- scoring ---------------------------------------------------------------------------------------------------
 
@@ -183,20 +195,23 @@ class InducedProblem(Problem):
         return self._priced(at, strength, take, whole, self.penalty.certified)
 
     def ranked(self, at: Iterate, strength: float, take: int) -> Score:
-        """`score` at the residuals themselves: the best are those by <h, U>, and the size certifies nothing."""
-        return self._priced(at, strength, take, True, False)
+        """As in ``Problem``; where residuals are repaired, by two scoring passes."""
+        if not (self.fit_intercept and self.penalty.certified):
+            return self.score(at, None, strength, take)
+        found = self._priced(at, strength, take, True, False)
+        return replace(found, size=self.score(at, None, strength, 0).size)
 
     def _priced(self, at: Iterate, strength: float, take: int, whole: bool, repaired: bool) -> Score:
         at = self.evaluate(at.active, at.W, at.intercept)
         if at.shift > 0.0:
             # residuals beyond all numbers: nothing is induced before the model held has come back from there
             return self._scored(at, [], math.inf)
-        repair = self.repair(at) if repaired else Repair.nothing(self.k)
+        repair = self.objective.repair(at) if repaired else Repair.nothing(self.k)
         point = self.point(at.active, at.W, at.intercept)
         held = frozenset(self.held(at.active).keys)
         arguments = (self.pool, point, (repair.keep, repair.mix, repair.shift, repair.prior))
         row_bytes = 8 * self.k * (3 if self.exponential else 1)
-        constant = self.loss.template_constant if self.exponential else self.curvature_constant
+        constant = self.loss.template_constant if self.exponential else self.objective.curvature_constant
         rule = Rule(
             held,
             strength,
@@ -204,7 +219,7 @@ class InducedProblem(Problem):
             self.penalty,
             self.exponential,
             self.statistics.weight,
-            self.standardize,
+            self.objective.standardize,
             take,
             whole=whole and repaired,
             centred=self._centring,
@@ -214,7 +229,7 @@ class InducedProblem(Problem):
         kind = "theta" if not self.exponential else "branches" if self.penalty.certified else "pulls"
 
         def priced(rule: Rule) -> list[PoolSummary]:
-            found: list[PoolSummary] = self._pass(
+            found: list[PoolSummary] = self.runner.run(
                 pools.price,
                 *arguments,
                 kind,
@@ -252,33 +267,6 @@ class InducedProblem(Problem):
             best = (best + [key for key in found.best if key not in held and key not in set(best)])[:take]
         return replace(self._scored(at, best, size), opened=opened, complete=complete)
 
-    def pulled(self, at: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """mu+ and mu- of every candidate that the pool sums, and of the intercept, for rules of choice of their own.
-
-        Parameters
-        ----------
-        at : Iterate
-            The model; only its rows, W and intercept count.
-        finish : function (total, shard, *arguments)
-            Reduces the sums of one shard where they are formed: what ``Pool.sums`` gives, and "bias_plus",
-            "bias_minus" (k,) and "loss".
-
-        Returns
-        -------
-        list
-            What `finish` made of each shard.
-        """
-        found: list[Any] = self._pass(
-            pools.pulled,
-            self.pool,
-            self.point(at.active, at.W, at.intercept),
-            name="score",
-            shards=self.pool.shards(sorted(self.held(at.active).keys), 16 * self.k, SHARD_BYTES),
-            finish=finish,
-            finish_args=lambda shard: arguments,
-        )
-        return found
-
     def summed(self, at: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
         """As for ``Problem``, shard by shard of the pool: beside "G" there are "square", "total" and "peak".
 
@@ -286,7 +274,7 @@ class InducedProblem(Problem):
         """
         point = self.point(at.active, at.W, at.intercept)
         whole = Repair.nothing(self.k)
-        found: list[Any] = self._pass(
+        found: list[Any] = self.runner.run(
             pools.price,
             self.pool,
             point,
@@ -301,13 +289,13 @@ class InducedProblem(Problem):
 
     def _deviations(self) -> dict[Key, float]:
         """Deviations of the registered hypotheses that are far from zero, where they count."""
-        far = self.statistics.far if self.standardize else None
+        far = self.statistics.far if self.objective.standardize else None
         if far is None:
             return {}
         return {self.keys[i]: d for i, d in zip(far.columns.tolist(), far.deviation.tolist(), strict=True)}
 
     def _between(self, nodes: Sequence[Any], rule: Rule, arguments: tuple[Any, ...], kind: str) -> PoolSummary:
-        found: list[PoolSummary] = self._pass(
+        found: list[PoolSummary] = self.runner.run(
             pools.price_between,
             *arguments,
             kind,
@@ -320,7 +308,7 @@ class InducedProblem(Problem):
 
     def _children(self, parents: Sequence[Key], arguments: tuple[Any, ...]) -> tuple[list[Key], Array, Array]:
         shard = self.pool.branch(parents)
-        sums = self._pass(pools.price, *arguments, "signs", name="search", shards=[shard], finish=_whole)[0]
+        sums = self.runner.run(pools.price, *arguments, "signs", name="search", shards=[shard], finish=_whole)[0]
         return self.pool.keys(shard), sums.add["mu_plus"], sums.add["mu_minus"]
 
     def _scored(self, at: Iterate, best: Sequence[Key], size: float) -> Score:
@@ -337,3 +325,9 @@ class InducedProblem(Problem):
 
 def _whole(total: Sums, shard: Any) -> Sums:
     return total
+
+
+def _no_columns() -> Sums:
+    """What ``passes.feature_statistics`` would find of no column at all."""
+    none = np.zeros(0)
+    return Sums(add={name: none for name in ("absolute", "square", "total")}, peak={"peak": none})

@@ -14,6 +14,7 @@ from dboost.compiled.solves import descent
 from dboost.compiled.sparse import columns
 from dboost.compiled.vectors.scaled_rows import width
 from dboost.hypotheses.held_by_model import Cut
+from dboost.passes import examples
 from dboost.problem.iterate import Iterate
 from dboost.problem.problem import Problem
 from dboost.problem.slices import equal_slices
@@ -121,7 +122,7 @@ class Sample:
         sizes : Samples, optional
             In how many parts they are worked on.
         """
-        parts = problem.sample(active, share, seed)
+        parts = rows_of_some(problem, active, share, seed)
         by_row = pointer, slots, values = joined(parts)
         weight = np.concatenate([p[4] for p in parts])
         drawn = float(weight.sum())
@@ -142,6 +143,13 @@ class Sample:
             weight=weight,
             whole=share >= 1.0,
         )
+
+
+def rows_of_some(problem: Problem, active: NDArray[np.int64], share: float, seed: int) -> list[Any]:
+    """Rows of X_A, labels and weights of a random share of the examples, in partition order; one pass."""
+    sums = problem.runner.run(examples.sample_rows, problem.held(active), share, seed, name="sample")
+    found: list[Any] = sums.parts["rows"]
+    return found
 
 
 def share_for(

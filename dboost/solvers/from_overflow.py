@@ -44,6 +44,6 @@ def on_the_way(problem: Problem, at: Iterate, lam: float) -> Iterate:
     """The best of some models between one and the null model, whose loss is a number."""
     D, d = -at.W, problem.null().intercept - at.intercept
     values = problem.losses_along(at, D, d, _STEPS)
-    values += [problem.penalty_value(at.active, at.W + t * D, lam) for t in _STEPS]
+    values += [problem.objective.penalty_value(at.active, at.W + t * D, lam) for t in _STEPS]
     t = float(_STEPS[int(np.argmin(values))])
     return problem.evaluate(at.active, at.W + t * D, at.intercept + t * d)

@@ -10,11 +10,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost import passes
 from dboost.compiled.solves import descent
 from dboost.penalties.capabilities import compiled_prox
 from dboost.problem.accelerators import Accelerators
 from dboost.problem.iterate import Iterate
 from dboost.problem.problem import Problem
+from dboost.solvers.row_updates import template_sums
 
 Array = NDArray[np.float64]
 
@@ -37,16 +39,16 @@ class GramSteps:
     def _matrix(self, active: NDArray[np.int64]) -> Array:
         if self._rows is None or not np.array_equal(self._rows, active):
             if active.shape[0] <= _MAX_ROWS:
-                self._gram = self.problem.gram(active)
+                self._gram = _gram(self.problem, active)
             else:
-                self._gram = np.diag(self.problem.template_sums(active)[1])
+                self._gram = np.diag(template_sums(self.problem, active)[1])
             self._rows = active
         return self._gram
 
     def minimise(self, at: Iterate, lam: float) -> tuple[Array, Array]:
         """Rows and intercept that minimise the bound around `at` plus the penalty; no pass over the data."""
         problem = self.problem
-        G, W, strength = problem.with_intercept(at, lam)
+        G, W, strength = problem.objective.with_intercept(at, lam)
         D = np.zeros_like(W)
         sweeps = int(max(1, min(_MAX_SWEEPS, _SWEEP_WORK / (2.0 * W.shape[0] ** 2 * problem.k))))
         descent.gram_descent(
@@ -61,12 +63,20 @@ class GramSteps:
             _TOLERANCE,
             D,
         )
-        rows, bias = problem.split_intercept(D)
+        rows, bias = problem.objective.split_intercept(D)
         return at.W + rows, at.intercept + bias
 
     def step(self, at: Iterate, lam: float) -> Iterate:
         """Minimise the bound around `at`, and evaluate the result: one pass, never a rise."""
         return self.problem.evaluate(at.active, *self.minimise(at, lam))
+
+
+def _gram(problem: Problem, active: NDArray[np.int64]) -> Array:
+    """X_A' diag(s) X_A with the intercept last, symmetric; one pass."""
+    extra = 1.0 if problem.fit_intercept else 0.0
+    upper = problem.runner.run(passes.gram, problem.held(active), extra, name="gram").add["gram"]
+    found: Array = upper + np.triu(upper, 1).T
+    return found
 
 
 class AcceleratedGram:

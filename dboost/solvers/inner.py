@@ -313,7 +313,7 @@ class NewtonSteps:
         rest = before = goal.gap
         for _ in range(_MAX_NEWTON_STEPS if goal.final else 1):
             if goal.final:
-                price = problem.penalty_value(at.active, at.W, lam) / goal.value
+                price = problem.objective.penalty_value(at.active, at.W, lam) / goal.value
                 aim = Aim.at(goal.target / goal.value, rest / goal.value, before / goal.value, price)
                 if step.kind != "focused":
                     aim = replace(aim, few=context.few_rows(at, lam, rest, goal.target))

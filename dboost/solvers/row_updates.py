@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost import passes
 from dboost.bounds import exponential, quadratic
 from dboost.penalties.capabilities import exponential_solves, faced
 from dboost.problem.iterate import Iterate
@@ -72,7 +73,7 @@ class RowwiseSteps:
 
     def _template(self) -> Array:
         """a_j or D_j for all rows at once, local or one for all; the intercept's last."""
-        peak, cross = self.problem.template_sums(self.active)
+        peak, cross = template_sums(self.problem, self.active)
         loss = self.problem.loss
         ones = np.ones(self._size)
         if self.problem.exponential:
@@ -157,7 +158,7 @@ class RowwiseSteps:
             # one pass serves as the evaluation of this update and as the sums of the next
             now = self._moved(at, W)
             sums = self._sums(now, everything)
-            G, bias = problem.split_intercept(sums.G)
+            G, bias = problem.objective.split_intercept(sums.G)
             now = replace(now, loss=sums.loss, G=G, bias=bias, shift=sums.shift)
             self._held = (now, sums)
             return now
@@ -172,8 +173,15 @@ class RowwiseSteps:
         return problem.evaluate(now.active, now.W, now.intercept)
 
     def _moved(self, at: Iterate, W: Array) -> Iterate:
-        rows, intercept = self.problem.split_intercept(W)
+        rows, intercept = self.problem.objective.split_intercept(W)
         return replace(at, W=rows.copy(), intercept=intercept.copy())
+
+
+def template_sums(problem: Problem, active: NDArray[np.int64]) -> tuple[Array, Array]:
+    """Per active column and the intercept: max of rho_i, and sum_i s_i |x_ij| rho_i; one pass."""
+    extra = 1.0 if problem.fit_intercept else 0.0
+    sums = problem.runner.run(passes.template_sums, problem.held(active), extra, name="template")
+    return sums.peak["peak"], sums.add["diagonal"]
 
 
 def diagonal_promise(problem: Problem, at: Iterate, lam: float) -> float:

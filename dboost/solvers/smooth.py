@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost import passes
 from dboost.problem.iterate import Iterate
 from dboost.problem.memory import Memory
 from dboost.problem.problem import Problem
@@ -56,7 +57,8 @@ class SmoothSteps:
         if problem.penalty.threshold and not at.W.any():
             return self._bound(at, lam, value)
         strength = lam * problem.lam_weight[at.active]
-        diagonal = problem.curvature_diagonal(at)
+        sums = problem.own_pass(passes.curvature_diagonal, at, problem.fit_intercept, name="diagonal")
+        diagonal = sums.add["diagonal"]
         product = problem.curvature_at(at)
         W, d, slope = conjugate_step(problem, at, strength, diagonal, product, _MAX_PRODUCTS, value)
         if not slope > 0.0:

@@ -37,6 +37,8 @@ from dboost.engine.dask.engine import DaskEngine
 from dboost.partition import Partition
 from dboost.penalties import get_penalty
 from dboost.problem.problem import Problem
+from dboost.problem.sample import rows_of_some
+from dboost.problem.stored import StoredProblem
 from lab import tables
 
 GOALS = {2: 0.020, 64: 0.150}
@@ -131,7 +133,7 @@ def kinds(problem: Problem, rows: int) -> dict[str, Callable[[], Any]]:
         "gradient": lambda: problem.evaluate(active, W, at.intercept),
         "grid": lambda: problem.losses_along(at, W, at.intercept, np.array([0.5, 0.25, 0.1])),
         "hessian": lambda: product(W, at.intercept),
-        "sample": lambda: problem.sample(active, 0.1, 0),
+        "sample": lambda: rows_of_some(problem, active, 0.1, 0),
     }
 
 
@@ -141,7 +143,7 @@ def measure(client: Any, parts: Sequence[Drawn], repeats: int, rows: int = 200) 
     with DaskEngine(client) as engine:
         watched = Stopwatch(engine)
         engine.set_plan(parts, [part.n_rows for part in parts], "overhead")
-        problem = Problem(watched, "multinomial", get_penalty("l1/l2"), n, k, True, "overhead")
+        problem = StoredProblem(watched, "multinomial", get_penalty("l1/l2"), n, k, True, "overhead")
         passes = kinds(problem, rows)
         found: dict[str, list[dict[str, Any]]] = {name: [] for name in passes}
         # In turn, as in a fit: each pass finds the scheduler as another one left it.

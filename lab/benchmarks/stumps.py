@@ -151,13 +151,13 @@ def boosted(plan: Any, engine: Any, scan: Scan, rounds: int, processor: Callable
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         result = fitting.fit("auto", callback=checked)
-    names = fitting.pool.names([one["key"] for one in checked.rounds if one["key"]], None)
+    names = fitting.problem.pool.names([one["key"] for one in checked.rounds if one["key"]], None)
     passes: dict[str, list[float]] = {}
     for one in watched.passes:
         passes.setdefault(one["name"], []).append(one["wall"])
     return prepared | {
-        "searched": fitting.pool.searched,
-        "listed": len(fitting.pool.thresholds),
+        "searched": fitting.problem.pool.searched,
+        "listed": len(fitting.problem.pool.thresholds),
         "seconds": [record["seconds"] for record in result.history],
         "processor": checked.spent,
         "exact": [one["exact"] for one in checked.rounds],

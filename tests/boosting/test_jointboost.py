@@ -29,8 +29,8 @@ def make(loss, m=60, n=3, k=3, weights=True, seed=70):
 def fitting(data, engine=None, cuts=3, **settings):
     k = data.k if data.loss == "multinomial" else 1
     loss = OneVsRestExponential(n_classes=k) if data.loss == "multinomial" else "exp"
-    chosen = {"hypotheses": Stumps(), "tol": 0.0, "max_rounds": 10, **settings}
-    full = FitSettings(loss, "none", system=JointBoost(), **chosen)
+    chosen = {"hypotheses": Stumps(), "tol": 0.0, "max_rounds": 10, "system": JointBoost(), **settings}
+    full = FitSettings(loss, "none", **chosen)
     return Fitting(plain.plan(data, cuts), engine or LocalEngine(2), full)
 
 
@@ -84,7 +84,7 @@ def test_round_by_round(loss):
     np.testing.assert_allclose(np.array(found) * data.s.sum(), values, rtol=1e-9)
     assert (np.diff(values) < 0).all()
     keys = [result.state.keys[i] for i in result.active.tolist()]
-    chosen = run.pool.chosen(keys, None)
+    chosen = run.problem.pool.chosen(keys, None)
     H = np.column_stack([data.X[:, j] < th for j, th in zip(chosen.columns, chosen.thresholds, strict=True)])
     np.testing.assert_allclose(H @ result.W + result.intercept, F, atol=1e-9)
     assert result.stop_reason == "max_rounds" and np.isnan(result.gap)
@@ -128,15 +128,10 @@ def test_any_round_can_be_resumed_and_threads_do_not_change_the_bits(loss):
     assert bits(fitting(data, LocalEngine(1)).fit("auto")) == bits(whole)
 
 
-def test_shards_do_not_change_the_choice(monkeypatch):
-    from dboost.boosting.jointboost import rounds
-    from dboost.problem import induced
-
+def test_shards_do_not_change_the_choice():
     data = make("multinomial")
     whole = fitting(data).fit("auto")
-    monkeypatch.setattr(induced, "SHARD_BYTES", 100)
-    monkeypatch.setattr(rounds, "CHUNK", 20)
-    assert bits(fitting(data).fit("auto")) == bits(whole)
+    assert bits(fitting(data, system=JointBoost(shard_bytes=100, chunk=20)).fit("auto")) == bits(whole)
 
 
 def test_it_stops_when_no_round_gains():

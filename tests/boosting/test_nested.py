@@ -202,7 +202,7 @@ def test_a_rare_class_is_drawn_whole_and_weights_stand_for_all():
         plan = build_plan(X, y, task="multiclass", engine=engine)
         problem = Fitting(plan, engine, FitSettings("multinomial", "l1")).problem
         share = from_sample.share_of_several(problem, 4_000, plan.nbytes_estimate, OFTEN)
-        (part,) = problem.sampled_partitions(share, 0)
+        (part,) = from_sample.sampled_partitions(problem, share, 0)
     counts = np.bincount(y)
     assert counts[3] < 30 and share[3] == 1.0
     np.testing.assert_allclose(share[:3], np.maximum(0.25, 30 / counts[:3]))

@@ -13,8 +13,8 @@ from dboost.losses import LOSSES
 from dboost.losses.base import Repair
 from dboost.passes import scores
 from dboost.penalties import ChargesRows, get_penalty
-from dboost.problem.problem import Problem
 from dboost.problem.shards import score_shard
+from dboost.problem.stored import StoredProblem
 from tests.boosting import plain
 
 SEVERAL = [name for name in LOSSES if plain.make(name, m=20, n=3).k > 1]
@@ -114,7 +114,7 @@ def test_a_certificate_pays_for_the_worst_that_rounding_can_do(loss, penalty, si
 def asked(monkeypatch):
     """The rounding of every scoring pass of models with rows."""
     seen = []
-    original = Problem.score
+    original = StoredProblem.score
 
     def score(self, at, *args, **kwargs):
         found = original(self, at, *args, **kwargs)
@@ -124,7 +124,7 @@ def asked(monkeypatch):
             assert found.rounding == 0.0
         return found
 
-    monkeypatch.setattr(Problem, "score", score)
+    monkeypatch.setattr(StoredProblem, "score", score)
     return seen
 
 

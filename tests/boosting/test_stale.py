@@ -11,7 +11,7 @@ from dboost.certificate.column_bounds import bounded, known, moved, moved_by_int
 from dboost.estimators.checkpoint import Identity, read_checkpoint, write_checkpoint
 from dboost.losses import LOSSES
 from dboost.penalties import get_penalty
-from dboost.problem.problem import Problem
+from dboost.problem.stored import StoredProblem
 from tests.boosting import plain
 
 CURVED = [name for name in LOSSES if np.isfinite(plain.make(name, m=20, n=3).kappa)]
@@ -100,7 +100,7 @@ def test_along_whole_fits(loss, penalty, intercept, monkeypatch):
     """The bounds of every state hold, passes look at fewer columns, and the model is that of a fit that sees all."""
     data = wide(loss)
     looked_at, states = [], []
-    original = Problem.score
+    original = StoredProblem.score
 
     def score(self, at, candidates, *arguments):
         looked_at.append(self.n if candidates is None else len(candidates))
@@ -111,7 +111,7 @@ def test_along_whole_fits(loss, penalty, intercept, monkeypatch):
 
     alpha = 0.2 * plain.alpha_max(data, penalty, intercept)
     with monkeypatch.context() as patch:
-        patch.setattr(Problem, "score", score)
+        patch.setattr(StoredProblem, "score", score)
         result = fitting().fit(alpha, callback=lambda record, state: states.append(state))
         few, looked_at[:] = sum(looked_at), []
         whole = fitting(accelerators=plain.without("column_bounds")).fit(alpha)

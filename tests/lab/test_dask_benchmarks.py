@@ -29,13 +29,13 @@ def test_partitions_are_drawn_the_same_anywhere():
 
 def test_the_shares_of_a_pass_add_up():
     from dboost.penalties import get_penalty
-    from dboost.problem.problem import Problem
+    from dboost.problem.stored import StoredProblem
 
     parts = [overhead.Drawn(i, 50, 200, 4) for i in range(3)]
     with LocalEngine(2) as engine:
         watched = overhead.Stopwatch(engine)
         watched.set_plan(parts, [part.n_rows for part in parts], "test")
-        problem = Problem(watched, "multinomial", get_penalty("l1/l2"), 200, 4, True, "test")
+        problem = StoredProblem(watched, "multinomial", get_penalty("l1/l2"), 200, 4, True, "test")
         for run in overhead.kinds(problem, 10).values():
             run()
     names = [one["name"] for one in watched.passes]

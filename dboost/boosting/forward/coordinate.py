@@ -88,7 +88,7 @@ def best_of(problem: Problem, offer: Coordinates, rule: str) -> Move | None:
     """The coordinate of the largest `rank` that may grow, in the sign of its edge; None where there is none."""
     if not offer.G.shape[0]:
         return None
-    place = int(np.argmax(rank(rule, offer.G, problem.curvature_constant * offer.square, offer.lam)))
+    place = int(np.argmax(rank(rule, offer.G, problem.objective.curvature_constant * offer.square, offer.lam)))
     G, lam = float(offer.G[place]), float(offer.lam[place])
     return Move(place, 1.0 if G >= 0.0 else -1.0, lam - abs(G), lam, math.inf)
 

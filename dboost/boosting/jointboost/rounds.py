@@ -28,11 +28,12 @@ from dboost.errors import UsageError
 from dboost.hypotheses.base import Key
 from dboost.hypotheses.stumps.family import Stumps
 from dboost.partition import Sums
-from dboost.problem.induced import InducedProblem
+from dboost.passes import pools
+from dboost.problem.induced import SHARD_BYTES
 
 if TYPE_CHECKING:
     from dboost.penalties import Penalty
-    from dboost.problem.iterate import Score
+    from dboost.problem.iterate import Iterate, Score
     from dboost.problem.problem import Problem
     from dboost.problem.state import FitSettings, FitState
 
@@ -123,8 +124,18 @@ def _ratio(z: Array, w: Array) -> Array:
     return np.divide(z * z, w, out=np.zeros(np.broadcast(z, w).shape), where=w > 0.0)
 
 
-def best_stump(total: Sums, shard: Any, pool: Any) -> Joint | None:
-    """The best stump of a shard; None where the shard has none."""
+def best_stump(total: Sums, shard: Any, pool: Any, chunk: int = CHUNK) -> Joint | None:
+    """The best stump of a shard; None where the shard has none.
+
+    Parameters
+    ----------
+    total : Sums
+        "mu_plus" and "mu_minus" (T, k) of the stumps, "bias_plus" and "bias_minus" (k,) of all examples.
+    shard : shard of `pool`
+    pool : Pool
+    chunk : int
+        Thresholds times classes that are searched at once; the stump does not depend on it.
+    """
     plus, minus = total.add["mu_plus"], total.add["mu_minus"]
     T, k = plus.shape
     if T == 0:
@@ -136,7 +147,7 @@ def best_stump(total: Sums, shard: Any, pool: Any) -> Joint | None:
         Bz, Bw = plus[rows] - minus[rows], plus[rows] + minus[rows]
         return Bz, Bw, whole_z - Bz, np.maximum(whole_w - Bw, 0.0)
 
-    step = max(1, CHUNK // k)
+    step = max(1, chunk // k)
     gain = np.concatenate([shared_by(*sums(slice(t, t + step)))[0] for t in range(0, T, step)])
     place = int(_first_of_best(gain))
     Bz, Bw, Az, Aw = sums(slice(place, place + 1))
@@ -154,8 +165,18 @@ def best_stump(total: Sums, shard: Any, pool: Any) -> Joint | None:
 
 @dataclass(frozen=True)
 class JointBoost:
-    """The system; it has no parameters."""
+    """The system; it has no parameters but those that no model depends on.
 
+    Parameters
+    ----------
+    shard_bytes : int
+        Bytes of the sums that are formed at once.
+    chunk : int
+        Thresholds times classes that are searched at once.
+    """
+
+    shard_bytes: int = SHARD_BYTES
+    chunk: int = CHUNK
     name = "jointboost"
     exponential = True
 
@@ -174,19 +195,19 @@ class JointBoost:
 
     def rounds(self, problem: Problem, settings: FitSettings, null: Score, n_rows: int) -> JointRounds:
         """The rounds of a fit."""
-        if not isinstance(problem, InducedProblem):
-            raise UsageError("JointBoost needs hypotheses", hint="expected dboost.Stumps()")
-        return JointRounds(problem, settings, null)
+        return JointRounds(problem, settings, null, self)
 
     def to_json(self) -> dict[str, Any]:
-        """Its name."""
+        """Its name, which is all that a checkpoint must agree with."""
         return {"system": self.name}
 
 
 class JointRounds(GreedyRounds):
     """Rounds of one fit over stumps, with an exponential loss; they end by "gradient", "max_rounds" or "callback"."""
 
-    problem: InducedProblem
+    def __init__(self, problem: Problem, settings: FitSettings, null: Score, system: JointBoost) -> None:
+        super().__init__(problem, settings, null)
+        self.system = system
 
     def begun(self, state: FitState) -> FitState:
         """The paper begins with all scores 0 and all weights 1."""
@@ -197,7 +218,7 @@ class JointRounds(GreedyRounds):
         started, problem = time.perf_counter(), self.problem
         passes = problem.passes
         at = replace(problem.null(), active=state.active, W=state.W, intercept=state.intercept)
-        found = [(best, loss) for best, loss in problem.pulled(at, _best_and_loss, problem.pool)]
+        found = self._best_of_shards(at)
         value = found[0][1]
         joints = [best for best, _ in found if best is not None]
         self.mark(value)
@@ -224,6 +245,21 @@ class JointRounds(GreedyRounds):
         )
         return state, "gradient" if stop else ""
 
+    def _best_of_shards(self, at: Iterate) -> list[tuple[Joint | None, float]]:
+        """The best stump of each shard at a model, and the loss there; one pass over mu+ and mu- of all stumps."""
+        problem, pool = self.problem, self.problem.pool
+        held = sorted(problem.held(at.active).keys)
+        found: list[tuple[Joint | None, float]] = problem.runner.run(
+            pools.pulled,
+            pool,
+            problem.point(at.active, at.W, at.intercept),
+            name="score",
+            shards=pool.shards(held, 16 * problem.k, self.system.shard_bytes),
+            finish=_best_and_loss,
+            finish_args=lambda shard: (pool, self.system.chunk),
+        )
+        return found
+
     def _moved(self, state: FitState, best: Joint) -> FitState:
         """F + h: b + a 1[v >= th] is a + b - a 1[v < th]."""
         row = int(self.problem.register([best.key])[0])
@@ -235,5 +271,5 @@ class JointRounds(GreedyRounds):
         return replace(state, active=active, W=W, intercept=intercept)
 
 
-def _best_and_loss(total: Sums, shard: Any, pool: Any) -> tuple[Joint | None, float]:
-    return best_stump(total, shard, pool), float(total.add["loss"])
+def _best_and_loss(total: Sums, shard: Any, pool: Any, chunk: int) -> tuple[Joint | None, float]:
+    return best_stump(total, shard, pool, chunk), float(total.add["loss"])

@@ -17,7 +17,6 @@ from dboost.errors import UsageError
 from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
 from dboost.passes import Point
-from dboost.problem.induced import InducedProblem
 from dboost.problem.iterate import Iterate, Score
 from dboost.problem.problem import Problem
 from dboost.solvers.one_output.exact_line import margins
@@ -55,15 +54,13 @@ def learned(problem: Problem, at: Iterate) -> Score:
     """The model with its sums, and one candidate: what the learner makes of the residuals."""
     from scipy.sparse import vstack
 
-    assert isinstance(problem, InducedProblem)
     pool, number = problem.pool, len(problem.pool.fitted)
     found = problem.own_pass(residual_rows, at, pool.share, pool.seed + number, name="residuals").parts["rows"]
     X = vstack([part[0] for part in found], format="csr")
     if not X.shape[0]:
         raise UsageError("no example was drawn for the learner", hint="raise max_samples of Learned")
     d, weight = (np.concatenate([part[place] for part in found]) for place in (1, 2))
-    problem.pool = pool.learn(X, d, weight)
-    row = problem.register([(number,)])
+    row = problem.register([(number,)], pool.learn(X, d, weight))
     active = np.concatenate([at.active, row])
     W = np.concatenate([at.W, np.zeros((1, 1))])
     both = problem.evaluate(active, W, at.intercept)

@@ -30,7 +30,6 @@ from dboost.certificate.duality_gap import SHORT, dual_bound, relative_gap
 from dboost.errors import UsageError
 from dboost.losses import LOSSES, Loss, get_loss
 from dboost.penalties import Penalty
-from dboost.problem.induced import InducedProblem
 from dboost.problem.iterate import Score
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitSettings, FitState
@@ -180,10 +179,8 @@ class LeveragingRounds(GreedyRounds):
         at = replace(problem.null(), active=state.active, W=state.W, intercept=state.intercept)
         if self.learns:
             score = learned(problem, at) if learn else unscored(problem, at)
-        elif self.certified and problem.fit_intercept and isinstance(problem, InducedProblem):
-            # repaired for a certificate, the residuals would rank other hypotheses first
+        elif self.certified:
             score = problem.ranked(at, self.lam, 1)
-            score = replace(score, size=problem.score(at, None, self.lam, 0).size)
         else:
             score = problem.score(at, None, self.lam, 1)
         at = score.iterate

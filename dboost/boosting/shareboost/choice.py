@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from dboost.hypotheses.base import Key, group_of, groups_of
 from dboost.partition import Sums
-from dboost.problem.induced import InducedProblem
 from dboost.problem.iterate import Iterate
 from dboost.problem.problem import Problem
 from dboost.problem.statistics import deviation
@@ -79,7 +78,7 @@ def ranked(problem: Problem, at: Iterate, rule: str, groups: Rows | None, take: 
     take : int
         How many.
     """
-    if isinstance(problem, InducedProblem):
+    if problem.pool is not None:
         return _of_pool(problem, at, rule, take)
     norms = np.concatenate(problem.summed(at, row_norms))
     length = row_lengths(problem, None)
@@ -104,7 +103,7 @@ def row_norms(total: Sums, shard: Any) -> Array:
     return norms
 
 
-def _of_pool(problem: InducedProblem, at: Iterate, rule: str, take: int) -> list[Group]:
+def _of_pool(problem: Problem, at: Iterate, rule: str, take: int) -> list[Group]:
     held = frozenset(problem.held(at.active).keys)
     parts = problem.summed(
         at, best_of_shard, problem.pool, held, rule, problem.statistics.weight, problem.fit_intercept, take

@@ -30,7 +30,6 @@ from dboost.errors import UsageError
 from dboost.hypotheses.base import group_of
 from dboost.passes.class_blocks import mistakes
 from dboost.penalties import Penalty
-from dboost.problem.induced import InducedProblem
 from dboost.problem.iterate import Iterate, Score
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitSettings, FitState
@@ -287,7 +286,7 @@ class ShareBoostRounds(GreedyRounds):
     def _held_groups(self, active: Rows) -> list[Rows]:
         """Places of the active rows by group, in the order of their first rows."""
         problem = self.problem
-        if isinstance(problem, InducedProblem):
+        if problem.pool is not None:
             names: list[Any] = [group_of(problem.pool, key)[0] for key in problem.held(active).keys]
         else:
             names = (active if self._groups is None else self._groups[active]).tolist()

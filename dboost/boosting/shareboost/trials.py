@@ -175,7 +175,8 @@ def _on_line(problem: Problem, at: Iterate, rows: Rows, lam: float) -> float:
 
     def values(steps: Array) -> Array:
         found = problem.losses_along(at, D, still, steps)
-        given: Array = found + np.array([problem.penalty_value(at.active, at.W + t * D, lam) for t in steps.tolist()])
+        penalties = [problem.objective.penalty_value(at.active, at.W + t * D, lam) for t in steps.tolist()]
+        given: Array = found + np.array(penalties)
         return given
 
     steps = np.append(0.0, _DOUBLINGS)

@@ -23,6 +23,7 @@ from dboost.boosting.totally_corrective.strengths import ONE_OUTPUT, Strengths
 from dboost.compiled.sparse.columns import append_columns
 from dboost.compiled.vectors.new_arrays import new_arrays
 from dboost.partition import Partition
+from dboost.passes import examples
 from dboost.problem.accelerators import Accelerators
 from dboost.problem.driver_columns import DriverColumns
 from dboost.problem.iterate import Iterate
@@ -30,6 +31,7 @@ from dboost.problem.memory import Memory
 from dboost.problem.problem import Problem
 from dboost.problem.sample import MOST_NUMBERS, examples_for
 from dboost.problem.state import FitSettings, FitState
+from dboost.problem.stored import StoredProblem
 from dboost.problem.tuning import SampledStart
 from dboost.solvers.newton.accuracy import Aim
 from dboost.solvers.one_output.steps import OneOutputSteps
@@ -169,6 +171,12 @@ def _stack(parts: list[Partition]) -> Partition:
     return Partition(indptr, rows, values, y, weight, parts[0].key)
 
 
+def sampled_partitions(problem: Problem, share: Array, seed: int) -> list[Partition]:
+    """Random examples of every partition, a share of each class or of all, weighted to stand for the others."""
+    found: list[Partition] = problem.runner.run(examples.sampled_partition, share, seed, name="begin").parts["found"]
+    return [part for part in found if part.n_rows]
+
+
 def walked(problem: Problem, settings: FitSettings, lam: float, lam_max: float, share: Array) -> Begun:
     """The model of a sample after the rounds on the way to the final strength; one pass.
 
@@ -177,15 +185,14 @@ def walked(problem: Problem, settings: FitSettings, lam: float, lam_max: float, 
     # the rounds begin elsewhere
     problem.forget_null()
     sizes = settings.tuning.start
-    parts = stacked(problem.sampled_partitions(share, settings.random_state), sizes.per_stacked_column)
+    parts = stacked(sampled_partitions(problem, share, settings.random_state), sizes.per_stacked_column)
     run = uuid.uuid4().hex[:12]
     with problem.engine.here() as engine:
         rows = [part.n_rows for part in parts]
         engine.set_plan(parts, rows, run)
         shape = (problem.n, problem.k)
-        few = Problem(
-            engine, problem.loss, problem.penalty, *shape, problem.fit_intercept, run, standardize=problem.standardize
-        )
+        arguments = (problem.loss, problem.penalty, *shape, problem.fit_intercept, run)
+        few = StoredProblem(engine, *arguments, standardize=problem.objective.standardize)
         null = few.score(few.null(), None, 1.0, 0)
         # the limits are for passes over all examples
         loop = Loop(few, replace(settings, max_passes=None, max_seconds=None), lam, null, sum(rows))

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from dboost.boosting.starts.from_sample import sampled_start
 from dboost.problem.accelerators import Accelerators
-from dboost.problem.induced import InducedProblem
 from dboost.problem.memory import Memory
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitResult, FitSettings, FitState
@@ -125,11 +124,9 @@ class FromModel:
         # zero is where a smooth step never gets to: a penalty that puts all rows there at once starts from it
         if start is None or not (sparse or not self.lam >= self.lam_max):
             return None
-        active, W = start.active, start.W
-        if isinstance(problem, InducedProblem):
-            active = problem.register([start.state.keys[i] for i in start.active.tolist()])
-            order = np.argsort(active)
-            active, W = active[order], W[order]
+        active = problem.rows_of(start.active, start.state.keys)
+        order = np.argsort(active)
+        active, W = active[order], start.W[order]
         candidates = self._strong(start)
         # along a path the curvature changes little from strength to strength
         anchor = start.state.memory.anchor if self.before is not None else None

@@ -114,7 +114,7 @@ def closer(
     """
     if not math.isfinite(before.gap) or state.gap <= max(tol, _LEFT * before.gap):
         return state
-    least = max(abs(state.objective), problem.resolution)
+    least = max(abs(state.objective), problem.objective.resolution)
     if before.objective - state.objective > _LOWERED * state.gap * least or not accelerators.take("closer_goals"):
         return state
     return replace(state, memory=replace(state.memory, closer=max(_CLOSEST, _CLOSER * state.memory.closer)))

@@ -245,7 +245,7 @@ class Loop:
             # no row may enter any more: the restricted problem is all there is to solve
             gap = 0.0
         share = 0.0 if is_guess(self.problem, state) else _INNER_SHARE_WAITED if others_wait else _INNER_SHARE
-        value = max(self.problem.objective(at, lam), self.problem.resolution)
+        value = max(self.problem.objective(at, lam), self.problem.objective.resolution)
         tol = self.settings.tol
         return Goal.of(lam, lam <= self.lam, value, gap, share, tol, state.memory.closer, self.certified)
 
@@ -263,7 +263,7 @@ class Loop:
         """Why to stop after this round, other than the certified gap; empty to go on."""
         if state.lam > self.lam:
             return ""
-        value = max(self.problem.objective(after, self.lam), self.problem.resolution)
+        value = max(self.problem.objective(after, self.lam), self.problem.objective.resolution)
         if not self.certified and step.promised <= PROMISED * self.settings.tol * value:
             # the promise speaks for the rows held: it counts once no other row was left to add
             fresh = widened.active.shape[0] - before.active.shape[0]
@@ -277,7 +277,7 @@ class Loop:
         stuck = step.length == 0.0 and np.array_equal(before.active, after.active)
         if stuck and np.array_equal(before.W, after.W) and np.array_equal(before.intercept, after.intercept):
             return "precision"
-        return stalled(state.history, self.lam / self.weight, self.problem.resolution / self.weight)
+        return stalled(state.history, self.lam / self.weight, self.problem.objective.resolution / self.weight)
 
     def _final(self, state: FitState) -> FitState:
         """Certificate of the last model over all columns, when the rounds ran out."""

@@ -21,7 +21,7 @@ def growth(problem: Problem, at: Iterate, lam: float, diagonal: Array) -> Array:
     """
     if not problem.loss.growing:
         return np.zeros_like(diagonal)
-    G, W, strength = problem.with_intercept(at, lam)
+    G, W, strength = problem.objective.with_intercept(at, lam)
     D = diagonal.max(axis=1, initial=0.0)
     net = D[:, None] * (problem.penalty.solve_quadratic(W, G, D, strength) - W)
     stats = problem.statistics

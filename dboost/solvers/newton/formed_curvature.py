@@ -138,8 +138,8 @@ class FormedModel:
         entries = self.H.reshape(s, k, s, k)
         gram = np.stack([entries[:, r, :, r] for r in range(k)])
         heavy = HeavyRows(np.arange(s - problem.fit_intercept), gram, True)
-        search = _Search(problem, self.H, *problem.with_intercept(at, lam), diagonal, damping, heavy)
-        return problem.split_intercept(search.run(turns, solved))
+        search = _Search(problem, self.H, *problem.objective.with_intercept(at, lam), diagonal, damping, heavy)
+        return problem.objective.split_intercept(search.run(turns, solved))
 
 
 @dataclass(frozen=True)
@@ -184,12 +184,12 @@ class _Search:
         """A step on the face of W + D, as long as the model falls along it; else where it was."""
         problem, k = self.problem, self.problem.k
         rest = self.G - pull.reshape(D.shape) - self.damping * D
-        (rows, b), (G, bias) = problem.split_intercept(self.W + D), problem.split_intercept(rest)
+        (rows, b), (G, bias) = problem.objective.split_intercept(self.W + D), problem.objective.split_intercept(rest)
         model = Iterate(np.arange(rows.shape[0]), rows, b, np.nan, G, bias)
 
         def product(V: Array, v: Array) -> tuple[Array, Array]:
             x = self._joined(V, v)
-            return problem.split_intercept(self._pull(x).reshape(-1, k) + self.damping * x)
+            return problem.objective.split_intercept(self._pull(x).reshape(-1, k) + self.damping * x)
 
         strength = self.strength[: rows.shape[0]]
         most = min(_PRODUCTS_OF_SOLVE, 2 * D.size)

@@ -247,7 +247,7 @@ class NewtonSteps:
     def _descend(
         self, at: Iterate, lam: float, h: NDArray[np.float32], rank_one: Array, diagonal: Array, aim: Aim
     ) -> tuple[Array, Array]:
-        G, W, strength = self.problem.with_intercept(at, lam)
+        G, W, strength = self.problem.objective.with_intercept(at, lam)
         followed = aim.final and self.problem.k > 1 and self.accelerators.on("conjugate_gradients")
         most = _FEW_SWEEPS if followed else _MAX_SWEEPS
         settle = aim.whole if self._sample.whole else aim.sampled
@@ -262,11 +262,11 @@ class NewtonSteps:
                     bend = ridge * strength[:, None]
                     G, damping = G - bend * W, damping + bend
                 D, _ = entries.descend(G, W, lam_of, damping, moving, most, self._seed(), settle)
-                return self.problem.split_intercept(D)
+                return self.problem.objective.split_intercept(D)
         D = np.zeros_like(W)
         model = (*self._sample.by_column, h, rank_one, G, W, strength, diagonal, damping)
         descent.newton_descent(*model, *compiled_prox(self.problem.penalty), most, self._seed(), D, settle)
-        return self.problem.split_intercept(D)
+        return self.problem.objective.split_intercept(D)
 
     def _focused(self, at: Iterate, lam: float, few: NDArray[np.int64]) -> tuple[Iterate, Step] | None:
         """A step on a few rows; None where it costs too much or does not help."""

@@ -115,7 +115,7 @@ class Quadratic:
         is of the anchor's.
         """
         bias = self._bias
-        G, W, strength = problem.with_intercept(at, lam)
+        G, W, strength = problem.objective.with_intercept(at, lam)
         order = np.argsort(self.anchor.rows)
         slots = bias + order[np.searchsorted(self.anchor.rows, at.active, sorter=order)]
         if bias:
@@ -135,7 +135,7 @@ class Quadratic:
                 self._solve(slots, g - pull[slots], prices, w)
         finally:
             self._H[slots, slots] = diagonal
-        target, b = problem.split_intercept(w[:, None])
+        target, b = problem.objective.split_intercept(w[:, None])
         return target, b if bias else at.intercept
 
     def _solve(self, slots: Rows, g: Array, prices: Array, w: Array) -> None:

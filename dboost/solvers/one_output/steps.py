@@ -123,7 +123,7 @@ class OneOutputSteps:
         # whether the last step left the curvature of the examples about as it was, and no step of it was refused
         self._steady = False
         # one pass, of which only what the driver lacks is carried out
-        problem.passes += 1
+        problem.runner.count_on_driver()
         self._places = columns.places(active, problem.held)
         self._columns = columns
         # these arrays whatever else is fetched
@@ -246,7 +246,7 @@ class OneOutputSteps:
     def _descent(self, at: Iterate, lam: float, now: _State) -> tuple[int, Array, Array]:
         """Minimiser of the Newton model by coordinate descent: sweeps, W, intercept."""
         problem = self.problem
-        G, W, strength = problem.with_intercept(at, lam)
+        G, W, strength = problem.objective.with_intercept(at, lam)
         diagonal = self._diagonal
         if diagonal is None:
             diagonal = self._curved(now, np.empty(self._active.shape[0]))
@@ -275,7 +275,7 @@ class OneOutputSteps:
             self._seed * 1_000_003 + self.memory.draws,
             new,
         )
-        target, b = problem.split_intercept(new[:, None])
+        target, b = problem.objective.split_intercept(new[:, None])
         return int(sweeps), target, b if problem.fit_intercept else at.intercept
 
     def _searched(

@@ -1,0 +1,49 @@
+"""What the first passes over data tell: counts of labels, sums of columns, and which columns are far from zero."""
+
+from __future__ import annotations
+
+from dboost import passes
+from dboost.errors import DataError
+from dboost.hypotheses.held_by_model import Held
+from dboost.losses import Loss
+from dboost.partition import Sums
+from dboost.problem.pass_runner import PassRunner
+from dboost.problem.statistics import Far, suspects
+
+
+def label_sums(runner: PassRunner, loss: Loss, k: int, fit_intercept: bool) -> Sums:
+    """Sums of ``passes.label_counts`` over k outputs; it reads no column and is not counted as a pass.
+
+    Raises
+    ------
+    DataError
+        Where the best intercept of the labels is infinite.
+    """
+    labels: Sums = runner.engine.map_reduce(passes.label_counts, loss, k, name="labels")
+    why = loss.unbounded(labels.add["mass"], labels.add["total"]) if fit_intercept else ""
+    if why:
+        raise DataError(why, hint="check the label column, or set fit_intercept=False")
+    return labels
+
+
+def far_columns(runner: PassRunner, held: Held | None, sums: Sums, weight: float, far: float) -> Far | None:
+    """Those of some columns that are far from zero; one pass where there seem to be any.
+
+    Parameters
+    ----------
+    held : Held or None
+        Hypotheses; None for all stored columns.
+    sums : Sums
+        What ``passes.feature_statistics`` found of them.
+    weight : float
+        Sum of the example weights.
+    far : float
+        A mean of so many deviations is far from zero.
+    """
+    total = sums.add["total"]
+    chosen = suspects(total, sums.add["square"], weight, far)
+    if not chosen.size:
+        return None
+    some = Held(chosen, runner.token()) if held is None else held.some(chosen, runner.token())
+    about = total[chosen] / weight
+    return Far.of(chosen, about, runner.run(passes.moments_about, some, about, name="moments"), weight)

@@ -1,0 +1,114 @@
+"""What a fit minimises: P(W, b) = L(W, b) + sum_j lam_j omega(W_j), and what is known of it without a pass.
+
+Covers: values from sums that passes have found, the strengths of the rows, the intercept as one more row. Does not
+cover: the passes (``problem``).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.losses import Loss
+from dboost.losses.base import Repair
+from dboost.penalties import Penalty
+from dboost.problem.iterate import Iterate
+from dboost.problem.statistics import Statistics, row_weights
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+# Residuals of 1e-12 of the labels are rounding. This is the square of it, as the loss of W = 0 is their square or more.
+_RESOLUTION = 1e-24
+# The exponential of a larger number is beyond float64.
+_LARGEST_SHIFT = 700.0
+
+
+@dataclass(frozen=True)
+class Objective:
+    """Loss, penalty, and the sums over the data that both need.
+
+    Parameters
+    ----------
+    loss : Loss
+    penalty : Penalty
+    k : int
+        Number of outputs.
+    fit_intercept : bool
+        Whether b is optimised, unpenalised; otherwise it is 0.
+    standardize : bool
+        Whether a row is penalised by the standard deviation of its column.
+    statistics : Statistics
+        Sums over the data that never change, of every column that has a row in W.
+    lam_weight : float64 array, shape (n,)
+        Factor of the strength for each row (``statistics.row_weights``).
+    """
+
+    loss: Loss
+    penalty: Penalty
+    k: int
+    fit_intercept: bool
+    standardize: bool
+    statistics: Statistics
+    lam_weight: Array
+
+    @classmethod
+    def of(
+        cls, loss: Loss, penalty: Penalty, k: int, fit_intercept: bool, standardize: bool, statistics: Statistics
+    ) -> Self:
+        """With the factors of the strength that follow from the statistics."""
+        weights = row_weights(statistics, standardize, penalty.degree)
+        return cls(loss, penalty, k, fit_intercept, standardize, statistics, weights)
+
+    def of_columns(self, statistics: Statistics) -> Self:
+        """The same on other columns of the same examples."""
+        weights = row_weights(statistics, self.standardize, self.penalty.degree)
+        return replace(self, statistics=statistics, lam_weight=weights)
+
+    # ---- values ----------------------------------------------------------------------------------------------------
+
+    def __call__(self, at: Iterate, lam: float) -> float:
+        """P(W, b) in the sum form at a model that has its sums; inf where it is too large for a number."""
+        loss = at.loss if at.shift == 0.0 else at.loss * math.exp(min(at.shift, _LARGEST_SHIFT))
+        if at.shift > _LARGEST_SHIFT:
+            loss = math.inf
+        return loss + self.penalty_value(at.active, at.W, lam)
+
+    def penalty_value(self, active: Rows, W: Array, lam: float) -> float:
+        """sum_j lam_j omega(W_j), or the penalty of all rows together."""
+        return self.penalty.total(W, lam * self.lam_weight[active])
+
+    @property
+    def resolution(self) -> float:
+        """The objective below which everything is rounding: relative gaps are taken to at least this."""
+        return max(_RESOLUTION * self.statistics.at_zero, float(np.finfo(float).tiny))
+
+    @property
+    def curvature_constant(self) -> float:
+        """kappa of the quadratic bound; 1 where the loss has none, and rules that ask for no bound see sum s x**2."""
+        return self.loss.kappa if math.isfinite(self.loss.kappa) else 1.0
+
+    def repair(self, at: Iterate) -> Repair:
+        """What makes the residuals at a model feasible for the intercept; nothing where there is none."""
+        if not self.fit_intercept:
+            return Repair.nothing(self.k)
+        return self.loss.repair(self.statistics.mass, self.statistics.total, at.bias)
+
+    # ---- the intercept as one more row -----------------------------------------------------------------------------
+
+    def with_intercept(self, at: Iterate, lam: float) -> tuple[Array, Array, Array]:
+        """G, W and lam_j of a model, with the intercept (lam_j = 0) as their last row where there is one."""
+        strength = lam * self.lam_weight[at.active]
+        if not self.fit_intercept:
+            return at.G, at.W, strength
+        return np.vstack([at.G, at.bias]), np.vstack([at.W, at.intercept]), np.append(strength, 0.0)
+
+    def split_intercept(self, D: Array) -> tuple[Array, Array]:
+        """Rows of W and intercept of an array that `with_intercept` shaped."""
+        if self.fit_intercept:
+            return D[:-1], D[-1]
+        return D, np.zeros(self.k)

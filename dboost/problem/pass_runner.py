@@ -1,0 +1,69 @@
+"""What runs the passes of one fit: it names what they are about, counts them and knows their seconds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from dboost.engine.base import Engine
+from dboost.partition import Sums
+
+
+class PassRunner:
+    """Passes over the data of one fit.
+
+    Parameters
+    ----------
+    engine : Engine
+        Where partitions are mapped and reduced; its plan is set.
+    run_id : str
+        Makes the tokens of this fit unique in a process.
+    count : int, default 0
+        Passes that were done for the fit before.
+
+    Attributes
+    ----------
+    engine : Engine
+    count : int
+        Passes done.
+    """
+
+    def __init__(self, engine: Engine, run_id: str, count: int = 0) -> None:
+        self.engine = engine
+        self.count = count
+        self._run_id = run_id
+        self._tokens = 0
+        self._seconds_marked = replace(engine.seconds)
+
+    def token(self) -> str:
+        """A name that nothing else has: engines keep what they have made of it under that name."""
+        self._tokens += 1
+        return f"{self._run_id}:{self._tokens}"
+
+    def run(self, leaf: Any, *args: Any, name: str, plain: bool = True, **kwargs: Any) -> Any:
+        """One pass: leaf(partition, memo, *args) over every partition, reduced (``Engine.map_reduce``).
+
+        Parameters
+        ----------
+        leaf : function
+        *args
+        name : str
+            What the pass is called where passes are told apart.
+        plain : bool
+            Whether sums come in units of one, where such numbers can hold them; otherwise in those of their `shift`.
+        **kwargs
+            `shards`, `finish` and `finish_args` of ``Engine.map_reduce``.
+        """
+        self.count += 1
+        total = self.engine.map_reduce(leaf, *args, name=name, **kwargs)
+        return total.plain() if plain and isinstance(total, Sums) else total
+
+    def count_on_driver(self) -> None:
+        """Count a pass of which the driver does all but fetching what it lacks."""
+        self.count += 1
+
+    def seconds(self) -> tuple[float, float, float]:
+        """Seconds of scheduler, network and kernels in the passes since the last call."""
+        now, before = self.engine.seconds, self._seconds_marked
+        self._seconds_marked = replace(now)
+        return now.scheduler - before.scheduler, now.network - before.network, now.kernels - before.kernels

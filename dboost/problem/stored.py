@@ -1,0 +1,232 @@
+"""The problem of a fit whose rows of W are the stored columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost import passes
+from dboost.bounds import exponential, quadratic
+from dboost.engine.base import Engine
+from dboost.errors import UsageError
+from dboost.hypotheses.base import Key
+from dboost.hypotheses.held_by_model import Held
+from dboost.losses import Loss, get_loss
+from dboost.partition import Sums
+from dboost.passes import Point
+from dboost.passes.centring import Centres
+from dboost.penalties import Penalty
+from dboost.problem.first_passes import far_columns, label_sums
+from dboost.problem.iterate import Iterate, Score
+from dboost.problem.null_model import NullModel
+from dboost.problem.objective import Objective
+from dboost.problem.pass_runner import PassRunner
+from dboost.problem.problem import Problem
+from dboost.problem.shards import ONE_SHARD_BYTES, column_shards, joined, score_shard, summarise_shard
+from dboost.problem.statistics import FAR, Statistics
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+# Sums this small go to the driver whole: reducing them on a worker costs more in turns through a scheduler.
+_DRIVER_BYTES = 4_000_000
+
+
+class StoredProblem(Problem):
+    """Passes at a model of stored columns.
+
+    Parameters
+    ----------
+    engine : Engine
+        Where partitions are mapped and reduced; its plan is set.
+    loss : str or Loss
+        The loss, or its name.
+    penalty : Penalty
+        The penalty.
+    n_features, n_outputs : int
+        Shape (n, k) of W.
+    fit_intercept : bool
+        Whether b is optimised, unpenalised; otherwise it is 0.
+    run_id : str
+        Makes the tokens of this fit unique in a process.
+    exponential : bool
+        Whether scoring uses the exponential bound (mu+, mu-) instead of the quadratic one.
+    standardize : bool
+        Whether a row is penalised by the standard deviation of its column.
+    centres : Centres or None
+        What the engine takes off the stored columns: the intercept here is that of columns less their centres.
+    on_driver : bool
+        Whether the steps of the fit are taken on the driver, which then keeps the state of the examples at its models.
+    keeps_null : bool
+        Whether sums of the null model are kept until they are asked for again.
+    passes_before : int
+        Passes that were done for the fit already.
+    """
+
+    far = FAR
+    screens = True
+
+    def __init__(
+        self,
+        engine: Engine,
+        loss: str | Loss,
+        penalty: Penalty,
+        n_features: int,
+        n_outputs: int,
+        fit_intercept: bool,
+        run_id: str,
+        exponential: bool = False,
+        standardize: bool = False,
+        *,
+        centres: Centres | None = None,
+        on_driver: bool = False,
+        keeps_null: bool = True,
+        passes_before: int = 0,
+    ) -> None:
+        self.n = n_features
+        self.n_candidates = n_features
+        self._centres = centres
+        # where the partitions lie in this process, the sums of one shard are formed in it anyway
+        self._driver_bytes = _DRIVER_BYTES if engine.at_hand() is None else ONE_SHARD_BYTES
+        loss, runner, null = get_loss(loss), PassRunner(engine, run_id, passes_before), NullModel(keeps_null)
+        labels = label_sums(runner, loss, n_outputs, fit_intercept)
+        together = keeps_null and n_outputs == 1 and not (exponential or loss.shifted)
+        statistics = _first_sums(runner, loss, labels, fit_intercept, null if together else None)
+        objective = Objective.of(loss, penalty, n_outputs, fit_intercept, standardize, statistics)
+        super().__init__(runner, objective, int(labels.add["rows"]), exponential, on_driver, null)
+
+    def columns_of(self, rows: Rows) -> Held:
+        """As in ``Problem``."""
+        return Held(rows, self.runner.token())
+
+    def register(self, keys: Sequence[Key], pool: Any = None) -> Rows:
+        """As in ``Problem``: there are none."""
+        if keys or pool is not None:
+            raise UsageError(
+                f"{len(keys)} hypotheses for a fit whose rows of W are stored columns",
+                hint="go on with the hypotheses= that the fit began with",
+            )
+        return np.zeros(0, np.int64)
+
+    def rows_of(self, active: Rows, keys: Sequence[Key]) -> Rows:
+        """As in ``Problem``: columns have the same number in every fit."""
+        self.register(keys)
+        return active
+
+    def offset(self, active: Rows, W: Array) -> Array:
+        """As in ``Problem``."""
+        return np.zeros(self.k) if self._centres is None else self._centres.offset(active, W)
+
+    def _places(self, at: Iterate, rows: Rows) -> Rows:
+        return rows
+
+    # ---- scoring ---------------------------------------------------------------------------------------------------
+
+    def score(
+        self,
+        at: Iterate,
+        candidates: Rows | None,
+        strength: float,
+        take: int,
+        whole: bool = True,
+        rounding: float = 0.0,
+    ) -> Score:
+        """As in ``Problem``."""
+        where = (candidates, self.point(at.active, at.W, at.intercept), self.exponential)
+        count = self.n if candidates is None else candidates.shape[0]
+        row_bytes = 8 * self.k * (2 if self.exponential else 1)
+        shards = column_shards(count, row_bytes, self.engine.n_workers)
+
+        def finish_args(shard: tuple[int, int]) -> tuple[Any, ...]:
+            columns = np.arange(*shard) if candidates is None else candidates[shard[0] : shard[1]]
+            scale = self._curvature(columns)
+            weights = self.lam_weight[columns]
+            # a column that is left out stays out where there is no penalty either
+            lam = strength * weights if strength > 0.0 else np.where(np.isinf(weights), np.inf, 0.0)
+            return columns, at.active, lam, scale, self.penalty, self.exponential, take
+
+        if count * row_bytes <= self._driver_bytes:
+            total = self._one_shard(at, where, shards[0], rounding > 0.0)
+            summaries = [summarise_shard(total, shards[0], *finish_args(shards[0]))]
+        else:
+            summaries = self.runner.run(
+                score_shard,
+                *where,
+                False,
+                rounding > 0.0,
+                name="score",
+                shards=shards,
+                finish=summarise_shard,
+                finish_args=finish_args,
+            )
+        return joined(summaries, at, np.arange(self.n) if candidates is None else candidates, take, rounding)
+
+    def _one_shard(
+        self, at: Iterate, where: tuple[Rows | None, Point, bool], shard: tuple[int, int], rounded: bool
+    ) -> Sums:
+        """Sums of all candidates; those of the null model may be known."""
+        null = at.active.shape[0] == 0 and where[0] is None
+        known = self._null.sums(at.intercept) if null else None
+        if known is not None:
+            return known
+        keep = self._on_driver and self.engine.at_hand() is not None
+        total: Sums = self.runner.run(score_shard, shard, *where, keep, rounded, name="score")
+        self.columns.note(at, total.parts.pop("state", None))
+        if null:
+            self._null.keep(at.intercept, total, 1)
+        else:
+            self._null.forget()
+        return total
+
+    def ranked(self, at: Iterate, strength: float, take: int) -> Score:
+        """As in ``Problem``: columns are always scored at the residuals themselves."""
+        return self.score(at, None, strength, take)
+
+    def summed(self, at: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """As in ``Problem``."""
+        point = self.point(at.active, at.W, at.intercept)
+        shards = column_shards(self.n, 8 * self.k, self.engine.n_workers)
+        if self.n * 8 * self.k <= self._driver_bytes:
+            total = self.runner.run(score_shard, shards[0], None, point, False, name="score")
+            return [finish(total, shards[0], *arguments)]
+        found: list[Any] = self.runner.run(
+            score_shard, None, point, False, name="score", shards=shards, finish=finish, finish_args=lambda _: arguments
+        )
+        return found
+
+    def _curvature(self, columns: Rows) -> Array:
+        """One-row constants of the bound: a_j (exponential) or D_j (quadratic), docs/math.md 2."""
+        if self.exponential:
+            return exponential.one_row(self.statistics.peak[columns], self.loss.template_constant)
+        return quadratic.one_row(self.statistics.square[columns], self.objective.curvature_constant)
+
+
+def _first_sums(
+    runner: PassRunner, loss: Loss, labels: Sums, fit_intercept: bool, null: NullModel | None
+) -> Statistics:
+    """The statistics of all columns; one pass, and one more where columns seem to be far from zero.
+
+    Parameters
+    ----------
+    runner : PassRunner
+    loss : Loss
+    labels : Sums
+        Of ``passes.label_counts``.
+    fit_intercept : bool
+    null : NullModel or None
+        Keeps the sums that it is given by the same pass, where its intercept is known before; None wants none.
+    """
+    point = None
+    if null is not None and (loss.closed_null or not fit_intercept):
+        b = loss.null_intercept(labels.add["mass"], labels.add["total"]) if fit_intercept else np.zeros(1)
+        none = Held(np.zeros(0, np.int64), runner.token())
+        point = Point(loss, none, np.zeros((0, 1)), b, runner.token())
+    features = runner.run(passes.feature_statistics, None, point, name="statistics")
+    if null is not None and point is not None:
+        # the null model is scored for alpha_max, and by the first round
+        null.keep(point.intercept, Sums(add={name: features.add[name] for name in passes.NULL_SUMS}), 2)
+    far = far_columns(runner, None, features, labels.add["weight"], FAR)
+    return Statistics.of(labels, features, far)
