@@ -46,7 +46,7 @@ ALLOWED: dict[str, set[str]] = {
         "errors", "partition", "losses", "bounds", "penalties", "hypotheses", "passes", "compiled",
         "engine.base", "engine.seconds",
     },
-    "certificate": {"losses", "passes", "penalties", "problem"},
+    "certificate": {"losses", "passes", "penalties", "compiled", "problem"},
     "solvers": {
         "partition", "losses", "bounds", "penalties", "hypotheses", "passes", "compiled",
         "problem", "certificate",

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost import passes
+from dboost.compiled.solves.conjugate_gradients import conjugate_gradients
 from dboost.problem.problem import Problem
 
 Array = NDArray[np.float64]
@@ -58,24 +59,17 @@ def _newton(H: Array, g: Array) -> Array:
     """H^+ g by conjugate gradients scaled by the diagonal: no BLAS, whose threads might change the bits."""
     scale = np.diag(H).copy()
     scale = np.maximum(scale, _FLAT * max(float(scale.max(initial=0.0)), np.finfo(float).tiny))
-    x = np.zeros_like(g)
-    residual = g.copy()
-    z = residual / scale
-    p = z.copy()
-    rz = float(np.sum(residual * z))
-    start = rz
-    for _ in range(3 * g.shape[0]):
-        if not rz > _ENOUGH * start:
-            break
-        q = np.sum(H * p, axis=1)
-        curvature = float(np.sum(p * q))
+
+    def curved(p: Array, curvature: float, left: float) -> bool:
         # a common shift of all classes changes nothing: what is left of it in the residual is rounding
-        if not curvature > _FLAT * float(np.sum(scale * p * p)):
-            break
-        x += (rz / curvature) * p
-        residual -= (rz / curvature) * q
-        z = residual / scale
-        new = float(np.sum(residual * z))
-        p = z + (new / rz) * p
-        rz = new
-    return x
+        return curvature > _FLAT * float(np.sum(scale * p * p))
+
+    found = conjugate_gradients(
+        g,
+        lambda p: np.asarray(np.sum(H * p, axis=1)),
+        lambda residual: residual / scale,
+        limit=3 * g.shape[0],
+        least=lambda start: _ENOUGH * start,
+        curved=curved,
+    )
+    return found.x

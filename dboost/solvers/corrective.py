@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.compiled.solves.conjugate_gradients import conjugate_gradients, dot
 from dboost.penalties.capabilities import faced
 from dboost.problem.iterate import Iterate
 from dboost.problem.limits import UNLIMITED, Limits
@@ -170,35 +171,30 @@ def _direction(
     product = problem.curvature_at(at)
     mask = free.rows[:, None]
 
-    def times(P: Array, p: Array) -> tuple[Array, Array]:
-        Q, q = _without_shift(problem, *product(P, p))
-        Q = Q + face.expand(face.hessian(face.restrict(P), strength))
-        return np.where(mask, Q, 0.0), q if free.intercept else np.zeros_like(q)
+    def parts(v: Array) -> tuple[Array, Array]:
+        return v[: at.W.size].reshape(at.W.shape), v[at.W.size :]
 
-    R, r = _residual(problem, at, lam, free)
-    right, right_bias = R, r
-    X, x = np.zeros_like(R), np.zeros_like(r)
-    Z, z = inverse(R, r)
-    P, p = Z, z
-    rz = start = _dot(R, Z) + _dot(r, z)
-    products = 0
-    while products < _MAX_PRODUCTS and rz > 0.0:
-        Q, q = times(P, p)
-        products += 1
-        curvature = _dot(P, Q) + _dot(p, q)
-        if not curvature > 0.0:
-            break
-        step = rz / curvature
-        X, x = X + step * P, x + step * p
-        R, r = R - step * Q, r - step * q
-        Z, z = inverse(R, r)
-        new = _dot(R, Z) + _dot(r, z)
-        if new <= accuracy * accuracy * start:
-            break
-        P, p = Z + (new / rz) * P, z + (new / rz) * p
-        rz = new
-    return X, x, _dot(right, X) + _dot(right_bias, x), products
+    def joined(rows: Array, bias: Array) -> Array:
+        return np.concatenate([rows.ravel(), bias])
 
+    def times(v: Array) -> Array:
+        rows, bias = parts(v)
+        Q, q = _without_shift(problem, *product(rows, bias))
+        Q = Q + face.expand(face.hessian(face.restrict(rows), strength))
+        return joined(np.where(mask, Q, 0.0), q if free.intercept else np.zeros_like(q))
 
-def _dot(u: Array, v: Array) -> float:
-    return float(np.sum(u * v))
+    def inner(u: Array, v: Array) -> float:
+        size = at.W.size
+        return dot(u[:size], v[:size]) + dot(u[size:], v[size:])
+
+    right = joined(*_residual(problem, at, lam, free))
+    found = conjugate_gradients(
+        right,
+        times,
+        lambda r: joined(*inverse(*parts(r))),
+        limit=_MAX_PRODUCTS,
+        least=lambda start: accuracy * accuracy * start,
+        curved=lambda p, curvature, left: curvature > 0.0,
+        inner=inner,
+    )
+    return *parts(found.x), inner(right, found.x), found.products

@@ -6,7 +6,6 @@ Does not cover: the learner (``hypotheses.learned``), or what becomes of the hyp
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +16,7 @@ from dboost.errors import UsageError
 from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
 from dboost.passes import Point
+from dboost.passes.examples import drawn
 from dboost.problem.iterate import Iterate, Score
 from dboost.problem.problem import Problem
 from dboost.solvers.one_output.exact_line import margins
@@ -34,11 +34,7 @@ def residual_rows(partition: Partition, memo: Any, point: Point, share: float, s
     loss_of_rows.single_state(get_loss(point.loss).target(partition.y), f, partition.weight, d, h)
     shape = (partition.n_rows, partition.n_features)
     X = csc_array((partition.values, partition.rows, partition.indptr), shape=shape).tocsr()
-    chosen = np.arange(partition.n_rows)
-    if share < 1.0:
-        digest = hashlib.sha256(f"{seed}:{partition.key}".encode()).digest()
-        rng = np.random.Generator(np.random.Philox(int.from_bytes(digest[:8], "little")))
-        chosen = np.flatnonzero(rng.random(partition.n_rows) < share)
+    chosen = drawn(partition, share, seed)
     part = (X[chosen], d[chosen], partition.weight[chosen])
     return Sums(parts={"rows": [part]})
 

@@ -1,1 +1,1 @@
-"""Loops that minimise small models: coordinate descent and small linear systems."""
+"""Loops that minimise small models: coordinate descent, small linear systems, conjugate gradients."""

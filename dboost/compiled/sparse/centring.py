@@ -48,7 +48,7 @@ def moments_about(
 
 
 @njit(nogil=True, cache=True)
-def _count(indptr: Int64, rows: Int32, values: Values, m: int, place: Int64, centres: Float64, out: Int64) -> None:
+def _count(indptr: Int64, values: Values, m: int, place: Int64, centres: Float64, out: Int64) -> None:
     for j in range(indptr.shape[0] - 1):
         count = indptr[j + 1] - indptr[j]
         if place[j] >= 0:
@@ -110,7 +110,7 @@ def less_centres(
     place = np.full(indptr.shape[0] - 1, -1, np.int64)
     place[columns] = np.arange(columns.shape[0])
     out = np.zeros_like(indptr)
-    _count(indptr, rows, values, m, place, centres, out)
+    _count(indptr, values, m, place, centres, out)
     new_rows = np.empty(out[-1], np.int32)
     new_values = np.empty(out[-1])
     _fill(indptr, rows, values, m, place, centres, out, new_rows, new_values)

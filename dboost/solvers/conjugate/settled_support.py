@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.compiled.solves.conjugate_gradients import Solution, conjugate_gradients, dot
 from dboost.penalties.capabilities import faced
 from dboost.problem.iterate import Iterate
 from dboost.problem.problem import Problem
@@ -140,7 +141,7 @@ def conjugate_step(
         return q
 
     def enough(preconditioned: Callable[[Array], Array]) -> float:
-        start = _dot(gradient, preconditioned(gradient))
+        start = dot(gradient, preconditioned(gradient))
         if value is None:
             return residual**2 * start
         # the square has the dimension of the objective
@@ -177,7 +178,7 @@ def conjugate_step(
         held |= np.abs(back - x) > _MOVED * np.abs(x) + rounding
         x = back
         right, left = -gradient - times(x), left - 1
-    return np.asarray(face.retract(at.W, x[:size])), bias_of(x), -_dot(gradient, x)
+    return np.asarray(face.retract(at.W, x[:size])), bias_of(x), -dot(gradient, x)
 
 
 @dataclass(frozen=True)
@@ -195,49 +196,32 @@ class _Free:
         return np.where(self.held, 0.0, self.solver(r))
 
 
-@dataclass(frozen=True)
-class _Found:
-    """Where a solve ended: its residual, the square of that under the preconditioner, there and at the start."""
-
-    x: Array
-    residual: Array
-    left: float
-    start: float
-    products: int
-
-
 def _solve(
     system: _Free, right: Array, limit: int, least: float, impatient: bool, at: Array, leaves: Callable[[Array], bool]
-) -> _Found:
+) -> Solution:
     """Conjugate gradients from zero on a system, until the square of the residual is `least`.
 
     No further than to where the step, with `at` added, leaves the face; where it is `impatient`, no further than
     `_PATIENCE` products that have made the residual no smaller.
     """
-    x = np.zeros_like(right)
-    residual = right
-    z = system.preconditioned(residual)
-    p = z.copy()
-    start = rz = _dot(residual, z)
-    done = 0
-    while done < limit and rz > least:
-        q = system.times(p)
-        done += 1
-        curvature = _dot(p, q)
-        if not 0.0 < curvature < math.inf:
-            break
-        step = rz / curvature
+
+    def curved(p: Array, curvature: float, left: float) -> bool:
         # where nothing is curved a step would be of any length, and the model means nothing there
-        if not step * float(np.abs(p).max()) <= _FARTHEST:
-            break
-        x += step * p
-        residual = residual - step * q
-        z = system.preconditioned(residual)
-        before, rz = rz, _dot(residual, z)
-        if done >= _PATIENCE and ((impatient and done == _PATIENCE and rz > start) or leaves(at + x)):
-            break
-        p = z + (rz / before) * p
-    return _Found(x, residual, rz, start, done)
+        return 0.0 < curvature < math.inf and left / curvature * float(np.abs(p).max()) <= _FARTHEST
+
+    def ended(products: int, start: float, left: float, x: Array) -> bool:
+        nowhere = impatient and products == _PATIENCE and left > start
+        return products >= _PATIENCE and (nowhere or leaves(at + x))
+
+    return conjugate_gradients(
+        right,
+        system.times,
+        system.preconditioned,
+        limit=limit,
+        least=lambda start: least,
+        curved=curved,
+        ended=ended,
+    )
 
 
 def unit_of(v: Array) -> float:
@@ -248,8 +232,3 @@ def unit_of(v: Array) -> float:
     longest = float(np.abs(v).max(initial=0.0))
     ordinary = longest == 0.0 or not math.isfinite(longest) or 2.0**-_ORDINARY <= longest <= 2.0**_ORDINARY
     return 1.0 if ordinary else 2.0 ** math.frexp(longest)[1]
-
-
-def _dot(u: Array, v: Array) -> float:
-    # not BLAS, whose threads would fight the passes' for the cores and may change the bits
-    return float(np.sum(u * v))

@@ -24,6 +24,7 @@ from dboost.problem.iterate import Iterate
 from dboost.problem.memory import Anchor, Memory
 from dboost.problem.problem import Problem
 from dboost.problem.slices import equal_loads, parts_of
+from dboost.solvers.line_search import SHORT
 from dboost.solvers.newton.accuracy import Aim
 from dboost.solvers.newton.damping import growth
 from dboost.solvers.newton.step import NewtonSteps, Step
@@ -35,7 +36,6 @@ Rows = NDArray[np.int64]
 # Share of the gap; see ``little_left``.
 _LITTLE = 1e-4
 _ARMIJO = 1e-4
-_GRID = (0.5, 0.25, 0.1, 0.03, 0.01)
 _MAX_SWEEPS = 50
 _ENOUGH = 0.1
 _RIDGE = 1e-9
@@ -164,7 +164,7 @@ class OneOutputSteps:
             return at, Step("descent", 0.0, 0.0)
         self._sweeps = sweeps
         self._slow = sweeps >= _MAX_SWEEPS
-        found = self._searched(at, lam, target, b, now, value, "descent", _GRID)
+        found = self._searched(at, lam, target, b, now, value, "descent", tuple(SHORT.tolist()))
         if found is None:
             small = self._promised <= _ROUNDING * abs(value)
             return (at, Step("descent", 0.0, self._promised)) if small else self._by_newton(at, lam, aim)
