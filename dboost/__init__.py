@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from dboost.estimators.path import regularization_path
     from dboost.estimators.regressor import BoostedRegressor
     from dboost.estimators.shareboost import ShareBoostClassifier
+    from dboost.estimators.text_features import TextFeatures
     from dboost.hypotheses.columns import Columns
     from dboost.hypotheses.kernels.family import Kernels
     from dboost.hypotheses.learned import Learned
@@ -66,6 +67,7 @@ _HOMES = {
     "Products": "dboost.hypotheses.products.family",
     "ShareBoostClassifier": "dboost.estimators.shareboost",
     "Stumps": "dboost.hypotheses.stumps.family",
+    "TextFeatures": "dboost.estimators.text_features",
     "load_model": "dboost.estimators.load",
     "regularization_path": "dboost.estimators.path",
     "ClusterError": "dboost.errors",
@@ -107,6 +109,7 @@ __all__ = [
     "ShareBoostClassifier",
     "StorageError",
     "Stumps",
+    "TextFeatures",
     "UsageError",
     "__version__",
     "hypotheses",

@@ -22,6 +22,11 @@ from dboost.boosting.rules import RankedL1
 from dboost.boosting.shareboost.rounds import ShareBoost
 from dboost.boosting.starts.from_sample import solved
 from dboost.data.plan import build_plan
+from dboost.data.prepared.mapper import InProcess
+from dboost.data.prepared.text_arrow import documents
+from dboost.data.prepared.text_terms import choose, count_piece, join, names_of, total_counts
+from dboost.data.prepared.text_weights import Buckets, Columns, Weights, first_seen, present, rows
+from dboost.data.prepared.text_words import WordRule, table_of
 from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning, UsageError
 from dboost.hypotheses.kernels.family import Kernels
@@ -49,9 +54,32 @@ def _defined(loss: str, settings: FitSettings) -> bool:
     return True
 
 
+def _warm_text() -> None:
+    """Count and weigh a few documents in every way that has a loop of its own."""
+    texts = documents(["warm words, and warm again", "w\u00f6rter jenseits", "and a document more than two"])
+    rule = WordRule(ngram_range=(1, 2), stop_words=frozenset({"and"}))
+    counted = [count_piece(texts, one) for one in (rule, WordRule())]
+    table, numbers, df = join(counted)
+    total = total_counts(counted, numbers, table.number)
+    chosen, names = choose(
+        df, 6, min_df=1, max_df=1.0, max_features=5, total=lambda: total, names=lambda these: names_of(table, these)
+    )
+    known = table_of(names)
+    again = count_piece(texts, rule, known)
+    known.look_up(known.arena, known.offsets())
+    whole = first_seen(chosen, table.number)
+    fitted = (counted[0].counts[0], Columns(whole.column[numbers[0]], whole.features, whole.order))
+    for computed, rounded in ((np.float64, np.float64), (np.float32, np.float32), (np.float64, np.float32)):
+        weights = Weights(dtype=computed)
+        for part in (fitted, present(again.counts[0], len(names))):
+            rows([part], weights, weights.idf(df[chosen], 6), InProcess(), rounded)
+    rows(Buckets(8).hashed(counted[1], binary=False), Weights(use_idf=False), np.ones(8), InProcess())
+
+
 def warm() -> float:
     """Compile and cache all kernels; return the seconds it took."""
     started = time.perf_counter()
+    _warm_text()
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 12)) * (rng.random((60, 12)) < 0.5)
     code = (X[:, :3] + rng.normal(size=(60, 3))).argmax(axis=1)

@@ -111,13 +111,44 @@ def test_a_source_per_split_and_several_text_columns(write, tmp_path):
 def test_large_row_groups_are_sliced(tmp_path, write, monkeypatch):
     write(tmp_path / "raw", corpus(), rows=400)
     whole = prepare_text(tmp_path / "raw", tmp_path / "a", text="text", min_df=1)
-    monkeypatch.setattr(prepare, "GROUP_ROWS", 20)
+    monkeypatch.setattr(prepare, "SLICE_BYTES", 1000)
     monkeypatch.setattr(chunk, "GROUP_ROWS", 20)
-    monkeypatch.setattr(chunk, "BATCH_ROWS", 33)
     sliced = prepare_text(tmp_path / "raw", tmp_path / "b", text="text", min_df=1)
     assert len(whole.splits["train"]["files"]) == 1 and len(sliced.splits["train"]["files"]) == 8
     np.testing.assert_array_equal(matrix(ParquetData(tmp_path / "a")), matrix(ParquetData(tmp_path / "b")))
     assert pq.ParquetFile(tmp_path / "b" / "train" / "part-00000.parquet").num_row_groups == 3
+
+
+def test_a_column_of_splits_gives_the_rows_that_whole_files_give(write, tmp_path):
+    """The first reads the text again in its second pass, the other keeps the counts of its first."""
+    table = corpus(300, 5)
+    train = table.filter(pa.compute.equal(table["split"], "train"))
+    test = table.filter(pa.compute.equal(table["split"], "test"))
+    for name, rows in (("whole", table), ("train", train), ("test", test)):
+        write(tmp_path / name, rows, rows=40)
+    options = {"text": ["text", "label"], "keep": ["id"], "min_df": 2}
+    prepare_text(tmp_path / "whole", tmp_path / "a", split="split", **options)
+    prepare_text({"train": tmp_path / "train", "test": tmp_path / "test"}, tmp_path / "b", **options)
+    for split in ("train", "test"):
+        one, other = (
+            pa.concat_tables([pq.read_table(path) for path, _ in ParquetData(tmp_path / out, split=split).files()])
+            for out in ("a", "b")
+        )
+        assert one.num_rows > 50 and one.combine_chunks().equals(other.combine_chunks())
+    # Nothing of what is kept between the passes is left.
+    assert sorted(path.name for path in (tmp_path / "b").iterdir()) == ["_dboost.json", VOCABULARY, "test", "train"]
+
+
+@pytest.mark.parametrize("split", [None, "split"])
+def test_strings_that_are_no_text_name_file_and_row_group(tmp_path, split):
+    texts = [b"first", b"se\xffcond", b"third"]
+    offsets = np.cumsum([0, *map(len, texts)]).astype(np.int32)
+    text = pa.Array.from_buffers(pa.string(), 3, [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(texts))])
+    table = pa.table({"text": text, "split": ["train", "test", "train"]})
+    pq.write_table(table, tmp_path / "raw.parquet", row_group_size=1)
+    with pytest.raises(DataError, match=r"(UTF-8|UTF8).*raw.parquet.*row group 1"):
+        prepare_text(tmp_path / "raw.parquet", tmp_path / "out", text="text", split=split, min_df=1)
+    assert not (tmp_path / "out").exists()
 
 
 def test_hashing(source, tmp_path):

@@ -8,10 +8,12 @@ import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from dboost.data.prepared.text import (
+    TermCounts,
     TextTransform,
     bucket_name,
     choose_vocabulary,
     count_terms,
+    count_texts,
     identifiers,
     merge_counts,
     words,
@@ -120,6 +122,30 @@ def test_counts_at_odd_addresses_are_moved(capfd):
     choose_vocabulary(moved, len(DOCUMENTS), min_df=1, max_df=1.0, max_features=3)
     assert moved.sort_by("term").equals(table.sort_by("term"))
     assert "poorly aligned" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("hashing", [None, 29])
+@pytest.mark.parametrize("tokenizer", ["words", "identifiers"])
+def test_counts_that_were_kept_give_the_rows_of_the_documents(tmp_path, tokenizer, hashing):
+    counted = count_texts(DOCUMENTS, tokenizer, hashing)
+    terms, _, idf = choose_vocabulary(
+        merge_counts([counted.frequencies()]), len(DOCUMENTS), min_df=1, max_df=0.4, max_features=None
+    )
+    transform = TextTransform(tokenizer, terms, idf, hashing)
+    expected = transform.transform(DOCUMENTS)
+    counted.save(tmp_path / "counts")
+    assert [path.name for path in tmp_path.iterdir()] == ["counts"]
+    found = transform.weigh(TermCounts.load(tmp_path / "counts"))
+    assert len(counted) == len(DOCUMENTS) and expected.nnz > 5
+    for name in ("indptr", "indices", "data"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+    half = transform.transform(DOCUMENTS, np.float32)
+    np.testing.assert_array_equal(half.data, expected.data.astype(np.float32))
+
+
+def test_counts_beyond_16_bits_are_kept(tmp_path):
+    count_texts(["many " * 70_000, "few"], "words", None).save(tmp_path / "counts")
+    assert TermCounts.load(tmp_path / "counts").parts[0].counts.tolist() == [70_000, 1]
 
 
 def test_unknown_tokeniser():

@@ -66,6 +66,8 @@ class FileInfo:
         Per row group: list column to the number of its elements (an empty or missing list counts as one).
     checksums : bool
         Whether the first page carries a checksum.
+    sizes : tuple of dict
+        Per row group: column of text to its bytes in memory.
     """
 
     ref: FileRef
@@ -73,6 +75,7 @@ class FileInfo:
     rows: tuple[int, ...]
     leaves: tuple[dict[str, int], ...]
     checksums: bool
+    sizes: tuple[dict[str, int], ...]
 
 
 @dataclass(frozen=True)
@@ -191,7 +194,12 @@ def inspect_file(item: tuple[str, str]) -> FileInfo:
             leaves.append({owner: group.column(c).num_values for c, owner in enumerate(owners) if owner in nested})
         rows = tuple(metadata.row_group(g).num_rows for g in range(metadata.num_row_groups))
         kinds = {field.name: column_kind(field.type) for field in schema}
-        return FileInfo(ref, kinds, rows, tuple(leaves), _has_checksums(path, metadata))
+        texts = [(c, owner) for c, owner in enumerate(owners) if kinds[owner] == "str"]
+        sizes = tuple(
+            {owner: metadata.row_group(g).column(c).total_uncompressed_size for c, owner in texts}
+            for g in range(metadata.num_row_groups)
+        )
+        return FileInfo(ref, kinds, rows, tuple(leaves), _has_checksums(path, metadata), sizes)
 
 
 def _leaf_count(kind: pa.DataType) -> int:

@@ -15,18 +15,19 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dboost.data.labels.factorise import factorise
 from dboost.data.manifest import publish, read_vocabulary
 from dboost.data.parquet.block import at
 from dboost.data.parquet.read import FileRef, as_data_errors, check_unchanged, column_kind, file_ref, open_file
-from dboost.data.prepared.text import TextTransform, count_terms
+from dboost.data.prepared.text import TermCounts, TextTransform, count_texts
 from dboost.errors import DataError, StorageError
 
 GROUP_ROWS = 40_000
-BATCH_ROWS = 20_000
-"""Documents that are decoded at once, so that a row group of any size takes the memory of so many."""
+# The folder, in the one that is being made, where counts are kept between the passes.
+COUNTS = "_counts"
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,8 @@ def read_span(span: tuple[FileRef, int, int, int], columns: list[str]) -> pa.Tab
     ref, group, start, stop = span
     with as_data_errors(ref.path, group), open_file(ref.path) as file:
         parts, first = [], 0
-        for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns, use_threads=False):
+        # As many rows at once as are wanted: no more is held, and fewer take longer.
+        for batch in file.iter_batches(stop - start, row_groups=[group], columns=columns, use_threads=False):
             lo, hi = max(start - first, 0), min(stop - first, batch.num_rows)
             if hi > lo:
                 parts.append(batch.slice(lo, hi - lo))
@@ -99,7 +101,7 @@ def read_span(span: tuple[FileRef, int, int, int], columns: list[str]) -> pa.Tab
     return table.select(columns)
 
 
-def _texts(table: pa.Table, columns: tuple[str, ...], path: str, group: int) -> list[str]:
+def _texts(table: pa.Table, columns: tuple[str, ...], path: str, group: int) -> pa.ChunkedArray:
     """The documents of one span; missing text is refused."""
     parts = []
     for name in columns:
@@ -112,8 +114,8 @@ def _texts(table: pa.Table, columns: tuple[str, ...], path: str, group: int) -> 
                 row_group=group,
                 hint="drop these rows, or replace them by an empty text",
             )
-        parts.append(column.to_pylist())
-    return parts[0] if len(parts) == 1 else ["\n".join(row) for row in zip(*parts, strict=True)]
+        parts.append(column if pa.types.is_dictionary(column.type) else column.cast(pa.large_string()))
+    return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, pa.scalar("\n", pa.large_string()))
 
 
 def _splits(table: pa.Table, how: TextColumns, path: str, group: int) -> list[str] | None:
@@ -130,17 +132,44 @@ def _splits(table: pa.Table, how: TextColumns, path: str, group: int) -> list[st
     return found
 
 
-def count_chunk(chunk: TextChunk, how: TextColumns, split: str) -> tuple[pa.Table, int]:
-    """Term counts over the rows of `split`, and how many rows that are."""
-    texts: list[str] = []
+def _counts_of(folder: str, chunk: TextChunk) -> Path:
+    """Where the counts of a chunk are kept from the first pass to the second."""
+    return Path(folder) / COUNTS / str(chunk.number)
+
+
+def count_chunk(chunk: TextChunk, how: TextColumns, split: str, folder: str) -> tuple[pa.Table, int]:
+    """Term counts over the rows of `split`, and how many rows that are.
+
+    Where these are all rows of the chunk, the counts of every document are kept in `folder`, so that the second pass
+    need not read the text again.
+    """
+    texts: list[pa.ChunkedArray] = []
     for span in chunk.spans:
         ref, group = span[0], span[1]
         check_unchanged(ref)
         table = read_span(span, [*dict.fromkeys([*how.text, *([how.split] if how.split else [])])])
         found = _texts(table, how.text, ref.path, group)
         names = _splits(table, how, ref.path, group)
-        texts.extend(found if names is None else [t for t, s in zip(found, names, strict=True) if s == split])
-    return count_terms(texts, how.tokenizer, how.hashing), len(texts)
+        if names is not None:
+            found = found.filter(pa.array([name == split for name in names], pa.bool_()))
+        texts.append(found.cast(pa.large_string()))
+    whole = pa.chunked_array([piece for one in texts for piece in one.chunks], pa.large_string())
+    try:
+        counted = count_texts(whole, how.tokenizer, how.hashing)
+    except DataError:
+        # Strings are what the file says they are; where one is not, it is looked for.
+        for span, one in zip(chunk.spans, texts, strict=True):
+            with as_data_errors(span[0].path, span[1]):
+                one.validate(full=True)
+        raise
+    if how.split is None:
+        path = _counts_of(folder, chunk)
+        try:
+            path.parent.mkdir(exist_ok=True)
+            counted.save(path)
+        except OSError as fault:
+            raise StorageError(f"cannot write: {fault.strerror or fault}", file=str(path)) from fault
+    return counted.frequencies(), len(counted)
 
 
 @lru_cache(maxsize=2)
@@ -156,29 +185,38 @@ def write_chunk(chunk: TextChunk, how: TextColumns, folder: str, vocabulary: dic
     """
     label = how.label if chunk.labelled else None
     transform = _transform(folder, vocabulary["file"], vocabulary["sha256"], how.tokenizer, how.hashing)
+    kept_counts = _counts_of(folder, chunk)
+    rows = transform.weigh(TermCounts.load(kept_counts), np.float32) if kept_counts.exists() else None
+    others = list(dict.fromkeys([*([label] if label else []), *how.keep]))
     parts: dict[str, list[pa.Table]] = {}
     counts: dict[str, Counter[Any]] = {}
+    first = 0
     for span in chunk.spans:
-        ref, group = span[0], span[1]
+        ref, group, n_rows = span[0], span[1], span[3] - span[2]
         check_unchanged(ref)
-        table = read_span(span, how.wanted(labelled=chunk.labelled))
-        texts = _texts(table, how.text, ref.path, group)
+        table = read_span(span, how.wanted(labelled=chunk.labelled) if rows is None else others)
+        texts = _texts(table, how.text, ref.path, group) if rows is None else None
         names = _splits(table, how, ref.path, group)
         # The text columns are dropped here unless they are kept on purpose.
-        others = [name for name in table.column_names if name == label or name in how.keep]
         rest = table.select(others)
         for split in [chunk.split] if names is None else sorted(set(names)):
             assert split is not None
-            mine = range(len(texts)) if names is None else [i for i, s in enumerate(names) if s == split]
-            part = rest if names is None else rest.take(pa.array(mine, pa.int64()))
+            mine = None if names is None else pa.array([i for i, s in enumerate(names) if s == split], pa.int64())
+            part = rest if mine is None else rest.take(mine)
             if label is not None:
                 with at(ref.path, group, label):
                     column = part.column(label)
                     _, distinct, codes = factorise(column if split == how.learned else column.drop_null())
                 found = np.bincount(codes, minlength=len(distinct)).tolist()
                 counts.setdefault(split, Counter()).update(dict(zip(distinct.tolist(), found, strict=True)))
-            rows = transform.transform([texts[i] for i in mine])
-            parts.setdefault(split, []).append(_output(rows, part))
+            if rows is not None:
+                here = rows[first : first + n_rows] if len(chunk.spans) > 1 else rows
+            else:
+                assert texts is not None
+                with at(ref.path, group, ", ".join(how.text)):
+                    here = transform.transform(texts if mine is None else texts.take(mine), np.float32)
+            parts.setdefault(split, []).append(_output(here, part))
+        first += n_rows
     return [
         _write(pa.concat_tables(tables), Path(folder) / split, chunk.number, label)
         | {"split": split, "classes": counts.get(split)}
@@ -191,7 +229,7 @@ def _output(rows: Any, rest: pa.Table) -> pa.Table:
     offsets = pa.array(rows.indptr, pa.int32())
     columns = {
         "indices": pa.ListArray.from_arrays(offsets, pa.array(rows.indices, pa.int32())),
-        "values": pa.ListArray.from_arrays(offsets, pa.array(rows.data.astype(np.float32))),
+        "values": pa.ListArray.from_arrays(offsets, pa.array(rows.data)),
     }
     for name in rest.column_names:
         column = rest.column(name)

@@ -4,7 +4,9 @@ Covers: checking the source, the cut into chunks, the vocabulary, publishing the
 Does not cover: where documents come from (``sources``), tokens and tf-idf (``text``), one chunk (``prepare_chunk``),
 the layout of the folder (``manifest``).
 
-Two passes over the text: one counts terms, one writes features. No process holds more than a chunk of documents and the
+Two passes: one reads the text and counts terms, one writes features. The counts of every document are kept in the
+folder that is being made until the second pass; only where a column says the split of a row, or for documents from
+which nothing is learned, does that read the text itself. No process holds more than a chunk of documents and the
 vocabulary. Counts are added along a tree and are exact: nothing is pruned before the end, so the merged counts of all
 distinct terms have to fit into the memory of one process (hashing bounds them by the number of buckets).
 """
@@ -23,7 +25,7 @@ from typing import Any
 from dboost.data.absent_column import absent_column
 from dboost.data.manifest import MANIFEST, Manifest, load_manifest, write_manifest, write_vocabulary
 from dboost.data.parquet.read import FileInfo, inspect_file
-from dboost.data.prepared.chunk import GROUP_ROWS, TextChunk, TextColumns, count_chunk, write_chunk
+from dboost.data.prepared.chunk import COUNTS, GROUP_ROWS, TextChunk, TextColumns, count_chunk, write_chunk
 from dboost.data.prepared.documents import Wanted
 from dboost.data.prepared.mapper import InProcess, Mapper
 from dboost.data.prepared.text import choose_vocabulary, get_tokeniser, merge_counts
@@ -32,6 +34,9 @@ from dboost.errors import DataError, StorageError, UsageError
 from dboost.files.paths import local_path
 from dboost.files.unfinished import own_folder
 
+# Bytes of text in a slice of a row group. With half as many, reading the slices of one large row group took a third
+# longer in all, since each is decoded from the start.
+SLICE_BYTES = 24 << 20
 _SLICES = 8
 _MERGE = 8
 _LABEL_KINDS = ("str", "int", "bool", "float", "bytes")
@@ -126,7 +131,8 @@ def prepare_text(
         with sources.in_own_names():
             chunks, kinds = _plan(sources, how, mapper)
             manifest = _prepared(chunks, kinds, how, settings, staging, mapper)
-        shutil.rmtree(staging / COPIES, ignore_errors=True)
+        for folder in (COPIES, COUNTS):
+            shutil.rmtree(staging / folder, ignore_errors=True)
         write_manifest(manifest, staging)
         _publish(staging, target)
     return load_manifest(target)
@@ -142,7 +148,7 @@ def _prepared(
 ) -> Manifest:
     """Learn the vocabulary and write the features of every chunk."""
     mine = [chunk for chunk in chunks if chunk.split in (None, how.learned)]
-    counted = mapper.map(count_chunk, mine, how, how.learned, name="count-terms")
+    counted = mapper.map(count_chunk, mine, how, how.learned, str(staging), name="count-terms")
     documents = sum(rows for _, rows in counted)
     if documents == 0:
         raise DataError(f"no rows in split {how.learned!r}, from which the vocabulary is learned")
@@ -208,7 +214,7 @@ def _plan(sources: Sources, how: TextColumns, mapper: Mapper) -> tuple[list[Text
     infos = [(owner, info) for (owner, _), info in zip(sources.files, found, strict=True)]
     bare = _unlabelled(infos, how)
     kinds = _check_columns([(info, owner in bare) for owner, info in infos], how)
-    return _cut(infos, bare), kinds
+    return _cut(infos, bare, how), kinds
 
 
 def _unlabelled(infos: Sequence[tuple[str | None, FileInfo]], how: TextColumns) -> set[str | None]:
@@ -245,21 +251,22 @@ def _check_columns(infos: Sequence[tuple[FileInfo, bool]], how: TextColumns) -> 
     return {name: kinds[name] for name in how.wanted() if name in kinds and (name == how.label or name in how.keep)}
 
 
-def _cut(infos: Sequence[tuple[str | None, FileInfo]], bare: set[str | None]) -> list[TextChunk]:
-    """Chunks of about 40,000 documents: small row groups are joined, large ones cut into at most 8 slices.
+def _cut(infos: Sequence[tuple[str | None, FileInfo]], bare: set[str | None], how: TextColumns) -> list[TextChunk]:
+    """Chunks of some megabytes of text: small row groups are joined, large ones cut into slices.
 
-    Each slice of a row group decodes it from the start, hence the limit.
+    Each slice of a row group decodes it from the start, hence there are few. The cut depends on the files alone, so
+    that the folder is the same for any number of workers.
     """
     chunks: list[TextChunk] = []
     spans: list[Any] = []
-    rows = 0
+    rows = size = 0
     current: str | None = None
 
     def close() -> None:
-        nonlocal spans, rows
+        nonlocal spans, rows, size
         if spans:
             chunks.append(TextChunk(len(chunks), tuple(spans), current, current not in bare))
-        spans, rows = [], 0
+        spans, rows, size = [], 0, 0
 
     for owner, info in infos:
         if owner != current:
@@ -268,13 +275,14 @@ def _cut(infos: Sequence[tuple[str | None, FileInfo]], bare: set[str | None]) ->
         for group, n in enumerate(info.rows):
             if n == 0:
                 continue
-            if rows and rows + n > GROUP_ROWS + GROUP_ROWS // 2:
+            here = sum(info.sizes[group].get(name, 0) for name in how.text)
+            if rows and (rows + n > GROUP_ROWS + GROUP_ROWS // 2 or size + here > SLICE_BYTES + SLICE_BYTES // 2):
                 close()
-            slices = 1 if n <= GROUP_ROWS + GROUP_ROWS // 2 else min(-(-n // GROUP_ROWS), _SLICES)
+            slices = min(max(round(here / SLICE_BYTES), 1), _SLICES, n)
             for i in range(slices):
                 spans.append((info.ref, group, n * i // slices, n * (i + 1) // slices))
-                rows += spans[-1][3] - spans[-1][2]
-                if rows >= GROUP_ROWS:
+                rows, size = rows + spans[-1][3] - spans[-1][2], size + here // slices
+                if slices > 1 or rows >= GROUP_ROWS or size >= SLICE_BYTES:
                     close()
     close()
     return chunks

@@ -3,6 +3,9 @@
 Covers: the tokenisers, counting terms of a chunk of documents, choosing the vocabulary, and the transform.
 Does not cover: reading and writing files (``prepare``).
 
+Words are cut, counted and weighed by the compiled loops of ``dboost.data.prepared``; identifiers are cut by Python,
+which is slower.
+
 The weights are those of scikit-learn's ``TfidfVectorizer(sublinear_tf=True)``: (1 + ln tf) * idf with
 idf = ln((1 + documents) / (1 + document frequency)) + 1, each row scaled to length 1.
 
@@ -15,21 +18,29 @@ Tokenisers:
 
 from __future__ import annotations
 
+import os
 import re
+import secrets
 import zlib
-from collections import defaultdict
 from collections.abc import Callable, Sequence
-from itertools import chain
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from scipy import sparse
 
+from dboost.compiled.text.counting import Counts, add_counts
+from dboost.compiled.text.terms import Terms
+from dboost.data.prepared.mapper import InProcess
+from dboost.data.prepared.text_arrow import documents
+from dboost.data.prepared.text_terms import count_piece, names_of
+from dboost.data.prepared.text_weights import Weights, by_bucket, in_order_of_features, present, rows
+from dboost.data.prepared.text_words import WordRule, table_of, text_and_offsets
 from dboost.errors import DataError, UsageError
 
+_WEIGHTS = Weights(sublinear_tf=True)
 _WORDS = re.compile(r"\w\w+")
 _CASE = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[^\W\d_A-Za-z]+")
 
@@ -59,51 +70,112 @@ def bucket_name(token: str, buckets: int) -> str:
     return f"#{zlib.crc32(token.encode('utf-8', 'surrogatepass')) % buckets:0{len(str(buckets - 1))}d}"
 
 
-def _flat(texts: Sequence[str], tokeniser: Callable[[str], list[str]]) -> tuple[list[str], NDArray[np.int64]]:
-    """All tokens in a row, and the document of each."""
-    tokens = [tokeniser(text) for text in texts]
-    lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens))
-    return list(chain.from_iterable(tokens)), np.repeat(np.arange(len(tokens), dtype=np.int64), lengths)
+def _rule(tokenizer: str) -> WordRule:
+    """How documents become terms; words are cut by compiled loops, identifiers by Python."""
+    return WordRule() if tokenizer == "words" else WordRule(analyzer=get_tokeniser(tokenizer))
 
 
-def _distinct(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Distinct keys in order and their counts; faster than np.unique where most keys are distinct."""
-    ordered = np.sort(keys)
-    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-    return ordered[starts], np.diff(starts, append=ordered.shape[0])
+@dataclass(frozen=True)
+class TermCounts:
+    """The terms of some documents, and how often each document has them.
+
+    Parameters
+    ----------
+    terms : pyarrow.LargeStringArray
+        Distinct terms, or buckets of terms.
+    parts : list of Counts
+        Consecutive documents; ids are places in `terms`.
+    """
+
+    terms: pa.Array
+    parts: list[Counts]
+
+    def __len__(self) -> int:
+        return sum(part.indptr.shape[0] - 1 for part in self.parts)
+
+    def frequencies(self) -> pa.Table:
+        """Document and term frequency of every term, exact, in the columns ``term``, ``df``, ``tf``."""
+        df, tf = np.zeros(len(self.terms), np.int64), np.zeros(len(self.terms), np.int64)
+        for part in self.parts:
+            df[: part.df.shape[0]] += part.df
+            add_counts(part.ids, part.counts, tf)
+        return pa.table({"term": self.terms, "df": df, "tf": tf})
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything but `df` into a file that ``load`` reads; it is there as a whole, or not."""
+        beside = f"{os.fspath(path)}.{secrets.token_hex(6)}"
+        with open(beside, "wb") as stream:
+            for array in (*text_and_offsets(self.terms), np.array([len(self.parts)])):
+                np.save(stream, array)
+            for part in self.parts:
+                narrow = np.uint16 if part.counts.max(initial=0) <= np.iinfo(np.uint16).max else np.int32
+                for array in (part.indptr, part.ids, part.counts.astype(narrow)):
+                    np.save(stream, array)
+        os.replace(beside, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> TermCounts:
+        """What ``save`` has written, with an empty `df`."""
+        with open(path, "rb") as stream:
+            text, offsets, [n_parts] = (np.load(stream) for _ in range(3))
+            terms = pa.Array.from_buffers(
+                pa.large_string(), offsets.shape[0] - 1, [None, pa.py_buffer(offsets), pa.py_buffer(text)]
+            )
+            parts = []
+            for _ in range(n_parts):
+                indptr, ids, counts = (np.load(stream) for _ in range(3))
+                parts.append(Counts(indptr, ids, counts.astype(np.int32), np.zeros(0, np.int64)))
+        return cls(terms, parts)
 
 
-def count_terms(texts: Sequence[str], tokenizer: str, hashing: int | None) -> pa.Table:
-    """Document and term frequency of every term of some documents, exact.
+def count_texts(texts: Any, tokenizer: str, hashing: int | None) -> TermCounts:
+    """Count the terms of documents.
+
+    Parameters
+    ----------
+    texts : list of str or Arrow array of strings
+    tokenizer : str
+    hashing : int or None
+        Number of buckets, where terms are hashed.
+    """
+    get_tokeniser(tokenizer)
+    counted = count_piece(documents(texts), _rule(tokenizer))
+    terms = names_of(counted.terms, np.arange(counted.terms.number))
+    if hashing is None:
+        return TermCounts(terms, counted.counts)
+    number: dict[str, int] = {}
+    bucket = np.array(
+        [number.setdefault(bucket_name(term, hashing), len(number)) for term in terms.to_pylist()], np.int32
+    )
+    sign = np.ones(bucket.shape[0], np.int32)
+    parts = [by_bucket(part, bucket, sign, len(number)) for part in counted.counts]
+    return TermCounts(pa.array(list(number), pa.large_string()), parts)
+
+
+def count_terms(texts: Any, tokenizer: str, hashing: int | None) -> pa.Table:
+    """Document and term frequency of every term of some documents; see ``count_texts``.
 
     Returns
     -------
     pyarrow.Table
         Columns ``term``, ``df``, ``tf``.
     """
-    tokens, documents = _flat(texts, get_tokeniser(tokenizer))
-    number: defaultdict[str, int] = defaultdict()
-    number.default_factory = number.__len__
-    ids = np.fromiter(map(number.__getitem__, tokens), dtype=np.int64, count=len(tokens))
-    terms = list(number)
-    if hashing is not None:
-        buckets: defaultdict[str, int] = defaultdict()
-        buckets.default_factory = buckets.__len__
-        ids = np.array([buckets[bucket_name(term, hashing)] for term in terms], dtype=np.int64)[ids]
-        terms = list(buckets)
-    keys, _ = _distinct(documents * max(len(terms), 1) + ids)
-    df = np.bincount(keys % max(len(terms), 1), minlength=len(terms)).astype(np.int64)
-    tf = np.bincount(ids, minlength=len(terms)).astype(np.int64)
-    return pa.table({"term": pa.array(terms, pa.large_string()), "df": df[: len(terms)], "tf": tf[: len(terms)]})
+    return count_texts(texts, tokenizer, hashing).frequencies()
 
 
 def merge_counts(tables: Sequence[pa.Table]) -> pa.Table:
     """Add the counts of several tables; exact, nothing is pruned."""
-    # Tables that came over a network may lie at odd addresses, of which Arrow's grouping and sorting warn. Joining two
-    # or more chunks copies them to even ones.
-    joined = pa.concat_tables([*tables, tables[0].slice(0, 0)]).combine_chunks()
-    total = joined.group_by("term").aggregate([("df", "sum"), ("tf", "sum")])
-    return pa.table({"term": total.column("term"), "df": total.column("df_sum"), "tf": total.column("tf_sum")})
+    terms = Terms(max(table.num_rows for table in tables))
+    numbers = [terms.enter(*text_and_offsets(_one_array(table.column("term")))) for table in tables]
+    total = {name: np.zeros(terms.number, np.int64) for name in ("df", "tf")}
+    for table, mine in zip(tables, numbers, strict=True):
+        for name, sums in total.items():
+            sums[mine] += table.column(name).to_numpy()
+    return pa.table({"term": names_of(terms, np.arange(terms.number)), **total})
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(column.chunks) if column.num_chunks != 1 else column.chunk(0)
 
 
 def choose_vocabulary(
@@ -146,27 +218,6 @@ def choose_vocabulary(
     return kept.column("term").to_pylist(), df, np.log((1.0 + n_documents) / (1.0 + df)) + 1.0
 
 
-class _Hashed(dict[str, int]):
-    """Token to feature number through buckets, remembered."""
-
-    def __init__(self, terms: Sequence[str], buckets: int) -> None:
-        super().__init__()
-        self.numbers = {term: j for j, term in enumerate(terms)}
-        self.buckets = buckets
-
-    def __missing__(self, token: str) -> int:
-        found = self.numbers.get(bucket_name(token, self.buckets), -1)
-        self[token] = found
-        return found
-
-
-class _Listed(dict[str, int]):
-    """Token to feature number, -1 for tokens outside the vocabulary (which are not remembered)."""
-
-    def __missing__(self, token: str) -> int:
-        return -1
-
-
 class TextTransform:
     """Documents to rows, with a fixed vocabulary.
 
@@ -184,26 +235,30 @@ class TextTransform:
     def __init__(
         self, tokenizer: str, terms: Sequence[str], idf: NDArray[np.float64], hashing: int | None = None
     ) -> None:
-        self.tokenise = get_tokeniser(tokenizer)
+        get_tokeniser(tokenizer)
+        self.tokenizer = tokenizer
         self.idf = np.asarray(idf, dtype=np.float64)
-        numbers: dict[str, int]
-        if hashing is None:
-            numbers = _Listed((term, j) for j, term in enumerate(terms))
-        else:
-            numbers = _Hashed(terms, hashing)
-        self._lookup = numbers.__getitem__
+        self.hashing = hashing
+        self.table = table_of(pa.array(terms, pa.large_string()))
 
-    def transform(self, texts: Sequence[str]) -> Any:
-        """Rows of length 1, or empty, as a ``scipy.sparse.csr_array`` of float64 (documents, terms)."""
-        tokens, documents = _flat(texts, self.tokenise)
-        ids = np.fromiter(map(self._lookup, tokens), dtype=np.int64, count=len(tokens))
-        known = ids >= 0
-        width = self.idf.shape[0]
-        keys, tf = _distinct(documents[known] * width + ids[known])
-        rows, columns = np.divmod(keys, width)
-        values = (1.0 + np.log(tf)) * self.idf[columns]
-        norms = np.sqrt(np.bincount(rows, weights=values * values, minlength=len(texts)))
-        values /= norms[rows]
-        indptr = np.zeros(len(texts) + 1, dtype=np.int64)
-        np.cumsum(np.bincount(rows, minlength=len(texts)), out=indptr[1:])
-        return sparse.csr_array((values, columns.astype(np.int32), indptr), shape=(len(texts), width))
+    def transform(self, texts: Any, dtype: Any = np.float64) -> Any:
+        """Rows of length 1, or empty, as a ``scipy.sparse.csr_array`` (documents, terms).
+
+        Parameters
+        ----------
+        texts : list of str or Arrow array of strings
+        dtype : numpy.dtype
+            What the values are rounded to, which are computed in float64.
+        """
+        if self.hashing is not None:
+            return self.weigh(count_texts(texts, self.tokenizer, self.hashing), dtype)
+        counted = count_piece(documents(texts), _rule(self.tokenizer), self.table)
+        parts = [present(part, self.idf.shape[0]) for part in counted.counts]
+        return rows(parts, _WEIGHTS, self.idf, InProcess(), dtype)
+
+    def weigh(self, counted: TermCounts, dtype: Any = np.float64) -> Any:
+        """The rows that ``transform`` gives, of documents whose terms are counted already."""
+        feature = self.table.look_up(*text_and_offsets(counted.terms)).astype(np.int64)
+        kept = np.flatnonzero(feature >= 0)
+        columns = in_order_of_features(feature, kept[np.argsort(feature[kept])])
+        return rows([(part, columns) for part in counted.parts], _WEIGHTS, self.idf, InProcess(), dtype)

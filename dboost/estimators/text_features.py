@@ -1,0 +1,396 @@
+"""``TextFeatures``: documents to rows of tf-idf, as a transformer of scikit-learn.
+
+Covers: the parameters, fitting, transforming, what is known after fitting.
+Does not cover: the loops and what they are given (``dboost.data.prepared``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dboost.data.prepared.text_arrow import documents
+from dboost.data.prepared.text_terms import choose, count_pieces, join, names_of, pieces_of, total_counts
+from dboost.data.prepared.text_weights import Buckets, Columns, Weights, first_seen, present, rows
+from dboost.data.prepared.text_words import WORDS, WordRule, table_of
+from dboost.engine.local import LocalEngine
+from dboost.errors import DataError, UsageError
+
+ANALYZERS = ("word", "char", "char_wb")
+
+
+class TextFeatures(TransformerMixin, BaseEstimator):
+    r"""Documents to rows of tf-idf, with the terms, weights and values of scikit-learn's ``TfidfVectorizer``.
+
+    Words are cut, counted and weighed by compiled loops over Arrow's string buffers, on all cores; documents with
+    characters beyond ASCII are lower-cased by Python. With another `token_pattern` than the default, or another
+    `analyzer` than ``"word"``, all documents are cut by Python, which is slower.
+
+    Terms, document frequencies, idf and values equal those of ``TfidfVectorizer`` with the same parameters bit for bit,
+    ``fit_transform`` those of its ``fit_transform`` and ``transform`` those of its ``transform``, on any number of
+    threads. (The two may differ in the last bit, because the squares of a row are added in another order.) Two things
+    are settled here that scikit-learn leaves open: which terms `max_features` keeps of equally frequent ones, the first
+    by name; and the entries of a row, which are always sorted by feature.
+
+    Parameters
+    ----------
+    column : str, optional
+        The column of documents, when tables are given; a table of one column needs none.
+    lowercase : bool, default True
+        Whether documents are lower-cased first.
+    token_pattern : str, default ``r"(?u)\b\w\w+\b"``
+        Regular expression of a word. A word is what its one group matches, if it has one.
+    ngram_range : (int, int), default (1, 1)
+        Fewest and most words of a term; of characters for the analyzers of characters.
+    stop_words : {"english"} or iterable of str, optional
+        Words that are left out before terms are formed. ``"english"`` is the list of scikit-learn.
+    analyzer : {"word", "char", "char_wb"} or callable, default "word"
+        ``"char"`` and ``"char_wb"`` are those of ``TfidfVectorizer``. A callable gives the terms of a document, and
+        takes the place of all parameters above but `column`.
+    min_df, max_df : int or float, default 1 and 1.0
+        A term is kept when it is in at least `min_df` and at most `max_df` documents: a number of documents, or as a
+        float a share of them.
+    max_features : int, optional
+        Keep the most frequent of these terms.
+    hashing : int, optional
+        Number of features, when terms are to be hashed instead of listed: a term is then the remainder of its hash, as
+        in ``HashingVectorizer``. Memory does not grow with the number of terms; names are lost, and `min_df`, `max_df`
+        and `max_features` have no meaning.
+    alternate_sign : bool, default False
+        With `hashing`, whether half of the terms count negatively, so that terms that share a feature cancel on
+        average. It needs ``use_idf=False`` and ``sublinear_tf=False``, which are not defined for negative counts.
+    binary : bool, default False
+        Whether a term counts once in a document that has it.
+    norm : {"l2", "l1", None}, default "l2"
+        What each row is scaled to: length 1, absolute sum 1, or nothing.
+    use_idf : bool, default True
+        Whether counts are multiplied by ln(n / df) + 1, with n documents, of which df have the term.
+    smooth_idf : bool, default True
+        Whether 1 is added to n and df.
+    sublinear_tf : bool, default False
+        Whether a count tf becomes 1 + ln(tf).
+    dtype : {numpy.float64, numpy.float32}, default numpy.float64
+        Type of the weights and of all arithmetic but the sums of a row, which are float64.
+    n_threads : int, optional
+        Threads; by default the cores that this process may use. The result does not depend on it.
+
+    Attributes
+    ----------
+    vocabulary_ : dict of str to int
+        Feature of each term, made when it is asked for; not there with `hashing`.
+    idf_ : array, shape (n_features,)
+        Not there with ``use_idf=False``.
+    document_frequency_ : int64 array, shape (n_features,)
+        Number of the documents it was fitted on that have the term.
+    n_documents_ : int
+        Number of the documents it was fitted on.
+
+    Raises
+    ------
+    UsageError
+        A parameter, or a combination of them, has no meaning.
+    DataError
+        Missing documents, something that is not text, or no term that is left.
+
+    Examples
+    --------
+    >>> from dboost import TextFeatures
+    >>> texts = ["the cat sat", "the dog sat", "a dog, a cat"]
+    >>> features = TextFeatures(min_df=2)
+    >>> X = features.fit_transform(texts)
+    >>> X.shape
+    (3, 4)
+    >>> features.get_feature_names_out().tolist()
+    ['cat', 'dog', 'sat', 'the']
+    >>> features.document_frequency_.tolist()
+    [2, 2, 2, 2]
+    >>> features.transform(["the bird"]).toarray().tolist()
+    [[0.0, 0.0, 0.0, 1.0]]
+    """
+
+    _terms: Any
+    _idf: Any
+    _numbers: Any
+    _found_table: Any
+
+    def __init__(
+        self,
+        *,
+        column: str | None = None,
+        lowercase: bool = True,
+        token_pattern: str = WORDS,
+        ngram_range: tuple[int, int] = (1, 1),
+        stop_words: Any = None,
+        analyzer: Any = "word",
+        min_df: int | float = 1,
+        max_df: int | float = 1.0,
+        max_features: int | None = None,
+        hashing: int | None = None,
+        alternate_sign: bool = False,
+        binary: bool = False,
+        norm: str | None = "l2",
+        use_idf: bool = True,
+        smooth_idf: bool = True,
+        sublinear_tf: bool = False,
+        dtype: Any = np.float64,
+        n_threads: int | None = None,
+    ) -> None:
+        self.column = column
+        self.lowercase = lowercase
+        self.token_pattern = token_pattern
+        self.ngram_range = ngram_range
+        self.stop_words = stop_words
+        self.analyzer = analyzer
+        self.min_df = min_df
+        self.max_df = max_df
+        self.max_features = max_features
+        self.hashing = hashing
+        self.alternate_sign = alternate_sign
+        self.binary = binary
+        self.norm = norm
+        self.use_idf = use_idf
+        self.smooth_idf = smooth_idf
+        self.sublinear_tf = sublinear_tf
+        self.dtype = dtype
+        self.n_threads = n_threads
+
+    def fit(self, X: Any, y: Any = None) -> TextFeatures:
+        """Learn the terms and their document frequencies.
+
+        Parameters
+        ----------
+        X : iterable of str, array, Series or table
+            Documents: a list, a NumPy array, a pandas or polars Series, an Arrow array, or a table with `column`.
+        y : object, optional
+            Not used; there for pipelines.
+
+        Returns
+        -------
+        TextFeatures
+            Itself.
+        """
+        self._learn(X, transforms=False)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> sparse.csr_array:
+        """Learn the terms, and give the rows of the same documents, which are read once.
+
+        Parameters
+        ----------
+        X : iterable of str, array, Series or table
+            As in ``fit``.
+        y : object, optional
+            Not used; there for pipelines.
+
+        Returns
+        -------
+        scipy.sparse.csr_array, shape (documents, n_features)
+        """
+        if fit_params:
+            raise UsageError(f"fit_transform takes no {sorted(fit_params)[0]!r}", hint="leave it out")
+        return self._learn(X, transforms=True)
+
+    def transform(self, X: Any) -> sparse.csr_array:
+        """Rows of documents; terms that are no feature are passed over.
+
+        Parameters
+        ----------
+        X : iterable of str, array, Series or table
+            As in ``fit``.
+
+        Returns
+        -------
+        scipy.sparse.csr_array, shape (documents, n_features)
+        """
+        check_is_fitted(self)
+        rule, weights, buckets = self._rule(), self._weights(), self._buckets()
+        with LocalEngine(self.n_threads) as engine:
+            pieces = pieces_of(documents(X, self.column), engine.n_threads)
+            counted = count_pieces(pieces, rule, engine, None if buckets is not None else self._table())
+            if buckets is not None:
+                parts = [part for one in counted for part in buckets.hashed(one, self.binary)]
+            else:
+                n_features = self.document_frequency_.shape[0]
+                parts = [present(part, n_features) for one in counted for part in one.counts]
+            return rows(parts, weights, self._idf, engine)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """The term of each feature; with `hashing` the number of its bucket, as ``#0042``.
+
+        Parameters
+        ----------
+        input_features : object, optional
+            Not used; there for pipelines.
+
+        Returns
+        -------
+        array of str, shape (n_features,)
+        """
+        check_is_fitted(self)
+        if self._terms is not None:
+            return np.array(self._terms.to_pylist(), dtype=object)
+        n_features = self.document_frequency_.shape[0]
+        width = len(str(n_features - 1))
+        return np.array([f"#{bucket:0{width}d}" for bucket in range(n_features)], dtype=object)
+
+    @property
+    def vocabulary_(self) -> dict[str, int]:
+        """Feature of each term."""
+        if getattr(self, "_terms", None) is None:
+            raise AttributeError("vocabulary_ is there after fitting without hashing")
+        if self._numbers is None:
+            self._numbers = {term: j for j, term in enumerate(self._terms.to_pylist())}
+        return self._numbers
+
+    @property
+    def idf_(self) -> NDArray[Any]:
+        """Inverse document frequency of each feature."""
+        if not hasattr(self, "_idf") or not self.use_idf:
+            raise AttributeError("idf_ is there after fitting with use_idf=True")
+        return self._idf
+
+    def _learn(self, X: Any, transforms: bool) -> Any:
+        rule, weights, buckets = self._rule(), self._weights(), self._buckets()
+        self._check_limits()
+        with LocalEngine(self.n_threads) as engine:
+            pieces = pieces_of(documents(X, self.column), engine.n_threads)
+            counted = count_pieces(pieces, rule, engine)
+            n_documents = sum(len(one) for one in counted)
+            terms: pa.Array | None = None
+            if buckets is not None:
+                parts = [part for one in counted for part in buckets.hashed(one, self.binary)]
+                df = np.zeros(buckets.n_features, np.int64)
+                for counts, columns in parts:
+                    df[columns.features] += counts.df
+            else:
+                table, numbers, all_df = join(counted)
+                chosen, terms = choose(
+                    all_df,
+                    n_documents,
+                    min_df=self.min_df,
+                    max_df=self.max_df,
+                    max_features=self.max_features,
+                    total=lambda: all_df if self.binary else total_counts(counted, numbers, all_df.shape[0]),
+                    names=lambda these: names_of(table, these),
+                )
+                df = all_df[chosen]
+                whole = first_seen(chosen, all_df.shape[0])
+                parts = [
+                    (part, Columns(whole.column[mine], whole.features, whole.order))
+                    for one, mine in zip(counted, numbers, strict=True)
+                    for part in one.counts
+                ]
+            idf = weights.idf(df, n_documents)
+            found = rows(parts, weights, idf, engine) if transforms else None
+        self.document_frequency_, self.n_documents_ = df, n_documents
+        self._terms, self._idf = terms, idf
+        # Made when they are asked for.
+        self._numbers = self._found_table = None
+        return found
+
+    def _table(self) -> Any:
+        """The features as the compiled loops look them up."""
+        if self._found_table is None:
+            self._found_table = table_of(self._terms)
+        return self._found_table
+
+    def _rule(self) -> WordRule:
+        stop: frozenset[str] = frozenset()
+        if isinstance(self.stop_words, str):
+            if self.stop_words != "english":
+                raise UsageError(f"stop_words={self.stop_words!r}", hint="use 'english', or a list of words")
+            from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+            stop = ENGLISH_STOP_WORDS
+        elif self.stop_words is not None:
+            stop = _word_set(self.stop_words)
+        analyzer = self.analyzer
+        if isinstance(analyzer, str):
+            if analyzer not in ANALYZERS:
+                raise UsageError(f"analyzer={analyzer!r}", hint=f"use one of {', '.join(ANALYZERS)}, or a function")
+            analyzer = None if analyzer == "word" else self._characters()
+        grams = tuple(self.ngram_range) if isinstance(self.ngram_range, tuple | list) else ()
+        if len(grams) != 2 or not all(map(_is_whole, grams)):
+            raise UsageError(f"ngram_range={self.ngram_range!r}", hint="give two numbers, such as (1, 2)")
+        return WordRule(self.lowercase, self.token_pattern, (int(grams[0]), int(grams[1])), stop, analyzer)
+
+    def _characters(self) -> Any:
+        """scikit-learn's own analyzer of characters."""
+        from sklearn.feature_extraction.text import CountVectorizer
+
+        vectorizer = CountVectorizer(analyzer=self.analyzer, lowercase=self.lowercase, ngram_range=self.ngram_range)
+        return vectorizer.build_analyzer()
+
+    def _weights(self) -> Weights:
+        return Weights(
+            norm=self.norm,
+            use_idf=self.use_idf,
+            smooth_idf=self.smooth_idf,
+            sublinear_tf=self.sublinear_tf,
+            binary=self.binary,
+            dtype=self.dtype,
+        )
+
+    def _buckets(self) -> Buckets | None:
+        if self.hashing is None:
+            if self.alternate_sign:
+                raise UsageError("alternate_sign=True without hashing", hint="set hashing to the number of features")
+            return None
+        if not _is_whole(self.hashing) or not 1 <= self.hashing <= np.iinfo(np.int32).max:
+            raise UsageError(f"hashing={self.hashing!r}", hint="give the number of features, for example 2**18")
+        if (self.min_df, self.max_df, self.max_features) != (1, 1.0, None):
+            raise UsageError(
+                "min_df, max_df and max_features have no meaning with hashing", hint="leave them out, or hashing"
+            )
+        if self.alternate_sign and (self.use_idf or self.sublinear_tf):
+            raise UsageError(
+                "alternate_sign=True gives negative counts, for which idf and logarithm are not defined",
+                hint="set use_idf=False and sublinear_tf=False",
+            )
+        if self.use_idf and not self.smooth_idf:
+            raise UsageError(
+                "without smoothing, the idf of a hashed feature that no document has is infinite",
+                hint="set smooth_idf=True",
+            )
+        return Buckets(int(self.hashing), self.alternate_sign)
+
+    def _check_limits(self) -> None:
+        for name in ("min_df", "max_df"):
+            value = getattr(self, name)
+            share = isinstance(value, float | np.floating)
+            if not (share and 0 <= value <= 1) and not (_is_whole(value) and value >= (1 if name == "max_df" else 0)):
+                raise UsageError(f"{name}={value!r}", hint="give a number of documents, or a share between 0.0 and 1.0")
+        if self.max_features is not None and (not _is_whole(self.max_features) or self.max_features < 1):
+            raise UsageError(f"max_features={self.max_features!r}", hint="give a number of at least 1, or leave it out")
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Both are made again from the terms when they are asked for.
+        return super().__getstate__() | {name: None for name in ("_found_table", "_numbers") if hasattr(self, name)}
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "document_frequency_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _word_set(words: Iterable[Any]) -> frozenset[str]:
+    found = frozenset(words)
+    for word in found:
+        if not isinstance(word, str):
+            raise DataError(f"stop_words holds a {type(word).__name__}, expected strings")
+    return found
