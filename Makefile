@@ -6,19 +6,22 @@ INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 PEERS := .peers
 LIGHTNING := .peers-lightning
+LOWEST := .lowest
 DEMO_OUT ?= runs/demo
 REPRODUCE_OUT ?= runs/reproduce
 BENCH_OUT ?= runs/bench
 KERNELS := $(shell grep -rl "numba" --include=*.py dboost)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint oracle passes-table pairs-table titles many-products stumps-million same-bits cv-cost \
+.PHONY: help demo test test-lowest coverage lint oracle passes-table pairs-table titles many-products stumps-million same-bits cv-cost \
     chaos fuzz reproduce reproduce-seeds bench clean
 
 help:
 	@echo "make demo          train and judge three models on the source code this machine has"
 	@echo "make test          ruff, mypy and the tests"
 	@echo "make lint          ruff and mypy only"
+	@echo "make test-lowest   tests of data, models and fits under the lowest versions that pyproject.toml allows"
+	@echo "make coverage      the tests once more, with which lines and branches they run (COVER: files or folders of tests)"
 	@echo "make oracle        every loss and penalty against independent solvers"
 	@echo "make passes-table  passes over the data to 1e-6, per method"
 	@echo "make pairs-table   every loss, penalty and bound: counts tried and the worst of each"
@@ -63,6 +66,29 @@ lint: $(INSTALLED)
 test: $(INSTALLED)
 	@$(MAKE) --no-print-directory -j 2 lint $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+# The lowest versions of all that is declared, in an environment of its own. Its compiled loops lie apart too: beside the
+# sources two versions of numba would throw away each other's. Warnings of libraries of that time are no errors.
+LOWEST_TESTS ?= tests/test_import.py tests/data tests/losses tests/model tests/plots tests/engine/test_tree.py \
+    tests/engine/test_engines.py tests/estimators/test_fit.py tests/estimators/test_ecosystem.py \
+    tests/estimators/test_named_columns.py
+$(LOWEST)/.installed: pyproject.toml lab/lowest.py
+	$(PYTHON) -m venv --clear $(LOWEST)
+	$(PYTHON) lab/lowest.py > $(LOWEST)/lowest.txt
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -r $(LOWEST)/lowest.txt
+	@touch $@
+
+test-lowest: $(LOWEST)/.installed
+	NUMBA_CACHE_DIR=$(CURDIR)/$(LOWEST)/compiled \
+	    $(LOWEST)/bin/python -m pytest -q -p no:cacheprovider -o filterwarnings=default $(LOWEST_TESTS)
+
+# The figure is of Python: what numba compiles is not seen, and a test whose process is killed counts for nothing.
+COVER ?= tests
+coverage: $(READY)
+	rm -rf .coverage-data && mkdir -p .coverage-data
+	$(BIN)/python -m coverage run -m pytest -q $(COVER)
+	$(BIN)/python -m coverage combine -q
+	$(BIN)/python -m coverage report --skip-covered --sort=cover
 
 # Independent solvers live in an environment of their own; one that does not build here is named in the table.
 $(PEERS)/.ready: Makefile
@@ -125,5 +151,5 @@ bench: $(READY) $(PEERS)/.ready $(LIGHTNING)/.ready
 	    $(BIN)/python -m lab bench all --out $(BENCH_OUT) --force
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(LIGHTNING) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(PEERS) $(LIGHTNING) $(LOWEST) .coverage-data build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

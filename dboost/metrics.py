@@ -24,7 +24,23 @@ Float = NDArray[np.float64]
 
 
 def predicted_codes(F: Float, y: NDArray[Any]) -> NDArray[Any]:
-    """Predictions in the encoding of `y`: the sign of a score (zero counts as -1), or the first largest score."""
+    """Predictions in the encoding of `y`: the sign of a score (zero counts as -1), or the first largest score.
+
+    Parameters
+    ----------
+    F : float64 array, shape (m, k)
+        Scores.
+    y : int8 array (m, k) of signs, 0 where a label is missing, or int32 array (m,) of class codes
+
+    Returns
+    -------
+    array, of the shape of `y`
+
+    Examples
+    --------
+    >>> predicted_codes(np.array([[3.0, 1.0], [0.0, 5.0]]), np.array([0, 0])).tolist()
+    [0, 1]
+    """
     codes: NDArray[Any] = np.where(F > 0, 1, -1).astype(np.int8) if y.ndim == 2 else np.argmax(F, axis=1)
     return codes if y.ndim == 2 else codes.astype(np.int32)
 
@@ -32,9 +48,20 @@ def predicted_codes(F: Float, y: NDArray[Any]) -> NDArray[Any]:
 def log_loss(F: Float, y: NDArray[Any]) -> Float:
     """Loss of each label: softplus(-yF) per entry (zero where the label is missing), or lse(F) - F_y per example.
 
+    Parameters
+    ----------
+    F : float64 array, shape (m, k)
+        Scores.
+    y : int8 array (m, k) of signs, 0 where a label is missing, or int32 array (m,) of class codes
+
     Returns
     -------
     float64 array, shape (m, k) for signs, (m,) for class codes
+
+    Examples
+    --------
+    >>> log_loss(np.array([[0.0, 0.0]]), np.array([1])).round(4).tolist()
+    [0.6931]
     """
     loss: Float
     if y.ndim == 2:
@@ -115,6 +142,16 @@ def coverage_counts(F: Float, y: NDArray[Any], weight: ArrayLike | None = None) 
 def margins(F: Float, y: NDArray[Any]) -> Float:
     """Unnormalised margin y F per entry (zero where missing), or F_y - max over r != y of F_r per example.
 
+    Parameters
+    ----------
+    F : float64 array, shape (m, k)
+        Scores.
+    y : int8 array (m, k) of signs, 0 where a label is missing, or int32 array (m,) of class codes
+
+    Returns
+    -------
+    float64 array, shape (m, k) for signs, (m,) for class codes
+
     Examples
     --------
     >>> margins(np.array([[3.0, 1.0, 2.0], [0.0, 5.0, 4.0]]), np.array([0, 0])).tolist()
@@ -132,6 +169,20 @@ def margin_norm(W: Float) -> float:
     """The norm that margins are divided by: ||w||_1 for one output, the sum of ||W_j||_inf over rows otherwise.
 
     The intercept is not part of it.
+
+    Parameters
+    ----------
+    W : float64 array, shape (rows, k)
+        Weights of what the model holds.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> margin_norm(np.array([[3.0, -4.0], [1.0, 0.0]]))
+    5.0
     """
     return float(np.abs(W).max(axis=1, initial=0.0).sum())
 
@@ -141,6 +192,18 @@ def normalised_margins(F: Float, y: NDArray[Any], W: Float) -> Float:
 
     Without an intercept, and with features in [-1, 1], they lie in [-1, 1] for one output and in [-2, 2] otherwise
     (docs/math.md 7 (L)).
+
+    Parameters
+    ----------
+    F : float64 array, shape (m, k)
+        Scores.
+    y : int8 array (m, k) of signs, 0 where a label is missing, or int32 array (m,) of class codes
+    W : float64 array, shape (rows, k)
+        Weights of what the model holds.
+
+    Returns
+    -------
+    float64 array, shape (m, k) for signs, (m,) for class codes
 
     Examples
     --------
@@ -158,6 +221,18 @@ def sparsity(W: Float, n_features: float) -> float:
 
     `n_features` is the number of candidates: raw features, or hypotheses; 1 is returned where they have no end.
 
+    Parameters
+    ----------
+    W : float64 array, shape (rows, k)
+        Weights of what the model holds.
+    n_features : float
+        Number of candidates; may be infinite.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
     Examples
     --------
     >>> sparsity(np.array([[1.0, 0.0], [2.0, 3.0]]), n_features=4)
@@ -169,6 +244,18 @@ def sparsity(W: Float, n_features: float) -> float:
 
 def row_sparsity(W: Float, n_features: float) -> float:
     """Share of all-zero rows, i.e. of candidates that are never computed; the intercept is not counted.
+
+    Parameters
+    ----------
+    W : float64 array, shape (rows, k)
+        Weights of what the model holds.
+    n_features : float
+        Number of candidates; may be infinite.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
 
     Examples
     --------
@@ -209,10 +296,21 @@ def computed_features(model: Any) -> Computed:
         Hypotheses whose row of weights is zero are not counted. Raw features are those of all hypotheses that it
         holds.
 
+    Returns
+    -------
+    Computed
+
     Raises
     ------
     DataError
         When it is neither.
+
+    Examples
+    --------
+    >>> import dboost
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]])
+    >>> computed_features(dboost.BoostedClassifier(alpha=0.1).fit(X, [0, 0, 1, 1]))
+    Computed(hypotheses=1, features=1, of_features=2)
     """
     found = getattr(model, "model_", model)
     if not all(hasattr(found, name) for name in ("W", "hypotheses", "n_features")):
@@ -248,6 +346,12 @@ def partial(F: ArrayLike, y: NDArray[Any], weight: ArrayLike | None = None) -> S
     ------
     DataError
         When shapes disagree or a score is not finite.
+
+    Examples
+    --------
+    >>> sums = partial(np.array([[2.0, 1.0], [0.0, 3.0]]), np.array([0, 0]))
+    >>> float(sums.add["weight"]), float(sums.add["errors"])
+    (2.0, 1.0)
     """
     scores = np.asarray(F, dtype=np.float64)
     _check(scores, y)
@@ -349,10 +453,20 @@ def summarise(total: Sums, norm: float = 1.0) -> Evaluation:
     norm : float
         What margins are divided by, usually `margin_norm` of the model.
 
+    Returns
+    -------
+    Evaluation
+
     Raises
     ------
     DataError
         When no label has positive weight.
+
+    Examples
+    --------
+    >>> found = summarise(partial(np.array([[2.0, 1.0], [0.0, 3.0]]), np.array([0, 0])))
+    >>> found.error
+    0.5
     """
     add = total.add
     weight = np.asarray(add["weight"], dtype=np.float64)

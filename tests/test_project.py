@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+import dboost
+from lab import lowest
 from lab.__main__ import REGISTRY
 from tests.conftest import lost_in_ci
 
@@ -47,7 +49,27 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 
 def test_the_wheel_installs_no_generic_name(wheel: zipfile.ZipFile) -> None:
     tops = {name.split("/")[0] for name in wheel.namelist()}
-    assert tops == {"dboost", "dboost_pipelines", f"dboost-{PROJECT['project']['version']}.dist-info"}
+    assert tops == {"dboost", "dboost_pipelines", f"dboost-{dboost.__version__}.dist-info"}
+
+
+def test_the_version_is_written_once_and_cited_as_it_is() -> None:
+    assert "version" not in PROJECT["project"] and PROJECT["project"]["dynamic"] == ["version"]
+    assert PROJECT["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "dboost.__version__"}
+    cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), flags=re.M)
+    assert cited is not None and cited[1].strip("\"'") == dboost.__version__
+    named = re.findall(r"^## \[(\d[^\]]*)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.M)
+    assert named[0] == dboost.__version__, "the newest version of the changelog is another one"
+    for path in [*(ROOT / "cluster").rglob("*"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]:
+        if path.is_file():
+            for found in re.findall(r"dboost[:=]=?(\d+\.\d+[\w.]*)", path.read_text(encoding="utf-8")):
+                assert found == dboost.__version__, f"{path.relative_to(ROOT)} names version {found}"
+
+
+def test_the_lowest_versions_are_those_of_every_bound() -> None:
+    found = lowest.requirements()
+    assert f"scipy=={next(r for r in PROJECT['project']['dependencies'] if r.startswith('scipy'))[7:]}" in found
+    assert len(found) >= len(PROJECT["project"]["dependencies"]) + 5
+    assert all(re.fullmatch(r"[\w.-]+(\[\w+\])?==[\d.]+", requirement) for requirement in found)
 
 
 def test_the_wheel_holds_every_module(wheel: zipfile.ZipFile) -> None:
@@ -60,7 +82,7 @@ def test_the_wheel_holds_every_module(wheel: zipfile.ZipFile) -> None:
 
 # What a user installs, by top folder: at most so many files, and so many bytes before they are packed. The room above
 # what is there today (265 files of 1.77 MB, 27 of 0.16 MB) is for what is to come; a benchmark or a data set is more.
-LIMITS = {"dboost": (320, 2_200_000), "dboost_pipelines": (40, 250_000)}
+LIMITS = {"dboost": (380, 2_400_000), "dboost_pipelines": (60, 350_000)}
 PACKED = 900_000
 """Bytes of the whole wheel; 725,000 today, and 918,000 when it still held benchmarks and reproductions."""
 

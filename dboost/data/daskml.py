@@ -71,7 +71,7 @@ def fit_projection(X: Any, n_components: int) -> Projection:
     --------
     >>> found = fit_projection(np.array([[0.0, 0.0], [2.0, 0.2], [4.0, -0.2]]), 1)
     >>> np.abs(found.components).round(1).tolist()
-    [[1.0, 0.0]]
+    [[1.0, 0.1]]
     """
     most = X.shape[1] if _is_dask(X) else min(X.shape)
     if isinstance(n_components, bool) or not isinstance(n_components, int | np.integer):

@@ -58,6 +58,15 @@ def load_model(path: PathLike) -> Any:
     ------
     ModelFormatError
         When the folder is damaged, of an unknown version, or reaches outside itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dboost
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]])
+    >>> dboost.BoostedClassifier(alpha=0.1).fit(X, [0, 0, 1, 1]).save("model")
+    >>> load_model("model").predict(X).tolist()
+    [0, 0, 1, 1]
     """
     if one_vs_rest_folder.is_one_vs_rest(path):
         classes, fitted, given = one_vs_rest_folder.read(path, _load_one)

@@ -38,6 +38,14 @@ class MultiTaskBoostedClassifier(ClassifyingMixin, BoostedEstimator):
     -----
     Y has shape (m, k) with labels 0/1, -1/+1 or booleans, and NaN or None where a label is missing. Predictions are
     0 and 1, shape (m, k); probabilities are those of the positive label, shape (m, k).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]])
+    >>> Y = np.array([[0, 1], [0, 1], [1, 0], [1, np.nan]])
+    >>> MultiTaskBoostedClassifier(alpha=0.1).fit(X, Y).predict(X).tolist()
+    [[0, 1], [0, 1], [1, 0], [1, 0]]
     """
 
     _tasks = ("multitask",)

@@ -154,6 +154,13 @@ def regularization_path(
     ------
     UsageError, DataError
         Before any training.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]])
+    >>> path = regularization_path(X, [0, 0, 1, 1], n_alphas=3, eps=0.1)
+    >>> len(path), path.n_active_rows.tolist()[0]
+    (3, 0)
     """
     chosen = BoostedClassifier(**params) if estimator is None else clone(estimator).set_params(**params)
     if chosen.alpha != "auto" or chosen.checkpoint is not None or chosen.warm_start or chosen.callbacks:

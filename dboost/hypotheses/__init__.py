@@ -38,7 +38,22 @@ FAMILIES: dict[str, tuple[str, str]] = {
 
 
 def family_class(name: str) -> Any:
-    """The class of a family in ``FAMILIES``."""
+    """The class of a family in ``FAMILIES``.
+
+    Parameters
+    ----------
+    name : str
+        A key of ``FAMILIES``.
+
+    Returns
+    -------
+    type
+
+    Examples
+    --------
+    >>> family_class("columns").__name__
+    'Columns'
+    """
     module, cls = FAMILIES[name]
     return getattr(import_module(module), cls)
 
@@ -51,10 +66,19 @@ def family_from_json(spec: Any) -> Family:
     spec : dict
         ``{"family": name, parameter: value, ...}``.
 
+    Returns
+    -------
+    Family
+
     Raises
     ------
     UsageError
         For an unknown family, or parameters that it does not take.
+
+    Examples
+    --------
+    >>> family_from_json({"family": "stumps", "bins": 32}).bins
+    32
     """
     name = spec.get("family") if isinstance(spec, Mapping) else None
     if not isinstance(name, str) or name not in FAMILIES:
@@ -75,10 +99,25 @@ def restore_chosen(spec: Document, arrays: Mapping[str, NDArray[Any]], n_feature
     n_features : int
         Raw columns offered.
 
+    Returns
+    -------
+    Chosen
+
     Raises
     ------
     ModelFormatError
         When anything is missing, of another type, shape or range, or not finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dboost
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]])
+    >>> held = dboost.BoostedClassifier(alpha=0.1).fit(X, [0, 0, 1, 1]).model_.hypotheses
+    >>> from dboost.files.documents import Document
+    >>> again = restore_chosen(Document(held.to_json(), "model.json"), held.arrays(), 2)
+    >>> same_hypotheses(held, again)
+    True
     """
     name = spec.choice("family", tuple(FAMILIES))
     found: Chosen = family_class(name).restore(spec, arrays, n_features)
@@ -88,10 +127,26 @@ def restore_chosen(spec: Document, arrays: Mapping[str, NDArray[Any]], n_feature
 def family_from_fields(cls: Any, spec: dict[str, Any]) -> Any:
     """``from_json`` of a family whose JSON holds its fields, each under its name; the others have their defaults.
 
+    Parameters
+    ----------
+    cls : type
+        A family that is a dataclass.
+    spec : dict
+        As ``family_from_json`` takes it.
+
+    Returns
+    -------
+    Family
+
     Raises
     ------
     UsageError
         For other fields than the family has, or values it refuses.
+
+    Examples
+    --------
+    >>> family_from_fields(family_class("products"), {"family": "products", "max_degree": 3}).max_degree
+    3
     """
     given, known = {name: value for name, value in spec.items() if name != "family"}, [f.name for f in fields(cls)]
     odd = sorted(set(given) - set(known))
@@ -102,7 +157,26 @@ def family_from_fields(cls: Any, spec: dict[str, Any]) -> Any:
 
 
 def same_hypotheses(one: Chosen, other: Any) -> bool:
-    """Whether two models hold the same hypotheses: equal JSON, and equal bits in the arrays."""
+    """Whether two models hold the same hypotheses: equal JSON, and equal bits in the arrays.
+
+    Parameters
+    ----------
+    one : Chosen
+    other : object
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dboost
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]])
+    >>> held = dboost.BoostedClassifier(alpha=0.1).fit(X, [0, 0, 1, 1]).model_.hypotheses
+    >>> same_hypotheses(held, held), same_hypotheses(held, None)
+    (True, False)
+    """
     if type(one) is not type(other) or one.to_json() != other.to_json():
         return False
     mine, theirs = one.arrays(), other.arrays()

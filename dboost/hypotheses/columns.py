@@ -24,7 +24,13 @@ from dboost.partition import Partition, Sums
 
 @dataclass(frozen=True)
 class Columns(Joinable):
-    """The raw columns of the data: what a fit without `hypotheses` chooses from, and a part of unions."""
+    """The raw columns of the data: what a fit without `hypotheses` chooses from, and a part of unions.
+
+    Examples
+    --------
+    >>> Columns().to_json()
+    {'family': 'columns'}
+    """
 
     def prepare(self, context: Context) -> ColumnsPool:
         """The pool of the data's columns."""

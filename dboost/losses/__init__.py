@@ -33,10 +33,24 @@ _KNOWN: set[type] = {type(loss) for loss in LOSSES.values()}
 def get_loss(loss: str | Loss) -> Loss:
     """The loss of that name with its default parameters, or the instance itself.
 
+    Parameters
+    ----------
+    loss : str or Loss
+        A key of ``LOSSES``, or an instance.
+
+    Returns
+    -------
+    Loss
+
     Raises
     ------
     UsageError
         If the name is unknown, or the object is neither a name nor an instance of a loss.
+
+    Examples
+    --------
+    >>> get_loss("squared").name
+    'squared'
     """
     if isinstance(loss, str):
         if loss not in LOSSES:
@@ -53,12 +67,44 @@ def get_loss(loss: str | Loss) -> Loss:
 
 
 def loss_of_model(name: str) -> Loss | None:
-    """The loss that a model names, to read its scores by; None where there is none of that name."""
+    """The loss that a model names, to read its scores by.
+
+    Parameters
+    ----------
+    name : str
+        As in ``Model.loss``.
+
+    Returns
+    -------
+    Loss or None
+        None where there is none of that name, as for a model of a loss that this process does not know.
+
+    Examples
+    --------
+    >>> loss_of_model("squared").task
+    'regression'
+    >>> loss_of_model("unknown") is None
+    True
+    """
     return LOSSES.get(name) or _MADE.get(name)
 
 
 def losses_of(*tasks: str) -> tuple[str, ...]:
-    """Names of the losses of some tasks, in the order of the registry."""
+    """Names of the losses of some tasks, in the order of the registry.
+
+    Parameters
+    ----------
+    *tasks : {"binary", "multiclass", "multitask", "regression"}
+
+    Returns
+    -------
+    tuple of str
+
+    Examples
+    --------
+    >>> "poisson" in losses_of("regression"), "poisson" in losses_of("binary")
+    (True, False)
+    """
     return tuple(name for name, loss in LOSSES.items() if loss.task in tasks)
 
 

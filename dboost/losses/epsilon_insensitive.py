@@ -182,6 +182,11 @@ class EpsilonInsensitive(RealLoss):
     ------
     UsageError
         If `epsilon` is not such a number.
+
+    Examples
+    --------
+    >>> EpsilonInsensitive(epsilon=0.5)
+    EpsilonInsensitive(epsilon=0.5)
     """
 
     epsilon: float = 0.1

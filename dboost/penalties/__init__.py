@@ -62,10 +62,24 @@ PENALTIES: dict[str, Callable[[], Penalty]] = {
 def get_penalty(penalty: str | Penalty) -> Penalty:
     """The penalty of that name, or the instance itself.
 
+    Parameters
+    ----------
+    penalty : str or Penalty
+        A key of ``PENALTIES`` or ``NEWTON_ONLY``, or an instance.
+
+    Returns
+    -------
+    Penalty
+
     Raises
     ------
     UsageError
         If the name is unknown, or the object is neither a name nor an instance of a penalty.
+
+    Examples
+    --------
+    >>> get_penalty("l1/l2")
+    L2()
     """
     named = PENALTIES
     known = ", ".join(repr(name) for name in named)

@@ -17,7 +17,13 @@ from dboost.penalties.rows import FloatArray, per_row, soft_threshold
 
 @dataclass(frozen=True)
 class L1(TiltedPenalty):
-    """omega(w) = ||w||_1; its dual norm is the largest absolute entry."""
+    """omega(w) = ||w||_1; its dual norm is the largest absolute entry.
+
+    Examples
+    --------
+    >>> L1().value(np.array([[3.0, -4.0]])).tolist()
+    [7.0]
+    """
 
     name: ClassVar[str] = "l1"
     monotone: ClassVar[bool] = True

@@ -16,7 +16,13 @@ from dboost.penalties.rows import FloatArray, norm2, per_row
 
 @dataclass(frozen=True)
 class L2(TiltedPenalty):
-    """omega(w) = ||w||_2; its own dual norm."""
+    """omega(w) = ||w||_2; its own dual norm.
+
+    Examples
+    --------
+    >>> L2().value(np.array([[3.0, -4.0]])).tolist()
+    [5.0]
+    """
 
     name: ClassVar[str] = "l1/l2"
 

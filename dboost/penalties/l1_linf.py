@@ -19,7 +19,13 @@ _LOG2, _LOG4 = np.log(2.0), np.log(4.0)
 
 @dataclass(frozen=True)
 class Linf(TiltedPenalty):
-    """omega(w) = max_r |w_r|; its dual norm is the sum of absolute entries."""
+    """omega(w) = max_r |w_r|; its dual norm is the sum of absolute entries.
+
+    Examples
+    --------
+    >>> Linf().value(np.array([[3.0, -4.0]])).tolist()
+    [4.0]
+    """
 
     name: ClassVar[str] = "l1/linf"
     monotone: ClassVar[bool] = True

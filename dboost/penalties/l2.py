@@ -23,7 +23,13 @@ from dboost.penalties.smooth_faces import JointFace
 
 @dataclass(frozen=True)
 class Frobenius:
-    """lam ||W||_F, or sqrt(sum_j (lam_j ||W_j||_2)^2) where columns differ in scale; its own dual."""
+    """lam ||W||_F, or sqrt(sum_j (lam_j ||W_j||_2)^2) where columns differ in scale; its own dual.
+
+    Examples
+    --------
+    >>> Frobenius().value(np.array([[3.0, -4.0]])).tolist()
+    [5.0]
+    """
 
     name: ClassVar[str] = "l2"
     certified: ClassVar[bool] = True

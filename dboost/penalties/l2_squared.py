@@ -19,7 +19,13 @@ from dboost.penalties.smooth_faces import SmoothFace
 
 @dataclass(frozen=True)
 class L2Squared(TiltedPenalty):
-    """omega(w) = ||w||_2^2 / 2, with the conjugate ||g||_2^2 / (2 lam): every dual point is feasible, at a charge."""
+    """omega(w) = ||w||_2^2 / 2, with the conjugate ||g||_2^2 / (2 lam): every dual point is feasible, at a charge.
+
+    Examples
+    --------
+    >>> L2Squared().value(np.array([[3.0, -4.0]])).tolist()
+    [12.5]
+    """
 
     name: ClassVar[str] = "l2_squared"
     threshold: ClassVar[bool] = False

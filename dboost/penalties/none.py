@@ -16,7 +16,13 @@ from dboost.penalties.rows import FloatArray
 
 @dataclass(frozen=True)
 class NoPenalty(TiltedPenalty):
-    """omega = 0. Its conjugate is finite at zero only, so ``dual_norm`` is inf for every nonzero row."""
+    """omega = 0. Its conjugate is finite at zero only, so ``dual_norm`` is inf for every nonzero row.
+
+    Examples
+    --------
+    >>> NoPenalty().value(np.array([[3.0, -4.0]])).tolist()
+    [0.0]
+    """
 
     name: ClassVar[str] = "none"
     certified: ClassVar[bool] = False

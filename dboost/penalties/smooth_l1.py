@@ -36,6 +36,11 @@ class SmoothL1(RoundedPenalty):
     ------
     UsageError
         If ``sharpness`` is not a positive number.
+
+    Examples
+    --------
+    >>> SmoothL1(sharpness=10.0).value(np.array([[0.0]])).tolist()
+    [0.0]
     """
 
     name: ClassVar[str] = "smooth_l1"

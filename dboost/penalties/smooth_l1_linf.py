@@ -38,6 +38,11 @@ class SmoothLinf(RoundedPenalty):
     ------
     UsageError
         If ``sharpness`` is not a positive number.
+
+    Examples
+    --------
+    >>> bool(SmoothLinf(sharpness=10.0).value(np.array([[3.0, -4.0]]))[0] >= 0.0)
+    True
     """
 
     name: ClassVar[str] = "smooth_l1/linf"

@@ -29,6 +29,11 @@ class SparseGroup(TiltedPenalty):
     ------
     UsageError
         If ``l1_ratio`` is outside [0, 1].
+
+    Examples
+    --------
+    >>> SparseGroup(l1_ratio=0.5).value(np.array([[3.0, -4.0]])).tolist()
+    [6.0]
     """
 
     l1_ratio: float = 0.5

@@ -29,6 +29,13 @@ def plot_coverage(curves: Any, *, against: str = "row_sparsity", quantity: str =
     ------
     UsageError
         When matplotlib is missing, or the records do not hold what is asked for.
+
+    Examples
+    --------
+    >>> records = [{"coverage": 0.5, "sparsity": 0.9, "row_sparsity": 0.8}]
+    >>> records += [{"coverage": 0.2, "sparsity": 0.5, "row_sparsity": 0.4}]
+    >>> len(plot_coverage({"l1": records}).lines)
+    1
     """
     choose("against", against, ("sparsity", "row_sparsity"))
     lines = {}

@@ -34,6 +34,14 @@ def plot_path(path: Any, *, quantity: str = "active_rows", top: int = 7, ax: Any
     ------
     UsageError
         When matplotlib is missing, `path` is none, or `quantity` is unknown.
+
+    Examples
+    --------
+    >>> import dboost
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]])
+    >>> path = dboost.regularization_path(X, [0, 0, 1, 1], n_alphas=3, eps=0.1)
+    >>> len(plot_path(path).lines)
+    1
     """
     choose("quantity", quantity, QUANTITIES)
     models = getattr(path, "models", None)

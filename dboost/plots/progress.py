@@ -31,6 +31,12 @@ def plot_progress(fits: Any, *, quantity: str = "gap", against: str = "seconds",
     ------
     UsageError
         When matplotlib is missing, or the records do not hold what is asked for.
+
+    Examples
+    --------
+    >>> records = [{"round": 1, "gap": 0.5, "seconds": 0.1}, {"round": 2, "gap": 0.01, "seconds": 0.1}]
+    >>> len(plot_progress({"newton": records}).lines)
+    1
     """
     choose("against", against, ("seconds", "rounds", "passes"))
     lines = {}

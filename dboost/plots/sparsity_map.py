@@ -29,6 +29,14 @@ def plot_sparsity_map(model: Any, *, top: int = 40, ax: Any = None) -> Any:
     ------
     UsageError
         When matplotlib is missing, there is no model, or it holds no feature.
+
+    Examples
+    --------
+    >>> import dboost
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]])
+    >>> axes = plot_sparsity_map(dboost.BoostedClassifier(alpha=0.1).fit(X, [0, 0, 1, 1]))
+    >>> [label.get_text() for label in axes.get_yticklabels()]
+    ['x0']
     """
     found = getattr(model, "model_", model)
     if not hasattr(found, "W") or not hasattr(found, "hypotheses"):

@@ -32,6 +32,12 @@ def plot_staged(
     ------
     UsageError
         When matplotlib is missing, or the records do not hold what is asked for.
+
+    Examples
+    --------
+    >>> records = [{"round": 1, "error": 0.5, "seconds": 0.1}, {"round": 2, "error": 0.2, "seconds": 0.3}]
+    >>> len(plot_staged(records).lines)
+    1
     """
     choose("against", against, ("seconds", "rounds"))
     lines = {}

@@ -14,12 +14,12 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from lab.benchmarks.climb import Found, again, climb
 from lab.benchmarks.curve import TARGETS, Time, named
+from lab.benchmarks.groups import Group, laid_out
 from lab.benchmarks.measure import LONG, Case, Limits
 from lab.benchmarks.outrun import left_out
 from lab.benchmarks.peers import OURS, PEERS, Peer, in_turn
@@ -27,9 +27,6 @@ from lab.benchmarks.peers.base import Task
 from lab.benchmarks.peers.ours import CURVE
 from lab.benchmarks.problems import Problem
 from lab.benchmarks.process import COMPILE, Failed, Missing, PeerProcess, TimeUp
-from lab.benchmarks.sets import SETS
-from lab.oracle import plain
-from lab.oracle.peers import store
 from lab.oracle.problems import Encoded
 
 WITH_INTERCEPT = "dboost, intercept"
@@ -92,37 +89,40 @@ class Budget:
             self._parts[i] *= share
 
 
+Measure = Callable[[Group, Options, Budget, Sequence[dict[str, Any]]], Iterator[dict[str, Any]]]
+"""What yields the records of one group, problem by problem: ``measure_group``, or what a test has in its place."""
+
+
 def measure_all(
-    problems: Sequence[Problem], options: Options, say: Callable[[str], None], failed: dict[str, str]
+    problems: Sequence[Problem],
+    options: Options,
+    say: Callable[[str], None],
+    failed: dict[str, str],
+    measure: Measure | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Measure the problems in their order; yields a record as soon as a problem is done.
 
     Where our own solver fails, the other problems are measured all the same; `failed` gets the problem and why.
+    `measure` takes the place of ``measure_group``.
     """
+    measure = measure or measure_group
     contested = [p for p in problems if in_turn(options.peers, p.loss, p.penalty)]
     shares = [sum(_share(peer, p.loss) for peer in in_turn(options.peers, p.loss, p.penalty)) for p in contested]
     budget = Budget(options.seconds, [p.part * share for p, share in zip(contested, shares, strict=True)])
     done: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     with tempfile.TemporaryDirectory(prefix="dboost-bench-") as scratch:
-        for name, of_set in groupby(problems, key=lambda problem: problem.data):
-            data = SETS[name].twin() if options.twins else SETS[name].load()
-            if hasattr(data.X, "sort_indices"):
-                # canonical form for everyone; a vectoriser leaves the columns of a row in any order
-                data.X.sort_indices()
-            folder = Path(scratch, name)
-            store(folder, data.X, data.y)
-            for (_, penalty), group in groupby(of_set, key=lambda problem: problem.group):
-                waiting = list(group)
-                before = done[data.loss, penalty]
-                try:
-                    for record in _group(list(waiting), data, penalty, folder, options, budget, tuple(before)):
-                        waiting.pop(0)
-                        before.append(record)
-                        say(line_of(record))
-                        yield record
-                except (Missing, Failed, TimeUp) as error:
-                    failed |= {problem.name: str(error) for problem in waiting}
-                    say(f"{data.name} {penalty}: dboost failed: {error}")
+        for group in laid_out(problems, Path(scratch), options.twins):
+            waiting = list(group.problems)
+            before = done[group.data.loss, group.penalty]
+            try:
+                for record in measure(group, options, budget, tuple(before)):
+                    waiting.pop(0)
+                    before.append(record)
+                    say(line_of(record))
+                    yield record
+            except (Missing, Failed, TimeUp) as error:
+                failed |= {problem.name: str(error) for problem in waiting}
+                say(f"{group.data.name} {group.penalty}: dboost failed: {error}")
 
 
 def _share(peer: Peer, loss: str) -> float:
@@ -130,27 +130,22 @@ def _share(peer: Peer, loss: str) -> float:
     return _OF_BIASED if loss in peer.intercept else 1.0
 
 
-def _group(
-    group: list[Problem],
-    data: Encoded,
-    penalty: str,
-    folder: Path,
-    options: Options,
-    budget: Budget,
-    before: Sequence[dict[str, Any]],
+def measure_group(
+    group: Group, options: Options, budget: Budget, before: Sequence[dict[str, Any]]
 ) -> Iterator[dict[str, Any]]:
     """All strengths of one data set and penalty, in processes that stay open between them.
 
     `before` are the records of other data sets with its loss and penalty.
     """
-    high = plain.alpha_max(data.X, data.y, penalty, data.loss, False)
-    opening = {"loss": data.loss, "penalty": penalty, "alpha_max": high, "threads": options.threads}
+    data, penalty, folder = group.data, group.penalty, group.folder
+    opening = group.opening(options.threads)
+    high = float(opening["alpha_max"])
     taking = in_turn(options.peers, data.loss, penalty)
     absent = left_out(before, [peer.name for peer in taking])
     running = [peer for peer in taking if peer.name not in absent]
     if absent:
         kept = sum(_share(peer, data.loss) for peer in running)
-        budget.shrink(len(group), kept / sum(_share(peer, data.loss) for peer in taking))
+        budget.shrink(len(group.problems), kept / sum(_share(peer, data.loss) for peer in taking))
     with contextlib.ExitStack() as stack:
 
         def opened(peer: Peer) -> PeerProcess:
@@ -158,7 +153,7 @@ def _group(
 
         own = opened(OURS)
         processes = {peer.name: (peer, opened(peer)) for peer in running}
-        for problem in group:
+        for problem in group.problems:
             own.launch()
             absent |= _started({name: both for name, both in processes.items() if name not in absent})
             own.ready(COMPILE)

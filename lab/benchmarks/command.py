@@ -12,6 +12,7 @@ from dboost.errors import DboostError, UsageError
 from dboost.files.paths import local_path
 from dboost.files.storage import write_folder
 from lab.benchmarks import REGISTRY
+from lab.benchmarks.baseline import words
 from lab.reproduce.figures import require_matplotlib
 from pipelines import cli
 from pipelines.config import LogSettings, OutputSettings, boolean, key, names, near, real, string, whole
@@ -29,7 +30,12 @@ class BenchSettings(OutputSettings, LogSettings):
     """What `python -m lab bench` takes; without ``out`` the folder is ``runs/bench/NAME``."""
 
     out: str | None = key(string, None, "folder to write; it must not exist (default: runs/bench/NAME)")
-    name: str | None = key(string, None, "which benchmark, or all; --list names them", positional=1)
+    name: str | None = key(
+        string,
+        None,
+        "which benchmark, or all; --list names them, and record, compare and ab, which have arguments of their own",
+        positional=1,
+    )
     list: bool = key(boolean, False, "list the benchmarks, problems and peers")
     quick: bool = key(boolean, False, "a version of about a minute on made-up data, to see that it runs")
     problems: tuple[str, ...] | None = key(names, None, "problems: a kind, or a part of a name (imdb, l1/l2, mnist l1)")
@@ -43,7 +49,12 @@ SETTINGS = BenchSettings
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command with the arguments after its name, as the command line of dboost runs its own."""
+    """Run the command with the arguments after its name, as the command line of dboost runs its own.
+
+    Where the first is ``record``, ``compare`` or ``ab``, the command of that name runs with the others.
+    """
+    if arguments and arguments[0] in words.WORDS:
+        return words.run(arguments[0], arguments[1:])
     summary = "how fast the library is, against peers and on a cluster, to a given accuracy"
     return cli.run(cli.Command("python -m lab bench", summary, lambda: sys.modules[__name__]), arguments)
 
@@ -52,7 +63,7 @@ def run(settings: BenchSettings, console: Console) -> int:
     """Run one benchmark, or all of them."""
     if settings.list:
         return _list(console)
-    known = [*REGISTRY, ALL]
+    known = [*REGISTRY, ALL, *words.WORDS]
     if settings.name is None:
         raise UsageError("which benchmark?", hint=f"one of {', '.join(known)}; see `python -m lab bench --list`")
     if settings.name not in known:
@@ -101,6 +112,7 @@ def _list(console: Console) -> int:
     from lab.benchmarks.problems import KINDS, all_problems
 
     rows = [("benchmark", name, entry.summary) for name, entry in REGISTRY.items()]
+    rows += [("command", name, summary) for name, summary in words.WORDS.items()]
     rows += [("problems", kind.name, f"{', '.join(kind.data)}: {', '.join(kind.penalties)}") for kind in KINDS.values()]
     rows += [("peer", peer.name, peer.note or peer.layout) for peer in PEERS.values()]
     values = {

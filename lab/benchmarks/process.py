@@ -55,8 +55,12 @@ def interpreter(peer: Peer) -> str:
     return peer_python()
 
 
-def environment(peer: Peer, threads: int) -> dict[str, str]:
-    """Variables of the child: as many threads in every pool, dboost importable for itself.
+ROOT = Path(__file__).resolve().parents[2]
+"""The checkout that this file is of."""
+
+
+def environment(peer: Peer, threads: int, root: Path = ROOT) -> dict[str, str]:
+    """Variables of the child: as many threads in every pool; for dboost itself the checkout `root` to import it from.
 
     How idle threads of OpenMP wait is left to it: they spin for about a millisecond and then sleep. Told to sleep at
     once, cyanure took 2.7 times as long on a machine whose processors wake slowly.
@@ -64,8 +68,7 @@ def environment(peer: Peer, threads: int) -> dict[str, str]:
     found = {**os.environ, **{name: str(threads) for name in _POOLS}}
     found.pop("OMP_WAIT_POLICY", None)
     if peer.environment == "own":
-        root = str(Path(__file__).resolve().parents[2])
-        found["PYTHONPATH"] = os.pathsep.join(path for path in (root, found.get("PYTHONPATH", "")) if path)
+        found["PYTHONPATH"] = os.pathsep.join(path for path in (str(root), found.get("PYTHONPATH", "")) if path)
     else:
         found.pop("PYTHONPATH", None)
     return found
@@ -80,9 +83,12 @@ class PeerProcess:
     folder : path
         The stored problem.
     opening : dict
-        Loss, penalty, alpha_max and threads, for the worker's ``open``.
+        Loss, penalty, alpha_max and threads, for the worker's ``open``; also ``rungs``, where others than the first of
+        the peer's ladder are to be compiled.
     log : path
         What the peer prints is added here.
+    root : path
+        The checkout whose ``dboost`` runs, where the peer is dboost.
 
     Attributes
     ----------
@@ -90,11 +96,12 @@ class PeerProcess:
         What the worker said of itself when it was open.
     """
 
-    def __init__(self, peer: Peer, folder: Path, opening: dict[str, Any], log: Path) -> None:
+    def __init__(self, peer: Peer, folder: Path, opening: dict[str, Any], log: Path, root: Path = ROOT) -> None:
         self.peer = peer
         self.folder = folder
         self.opening = opening
         self.log = log
+        self.root = root
         self.about: dict[str, Any] = {}
         self._child: subprocess.Popen[bytes] | None = None
         self._pending = b""
@@ -138,7 +145,7 @@ class PeerProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env=environment(self.peer, threads),
+                env=environment(self.peer, threads, self.root),
                 start_new_session=True,
             )
         if hasattr(os, "sched_setaffinity") and available_cores() > threads:

@@ -5,7 +5,8 @@ the standard output (what the peer prints goes to the standard error). FOLDER ho
 ``oracle.peers.store`` wrote it. Exit code 3: the peer is not installed here.
 
 Orders: ``{"do": "open", "loss": ..., "penalty": ..., "alpha_max": ..., "threads": ...}`` reads the data, brings it
-into the peer's layout and compiles on a small problem. ``{"do": "run", "alpha": ..., "rung": ..., "answer": FILE}``
+into the peer's layout and compiles on a small problem, with the first rungs of the peer's ladder or those of
+``"rungs": [...]``. ``{"do": "run", "alpha": ..., "rung": ..., "answer": FILE}``
 times one run, with ``"repeat": true`` a short one several times; ``{"do": "path", "alphas": [...], "rung": ...,
 "answer": FILE}`` a whole path. The seconds of the layout are added to both.
 """
@@ -124,12 +125,17 @@ class Worker:
         self.task = self.base.Task(X, y, order["loss"], order["penalty"], high, high, int(order["threads"]))
         small = self.base.small(self.task)
         # several rungs: what only a later iteration reaches is compiled too
-        for rung in self.peer.ladder(small)[: self.peer.warm]:
+        for rung in order.get("rungs") or self.peer.ladder(small)[: self.peer.warm]:
             self.peer.solve(self.peer.prepare(small), small, rung)
         self.prepared = self._prepared()
         gc.collect()
         self.loaded = resident()
-        return {"version": _version(self.peer.package), "loaded": self.loaded, "layout": self.layout}
+        return {
+            "version": _version(self.peer.package),
+            "file": str(getattr(sys.modules.get(self.peer.module), "__file__", "")),
+            "loaded": self.loaded,
+            "layout": self.layout,
+        }
 
     def _prepared(self) -> Any:
         """The data in the peer's layout, and the seconds that it takes: the better of two, as the first is cold."""

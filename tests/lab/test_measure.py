@@ -15,6 +15,7 @@ import pytest
 from lab.benchmarks.against import Budget
 from lab.benchmarks.climb import again, climb, crossings
 from lab.benchmarks.curve import TARGETS, suboptimality
+from lab.benchmarks.groups import Group
 from lab.benchmarks.measure import BEYOND, Case, Limits
 from lab.benchmarks.peers import OURS, PEERS, base
 from lab.benchmarks.peers.base import Answer, Task
@@ -227,21 +228,20 @@ def test_large_data_and_weak_penalties_get_more_of_the_time() -> None:
     assert parts["mnist l1 0.3"] < parts["mnist l1 0.1"] < parts["mnist l1 0.02"]
 
 
-def test_a_failure_of_our_own_leaves_the_other_problems(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_of_our_own_leaves_the_other_problems() -> None:
     from lab.benchmarks import against
     from lab.benchmarks.problems import chosen
 
-    def group(problems: Any, data: Any, penalty: str, *_: Any) -> Iterator[dict[str, Any]]:
-        yield {"problem": problems[0].name, "solvers": {}}
-        if penalty == "l1/l2":
+    def measure(group: Group, *_: Any) -> Iterator[dict[str, Any]]:
+        yield {"problem": group.problems[0].name, "solvers": {}}
+        if group.penalty == "l1/l2":
             raise Failed("DataError: no")
-        yield from ({"problem": problem.name, "solvers": {}} for problem in problems[1:])
+        yield from ({"problem": problem.name, "solvers": {}} for problem in group.problems[1:])
 
-    monkeypatch.setattr(against, "_group", group)
     failed: dict[str, str] = {}
     said: list[str] = []
     options = against.Options((), twins=True)
-    records = list(against.measure_all(chosen(("bibtex",)), options, said.append, failed))
+    records = list(against.measure_all(chosen(("bibtex",)), options, said.append, failed, measure))
     assert [r["problem"] for r in records] == ["bibtex l1/l2 0.3", *[f"bibtex l1/linf {r}" for r in (0.3, 0.1, 0.02)]]
     assert failed == {f"bibtex l1/l2 {ratio}": "DataError: no" for ratio in (0.1, 0.02)}
     assert any("dboost failed" in line for line in said)

@@ -47,6 +47,16 @@ class ParquetData:
     -----
     A manifest (``_dboost.json``, see ``dboost prepare``) beside the files is used where it exists: it adds feature
     names, and files that are missing, new or changed since it was written are refused.
+
+    Examples
+    --------
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> import dboost
+    >>> table = pa.table({"age": [1.0, 2.0, 3.0, 4.0], "kind": ["a", "a", "b", "b"]})
+    >>> pq.write_table(table, "people.parquet", write_page_checksum=True)
+    >>> data = ParquetData("people.parquet", features=["age"], label="kind")
+    >>> dboost.BoostedClassifier(alpha=0.1).fit(data).classes_.tolist()
+    ['a', 'b']
     """
 
     def __init__(
