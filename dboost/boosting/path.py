@@ -10,7 +10,7 @@ import numpy as np
 
 from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import Callback, Fitting, warn_if_dropped, warn_if_open
-from dboost.boosting.starts.along_path import predicted
+from dboost.boosting.progress import Nothing, PathKeeper, along
 from dboost.errors import UsageError
 from dboost.penalties import get_penalty
 from dboost.problem.state import FitResult, FitSettings
@@ -24,6 +24,7 @@ def path(
     n_alphas: int = 50,
     eps: float = 1e-2,
     callback: Callback | None = None,
+    keeper: PathKeeper | None = None,
 ) -> list[FitResult]:
     """Fit a decreasing sequence of strengths, each from the last (docs/math.md 8 (iv)).
 
@@ -31,6 +32,10 @@ def path(
     ----------
     alphas : sequence of float, optional
         Strengths; sorted downwards. By default `n_alphas` values, geometric from alpha_max to `eps` alpha_max.
+    callback : callable, optional
+        See ``progress.along``.
+    keeper : PathKeeper, optional
+        Where the progress is kept, and what there is of it to go on from.
     """
     if alphas is None and not get_penalty(settings.penalty).threshold:
         raise UsageError(
@@ -42,10 +47,11 @@ def path(
     warn_if_dropped(fitting)
     largest = fitting.alpha_max()
     chosen = largest * np.geomspace(1.0, eps, n_alphas) if alphas is None else np.asarray(alphas, float)
-    results: list[FitResult] = []
-    for alpha in sorted(chosen.tolist(), reverse=True):
-        check_settings(replace(settings, alpha=alpha))
-        result = fitting.fit(alpha, predicted(results, alpha), callback)
-        warn_if_open(result, replace(settings, alpha=alpha))
-        results.append(result)
-    return results
+    return along(
+        fitting,
+        sorted(chosen.tolist(), reverse=True),
+        Nothing() if keeper is None else keeper,
+        callback,
+        before=lambda alpha: check_settings(replace(settings, alpha=alpha)),
+        after=lambda result: warn_if_open(result, replace(settings, alpha=result.alpha)),
+    )

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dboost.boosting.fit import FitResult, FitSettings, FitState, Fitting, warn_if_dropped, warn_if_open
 from dboost.data.named_columns import without
-from dboost.errors import UsageError
+from dboost.errors import ClusterError, UsageError
 from dboost.estimators import predicting, repr
 from dboost.estimators.callbacks import CallbackSupportMixin, Rounds, registered, split, with_callbacks
 from dboost.estimators.fitting import PROCESS, Prepared, model_of, prepared, run
@@ -30,6 +30,9 @@ from dboost.model.fitted import Model
 from dboost.model.tasks import TASKS
 from dboost.redact import redact_urls
 
+# Why a model that an interrupt or the loss of the cluster has left stopped.
+INTERRUPTED = "interrupted"
+
 
 class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):
     """Base of the estimators; not public."""
@@ -37,6 +40,8 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):
     # What it can minimise, and what a plan is asked for when `loss` is None.
     _losses: tuple[str, ...] = ()
     _task: str = ""
+    # Whether its checkpoint is a folder of several fits.
+    _fits_several = False
 
     def __init__(
         self,
@@ -122,6 +127,9 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):
             Before any training.
         ClusterError, StorageError
             During it; with a checkpoint, the next call goes on from the last round.
+        KeyboardInterrupt
+            Where it is interrupted. After this and after a ClusterError the fitted attributes are those of the model of
+            the last round, whose `stop_reason_` is "interrupted"; its `duality_gap_` holds, as that of any round.
 
         Warns
         -----
@@ -139,18 +147,35 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):
             if start is not None:
                 start = followed(self.model_, start, fitting.pool)
             rounds = Rounds(self, functions, X, y, sample_weight)
+            last: list[FitState] = []
 
             def on_round(record: dict[str, Any], state: FitState) -> bool:
+                last[:] = [state]
+
                 def stopped_here() -> dict[str, Any]:
                     return _attributes(_snapshot(self, parts, fitting.as_given(state), fitting.pool))
 
                 return rounds(record, stopped_here)
 
-            result = run(fitting, settings, start, self.checkpoint, on_round)
+            try:
+                result = run(fitting, settings, start, self.checkpoint, on_round)
+            except (KeyboardInterrupt, ClusterError) as error:
+                if last:
+                    so_far = _snapshot(self, parts, fitting.as_given(last[0]), fitting.pool, INTERRUPTED)
+                    # a note, since a warning may be turned into another exception than the one that ends the fit
+                    error.add_note(self._keep_so_far(so_far))
+                raise
             self._adopt(model_of(self, parts, result))
             rounds.finish(lambda: _attributes(self.model_))
         warn_if_open(result, settings)
         return self
+
+    def _keep_so_far(self, model: Model) -> str:
+        """Take the fitted attributes of a fit that was broken off; returns what to say of it."""
+        self._adopt(model)
+        gap = model.certificate.gap
+        reached = "without a certificate yet" if math.isnan(gap) else f"at a certified relative gap of {gap:.2g}"
+        return f"the estimator keeps the model of round {model.certificate.n_iter}, {reached}"
 
     def _adopt(self, model: Model) -> Self:
         """Take the fitted attributes from a model."""
@@ -344,7 +369,7 @@ def _attributes(model: Model) -> dict[str, Any]:
     return found
 
 
-def _snapshot(estimator: Any, parts: Prepared, state: FitState, pool: Any) -> Model:
+def _snapshot(estimator: Any, parts: Prepared, state: FitState, pool: Any, reason: str = "running") -> Model:
     """The model of a fit that had stopped here; its certificate is the round's record."""
     last = state.history[-1]
     result = FitResult(
@@ -354,7 +379,7 @@ def _snapshot(estimator: Any, parts: Prepared, state: FitState, pool: Any) -> Mo
         objective=last["objective"],
         lower_bound=last["lower_bound"],
         gap=last["gap"],
-        stop_reason="running",
+        stop_reason=reason,
         n_iter=state.round,
         passes=state.passes,
         alpha=last["alpha"],

@@ -25,8 +25,9 @@ from dboost.estimators.classifier import BoostedClassifier
 from dboost.estimators.fitting import model_of, prepared
 from dboost.estimators.history import Table
 from dboost.estimators.params import number
-from dboost.estimators.path import RegularizationPath, check_grid
+from dboost.estimators.path import RegularizationPath, check_grid, of_several_fits
 from dboost.estimators.predicting import kind_of
+from dboost.files.paths import PathLike
 from dboost.model.fitted import Model
 from dboost.notices import warn_user
 from dboost.passes.folds import Folds
@@ -73,6 +74,13 @@ max_active_rows, fit_intercept, standardize, class_weight, classes, random_state
         ``"best"`` takes the strength with the least mean score, ``"1se"`` the largest whose mean is within one standard
         error of it.
 
+    checkpoint : path, optional
+        A folder. A cross-validation that was broken off goes on there in the next call of `fit` with the same data and
+        parameters, with the bits of the undisturbed one, and makes no fit again that had ended.
+    callbacks : list of functions, optional
+        Called with the record of each round of each fit, one call at a time: ``"fold"`` is the fold that is held out,
+        None for a fit of all rows, ``"strength"`` the place of the strength. A true result ends that one fit.
+
     Attributes
     ----------
     alpha_ : float
@@ -114,8 +122,7 @@ max_active_rows, fit_intercept, standardize, class_weight, classes, random_state
     # What has no meaning along a path.
     alpha = "auto"
     warm_start = False
-    checkpoint = None
-    callbacks = None
+    _fits_several = True
 
     def __init__(
         self,
@@ -145,6 +152,8 @@ max_active_rows, fit_intercept, standardize, class_weight, classes, random_state
         class_weight: Any = None,
         classes: Any = None,
         random_state: Any = 0,
+        checkpoint: PathLike | None = None,
+        callbacks: Any = None,
         client: Any = None,
     ) -> None:
         self.loss = loss
@@ -172,6 +181,8 @@ max_active_rows, fit_intercept, standardize, class_weight, classes, random_state
         self.class_weight = class_weight
         self.classes = classes
         self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.callbacks = callbacks
         self.client = client
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -190,8 +201,8 @@ max_active_rows, fit_intercept, standardize, class_weight, classes, random_state
         ------
         UsageError, DataError
             Before any training.
-        ClusterError
-            During it.
+        ClusterError, StorageError
+            During it; with a checkpoint, the next call goes on from there.
 
         Warns
         -----
@@ -201,6 +212,7 @@ max_active_rows, fit_intercept, standardize, class_weight, classes, random_state
             When the best strength is an end of the grid, beyond which there may be a better one.
         """
         self._check()
+        told = of_several_fits(self.callbacks)
         given = self.folds
         if isinstance(given, str):
             if kind_of(X) != "table":
@@ -222,7 +234,12 @@ max_active_rows, fit_intercept, standardize, class_weight, classes, random_state
                 folds = _given(given, parts.plan, parts.weight)
             fold_tol = max(FOLD_TOL, settings.tol) if self.fold_tol is None else float(self.fold_tol)
             grid = (self.alphas, self.n_alphas, self.eps)
-            results, scores = cross_validate(parts.plan, parts.engine, settings, folds, fold_tol, *grid)
+            keeper = None
+            if self.checkpoint is not None:
+                from dboost.estimators.path_checkpoint import FoldFolder
+
+                keeper = FoldFolder(self.checkpoint, parts.plan, settings, folds, fold_tol)
+            results, scores = cross_validate(parts.plan, parts.engine, settings, folds, fold_tol, *grid, told, keeper)
             models = tuple(model_of(self, parts, result) for result in results)
         record = _record(models, scores)
         chosen = _choose(record, self.scoring)[self.rule]
@@ -346,4 +363,5 @@ def _template(estimator: BoostedClassifierCV) -> BoostedClassifier:
     """An unfitted classifier with the parameters that both have."""
     known = BoostedClassifier().get_params(deep=False)
     params = estimator.get_params(deep=False)
-    return clone(BoostedClassifier(**{name: value for name, value in params.items() if name in known}))
+    shared = {name: value for name, value in params.items() if name in known}
+    return clone(BoostedClassifier(**shared | {"checkpoint": None, "callbacks": None}))

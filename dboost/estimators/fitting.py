@@ -81,10 +81,7 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Pre
         Everything that can be known to be wrong before training.
     """
     settings: FitSettings = estimator._settings()
-    if estimator.checkpoint is not None:
-        from dboost.estimators.checkpoint import check_place
-
-        check_place(estimator.checkpoint)
+    _check_place(estimator)
     task = estimator._task if estimator.loss is None else _PLANNED[loss_name(estimator.loss)]
     kind = kind_of(X)
     if kind in ("matrix", "table"):
@@ -117,6 +114,16 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Pre
             )
         loss = estimator._loss_of(plan.task, plan.n_outputs)
         yield Prepared(plan, engine, replace(settings, loss=loss), classes, named, sample_weight)
+
+
+def _check_place(estimator: Any) -> None:
+    """Refuse a place where no checkpoint can be written: a file of one fit, a folder of several."""
+    if estimator.checkpoint is None:
+        return
+    from dboost.estimators.checkpoint import check_place
+    from dboost.estimators.path_checkpoint import check_folder
+
+    (check_folder if estimator._fits_several else check_place)(estimator.checkpoint)
 
 
 def _named_in_place(X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
@@ -203,7 +210,7 @@ def run(
             keeper.offer(state)
         return on_round(record, state)
 
-    keeper = Keeper(lambda state: write_checkpoint(checkpoint, mine, state))
+    keeper: Keeper[FitState] = Keeper(lambda state: write_checkpoint(checkpoint, mine, state))
     with keeper.keeping():
         return fitting.fit(settings.alpha, start, kept, resume)
 
