@@ -229,5 +229,3 @@ def _top_parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"dboost {__version__}")
     return parser
-
-

@@ -1,18 +1,14 @@
-"""``dboost train --cv``: the strength of the penalty by cross-validation, and what a person sees of it.
+"""What a person sees of the choice of a strength.
 
-Covers: the estimator of the settings, the table of strengths, what to do when the best strength is the last one tried,
-the hint for those who left alpha at its rule of thumb. Does not cover: the fits (``dboost.BoostedClassifierCV``).
+Covers: the table of strengths, what to do when the best strength is the last one tried, the hint for those who left
+alpha at its rule of thumb. Does not cover: the fits (``training``).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import dboost
-from dboost.errors import UsageError
-
-from .config import CrossValidationSettings, ModelSettings, given
-from .inputs import checked, kind_and_parameters
+from .config import ModelSettings
 from .report import Grid
 
 # Rows of the table of strengths; between its ends, the best and the chosen one, strengths are left out evenly.
@@ -20,50 +16,6 @@ MOST_ROWS = 12
 # The step down from alpha "auto" that the hint offers. Where cross-validation was run on text, it chose 5 to 20 times
 # less than "auto".
 NEXT_ALPHA = 0.2
-
-
-def make_cross_validation(settings: Any, **more: Any) -> Any:
-    """The estimator of a run with ``--cv``, its parameters checked.
-
-    Raises
-    ------
-    UsageError
-        For a regression or tasks, which are not served yet, for a strength beside ``--cv``, and for parameters that
-        have no meaning with it.
-    """
-    kind, parameters = kind_and_parameters(settings)
-    if kind is not dboost.BoostedClassifier:
-        raise UsageError(
-            f"cv={settings.cv} with loss {settings.loss!r}: cross-validation is served for classifiers only, not yet "
-            "for regression and tasks",
-            hint="leave cv= out, train with several alpha= and compare them with `dboost evaluate` on held-out rows",
-        )
-    if parameters.pop("alpha", "auto") != "auto":
-        raise UsageError(
-            f"cv={settings.cv} chooses alpha, and alpha={settings.alpha:g} was given", hint="use one of them"
-        )
-    if parameters.get("penalty") == "none":
-        raise UsageError("penalty 'none' has no strength to choose", hint="use another --penalty")
-    known = dboost.BoostedClassifierCV().get_params(deep=False)
-    odd = sorted(set(parameters) - set(known))
-    if odd:
-        raise UsageError(
-            f"{odd[0]}={parameters[odd[0]]} has no meaning with cross-validation", hint=f"leave {odd[0]}= out"
-        )
-    estimator = dboost.BoostedClassifierCV(**parameters, **given(settings, CrossValidationSettings), **more)
-    estimator._check()
-    return checked(estimator)
-
-
-def needs_cv(settings: Any) -> None:
-    """Refuse what only cross-validation reads where there is none.
-
-    Raises
-    ------
-    UsageError
-    """
-    for name, value in given(settings, CrossValidationSettings).items():
-        raise UsageError(f"{name}={value} without cv=", hint=f"give cv=5, or leave {name}= out")
 
 
 def strengths_table(estimator: Any) -> Grid:
@@ -88,6 +40,16 @@ def strengths_table(estimator: Any) -> Grid:
     shown = spread(len(rows), MOST_ROWS, {best, chosen})
     headings = ("alpha", "loss", "+-", "error", "+-", "features", "")
     return Grid(headings, [rows[t] for t in shown], left=frozenset({6}))
+
+
+def path_table(path: Any) -> Grid:
+    """The models of a path."""
+    rows = [
+        (f"{r['alpha']:.4g}", f"{r['active_rows']:,}", f"{r['entries']:,}", f"{r['objective']:.6f}", f"{r['gap']:.1e}")
+        for r in path.table
+    ]
+    shown = spread(len(rows), MOST_ROWS, set())
+    return Grid(("alpha", "features", "weights", "objective", "certified gap"), [rows[t] for t in shown])
 
 
 def place(estimator: Any, alpha: float) -> int:

@@ -1,0 +1,229 @@
+"""One training: a fit, a path of strengths or a cross-validation of any estimator, kept in a folder while it runs.
+
+Covers: which of the three the settings ask for, what is refused before anything is read, where its progress is, the
+model that a break leaves. Does not cover: stages and run folders (``runs``), the fits (``dboost``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dboost
+from dboost.errors import ClusterError, DboostError, UsageError
+
+from . import registries
+from .config import CrossValidationSettings, given
+from .estimators import kind_and_parameters, made
+from .model_settings import TrainedSettings
+
+# The file of a fit, and the folder of several, in the folder of the progress.
+FIT, SEVERAL = "fit", "several"
+
+Record = Mapping[str, Any]
+
+
+# Fits that end for one of these reasons are at their optimum, to the accuracy that was asked for.
+CONVERGED = ("tol", "gradient")
+# Limits that end even a fit that has no other end than its number of rounds before that.
+LIMITS = ("max_passes", "max_seconds")
+# Those whose rounds end at an optimum; the others have ends of their own, and a budget of rounds is one.
+CERTIFIED = ("BoostedClassifier", "BoostedClassifierCV", "BoostedRegressor", "MultiTaskBoostedClassifier")
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a training came to.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted; of a path that of the weakest strength.
+    path : RegularizationPath, optional
+        Where one was fitted, or a cross-validation chose from one.
+    """
+
+    estimator: Any
+    path: Any = None
+
+    @property
+    def converged(self) -> bool:
+        """Whether the model is what was asked for; otherwise a limit came first."""
+        each = [*getattr(self.estimator, "estimators_", [self.estimator])]
+        return all(_converged(one) for one in each)
+
+
+def _converged(estimator: Any) -> bool:
+    own = type(estimator).__name__ not in CERTIFIED and math.isnan(estimator.duality_gap_)
+    spent = own or getattr(estimator, "update", None) == "forward"
+    return estimator.stop_reason_ in CONVERGED or (spent and estimator.stop_reason_ not in LIMITS)
+
+
+@dataclass(frozen=True)
+class Training:
+    """A training whose settings were checked.
+
+    Parameters
+    ----------
+    way : {"fit", "path", "cv"}
+    kind : class of estimator
+    parameters : dict
+        Of the estimator; for a cross-validation all of its own.
+    grid : dict
+        Of a path: its strengths.
+    """
+
+    way: str
+    kind: Any
+    parameters: dict[str, Any]
+    grid: dict[str, Any]
+
+    def run(
+        self,
+        data: Any,
+        *,
+        client: Any = None,
+        on_round: Callable[[Record], Any] | None = None,
+        progress: Path | None = None,
+        partial: Path | None = None,
+    ) -> Trained:
+        """Train.
+
+        Parameters
+        ----------
+        data : ParquetData
+        client : distributed.Client, optional
+        on_round : callable, optional
+            Called with the record of each round; of several fits it says which fit ("strength", "fold").
+        progress : pathlib.Path, optional
+            A folder that is there; the training goes on from what it holds.
+        partial : pathlib.Path, optional
+            Where the model so far is saved when a single fit is broken off by an interrupt or the loss of the cluster;
+            by default ``model.partial`` in the folder of the progress.
+        """
+        more: dict[str, Any] = {"client": client, "callbacks": [on_round] if on_round is not None else None}
+        if progress is not None:
+            more["checkpoint"] = progress / (FIT if self.way == "fit" else SEVERAL)
+        if self.way == "path":
+            found = dboost.regularization_path(data, estimator=self.kind(**self.parameters), **self.grid, **more)
+            return Trained(found.estimator(len(found) - 1), found)
+        if self.way == "cv":
+            estimator = dboost.BoostedClassifierCV(**self.parameters, **more)
+            return Trained(estimator.fit(data), estimator.path_)
+        estimator = made(self.kind, self.parameters, **more)
+        if hasattr(estimator, "estimator"):
+            return Trained(estimator.fit(*in_memory(data)))
+        if partial is None and progress is not None:
+            partial = progress / "model.partial"
+        with _model_so_far(estimator, partial):
+            return Trained(estimator.fit(data))
+
+
+@contextlib.contextmanager
+def _model_so_far(estimator: Any, partial: Path | None) -> Iterator[None]:
+    """Save what a fit that is broken off has left."""
+    try:
+        yield
+    except (KeyboardInterrupt, ClusterError):
+        if partial is not None and hasattr(estimator, "model_"):
+            # the break is what is to be told, not that its model could not be written
+            with contextlib.suppress(DboostError):
+                estimator.save(partial, force=True)
+        raise
+
+
+def in_memory(data: Any) -> tuple[Any, Any, Any]:
+    """The rows, labels and weights of Parquet data, for an estimator that wants the labels beside the rows."""
+    from scipy import sparse
+
+    rows = []
+    labels = []
+    weights = []
+    for block in data.blocks(labels=True):
+        raw = block.read(label=True)
+        rows.append(raw.csr(block.layout.n_features))
+        labels.append(raw.label_array())
+        weights.append(raw.weight_array())
+    return sparse.vstack(rows).tocsr(), np.concatenate(labels), np.concatenate(weights)
+
+
+def plan_training(settings: TrainedSettings) -> Training:
+    """What the settings ask for, refused here where it has no meaning; nothing is read.
+
+    Raises
+    ------
+    UsageError
+    """
+    cv, alphas = settings.cv, settings.alphas
+    if cv is not None and settings.path is not None:
+        raise UsageError(
+            f"cv={cv} beside path={settings.path}", hint="cv goes along a path; set n_alphas= for its length"
+        )
+    if cv is None and alphas is None and settings.path is None:
+        _needs_grid(settings)
+        kind, parameters = kind_and_parameters(settings)
+        made(kind, parameters)
+        return Training("fit", kind, parameters, {})
+    kind, parameters = kind_and_parameters(settings)
+    asked = f"cv={cv}" if cv is not None else "a path"
+    if parameters.pop("alpha", "auto") != "auto":
+        does = "chooses alpha" if cv is not None else "goes through strengths"
+        raise UsageError(f"{asked} {does}, and alpha={settings.alpha:g} was given", hint="use one of them")
+    if parameters.get("penalty") == "none":
+        raise UsageError("penalty 'none' has no strength to choose", hint="use another --penalty")
+    if cv is not None:
+        return _cross_validation(settings, kind, parameters)
+    if "warm_start" not in registries.parameters_of(kind) or "alpha" not in registries.parameters_of(kind):
+        raise UsageError(
+            f"{kind.__name__} has no path of strengths",
+            hint="use estimator boosted, regressor, multitask, leveraging or leveraging_regressor",
+        )
+    if settings.rule is not None:
+        raise UsageError(f"rule={settings.rule} without cv=", hint="give cv=5, or leave rule= out")
+    made(kind, parameters)
+    grid: dict[str, Any] = {"alphas": list(alphas)} if alphas is not None else {"n_alphas": settings.path}
+    if settings.eps is not None:
+        if alphas is not None:
+            raise UsageError(f"eps={settings.eps:g} beside alphas=", hint="use one of them")
+        grid["eps"] = settings.eps
+    from dboost.estimators.path import check_grid
+
+    check_grid(grid.get("n_alphas", 1), grid.get("eps", 0.5))
+    return Training("path", kind, parameters, grid)
+
+
+def _cross_validation(settings: TrainedSettings, kind: Any, parameters: dict[str, Any]) -> Training:
+    if kind is not dboost.BoostedClassifier:
+        boosted = settings.estimator in (None, "boosted")
+        shown = f"loss {settings.loss!r}" if boosted else f"estimator {settings.estimator!r}"
+        raise UsageError(
+            f"cv={settings.cv} with {shown}: cross-validation is served for classifiers only, not yet "
+            "for regression and tasks",
+            hint="leave cv= out, train with several alpha= and compare them with `dboost evaluate` on held-out rows",
+        )
+    known = registries.parameters_of(dboost.BoostedClassifierCV)
+    odd = sorted(set(parameters) - set(known))
+    if odd:
+        raise UsageError(
+            f"{odd[0]}={parameters[odd[0]]} has no meaning with cross-validation", hint=f"leave {odd[0]}= out"
+        )
+    more = given(settings, CrossValidationSettings)
+    if settings.alphas is not None:
+        more["alphas"] = list(settings.alphas)
+    estimator = dboost.BoostedClassifierCV(**parameters, **more)
+    estimator._check()
+    estimator._settings()
+    return Training("cv", dboost.BoostedClassifierCV, parameters | more, {})
+
+
+def _needs_grid(settings: TrainedSettings) -> None:
+    """Refuse what only cross-validation and paths read where there is none."""
+    for name, value in given(settings, CrossValidationSettings).items():
+        if name != "rule" or value in ("1se", "best"):
+            raise UsageError(f"{name}={value} without cv=", hint=f"give cv=5, or leave {name}= out")
