@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 settle(Path(__file__).parent / "compiled")
 
 if TYPE_CHECKING:
-    from dboost import hypotheses, losses, penalties, plots
+    from dboost import hypotheses, losses, metrics, penalties, plots
     from dboost.data.parquet.input import ParquetData
     from dboost.errors import (
         ClusterError,
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from dboost.hypotheses.pieces.family import PiecewiseLinear
     from dboost.hypotheses.products.family import Products
     from dboost.hypotheses.stumps.family import Stumps
-    from dboost.model import metrics
 
 _HOMES = {
     "AdaBoostL1Classifier": "dboost.estimators.adaboost_l1",

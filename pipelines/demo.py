@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import dboost
+from dboost import metrics
 from dboost.files.storage import write_folder
-from dboost.model import metrics
 from dboost.model.fitted import Model
 
 from . import pages

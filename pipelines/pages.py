@@ -1,7 +1,7 @@
 """What a person reads: the figures of an evaluation, and the sparsity map.
 
 Covers: tables and maps as rich renderables that fit 80 columns and use more where there are more, on a terminal and in
-a log, and the same content as plain values for JSON. Does not cover: computing any figure (``dboost.model.metrics``),
+a log, and the same content as plain values for JSON. Does not cover: computing any figure (``dboost.metrics``),
 how wide a column is (``fitting_table``), or printing (``console``).
 """
 
@@ -16,7 +16,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from dboost.model import metrics
+from dboost import metrics
 from dboost.model.fitted import Model
 
 from .fitting_table import LEAST_WORDS, FittingTable

@@ -1,7 +1,7 @@
 """Classes of the data that a model does not know, when it is judged: counted, not fatal.
 
 Covers: finding them before anything is judged, their place among the codes of the data, the error with them.
-Does not cover: the figures of the rows whose class is known (``dboost.model.metrics``).
+Does not cover: the figures of the rows whose class is known (``dboost.metrics``).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from dboost.data.labels.labels import LabelStats
 from dboost.data.parquet.block import scan_block
 from dboost.errors import DataError
+from dboost.metrics import Evaluation
 from dboost.model.fitted import Model
-from dboost.model.metrics import Evaluation
 from dboost.partition import Sums
 
 from .inputs import some

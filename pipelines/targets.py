@@ -1,7 +1,7 @@
 """How good a regression is, in sums that partitions can add up.
 
 Covers: root mean square error, mean absolute error, the largest error and R^2, all weighted.
-Does not cover: classifiers (``dboost.model.metrics``).
+Does not cover: classifiers (``dboost.metrics``).
 """
 
 from __future__ import annotations

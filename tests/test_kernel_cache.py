@@ -27,7 +27,7 @@ def no(self):
 caching.InTreeCacheLocator.ensure_cache_path = no
 import numpy as np
 import dboost
-from dboost.compiled.kernel import row_squares
+from dboost.hypotheses.kernels.kernel_loops import row_squares
 out = np.zeros(1)
 row_squares(np.array([0, 2]), np.array([3.0, 4.0]), out)
 print(out[0], os.environ.get("NUMBA_CACHE_DIR", ""), row_squares.stats.cache_path)

@@ -38,8 +38,9 @@ ALLOWED: dict[str, set[str]] = {
     "engine": {"errors", "notices", "partition", "interruption"},
     "data": {"errors", "notices", "partition", "compiled", "files", "redact"},
     "data.daskml": {"errors"},
+    "metrics": {"errors", "partition", "compiled"},
     "plots": {"errors"},
-    "model": {"errors", "files", "partition", "hypotheses"},
+    "model": {"errors", "files", "partition", "hypotheses", "metrics"},
     "problem": {
         "errors", "partition", "losses", "bounds", "penalties", "hypotheses", "passes", "compiled", "compiled.examples",
     },
@@ -54,7 +55,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "estimators": {
         "errors", "notices", "files", "redact", "losses", "penalties", "hypotheses", "passes", "engine", "data",
-        "model", "problem", "boosting",
+        "model", "metrics", "problem", "boosting",
     },
     "warm": {"errors", "kernel_cache", "hypotheses", "passes", "engine", "data", "boosting"},
 }  # fmt: skip

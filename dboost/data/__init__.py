@@ -1,7 +1,7 @@
 """From rows in memory, in Parquet or on Dask to the blocks a fit runs over.
 
 Covers: row blocks (``memory``, ``parquet``, ``collections``), labels (``labels``), the plan of a fit (``plan``), and
-text to Parquet (``prepare``, ``text``, ``manifest``).
+text to Parquet (``prepared``, ``manifest``).
 Does not cover: sums over blocks (``dboost.passes``) or where functions run (``dboost.engine``).
 
 Names are loaded on first use: a fit on arrays needs neither pyarrow nor Dask.
@@ -15,10 +15,10 @@ from typing import Any
 _HOMES = {
     "Plan": "plan",
     "build_plan": "plan",
-    "ParquetData": "parquet",
+    "ParquetData": "parquet.input",
     "Manifest": "manifest",
     "load_manifest": "manifest",
-    "prepare_text": "prepare",
+    "prepare_text": "prepared.prepare",
 }
 
 __all__ = ["Manifest", "ParquetData", "Plan", "build_plan", "load_manifest", "prepare_text"]

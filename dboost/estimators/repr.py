@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dboost.metrics import row_sparsity, sparsity
 from dboost.model.fitted import Model
-from dboost.model.metrics import row_sparsity, sparsity
 
 _ROWS = 10
 _HTML_ROWS = 25

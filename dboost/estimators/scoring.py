@@ -1,6 +1,6 @@
 """The share of correct labels and R^2, for every kind of input.
 
-Covers: ``accuracy``, ``r_squared``. Does not cover: richer metrics (``dboost.model.metrics``).
+Covers: ``accuracy``, ``r_squared``. Does not cover: richer metrics (``dboost.metrics``).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ def plot_staged(
         One record per model looked at, in order, with ``seconds`` (since the start of the fit), ``round`` and the
         measures, such as ``error``, ``sparsity``, ``row_sparsity`` or ``coverage``.
     quantity : str
-        Which measure; ``dboost.model.metrics`` computes them.
+        Which measure; ``dboost.metrics`` computes them.
     against : {"seconds", "rounds"}
     log_time : bool
         Whether the axis of time or rounds is logarithmic: methods often differ by factors of ten.

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dboost
+from dboost import metrics
 from dboost.engine.machine import available_cores
-from dboost.model import metrics
 from lab.reproduce.rows import Rows
 
 Measure = Callable[[Any], dict[str, Any]]

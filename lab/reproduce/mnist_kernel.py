@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dboost
+from dboost import metrics
 from dboost.data.plan import build_plan
 from dboost.engine.local import LocalEngine
 from dboost.hypotheses.base import Context as Seen
 from dboost.hypotheses.kernels.family import Kernels
-from dboost.model import metrics
 from lab.datasets import mnist
 from lab.reproduce.base import Context, Report
 from lab.reproduce.measure import along_path, best_by_validation, draw_per_class, in_parallel

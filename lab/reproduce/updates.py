@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dboost
-from dboost.model import metrics
+from dboost import metrics
 from lab.reproduce.base import Context, Figure
 from lab.reproduce.claims import Check, Claim, Verdict, judged
 from lab.reproduce.figures import curve, label, legend, panels

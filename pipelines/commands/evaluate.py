@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
+from dboost import metrics
 from dboost.data import build_plan
-from dboost.model import metrics
 from dboost.model.fitted import Model
 from dboost.partition import Partition, Sums
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dboost import passes
 from dboost.certificate import duality_gap, float32_scores
 from dboost.certificate.duality_gap import dual_bound
 from dboost.certificate.float32_scores import Rounding
 from dboost.losses import LOSSES
 from dboost.losses.base import Repair
+from dboost.passes import scores
 from dboost.penalties import get_penalty
 from dboost.problem.problem import Problem
 from dboost.problem.shards import score_shard
@@ -74,7 +74,7 @@ def test_a_certificate_pays_for_the_worst_that_rounding_can_do(loss, penalty, si
     tried.append((close.active, close.W))
     monkeypatch.setattr(float32_scores, "_ROUNDING", COARSE)
     told = Rounding.of(problem, lam).of_column
-    original = passes.columns.column_gradient
+    original = scores.columns.column_gradient
 
     def coarse(indptr, rows, values, U, candidates, out):
         U = U * (1.0 + sign * COARSE) if U.dtype == np.float32 else U
@@ -85,7 +85,7 @@ def test_a_certificate_pays_for_the_worst_that_rounding_can_do(loss, penalty, si
         at = replace(problem.null(), active=active, W=W)
         true = rule.dual_norm(gradients(problem, at, False).add["G"])
         with monkeypatch.context() as patch:
-            patch.setattr(passes.columns, "column_gradient", coarse)
+            patch.setattr(scores.columns, "column_gradient", coarse)
             score = problem.score(at, None, lam, 0, rounding=told)
         found = {}
         for charge in (told, 0.0):

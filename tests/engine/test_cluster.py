@@ -74,7 +74,7 @@ SCRIPT = """
 import os, signal
 import dask
 import psutil
-from dboost.engine.cluster import embedded_cluster
+from dboost.engine.dask.cluster import embedded_cluster
 
 if __name__ == "__main__":
     before = dask.config.get("distributed.deploy.lost-worker-timeout")
@@ -120,7 +120,7 @@ def test_it_listens_on_loopback_only_and_ends_quietly(tmp_path):
 
 LEFT = """
 import gc
-from dboost.engine.cluster import embedded_cluster
+from dboost.engine.dask.cluster import embedded_cluster
 
 if __name__ == "__main__":
     with embedded_cluster(1, memory_limit="512 MiB") as cluster:
@@ -145,7 +145,7 @@ BROKEN_OFF = """
 import asyncio
 import gc
 
-from dboost.engine.cluster import EmbeddedCluster
+from dboost.engine.dask.cluster import EmbeddedCluster
 
 broken = []
 

@@ -8,13 +8,13 @@ from distributed import Client, LocalCluster
 from scipy import sparse
 
 import dboost
+from dboost import metrics
 from dboost.boosting.fit import FitSettings, fit
 from dboost.data.plan import build_plan
 from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.local import LocalEngine
 from dboost.hypotheses.base import Block
 from dboost.hypotheses.kernels.family import Kernels
-from dboost.model import metrics
 
 LOSSES = {"binary": "log", "multiclass": "multinomial", "multitask": "multitask"}
 

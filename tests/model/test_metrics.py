@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from dboost import metrics
 from dboost.errors import DataError
-from dboost.model import metrics
 
 
 def multiclass(seed=0, m=40, k=4):

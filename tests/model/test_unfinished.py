@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # A process that stops in the middle of a write, where the content is not yet flushed.
 STOPS = """
 import os, sys, time
-from dboost import storage
+from dboost.files import storage
 def fsync(descriptor):
     print("writing", flush=True)
     time.sleep(60)
@@ -67,7 +67,7 @@ def test_other_names_are_left_alone(tmp_path):
 
 def test_a_writer_that_loses_its_new_file_to_a_clean_up_takes_another(tmp_path, monkeypatch):
     """The clean-up of another process may come between the creation of a file and its lock."""
-    import dboost.unfinished as module
+    import dboost.files.unfinished as module
 
     lock, seen = module._lock, []
 

@@ -29,8 +29,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 FILLS = """
 import sys, time
 from pathlib import Path
-from dboost.data import prepare
-from dboost.storage import write_folder
+from dboost.data.prepared import prepare
+from dboost.files.storage import write_folder
 
 def wait(*args, **kwargs):
     print("filling", flush=True)

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dboost import metrics
 from dboost.hypotheses.columns import ColumnSet
-from dboost.model import metrics
 from dboost.model.fitted import Certificate, Model, read_model
 from dboost.model.tasks import TASKS
 from pipelines import pages

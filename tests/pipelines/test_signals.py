@@ -142,7 +142,7 @@ elif name == "predict":
     from pipelines.commands import predict
     predict.label_block = slow
 elif name == "prepare":
-    from dboost.data import prepare
+    from dboost.data.prepared import prepare
     prepare.count_chunk = slow
 code = main(sys.argv[4:])
 sys.stdout.flush()
