@@ -28,8 +28,12 @@ from .usage import Parser, command_parser, unknown_argument
 # name -> what it does; the module `commands.<name>` (or `demo`) has SETTINGS and run(settings, console) -> exit code.
 COMMANDS = {
     "demo": "train and judge three models on the source code this machine has",
+    "run": "do what is not done yet of the run that a file describes",
+    "resume": "go on with a run that was broken off",
+    "runs": "list runs and how each stands",
     "prepare": "from documents to features: a vocabulary, tf-idf, Parquet",
     "train": "fit a model to prepared data",
+    "path": "fit models of falling strengths to prepared data",
     "evaluate": "judge a model on data with labels",
     "predict": "label data with a model",
     "inspect": "show which features a model uses, and which classes share them",
@@ -41,6 +45,8 @@ MOVED = {
 }
 
 DONE, DEFECT, NOT_CONVERGED = 0, 1, 6
+# After the loss of the cluster and faults of storage a run goes on from where it was.
+RESUMABLE = (4, 5)
 BEFORE = "nothing was written to the output folder"
 AFTER = "its work was done by then"
 
@@ -130,11 +136,14 @@ def _guarded(arguments: Sequence[str], chosen: Callable[[], tuple[Command, Seque
             # Compiled code that a signal interrupts turns the exception of the handler into one of its own.
             return _interrupted(console, received, error)
         code, exit_code, line = _describe(error, console.speak)
+        if exit_code in RESUMABLE and console.left:
+            line = f"{line}; {console.left}"
         console.error(code, error, line)
         return exit_code
 
 
-def _interrupted(console: Console, received: Received, error: BaseException, what: str = BEFORE) -> int:
+def _interrupted(console: Console, received: Received, error: BaseException, what: str = "") -> int:
+    what = what or console.left or BEFORE
     name, by = SIGNALS[received.numbers[0]]
     try:
         console.error(name, error, f"stopped by {by}; {what}")

@@ -198,13 +198,15 @@ def key(
     *,
     positional: int = 0,
     shown: Callable[[], str | None] | None = None,
+    many: bool = False,
 ) -> Any:
     """A field of a settings class: its parser, its default, what `--help` says.
 
     With `positional` it may also be given without its flag; the arguments come in the order of these numbers. `shown`
-    gives the default in words where it is not the one of the field.
+    gives the default in words where it is not the one of the field. With `many` the flag may be given several times.
     """
-    return field(default=default, metadata={"parse": parse, "help": help, "positional": positional, "shown": shown})
+    about = {"parse": parse, "help": help, "positional": positional, "shown": shown, "many": many}
+    return field(default=default, metadata=about)
 
 
 def parameter(name: str, parse: Callable[[object], Any], help: str) -> Any:

@@ -108,6 +108,14 @@ class Console:
         else:
             self.rich.print(redact_urls(sentence, self.secrets), soft_wrap=True)
 
+    def text(self, lines: str) -> None:
+        """Text as it is, for a file; one event for a machine."""
+        clean = redact_urls(lines, self.secrets)
+        if self.mode == "json":
+            self.event("text", text=clean)
+        else:
+            print(clean, file=self.out, flush=True)
+
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Name a part of the run and state its seconds when it is done."""

@@ -7,6 +7,7 @@ model that a break leaves. Does not cover: stages and run folders (``runs``), th
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,9 +18,11 @@ import numpy as np
 
 import dboost
 from dboost.errors import ClusterError, DboostError, UsageError
+from dboost.files.storage import write_folder
 
 from . import registries
 from .config import CrossValidationSettings, given
+from .console import finite
 from .estimators import kind_and_parameters, made
 from .model_settings import TrainedSettings
 
@@ -136,6 +139,15 @@ def _model_so_far(estimator: Any, partial: Path | None) -> Iterator[None]:
             with contextlib.suppress(DboostError):
                 estimator.save(partial, force=True)
         raise
+
+
+def save_path(trained: Trained, out: Path, force: bool = False) -> None:
+    """Write every model of a path, and a table of them, as a folder."""
+    with write_folder(out, marker="path.json", force=force) as folder:
+        for place, model in enumerate(trained.path.models):
+            model.save(folder / "models" / f"{place:05d}")
+        text = json.dumps(finite(list(trained.path.table)), indent=1) + "\n"
+        (folder / "path.json").write_text(text, encoding="utf-8")
 
 
 def in_memory(data: Any) -> tuple[Any, Any, Any]:

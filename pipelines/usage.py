@@ -53,6 +53,8 @@ def command_parser(called: str, summary: str, kind: type[Any], *, full: bool) ->
             extra: dict[str, Any] = {"metavar": item.name.upper()}
             if item.metadata["parse"] is config.boolean:
                 extra = {"action": argparse.BooleanOptionalAction}
+            elif item.metadata["many"]:
+                extra["action"] = "append"
             words = help_of(item, kind) if full else ""
             group.add_argument(flag(item.name), dest=item.name, default=None, help=words.replace("%", "%%"), **extra)
     parser.add_argument("--config", metavar="FILE", help="TOML file with the same keys; flags win over it")

@@ -95,12 +95,19 @@ def kept_beside(settings: Any, command: str, console: Console) -> Iterator[Path]
 
 
 def fit(
-    training: Training, data: Any, client: Any, console: Console, title: str | None = None, work: Path | None = None
+    training: Training,
+    data: Any,
+    client: Any,
+    console: Console,
+    title: str | None = None,
+    *,
+    work: Path | None = None,
+    partial: Path | None = None,
 ) -> Trained:
     """Train with the rounds of a single fit shown as they end; those of many fits are events only."""
     if training.way == "fit":
         with console.rounds(title or f"training on {data.path}") as show:
-            return training.run(data, client=client, on_round=show, progress=work)
+            return training.run(data, client=client, on_round=show, progress=work, partial=partial)
     what = {"cv": f"cross-validation on {data.path}: {training.parameters.get('cv')} folds", "path": "path"}
     console.say(what[training.way] if training.way == "cv" else f"path of strengths on {data.path}")
     told = None if console.sink is None else lambda record: console.event("round", **record)

@@ -130,9 +130,7 @@ def run(
     return _run(found, target.resolve(), client, console, write=True)
 
 
-def resume(
-    path: str | os.PathLike[str], *, client: Any = None, console: Console | None = None
-) -> RunResult:
+def resume(path: str | os.PathLike[str], *, client: Any = None, console: Console | None = None) -> RunResult:
     """Go on with a run from its folder; see ``run``."""
     folder = local_path(path, "run").resolve()
     if not (folder / names.RUN_FILE).is_file():

@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from dboost.errors import StorageError, UsageError
+from dboost.files.unfinished import LOCKS
 
-try:
+if LOCKS:
     import fcntl
-except ImportError:  # Windows has no such locks: a lock is then what its file says, and only for a living process
-    fcntl = None  # type: ignore[assignment]
 
 LOCK = "lock"
 
@@ -81,7 +80,7 @@ def holder_of(folder: Path) -> dict[str, Any] | None:
 
 
 def _locked(descriptor: int) -> bool:
-    if fcntl is None:
+    if not LOCKS:
         return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -99,7 +99,7 @@ class RunFile:
     def table(self, name: str) -> dict[str, Any]:
         """The values of a table, with the defaults of the keys that have one."""
         keys = keys_of(name)
-        found = {key: item.default for key, item in keys.items() if item.default is not None}
+        found = {each: item.default for each, item in keys.items() if item.default is not None}
         return found | self.values.get(name, {})
 
     def model(self) -> TrainedSettings:
@@ -119,14 +119,14 @@ class RunFile:
                 continue
             lines.append(f"[{name}]")
             shown = _defaults(name, self.values.get("model", {}).get("estimator"))
-            for key, item in keys_of(name).items():
-                origin = self.origins.get(f"{name}.{key}")
+            for each, item in keys_of(name).items():
+                origin = self.origins.get(f"{name}.{each}")
                 if origin is not None:
-                    lines.append(f"{key} = {to_toml(self.values[name][key])}  # {origin}")
+                    lines.append(f"{each} = {to_toml(self.values[name][each])}  # {origin}")
                 elif item.default is not None:
-                    lines.append(f"# {key} = {to_toml(item.default)}  # default")
+                    lines.append(f"# {each} = {to_toml(item.default)}  # default")
                 else:
-                    lines.append(f"# {key}: {shown.get(key) or _words(item)}")
+                    lines.append(f"# {each}: {shown.get(each) or _words(item)}")
             lines.append("")
         return "\n".join(lines)
 
@@ -165,7 +165,7 @@ def checked(
     name: str = "run",
     folder: Path | None = None,
 ) -> RunFile:
-    """Check the tables of a run; see ``read_run_file``. Paths are relative to `folder` (default: the working folder)."""
+    """Check the tables of a run; see ``read_run_file``. Paths are relative to `folder` (default: the current one)."""
     values: dict[str, dict[str, Any]] = {}
     origins: dict[str, str] = {}
     origin = FILE if file is None else Path(file).name
@@ -173,22 +173,22 @@ def checked(
         _known_table(table, file)
         if not isinstance(content, Mapping):
             raise UsageError(f"{table}: found {content!r}, expected a table [{table}]", file=file)
-        for key, value in content.items():
-            _put(values, origins, table, key.replace("-", "_"), value, origin, file)
+        for each, value in content.items():
+            _put(values, origins, table, each.replace("-", "_"), value, origin, file)
     for text in overrides:
         place, equals, value = text.partition("=")
-        table, dot, key = place.strip().partition(".")
+        table, dot, each = place.strip().partition(".")
         if not equals or not dot:
             raise UsageError(f"--set {text}: expected TABLE.KEY=VALUE", hint="as in --set model.alpha=1e-4")
         _known_table(table, None)
-        _put(values, origins, table, key.replace("-", "_"), value.strip(), SET, None)
+        _put(values, origins, table, each.replace("-", "_"), value.strip(), SET, None)
     base = Path.cwd() if folder is None else folder
     for path in PATHS:
-        table, _, key = path.partition(".")
-        found = values.get(table, {}).get(key)
+        table, _, each = path.partition(".")
+        found = values.get(table, {}).get(each)
         if found is not None:
             start = base if origins[path] != SET else Path.cwd()
-            values[table][key] = os.path.normpath(start / local_path(found, path))
+            values[table][each] = os.path.normpath(start / local_path(found, path))
     return RunFile(values, origins, frozenset({*tables, *values}), name, base)
 
 
@@ -202,23 +202,23 @@ def _put(
     values: dict[str, dict[str, Any]],
     origins: dict[str, str],
     table: str,
-    key: str,
+    name: str,
     value: Any,
     origin: str,
     file: str | None,
 ) -> None:
     known = keys_of(table)
-    if key not in known:
-        nearest = near(key, known)
+    if name not in known:
+        nearest = near(name, known)
         if not nearest:
-            homes = [other for other in TABLES if key in keys_of(other)]
+            homes = [other for other in TABLES if name in keys_of(other)]
             nearest = f"; it belongs to [{homes[0]}]" if homes else ""
-        raise UsageError(f"unknown key {key!r} in [{table}]{nearest}", file=file)
+        raise UsageError(f"unknown key {name!r} in [{table}]{nearest}", file=file)
     try:
-        values.setdefault(table, {})[key] = known[key].metadata["parse"](value)
+        values.setdefault(table, {})[name] = known[name].metadata["parse"](value)
     except Expected as wanted:
-        raise UsageError(f"{table}.{key}: found {value!r}, expected {wanted}", file=file) from None
-    origins[f"{table}.{key}"] = origin
+        raise UsageError(f"{table}.{name}: found {value!r}, expected {wanted}", file=file) from None
+    origins[f"{table}.{name}"] = origin
 
 
 def _defaults(table: str, estimator: str | None) -> dict[str, str]:
@@ -226,7 +226,7 @@ def _defaults(table: str, estimator: str | None) -> dict[str, str]:
     if table != "model":
         return {}
     found = own_defaults(estimator)
-    return {key: f"default {in_words(value)}" for key, value in found.items() if value is not None}
+    return {name: f"default {in_words(value)}" for name, value in found.items() if value is not None}
 
 
 def _words(item: dataclasses.Field[Any]) -> str:

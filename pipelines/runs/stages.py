@@ -10,7 +10,6 @@ import dataclasses
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import dboost
@@ -18,20 +17,19 @@ from dboost.data import load_manifest
 from dboost.data.manifest import FORMAT_VERSION
 from dboost.errors import UsageError
 from dboost.files.paths import local_path
-from dboost.files.storage import write_file, write_folder
+from dboost.files.storage import write_file
 
 from .. import pages
 from ..commands import evaluate, predict, prepare, train
 from ..config import DataSettings
 from ..console import Console, finite
 from ..inputs import MANIFEST, open_data, read_model
-from ..training import Trained, plan_training
-from . import fingerprints, folder as names
+from ..training import plan_training, save_path
+from . import fingerprints
+from . import folder as names
 from .folder import RunFolder
 from .report import report
 from .run_file import RunFile, keys_of
-
-MODELS = "models"
 
 
 @dataclass(frozen=True)
@@ -134,7 +132,9 @@ def _prepares(work: Work) -> bool:
 
 
 def _prepared_data(work: Work, split: str | None) -> DataSettings:
-    return DataSettings(data=str(work.folder / names.PREPARED), split=split, weight=work.run.table("data").get("weight"))
+    return DataSettings(
+        data=str(work.folder / names.PREPARED), split=split, weight=work.run.table("data").get("weight")
+    )
 
 
 def _data_inputs(data: DataSettings) -> dict[str, Any]:
@@ -159,21 +159,16 @@ def _train(work: Work) -> dict[str, Any]:
     train.write_manifest(trained.estimator, out, settings, work.console)
     path_out = folder.next(names.PATH)
     if trained.path is not None:
-        _save_path(trained, path_out)
+        save_path(trained, path_out)
     values, blocks = train.outcome(trained)
     work.console.page("trained", blocks, values)
     first = getattr(trained.estimator, "estimators_", [trained.estimator])[0]
     facts = {"model": fingerprints.of_model(out), "converged": trained.converged, "stop_reason": first.stop_reason_}
-    return facts | {"rounds": first.n_iter_, "gap": first.duality_gap_, "features": len(trained.estimator.active_features_)}
-
-
-def _save_path(trained: Trained, out: Path) -> None:
-    """Every model of a path, and a table of them."""
-    with write_folder(out, marker="path.json") as folder:
-        for place, model in enumerate(trained.path.models):
-            model.save(folder / MODELS / f"{place:05d}")
-        text = json.dumps(finite(list(trained.path.table)), indent=1) + "\n"
-        (folder / "path.json").write_text(text, encoding="utf-8")
+    return facts | {
+        "rounds": first.n_iter_,
+        "gap": first.duality_gap_,
+        "features": len(trained.estimator.active_features_),
+    }
 
 
 # ---- evaluate and predict ------------------------------------------------------------------------------------------
