@@ -316,20 +316,6 @@ class ModelSettings:
     random_state: int | None = parameter("random_state", whole(0), "seed of every random choice")
 
 
-@dataclass(frozen=True, kw_only=True)
-class CrossValidationSettings:
-    """How alpha is chosen by cross-validation."""
-
-    cv: int | None = key(
-        whole(2), None, "choose alpha by cross-validation with so many folds; for classifiers (default: alpha as given)"
-    )
-    n_alphas: int | None = parameter("n_alphas", whole(2), "strengths that --cv tries, falling by a constant factor")
-    eps: float | None = parameter("eps", real(0.0, open_end=True), "the least of them, as a share of the largest")
-    rule: str | None = parameter(
-        "rule", one_of("1se", "best"), "best: the least loss; 1se: the largest alpha within one standard error of it"
-    )
-
-
 def near(word: str, known: Iterable[str]) -> str:
     """The sentence that names the nearest known word, or nothing."""
     found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)

@@ -6,6 +6,7 @@ alpha at its rule of thumb. Does not cover: the fits (``training``).
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .config import ModelSettings
@@ -30,8 +31,8 @@ def strengths_table(estimator: Any) -> Grid:
             f"{row['alpha']:.4g}",
             f"{row['mean_loss']:.4f}",
             f"{row['se_loss']:.4f}",
-            f"{100 * row['mean_error']:.1f} %",
-            f"{100 * row['se_error']:.1f} %",
+            _share(row["mean_error"]),
+            _share(row["se_error"]),
             f"{row['active_rows']:,}",
             mark,
         )
@@ -40,6 +41,11 @@ def strengths_table(estimator: Any) -> Grid:
     shown = spread(len(rows), MOST_ROWS, {best, chosen})
     headings = ("alpha", "loss", "+-", "error", "+-", "features", "")
     return Grid(headings, [rows[t] for t in shown], left=frozenset({6}))
+
+
+def _share(value: float) -> str:
+    """A share of wrong labels; a regression has none."""
+    return "" if math.isnan(value) else f"{100 * value:.1f} %"
 
 
 def path_table(path: Any) -> Grid:
@@ -87,8 +93,7 @@ def end_of_grid(estimator: Any) -> list[str]:
 def hint_of_auto(model: Any) -> str:
     """What those can do who left alpha at its rule of thumb."""
     alpha = model.certificate.alpha
-    choose = "--cv 5, or " if model.task in ("binary", "multiclass") else ""
-    return f"alpha auto is a rule of thumb, often too strong: try {choose}--alpha {alpha * NEXT_ALPHA:.2g}"
+    return f"alpha auto is a rule of thumb, often too strong: try --cv 5, or --alpha {alpha * NEXT_ALPHA:.2g}"
 
 
 def auto_was_left(settings: ModelSettings, model: Any) -> bool:

@@ -9,17 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from . import registries
-from .config import (
-    CrossValidationSettings,
-    Expected,
-    ModelSettings,
-    Takes,
-    key,
-    one_named,
-    parameter,
-    real,
-    whole,
-)
+from .config import Expected, ModelSettings, Takes, key, one_named, one_of, parameter, real, whole
 
 
 def _strengths(value: object) -> tuple[float, ...]:
@@ -62,6 +52,28 @@ class EstimatorSettings:
     )
     learner: str | None = key(
         one_named(registries.learners), None, "of leveraging_regressor: what a round takes (default: joint)"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossValidationSettings:
+    """How alpha is chosen by cross-validation."""
+
+    cv: int | None = key(
+        whole(2),
+        None,
+        "judge by so many folds: alpha is chosen where the estimator has a path of strengths (default: no folds)",
+    )
+    n_alphas: int | None = parameter("n_alphas", whole(2), "strengths that --cv tries, falling by a constant factor")
+    eps: float | None = parameter("eps", real(0.0, open_end=True), "the least of them, as a share of the largest")
+    rule: str | None = parameter(
+        "rule", one_of("1se", "best"), "best: the least loss; 1se: the largest alpha within one standard error of it"
+    )
+    scoring: str | None = parameter(
+        "scoring", one_of("loss", "error"), "what is to be least on the folds: the mean loss, or the share of errors"
+    )
+    fold_tol: float | None = key(
+        real(0.0, open_end=True), None, "gap of the fits without a fold (default: 0.001, or tol where that is larger)"
     )
 
 

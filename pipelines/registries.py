@@ -89,7 +89,7 @@ def parameters_of(kind: Any) -> set[str]:
 def rules() -> tuple[str, ...]:
     """What chooses: a strength in cross-validation, or a candidate in ShareBoost."""
     from dboost.boosting.shareboost.choice import RULES
-    from dboost.estimators.cv import RULES as STRENGTHS
+    from dboost.estimators.cross_validated import RULES as STRENGTHS
 
     return (*STRENGTHS, *RULES)
 

@@ -21,10 +21,10 @@ from dboost.errors import ClusterError, DboostError, UsageError
 from dboost.files.storage import write_folder
 
 from . import registries
-from .config import CrossValidationSettings, given
+from .config import given
 from .console import finite
 from .estimators import kind_and_parameters, made
-from .model_settings import TrainedSettings
+from .model_settings import CrossValidationSettings, TrainedSettings
 
 # The file of a fit, and the folder of several, in the folder of the progress.
 FIT, SEVERAL = "fit", "several"
@@ -56,6 +56,11 @@ class Trained:
     path: Any = None
 
     @property
+    def table(self) -> list[dict[str, Any]]:
+        """One record for each strength, with what the folds say where there are some."""
+        return list(getattr(self.estimator, "cv_results_", self.path.table))
+
+    @property
     def converged(self) -> bool:
         """Whether the model is what was asked for; otherwise a limit came first."""
         each = [*getattr(self.estimator, "estimators_", [self.estimator])]
@@ -77,9 +82,9 @@ class Training:
     way : {"fit", "path", "cv"}
     kind : class of estimator
     parameters : dict
-        Of the estimator; for a cross-validation all of its own.
+        Of the estimator.
     grid : dict
-        Of a path: its strengths.
+        Of a path: its strengths; of a cross-validation: how it chooses.
     """
 
     way: str
@@ -117,8 +122,12 @@ class Training:
             found = dboost.regularization_path(data, estimator=self.kind(**self.parameters), **self.grid, **more)
             return Trained(found.estimator(len(found) - 1), found)
         if self.way == "cv":
-            estimator = dboost.BoostedClassifierCV(**self.parameters, **more)
-            return Trained(estimator.fit(data), estimator.path_)
+            # one of classifiers is saved with what the folds say
+            if self.kind is dboost.BoostedClassifierCV:
+                estimator = self.kind(**self.parameters, **self.grid, **more).fit(data)
+            else:
+                estimator = dboost.cross_validated(data, estimator=self.kind(**self.parameters), **self.grid, **more)
+            return Trained(estimator, estimator.path_)
         estimator = made(self.kind, self.parameters, **more)
         if hasattr(estimator, "estimator"):
             return Trained(estimator.fit(*in_memory(data)))
@@ -146,7 +155,7 @@ def save_path(trained: Trained, out: Path, force: bool = False) -> None:
     with write_folder(out, marker="path.json", force=force) as folder:
         for place, model in enumerate(trained.path.models):
             model.save(folder / "models" / f"{place:05d}")
-        text = json.dumps(finite(list(trained.path.table)), indent=1) + "\n"
+        text = json.dumps(finite(trained.table), indent=1) + "\n"
         (folder / "path.json").write_text(text, encoding="utf-8")
 
 
@@ -184,10 +193,11 @@ def plan_training(settings: TrainedSettings) -> Training:
         return Training("fit", kind, parameters, {})
     kind, parameters = kind_and_parameters(settings)
     asked = f"cv={cv}" if cv is not None else "a path"
-    if parameters.pop("alpha", "auto") != "auto":
+    chooses = cv is None or kind.__name__ in CERTIFIED or alphas is not None
+    if chooses and parameters.pop("alpha", "auto") != "auto":
         does = "chooses alpha" if cv is not None else "goes through strengths"
         raise UsageError(f"{asked} {does}, and alpha={settings.alpha:g} was given", hint="use one of them")
-    if parameters.get("penalty") == "none":
+    if chooses and parameters.get("penalty") == "none":
         raise UsageError("penalty 'none' has no strength to choose", hint="use another --penalty")
     if cv is not None:
         return _cross_validation(settings, kind, parameters)
@@ -198,6 +208,8 @@ def plan_training(settings: TrainedSettings) -> Training:
         )
     if settings.rule is not None:
         raise UsageError(f"rule={settings.rule} without cv=", hint="give cv=5, or leave rule= out")
+    # some have no penalty unless it is asked for
+    parameters["alpha"] = "auto"
     made(kind, parameters)
     grid: dict[str, Any] = {"alphas": list(alphas)} if alphas is not None else {"n_alphas": settings.path}
     if settings.eps is not None:
@@ -211,27 +223,30 @@ def plan_training(settings: TrainedSettings) -> Training:
 
 
 def _cross_validation(settings: TrainedSettings, kind: Any, parameters: dict[str, Any]) -> Training:
-    if kind is not dboost.BoostedClassifier:
-        boosted = settings.estimator in (None, "boosted")
-        shown = f"loss {settings.loss!r}" if boosted else f"estimator {settings.estimator!r}"
-        raise UsageError(
-            f"cv={settings.cv} with {shown}: cross-validation is served for classifiers only, not yet "
-            "for regression and tasks",
-            hint="leave cv= out, train with several alpha= and compare them with `dboost evaluate` on held-out rows",
-        )
-    known = registries.parameters_of(dboost.BoostedClassifierCV)
-    odd = sorted(set(parameters) - set(known))
-    if odd:
-        raise UsageError(
-            f"{odd[0]}={parameters[odd[0]]} has no meaning with cross-validation", hint=f"leave {odd[0]}= out"
-        )
-    more = given(settings, CrossValidationSettings)
+    """Of an estimator with a path its strength is chosen; another is judged as it is."""
+    from dboost.estimators.cross_validated import Choice
+
+    grid = given(settings, CrossValidationSettings)
+    if settings.rule not in (None, "1se", "best"):
+        # that of the estimator
+        parameters["rule"] = grid.pop("rule")
     if settings.alphas is not None:
-        more["alphas"] = list(settings.alphas)
-    estimator = dboost.BoostedClassifierCV(**parameters, **more)
-    estimator._check()
-    estimator._settings()
-    return Training("cv", dboost.BoostedClassifierCV, parameters | more, {})
+        grid["alphas"] = list(settings.alphas)
+    if kind is dboost.BoostedClassifier:
+        kind = dboost.BoostedClassifierCV
+        odd = sorted(set(parameters) - registries.parameters_of(kind))
+        if odd:
+            raise UsageError(
+                f"{odd[0]}={parameters[odd[0]]} has no meaning with cross-validation", hint=f"leave {odd[0]}= out"
+            )
+        Choice(**grid).check()
+        kind(**parameters)._settings()
+    elif not hasattr(kind, "_settings"):
+        raise UsageError(f"{kind.__name__} has no cross-validation", hint="use another estimator, or leave cv= out")
+    else:
+        Choice(**grid).check()
+        made(kind, parameters)
+    return Training("cv", kind, parameters, grid)
 
 
 def _needs_grid(settings: TrainedSettings) -> None:

@@ -1,7 +1,7 @@
 """Cross-validation along a path: every strength, fitted without each fold in turn and judged on it.
 
 Covers: the fits of all folds over one engine and one plan, their starts, and what they make of the held-out rows.
-Does not cover: which strength is chosen (``dboost.estimators.cv``) or the folds themselves (``dboost.passes.folds``).
+Does not cover: which strength is chosen (``dboost.estimators.cross_validated``), the folds (``dboost.passes.folds``).
 
 A fold's fit sees the partitions of the whole data with the weights of the held-out rows at zero, so all folds and
 strengths share one copy of the data where it is.

@@ -108,7 +108,7 @@ def fit(
     if training.way == "fit":
         with console.rounds(title or f"training on {data.path}") as show:
             return training.run(data, client=client, on_round=show, progress=work, partial=partial)
-    what = {"cv": f"cross-validation on {data.path}: {training.parameters.get('cv')} folds", "path": "path"}
+    what = {"cv": f"cross-validation on {data.path}: {training.grid.get('cv')} folds", "path": "path"}
     console.say(what[training.way] if training.way == "cv" else f"path of strengths on {data.path}")
     told = None if console.sink is None else lambda record: console.event("round", **record)
     return training.run(data, client=client, on_round=told, progress=work)
