@@ -75,6 +75,8 @@ def strength_facts(estimator: Any) -> list[tuple[str, str]]:
     """How the strength was chosen, in words."""
     alphas = estimator.alphas_
     folds = len(estimator.fold_weights_)
+    if len(alphas) == 1:
+        return [("judged", f"by {folds} folds")]
     said = f"{estimator.alpha_:.4g} by {folds} folds, of {len(alphas)} from {alphas[0]:.4g} to {alphas[-1]:.4g}"
     return [("alpha", said), *(("grid", words) for words in end_of_grid(estimator))]
 
@@ -82,6 +84,8 @@ def strength_facts(estimator: Any) -> list[tuple[str, str]]:
 def end_of_grid(estimator: Any) -> list[str]:
     """What to do when the least loss is at an end of the grid; nothing where it is within."""
     best, last = place(estimator, estimator.alpha_best_), len(estimator.alphas_) - 1
+    if last == 0:
+        return []
     if best == last:
         share = float(estimator.alphas_[-1] / estimator.alphas_[0]) / 10
         return [f"the least loss is at the end of the grid: try weaker ones with --eps {share:.2g}"]

@@ -158,10 +158,15 @@ def read_model(path: str | None) -> Model:
     DataError, ModelFormatError
         Nothing there, or not a model.
     """
+    from dboost.estimators.one_vs_rest_folder import is_one_vs_rest
     from dboost.model import fitted as model
 
     if not local_path(str(path), "model").is_dir():
         raise DataError("there is no such model folder", file=str(path), hint="make one with `dboost train`")
+    if is_one_vs_rest(str(path)):
+        from .one_for_each import read_one_for_each
+
+        return read_one_for_each(str(path))
     return model.read_model(str(path))
 
 

@@ -161,17 +161,21 @@ def save_path(trained: Trained, out: Path, force: bool = False) -> None:
 
 def in_memory(data: Any) -> tuple[Any, Any, Any]:
     """The rows, labels and weights of Parquet data, for an estimator that wants the labels beside the rows."""
+    import pyarrow as pa
     from scipy import sparse
 
-    rows = []
-    labels = []
-    weights = []
+    rows, labels, weights, names = [], [], [], None
     for block in data.blocks(labels=True):
         raw = block.read(label=True)
         rows.append(raw.csr(block.layout.n_features))
         labels.append(raw.label_array())
         weights.append(raw.weight_array())
-    return sparse.vstack(rows).tocsr(), np.concatenate(labels), np.concatenate(weights)
+        names = block.layout.columns if block.layout.kind == "columns" else None
+    X = sparse.vstack(rows).tocsr()
+    if names is not None:
+        # columns that have names are a table, so that the model knows them
+        X = pa.table(dict(zip(names, X.toarray().T, strict=True)))
+    return X, np.concatenate(labels), np.concatenate(weights)
 
 
 def plan_training(settings: TrainedSettings) -> Training:

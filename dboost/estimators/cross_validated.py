@@ -157,6 +157,9 @@ def cross_validated(
     choice = Choice(cv, folds, alphas, n_alphas, eps, fold_tol, scoring, rule)
     choice.check()
     chosen = clone(estimator).set_params(checkpoint=checkpoint, callbacks=callbacks, client=client)
+    if alphas is not None and "alpha" in chosen.get_params(deep=False):
+        # some have no penalty unless it is asked for
+        chosen.set_params(alpha="auto")
     chosen._fits_several = True
     found = validated(chosen, choice, X, y, sample_weight)
     template = clone(estimator).set_params(checkpoint=None, callbacks=None)

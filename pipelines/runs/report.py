@@ -48,14 +48,10 @@ def report(folder: Path, top: int) -> dict[str, Any]:
 
 
 def model_values(folder: Path, top: int) -> dict[str, Any]:
-    """A model as plain values; of one for each class the values of each."""
-    parts = sorted(path.parent for path in folder.glob("*/model.json"))
-    if not (folder / "model.json").is_file() and parts:
-        return {"parts": [model_values(part, top) for part in parts]}
+    """A model as plain values."""
     model = read_model(str(folder))
     values = pages.map_values(model)
-    if "features" in values:
-        values["features"] = values["features"][:top]
+    values["features"] = values["features"][:top]
     return {"facts": dict(pages.model_facts(model)), **values}
 
 

@@ -275,7 +275,6 @@ def test_runs_are_listed_with_their_state(file: Path, capsys: pytest.CaptureFixt
     assert "no runs in" in capsys.readouterr().out
 
 
-BINARY = ["data.label=two"]
 ESTIMATORS: dict[str, tuple[dict[str, Any], str]] = {
     "shareboost": ({"max_rounds": 3, "rule": "norm", "standardize": False}, "label"),
     "jointboost": ({"max_rounds": 3}, "label"),
@@ -285,6 +284,7 @@ ESTIMATORS: dict[str, tuple[dict[str, Any], str]] = {
     "regressor": ({"alpha": 0.01, "loss": "epsilon_insensitive", "epsilon": 0.2}, "number"),
     "boosted": ({"hypotheses": [{"family": "products", "max_degree": 2}], "alpha": 0.02, "tol": 0.01}, "label"),
     "multitask": ({"alpha": 0.02}, "two,other"),
+    "one_vs_rest": ({"of": "boosted", "alpha": 0.02, "penalty": "l1"}, "label"),
 }
 
 
@@ -327,6 +327,52 @@ def test_every_estimator_is_trained_judged_and_predicts(name: str, rows: Path, t
     assert result.evaluation is not None and result.stages["predict"].state == "done"
     figure = result.evaluation.get("error", result.evaluation.get("rmse"))
     assert figure is not None and figure < 0.6
+
+
+def test_one_model_for_each_class_is_judged_as_the_estimator_judges(rows: Path, tmp_path: Path) -> None:
+    import pandas as pd
+    import pyarrow.parquet as pq
+
+    for label, classes in (("label", 3), ("two", 2)):
+        tables = tables_of(rows, label, {"estimator": "one_vs_rest", "max_rounds": 2})
+        tables["predict"] = {"probabilities": True}
+        result = pipelines.run(tables, out=tmp_path / label)
+        test = pd.read_parquet(rows / "test.parquet")
+        X = test[["x0", "x1", "x2", "x3"]]
+        found = pq.read_table(result.folder / "predictions").to_pandas()
+        np.testing.assert_array_equal(found["prediction"], result.model.predict(X))
+        chances = np.stack(found["probabilities"].to_list())
+        assert chances.shape[1] == classes
+        np.testing.assert_allclose(chances, result.model.predict_proba(X), rtol=1e-10, atol=1e-14)
+        assert result.evaluation is not None
+        assert result.evaluation["error"] == pytest.approx(1.0 - result.model.score(X, test[label]))
+
+
+CROSS_VALIDATED: dict[str, tuple[dict[str, Any], str]] = {
+    "shareboost": ({"max_rounds": 2, "rule": "norm"}, "label"),
+    "jointboost": ({"max_rounds": 2}, "label"),
+    "adaboost_l1": ({"max_rounds": 3}, "two"),
+    "leveraging": ({"max_rounds": 3, "alphas": [0.1, 0.01]}, "two"),
+    "leveraging_regressor": ({"max_rounds": 3}, "number"),
+    "regressor": ({"n_alphas": 3, "scoring": "loss"}, "number"),
+    "multitask": ({"n_alphas": 3}, "two,other"),
+}
+
+
+@pytest.mark.filterwarnings("ignore::dboost.errors.DboostWarning")
+@pytest.mark.parametrize("name", CROSS_VALIDATED)
+def test_every_estimator_is_cross_validated(name: str, rows: Path, tmp_path: Path) -> None:
+    parameters, label = CROSS_VALIDATED[name]
+    result = pipelines.run(tables_of(rows, label, {"estimator": name, "cv": 3, **parameters}), out=tmp_path / "run")
+    table = result.report["path"]
+    assert len(table) == parameters.get("n_alphas", len(parameters.get("alphas", [0])))
+    assert all(row["mean_loss"] is not None for row in table)
+
+
+def test_leveraging_has_a_path(rows: Path, tmp_path: Path) -> None:
+    model = {"estimator": "leveraging", "loss": "log", "path": 3, "eps": 0.3}
+    result = pipelines.run(tables_of(rows, "two", model), out=tmp_path / "run")
+    assert [row["active_rows"] for row in result.report["path"]][0] == 0 and len(result.report["path"]) == 3
 
 
 def test_the_rules_of_shareboost_and_of_cross_validation_are_told_apart(rows: Path, tmp_path: Path) -> None:
