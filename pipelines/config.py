@@ -39,10 +39,13 @@ class Takes:
         From what was given to the value; raises ``Expected``.
     wants : function () -> str
         What is taken, in words; asked for by an error and by ``--help`` only.
+    choices : function () -> words, optional
+        The words that are taken, where there are few.
     """
 
     read: Callable[[object], Any]
     wants: Callable[[], str]
+    choices: Callable[[], Iterable[str]] | None = None
 
     def __call__(self, value: object) -> Any:
         """The value, or ``Expected``."""
@@ -116,7 +119,7 @@ def one_named(choices: Callable[[], Iterable[str]]) -> Takes:
             raise Expected(wants() + near(str(value), choices()))
         return str(value)
 
-    return Takes(parse, wants)
+    return Takes(parse, wants, choices)
 
 
 def names(value: object) -> tuple[str, ...]:
