@@ -80,7 +80,7 @@ class SettingsCommand(click.Command):
         places = [item.name for item in positionals(self.kind)]
         words = [name.upper() if name in self.kind.required else f"[{name.upper()}]" for name in places]
         words += [f"{flag(name)} {name.upper()}" for name in self.kind.required if name not in places]
-        formatter.write_usage(self.called, " ".join([*words, "[...]"]))
+        formatter.write_usage(self.called, " ".join([*words, "[...]"]), prefix="usage: ")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The keys by the class that has them, the command's own first."""

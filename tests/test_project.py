@@ -58,8 +58,8 @@ def test_the_wheel_holds_every_module(wheel: zipfile.ZipFile) -> None:
 
 
 # What a user installs, by top folder: at most so many files, and so many bytes before they are packed. The room above
-# what is there today (265 files of 1.77 MB, 27 of 0.16 MB) is for what is to come; a benchmark or a data set is more.
-LIMITS = {"dboost": (320, 2_200_000), "dboost_pipelines": (40, 250_000)}
+# what is there today (265 files of 1.77 MB, 46 of 0.25 MB) is for what is to come; a benchmark or a data set is more.
+LIMITS = {"dboost": (320, 2_200_000), "dboost_pipelines": (60, 350_000)}
 PACKED = 900_000
 """Bytes of the whole wheel; 725,000 today, and 918,000 when it still held benchmarks and reproductions."""
 

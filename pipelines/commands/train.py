@@ -21,7 +21,7 @@ from dboost.redact import redact_value
 
 from .. import pages
 from ..cluster import connect
-from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, needed
+from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, needed, read_toml
 from ..console import Console, finite
 from ..cross_validation import auto_was_left, hint_of_auto, path_table, strength_facts, strengths_table
 from ..inputs import open_data, refuse_existing
@@ -75,12 +75,19 @@ def kept_beside(settings: Any, command: str, console: Console) -> Iterator[Path]
     out = local_path(str(settings.out), "out").resolve()
     work = out.with_name(out.name + UNFINISHED)
     check_writable(work)
-    if settings.force and work.is_dir() and holder_of(work) is None:
+    values = {item.name: getattr(settings, item.name) for item in dataclasses.fields(settings)}
+    # it may go on from another working folder
+    values |= {"out": str(out), "data": str(local_path(str(settings.data), "data").absolute())}
+    if (
+        settings.force
+        and work.is_dir()
+        and holder_of(work) is None
+        and not _same_work(work / f"{command}.toml", values)
+    ):
         shutil.rmtree(work)
     work.mkdir(parents=True, exist_ok=True)
     try:
         with held(work):
-            values = {item.name: getattr(settings, item.name) for item in dataclasses.fields(settings)}
             lines = [f"{name} = {to_toml(value)}" for name, value in values.items() if value is not None]
             write_file(work / f"{command}.toml", ("\n".join(lines) + "\n").encode())
             console.left = f"what was done is kept in {work}: the same command, or `dboost resume {out}`, goes on"
@@ -92,6 +99,17 @@ def kept_beside(settings: Any, command: str, console: Console) -> Iterator[Path]
             console.left = ""
         raise
     shutil.rmtree(work, ignore_errors=True)
+
+
+def _same_work(file: Path, values: dict[str, Any]) -> bool:
+    """Whether a command that was kept is this one, wherever it runs and whatever it prints."""
+    other = {item.name for kind in (ClusterSettings, LogSettings) for item in dataclasses.fields(kind)}
+    mine = {name: to_toml(value) for name, value in values.items() if value is not None and name not in other}
+    try:
+        kept = read_toml(str(file))
+    except UsageError:
+        return False
+    return mine == {name: to_toml(value) for name, value in kept.items() if name not in other}
 
 
 def fit(

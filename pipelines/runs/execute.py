@@ -22,6 +22,7 @@ from dboost.files.storage import check_writable, sha256_json, write_file
 from dboost.redact import redact
 
 from ..cluster import connect
+from ..config import ClusterSettings
 from ..console import Console, finite
 from . import folder as names
 from .folder import RunFolder
@@ -130,12 +131,18 @@ def run(
     return _run(found, target.resolve(), client, console, write=True)
 
 
-def resume(path: str | os.PathLike[str], *, client: Any = None, console: Console | None = None) -> RunResult:
-    """Go on with a run from its folder; see ``run``."""
+def resume(
+    path: str | os.PathLike[str],
+    *,
+    client: Any = None,
+    cluster: ClusterSettings | None = None,
+    console: Console | None = None,
+) -> RunResult:
+    """Go on with a run from its folder, on `client` or `cluster` where one is given; see ``run``."""
     folder = local_path(path, "run").resolve()
     if not (folder / names.RUN_FILE).is_file():
         raise DataError(f"is no run folder: it holds no {names.RUN_FILE}", file=os.fspath(path))
-    return _run(read_run_file(str(folder / names.RUN_FILE)), folder, client, console, write=False)
+    return _run(read_run_file(str(folder / names.RUN_FILE)), folder, client, console, write=False, cluster=cluster)
 
 
 def read(config: str | os.PathLike[str] | Mapping[str, Any], overrides: Sequence[str] = ()) -> RunFile:
@@ -145,7 +152,15 @@ def read(config: str | os.PathLike[str] | Mapping[str, Any], overrides: Sequence
     return read_run_file(os.fspath(config), overrides)
 
 
-def _run(run: RunFile, target: Path, client: Any, console: Console | None, write: bool) -> RunResult:
+def _run(
+    run: RunFile,
+    target: Path,
+    client: Any,
+    console: Console | None,
+    *,
+    write: bool,
+    cluster: ClusterSettings | None = None,
+) -> RunResult:
     check(run)
     _refuse_other(target)
     check_writable(target)
@@ -163,8 +178,8 @@ def _run(run: RunFile, target: Path, client: Any, console: Console | None, write
 
         def connected() -> Any:
             if not made:
-                chosen = client if client is not None else opened.enter_context(connect(run.cluster(), console))
-                made.append(chosen)
+                wanted = run.cluster() if cluster is None else cluster
+                made.append(client if client is not None else opened.enter_context(connect(wanted, console)))
             return made[0]
 
         work = Work(run, folder, console, connected)

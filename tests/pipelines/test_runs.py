@@ -402,7 +402,7 @@ def test_a_path_is_a_run_and_a_command(rows: Path, tmp_path: Path, capsys: pytes
 
 @pytest.mark.parametrize("more", [["--tol", "1e-12"], ["--cv", "3", "--n-alphas", "8", "--tol", "1e-9"]])
 def test_a_training_that_was_broken_off_goes_on_to_the_same_model(
-    more: list[str], prepared: Path, tmp_path: Path
+    more: list[str], prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = ["train", str(prepared), "--workers", "0", "--penalty", "l1/l2", *more, "--log-format", "json"]
     if "--cv" not in more:
@@ -417,7 +417,35 @@ def test_a_training_that_was_broken_off_goes_on_to_the_same_model(
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 143, errors
-    assert not out.exists() and main(["resume", str(out), "--log-format", "json"]) == code
+    monkeypatch.chdir(tmp_path)
+    assert not out.exists() and main(["resume", "out", "--log-format", "json"]) == code
     assert of_model(out) == of_model(tmp_path / "whole")
     assert not (tmp_path / "out.unfinished").exists()
     assert main(["resume", str(out), "--log-format", "json"]) == 3
+
+
+def test_force_goes_on_with_the_same_training_and_discards_another(prepared: Path, tmp_path: Path) -> None:
+    out, work = tmp_path / "out", tmp_path / "out.unfinished"
+    line = ["train", str(prepared), "--workers", "0", "--out", str(out), "--log-format", "json"]
+    endless = ["--tol", "1e-300", "--update", "gradboost", "--sweeps", "1", "--max-rounds", "10000000"]
+
+    def broken_off(*more: str) -> None:
+        command = [sys.executable, "-m", "pipelines", *line, *endless, *more]
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            for told in process.stdout:
+                if json.loads(told)["event"] == "round":
+                    seen.append(json.loads(told)["round"])
+                    break
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=60)
+        assert (work / "fit").is_file()
+
+    seen: list[int] = []
+    broken_off("--alpha", "0.01", "--force")
+    broken_off("--alpha", "0.01", "--force")
+    broken_off("--alpha", "0.02", "--force")
+    assert seen[0] == 1 and seen[1] > 1 and seen[2] == 1
+    # without it, the progress of another training is kept
+    assert main([*line, *endless, "--alpha", "0.03"]) == 2
+    assert (work / "fit").is_file()
