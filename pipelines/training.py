@@ -112,41 +112,47 @@ class Training:
         progress : pathlib.Path, optional
             A folder that is there; the training goes on from what it holds.
         partial : pathlib.Path, optional
-            Where the model so far is saved when a single fit is broken off by an interrupt or the loss of the cluster;
-            by default ``model.partial`` in the folder of the progress.
+            Where the model so far is saved when the training is broken off by an interrupt or the loss of the cluster:
+            of a single fit that of its last round, of several that of the last strength that was fitted to all rows.
+            By default ``model.partial`` in the folder of the progress.
         """
         more: dict[str, Any] = {"client": client, "callbacks": [on_round] if on_round is not None else None}
         if progress is not None:
             more["checkpoint"] = progress / (FIT if self.way == "fit" else SEVERAL)
-        if self.way == "path":
-            found = dboost.regularization_path(data, estimator=self.kind(**self.parameters), **self.grid, **more)
-            return Trained(found.estimator(len(found) - 1), found)
-        if self.way == "cv":
-            # one of classifiers is saved with what the folds say
-            if self.kind is dboost.BoostedClassifierCV:
-                estimator = self.kind(**self.parameters, **self.grid, **more).fit(data)
-            else:
-                estimator = dboost.cross_validated(data, estimator=self.kind(**self.parameters), **self.grid, **more)
-            return Trained(estimator, estimator.path_)
-        estimator = made(self.kind, self.parameters, **more)
-        if hasattr(estimator, "estimator"):
-            return Trained(estimator.fit(*in_memory(data)))
         if partial is None and progress is not None:
             partial = progress / "model.partial"
-        with _model_so_far(estimator, partial):
-            return Trained(estimator.fit(data))
+        if self.kind is dboost.BoostedClassifierCV:
+            # it is saved with what the folds say
+            estimator = self.kind(**self.parameters, **self.grid, **more)
+            with _kept(partial, lambda: estimator.path_.models[-1] if hasattr(estimator, "path_") else None):
+                return Trained(estimator.fit(data), estimator.path_)
+        estimator = made(self.kind, self.parameters, **(more if self.way == "fit" else {}))
+        if hasattr(estimator, "estimator"):
+            return Trained(estimator.fit(*in_memory(data)))
+        if self.way == "fit":
+            with _kept(partial, lambda: getattr(estimator, "model_", None)):
+                return Trained(estimator.fit(data))
+        done: list[Any] = []
+        with _kept(partial, lambda: done[-1] if done else None):
+            if self.way == "path":
+                more["on_model"] = done.append
+                found = dboost.regularization_path(data, estimator=estimator, **self.grid, **more)
+                return Trained(found.estimator(len(found) - 1), found)
+            fitted = dboost.cross_validated(data, estimator=estimator, on_model=done.append, **self.grid, **more)
+            return Trained(fitted, fitted.path_)
 
 
 @contextlib.contextmanager
-def _model_so_far(estimator: Any, partial: Path | None) -> Iterator[None]:
-    """Save what a fit that is broken off has left."""
+def _kept(partial: Path | None, so_far: Callable[[], Any]) -> Iterator[None]:
+    """Save the model that a training has left which is broken off."""
     try:
         yield
     except (KeyboardInterrupt, ClusterError):
-        if partial is not None and hasattr(estimator, "model_"):
+        model = so_far()
+        if partial is not None and model is not None:
             # the break is what is to be told, not that its model could not be written
             with contextlib.suppress(DboostError):
-                estimator.save(partial, force=True)
+                model.save(partial, force=True)
         raise
 
 

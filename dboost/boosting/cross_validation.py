@@ -85,6 +85,7 @@ def cross_validate(
     eps: float,
     callback: Callback | None = None,
     keeper: FoldKeeper | None = None,
+    after: Callable[[FitResult], None] | None = None,
 ) -> tuple[list[FitResult], FoldScores]:
     """Fit a path to all rows, and one without each fold, judged on it.
 
@@ -104,6 +105,8 @@ def cross_validate(
         ends that one fit.
     keeper : FoldKeeper, optional
         Where the progress is kept, and what there is of it to go on from.
+    after : callable, optional
+        Called with each fit of all rows that was not kept before.
 
     Returns
     -------
@@ -136,7 +139,7 @@ def cross_validate(
     alphas = grid.tolist()
     kept: FoldKeeper = KeepsNoFold() if keeper is None else keeper
     told = _one_at_a_time(callback)
-    results = along(whole, alphas, kept.path(None), told(None), stop)
+    results = along(whole, alphas, kept.path(None), told(None), stop, after=after)
     free = list(range(max(1, min(getattr(engine, "n_threads", 1), len(numbers)))))
     lock = threading.Lock()
     asked = interruption.current()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +25,7 @@ def path(
     eps: float = 1e-2,
     callback: Callback | None = None,
     keeper: PathKeeper | None = None,
+    after: Callable[[FitResult], None] | None = None,
 ) -> list[FitResult]:
     """Fit a decreasing sequence of strengths, each from the last (docs/math.md 8 (iv)).
 
@@ -36,6 +37,8 @@ def path(
         See ``progress.along``.
     keeper : PathKeeper, optional
         Where the progress is kept, and what there is of it to go on from.
+    after : callable, optional
+        Called with each result that was not kept before.
     """
     if alphas is None and not get_penalty(settings.penalty).threshold:
         raise UsageError(
@@ -47,11 +50,17 @@ def path(
     warn_if_dropped(fitting)
     largest = fitting.alpha_max()
     chosen = largest * np.geomspace(1.0, eps, n_alphas) if alphas is None else np.asarray(alphas, float)
+
+    def ended(result: FitResult) -> None:
+        warn_if_open(result, replace(settings, alpha=result.alpha))
+        if after is not None:
+            after(result)
+
     return along(
         fitting,
         sorted(chosen.tolist(), reverse=True),
         Nothing() if keeper is None else keeper,
         callback,
         before=lambda alpha: check_settings(replace(settings, alpha=alpha)),
-        after=lambda result: warn_if_open(result, replace(settings, alpha=result.alpha)),
+        after=ended,
     )

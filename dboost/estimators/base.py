@@ -150,15 +150,13 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):
             last: list[FitState] = []
 
             def on_round(record: dict[str, Any], state: FitState) -> bool:
-                last[:] = [state]
-
                 def stopped_here() -> dict[str, Any]:
                     return _attributes(_snapshot(self, parts, fitting.as_given(state), fitting.pool))
 
                 return rounds(record, stopped_here)
 
             try:
-                result = run(fitting, settings, start, self.checkpoint, on_round)
+                result = run(fitting, settings, start, self.checkpoint, on_round, last)
             except (KeyboardInterrupt, ClusterError) as error:
                 if last:
                     so_far = _snapshot(self, parts, fitting.as_given(last[0]), fitting.pool, INTERRUPTED)

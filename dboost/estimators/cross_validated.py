@@ -6,7 +6,7 @@ Does not cover: the fits (``dboost.boosting.cross_validation``) and the folds by
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -115,6 +115,7 @@ def cross_validated(
     rule: str = "1se",
     checkpoint: PathLike | None = None,
     callbacks: Any = None,
+    on_model: Callable[[Model], None] | None = None,
     client: Any = None,
 ) -> Any:
     """Cross-validate any estimator, and fit it to all rows.
@@ -129,6 +130,8 @@ def cross_validated(
         As for the ``fit`` of the estimator.
     estimator : estimator
         Not changed.
+    on_model : callable, optional
+        Called with the model of all rows at each strength once its fit has ended.
     cv, folds, alphas, n_alphas, eps, fold_tol, scoring, rule, checkpoint, callbacks, client
         As in ``BoostedClassifierCV``. A regression has no share of wrong labels to score.
 
@@ -161,7 +164,7 @@ def cross_validated(
         # some have no penalty unless it is asked for
         chosen.set_params(alpha="auto")
     chosen._fits_several = True
-    found = validated(chosen, choice, X, y, sample_weight)
+    found = validated(chosen, choice, X, y, sample_weight, on_model)
     template = clone(estimator).set_params(checkpoint=None, callbacks=None)
     fitted: Any = clone(template)
     fitted.set_params(client=client)._adopt(found.models[found.chosen])
@@ -172,7 +175,14 @@ def cross_validated(
     return fitted
 
 
-def validated(estimator: Any, choice: Choice, X: Any, y: Any, sample_weight: Any) -> Validated:
+def validated(
+    estimator: Any,
+    choice: Choice,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    on_model: Callable[[Model], None] | None = None,
+) -> Validated:
     """Fit the path of an estimator with and without each fold; `choice` was checked.
 
     Its `checkpoint` is a folder, and its `callbacks` are told of all fits.
@@ -200,7 +210,12 @@ def validated(estimator: Any, choice: Choice, X: Any, y: Any, sample_weight: Any
 
             keeper = FoldFolder(estimator.checkpoint, plan, settings, folds, fold_tol)
         grid = (alphas, choice.n_alphas, choice.eps)
-        results, scores = cross_validate(plan, parts.engine, settings, folds, fold_tol, *grid, told, keeper)
+
+        def tell(result: FitResult) -> None:
+            if on_model is not None:
+                on_model(model_of(estimator, parts, result))
+
+        results, scores = cross_validate(plan, parts.engine, settings, folds, fold_tol, *grid, told, keeper, tell)
         models = tuple(model_of(estimator, parts, result) for result in results)
     record = _record(models, scores)
     chosen = _choose(record, choice.scoring)[choice.rule]

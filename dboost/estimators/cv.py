@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from sklearn.base import clone
 
-from dboost.errors import UsageError
+from dboost.errors import ClusterError, UsageError
 from dboost.estimators.classifier import BoostedClassifier
 from dboost.estimators.cross_validated import Choice, attributes, validated, warn_of_ends
 from dboost.estimators.path import RegularizationPath
@@ -185,6 +185,9 @@ max_active_rows, fit_intercept, standardize, class_weight, classes, random_state
             Before any training.
         ClusterError, StorageError
             During it; with a checkpoint, the next call goes on from there.
+        KeyboardInterrupt
+            Where it is interrupted. After this and after a ClusterError `path_` holds the strengths that this call had
+            fitted to all rows; none of them was chosen, and the other attributes are as before.
 
         Warns
         -----
@@ -197,7 +200,14 @@ max_active_rows, fit_intercept, standardize, class_weight, classes, random_state
         choice.check()
         if getattr(self.penalty, "name", self.penalty) == "none":
             raise UsageError("penalty 'none' has no strength to choose", hint="use another penalty")
-        found = validated(self, choice, X, y, sample_weight)
+        so_far: list[Model] = []
+        try:
+            found = validated(self, choice, X, y, sample_weight, so_far.append)
+        except (KeyboardInterrupt, ClusterError) as error:
+            if so_far:
+                self.path_ = RegularizationPath(tuple(so_far), _template(self))
+                error.add_note(f"path_ of the estimator keeps the {len(so_far)} strengths that were fitted to all rows")
+            raise
         model = found.models[found.chosen]
         self._adopt(replace(model, manifest={**model.manifest, _SAVED: found.record}))
         self.path_ = RegularizationPath(found.models, _template(self))

@@ -193,10 +193,19 @@ def run(
     start: FitResult | None,
     checkpoint: Any,
     on_round: Callable[[dict[str, Any], FitState], bool],
+    so_far: list[FitState],
 ) -> FitResult:
-    """Run the core fit, from the checkpoint where there is one, and keep it up to date."""
+    """Run the core fit, from the checkpoint where there is one, and keep it up to date.
+
+    `so_far` holds the state after the last round, also while that is written or told, and after an error.
+    """
+
+    def told(record: dict[str, Any], state: FitState) -> bool:
+        so_far[:] = [state]
+        return on_round(record, state)
+
     if checkpoint is None:
-        return fitting.fit(settings.alpha, start, on_round)
+        return fitting.fit(settings.alpha, start, told)
     from dboost.estimators.checkpoint import identity, read_checkpoint, write_checkpoint
 
     plan = fitting.plan
@@ -206,6 +215,7 @@ def run(
     def kept(record: dict[str, Any], state: FitState) -> bool:
         # The last round only certifies; from the state before it, a finished fit ends again with the same bits. So
         # does, from the state before it, one whose last round a limit has cut short.
+        so_far[:] = [state]
         if record["step"] != "certificate" and not state.cut:
             keeper.offer(state)
         return on_round(record, state)

@@ -6,7 +6,7 @@ Does not cover: which strengths, and the solves (``dboost.boosting.path``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from dboost.boosting.fit import Callback
+from dboost.boosting.fit import Callback, FitResult
 from dboost.boosting.path import path
 from dboost.errors import UsageError
 from dboost.estimators.base import BoostedEstimator
@@ -129,6 +129,7 @@ def regularization_path(
     n_alphas: int = 20,
     eps: float = 1e-2,
     estimator: BoostedEstimator | None = None,
+    on_model: Callable[[Model], None] | None = None,
     **params: Any,
 ) -> RegularizationPath:
     """Fit a falling sequence of strengths, each from the last.
@@ -144,6 +145,8 @@ def regularization_path(
         In (0, 1).
     estimator : estimator, optional
         Whose parameters are used; not changed. By default ``BoostedClassifier(**params)``.
+    on_model : callable, optional
+        Called with the model of each strength once its fit has ended: what there is of a path that is broken off.
     **params
         Parameters of the estimator, but not `alpha` and `warm_start`, which have no meaning here. `checkpoint` is a
         folder: a path that was broken off goes on there in the next call with the same data and parameters, with the
@@ -175,7 +178,13 @@ def regularization_path(
         from dboost.estimators.path_checkpoint import keeper_of
 
         keeper = keeper_of(chosen.checkpoint, parts.settings)
-        results = path(parts.plan, parts.engine, parts.settings, alphas, n_alphas, eps, told, keeper)
+
+        def tell(result: FitResult) -> None:
+            if on_model is not None:
+                on_model(model_of(chosen, parts, result))
+
+        grid = (alphas, n_alphas, eps)
+        results = path(parts.plan, parts.engine, parts.settings, *grid, told, keeper, tell)
         models = tuple(model_of(chosen, parts, result) for result in results)
     return RegularizationPath(models, clone(chosen).set_params(checkpoint=None, callbacks=None))
 

@@ -187,3 +187,22 @@ def test_an_interrupt_before_the_first_round_leaves_the_estimator_as_it_was(mult
     with pytest.raises(ValueError):
         model.fit(X, multiclass[1])
     assert model.model_ is before
+
+
+def test_an_interrupted_cross_validation_keeps_its_path(multiclass):
+    def in_a_fold(record):
+        if record["fold"] is not None:
+            raise KeyboardInterrupt
+
+    model = BoostedClassifierCV(**CV, callbacks=[in_a_fold])
+    with pytest.raises(KeyboardInterrupt) as caught:
+        model.fit(*multiclass)
+    assert "keeps the 5 strengths" in caught.value.__notes__[0]
+    assert len(model.path_) == 5 and not model.__sklearn_is_fitted__()
+    assert model.path_.gaps.max() <= 1e-4
+
+
+def test_each_model_of_a_path_is_told_once_it_is_there(multiclass):
+    told = []
+    path = regularization_path(*multiclass, **GRID, on_model=told.append)
+    assert [bits(model) for model in told] == [bits(model) for model in path.models]

@@ -406,7 +406,7 @@ def test_a_training_that_was_broken_off_goes_on_to_the_same_model(
 ) -> None:
     line = ["train", str(prepared), "--workers", "0", "--penalty", "l1/l2", *more, "--log-format", "json"]
     if "--cv" not in more:
-        line += ["--alpha", "0.001", "--update", "gradboost", "--sweeps", "1", "--max-rounds", "300"]
+        line += ["--alpha", "0.001", "--update", "gradboost", "--sweeps", "1", "--max-rounds", "1500"]
     code = main([*line, "--out", str(tmp_path / "whole")])
     out = tmp_path / "out"
     command = [sys.executable, "-m", "pipelines", *line, "--out", str(out)]
@@ -417,6 +417,11 @@ def test_a_training_that_was_broken_off_goes_on_to_the_same_model(
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 143, errors
+    partial = tmp_path / "out.unfinished" / "model.partial"
+    if "--cv" not in more:
+        assert read_model(partial).certificate.stop_reason == "interrupted"
+    elif partial.exists():
+        assert read_model(partial).certificate.gap <= 1e-9
     monkeypatch.chdir(tmp_path)
     assert not out.exists() and main(["resume", "out", "--log-format", "json"]) == code
     assert of_model(out) == of_model(tmp_path / "whole")
