@@ -153,7 +153,7 @@ def cross_validated(
     >>> from sklearn.datasets import load_diabetes
     >>> import dboost
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = cross_validated(X, y, estimator=dboost.BoostedRegressor(), cv=5, n_alphas=10)
+    >>> model = cross_validated(X, y, estimator=dboost.BoostedRegressor(), cv=5, n_alphas=10, eps=1e-3)
     >>> model.fold_losses_.shape, bool(model.alpha_ >= model.alpha_best_)
     ((5, 10), True)
     """
