@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from dboost.estimators.adaboost_l1 import AdaBoostL1Classifier
     from dboost.estimators.classifier import BoostedClassifier
+    from dboost.estimators.cross_validated import cross_validated
     from dboost.estimators.cv import BoostedClassifierCV
     from dboost.estimators.jointboost import JointBoostClassifier
     from dboost.estimators.leveraging import LeveragingClassifier, LeveragingRegressor
@@ -68,6 +69,7 @@ _HOMES = {
     "ShareBoostClassifier": "dboost.estimators.shareboost",
     "Stumps": "dboost.hypotheses.stumps.family",
     "TextFeatures": "dboost.estimators.text_features",
+    "cross_validated": "dboost.estimators.cross_validated",
     "load_model": "dboost.estimators.load",
     "regularization_path": "dboost.estimators.path",
     "ClusterError": "dboost.errors",
@@ -112,6 +114,7 @@ __all__ = [
     "TextFeatures",
     "UsageError",
     "__version__",
+    "cross_validated",
     "hypotheses",
     "load_model",
     "losses",

@@ -1,5 +1,23 @@
-"""Runs: the command line, the demo, and what they share. Installed as ``dboost_pipelines``.
+"""Runs: the command line, run files, the demo, and what they share. Installed as ``dboost_pipelines``.
 
 Owns paths, settings, printing and exit codes; owns no algorithm. It uses the public names of ``dboost``; nothing in
-``dboost`` imports it.
+``dboost`` imports it. For a notebook or an orchestrator: ``dboost_pipelines.run("run.toml")`` does what `dboost run`
+does and returns a ``RunResult``, ``resume(folder)`` goes on with a run, ``list_runs(folder)`` says how each stands.
 """
+
+from importlib import import_module
+from typing import Any
+
+_HOMES = {"RunResult": "execute", "run": "execute", "resume": "execute", "list_runs": "listing"}
+
+__all__ = ["RunResult", "list_runs", "resume", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.runs.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -6,7 +6,6 @@ Covers: parsing, help, signals, exit codes. Does not cover: what a command does 
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import importlib
 import io
@@ -16,6 +15,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import click
+from click.shell_completion import shell_complete
+
 from dboost.errors import DboostError, UsageError
 from dboost.redact import secret_values
 
@@ -23,13 +25,17 @@ from . import config
 from .console import Console
 from .flags import speaker
 from .signals import SIGNALS, Interrupted, Received, listening
-from .usage import Parser, command_parser, unknown_argument
+from .usage import SettingsCommand
 
 # name -> what it does; the module `commands.<name>` (or `demo`) has SETTINGS and run(settings, console) -> exit code.
 COMMANDS = {
     "demo": "train and judge three models on the source code this machine has",
+    "run": "do what is not done yet of the run that a file describes",
+    "resume": "go on with a run that was broken off",
+    "runs": "list runs and how each stands",
     "prepare": "from documents to features: a vocabulary, tf-idf, Parquet",
     "train": "fit a model to prepared data",
+    "path": "fit models of falling strengths to prepared data",
     "evaluate": "judge a model on data with labels",
     "predict": "label data with a model",
     "inspect": "show which features a model uses, and which classes share them",
@@ -41,6 +47,10 @@ MOVED = {
 }
 
 DONE, DEFECT, NOT_CONVERGED = 0, 1, 6
+# After the loss of the cluster and faults of storage a run goes on from where it was.
+RESUMABLE = (4, 5)
+# Set by a shell that asks for completions: `eval "$(_DBOOST_COMPLETE=bash_source dboost)"` turns them on.
+COMPLETE = "_DBOOST_COMPLETE"
 BEFORE = "nothing was written to the output folder"
 AFTER = "its work was done by then"
 
@@ -65,6 +75,107 @@ class Command:
     load: Callable[[], Any]
 
 
+class Session:
+    """One call: how it prints, and which signals it has received."""
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        # Until the settings are parsed, an error is printed in the plain form.
+        self.console = Console("plain", debug="--debug" in arguments)
+        self.received = Received()
+
+    def do(self, command: Command, settings: Any) -> int:
+        """Run a command with its settings."""
+        self.console = Console(
+            settings.log_format,
+            debug=settings.debug,
+            secrets=frozenset(secret_values(dataclasses.asdict(settings))),
+            speak=speaker(type(settings)),
+        )
+        with self.console.warnings():
+            return int(command.load().run(settings, self.console))
+
+
+class Commands(click.Group):
+    """The commands; a module is loaded when its command is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, in their order."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command:
+        """A command.
+
+        Raises
+        ------
+        UsageError
+            For an unknown one (with the nearest known one).
+        """
+        if name in MOVED:
+            raise UsageError(
+                f"`dboost {name}` is not part of an installation any more",
+                hint=f"run `{MOVED[name]}` in a checkout of dboost; it takes the same arguments",
+            )
+        if name not in COMMANDS:
+            known = ", ".join(COMMANDS)
+            raise UsageError(f"unknown command {name!r}{config.near(name, COMMANDS)}", hint=f"known: {known}")
+        module = ".demo" if name == "demo" else f".commands.{name}"
+        called = f"{ctx.command_path} {name}"
+        return clicked(Command(called, COMMANDS[name], lambda: importlib.import_module(module, __package__)))
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The name of a command and the arguments after it."""
+        if not args and not ctx.resilient_parsing:
+            raise UsageError("which command?", hint=f"one of {', '.join(COMMANDS)}; see `dboost --help`")
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            raise UsageError(error.format_message().rstrip("."), hint="see `dboost --help`") from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands with what they do; none is loaded for it."""
+        with formatter.section("commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+        formatter.write("\n`dboost COMMAND --help` lists the keys of a command.\n")
+
+
+def clicked(command: Command) -> click.Command:
+    """A command as click has it."""
+
+    def callback(settings: Any) -> int:
+        session: Session = click.get_current_context().obj
+        return session.do(command, settings)
+
+    return SettingsCommand(command.called, command.summary, command.load().SETTINGS, callback)
+
+
+def _version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from dboost import __version__
+
+        click.echo(f"dboost {__version__}")
+        ctx.exit()
+
+
+class Boost(Commands):
+    """The same commands within `dask`, whose errors, signals and exit codes are ours all the same."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> click.Context:
+        """A context for completion; otherwise the command is run, and the process ends with its exit code."""
+        if extra.get("resilient_parsing"):
+            return super().make_context(info_name, args, parent, **extra)
+        sys.exit(_guarded(args, lambda session: _invoke(dboost, "dask boost", args, session)))
+
+
+_ABOUT: dict[str, Any] = {
+    "subcommand_metavar": "COMMAND [...]",
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+    "params": [click.Option(["--version"], is_flag=True, expose_value=False, is_eager=True, callback=_version)],
+    "help": "Structurally sparse boosting on Dask: few features, shared and certified.",
+}
+dboost = Commands("dboost", **_ABOUT)
+boost = Boost("boost", **_ABOUT)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
@@ -80,7 +191,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         129 SIGHUP, 130 Ctrl-C, 143 SIGTERM.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    return _guarded(arguments, lambda: (choose(arguments), arguments[1:]))
+    if COMPLETE in os.environ:
+        return shell_complete(dboost, {}, "dboost", COMPLETE, os.environ[COMPLETE])
+    return _guarded(arguments, lambda session: _invoke(dboost, "dboost", arguments, session))
 
 
 def run(command: Command, arguments: Sequence[str]) -> int:
@@ -92,49 +205,49 @@ def run(command: Command, arguments: Sequence[str]) -> int:
     arguments : sequence of str
         Those after the command's name.
     """
-    return _guarded(arguments, lambda: (command, arguments))
+    return _guarded(arguments, lambda session: _invoke(clicked(command), command.called, arguments, session))
 
 
-def _guarded(arguments: Sequence[str], chosen: Callable[[], tuple[Command, Sequence[str]]]) -> int:
+def _invoke(command: click.Command, name: str, arguments: Sequence[str], session: Session) -> int:
+    # `Command.main` would turn an interrupt and a broken pipe into ends of its own
+    with command.make_context(name, list(arguments), obj=session) as context:
+        return int(command.invoke(context))
+
+
+def _guarded(arguments: Sequence[str], start: Callable[[Session], int]) -> int:
     for stream in (sys.stdout, sys.stderr):
         # A feature's name in a language that the terminal cannot show must not end the run.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    # Until the settings are parsed, an error is printed in the plain form.
-    console = Console("plain", debug="--debug" in arguments)
-    received = Received()
+    session = Session(arguments)
+    received = session.received
     try:
         with listening(received):
-            command, given = chosen()
-            settings = parse(command, given)
-            console = Console(
-                settings.log_format,
-                debug=settings.debug,
-                secrets=frozenset(secret_values(dataclasses.asdict(settings))),
-                speak=speaker(type(settings)),
-            )
-            with console.warnings():
-                done = int(command.load().run(settings, console))
+            done = start(session)
         # a signal whose exception was swallowed when there was nothing left to end
-        return _interrupted(console, received, Interrupted(), AFTER) if received.numbers else done
-    except SystemExit as leave:  # --help and --version print and leave
-        return int(leave.code or 0)
+        return _interrupted(session.console, received, Interrupted(), AFTER) if received.numbers else done
+    except click.exceptions.Exit as leave:  # --help and --version print and leave
+        return leave.exit_code
     except Interrupted as error:
-        return _interrupted(console, received, error)
+        return _interrupted(session.console, received, error)
     except BrokenPipeError:
         # The reader of our output left (`dboost inspect model | head`); there is nobody to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except Exception as error:
+        console = session.console
         if received.numbers:
             # Compiled code that a signal interrupts turns the exception of the handler into one of its own.
             return _interrupted(console, received, error)
         code, exit_code, line = _describe(error, console.speak)
+        if exit_code in RESUMABLE and console.left:
+            line = f"{line}; {console.left}"
         console.error(code, error, line)
         return exit_code
 
 
-def _interrupted(console: Console, received: Received, error: BaseException, what: str = BEFORE) -> int:
+def _interrupted(console: Console, received: Received, error: BaseException, what: str = "") -> int:
+    what = what or console.left or BEFORE
     name, by = SIGNALS[received.numbers[0]]
     try:
         console.error(name, error, f"stopped by {by}; {what}")
@@ -164,70 +277,3 @@ def _describe(error: Exception, speak: Callable[[str], str]) -> tuple[str, int, 
     if isinstance(error, MemoryError):
         return "memory", 4, "this process ran out of memory; use smaller row groups, or a cluster (--scheduler)"
     return "defect", DEFECT, f"{type(error).__name__}: {error} (please report it, with the output of --debug)"
-
-
-def choose(arguments: Sequence[str]) -> Command:
-    """The command that the first argument names.
-
-    Raises
-    ------
-    UsageError
-        Without a name, or for an unknown one (with the nearest known one).
-    SystemExit
-        After ``--help`` and ``--version``.
-    """
-    if not arguments or arguments[0].startswith("-"):
-        _top_parser().parse_args(arguments)
-        raise UsageError("which command?", hint=f"one of {', '.join(COMMANDS)}; see `dboost --help`")
-    name = arguments[0]
-    if name in MOVED:
-        raise UsageError(
-            f"`dboost {name}` is not part of an installation any more",
-            hint=f"run `{MOVED[name]}` in a checkout of dboost; it takes the same arguments",
-        )
-    if name not in COMMANDS:
-        raise UsageError(f"unknown command {name!r}{config.near(name, COMMANDS)}", hint=f"known: {', '.join(COMMANDS)}")
-    module = ".demo" if name == "demo" else f".commands.{name}"
-    return Command(f"dboost {name}", COMMANDS[name], lambda: importlib.import_module(module, __package__))
-
-
-def parse(command: Command, arguments: Sequence[str]) -> Any:
-    """The checked settings of a command, from the arguments after its name.
-
-    Raises
-    ------
-    UsageError
-        For an unknown flag or key (with the nearest known one), or a value of the wrong kind.
-    SystemExit
-        After ``--help``.
-    """
-    kind = command.load().SETTINGS
-    asked = any(word in ("-h", "--help") for word in arguments)
-    parser = command_parser(command.called, command.summary, kind, full=asked)
-    found, unknown = parser.parse_known_args(arguments)
-    if unknown:
-        raise unknown_argument(command.called, unknown[0].split("=")[0], kind)
-    keys = [item.name for item in dataclasses.fields(kind)]
-    values = vars(found)
-    flags = {key: values[f"positional_{key}"] for key in keys if values.get(f"positional_{key}") is not None}
-    flags |= {key: values[key] for key in keys if values[key] is not None}
-    return config.load(kind, found.config, flags)
-
-
-def _top_parser() -> Parser:
-    from dboost import __version__
-
-    width = max(map(len, COMMANDS))
-    commands = "\n".join(f"  {name.ljust(width)}  {summary}" for name, summary in COMMANDS.items())
-    parser = Parser(
-        prog="dboost",
-        usage="dboost COMMAND [...]",
-        description="Structurally sparse boosting on Dask: few features, shared and certified.",
-        epilog=f"commands:\n{commands}\n\n`dboost COMMAND --help` lists the keys of a command.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("--version", action="version", version=f"dboost {__version__}")
-    return parser
-
-

@@ -39,10 +39,13 @@ class Takes:
         From what was given to the value; raises ``Expected``.
     wants : function () -> str
         What is taken, in words; asked for by an error and by ``--help`` only.
+    choices : function () -> words, optional
+        The words that are taken, where there are few.
     """
 
     read: Callable[[object], Any]
     wants: Callable[[], str]
+    choices: Callable[[], Iterable[str]] | None = None
 
     def __call__(self, value: object) -> Any:
         """The value, or ``Expected``."""
@@ -116,7 +119,7 @@ def one_named(choices: Callable[[], Iterable[str]]) -> Takes:
             raise Expected(wants() + near(str(value), choices()))
         return str(value)
 
-    return Takes(parse, wants)
+    return Takes(parse, wants, choices)
 
 
 def names(value: object) -> tuple[str, ...]:
@@ -198,13 +201,15 @@ def key(
     *,
     positional: int = 0,
     shown: Callable[[], str | None] | None = None,
+    many: bool = False,
 ) -> Any:
     """A field of a settings class: its parser, its default, what `--help` says.
 
     With `positional` it may also be given without its flag; the arguments come in the order of these numbers. `shown`
-    gives the default in words where it is not the one of the field.
+    gives the default in words where it is not the one of the field. With `many` the flag may be given several times.
     """
-    return field(default=default, metadata={"parse": parse, "help": help, "positional": positional, "shown": shown})
+    about = {"parse": parse, "help": help, "positional": positional, "shown": shown, "many": many}
+    return field(default=default, metadata=about)
 
 
 def parameter(name: str, parse: Callable[[object], Any], help: str) -> Any:
@@ -312,20 +317,6 @@ class ModelSettings:
         label_weights, None, 'balanced, or weights by label: {"spam": 2}, {"1": 2} (default: every class weighs 1)'
     )
     random_state: int | None = parameter("random_state", whole(0), "seed of every random choice")
-
-
-@dataclass(frozen=True, kw_only=True)
-class CrossValidationSettings:
-    """How alpha is chosen by cross-validation."""
-
-    cv: int | None = key(
-        whole(2), None, "choose alpha by cross-validation with so many folds; for classifiers (default: alpha as given)"
-    )
-    n_alphas: int | None = parameter("n_alphas", whole(2), "strengths that --cv tries, falling by a constant factor")
-    eps: float | None = parameter("eps", real(0.0, open_end=True), "the least of them, as a share of the largest")
-    rule: str | None = parameter(
-        "rule", one_of("1se", "best"), "best: the least loss; 1se: the largest alpha within one standard error of it"
-    )
 
 
 def near(word: str, known: Iterable[str]) -> str:

@@ -86,11 +86,19 @@ class Console:
         width = None if terminal else _columns_of_environment() or PLAIN_WIDTH
         self.rich = Terminal(file=self.out, width=width, highlight=False, soft_wrap=False, emoji=False, markup=False)
         self.seconds: dict[str, float] = {}
+        # gets every event, whatever is printed: the events of a run folder
+        self.sink: Callable[[Mapping[str, Any]], None] | None = None
+        # what a run that is broken off leaves, and how it goes on
+        self.left = ""
 
     def event(self, name: str, **fields: Any) -> None:
         """One JSON line; nothing in the other formats."""
+        if self.mode != "json" and self.sink is None:
+            return
+        record = redact_value({"event": name, **finite(fields)}, self.secrets)
+        if self.sink is not None:
+            self.sink(record)
         if self.mode == "json":
-            record = redact_value({"event": name, **finite(fields)}, self.secrets)
             print(json.dumps(record, ensure_ascii=False, allow_nan=False, default=str), file=self.out, flush=True)
 
     def say(self, sentence: str) -> None:
@@ -99,6 +107,14 @@ class Console:
             self.event("message", text=sentence)
         else:
             self.rich.print(redact_urls(sentence, self.secrets), soft_wrap=True)
+
+    def text(self, lines: str) -> None:
+        """Text as it is, for a file; one event for a machine."""
+        clean = redact_urls(lines, self.secrets)
+        if self.mode == "json":
+            self.event("text", text=clean)
+        else:
+            print(clean, file=self.out, flush=True)
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -120,21 +136,31 @@ class Console:
     def rounds(self, title: str = "") -> Iterator[Callable[[Record], None]]:
         """Yield a function that takes one history record per round."""
         title = redact_urls(title, self.secrets)
+        with contextlib.ExitStack() as shown:
+            show = self._shown_rounds(title, shown)
+
+            def told(record: Record) -> None:
+                self.event("round", title=title, **record)
+                show(record)
+
+            yield told
+
+    def _shown_rounds(self, title: str, opened: contextlib.ExitStack) -> Callable[[Record], None]:
+        """Shows a record as a row of a table, or as a line."""
         if self.mode == "json":
-            yield lambda record: self.event("round", title=title, **record)
-        elif self.mode == "plain":
+            return lambda record: None
+        if self.mode == "plain":
             self.rich.print(title, style="bold")
             self.rich.print(_plain_line([heading for _, heading, _ in COLUMNS]), soft_wrap=True)
-            yield lambda record: self.rich.print(_plain_line(_cells(record)), soft_wrap=True)
-        else:
-            shown: deque[list[str]] = deque(maxlen=VISIBLE_ROUNDS)
-            with Live(_table(title, shown), console=self.rich, refresh_per_second=4) as live:
+            return lambda record: self.rich.print(_plain_line(_cells(record)), soft_wrap=True)
+        rows: deque[list[str]] = deque(maxlen=VISIBLE_ROUNDS)
+        live = opened.enter_context(Live(_table(title, rows), console=self.rich, refresh_per_second=4))
 
-                def add(record: Record) -> None:
-                    shown.append(_cells(record))
-                    live.update(_table(title, shown))
+        def add(record: Record) -> None:
+            rows.append(_cells(record))
+            live.update(_table(title, rows))
 
-                yield add
+        return add
 
     def page(self, name: str, renderables: list[Any], data: Mapping[str, Any]) -> None:
         """A result: rich renderables for a person, `data` as one JSON line for a machine."""

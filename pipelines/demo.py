@@ -7,7 +7,7 @@ Does not cover: where documents come from (``sources``).
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,13 @@ from .cluster import connect
 from .commands.evaluate import evaluate
 from .commands.prepare import PrepareSettings, prepare
 from .commands.train import fit
-from .config import ClusterSettings, LogSettings, ModelSettings, OutputSettings, key, one_of, string
+from .config import ClusterSettings, LogSettings, OutputSettings, key, one_of, string
 from .console import Console, finite
 from .inputs import refuse_existing
+from .model_settings import TrainedSettings
 from .report import Block, Commands, Grid, Heading, Paragraph, to_markdown, to_rich
 from .sources import arxiv, installed
+from .training import plan_training
 
 MARKER = "demo.json"
 REPORT = "report.md"
@@ -157,12 +159,13 @@ def prepare_features(folder: Path, source: Source, client: Any) -> Any:
 
 def judge(penalty: str, source: Source, folder: Path, client: Any, console: Console) -> Judged:
     """Train one model, save it, and evaluate it on the held-out documents."""
-    settings = replace(ModelSettings(), penalty=penalty, tol=1e-3)
+    settings = TrainedSettings(penalty=penalty, tol=1e-3)
     name = f"train {penalty}"
     prepared = folder / "prepared"
     with console.stage(name):
         train = dboost.ParquetData(prepared, split="train")
-        estimator = fit(settings, train, client, console, f"penalty {penalty}, alpha auto (0.05 of alpha_max)")
+        title = f"penalty {penalty}, alpha auto (0.05 of alpha_max)"
+        estimator = fit(plan_training(settings), train, client, console, title).estimator
         work = [estimator.model_.certificate]
         if source.strength is not None:
             with console.rounds(f"penalty {penalty}, from there to alpha {source.strength:g} of alpha_max") as show:

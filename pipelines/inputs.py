@@ -1,7 +1,7 @@
-"""From settings to the data and the estimator of a run, refused here when they have no meaning.
+"""From settings to the data and the model of a run, refused here when they have no meaning.
 
-Covers: the split of a prepared folder, the estimator with the parameters that were given, checks before any cluster
-starts. Does not cover: the checks over the data's content (``dboost.data``).
+Covers: the split of a prepared folder, which columns a model reads, checks before any cluster starts.
+Does not cover: the checks over the data's content (``dboost.data``), estimators (``estimators``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dboost.files.paths import local_path
 from dboost.files.storage import check_writable
 from dboost.model.fitted import Model
 
-from .config import DataSettings, ModelSettings, given, needed
+from .config import DataSettings, needed
 
 MANIFEST = "_dboost.json"
 # Columns that are named in an error of one line.
@@ -150,68 +150,6 @@ def one_or_all(found: tuple[str, ...] | None) -> str | list[str] | None:
     return None if found is None else found[0] if len(found) == 1 else list(found)
 
 
-def make_estimator(settings: ModelSettings, **more: Any) -> Any:
-    """The estimator of the settings, its parameters checked.
-
-    Raises
-    ------
-    UsageError
-        A parameter or a pair without meaning.
-    """
-    kind, parameters = kind_and_parameters(settings)
-    return checked(kind(**parameters, **more))
-
-
-def kind_and_parameters(settings: ModelSettings) -> tuple[Any, dict[str, Any]]:
-    """The class of estimator for the loss of the settings, and the parameters that were given.
-
-    Raises
-    ------
-    UsageError
-        A parameter that has no meaning for this loss.
-    """
-    from dboost.losses import LOSSES
-
-    parameters = given(settings, ModelSettings)
-    loss, epsilon = parameters.get("loss"), parameters.pop("epsilon", None)
-    kind: Any = dboost.BoostedClassifier
-    if loss in LOSSES:
-        kind = {"multitask": dboost.MultiTaskBoostedClassifier, "regression": dboost.BoostedRegressor}.get(
-            LOSSES[loss].task, dboost.BoostedClassifier
-        )
-    if kind is not dboost.BoostedClassifier and parameters.pop("class_weight", None) is not None:
-        raise UsageError(f"class_weight has no meaning for loss {loss!r}", hint="use a column of example weights")
-    if kind is dboost.BoostedRegressor and parameters.pop("classes", None) is not None:
-        raise UsageError(f"classes has no meaning for loss {loss!r}", hint="leave classes= out")
-    if epsilon is not None:
-        taking = [name for name, one in LOSSES.items() if hasattr(one, "epsilon")]
-        if loss not in taking:
-            with_loss = "without a loss" if loss is None else f"with loss {loss!r}"
-            raise UsageError(f"epsilon={epsilon:g} {with_loss}", hint=f"it belongs to {', '.join(taking)}")
-        made: Any = type(LOSSES[loss])
-        parameters["loss"] = made(epsilon=epsilon)
-    if "hypotheses" in parameters:
-        parameters["hypotheses"] = family_of(parameters["hypotheses"])
-    return kind, parameters
-
-
-def checked(estimator: Any) -> Any:
-    """The estimator, after its parameters were checked together."""
-    from dboost.estimators.params import fit_settings
-
-    fit_settings(estimator)
-    return estimator
-
-
-def family_of(tables: list[dict[str, Any]]) -> Any:
-    """The family of hypotheses of the settings; several tables are a union."""
-    from dboost.hypotheses import family_from_json
-
-    if len(tables) == 1:
-        return family_from_json(tables[0])
-    return family_from_json({"family": "union", "members": tables})
-
-
 def read_model(path: str | None) -> Model:
     """A saved model.
 
@@ -220,10 +158,15 @@ def read_model(path: str | None) -> Model:
     DataError, ModelFormatError
         Nothing there, or not a model.
     """
+    from dboost.estimators.one_vs_rest_folder import is_one_vs_rest
     from dboost.model import fitted as model
 
     if not local_path(str(path), "model").is_dir():
         raise DataError("there is no such model folder", file=str(path), hint="make one with `dboost train`")
+    if is_one_vs_rest(str(path)):
+        from .one_for_each import read_one_for_each
+
+        return read_one_for_each(str(path))
     return model.read_model(str(path))
 
 

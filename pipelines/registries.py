@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from typing import Any
 
 
 def losses() -> tuple[str, ...]:
@@ -43,6 +44,61 @@ def families() -> tuple[str, ...]:
     from dboost.hypotheses import FAMILIES
 
     return tuple(FAMILIES)
+
+
+# name in a run file -> the class; "boosted" is one of three, by the loss
+ESTIMATORS = {
+    "boosted": "BoostedClassifier",
+    "regressor": "BoostedRegressor",
+    "multitask": "MultiTaskBoostedClassifier",
+    "shareboost": "ShareBoostClassifier",
+    "jointboost": "JointBoostClassifier",
+    "adaboost_l1": "AdaBoostL1Classifier",
+    "leveraging": "LeveragingClassifier",
+    "leveraging_regressor": "LeveragingRegressor",
+    "one_vs_rest": "OneVsRestBoostedClassifier",
+}
+
+
+def estimators() -> tuple[str, ...]:
+    """Every estimator that can be trained."""
+    return tuple(ESTIMATORS)
+
+
+def binary() -> tuple[str, ...]:
+    """What can be trained for each class against the others."""
+    return "shareboost", "boosted"
+
+
+def estimator(name: str) -> Any:
+    """The class of an estimator."""
+    if name == "one_vs_rest":
+        from dboost.estimators.one_vs_rest import OneVsRestBoostedClassifier
+
+        return OneVsRestBoostedClassifier
+    import dboost
+
+    return getattr(dboost, ESTIMATORS[name])
+
+
+def parameters_of(kind: Any) -> set[str]:
+    """The parameters of an estimator."""
+    return set(inspect.signature(kind).parameters)
+
+
+def rules() -> tuple[str, ...]:
+    """What chooses: a strength in cross-validation, or a candidate in ShareBoost."""
+    from dboost.boosting.shareboost.choice import RULES
+    from dboost.estimators.cross_validated import RULES as STRENGTHS
+
+    return (*STRENGTHS, *RULES)
+
+
+def learners() -> tuple[str, ...]:
+    """What a round of the leveraging regressor takes."""
+    from dboost.boosting.rules import RULES
+
+    return tuple(RULES)
 
 
 def default(name: str) -> Callable[[], str | None]:

@@ -1,14 +1,17 @@
-"""The parser of one command and its help, from the fields of its settings.
+"""A command as click has it, from the fields of its settings: flags, arguments, help, completion.
 
-Covers: flags and positional arguments, what `--help` says of each (what it is, what it takes, its default, whether it
-is required), near misses of flags. Does not cover: what a key takes (``config``), or running a command (``cli``).
+Covers: what `--help` says of each key (what it is, what it takes, its default, whether it is required), near misses of
+flags, the words of a registry for completion. Does not cover: what a key takes (``config``), running a command
+(``cli``).
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import Any
+
+import click
 
 from dboost.errors import UsageError
 
@@ -16,61 +19,120 @@ from . import config
 from .flags import flag, near_flag
 from .registries import in_words
 
-
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors are exceptions, because an error is one line."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(message, hint=f"see `{self.prog} --help`")
+# Key of the settings file among the parameters of a command.
+CONFIG = "config"
 
 
-def command_parser(called: str, summary: str, kind: type[Any], *, full: bool) -> Parser:
-    """The parser of a command.
+class SettingsCommand(click.Command):
+    """A command whose parameters are the fields of a settings class.
 
     Parameters
     ----------
     called : str
-        What is typed for the command.
+        What is typed for it.
     summary : str
     kind : a settings class
-    full : bool
-        Whether the help will be shown: only then are the defaults of the library looked up.
+    callback : function of a settings object
     """
-    parser = Parser(
-        prog=called,
-        usage=usage(called, kind),
-        description=summary[0].upper() + summary[1:] + ".",
-        allow_abbrev=False,
-    )
-    places = {item.name: item for item in positionals(kind)}
-    for item in places.values():
-        words = f"the same as {flag(item.name)}" + (" (required)" if item.name in kind.required else "")
-        parser.add_argument(f"positional_{item.name}", nargs="?", metavar=item.name.upper(), help=words)
-    for title, items in groups(kind):
-        group = parser.add_argument_group(title)
-        for item in items:
-            # Values stay text here: one place, `config`, says what a key takes, for flags and for files.
-            extra: dict[str, Any] = {"metavar": item.name.upper()}
-            if item.metadata["parse"] is config.boolean:
-                extra = {"action": argparse.BooleanOptionalAction}
-            words = help_of(item, kind) if full else ""
-            group.add_argument(flag(item.name), dest=item.name, default=None, help=words.replace("%", "%%"), **extra)
-    parser.add_argument("--config", metavar="FILE", help="TOML file with the same keys; flags win over it")
-    return parser
+
+    def __init__(self, called: str, summary: str, kind: type[Any], callback: Callable[[Any], Any]) -> None:
+        self.called, self.kind = called, kind
+        places = [_Argument(item) for item in positionals(kind)]
+        items = [item for _, found in groups(kind) for item in found]
+        super().__init__(
+            called.split()[-1],
+            params=[*places, *map(_option, items), click.Option([f"--{CONFIG}"], metavar="FILE")],
+            callback=lambda **values: callback(config.load(kind, values[CONFIG], self._given(values))),
+            help=summary[0].upper() + summary[1:] + ".",
+            context_settings={"allow_extra_args": True, "help_option_names": ["-h", "--help"]},
+        )
+
+    def _given(self, values: dict[str, Any]) -> dict[str, Any]:
+        """The keys that were given, a flag before an argument without one."""
+        found = {}
+        for item in dataclasses.fields(self.kind):
+            for value in (values.get(f"positional_{item.name}"), values[item.name]):
+                if value not in (None, ()):
+                    found[item.name] = value
+        return found
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The arguments, or an error that is one line with the nearest flag there is."""
+        try:
+            rest = super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise self._unknown(error.option_name) from None
+        except click.UsageError as error:
+            said = error.format_message().rstrip(".").replace("requires an argument", "expected one argument")
+            raise UsageError(said, hint=f"see `{self.called} --help`") from None
+        if ctx.args and not ctx.resilient_parsing:
+            raise self._unknown(ctx.args[0])
+        return rest
+
+    def _unknown(self, word: str) -> UsageError:
+        known = [option for param in self.params for option in (*param.opts, *param.secondary_opts)]
+        near = near_flag(word, [*known, "--help"]) if word.startswith("-") else None
+        said = f"; did you mean {near!r}?" if near else ""
+        return UsageError(f"unknown argument {word!r}{said}", hint=f"see `{self.called} --help`")
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """One line: what has to be given, and in which order."""
+        places = [item.name for item in positionals(self.kind)]
+        words = [name.upper() if name in self.kind.required else f"[{name.upper()}]" for name in places]
+        words += [f"{flag(name)} {name.upper()}" for name in self.kind.required if name not in places]
+        formatter.write_usage(self.called, " ".join([*words, "[...]"]), prefix="usage: ")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The keys by the class that has them, the command's own first."""
+        required = self.kind.required
+        places = [
+            (item.name.upper(), f"the same as {flag(item.name)}" + (" (required)" if item.name in required else ""))
+            for item in positionals(self.kind)
+        ]
+        more = [(f"--{CONFIG} FILE", "TOML file with the same keys; flags win over it"), ("-h, --help", "this text")]
+        sections = [
+            (title, [(_shown(item), help_of(item, self.kind)) for item in items]) for title, items in groups(self.kind)
+        ]
+        for title, rows in [("arguments", places), *sections, ("others", more)]:
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+class _Argument(click.Argument):
+    """A key that may be given without its flag."""
+
+    def __init__(self, item: dataclasses.Field[Any]) -> None:
+        super().__init__([f"positional_{item.name}"], required=False, metavar=item.name.upper())
+
+
+def _option(item: dataclasses.Field[Any]) -> click.Option:
+    """A key as a flag. Values stay text: one place, ``config``, says what a key takes, for flags and for files."""
+    if is_switch(item):
+        return click.Option([f"{flag(item.name)}/--no-{flag(item.name)[2:]}", item.name], default=None)
+    choices = getattr(item.metadata["parse"], "choices", None)
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+        return [word for word in choices() if word.startswith(incomplete)] if choices is not None else []
+
+    several = bool(item.metadata["many"])
+    return click.Option([flag(item.name), item.name], multiple=several, default=None, shell_complete=complete)
+
+
+def is_switch(item: dataclasses.Field[Any]) -> bool:
+    """Whether a key is a flag with and without ``no-``."""
+    return item.metadata["parse"] is config.boolean
+
+
+def _shown(item: dataclasses.Field[Any]) -> str:
+    name = flag(item.name)
+    return f"{name}, --no-{name[2:]}" if is_switch(item) else f"{name} {item.name.upper()}"
 
 
 def positionals(kind: type[Any]) -> list[dataclasses.Field[Any]]:
     """The fields that may be given without a flag, in their order."""
     found = [item for item in dataclasses.fields(kind) if item.metadata["positional"]]
     return sorted(found, key=lambda item: int(item.metadata["positional"]))
-
-
-def usage(called: str, kind: type[Any]) -> str:
-    """One line: what has to be given, and in which order."""
-    places = [item.name for item in positionals(kind)]
-    words = [key.upper() if key in kind.required else f"[{key.upper()}]" for key in places]
-    words += [f"{flag(key)} {key.upper()}" for key in kind.required if key not in places]
-    return " ".join([called, *words, "[...]"])
 
 
 def groups(kind: type[Any]) -> list[tuple[str, list[dataclasses.Field[Any]]]]:
@@ -101,15 +163,4 @@ def default_of(item: dataclasses.Field[Any]) -> str:
     """The default in words; nothing where there is none."""
     shown = item.metadata["shown"]
     found = shown() if shown is not None else item.default
-    if found is None or found == ():
-        return ""
-    return f" (default: {in_words(found)})"
-
-
-def unknown_argument(called: str, word: str, kind: type[Any]) -> UsageError:
-    """The error for an argument that the command does not take, with the nearest flag there is."""
-    known = [flag(item.name) for item in dataclasses.fields(kind)]
-    switches = [flag(f"no-{i.name}") for i in dataclasses.fields(kind) if i.metadata["parse"] is config.boolean]
-    near = near_flag(word, [*known, *switches, "--config", "--help"]) if word.startswith("-") else None
-    said = f"; did you mean {near!r}?" if near else ""
-    return UsageError(f"unknown argument {word!r}{said}", hint=f"see `{called} --help`")
+    return "" if found is None or found == () else f" (default: {in_words(found)})"

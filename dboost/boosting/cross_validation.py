@@ -1,7 +1,7 @@
 """Cross-validation along a path: every strength, fitted without each fold in turn and judged on it.
 
 Covers: the fits of all folds over one engine and one plan, their starts, and what they make of the held-out rows.
-Does not cover: which strength is chosen (``dboost.estimators.cv``) or the folds themselves (``dboost.passes.folds``).
+Does not cover: which strength is chosen (``dboost.estimators.cross_validated``), the folds (``dboost.passes.folds``).
 
 A fold's fit sees the partitions of the whole data with the weights of the held-out rows at zero, so all folds and
 strengths share one copy of the data where it is.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,16 +20,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost import interruption
-from dboost.boosting.fit import Fitting, warn_if_dropped
+from dboost.boosting.fit import Callback, Fitting, warn_if_dropped
 from dboost.boosting.planned import Planned
-from dboost.boosting.starts.along_path import predicted
+from dboost.boosting.progress import FoldKeeper, KeepsNoFold, along
 from dboost.engine.base import Engine
 from dboost.errors import DataError, UsageError
 from dboost.passes import folds as folding
 from dboost.passes.folds import Folds, Left
-from dboost.problem.accelerators import allowed
 from dboost.problem.engine_view import EngineView, Leaves
-from dboost.problem.state import FitResult, FitSettings
+from dboost.problem.state import FitResult, FitSettings, FitState
 
 Array = NDArray[np.float64]
 
@@ -86,6 +85,9 @@ def cross_validate(
     alphas: Sequence[float] | None,
     n_alphas: int,
     eps: float,
+    callback: Callback | None = None,
+    keeper: FoldKeeper | None = None,
+    after: Callable[[FitResult], None] | None = None,
 ) -> tuple[list[FitResult], FoldScores]:
     """Fit a path to all rows, and one without each fold, judged on it.
 
@@ -99,6 +101,14 @@ def cross_validate(
         Certified gap of the fits without a fold; those of all rows go to ``settings.tol``.
     alphas, n_alphas, eps
         Strengths, or how to choose them from the smallest one that leaves W = 0; see ``path.path``.
+    callback : callable, optional
+        Called with the record of each round of each fit and the state after it, one call at a time: ``"fold"`` is the
+        fold that is held out, None for the fits of all rows, ``"strength"`` the place of the strength. A true result
+        ends that one fit.
+    keeper : FoldKeeper, optional
+        Where the progress is kept, and what there is of it to go on from.
+    after : callable, optional
+        Called with each fit of all rows that was not kept before.
 
     Returns
     -------
@@ -128,7 +138,10 @@ def cross_validate(
         raise UsageError(f"penalty {whole.problem.penalty.name!r} never leaves W = 0", hint="give alphas=")
     grid = whole.alpha_max() * np.geomspace(1.0, eps, n_alphas) if alphas is None else np.sort(np.asarray(alphas))[::-1]
     stop = threading.Event()
-    results = _path(whole, grid.tolist(), stop)
+    alphas = grid.tolist()
+    kept: FoldKeeper = KeepsNoFold() if keeper is None else keeper
+    told = _one_at_a_time(callback)
+    results = along(whole, alphas, kept.path(None), told(None), stop, after=after)
     free = list(range(max(1, min(getattr(engine, "n_threads", 1), len(numbers)))))
     lock = threading.Lock()
     asked = interruption.current()
@@ -144,9 +157,18 @@ def cross_validate(
                 free.append(lane)
 
     def without(number: int, lane: int) -> FoldScores:
+        found = kept.scores(number, alphas)
+        if found is not None:
+            return found
         some = present.get(number) if plan.task == "multiclass" else None
         left = Left(folds, number, some, lane)
-        return _fold_scores(plan, engine, replace(settings, tol=fold_tol), left, grid.tolist(), masses, stop)
+        fitting = _without_fold(plan, engine, replace(settings, tol=fold_tol), left)
+        fits = along(fitting, alphas, kept.path(number), told(number), stop)
+        if len(fits) < len(alphas):
+            raise _Ended
+        scores = _fold_scores(engine, fitting, left, fits, masses)
+        kept.judged(number, alphas, scores)
+        return scores
 
     # What a fit does between its passes takes one thread: fits side by side keep the others busy.
     pool = ThreadPoolExecutor(len(free), thread_name_prefix="dboost-fold")
@@ -161,15 +183,32 @@ def cross_validate(
     )
 
 
-def _path(fitting: Fitting, alphas: Sequence[float], stop: threading.Event) -> list[FitResult]:
-    """Each strength from the last; ends early, with what there is, once `stop` is set."""
-    results: list[FitResult] = []
-    for alpha in alphas:
-        if stop.is_set():
-            break
-        start = predicted(results, alpha, allowed(fitting.settings))
-        results.append(fitting.fit(alpha, start, lambda record, state: stop.is_set()))
-    return results
+class _Ended(Exception):
+    """A fold was given up because of an error or an interrupt elsewhere, which is what is told."""
+
+
+def _one_at_a_time(callback: Callback | None) -> Callable[[int | None], Callback | None]:
+    """The callback of each fold; folds run side by side, and their callbacks do not."""
+    turn = threading.Lock()
+
+    def of(fold: int | None) -> Callback | None:
+        if callback is None:
+            return None
+
+        def told(record: dict[str, Any], state: FitState) -> bool:
+            with turn:
+                return bool(callback(record | {"fold": fold}, state))
+
+        return told
+
+    return of
+
+
+def _without_fold(plan: Planned, engine: Engine, settings: FitSettings, left: Left) -> Fitting:
+    """The fit of what is left."""
+    if left.present is not None:
+        plan = plan.of_classes(left.present)
+    return Fitting(plan, LeftEngine(engine, left), settings)
 
 
 def _present(masses: Any, number: int) -> tuple[int, ...] | None:
@@ -184,20 +223,8 @@ def _present(masses: Any, number: int) -> tuple[int, ...] | None:
     return None if present.size == others.shape[0] else tuple(present.tolist())
 
 
-def _fold_scores(
-    plan: Planned,
-    engine: Engine,
-    settings: FitSettings,
-    left: Left,
-    alphas: Sequence[float],
-    masses: Any,
-    stop: threading.Event,
-) -> FoldScores:
-    """The path without one fold, judged on it."""
-    if left.present is not None:
-        plan = plan.of_classes(left.present)
-    fitting = Fitting(plan, LeftEngine(engine, left), settings)
-    results = _path(fitting, alphas, stop)
+def _fold_scores(engine: Engine, fitting: Fitting, left: Left, results: Sequence[FitResult], masses: Any) -> FoldScores:
+    """A path without one fold, judged on it."""
     loss, wrong, absent = _judged(engine, fitting, left, results)
     weight = float(masses["weight"][left.number])
     if left.present is not None:

@@ -42,6 +42,8 @@ AUTO_ALPHA = 0.05
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 Callback = Callable[[dict[str, Any], FitState], "bool | None"]
+# The strength of a fit, in the sum form, and the last known ||G_j||_* of every column, float64 array of shape (n,).
+Remembered = tuple[float, Array]
 
 
 class Fitting:
@@ -72,7 +74,7 @@ class Fitting:
         self.left_out: Rows = np.zeros(0, np.int64)
         self.problem = self._problem(engine, run_id)
         self._null: Score | None = None
-        self._last: tuple[float, Array] | None = None
+        self._last: Remembered | None = None
         self._charged = 0
         self._refuse_absent_classes()
 
@@ -250,6 +252,19 @@ class Fitting:
             pool=problem.pool,
             taken=dict(loop.accelerators.taken),
         )
+
+    @property
+    def remembered(self) -> Remembered | None:
+        """What the last fit leaves to the next one of a path; None before the first."""
+        return self._last
+
+    def go_on_after(self, last: FitResult, remembered: Remembered | None) -> None:
+        """Be as after the fits of a path of which `last` was the last one, and which left what was remembered."""
+        self.null()
+        if isinstance(self.problem, InducedProblem):
+            self.problem.register(last.state.keys)
+        self._last = remembered
+        self._charged = self.problem.passes
 
     def point_of(self, result: FitResult) -> Point:
         """The model of a result, for passes over the partitions as the plan has them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,11 +10,10 @@ import numpy as np
 from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import Callback, Fitting, warn_if_dropped, warn_if_open
 from dboost.boosting.planned import Planned
-from dboost.boosting.starts.along_path import predicted
+from dboost.boosting.progress import Nothing, PathKeeper, along
 from dboost.engine.base import Engine
 from dboost.errors import UsageError
 from dboost.penalties import get_penalty
-from dboost.problem.accelerators import allowed
 from dboost.problem.state import FitResult, FitSettings
 
 
@@ -26,6 +25,8 @@ def path(
     n_alphas: int = 50,
     eps: float = 1e-2,
     callback: Callback | None = None,
+    keeper: PathKeeper | None = None,
+    after: Callable[[FitResult], None] | None = None,
 ) -> list[FitResult]:
     """Fit a decreasing sequence of strengths, each from the last (docs/math.md 8 (iv)).
 
@@ -33,6 +34,12 @@ def path(
     ----------
     alphas : sequence of float, optional
         Strengths; sorted downwards. By default `n_alphas` values, geometric from alpha_max to `eps` alpha_max.
+    callback : callable, optional
+        See ``progress.along``.
+    keeper : PathKeeper, optional
+        Where the progress is kept, and what there is of it to go on from.
+    after : callable, optional
+        Called with each result that was not kept before.
     """
     if alphas is None and not get_penalty(settings.penalty).threshold:
         raise UsageError(
@@ -44,10 +51,17 @@ def path(
     warn_if_dropped(fitting)
     largest = fitting.alpha_max()
     chosen = largest * np.geomspace(1.0, eps, n_alphas) if alphas is None else np.asarray(alphas, float)
-    results: list[FitResult] = []
-    for alpha in sorted(chosen.tolist(), reverse=True):
-        check_settings(replace(settings, alpha=alpha))
-        result = fitting.fit(alpha, predicted(results, alpha, allowed(settings)), callback)
-        warn_if_open(result, replace(settings, alpha=alpha))
-        results.append(result)
-    return results
+
+    def ended(result: FitResult) -> None:
+        warn_if_open(result, replace(settings, alpha=result.alpha))
+        if after is not None:
+            after(result)
+
+    return along(
+        fitting,
+        sorted(chosen.tolist(), reverse=True),
+        Nothing() if keeper is None else keeper,
+        callback,
+        before=lambda alpha: check_settings(replace(settings, alpha=alpha)),
+        after=ended,
+    )

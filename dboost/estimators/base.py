@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dboost.boosting.fit import FitResult, FitSettings, FitState, Fitting, warn_if_dropped, warn_if_open
 from dboost.data.named_columns import without
-from dboost.errors import UsageError
+from dboost.errors import ClusterError, UsageError
 from dboost.estimators import predicting, repr
 from dboost.estimators.callbacks import CallbackSupportMixin, Rounds, registered, split, with_callbacks
 from dboost.estimators.fitting import PROCESS, Prepared, model_of, prepared, run
@@ -30,6 +30,9 @@ from dboost.losses import LOSSES, Loss, losses_of
 from dboost.model.fitted import Model
 from dboost.redact import redact_urls
 
+# Why a model that an interrupt or the loss of the cluster has left stopped.
+INTERRUPTED = "interrupted"
+
 
 class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators; not public."""
@@ -37,6 +40,8 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # typ
     # The kinds of labels it takes, and what a plan is asked for when `loss` is None.
     _tasks: tuple[str, ...] = ()
     _task: str = ""
+    # Whether its checkpoint is a folder of several fits.
+    _fits_several = False
 
     def __init__(
         self,
@@ -132,6 +137,9 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # typ
             Before any training.
         ClusterError, StorageError
             During it; with a checkpoint, the next call goes on from the last round.
+        KeyboardInterrupt
+            Where it is interrupted. After this and after a ClusterError the fitted attributes are those of the model of
+            the last round, whose `stop_reason_` is "interrupted"; its `duality_gap_` holds, as that of any round.
 
         Warns
         -----
@@ -149,6 +157,7 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # typ
             if start is not None:
                 start = followed(self.model_, start, fitting.problem.pool)
             rounds = Rounds(self, functions, X, y, sample_weight)
+            last: list[FitState] = []
 
             def on_round(record: dict[str, Any], state: FitState) -> bool:
                 def stopped_here() -> dict[str, Any]:
@@ -156,11 +165,25 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # typ
 
                 return rounds(record, stopped_here)
 
-            result = run(fitting, settings, start, self.checkpoint, on_round)
+            try:
+                result = run(fitting, settings, start, self.checkpoint, on_round, last)
+            except (KeyboardInterrupt, ClusterError) as error:
+                if last:
+                    so_far = _snapshot(self, parts, fitting.as_given(last[0]), fitting.problem.pool, INTERRUPTED)
+                    # a note, since a warning may be turned into another exception than the one that ends the fit
+                    error.add_note(self._keep_so_far(so_far))
+                raise
             self._adopt(model_of(self, parts, result))
             rounds.finish(lambda: _attributes(self.model_))
         warn_if_open(result, settings)
         return self
+
+    def _keep_so_far(self, model: Model) -> str:
+        """Take the fitted attributes of a fit that was broken off; returns what to say of it."""
+        self._adopt(model)
+        gap = model.certificate.gap
+        reached = "without a certificate yet" if math.isnan(gap) else f"at a certified relative gap of {gap:.2g}"
+        return f"the estimator keeps the model of round {model.certificate.n_iter}, {reached}"
 
     def _adopt(self, model: Model) -> Self:
         """Take the fitted attributes from a model."""
@@ -355,7 +378,7 @@ def _attributes(model: Model) -> dict[str, Any]:
     return found
 
 
-def _snapshot(estimator: Any, parts: Prepared, state: FitState, pool: Any) -> Model:
+def _snapshot(estimator: Any, parts: Prepared, state: FitState, pool: Any, reason: str = "running") -> Model:
     """The model of a fit that had stopped here; its certificate is the round's record."""
     last = state.history[-1]
     result = FitResult(
@@ -365,7 +388,7 @@ def _snapshot(estimator: Any, parts: Prepared, state: FitState, pool: Any) -> Mo
         objective=last["objective"],
         lower_bound=last["lower_bound"],
         gap=last["gap"],
-        stop_reason="running",
+        stop_reason=reason,
         n_iter=state.round,
         passes=state.passes,
         alpha=last["alpha"],

@@ -104,6 +104,12 @@ def write_checkpoint(path: PathLike, fit: Identity, state: FitState) -> None:
     StorageError
         When it cannot be written; the earlier checkpoint is untouched.
     """
+    arrays, document = packed_state(state)
+    write_sealed(path, fit, arrays, document)
+
+
+def packed_state(state: FitState) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """A state as arrays and as a JSON object; `unpacked_state` is the way back."""
     arrays: dict[str, NDArray[Any]] = {"active": state.active, "W": state.W, "intercept": state.intercept}
     if state.candidates is not None:
         arrays["candidates"] = state.candidates
@@ -113,17 +119,30 @@ def write_checkpoint(path: PathLike, fit: Identity, state: FitState) -> None:
     if state.memory.anchor is not None:
         arrays |= {_ANCHOR + name: array for name, array in vars(state.memory.anchor).items()}
     document = {name: getattr(state, name) for name in (*_NUMBERS, *_COUNTS)} | {
-        "format": FORMAT,
-        "version": VERSION,
-        "fingerprint": fit.fingerprint,
-        "settings": fit.settings,
-        "settings_sha256": sha256_json(fit.settings),
         "memory": {name: value for name, value in vars(state.memory).items() if name != "anchor"},
         "history": list(state.history),
         "keys": state.keys,
         "provisional": state.provisional,
     }
-    text = json.dumps(plain(document), allow_nan=False)
+    return arrays, document
+
+
+def write_sealed(path: PathLike, fit: Identity, arrays: dict[str, NDArray[Any]], document: dict[str, Any]) -> None:
+    """Make arrays and a JSON object the newest generation of a file that belongs to a fit.
+
+    Raises
+    ------
+    StorageError
+        When it cannot be written; the earlier generation is untouched.
+    """
+    whole = document | {
+        "format": FORMAT,
+        "version": VERSION,
+        "fingerprint": fit.fingerprint,
+        "settings": fit.settings,
+        "settings_sha256": sha256_json(fit.settings),
+    }
+    text = json.dumps(plain(whole), allow_nan=False)
     write_generation(path, FORM, pack_arrays(arrays, {"state": text}))
 
 
@@ -147,7 +166,8 @@ def read_checkpoint(path: PathLike, fit: Identity, n_features: int, n_outputs: i
     found = read_generation(path, FORM, "give another path, or delete the checkpoint to start again")
     if found is None:
         return None
-    state = _state(found.data, os.fspath(found.file), fit, n_features, n_outputs)
+    arrays, document = opened(found.data, os.fspath(found.file), fit)
+    state = unpacked_state(arrays, document, fit, n_features, n_outputs)
     restore(found, path)
     if found.damage:
         warn_user(
@@ -157,8 +177,16 @@ def read_checkpoint(path: PathLike, fit: Identity, n_features: int, n_outputs: i
     return state
 
 
-def _state(data: bytes, file: str, fit: Identity, n_features: int, n_outputs: int) -> FitState:
-    """The state of a fit from the content of a checkpoint, checked against this fit and for shapes and ranges."""
+def opened(data: bytes, file: str, fit: Identity) -> tuple[dict[str, NDArray[Any]], Document]:
+    """Arrays and JSON object of a file that `write_sealed` wrote for the same fit.
+
+    Raises
+    ------
+    UsageError
+        When it belongs to other data or other settings.
+    ModelFormatError
+        When it is no such file.
+    """
     arrays, metadata = unpack_arrays(data, file=file, max_header=MAX_HEADER_BYTES)
     parsed = parse_json(metadata.get("state", "").encode(), file)
     if not isinstance(parsed, dict):
@@ -166,9 +194,16 @@ def _state(data: bytes, file: str, fit: Identity, n_features: int, n_outputs: in
     document = Document(parsed, file)
     document.choice("format", (FORMAT,))
     _refuse_other(fit, document, file)
+    return arrays, document
+
+
+def unpacked_state(
+    arrays: dict[str, NDArray[Any]], document: Document, fit: Identity, n_features: int, n_outputs: int
+) -> FitState:
+    """A state that `packed_state` packed, checked for shapes and ranges."""
     keys = document.integer_lists("keys")
     induced = fit.settings["hypotheses"] is not None
-    _check_arrays(arrays, len(keys) if induced else n_features, n_outputs, file)
+    _check_arrays(arrays, len(keys) if induced else n_features, n_outputs, document.file)
     memory = document.child("memory")
     numbers: dict[str, Any] = {name: document.number(name) for name in _NUMBERS}
     numbers |= {name: document.count(name) for name in _COUNTS}
@@ -191,7 +226,7 @@ def _state(data: bytes, file: str, fit: Identity, n_features: int, n_outputs: in
         ),
         history=document.records("history"),
         keys=keys,
-        provisional=bool(parsed.get("provisional")),
+        provisional=bool(document.fields.get("provisional")),
         carried={name.removeprefix(_CARRIED): a for name, a in arrays.items() if name.startswith(_CARRIED)},
         **numbers,
     )

@@ -12,9 +12,11 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
 
-from dboost.boosting.fit import FitState
 from dboost.errors import StorageError
+
+Kept = TypeVar("Kept")
 
 # Writing takes at most this share of the time of a fit.
 SHARE = 0.05
@@ -22,7 +24,7 @@ SHARE = 0.05
 MOST_SECONDS = 60.0
 
 
-class Keeper:
+class Keeper(Generic[Kept]):
     """Writes some of the states it is offered, the first of them and the last.
 
     Parameters
@@ -33,13 +35,13 @@ class Keeper:
         Seconds, by a clock that never goes back.
     """
 
-    def __init__(self, write: Callable[[FitState], None], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, write: Callable[[Kept], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._write = write
         self._clock = clock
         self._due = -float("inf")
-        self._held: FitState | None = None
+        self._held: Kept | None = None
 
-    def offer(self, state: FitState) -> None:
+    def offer(self, state: Kept) -> None:
         """Write the state, or hold it while the last one was written a moment ago."""
         self._held = state
         if self._clock() >= self._due:

@@ -80,10 +80,7 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Pre
         Everything that can be known to be wrong before training.
     """
     settings: FitSettings = estimator._settings()
-    if estimator.checkpoint is not None:
-        from dboost.estimators.checkpoint import check_place
-
-        check_place(estimator.checkpoint)
+    _check_place(estimator)
     task = estimator._task if estimator.loss is None else get_loss(estimator.loss).task
     kind = kind_of(X)
     if kind in ("matrix", "table"):
@@ -116,6 +113,16 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Pre
             )
         loss = estimator._loss_of(plan.task, plan.n_outputs)
         yield Prepared(plan, engine, replace(settings, loss=loss), classes, named, sample_weight)
+
+
+def _check_place(estimator: Any) -> None:
+    """Refuse a place where no checkpoint can be written: a file of one fit, a folder of several."""
+    if estimator.checkpoint is None:
+        return
+    from dboost.estimators.checkpoint import check_place
+    from dboost.estimators.path_checkpoint import check_folder
+
+    (check_folder if estimator._fits_several else check_place)(estimator.checkpoint)
 
 
 def _named_in_place(X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
@@ -187,10 +194,19 @@ def run(
     start: FitResult | None,
     checkpoint: Any,
     on_round: Callable[[dict[str, Any], FitState], bool],
+    so_far: list[FitState],
 ) -> FitResult:
-    """Run the core fit, from the checkpoint where there is one, and keep it up to date."""
+    """Run the core fit, from the checkpoint where there is one, and keep it up to date.
+
+    `so_far` holds the state after the last round, also while that is written or told, and after an error.
+    """
+
+    def told(record: dict[str, Any], state: FitState) -> bool:
+        so_far[:] = [state]
+        return on_round(record, state)
+
     if checkpoint is None:
-        return fitting.fit(settings.alpha, start, on_round)
+        return fitting.fit(settings.alpha, start, told)
     from dboost.estimators.checkpoint import identity, read_checkpoint, write_checkpoint
 
     plan = fitting.plan
@@ -200,11 +216,12 @@ def run(
     def kept(record: dict[str, Any], state: FitState) -> bool:
         # The last round only certifies; from the state before it, a finished fit ends again with the same bits. So
         # does, from the state before it, one whose last round a limit has cut short.
+        so_far[:] = [state]
         if record["step"] != "certificate" and not state.cut:
             keeper.offer(state)
         return on_round(record, state)
 
-    keeper = Keeper(lambda state: write_checkpoint(checkpoint, mine, state))
+    keeper: Keeper[FitState] = Keeper(lambda state: write_checkpoint(checkpoint, mine, state))
     with keeper.keeping():
         return fitting.fit(settings.alpha, start, kept, resume)
 

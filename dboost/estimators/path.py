@@ -6,7 +6,7 @@ Does not cover: which strengths, and the solves (``dboost.boosting.path``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from dboost.boosting.fit import Callback, FitResult
 from dboost.boosting.path import path
 from dboost.errors import UsageError
 from dboost.estimators.base import BoostedEstimator
+from dboost.estimators.callbacks import split
 from dboost.estimators.classifier import BoostedClassifier
 from dboost.estimators.fitting import model_of, prepared
 from dboost.estimators.history import Table
@@ -128,6 +130,7 @@ def regularization_path(
     n_alphas: int = 20,
     eps: float = 1e-2,
     estimator: BoostedEstimator | None = None,
+    on_model: Callable[[Model], None] | None = None,
     **params: Any,
 ) -> RegularizationPath:
     """Fit a falling sequence of strengths, each from the last.
@@ -143,8 +146,14 @@ def regularization_path(
         In (0, 1).
     estimator : estimator, optional
         Whose parameters are used; not changed. By default ``BoostedClassifier(**params)``.
+    on_model : callable, optional
+        Called with the model of each strength once its fit has ended: what there is of a path that is broken off.
     **params
-        Parameters of the estimator, but not `alpha`, `checkpoint` and `warm_start`, which have no meaning here.
+        Parameters of the estimator, but not `alpha` and `warm_start`, which have no meaning here. `checkpoint` is a
+        folder: a path that was broken off goes on there in the next call with the same data and parameters, with the
+        bits of the undisturbed one, and makes no fit again that had ended. `callbacks` are functions, called with the
+        record of each round, where ``"strength"`` is the place of its strength; a true result ends that one fit.
+        `client` is as in ``BoostedClassifier``.
 
     Returns
     -------
@@ -163,11 +172,10 @@ def regularization_path(
     (3, 0)
     """
     chosen = BoostedClassifier(**params) if estimator is None else clone(estimator).set_params(**params)
-    if chosen.alpha != "auto" or chosen.checkpoint is not None or chosen.warm_start or chosen.callbacks:
-        raise UsageError(
-            "alpha, checkpoint, warm_start and callbacks have no meaning for a path",
-            hint="give alphas= for the strengths",
-        )
+    if chosen.alpha != "auto" or chosen.warm_start:
+        raise UsageError("alpha and warm_start have no meaning for a path", hint="give alphas= for the strengths")
+    told = of_several_fits(chosen.callbacks)
+    chosen._fits_several = True
     if alphas is None:
         check_grid(n_alphas, eps)
     elif len(alphas) == 0:
@@ -176,9 +184,38 @@ def regularization_path(
         penalty = get_penalty(parts.settings.penalty)
         if penalty.weightless:
             raise UsageError(f"penalty {penalty.name!r} has no path", hint="use another penalty, or fit once")
-        results = path(parts.plan, parts.engine, parts.settings, alphas, n_alphas, eps)
+        from dboost.estimators.path_checkpoint import keeper_of
+
+        keeper = keeper_of(chosen.checkpoint, parts.settings)
+
+        def tell(result: FitResult) -> None:
+            if on_model is not None:
+                on_model(model_of(chosen, parts, result))
+
+        grid = (alphas, n_alphas, eps)
+        results = path(parts.plan, parts.engine, parts.settings, *grid, told, keeper, tell)
         models = tuple(model_of(chosen, parts, result) for result in results)
-    return RegularizationPath(models, clone(chosen))
+    return RegularizationPath(models, clone(chosen).set_params(checkpoint=None, callbacks=None))
+
+
+def of_several_fits(callbacks: Any) -> Callback | None:
+    """One callback for the rounds of several fits, from the functions of a parameter `callbacks`.
+
+    Raises
+    ------
+    UsageError
+        For an object with scikit-learn's hooks, which know of one fit.
+    """
+    hooks, functions = split(callbacks)
+    if hooks:
+        raise UsageError(
+            f"the callback {hooks[0]!r} has hooks of scikit-learn's protocol, which is one of a single fit",
+            hint="give functions of a round's record",
+        )
+    if not functions:
+        return None
+    # every function is told of every round
+    return lambda record, state: any([bool(function(dict(record))) for function in functions])
 
 
 def check_grid(n_alphas: Any, eps: Any) -> None:

@@ -61,20 +61,26 @@ def run(settings: PredictSettings, console: Console) -> int:
     if settings.probabilities and model.task == "regression":
         raise UsageError("a regression has no probabilities", hint="leave --probabilities out")
     data = open_data(settings, "test", model)
-    blocks = blocks_of(data)
-    at = feature_positions(model, data, blocks)
-    rows = 0
+    feature_positions(model, data, blocks_of(data))
     with connect(settings, console) as client, console.stage("predict"):
-        with write_folder(str(settings.out), marker=MARKER, force=settings.force) as folder:
-            for number, table in enumerate(tables(model, blocks, at, settings.probabilities, client)):
-                file = Path(folder, f"part-{number:05d}.parquet")
-                pq.write_table(table, file, compression="zstd", write_page_checksum=True)
-                rows += table.num_rows
-            about = {"rows": rows, "classes": model.classes.tolist(), "model": str(settings.model), "data": str(data)}
-            Path(folder, MARKER).write_text(json.dumps(finite(about), indent=1, default=str) + "\n", encoding="utf-8")
+        rows = predict(settings, model, data, client)
     console.event("predictions", out=settings.out, rows=rows)
     console.say(f"{rows:,} predictions: {settings.out}")
     return 0
+
+
+def predict(settings: PredictSettings, model: Model, data: Any, client: Any) -> int:
+    """Label the data, write the folder, and return the number of rows."""
+    rows, blocks = 0, blocks_of(data)
+    at = feature_positions(model, data, blocks)
+    with write_folder(str(settings.out), marker=MARKER, force=settings.force) as folder:
+        for number, table in enumerate(tables(model, blocks, at, settings.probabilities, client)):
+            file = Path(folder, f"part-{number:05d}.parquet")
+            pq.write_table(table, file, compression="zstd", write_page_checksum=True)
+            rows += table.num_rows
+        about = {"rows": rows, "classes": model.classes.tolist(), "model": str(settings.model), "data": str(data)}
+        Path(folder, MARKER).write_text(json.dumps(finite(about), indent=1, default=str) + "\n", encoding="utf-8")
+    return rows
 
 
 def feature_positions(model: Model, data: Any, blocks: Sequence[Any]) -> Columns:

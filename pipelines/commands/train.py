@@ -2,50 +2,42 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import platform
+import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, ClassVar
 
+from dboost.errors import UsageError
 from dboost.estimators.params import loss_spec, penalty_spec
 from dboost.files.paths import local_path
-from dboost.files.storage import sha256_json, write_file
+from dboost.files.storage import check_writable, sha256_json, write_file
 from dboost.redact import redact_value
 
 from .. import pages
 from ..cluster import connect
-from ..config import (
-    ClusterSettings,
-    CrossValidationSettings,
-    DataSettings,
-    LogSettings,
-    ModelSettings,
-    OutputSettings,
-    needed,
-)
+from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, needed, read_toml
 from ..console import Console, finite
-from ..cross_validation import (
-    auto_was_left,
-    hint_of_auto,
-    make_cross_validation,
-    needs_cv,
-    strength_facts,
-    strengths_table,
-)
-from ..inputs import make_estimator, open_data, refuse_existing
+from ..cross_validation import auto_was_left, hint_of_auto, path_table, strength_facts, strengths_table
+from ..inputs import open_data, refuse_existing
+from ..model_settings import TrainedSettings
+from ..runs.lock import held, holder_of
+from ..toml import to_toml
+from ..training import CERTIFIED, FIT, SEVERAL, Trained, Training, plan_training
 
 MARKER = "model.json"
-# Fits that end for one of these reasons are at their optimum, to the accuracy that was asked for.
-CONVERGED = ("tol", "gradient")
-# Limits that end even a fit that has no other end than its number of rounds before that.
-LIMITS = ("max_passes", "max_seconds")
 NOT_CONVERGED = 6
+# Beside the output while it is not finished: its progress, the model so far, and the command, for `dboost resume`.
+UNFINISHED = ".unfinished"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainSettings(DataSettings, ModelSettings, CrossValidationSettings, ClusterSettings, OutputSettings, LogSettings):
+class TrainSettings(TrainedSettings, DataSettings, ClusterSettings, OutputSettings, LogSettings):
     """What `dboost train` takes."""
 
     required: ClassVar[tuple[str, ...]] = ("data", "out")
@@ -58,77 +50,150 @@ def run(settings: TrainSettings, console: Console) -> int:
     """Fit and save a model; 6 when a limit came before ``tol``."""
     needed(settings, *settings.required)
     refuse_existing(settings.out, MARKER, settings.force)
-    if settings.cv is None:
-        needs_cv(settings)
-        make_estimator(settings)
-    else:
-        make_cross_validation(settings)
+    training = plan_training(settings)
     data = open_data(settings, "train")
-    with connect(settings, console) as client, console.stage("train"):
-        estimator = (fit if settings.cv is None else cross_validate)(settings, data, client, console)
-    save(estimator, settings, console)
-    show(estimator, settings, console)
-    # classical boosting has no other end than its budget of rounds
-    spent = estimator.update == "forward" and estimator.stop_reason_ not in LIMITS
-    done = estimator.stop_reason_ in CONVERGED or spent
-    return 0 if done else NOT_CONVERGED
+    with kept_beside(settings, "train", console) as work, connect(settings, console) as client:
+        with console.stage("train"):
+            trained = fit(training, data, client, console, work=work)
+        with console.stage("save"):
+            out = local_path(str(settings.out), "out")
+            trained.estimator.save(out, force=settings.force)
+            write_manifest(trained.estimator, out, dataclasses.asdict(settings), console)
+    show(trained, settings, console)
+    return 0 if trained.converged else NOT_CONVERGED
 
 
-def fit(settings: ModelSettings, data: Any, client: Any, console: Console, title: str | None = None) -> Any:
-    """Fit an estimator with the rounds shown as they end."""
-    with console.rounds(title or f"training on {data.path}") as show:
-        return make_estimator(settings, client=client, callbacks=[show]).fit(data)
+@contextlib.contextmanager
+def kept_beside(settings: Any, command: str, console: Console) -> Iterator[Path]:
+    """A folder beside the output, for what is to survive a break; it goes when the work is done.
+
+    Raises
+    ------
+    UsageError
+        When another process works there.
+    """
+    out = local_path(str(settings.out), "out").resolve()
+    work = out.with_name(out.name + UNFINISHED)
+    check_writable(work)
+    values = {item.name: getattr(settings, item.name) for item in dataclasses.fields(settings)}
+    # it may go on from another working folder
+    values |= {"out": str(out), "data": str(local_path(str(settings.data), "data").absolute())}
+    if (
+        settings.force
+        and work.is_dir()
+        and holder_of(work) is None
+        and not _same_work(work / f"{command}.toml", values)
+    ):
+        shutil.rmtree(work)
+    work.mkdir(parents=True, exist_ok=True)
+    try:
+        with held(work):
+            lines = [f"{name} = {to_toml(value)}" for name, value in values.items() if value is not None]
+            write_file(work / f"{command}.toml", ("\n".join(lines) + "\n").encode())
+            console.left = f"what was done is kept in {work}: the same command, or `dboost resume {out}`, goes on"
+            yield work
+    except BaseException:
+        # what has done no round yet leaves nothing
+        if not any((work / name).exists() for name in (FIT, SEVERAL)) and holder_of(work) is None:
+            shutil.rmtree(work, ignore_errors=True)
+            console.left = ""
+        raise
+    shutil.rmtree(work, ignore_errors=True)
 
 
-def cross_validate(settings: TrainSettings, data: Any, client: Any, console: Console) -> Any:
-    """Fit the path of strengths with and without each fold; single rounds of so many fits are not shown."""
-    console.say(f"cross-validation on {data.path}: {settings.cv} folds")
-    return make_cross_validation(settings, client=client).fit(data)
+def _same_work(file: Path, values: dict[str, Any]) -> bool:
+    """Whether a command that was kept is this one, wherever it runs and whatever it prints."""
+    other = {item.name for kind in (ClusterSettings, LogSettings) for item in dataclasses.fields(kind)}
+    mine = {name: to_toml(value) for name, value in values.items() if value is not None and name not in other}
+    try:
+        kept = read_toml(str(file))
+    except UsageError:
+        return False
+    return mine == {name: to_toml(value) for name, value in kept.items() if name not in other}
 
 
-def show(estimator: Any, settings: TrainSettings, console: Console) -> None:
+def fit(
+    training: Training,
+    data: Any,
+    client: Any,
+    console: Console,
+    title: str | None = None,
+    *,
+    work: Path | None = None,
+    partial: Path | None = None,
+) -> Trained:
+    """Train with the rounds of a single fit shown as they end; those of many fits are events only."""
+    if training.way == "fit":
+        with console.rounds(title or f"training on {data.path}") as show:
+            return training.run(data, client=client, on_round=show, progress=work, partial=partial)
+    what = {"cv": f"cross-validation on {data.path}: {training.grid.get('cv')} folds", "path": "path"}
+    console.say(what[training.way] if training.way == "cv" else f"path of strengths on {data.path}")
+    told = None if console.sink is None else lambda record: console.event("round", **record)
+    return training.run(data, client=client, on_round=told, progress=work)
+
+
+def show(trained: Trained, settings: TrainSettings, console: Console) -> None:
     """Print what came out, and what to do next."""
-    model = estimator.model_
-    values = {"out": settings.out, **pages.map_values(model)}
-    blocks: list[Any] = [pages.facts(pages.model_facts(model))]
-    if settings.cv is not None:
-        facts = pages.facts([*strength_facts(estimator), *pages.model_facts(model)])
-        blocks = [strengths_table(estimator).renderable(), "", facts]
-        values["cross_validation"] = list(estimator.cv_results_)
-    console.page("trained", blocks, values)
-    if settings.cv is None and auto_was_left(settings, model):
-        console.say(hint_of_auto(model))
+    values, blocks = outcome(trained)
+    console.page("trained", blocks, {"out": settings.out, **values})
+    if trained.path is None and (hint := rule_of_thumb(trained, settings)):
+        console.say(hint)
     console.say(f"model: {settings.out}   next: dboost inspect {settings.out}")
 
 
-def save(estimator: Any, settings: TrainSettings, console: Console) -> None:
-    """Write the model, and beside it the settings and versions it was made with."""
-    with console.stage("save"):
-        estimator.save(settings.out, force=settings.force)
-        plain = redact_value(finite(dataclasses.asdict(settings)), console.secrets)
-        manifest = {
-            "settings": plain,
-            "settings_sha256": sha256_json(plain),
-            "parameters": finite(parameters_used(estimator)),
-            "versions": {name: version_of(name) for name in ("dboost", "dask", "numpy", "numba", "pyarrow", "scipy")},
-            "python": platform.python_version(),
-            "stop_reason": estimator.stop_reason_,
-            "rounds": estimator.n_iter_,
-        }
-        write_file(local_path(str(settings.out), "out") / "run.json", (json.dumps(manifest, indent=1) + "\n").encode())
+def outcome(trained: Trained) -> tuple[dict[str, Any], list[Any]]:
+    """What came out, as plain values and as renderables."""
+    estimator = trained.estimator
+    if hasattr(estimator, "estimators_"):
+        features = len(estimator.active_features_)
+        facts = [("models", f"{len(estimator.estimators_)}, one for each class"), ("features used", f"{features:,}")]
+        return {"classes": estimator.classes_.tolist(), "features_used": features}, [pages.facts(facts)]
+    model = estimator.model_
+    values, facts = pages.map_values(model), pages.model_facts(model)
+    if hasattr(estimator, "cv_results_"):
+        values["cross_validation"] = list(estimator.cv_results_)
+        return values, [strengths_table(estimator).renderable(), "", pages.facts([*strength_facts(estimator), *facts])]
+    if trained.path is not None:
+        values["path"] = list(trained.path.table)
+        return values, [path_table(trained.path).renderable(), "", pages.facts(facts)]
+    return values, [pages.facts(facts)]
+
+
+def rule_of_thumb(trained: Trained, settings: Any) -> str:
+    """What those can do who left alpha at its rule of thumb; nothing for others."""
+    model = getattr(trained.estimator, "model_", None)
+    rule = type(trained.estimator).__name__ in CERTIFIED and model is not None and auto_was_left(settings, model)
+    return hint_of_auto(model) if rule else ""
+
+
+def write_manifest(estimator: Any, out: Path, settings: dict[str, Any], console: Console) -> None:
+    """Write the settings and versions that a model was made with beside it."""
+    plain = redact_value(finite(settings), console.secrets)
+    first = getattr(estimator, "estimators_", [estimator])[0]
+    manifest = {
+        "settings": plain,
+        "settings_sha256": sha256_json(plain),
+        "parameters": finite(parameters_used(first)),
+        "versions": {name: version_of(name) for name in ("dboost", "dask", "numpy", "numba", "pyarrow", "scipy")},
+        "python": platform.python_version(),
+        "stop_reason": first.stop_reason_,
+        "rounds": first.n_iter_,
+    }
+    write_file(out / "run.json", (json.dumps(manifest, indent=1, default=str) + "\n").encode())
 
 
 def parameters_used(estimator: Any) -> dict[str, Any]:
     """Every parameter of a fit, with the default where none was given and what the data decided where it did."""
-    where_it_runs = ("client", "callbacks")
+    where_it_runs = ("client", "callbacks", "checkpoint")
     used = {name: value for name, value in estimator.get_params(deep=False).items() if name not in where_it_runs}
-    family = used["hypotheses"]
-    decided = {
-        "loss": loss_spec(estimator.model_.loss if isinstance(used["loss"], str | None) else used["loss"]),
-        "penalty": penalty_spec(used["penalty"]),
-        "hypotheses": None if family is None else family.to_json(),
-        "alpha": estimator.alpha_,
-    }
+    loss = estimator.model_.loss if isinstance(used.get("loss"), str | None) else used["loss"]
+    decided: dict[str, Any] = {"alpha": estimator.alpha_}
+    with contextlib.suppress(UsageError):  # a loss of one estimator alone has no name of its own
+        decided["loss"] = loss_spec(loss)
+    if used.get("penalty") is not None:
+        decided["penalty"] = penalty_spec(used["penalty"])
+    if used.get("hypotheses") is not None:
+        decided["hypotheses"] = used["hypotheses"].to_json()
     return used | decided
 
 

@@ -62,7 +62,6 @@ def test_a_path_of_tasks(tasks):
         {"eps": 0},
         {"alpha": 0.1},
         {"warm_start": True},
-        {"checkpoint": "x"},
         {"penalty": "none"},
     ],
 )

@@ -398,7 +398,9 @@ def test_a_limit_is_exit_code_6_and_the_model_says_which(
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupted_run_leaves_nothing(number: int, code: int, prepared: Path, tmp_path: Path) -> None:
+def test_an_interrupted_training_leaves_its_progress_and_no_output(
+    number: int, code: int, prepared: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "model"
     # So many rounds at so small a tolerance that the signal arrives long before the end.
     arguments = ["train", str(prepared), "--out", str(out), "--workers", "0", "--tol", "1e-300", "--penalty", "l1"]
@@ -420,4 +422,11 @@ def test_an_interrupted_run_leaves_nothing(number: int, code: int, prepared: Pat
         rest, errors = process.communicate(timeout=30)
     assert process.returncode == code, errors
     assert errors.startswith("dboost: error[") and len(errors.splitlines()) == 1, errors
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["model.unfinished"]
+    work = tmp_path / "model.unfinished"
+    assert sorted(path.name for path in work.iterdir() if "previous" not in path.name) == [
+        "fit", "lock", "model.partial", "train.toml",
+    ]  # fmt: skip
+    assert f"`dboost resume {out}`, goes on" in errors
+    partial = read_model(work / "model.partial").certificate
+    assert partial.stop_reason == "interrupted" and partial.n_iter >= 1

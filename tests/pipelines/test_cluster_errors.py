@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dboost.model.fitted import read_model
 from pipelines.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -161,7 +162,16 @@ def test_a_scheduler_lost_in_a_run_is_one_line(table: str, tmp_path: Path) -> No
         scheduler.kill()
         _, error = process.communicate(timeout=60)
         assert (process.returncode, len(error.splitlines())) == (4, 1), error
-        assert "lost the scheduler" in error
+        assert "lost the scheduler" in error and "goes on" in error
+        partial = read_model(tmp_path / "out.unfinished" / "model.partial").certificate
+        assert partial.stop_reason == "interrupted" and partial.n_iter >= 1
+        # without the cluster it goes on from there
+        again = ["resume", str(tmp_path / "out"), "--workers", "0", "--log-format", "json"]
+        with subprocess.Popen(
+            [sys.executable, "-m", "pipelines", *again], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        ) as p:
+            until(p, '"round"')
+            p.kill()
     finally:
         for one in (scheduler, worker):
             one.kill()

@@ -48,8 +48,8 @@ def test_the_best_at_the_end_of_the_grid_is_said_with_the_remedy(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--cv", "5", "--loss", "squared"], "for classifiers only, not yet for regression"),
-        (["--cv", "5", "--loss", "multitask"], "for classifiers only"),
+        (["--cv", "5", "--estimator", "one_vs_rest"], "has no cross-validation"),
+        (["--cv", "5", "--loss", "squared", "--alpha", "0.1"], "--cv 5 chooses alpha"),
         (["--cv", "5", "--alpha", "0.1"], "--cv 5 chooses alpha"),
         (["--cv", "1"], "an integer of at least 2"),
         (["--cv", "5", "--eps", "2"], "--eps 2"),
@@ -75,10 +75,18 @@ def test_alpha_auto_is_told_to_be_a_rule_of_thumb(
     assert "rule of thumb" not in capsys.readouterr().out
 
 
-def test_the_hint_of_a_regression_names_no_cross_validation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    x = np.random.default_rng(0).normal(size=60)
-    pq.write_table(pa.table({"x": x, "y": 3 * x}), tmp_path / "t.parquet")
+@pytest.mark.filterwarnings("ignore:alpha_best_")
+def test_a_regression_is_cross_validated_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x = np.random.default_rng(0).normal(size=(60, 3))
+    y = 3 * x[:, 0] + np.random.default_rng(1).normal(size=60)
+    columns = {f"x{j}": x[:, j] for j in range(3)}
+    pq.write_table(pa.table({**columns, "y": y}), tmp_path / "t.parquet")
     arguments = ["train", str(tmp_path / "t.parquet"), "--label", "y", "--loss", "squared", *LOCAL]
     assert main([*arguments, "--out", str(tmp_path / "m")]) == 0
-    out = capsys.readouterr().out
-    assert "try --alpha" in out and "--cv" not in out
+    assert "try --cv 5, or --alpha" in capsys.readouterr().out
+    assert main([*arguments, "--out", str(tmp_path / "n"), "--cv", "3", "--n-alphas", "5", "--eps", "0.001"]) == 0
+    page = capsys.readouterr().out
+    assert "by 3 folds, of 5 from" in page and "nan" not in page
+    data = dboost.ParquetData(tmp_path / "t.parquet", label="y")
+    peer = dboost.cross_validated(data, estimator=dboost.BoostedRegressor(), cv=3, n_alphas=5, eps=0.001)
+    assert read_model(tmp_path / "n").W.tobytes() == peer.model_.W.tobytes()

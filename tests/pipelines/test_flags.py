@@ -47,7 +47,7 @@ say = speaker(TrainSettings)
         # What is no parameter stays, and so do names, values and paths of the user.
         ("penalty 'l2_squared' and loss 'log'", "penalty 'l2_squared' and loss 'log'"),
         ("label 'alpha=3' of data/label=1/part-0.parquet", "label 'alpha=3' of data/label=1/part-0.parquet"),
-        ("give alphas= for the strengths", "give alphas= for the strengths"),
+        ("give folds= for the rows", "give folds= for the rows"),
         ("Client(address) without asynchronous=True", "Client(address) without asynchronous=True"),
     ],
 )

@@ -79,3 +79,40 @@ def test_a_key_that_a_command_states_anew_is_shown_once_with_its_own_default(
 ) -> None:
     text = shown("demo", capsys, monkeypatch)
     assert text.count("--out ") == 1 and "(default: runs/demo)" in text
+
+
+def completions(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
+    monkeypatch.setenv("_DBOOST_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", " ".join(("dboost", *words)))
+    monkeypatch.setenv("COMP_CWORD", str(len(words)))
+    assert main([]) == 0
+    return [line.split(",", 1)[1] for line in capsys.readouterr().out.splitlines()]
+
+
+def test_a_shell_completes_commands_flags_and_values(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert completions(monkeypatch, capsys, "ru") == ["run", "runs"]
+    assert completions(monkeypatch, capsys, "train", "--max-r") == ["--max-rounds"]
+    assert completions(monkeypatch, capsys, "train", "--penalty", "l1/l") == ["l1/l2", "l1/linf", "l1/l2+l1"]
+
+
+def test_dask_has_the_commands_with_our_errors_and_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    import tomllib
+    from importlib.metadata import EntryPoint
+    from pathlib import Path
+
+    from click import Group
+    from dask.cli import _register_command_ep
+
+    project = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())["project"]
+    group = Group("dask")
+    for name, value in project["entry-points"]["dask_cli"].items():
+        _register_command_ep(group, EntryPoint(name, value, "dask_cli"))
+    with pytest.raises(SystemExit) as left:
+        group.main(["boost", "train", "--help"], prog_name="dask")
+    assert left.value.code == 0 and "dask boost train DATA --out OUT [...]" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as left:
+        group.main(["boost", "trian"], prog_name="dask")
+    assert left.value.code == 2
+    assert capsys.readouterr().err.startswith("dboost: error[usage]: unknown command 'trian'; did you mean 'train'?")

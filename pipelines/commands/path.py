@@ -1,0 +1,45 @@
+"""``dboost path``: prepared data in, the models of falling strengths out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from dboost.files.paths import local_path
+
+from ..cluster import connect
+from ..config import key, needed, whole
+from ..console import Console
+from ..inputs import open_data, refuse_existing
+from ..training import plan_training, save_path
+from .train import TrainSettings, fit, kept_beside, outcome
+
+MARKER = "path.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PathCommandSettings(TrainSettings):
+    """What `dboost path` takes."""
+
+    path: int | None = key(whole(1), None, "strengths, falling by a constant factor (default: 20)")
+
+
+SETTINGS = PathCommandSettings
+STRENGTHS = 20
+
+
+def run(settings: PathCommandSettings, console: Console) -> int:
+    """Fit and save the path."""
+    needed(settings, *settings.required)
+    refuse_existing(settings.out, MARKER, settings.force)
+    if settings.alphas is None and settings.path is None:
+        settings = replace(settings, path=STRENGTHS)
+    training = plan_training(settings)
+    data = open_data(settings, "train")
+    with kept_beside(settings, "path", console) as work, connect(settings, console) as client:
+        with console.stage("path"):
+            trained = fit(training, data, client, console, work=work)
+        save_path(trained, local_path(str(settings.out), "out"), force=settings.force)
+    values, blocks = outcome(trained)
+    console.page("path", blocks, {"out": settings.out, **values})
+    console.say(f"path: {settings.out}   next: dboost inspect {settings.out}/models/{len(trained.path) - 1:05d}")
+    return 0

@@ -1,0 +1,53 @@
+"""``dboost resume``: go on with a run that was broken off, or with a training."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dboost.errors import DataError
+from dboost.files.paths import local_path
+
+from .. import config
+from ..config import ClusterSettings, LogSettings, key, needed, string
+from ..console import Console
+from ..runs.execute import resume
+from ..runs.folder import RUN_FILE
+from . import path, train
+from . import run as run_command
+from .train import UNFINISHED
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResumeSettings(ClusterSettings, LogSettings):
+    """What `dboost resume` takes."""
+
+    required: ClassVar[tuple[str, ...]] = ("run",)
+
+    run: str | None = key(string, None, "run folder, or the output of a `dboost train` or `path`", positional=1)
+
+
+SETTINGS = ResumeSettings
+_COMMANDS: dict[str, Any] = {"train": train, "path": path}
+
+
+def run(settings: ResumeSettings, console: Console) -> int:
+    """Go on, on the cluster that is named or else on that of before; the exit code is that of what goes on."""
+    needed(settings, *settings.required)
+    folder = local_path(str(settings.run), "run").resolve()
+    cluster = {item.name: getattr(settings, item.name) for item in dataclasses.fields(ClusterSettings)}
+    named = settings.scheduler is not None or settings.workers is not None
+    if (folder / RUN_FILE).is_file():
+        chosen = ClusterSettings(**cluster) if named else None
+        return run_command.told(resume(folder, cluster=chosen, console=console), console)
+    for work in (folder, folder.with_name(folder.name + UNFINISHED)):
+        for name, module in _COMMANDS.items():
+            if (work / f"{name}.toml").is_file():
+                kept = config.load(module.SETTINGS, str(work / f"{name}.toml"), {})
+                if named:
+                    kept = dataclasses.replace(kept, **cluster)
+                return int(module.run(kept, console))
+    raise DataError(
+        f"there is nothing to go on with: no {RUN_FILE} in it and no {UNFINISHED} beside it", file=str(settings.run)
+    )

@@ -1,0 +1,55 @@
+"""``dboost run``: what is not done yet of the run that a file describes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..config import Expected, LogSettings, boolean, key, needed, string
+from ..console import Console
+from ..runs.execute import RunResult, read
+from ..runs.execute import run as execute
+from .train import NOT_CONVERGED
+
+
+def overrides(value: object) -> tuple[str, ...]:
+    """One or more of TABLE.KEY=VALUE; of one text the whole is one."""
+    found: Any = [value] if isinstance(value, str) else value
+    if not isinstance(found, list | tuple) or not all(isinstance(one, str) and "=" in one for one in found):
+        raise Expected("TABLE.KEY=VALUE")
+    return tuple(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings(LogSettings):
+    """What `dboost run` takes."""
+
+    required: ClassVar[tuple[str, ...]] = ("file",)
+
+    file: str | None = key(string, None, "run file with the tables data, prepare, model, evaluate, ...", positional=1)
+    out: str | None = key(string, None, "run folder (default: runs/NAME beside the file)")
+    set: tuple[str, ...] | None = key(
+        overrides, None, "value over that of the file, as in model.alpha=1e-4; may be given several times", many=True
+    )
+    print: bool = key(boolean, False, "show the file with all defaults, and where values come from; do nothing")
+
+
+SETTINGS = RunSettings
+
+
+def run(settings: RunSettings, console: Console) -> int:
+    """Do the run; 6 when a limit came before ``tol``."""
+    needed(settings, *settings.required)
+    file, changed = str(settings.file), settings.set or ()
+    if settings.print:
+        console.text(read(file, changed).to_toml())
+        return 0
+    return told(execute(file, out=settings.out, overrides=changed, console=console), console)
+
+
+def told(result: RunResult, console: Console) -> int:
+    """Say where everything is; the exit code of the run."""
+    stages = {name: one.state for name, one in result.stages.items()}
+    console.event("run", folder=str(result.folder), stages=stages)
+    console.say(f"run: {result.folder}   next: dboost inspect {result.folder / 'model'}")
+    return 0 if result.converged else NOT_CONVERGED

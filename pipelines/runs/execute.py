@@ -1,0 +1,262 @@
+"""Doing a run: what is not done yet, in order, in its folder.
+
+Covers: ``run`` and ``resume``, for the command line, a notebook and an orchestrator alike.
+Does not cover: the stages (``stages``), the folder (``folder``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dboost.errors import DataError, DboostError, UsageError
+from dboost.files.paths import local_path
+from dboost.files.storage import check_writable, sha256_json, write_file
+from dboost.redact import redact
+
+from ..cluster import connect
+from ..config import ClusterSettings
+from ..console import Console, finite
+from . import folder as names
+from .folder import RunFolder
+from .lock import held
+from .run_file import RunFile, checked, read_run_file
+from .stages import STAGES, Stage, Work, check
+
+DONE, SKIPPED, LEFT_OUT = "done", "skipped", "left out"
+# In the folder of the progress: which inputs it belongs to.
+_OF = "of"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a stage in one call.
+
+    Parameters
+    ----------
+    state : {"done", "skipped", "left out"}
+    why : str
+        Why it was done, or was not.
+    seconds : float
+    """
+
+    state: str
+    why: str
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A run that is done.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+    stages : dict of str to Outcome
+        In their order.
+    converged : bool
+        Whether the model reached what was asked for before a limit.
+    """
+
+    folder: Path
+    stages: dict[str, Outcome]
+    converged: bool
+
+    @property
+    def model(self) -> Any:
+        """The estimator, fitted; read on each access."""
+        import dboost
+
+        return dboost.load_model(self.folder / names.MODEL)
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """The report; read on each access."""
+        found: dict[str, Any] = json.loads((self.folder / names.REPORT).read_bytes())
+        return found
+
+    @property
+    def evaluation(self) -> dict[str, Any] | None:
+        """The figures on held-out data; None where nothing was held out."""
+        found: dict[str, Any] | None = self.report.get("evaluation")
+        return found
+
+
+def run(
+    config: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    out: str | os.PathLike[str] | None = None,
+    overrides: Sequence[str] = (),
+    client: Any = None,
+    console: Console | None = None,
+) -> RunResult:
+    """Do what is not done yet of a run.
+
+    Parameters
+    ----------
+    config : path or mapping
+        A run file, or its tables. Paths in a file are relative to its folder, those of a mapping to the working folder.
+    out : path, optional
+        The run folder; by default ``runs/NAME`` beside the file, NAME being that of the file. A mapping has none.
+    overrides : sequence of str
+        ``"model.alpha=1e-4"``, which wins over the file.
+    client : distributed.Client, optional
+        Where the work runs, in place of what the table [cluster] says.
+    console : Console, optional
+        Where progress is printed; by default nowhere.
+
+    Returns
+    -------
+    RunResult
+
+    Raises
+    ------
+    UsageError
+        For a run file without meaning, and a folder that another process works in.
+    DataError, ClusterError, StorageError, KeyboardInterrupt
+        During a stage. Called again, the run goes on: stages that were done are not done again, and a model ends with
+        the bits of the undisturbed run.
+    """
+    found = read(config, overrides)
+    if out is None and isinstance(config, Mapping):
+        raise UsageError("a run without a file has no folder of its own", hint="give out=")
+    target = found.folder / "runs" / found.name if out is None else local_path(out, "out")
+    return _run(found, target.resolve(), client, console, write=True)
+
+
+def resume(
+    path: str | os.PathLike[str],
+    *,
+    client: Any = None,
+    cluster: ClusterSettings | None = None,
+    console: Console | None = None,
+) -> RunResult:
+    """Go on with a run from its folder, on `client` or `cluster` where one is given; see ``run``."""
+    folder = local_path(path, "run").resolve()
+    if not (folder / names.RUN_FILE).is_file():
+        raise DataError(f"is no run folder: it holds no {names.RUN_FILE}", file=os.fspath(path))
+    return _run(read_run_file(str(folder / names.RUN_FILE)), folder, client, console, write=False, cluster=cluster)
+
+
+def read(config: str | os.PathLike[str] | Mapping[str, Any], overrides: Sequence[str] = ()) -> RunFile:
+    """A run file or its tables, checked."""
+    if isinstance(config, Mapping):
+        return checked(config, overrides)
+    return read_run_file(os.fspath(config), overrides)
+
+
+def _run(
+    run: RunFile,
+    target: Path,
+    client: Any,
+    console: Console | None,
+    *,
+    write: bool,
+    cluster: ClusterSettings | None = None,
+) -> RunResult:
+    check(run)
+    _refuse_other(target)
+    check_writable(target)
+    target.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as opened:
+        if console is None:
+            console = Console("plain", out=opened.enter_context(open(os.devnull, "w", encoding="utf-8")))
+        opened.enter_context(held(target))
+        folder = RunFolder(target)
+        opened.callback(folder.close)
+        if write:
+            write_file(target / names.RUN_FILE, run.to_toml().encode())
+        opened.enter_context(_told(folder, console))
+        made: list[Any] = []
+
+        def connected() -> Any:
+            if not made:
+                wanted = run.cluster() if cluster is None else cluster
+                made.append(client if client is not None else opened.enter_context(connect(wanted, console)))
+            return made[0]
+
+        work = Work(run, folder, console, connected)
+        outcomes = {stage.name: _do(stage, work) for stage in STAGES}
+        converged = bool(folder.record("train")["facts"]["converged"])
+        return RunResult(target, outcomes, converged)
+
+
+def _do(stage: Stage, work: Work) -> Outcome:
+    """Do a stage unless it is done."""
+    folder, console = work.folder, work.console
+    why = stage.left_out(work)
+    if why:
+        console.event("stage_left_out", stage=stage.name, why=why)
+        return Outcome(LEFT_OUT, why)
+    # as JSON has it: lists for tuples
+    inputs = json.loads(json.dumps(stage.inputs(work), default=str))
+    why = folder.change(stage.name, stage.outputs, inputs)
+    if not why:
+        console.event("stage_skipped", stage=stage.name)
+        console.say(f"{stage.name}: unchanged, skipped")
+        return Outcome(SKIPPED, "unchanged")
+    console.event("stage_due", stage=stage.name, why=why)
+    if stage.name == "train":
+        _progress_of(folder, inputs)
+    # the cluster starts before the stage whose seconds are counted
+    work.client()
+    started = time.perf_counter()
+    with console.stage(stage.name):
+        facts = finite(stage.make(work))
+    seconds = time.perf_counter() - started
+    folder.done(stage.name, stage.outputs, inputs, facts, seconds)
+    console.event("stage_done", stage=stage.name, **{f"fact_{name}": value for name, value in facts.items()})
+    if stage.name == "train":
+        for name in (names.CHECKPOINT, names.PARTIAL):
+            shutil.rmtree(folder / name, ignore_errors=True)
+    return Outcome(DONE, why, seconds)
+
+
+def _progress_of(folder: RunFolder, inputs: Mapping[str, Any]) -> None:
+    """Make the folder of the progress; one that belongs to other inputs is removed."""
+    progress, mine = folder / names.CHECKPOINT, sha256_json(dict(inputs))
+    of = progress / _OF
+    if progress.is_dir() and (not of.is_file() or of.read_text(encoding="utf-8") != mine):
+        for name in (names.CHECKPOINT, names.PARTIAL):
+            shutil.rmtree(folder / name, ignore_errors=True)
+    progress.mkdir(exist_ok=True)
+    write_file(of, mine.encode())
+
+
+@contextlib.contextmanager
+def _told(folder: RunFolder, console: Console) -> Iterator[None]:
+    """Write the events of the run, its beginning and its end among them."""
+    before = console.sink
+    console.sink = folder.event
+    console.event("run_start", pid=os.getpid())
+    console.left = f"`dboost resume {folder.path}` goes on with it"
+    try:
+        yield
+    except BaseException as error:
+        code = error.code if isinstance(error, DboostError) else type(error).__name__
+        stopped = isinstance(error, KeyboardInterrupt)
+        console.event("run_stopped" if stopped else "run_failed", code=code, text=redact(str(error), console.secrets))
+        raise
+    else:
+        console.event("run_done")
+        console.left = ""
+    finally:
+        console.sink = before
+
+
+def _refuse_other(target: Path) -> None:
+    """Refuse a folder that is there and is no run folder."""
+    if target.exists() and not target.is_dir():
+        raise UsageError("the run folder is a file", file=str(target), hint="choose another --out")
+    known = (names.RUN_FILE, names.STAGES, "lock")
+    if target.is_dir() and any(target.iterdir()) and not any((target / name).is_file() for name in known):
+        raise UsageError(
+            "the folder is there and is no run folder", file=str(target), hint="choose another --out, or an empty one"
+        )

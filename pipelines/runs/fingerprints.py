@@ -1,0 +1,106 @@
+"""What a stage depends on, as plain values that are equal when nothing has changed.
+
+Covers: files and folders that are read, files that a stage wrote, models. Does not cover: settings (``stages``).
+
+Small files and footers of Parquet are read whole. Of a large file that is no Parquet, and of the rows of Parquet, the
+size and the time of the last change must do: reading them would take as long as the stage.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from dboost.data import load_manifest
+from dboost.errors import DataError
+from dboost.files.storage import sha256_json
+
+from ..inputs import MANIFEST
+
+# A file of at most so many bytes is read whole.
+SMALL = 4 << 20
+# Columns of a fit's history that differ from run to run.
+VOLATILE = ("seconds", "bytes_moved")
+_MAGIC = b"PAR1"
+
+
+def of_input(path: Path) -> Any:
+    """A file or a folder that a stage reads; a prepared folder has a fingerprint of its own.
+
+    Raises
+    ------
+    DataError
+        When it is not there.
+    """
+    if (path / MANIFEST).is_file():
+        return {"prepared": load_manifest(path).fingerprint}
+    if path.is_file():
+        return {path.name: of_file(path)}
+    if not path.is_dir():
+        raise DataError("there is no such file or folder", file=str(path))
+    return {name: of_file(path / name) for name in _names(path) if not _hidden(name)}
+
+
+def of_file(path: Path) -> list[Any]:
+    """Size and content of a small file; size, time of change and footer of a large one."""
+    found = path.stat()
+    if found.st_size <= SMALL:
+        return [found.st_size, _digest(path.read_bytes())]
+    return [found.st_size, found.st_mtime_ns, _digest(_end(path, found.st_size))]
+
+
+def of_output(path: Path) -> str:
+    """A file or folder that a stage wrote; empty where it is not there.
+
+    Times of change are left out: an output is the same when it was copied.
+    """
+    if path.is_file():
+        return sha256_json(_written(path))
+    if not path.is_dir():
+        return ""
+    return sha256_json({name: _written(path / name) for name in _names(path)})
+
+
+def of_model(path: Path) -> str:
+    """A saved model but for the times that its fit took, which differ from run to run."""
+    digest = hashlib.sha256()
+    for file in sorted(path.rglob("model.json")):
+        document = json.loads(file.read_bytes())
+        document.pop("sha256", None)
+        for record in document.get("history", []):
+            for name in [name for name in record if name.startswith(VOLATILE)]:
+                del record[name]
+        digest.update(sha256_json([file.relative_to(path).as_posix(), document]).encode())
+        for arrays in sorted(file.parent.glob("*.safetensors")):
+            digest.update(arrays.read_bytes())
+    return digest.hexdigest()
+
+
+def _written(path: Path) -> list[Any]:
+    size = path.stat().st_size
+    return [size, _digest(path.read_bytes() if size <= SMALL else _end(path, size))]
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
+
+
+def _hidden(name: str) -> bool:
+    return any(part.startswith((".", "_")) for part in name.split("/"))
+
+
+def _end(path: Path, size: int) -> bytes:
+    """The footer of Parquet; of another file its last bytes."""
+    with open(path, "rb") as handle:
+        handle.seek(size - 8)
+        tail = handle.read(8)
+        length = int.from_bytes(tail[:4], "little") if tail[4:] == _MAGIC else SMALL
+        handle.seek(max(0, size - 8 - length), os.SEEK_SET)
+        return handle.read()
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,235 @@
+"""The file of a run: one table for each stage, checked, and printed with the origin of every value.
+
+Covers: which keys a table has, refusing what is unknown, what ``--set`` puts over the file, paths relative to the file.
+Does not cover: what a key takes (``config``), which combinations have a meaning (the stages).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dboost.errors import UsageError
+from dboost.files.paths import local_path
+
+from ..commands.evaluate import EvaluateSettings
+from ..commands.predict import PredictSettings
+from ..commands.prepare import PrepareSettings
+from ..config import ClusterSettings, DataSettings, Expected, LogSettings, OutputSettings, key, near, string, whole
+from ..estimators import own_defaults
+from ..model_settings import TrainedSettings
+from ..registries import in_words
+from ..toml import to_toml
+
+TABLES = ("data", "prepare", "model", "evaluate", "predict", "report", "cluster")
+# Keys that are paths: those of a file are relative to its folder.
+PATHS = ("data.data", "data.test", "evaluate.data", "predict.data")
+FILE, SET, DEFAULT = "file", "--set", "default"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataTable(DataSettings):
+    """The data: what is trained on, and what is held out."""
+
+    test: str | None = key(
+        string, None, "held-out data, judged and never trained on (default: the split test of what is trained on)"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportTable:
+    """The report."""
+
+    top: int = key(whole(1), 30, "features that are listed")
+
+
+# table -> the settings class that has its keys, and those of its keys that belong to other tables
+_KINDS: dict[str, tuple[type[Any], tuple[type[Any], ...], tuple[str, ...]]] = {
+    "data": (DataTable, (), ()),
+    "prepare": (PrepareSettings, (ClusterSettings, OutputSettings, LogSettings), ("data", "test", "label")),
+    "model": (TrainedSettings, (), ()),
+    "evaluate": (EvaluateSettings, (ClusterSettings, OutputSettings, LogSettings, DataSettings), ("model",)),
+    "predict": (PredictSettings, (ClusterSettings, OutputSettings, LogSettings, DataSettings), ("model",)),
+    "report": (ReportTable, (), ()),
+    "cluster": (ClusterSettings, (), ()),
+}
+# Which data is judged or labelled; everything else about it is what `data` says.
+_HELD_OUT = ("data", "split")
+
+
+def keys_of(table: str) -> dict[str, dataclasses.Field[Any]]:
+    """The keys of a table."""
+    kind, others, names = _KINDS[table]
+    foreign = {item.name for other in others for item in dataclasses.fields(other)} | set(names)
+    found = {item.name: item for item in dataclasses.fields(kind) if item.name not in foreign}
+    if table in ("evaluate", "predict"):
+        found |= {item.name: item for item in dataclasses.fields(DataSettings) if item.name in _HELD_OUT}
+    return found
+
+
+@dataclass(frozen=True)
+class RunFile:
+    """A checked run file.
+
+    Parameters
+    ----------
+    values : dict of table to dict of key to value
+        Those that were given.
+    origins : dict of "table.key" to str
+        Where each comes from.
+    tables : frozenset of str
+        Tables that are there, empty ones included.
+    name : str
+        Of the run.
+    folder : pathlib.Path
+        The folder of the file.
+    """
+
+    values: dict[str, dict[str, Any]]
+    origins: dict[str, str]
+    tables: frozenset[str]
+    name: str = "run"
+    folder: Path = field(default_factory=Path.cwd)
+
+    def table(self, name: str) -> dict[str, Any]:
+        """The values of a table, with the defaults of the keys that have one."""
+        keys = keys_of(name)
+        found = {each: item.default for each, item in keys.items() if item.default is not None}
+        return found | self.values.get(name, {})
+
+    def model(self) -> TrainedSettings:
+        """The table of the model."""
+        return TrainedSettings(**self.values.get("model", {}))
+
+    def cluster(self) -> ClusterSettings:
+        """The table of the cluster."""
+        return ClusterSettings(**self.values.get("cluster", {}))
+
+    def to_toml(self) -> str:
+        """The file as it was understood: every key, with where its value comes from."""
+        lines = []
+        for name in TABLES:
+            if name not in self.tables and name in ("prepare", "predict"):
+                lines += [f"# [{name}] is not there: this stage is left out", ""]
+                continue
+            lines.append(f"[{name}]")
+            shown = _defaults(name, self.values.get("model", {}).get("estimator"))
+            for each, item in keys_of(name).items():
+                origin = self.origins.get(f"{name}.{each}")
+                if origin is not None:
+                    lines.append(f"{each} = {to_toml(self.values[name][each])}  # {origin}")
+                elif item.default is not None:
+                    lines.append(f"# {each} = {to_toml(item.default)}  # default")
+                else:
+                    lines.append(f"# {each}: {shown.get(each) or _words(item)}")
+            lines.append("")
+        return "\n".join(lines)
+
+
+def read_run_file(path: str, overrides: Sequence[str] = ()) -> RunFile:
+    """Read and check a run file.
+
+    Parameters
+    ----------
+    path : str
+    overrides : sequence of str
+        ``"table.key=value"``, which wins over the file.
+
+    Raises
+    ------
+    UsageError
+        For a file that cannot be read, an unknown table or key (with the nearest known one), a value of the wrong kind.
+    """
+    file = local_path(path, "run file")
+    try:
+        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError("there is no such run file", file=path) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the run file cannot be read: {error}", file=path) from None
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"the run file is not valid TOML: {error}", file=path) from None
+    return checked(tables, overrides, file=path, name=file.stem, folder=file.resolve().parent)
+
+
+def checked(
+    tables: Mapping[str, Any],
+    overrides: Sequence[str] = (),
+    *,
+    file: str | None = None,
+    name: str = "run",
+    folder: Path | None = None,
+) -> RunFile:
+    """Check the tables of a run; see ``read_run_file``. Paths are relative to `folder` (default: the current one)."""
+    values: dict[str, dict[str, Any]] = {}
+    origins: dict[str, str] = {}
+    origin = FILE if file is None else Path(file).name
+    for table, content in tables.items():
+        _known_table(table, file)
+        if not isinstance(content, Mapping):
+            raise UsageError(f"{table}: found {content!r}, expected a table [{table}]", file=file)
+        for each, value in content.items():
+            _put(values, origins, table, each.replace("-", "_"), value, origin, file)
+    for text in overrides:
+        place, equals, value = text.partition("=")
+        table, dot, each = place.strip().partition(".")
+        if not equals or not dot:
+            raise UsageError(f"--set {text}: expected TABLE.KEY=VALUE", hint="as in --set model.alpha=1e-4")
+        _known_table(table, None)
+        _put(values, origins, table, each.replace("-", "_"), value.strip(), SET, None)
+    base = Path.cwd() if folder is None else folder
+    for path in PATHS:
+        table, _, each = path.partition(".")
+        found = values.get(table, {}).get(each)
+        if found is not None:
+            start = base if origins[path] != SET else Path.cwd()
+            values[table][each] = os.path.normpath(start / local_path(found, path))
+    return RunFile(values, origins, frozenset({*tables, *values}), name, base)
+
+
+def _known_table(table: str, file: str | None) -> None:
+    if table not in TABLES:
+        hint = f"known: {', '.join(TABLES)}"
+        raise UsageError(f"unknown table {table!r}{near(table, TABLES)}", file=file, hint=hint)
+
+
+def _put(
+    values: dict[str, dict[str, Any]],
+    origins: dict[str, str],
+    table: str,
+    name: str,
+    value: Any,
+    origin: str,
+    file: str | None,
+) -> None:
+    known = keys_of(table)
+    if name not in known:
+        nearest = near(name, known)
+        if not nearest:
+            homes = [other for other in TABLES if name in keys_of(other)]
+            nearest = f"; it belongs to [{homes[0]}]" if homes else ""
+        raise UsageError(f"unknown key {name!r} in [{table}]{nearest}", file=file)
+    try:
+        values.setdefault(table, {})[name] = known[name].metadata["parse"](value)
+    except Expected as wanted:
+        raise UsageError(f"{table}.{name}: found {value!r}, expected {wanted}", file=file) from None
+    origins[f"{table}.{name}"] = origin
+
+
+def _defaults(table: str, estimator: str | None) -> dict[str, str]:
+    """What the estimator takes for keys that are not given, in words."""
+    if table != "model":
+        return {}
+    found = own_defaults(estimator)
+    return {name: f"default {in_words(value)}" for name, value in found.items() if value is not None}
+
+
+def _words(item: dataclasses.Field[Any]) -> str:
+    """The default of a key that has none of its own, as its help says it."""
+    _, _, tail = str(item.metadata["help"]).partition("(default: ")
+    return f"default {tail.removesuffix(')')}" if tail else "no default"

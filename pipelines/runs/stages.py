@@ -1,0 +1,294 @@
+"""The stages of a run: what each depends on, and what it does.
+
+Covers: prepare, train, evaluate, predict, report. Does not cover: which of them are done already and the moment in
+which one is (``folder``), their order (``execute``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import dboost
+from dboost.data import load_manifest
+from dboost.data.manifest import FORMAT_VERSION
+from dboost.errors import UsageError
+from dboost.files.paths import local_path
+from dboost.files.storage import write_file
+
+from .. import pages
+from ..commands import evaluate, predict, prepare, train
+from ..config import DataSettings
+from ..console import Console, finite
+from ..inputs import MANIFEST, open_data, read_model
+from ..training import plan_training, save_path
+from . import fingerprints
+from . import folder as names
+from .folder import RunFolder
+from .report import report
+from .run_file import RunFile, keys_of
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a stage works with.
+
+    Parameters
+    ----------
+    run : RunFile
+    folder : RunFolder
+    console : Console
+    client : function of nothing
+        The Dask client, or None; the first call makes it.
+    """
+
+    run: RunFile
+    folder: RunFolder
+    console: Console
+    client: Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage.
+
+    Parameters
+    ----------
+    name : str
+    outputs : tuple of str
+        Files and folders of the run folder that it writes, under ``folder.next(name)``.
+    left_out : function of Work
+        Why it is not done at all; empty otherwise.
+    inputs : function of Work
+        Everything it depends on, as JSON.
+    make : function of Work
+        Does it; returns what later stages and a list of runs ask for, as JSON.
+    """
+
+    name: str
+    outputs: tuple[str, ...]
+    left_out: Callable[[Work], str]
+    inputs: Callable[[Work], dict[str, Any]]
+    make: Callable[[Work], dict[str, Any]]
+
+
+def check(run: RunFile) -> None:
+    """Refuse, before anything is read, what has no meaning.
+
+    Raises
+    ------
+    UsageError
+    """
+    if "data" not in run.values.get("data", {}):
+        raise UsageError("data.data is missing: set it in the table [data], or give --set data.data=PATH")
+    plan_training(run.model())
+
+
+# ---- prepare -------------------------------------------------------------------------------------------------------
+
+
+def _settings_of_prepare(work: Work) -> prepare.PrepareSettings:
+    data, values = work.run.table("data"), work.run.table("prepare")
+    label = data.get("label")
+    if label is not None and len(label) > 1:
+        raise UsageError("documents have one label column", hint="name one in data.label")
+    if data.get("weight") is not None and data["weight"] not in values.get("keep", ()):
+        values["keep"] = (*values.get("keep", ()), data["weight"])
+    out = str(work.folder.next(names.PREPARED))
+    more = {"data": data["data"], "test": data.get("test"), "label": None if label is None else label[0]}
+    return prepare.PrepareSettings(**values, **more, out=out, force=True)
+
+
+def _prepare_inputs(work: Work) -> dict[str, Any]:
+    settings = _settings_of_prepare(work)
+    mine = {name: getattr(settings, name) for name in (*keys_of("prepare"), "label")}
+    found = {"data": fingerprints.of_input(local_path(str(settings.data))), "settings": mine, "versions": _versions()}
+    if settings.test is not None:
+        found["test"] = fingerprints.of_input(local_path(settings.test))
+    return found
+
+
+def _prepare(work: Work) -> dict[str, Any]:
+    manifest = prepare.prepare(_settings_of_prepare(work), work.client())
+    work.console.page("prepared", [pages.facts(prepare.facts(manifest))], manifest.content())
+    return {"features": manifest.features["n_features"], "splits": {k: v["rows"] for k, v in manifest.splits.items()}}
+
+
+# ---- train ---------------------------------------------------------------------------------------------------------
+
+
+def _training_data(work: Work) -> DataSettings:
+    data = {name: value for name, value in work.run.table("data").items() if name != "test"}
+    if _prepares(work):
+        return _prepared_data(work, data.get("split"))
+    return DataSettings(**data)
+
+
+def _prepares(work: Work) -> bool:
+    return "prepare" in work.run.tables
+
+
+def _prepared_data(work: Work, split: str | None) -> DataSettings:
+    return DataSettings(
+        data=str(work.folder / names.PREPARED), split=split, weight=work.run.table("data").get("weight")
+    )
+
+
+def _data_inputs(data: DataSettings) -> dict[str, Any]:
+    columns = {item.name: getattr(data, item.name) for item in dataclasses.fields(data) if item.name != "data"}
+    return {"data": fingerprints.of_input(local_path(str(data.data))), "columns": columns}
+
+
+def _train_inputs(work: Work) -> dict[str, Any]:
+    settings = work.run.values.get("model", {})
+    return {**_data_inputs(_training_data(work)), "settings": settings, "versions": _versions()}
+
+
+def _train(work: Work) -> dict[str, Any]:
+    run, folder = work.run, work.folder
+    progress, partial = folder / names.CHECKPOINT, folder / names.PARTIAL
+    training = plan_training(run.model())
+    data = open_data(_training_data(work), "train")
+    trained = train.fit(training, data, work.client(), work.console, work=progress, partial=partial)
+    out = folder.next(names.MODEL)
+    trained.estimator.save(out)
+    settings = {"data": run.table("data"), "model": run.values.get("model", {})}
+    train.write_manifest(trained.estimator, out, settings, work.console)
+    path_out = folder.next(names.PATH)
+    if trained.path is not None:
+        save_path(trained, path_out)
+    values, blocks = train.outcome(trained)
+    work.console.page("trained", blocks, values)
+    first = getattr(trained.estimator, "estimators_", [trained.estimator])[0]
+    facts = {"model": fingerprints.of_model(out), "converged": trained.converged, "stop_reason": first.stop_reason_}
+    return facts | {
+        "rounds": first.n_iter_,
+        "gap": first.duality_gap_,
+        "features": len(trained.estimator.active_features_),
+    }
+
+
+# ---- evaluate and predict ------------------------------------------------------------------------------------------
+
+
+def _held_out(work: Work, table: str) -> DataSettings | None:
+    """What is judged or labelled; None where nothing is held out."""
+    given, data = work.run.values.get(table, {}), work.run.table("data")
+    columns = {name: data[name] for name in ("features", "label", "weight", "n_features") if name in data}
+    if "data" in given:
+        return DataSettings(data=given["data"], split=given.get("split"), **columns)
+    if _prepares(work):
+        whole = _prepared_data(work, given.get("split", "test"))
+        return whole if whole.split in load_manifest(str(whole.data)).splits else None
+    if "test" in data:
+        return DataSettings(data=data["test"], split=given.get("split"), **columns)
+    folder = local_path(data["data"])
+    split = given.get("split", "test")
+    if (folder / MANIFEST).is_file() and split in load_manifest(folder).splits and split != data.get("split"):
+        return DataSettings(data=data["data"], split=split, **columns)
+    return None
+
+
+def _nothing_held_out(table: str) -> Callable[[Work], str]:
+    def why(work: Work) -> str:
+        if table == "predict" and table not in work.run.tables:
+            return "there is no table [predict]"
+        if _held_out(work, table) is None:
+            return f"no data is held out: set data.test or {table}.data"
+        return ""
+
+    return why
+
+
+def _model_inputs(work: Work, table: str) -> dict[str, Any]:
+    held_out = _held_out(work, table)
+    assert held_out is not None, "a stage without data is left out"
+    mine = {name: value for name, value in work.run.table(table).items() if name not in ("data", "split")}
+    model = work.folder.record("train")["facts"]["model"]
+    return {"model": model, **_data_inputs(held_out), "settings": mine, "versions": _versions()}
+
+
+def _evaluate(work: Work) -> dict[str, Any]:
+    held_out = _held_out(work, "evaluate")
+    assert held_out is not None
+    model = read_model(str(work.folder / names.MODEL))
+    data = open_data(held_out, "test", model)
+    found, strangers = evaluate.figures(model, data, work.client())
+    values = evaluate.values_of(found, model)
+    values["unknown_classes"] = {str(label): count for label, count in strangers.counts.items()}
+    evaluate.write(str(work.folder.next(names.EVALUATION)), values, force=False)
+    top = int(work.run.table("evaluate")["top"])
+    work.console.page("evaluation", evaluate.page(found, model, top, strangers), values)
+    return {name: values[name] for name in ("examples", "error", "log_loss", "rmse", "r2") if name in values}
+
+
+def _predict(work: Work) -> dict[str, Any]:
+    held_out, table = _held_out(work, "predict"), work.run.table("predict")
+    assert held_out is not None
+    model = read_model(str(work.folder / names.MODEL))
+    if table["probabilities"] and model.task == "regression":
+        raise UsageError("a regression has no probabilities", hint="leave predict.probabilities out")
+    data = open_data(held_out, "test", model)
+    settings = predict.PredictSettings(
+        model=str(work.folder / names.MODEL),
+        data=held_out.data,
+        out=str(work.folder.next(names.PREDICTIONS)),
+        probabilities=table["probabilities"],
+    )
+    rows = predict.predict(settings, model, data, work.client())
+    work.console.say(f"{rows:,} predictions: {work.folder / names.PREDICTIONS}")
+    return {"rows": rows}
+
+
+# ---- report --------------------------------------------------------------------------------------------------------
+
+
+def _report_inputs(work: Work) -> dict[str, Any]:
+    done = {name: work.folder.record(name).get("facts", {}) for name in ("train", "evaluate")}
+    return {"done": done, "settings": work.run.table("report"), "versions": _versions()}
+
+
+def _report(work: Work) -> dict[str, Any]:
+    values = report(work.folder.path, int(work.run.table("report")["top"]))
+    text = json.dumps(finite(values), indent=1, default=str, ensure_ascii=False) + "\n"
+    write_file(work.folder.next(names.REPORT), text.encode("utf-8", "backslashreplace"))
+    return {}
+
+
+def _versions() -> dict[str, Any]:
+    """What makes the same inputs another result."""
+    return {"dboost": dboost.__version__, "prepared": FORMAT_VERSION}
+
+
+def _always(work: Work) -> str:
+    return ""
+
+
+STAGES = (
+    Stage(
+        "prepare",
+        (names.PREPARED,),
+        lambda work: "" if _prepares(work) else "there is no table [prepare]",
+        _prepare_inputs,
+        _prepare,
+    ),
+    Stage("train", (names.MODEL, names.PATH), _always, _train_inputs, _train),
+    Stage(
+        "evaluate",
+        (names.EVALUATION,),
+        _nothing_held_out("evaluate"),
+        lambda work: _model_inputs(work, "evaluate"),
+        _evaluate,
+    ),
+    Stage(
+        "predict",
+        (names.PREDICTIONS,),
+        _nothing_held_out("predict"),
+        lambda work: _model_inputs(work, "predict"),
+        _predict,
+    ),
+    Stage("report", (names.REPORT,), _always, _report_inputs, _report),
+)

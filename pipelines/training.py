@@ -1,0 +1,266 @@
+"""One training: a fit, a path of strengths or a cross-validation of any estimator, kept in a folder while it runs.
+
+Covers: which of the three the settings ask for, what is refused before anything is read, where its progress is, the
+model that a break leaves. Does not cover: stages and run folders (``runs``), the fits (``dboost``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dboost
+from dboost.errors import ClusterError, DboostError, UsageError
+from dboost.files.storage import write_folder
+
+from . import registries
+from .config import given
+from .console import finite
+from .estimators import kind_and_parameters, made
+from .model_settings import CrossValidationSettings, TrainedSettings
+
+# The file of a fit, and the folder of several, in the folder of the progress.
+FIT, SEVERAL = "fit", "several"
+
+Record = Mapping[str, Any]
+
+
+# Fits that end for one of these reasons are at their optimum, to the accuracy that was asked for.
+CONVERGED = ("tol", "gradient")
+# Limits that end even a fit that has no other end than its number of rounds before that.
+LIMITS = ("max_passes", "max_seconds")
+# Those whose rounds end at an optimum; the others have ends of their own, and a budget of rounds is one.
+CERTIFIED = ("BoostedClassifier", "BoostedClassifierCV", "BoostedRegressor", "MultiTaskBoostedClassifier")
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a training came to.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted; of a path that of the weakest strength.
+    path : RegularizationPath, optional
+        Where one was fitted, or a cross-validation chose from one.
+    """
+
+    estimator: Any
+    path: Any = None
+
+    @property
+    def table(self) -> list[dict[str, Any]]:
+        """One record for each strength, with what the folds say where there are some."""
+        return list(getattr(self.estimator, "cv_results_", self.path.table))
+
+    @property
+    def converged(self) -> bool:
+        """Whether the model is what was asked for; otherwise a limit came first."""
+        each = [*getattr(self.estimator, "estimators_", [self.estimator])]
+        return all(_converged(one) for one in each)
+
+
+def _converged(estimator: Any) -> bool:
+    own = type(estimator).__name__ not in CERTIFIED and math.isnan(estimator.duality_gap_)
+    spent = own or getattr(estimator, "update", None) == "forward"
+    return estimator.stop_reason_ in CONVERGED or (spent and estimator.stop_reason_ not in LIMITS)
+
+
+@dataclass(frozen=True)
+class Training:
+    """A training whose settings were checked.
+
+    Parameters
+    ----------
+    way : {"fit", "path", "cv"}
+    kind : class of estimator
+    parameters : dict
+        Of the estimator.
+    grid : dict
+        Of a path: its strengths; of a cross-validation: how it chooses.
+    """
+
+    way: str
+    kind: Any
+    parameters: dict[str, Any]
+    grid: dict[str, Any]
+
+    def run(
+        self,
+        data: Any,
+        *,
+        client: Any = None,
+        on_round: Callable[[Record], Any] | None = None,
+        progress: Path | None = None,
+        partial: Path | None = None,
+    ) -> Trained:
+        """Train.
+
+        Parameters
+        ----------
+        data : ParquetData
+        client : distributed.Client, optional
+        on_round : callable, optional
+            Called with the record of each round; of several fits it says which fit ("strength", "fold").
+        progress : pathlib.Path, optional
+            A folder that is there; the training goes on from what it holds.
+        partial : pathlib.Path, optional
+            Where the model so far is saved when the training is broken off by an interrupt or the loss of the cluster:
+            of a single fit that of its last round, of several that of the last strength that was fitted to all rows.
+            By default ``model.partial`` in the folder of the progress.
+        """
+        more: dict[str, Any] = {"client": client, "callbacks": [on_round] if on_round is not None else None}
+        if progress is not None:
+            more["checkpoint"] = progress / (FIT if self.way == "fit" else SEVERAL)
+        if partial is None and progress is not None:
+            partial = progress / "model.partial"
+        if self.kind is dboost.BoostedClassifierCV:
+            # it is saved with what the folds say
+            estimator = self.kind(**self.parameters, **self.grid, **more)
+            with _kept(partial, lambda: estimator.path_.models[-1] if hasattr(estimator, "path_") else None):
+                return Trained(estimator.fit(data), estimator.path_)
+        estimator = made(self.kind, self.parameters, **(more if self.way == "fit" else {}))
+        if hasattr(estimator, "estimator"):
+            return Trained(estimator.fit(*in_memory(data)))
+        if self.way == "fit":
+            with _kept(partial, lambda: getattr(estimator, "model_", None)):
+                return Trained(estimator.fit(data))
+        done: list[Any] = []
+        with _kept(partial, lambda: done[-1] if done else None):
+            if self.way == "path":
+                more["on_model"] = done.append
+                found = dboost.regularization_path(data, estimator=estimator, **self.grid, **more)
+                return Trained(found.estimator(len(found) - 1), found)
+            fitted = dboost.cross_validated(data, estimator=estimator, on_model=done.append, **self.grid, **more)
+            return Trained(fitted, fitted.path_)
+
+
+@contextlib.contextmanager
+def _kept(partial: Path | None, so_far: Callable[[], Any]) -> Iterator[None]:
+    """Save the model that a training has left which is broken off."""
+    try:
+        yield
+    except (KeyboardInterrupt, ClusterError):
+        model = so_far()
+        if partial is not None and model is not None:
+            # the break is what is to be told, not that its model could not be written
+            with contextlib.suppress(DboostError):
+                model.save(partial, force=True)
+        raise
+
+
+def save_path(trained: Trained, out: Path, force: bool = False) -> None:
+    """Write every model of a path, and a table of them, as a folder."""
+    with write_folder(out, marker="path.json", force=force) as folder:
+        for place, model in enumerate(trained.path.models):
+            model.save(folder / "models" / f"{place:05d}")
+        text = json.dumps(finite(trained.table), indent=1) + "\n"
+        (folder / "path.json").write_text(text, encoding="utf-8")
+
+
+def in_memory(data: Any) -> tuple[Any, Any, Any]:
+    """The rows, labels and weights of Parquet data, for an estimator that wants the labels beside the rows."""
+    import pyarrow as pa
+    from scipy import sparse
+
+    rows, labels, weights, names = [], [], [], None
+    for block in data.blocks(labels=True):
+        raw = block.read(label=True)
+        rows.append(raw.csr(block.layout.n_features))
+        labels.append(raw.label_array())
+        weights.append(raw.weight_array())
+        names = block.layout.columns if block.layout.kind == "columns" else None
+    X = sparse.vstack(rows).tocsr()
+    if names is not None:
+        # columns that have names are a table, so that the model knows them
+        X = pa.table(dict(zip(names, X.toarray().T, strict=True)))
+    return X, np.concatenate(labels), np.concatenate(weights)
+
+
+def plan_training(settings: TrainedSettings) -> Training:
+    """What the settings ask for, refused here where it has no meaning; nothing is read.
+
+    Raises
+    ------
+    UsageError
+    """
+    cv, alphas = settings.cv, settings.alphas
+    if cv is not None and settings.path is not None:
+        raise UsageError(
+            f"cv={cv} beside path={settings.path}", hint="cv goes along a path; set n_alphas= for its length"
+        )
+    if cv is None and alphas is None and settings.path is None:
+        _needs_grid(settings)
+        kind, parameters = kind_and_parameters(settings)
+        made(kind, parameters)
+        return Training("fit", kind, parameters, {})
+    kind, parameters = kind_and_parameters(settings)
+    asked = f"cv={cv}" if cv is not None else "a path"
+    chooses = cv is None or kind.__name__ in CERTIFIED or alphas is not None
+    if chooses and parameters.pop("alpha", "auto") != "auto":
+        does = "chooses alpha" if cv is not None else "goes through strengths"
+        raise UsageError(f"{asked} {does}, and alpha={settings.alpha:g} was given", hint="use one of them")
+    if chooses and parameters.get("penalty") == "none":
+        raise UsageError("penalty 'none' has no strength to choose", hint="use another --penalty")
+    if cv is not None:
+        return _cross_validation(settings, kind, parameters)
+    if "warm_start" not in registries.parameters_of(kind) or "alpha" not in registries.parameters_of(kind):
+        raise UsageError(
+            f"{kind.__name__} has no path of strengths",
+            hint="use estimator boosted, regressor, multitask, leveraging or leveraging_regressor",
+        )
+    if settings.rule is not None:
+        raise UsageError(f"rule={settings.rule} without cv=", hint="give cv=5, or leave rule= out")
+    # some have no penalty unless it is asked for
+    parameters["alpha"] = "auto"
+    made(kind, parameters)
+    grid: dict[str, Any] = {"alphas": list(alphas)} if alphas is not None else {"n_alphas": settings.path}
+    if settings.eps is not None:
+        if alphas is not None:
+            raise UsageError(f"eps={settings.eps:g} beside alphas=", hint="use one of them")
+        grid["eps"] = settings.eps
+    from dboost.estimators.path import check_grid
+
+    check_grid(grid.get("n_alphas", 1), grid.get("eps", 0.5))
+    return Training("path", kind, parameters, grid)
+
+
+def _cross_validation(settings: TrainedSettings, kind: Any, parameters: dict[str, Any]) -> Training:
+    """Of an estimator with a path its strength is chosen; another is judged as it is."""
+    from dboost.estimators.cross_validated import Choice
+
+    grid = given(settings, CrossValidationSettings)
+    if settings.rule not in (None, "1se", "best"):
+        # that of the estimator
+        parameters["rule"] = grid.pop("rule")
+    if settings.alphas is not None:
+        grid["alphas"] = list(settings.alphas)
+    if kind is dboost.BoostedClassifier:
+        kind = dboost.BoostedClassifierCV
+        odd = sorted(set(parameters) - registries.parameters_of(kind))
+        if odd:
+            raise UsageError(
+                f"{odd[0]}={parameters[odd[0]]} has no meaning with cross-validation", hint=f"leave {odd[0]}= out"
+            )
+        Choice(**grid).check()
+        kind(**parameters)._settings()
+    elif not hasattr(kind, "_settings"):
+        raise UsageError(f"{kind.__name__} has no cross-validation", hint="use another estimator, or leave cv= out")
+    else:
+        Choice(**grid).check()
+        made(kind, parameters)
+    return Training("cv", kind, parameters, grid)
+
+
+def _needs_grid(settings: TrainedSettings) -> None:
+    """Refuse what only cross-validation and paths read where there is none."""
+    for name, value in given(settings, CrossValidationSettings).items():
+        if name != "rule" or value in ("1se", "best"):
+            raise UsageError(f"{name}={value} without cv=", hint=f"give cv=5, or leave {name}= out")
