@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 import dboost
+from dboost.data.parquet.plan import blocks_of
 from dboost.errors import ClusterError, DboostError, UsageError
 from dboost.files.storage import write_folder
 
@@ -171,7 +172,7 @@ def in_memory(data: Any) -> tuple[Any, Any, Any]:
     from scipy import sparse
 
     rows, labels, weights, names = [], [], [], None
-    for block in data.blocks(labels=True):
+    for block in blocks_of(data, labels=True):
         raw = block.read(label=True)
         rows.append(raw.csr(block.layout.n_features))
         labels.append(raw.label_array())

@@ -13,7 +13,7 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from dboost import interruption
 from dboost.boosting.fit import Callback, Fitting, warn_if_dropped
+from dboost.boosting.fold_scores import FoldScores
 from dboost.boosting.planned import Planned
 from dboost.boosting.progress import FoldKeeper, KeepsNoFold, along
 from dboost.engine.base import Engine
@@ -34,31 +35,6 @@ Array = NDArray[np.float64]
 
 # Models that travel together to be judged hold about this many bytes.
 _JUDGED_BYTES = 4_000_000
-
-
-@dataclass(frozen=True)
-class FoldScores:
-    """What the fits without each fold, F of them, are worth on it, at each of T strengths.
-
-    Parameters
-    ----------
-    loss, error : float64 arrays, shape (F, T)
-        Mean loss and mean share of wrong labels of the held-out rows, by weight.
-    weight : float64 array, shape (F,)
-        Weight of the held-out rows.
-    active_rows : int64 array, shape (F, T)
-    gap : float64 array, shape (F, T)
-        Certified relative gaps.
-    passes : int64 array, shape (F,)
-        Passes over the data.
-    """
-
-    loss: Array
-    error: Array
-    weight: Array
-    active_rows: NDArray[np.int64]
-    gap: Array
-    passes: NDArray[np.int64]
 
 
 class LeftEngine(EngineView):

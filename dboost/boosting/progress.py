@@ -11,15 +11,13 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from dboost.boosting.fit import Callback, Fitting, Remembered
+from dboost.boosting.fold_scores import FoldScores
 from dboost.boosting.starts.along_path import predicted
 from dboost.problem.accelerators import allowed
 from dboost.problem.state import FitResult, FitState
-
-if TYPE_CHECKING:
-    from dboost.boosting.cross_validation import FoldScores
 
 
 @dataclass(frozen=True)

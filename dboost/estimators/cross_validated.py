@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from dboost.boosting.checks import check_settings
-from dboost.boosting.cross_validation import FoldScores, cross_validate
+from dboost.boosting.cross_validation import cross_validate
 from dboost.boosting.fit import FitResult, FitSettings, warn_if_open
+from dboost.boosting.fold_scores import FoldScores
 from dboost.data.labels.labels import check_weight
 from dboost.data.named_columns import take_column
 from dboost.data.planned import Plan

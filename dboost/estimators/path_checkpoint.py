@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.cross_validation import FoldScores
 from dboost.boosting.fit import FitResult, FitSettings, Fitting
+from dboost.boosting.fold_scores import FoldScores
 from dboost.boosting.progress import Nothing, PathKeeper, Progress
 from dboost.errors import ModelFormatError, StorageError
 from dboost.estimators.checkpoint import (

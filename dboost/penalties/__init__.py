@@ -65,7 +65,7 @@ def get_penalty(penalty: str | Penalty) -> Penalty:
     Parameters
     ----------
     penalty : str or Penalty
-        A key of ``PENALTIES`` or ``NEWTON_ONLY``, or an instance.
+        A key of ``PENALTIES``, or an instance.
 
     Returns
     -------

@@ -12,7 +12,7 @@ import pytest
 
 import dboost
 from dboost.boosting.fit import FitSettings, Fitting
-from dboost.boosting.totally_corrective import loop
+from dboost.boosting.totally_corrective import certify
 from dboost.certificate import duality_gap
 from dboost.data.plan import build_plan
 from dboost.engine.local import LocalEngine
@@ -111,7 +111,9 @@ def _fitting(**settings: object) -> Fitting:
 
 def _lying(monkeypatch: pytest.MonkeyPatch, change: object) -> None:
     true = duality_gap.dual_bound
-    monkeypatch.setattr(loop, "dual_bound", lambda *a: replace(found := true(*a), value=change(found.value)))
+    monkeypatch.setattr(
+        certify, "dual_bound", lambda *a, **more: replace(found := true(*a, **more), value=change(found.value))
+    )
 
 
 @pytest.mark.parametrize("above", [1e-9, 1e-3, 10.0, math.inf, math.nan])
@@ -129,7 +131,13 @@ def test_a_bound_at_the_objective_but_for_rounding_is_a_gap_above_zero() -> None
 
 def test_an_objective_that_is_no_number_ends_the_fit_without_a_certificate() -> None:
     fitting = _fitting()
-    fitting.problem.objective = lambda at, lam: math.inf
+    sane = fitting.problem.objective
+
+    class Endless(type(sane)):
+        def __call__(self, at: object, lam: float) -> float:
+            return math.inf
+
+    fitting.problem.objective = Endless(**vars(sane))
     found = fitting.fit(0.02)
     assert found.stop_reason == "uncertified" and math.isnan(found.gap) and found.n_iter == 1
 

@@ -136,7 +136,9 @@ def test_counts_are_predicted_by_their_means(tmp_path: Path, capsys: pytest.Capt
     np.testing.assert_allclose(predicted, np.exp(frame.to_numpy() @ model.coef_[0] + model.intercept_[0]), rtol=1e-12)
     found = run(capsys, "evaluate", str(tmp_path / "m"), str(tmp_path / "t.parquet"), "--label", "visits")
     assert found["r2"] == pytest.approx(r2_score(counts, predicted), rel=1e-9)
-    frame.assign(visits=np.where(np.arange(200) == 17, -1, counts)).to_parquet(tmp_path / "bad.parquet", index=False)
+    frame.assign(visits=np.where(np.arange(200) == 17, -1, counts)).to_parquet(
+        tmp_path / "bad.parquet", index=False, write_page_checksum=True
+    )
     capsys.readouterr()
     assert main(["train", str(tmp_path / "bad.parquet"), *common, "--out", str(tmp_path / "n"), "--workers", "0"]) == 3
     assert "label -1 in row 17 of partition bad.parquet" in error_line(capsys)
