@@ -38,8 +38,10 @@ if TYPE_CHECKING:
     from dboost.estimators.multitask import MultiTaskBoostedClassifier
     from dboost.estimators.one_vs_rest import OneVsRestBoostedClassifier
     from dboost.estimators.path import regularization_path
+    from dboost.estimators.pipeline_folder import save_model
     from dboost.estimators.regressor import BoostedRegressor
     from dboost.estimators.shareboost import ShareBoostClassifier
+    from dboost.estimators.table_features import TableFeatures
     from dboost.estimators.text_features import TextFeatures
     from dboost.hypotheses.columns import Columns
     from dboost.hypotheses.kernels.family import Kernels
@@ -70,8 +72,10 @@ _HOMES = {
     "Stumps": "dboost.hypotheses.stumps.family",
     "TextFeatures": "dboost.estimators.text_features",
     "cross_validated": "dboost.estimators.cross_validated",
+    "TableFeatures": "dboost.estimators.table_features",
     "load_model": "dboost.estimators.load",
     "regularization_path": "dboost.estimators.path",
+    "save_model": "dboost.estimators.pipeline_folder",
     "ClusterError": "dboost.errors",
     "ConvergenceWarning": "dboost.errors",
     "DataError": "dboost.errors",
@@ -112,6 +116,7 @@ __all__ = [
     "StorageError",
     "Stumps",
     "TextFeatures",
+    "TableFeatures",
     "UsageError",
     "__version__",
     "cross_validated",
@@ -122,6 +127,7 @@ __all__ = [
     "penalties",
     "plots",
     "regularization_path",
+    "save_model",
 ]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.base import clone
 
 from dboost.errors import ModelFormatError
-from dboost.estimators import one_vs_rest_folder
+from dboost.estimators import one_vs_rest_folder, pipeline_folder
 from dboost.estimators.adaboost_l1 import AdaBoostL1Classifier
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.classifier import BoostedClassifier
@@ -51,7 +51,7 @@ def load_model(path: PathLike) -> Any:
 
     Returns
     -------
-    estimator of one of the classes in ``ESTIMATORS``, or ``OneVsRestBoostedClassifier``
+    estimator of one of the classes in ``ESTIMATORS``, ``OneVsRestBoostedClassifier``, or a ``Pipeline``
         Fitted, with its parameters (but no client, callbacks or checkpoint) and its history.
 
     Raises
@@ -68,6 +68,8 @@ def load_model(path: PathLike) -> Any:
     >>> load_model("model").predict(X).tolist()
     [0, 0, 1, 1]
     """
+    if pipeline_folder.is_pipeline(path):
+        return pipeline_folder.read(path, _load_one)
     if one_vs_rest_folder.is_one_vs_rest(path):
         classes, fitted, given = one_vs_rest_folder.read(path, _load_one)
         return OneVsRestBoostedClassifier(clone(fitted[0]) if given else None)._adopt(classes, fitted)

@@ -1,0 +1,140 @@
+"""Rows of a table as named features: kinds of columns, missing and unseen values, kinds of tables, refusals."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+
+import dboost
+from dboost import DataError, TableFeatures, UsageError
+
+COLUMNS = {
+    "size": [1.5, 0.0, -2.0],
+    "colour": ["red", "blue", "red"],
+    "new": [True, False, True],
+}
+NAMES = ["size", "colour=blue", "colour=red", "new=false", "new=true"]
+ROWS = [[1.5, 0, 1, 0, 1], [0, 1, 0, 1, 0], [-2, 0, 1, 0, 1]]
+
+
+def _dask(columns):
+    return pytest.importorskip("dask.dataframe").from_pandas(pd.DataFrame(columns), npartitions=2)
+
+
+@pytest.mark.parametrize("table", [pa.table, pd.DataFrame, pl.DataFrame, _dask])
+def test_every_kind_of_table_gives_the_same_rows(table):
+    features = TableFeatures()
+    found = features.fit_transform(table(COLUMNS))
+    assert found.format == "csr"
+    assert found.dtype == np.float64
+    assert found.toarray().tolist() == ROWS
+    assert features.get_feature_names_out().tolist() == NAMES
+    assert features.feature_names_in_.tolist() == list(COLUMNS)
+
+
+def test_an_array_has_columns_by_place():
+    features = TableFeatures().fit(np.array([[1.0, 2.0], [0.0, 3.0]]))
+    assert features.get_feature_names_out().tolist() == ["x0", "x1"]
+    assert not hasattr(features, "feature_names_in_")
+    assert features.transform(np.array([[5.0, 0.0]])).toarray().tolist() == [[5.0, 0.0]]
+    with pytest.raises(DataError, match="X has 3 features"):
+        features.transform(np.ones((1, 3)))
+
+
+def test_an_array_of_objects_keeps_the_kind_of_each_column():
+    features = TableFeatures().fit(np.array([[1.0, "a"], [0.0, "b"]], dtype=object))
+    assert features.get_feature_names_out().tolist() == ["x0", "x1=a", "x1=b"]
+
+
+def test_columns_are_found_by_name_in_any_order_among_others():
+    features = TableFeatures().fit(pa.table(COLUMNS))
+    other = {"id": [9, 8, 7], **dict(reversed(COLUMNS.items()))}
+    assert features.transform(pa.table(other)).toarray().tolist() == ROWS
+
+
+def test_a_column_that_is_not_there_is_named():
+    features = TableFeatures().fit(pa.table(COLUMNS))
+    with pytest.raises(DataError, match="column 'colour'"):
+        features.transform(pa.table(COLUMNS).drop_columns(["colour"]))
+
+
+def test_a_column_of_another_kind_is_refused():
+    features = TableFeatures().fit(pa.table(COLUMNS))
+    with pytest.raises(DataError, match="expected a number as in fit; column 'size'"):
+        features.transform(pa.table({**COLUMNS, "size": ["1", "2", "3"]}))
+
+
+def test_dates_are_refused_with_advice():
+    days = pa.table({"day": [datetime.date(2024, 1, 1)]})
+    with pytest.raises(DataError, match="dates or times.*column 'day'.*day of the week"):
+        TableFeatures().fit(days)
+
+
+@pytest.mark.parametrize("column", ["size", "colour", "new"])
+def test_missing_values_are_refused_by_default(column):
+    gone = pa.table({**COLUMNS, column: [None, *COLUMNS[column][1:]]})
+    with pytest.raises(DataError, match=f"1 of 3 values are missing.*column '{column}'.*indicator"):
+        TableFeatures().fit(gone)
+    with pytest.raises(DataError, match="1 of 3 values are missing"):
+        TableFeatures().fit(pa.table(COLUMNS)).transform(gone)
+
+
+def test_missing_values_are_zeros_where_it_is_said():
+    gone = pa.table({name: pa.array([None], one.type) for name, one in zip(COLUMNS, pa.table(COLUMNS), strict=False)})
+    features = TableFeatures(missing="zero").fit(pa.table(COLUMNS))
+    assert features.transform(gone).nnz == 0
+    assert features.unseen_ == {}
+
+
+def test_missing_values_have_a_feature_where_it_is_said():
+    gone = pa.table({"size": [np.nan, 2.0], "colour": ["red", None]})
+    features = TableFeatures(missing="indicator")
+    assert features.fit_transform(gone).toarray().tolist() == [[0, 1, 1, 0], [2, 0, 0, 1]]
+    assert features.get_feature_names_out().tolist() == ["size", "size is missing", "colour=red", "colour is missing"]
+
+
+def test_unseen_categories_are_zeros_and_counted_by_column():
+    features = TableFeatures().fit(pa.table(COLUMNS))
+    rows = features.transform(pa.table({**COLUMNS, "colour": ["green", "red", "pink"]}))
+    assert rows.toarray()[:, 1:3].tolist() == [[0, 0], [0, 1], [0, 0]]
+    assert features.unseen_ == {"colour": 2}
+    features.transform(pa.table(COLUMNS))
+    assert features.unseen_ == {}
+
+
+def test_categories_of_pandas_are_categories():
+    frame = pd.DataFrame({"size": pd.Categorical([3, 1, 3])})
+    features = TableFeatures()
+    assert features.fit_transform(frame).toarray().tolist() == [[0, 1], [1, 0], [0, 1]]
+    assert features.get_feature_names_out().tolist() == ["size=1", "size=3"]
+
+
+def test_two_features_of_one_name_are_refused():
+    with pytest.raises(DataError, match="'a=b'"):
+        TableFeatures().fit(pa.table({"a": ["b"], "a=b": [1.0]}))
+
+
+def test_infinity_is_refused():
+    with pytest.raises(DataError, match="infinity.*'a'"):
+        TableFeatures().fit(pa.table({"a": [np.inf]}))
+
+
+def test_an_unknown_policy_is_refused():
+    with pytest.raises(UsageError, match="missing='drop'.*refuse, zero, indicator"):
+        TableFeatures(missing="drop").fit(pa.table(COLUMNS))
+
+
+def test_a_clone_is_unfitted_and_names_go_through_a_column_transformer():
+    features = TableFeatures(missing="zero").fit(pa.table(COLUMNS))
+    assert clone(features).missing == "zero"
+    both = ColumnTransformer([("t", features, list(COLUMNS))]).fit(pd.DataFrame(COLUMNS))
+    assert both.get_feature_names_out().tolist() == [f"t__{name}" for name in NAMES]
+
+
+def test_it_is_a_name_of_the_package():
+    assert {"TableFeatures", "save_model"} <= set(dboost.__all__)
