@@ -25,7 +25,7 @@ KINDS = ("number", "boolean", "category")
 SCHEMA = 1
 
 
-class TableFeatures(TransformerMixin, BaseEstimator):
+class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Numeric columns as they are, categories and booleans as one feature for each value.
 
     Parameters
@@ -218,7 +218,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):
 
     def _check_missing(self, name: str, values: Any, kind: str) -> NDArray[np.bool_]:
         """Where values are missing."""
-        gone = pc.is_null(values, nan_is_null=kind == "number").to_numpy(zero_copy_only=False)
+        gone: NDArray[np.bool_] = pc.is_null(values, nan_is_null=kind == "number").to_numpy(zero_copy_only=False)
         if kind == "number" and np.isinf(_floats(values)).any():
             raise DataError("a value is infinity; expected finite numbers", column=name)
         if self.missing == "refuse" and gone.any():
