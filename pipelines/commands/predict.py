@@ -25,9 +25,10 @@ from dboost.data.parquet.plan import blocks_of
 from dboost.errors import UsageError
 from dboost.files.storage import write_folder
 from dboost.model.fitted import Model
+from dboost.model.tasks import decision
 
 from ..cluster import connect
-from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, boolean, key, needed, string
+from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, boolean, key, needed, string, whole
 from ..console import Console, finite
 from ..inputs import input_positions, open_data, read_model, refuse_existing
 
@@ -48,6 +49,17 @@ class PredictSettings(DataSettings, ClusterSettings, OutputSettings, LogSettings
 
     model: str | None = key(string, None, "folder of a model", positional=1)
     probabilities: bool = key(boolean, False, "write the probability of every class, not only of the predicted one")
+    top: int | None = key(whole(1), None, "write this many most probable classes, in order, with their probabilities")
+    scores: bool = key(boolean, False, "write the decision values")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which columns are written beside the labels; the meanings are those of ``PredictSettings``."""
+
+    every: bool = False
+    top: int | None = None
+    scores: bool = False
 
 
 SETTINGS = PredictSettings
@@ -58,8 +70,7 @@ def run(settings: PredictSettings, console: Console) -> int:
     needed(settings, *settings.required)
     refuse_existing(settings.out, MARKER, settings.force)
     model = read_model(settings.model)
-    if settings.probabilities and model.task == "regression":
-        raise UsageError("a regression has no probabilities", hint="leave --probabilities out")
+    asked_of(settings, model)
     data = open_data(settings, "test", model)
     feature_positions(model, data, blocks_of(data))
     with connect(settings, console) as client, console.stage("predict"):
@@ -69,12 +80,29 @@ def run(settings: PredictSettings, console: Console) -> int:
     return 0
 
 
+def asked_of(settings: PredictSettings, model: Model) -> Asked:
+    """The columns that the settings ask for.
+
+    Raises
+    ------
+    UsageError
+        For columns that a model of this task cannot give.
+    """
+    if settings.probabilities and model.task == "regression":
+        raise UsageError("a regression has no probabilities", hint="leave --probabilities out")
+    if settings.top is not None and model.task not in ("binary", "multiclass"):
+        raise UsageError(f"a {model.task} has no most probable classes", hint="leave --top out")
+    if settings.top is not None and settings.top > len(model.classes):
+        raise UsageError(f"top={settings.top}, but the model has {len(model.classes)} classes", hint="ask for fewer")
+    return Asked(settings.probabilities, settings.top, settings.scores)
+
+
 def predict(settings: PredictSettings, model: Model, data: Any, client: Any) -> int:
     """Label the data, write the folder, and return the number of rows."""
     rows, blocks = 0, blocks_of(data)
-    at = feature_positions(model, data, blocks)
+    at, asked = feature_positions(model, data, blocks), asked_of(settings, model)
     with write_folder(str(settings.out), marker=MARKER, force=settings.force) as folder:
-        for number, table in enumerate(tables(model, blocks, at, settings.probabilities, client)):
+        for number, table in enumerate(tables(model, blocks, at, asked, client)):
             file = Path(folder, f"part-{number:05d}.parquet")
             pq.write_table(table, file, compression="zstd", write_page_checksum=True)
             rows += table.num_rows
@@ -92,18 +120,18 @@ def feature_positions(model: Model, data: Any, blocks: Sequence[Any]) -> Columns
     return input_positions(model, names, model.n_features if layout is None else layout.n_features, data)
 
 
-def tables(model: Model, blocks: Iterable[Any], at: Columns, every: bool, client: Any) -> Iterator[pa.Table]:
+def tables(model: Model, blocks: Iterable[Any], at: Columns, asked: Asked, client: Any) -> Iterator[pa.Table]:
     """One table of predictions per block, in order, with a bounded number under way."""
     if client is None:
         for block in blocks:
             interruption.check()
-            yield label_block(block, model, at, every)
+            yield label_block(block, model, at, asked)
         return
     held = client.submit(_same, model, pure=False, key=None)
     ahead = AHEAD * max(1, len(client.nthreads()))
     under_way: deque[Any] = deque()
     for block in blocks:
-        under_way.append(client.submit(label_block, block, held, at, every, pure=False, retries=2))
+        under_way.append(client.submit(label_block, block, held, at, asked, pure=False, retries=2))
         if len(under_way) >= ahead:
             yield result_of(under_way.popleft())
     while under_way:
@@ -123,7 +151,7 @@ def _same(model: Model) -> Model:
     return model
 
 
-def label_block(block: Any, model: Model, at: Columns, every: bool) -> pa.Table:
+def label_block(block: Any, model: Model, at: Columns, asked: Asked) -> pa.Table:
     """The predictions of one block of rows; runs where there is room.
 
     Parameters
@@ -132,8 +160,10 @@ def label_block(block: Any, model: Model, at: Columns, every: bool) -> pa.Table:
     model : Model
     at : int64 array
         Where the columns that the model reads are among those of the block.
-    every : bool
-        Give the probability of every class (a fixed-size list), not only of the predicted one.
+    asked : Asked
+        What is given beside the label and its probability: ``probabilities`` of every class in the order of the
+        model's classes, ``top_classes`` and ``top_probabilities`` (the most probable first, equal ones in the order of
+        the classes), ``scores`` (one value, or a list of one for each output). Lists are of a fixed size.
 
     Returns
     -------
@@ -144,6 +174,9 @@ def label_block(block: Any, model: Model, at: Columns, every: bool) -> pa.Table:
     labels = model.labels(scores)
     file, row = positions(block)
     columns: dict[str, Any] = {"file": file.dictionary_encode(), "row": row}
+    if asked.scores:
+        values = decision(model.task, model.loss, scores)
+        columns["scores"] = pa.array(values) if values.ndim == 1 else _lists(values)
     if model.task == "regression":
         return pa.table(columns | {"prediction": pa.array(labels)})
     chances = model.probabilities(scores)
@@ -154,10 +187,20 @@ def label_block(block: Any, model: Model, at: Columns, every: bool) -> pa.Table:
         return pa.table(columns)
     columns["prediction"] = pa.array(labels.tolist())
     columns["probability"] = pa.array(chances.max(axis=1, initial=0.0))
-    if every:
-        width = chances.shape[1]
-        columns["probabilities"] = pa.FixedSizeListArray.from_arrays(pa.array(chances.ravel()), width)
+    if asked.every:
+        columns["probabilities"] = _lists(chances)
+    if asked.top is not None:
+        best = np.argsort(-chances, axis=1, kind="stable")[:, : asked.top]
+        columns["top_classes"] = pa.FixedSizeListArray.from_arrays(
+            pa.array(model.classes.tolist()).take(pa.array(best.ravel())), asked.top
+        )
+        columns["top_probabilities"] = _lists(np.take_along_axis(chances, best, axis=1))
     return pa.table(columns)
+
+
+def _lists(values: NDArray[np.float64]) -> pa.Array:
+    """Rows of numbers as lists of a fixed size."""
+    return pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
 
 
 def positions(block: Any) -> tuple[pa.Array, pa.Array]:
