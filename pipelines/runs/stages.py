@@ -229,14 +229,14 @@ def _predict(work: Work) -> dict[str, Any]:
     held_out, table = _held_out(work, "predict"), work.run.table("predict")
     assert held_out is not None
     model = read_model(str(work.folder / names.MODEL))
-    if table["probabilities"] and model.task == "regression":
-        raise UsageError("a regression has no probabilities", hint="leave predict.probabilities out")
     data = open_data(held_out, "test", model)
     settings = predict.PredictSettings(
         model=str(work.folder / names.MODEL),
         data=held_out.data,
         out=str(work.folder.next(names.PREDICTIONS)),
         probabilities=table["probabilities"],
+        top=table["top"],
+        scores=table["scores"],
     )
     rows = predict.predict(settings, model, data, work.client())
     work.console.say(f"{rows:,} predictions: {work.folder / names.PREDICTIONS}")
