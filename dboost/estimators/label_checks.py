@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dboost.errors import DataError
-from dboost.losses import Loss
+from dboost.losses import Loss, refuse_invalid
 
 
 def few_integers(y: Any) -> bool:
@@ -33,14 +33,8 @@ def check_one_target(y: Any) -> None:
 
 def check_labels(loss: Loss, y: Any) -> None:
     """Refuse numbers that a loss is not defined for, with the row of the first; other kinds of labels pass."""
-    if y.dtype.kind not in "biuf":
-        return
-    wrong = loss.invalid(np.asarray(y, np.float64).reshape(-1))
-    if wrong >= 0:
-        raise DataError(
-            f"label {y.reshape(-1)[wrong]} in row {wrong}: loss {loss.name!r} takes {loss.labels_taken}",
-            hint="drop these rows, or use another loss",
-        )
+    if y.dtype.kind in "biuf":
+        refuse_invalid(loss, np.asarray(y, np.float64).reshape(-1))
 
 
 def check_tasks(y: Any) -> None:

@@ -47,6 +47,18 @@ def save_model(model: Any, path: PathLike, *, force: bool = False) -> None:
     UsageError
         The pipeline has other steps, or the folder exists.
     NotFittedError
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pyarrow as pa
+    >>> import dboost
+    >>> rows, labels = {"colour": ["red", "blue", "red", "blue"]}, ["a", "b", "a", "b"]
+    >>> model = Pipeline([("rows", TableFeatures()), ("fit", dboost.BoostedClassifier(alpha=0.01))])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(model.fit(pa.table(rows), labels), f"{folder}/model")
+    ...     dboost.load_model(f"{folder}/model").predict(pa.table(rows)).tolist()
+    ['a', 'b', 'a', 'b']
     """
     if not isinstance(model, Pipeline):
         if not hasattr(model, "save"):

@@ -147,7 +147,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 raise DataError(f"the values are {values.type}; expected a {kind} as in fit", column=name)
             gone = self._check_missing(name, values, kind)
             if kind == "number":
-                dense = np.where(gone, 0.0, _floats(values))
+                dense = np.where(gone, 0.0, _floats(name, values))
                 at = np.flatnonzero(dense)
                 rows, places, numbers = [*rows, at], [*places, np.full(at.size, first)], [*numbers, dense[at]]
                 first += 1
@@ -219,7 +219,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _check_missing(self, name: str, values: Any, kind: str) -> NDArray[np.bool_]:
         """Where values are missing."""
         gone: NDArray[np.bool_] = pc.is_null(values, nan_is_null=kind == "number").to_numpy(zero_copy_only=False)
-        if kind == "number" and np.isinf(_floats(values)).any():
+        if kind == "number" and np.isinf(_floats(name, values)).any():
             raise DataError("a value is infinity; expected finite numbers", column=name)
         if self.missing == "refuse" and gone.any():
             raise DataError(
@@ -255,8 +255,17 @@ def _kind(name: str, form: Any) -> str:
     raise DataError(f"the values are {form}; expected numbers, booleans or text", column=name, hint="drop the column")
 
 
-def _floats(values: Any) -> NDArray[np.float64]:
-    return np.asarray(pc.cast(values, pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
+def _floats(name: str, values: Any) -> NDArray[np.float64]:
+    """Numbers as float64; integers that it cannot hold are refused rather than rounded."""
+    try:
+        found = pc.cast(values, pa.float64(), safe=pa.types.is_integer(values.type))
+    except pa.ArrowInvalid as error:
+        raise DataError(
+            "an integer is beyond 2**53, which float64 does not hold exactly",
+            column=name,
+            hint="it may be an identifier: drop the column, or give it as text to make it a category",
+        ) from error
+    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def _texts(values: Any, kind: str) -> Any:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dboost.errors import UsageError
+from typing import Any
+
+from numpy.typing import NDArray
+
+from dboost.errors import DataError, UsageError
 from dboost.losses.base import Loss
 from dboost.losses.epsilon_insensitive import EpsilonInsensitive
 from dboost.losses.exponential import Exponential
@@ -89,6 +93,34 @@ def loss_of_model(name: str) -> Loss | None:
     return LOSSES.get(name) or _MADE.get(name)
 
 
+def refuse_invalid(loss: Loss, y: NDArray[Any], where: str = "") -> None:
+    """Refuse encoded labels that a loss is not defined for, with the row of the first and, in words, `where` it is.
+
+    Parameters
+    ----------
+    loss : Loss
+    y : array
+        Encoded labels, as ``Loss.target`` takes them.
+    where : str, optional
+        Follows the row in the message, such as " of partition b.parquet".
+
+    Raises
+    ------
+    DataError
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> refuse_invalid(LOSSES["poisson"], np.array([0.0, 3.0]))
+    """
+    wrong = loss.invalid(y)
+    if wrong >= 0:
+        raise DataError(
+            f"label {y[wrong]:g} in row {wrong}{where}: loss {loss.name!r} takes {loss.labels_taken}",
+            hint="drop these rows, or use another loss",
+        )
+
+
 def losses_of(*tasks: str) -> tuple[str, ...]:
     """Names of the losses of some tasks, in the order of the registry.
 
@@ -108,4 +140,4 @@ def losses_of(*tasks: str) -> tuple[str, ...]:
     return tuple(name for name, loss in LOSSES.items() if loss.task in tasks)
 
 
-__all__ = ["LOSSES", "EpsilonInsensitive", "Loss", "get_loss", "loss_of_model", "losses_of"]
+__all__ = ["LOSSES", "EpsilonInsensitive", "Loss", "get_loss", "loss_of_model", "losses_of", "refuse_invalid"]

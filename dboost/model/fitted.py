@@ -36,9 +36,8 @@ from dboost.hypotheses import Chosen, restore_chosen
 from dboost.hypotheses.base import Key, named_weights
 from dboost.hypotheses.columns import ColumnSet
 from dboost.hypotheses.evaluate import evaluate_rows
-from dboost.losses import loss_of_model
 from dboost.model.stages import Stages, restored
-from dboost.model.tasks import TASKS, labels, log_probabilities, probabilities
+from dboost.model.tasks import TASKS, belongs, labels, log_probabilities, probabilities
 
 Float = NDArray[np.float64]
 
@@ -342,8 +341,7 @@ def read_model(path: PathLike) -> Model:
     file = document.file
     task = document.choice("task", TASKS)
     loss = document.text("loss")
-    found = loss_of_model(loss)
-    if found is None or found.task != task:
+    if not belongs(task, loss):
         raise ModelFormatError(f"loss {loss!r} does not belong to task {task!r}", file=file)
     n, k = document.features("n_features"), document.count("n_outputs")
     held = {name.removeprefix(_HELD): value for name, value in arrays.items() if name.startswith(_HELD)}

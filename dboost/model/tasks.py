@@ -19,6 +19,12 @@ Float = NDArray[np.float64]
 TASKS = ("binary", "multiclass", "multitask", "regression")
 
 
+def belongs(task: str, loss: str) -> bool:
+    """Whether there is a loss of that name, and it has labels of that kind."""
+    found = loss_of_model(loss)
+    return found is not None and found.task == task
+
+
 def probabilities(task: str, loss: str, F: Float) -> Float:
     """Probabilities from scores.
 

@@ -8,9 +8,8 @@ import numpy as np
 
 from dboost.compiled.examples import fused, loss_of_rows
 from dboost.compiled.sparse import centring, columns
-from dboost.errors import DataError
 from dboost.hypotheses.held_by_model import Held
-from dboost.losses import Loss, get_loss
+from dboost.losses import Loss, get_loss, refuse_invalid
 from dboost.partition import Partition, Sums
 from dboost.passes.point import Array, Point
 from dboost.passes.residuals import no_columns, one_of_each_class, residuals
@@ -19,13 +18,7 @@ from dboost.passes.residuals import no_columns, one_of_each_class, residuals
 def label_counts(partition: Partition, memo: Any, loss: str | Loss, k: int) -> Sums:
     """STAT pass, labels: mass and observed mass per output, sum of the weights, number of rows, L at zero margins."""
     given = get_loss(loss)
-    wrong = given.invalid(partition.y)
-    if wrong >= 0:
-        raise DataError(
-            f"label {partition.y[wrong]:g} in row {wrong} of partition {partition.key}: loss {given.name!r} takes "
-            f"{given.labels_taken}",
-            hint="drop these rows, or use another loss",
-        )
+    refuse_invalid(given, partition.y, f" of partition {partition.key}")
     mass, total = given.label_mass(partition.y, partition.weight, k)
     weight = float(partition.weight.sum())
     add = {"mass": mass, "total": total, "weight": weight, "rows": partition.n_rows}

@@ -235,7 +235,7 @@ def _predict(work: Work) -> dict[str, Any]:
         data=held_out.data,
         out=str(work.folder.next(names.PREDICTIONS)),
         probabilities=table["probabilities"],
-        top=table["top"],
+        top=table.get("top"),
         scores=table["scores"],
     )
     rows = predict.predict(settings, model, data, work.client())

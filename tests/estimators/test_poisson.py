@@ -238,7 +238,7 @@ def test_the_score_is_the_share_of_the_deviance(data):
     model = BoostedRegressor(loss="poisson", penalty="l1", alpha=10.0).fit(X, y)
     assert model.score(X, y) == pytest.approx(0.0, abs=1e-12)
     assert model.score(X, np.full(400, 3.0)) == 0.0
-    with pytest.raises(DataError, match="label -1.0 in row 3: loss 'poisson' takes counts"):
+    with pytest.raises(DataError, match="label -1 in row 3: loss 'poisson' takes counts"):
         model.score(X, np.where(np.arange(400) == 3, -1.0, y))
 
 

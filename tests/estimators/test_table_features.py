@@ -138,3 +138,8 @@ def test_a_clone_is_unfitted_and_names_go_through_a_column_transformer():
 
 def test_it_is_a_name_of_the_package():
     assert {"TableFeatures", "save_model"} <= set(dboost.__all__)
+
+
+def test_integers_that_a_float_cannot_hold_are_refused():
+    with pytest.raises(DataError, match=r"beyond 2\*\*53.*column 'key'|column 'key'.*beyond 2\*\*53"):
+        dboost.TableFeatures().fit(pd.DataFrame({"key": [2**53 + 1, 3], "x": [1.0, 2.0]}))

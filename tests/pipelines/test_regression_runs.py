@@ -141,7 +141,7 @@ def test_counts_are_predicted_by_their_means(tmp_path: Path, capsys: pytest.Capt
     )
     capsys.readouterr()
     assert main(["train", str(tmp_path / "bad.parquet"), *common, "--out", str(tmp_path / "n"), "--workers", "0"]) == 3
-    assert "label -1 in row 17 of partition bad.parquet" in error_line(capsys)
+    assert "label -1 in row 17 of partition bad.parquet" in capsys.readouterr().err.splitlines()[-1]
 
 
 @pytest.mark.parametrize(
