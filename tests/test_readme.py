@@ -1,9 +1,9 @@
 """README: every block runs as it is typed, with small made-up data beside it.
 
-Covers: each ``python`` block as a script of its own, with `X` and `y` where it does not make them; each ``sh`` block in
-a folder of its own. Both find ``documents.parquet``, ``held-out.parquet`` and ``documents.csv`` (columns `text` and
-`topic`) there, scripts also ``prepared``. A new block is run by being there. What would install or build (``pip``,
-``make``) is replaced by programs that check their arguments.
+Covers: each ``python`` block as a script of its own, with `X` and `y` where it does not make them; each ``toml`` block
+as a run file; each ``sh`` block in a folder of its own. All find ``documents.parquet``, ``held-out.parquet`` and
+``documents.csv`` (columns `text` and `topic`) there, scripts also ``prepared``. A new block is run by being there. What
+would install or build (``pip``, ``make``) is replaced by programs that check their arguments.
 """
 
 from __future__ import annotations
@@ -129,8 +129,13 @@ def test_every_block_of_the_readme_runs_as_typed(block: Block, folder: Path) -> 
         assert main(["prepare", str(folder / "documents.parquet"), *held, *arguments, "--log-format", "json"]) == 0
         (folder / "script.py").write_text(BEFORE + block.text)
         run([sys.executable, "script.py"], folder)
+    elif block.language == "toml":
+        (folder / "run.toml").write_text(block.text + "[cluster]\nworkers = 0\n")
+        run(["dboost", "run", "run.toml"], folder)
+        assert (folder / "runs" / "run" / "report.json").exists()
     else:
-        assert block.language == "sh", f"line {block.line}: nothing here runs {block.language!r}; name it python or sh"
+        known = "python, toml or sh"
+        assert block.language == "sh", f"line {block.line}: nothing here runs {block.language!r}; name it {known}"
         run(["bash", "-euo", "pipefail", "-c", block.text], folder)
 
 
