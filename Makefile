@@ -13,7 +13,7 @@ BENCH_OUT ?= runs/bench
 KERNELS := $(shell grep -rl "numba" --include=*.py dboost)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-lowest coverage lint oracle passes-table pairs-table titles many-products stumps-million same-bits cv-cost \
+.PHONY: help demo test test-lowest coverage lint oracle passes-table ablation pairs-table titles many-products stumps-million same-bits cv-cost \
     chaos fuzz reproduce reproduce-seeds bench clean
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make coverage      the tests once more, with which lines and branches they run (COVER: files or folders of tests)"
 	@echo "make oracle        every loss and penalty against independent solvers"
 	@echo "make passes-table  passes over the data to 1e-6, per method"
+	@echo "make ablation      what each accelerator of the solver is worth (needs DBOOST_DATA_HOME; an hour)"
 	@echo "make pairs-table   every loss, penalty and bound: counts tried and the worst of each"
 	@echo "make titles        573,800 arXiv titles, 172 categories (needs DBOOST_DATA_HOME)"
 	@echo "make many-products all products of 2,000 words over 100,000 documents (needs DBOOST_DATA_HOME)"
@@ -112,6 +113,9 @@ $(LIGHTNING)/.ready: Makefile
 
 oracle: $(READY) $(PEERS)/.ready
 	DBOOST_PEER_PYTHON=$(PEERS)/bin/python $(BIN)/python -m lab oracle
+
+ablation: $(READY)
+	$(BIN)/python -m lab ablation
 
 passes-table: $(READY)
 	$(BIN)/python -m lab passes-table

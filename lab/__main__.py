@@ -34,6 +34,7 @@ REGISTRY = {
     "reproduce": Entry("lab.reproduce.command", "the papers' experiments: figures, numbers, whether each claim holds"),
     "oracle": Entry("lab.oracle.campaign", "every loss and penalty against independent solvers"),
     "passes-table": Entry("lab.passes_table", "passes over the data to 1e-6, per method"),
+    "ablation": Entry("lab.ablation", "what each accelerator is worth: the same fits with each one off in turn"),
     "pairs-table": Entry("lab.pairs_table", "every loss, penalty and bound: counts tried and the worst of each"),
     "titles": Entry("lab.titles", "573,800 arXiv titles in 172 categories, fitted within limits of time and memory"),
     "many-products": Entry("lab.many_products", "all products of 2,000 words over 100,000 documents, within limits"),
