@@ -53,7 +53,7 @@ class StepwiseSystem(ABC):
 
     def check(self, settings: FitSettings, penalty: Penalty) -> None:
         """Refuse a penalty, as the sums say nothing of one."""
-        if penalty.name != "none":
+        if not penalty.weightless:
             raise UsageError(
                 f"system {self.name!r} with penalty {penalty.name!r}",
                 hint="its steps know no penalty: use penalty='none'",

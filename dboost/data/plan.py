@@ -135,7 +135,7 @@ def plan_memory(
         n_outputs=outputs,
         task=coder.task,
         # nothing but a checkpoint waits for it
-        digest=known(fingerprint()) if nbytes < ASIDE_BYTES else engine.aside(fingerprint),
+        digest=known(fingerprint()) if nbytes < ASIDE_BYTES else engine.run_in_background(fingerprint),
         nbytes_estimate=nbytes,
         streams=False,
         class_counts=class_counts(coder, stats),

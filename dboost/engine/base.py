@@ -82,11 +82,11 @@ class Engine(Protocol):
         """Name the partitions that `map_reduce` sums over."""
         ...
 
-    def at_hand(self) -> tuple[Partition, ...] | None:
+    def resident_partitions(self) -> tuple[Partition, ...] | None:
         """The partitions of the plan where all of them lie in the memory of this process, else None."""
         ...
 
-    def here(self) -> AbstractContextManager[Engine]:
+    def in_this_process(self) -> AbstractContextManager[Engine]:
         """A new engine for partitions that lie in this process, on the threads that there are in it."""
         ...
 
@@ -109,7 +109,7 @@ class Engine(Protocol):
         """
         ...
 
-    def aside(self, fn: Callable[[], T]) -> Callable[[], T]:
+    def run_in_background(self, fn: Callable[[], T]) -> Callable[[], T]:
         """Begin ``fn()`` in this process beside what the caller does next, where the engine has a thread for it.
 
         Returns

@@ -62,12 +62,12 @@ class EngineDefaults(ABC):
             raise UsageError(f"pass {name!r} was started before set_plan named the partitions")
         return self._plan
 
-    def at_hand(self) -> tuple[Partition, ...] | None:
-        """None: callers make no use of partitions that lie in this process; see `Engine.at_hand`."""
+    def resident_partitions(self) -> tuple[Partition, ...] | None:
+        """None: callers make no use of partitions that lie in this process; see `Engine.resident_partitions`."""
         return None
 
-    def here(self) -> LocalEngine:
-        """An engine on the threads of this process; see `Engine.here`."""
+    def in_this_process(self) -> LocalEngine:
+        """An engine on the threads of this process; see `Engine.in_this_process`."""
         return LocalEngine(self._driver.n_threads)
 
     def map(self, fn: Callable[..., T], items: Sequence[Any], *args: Any, name: str) -> list[T]:
@@ -78,9 +78,9 @@ class EngineDefaults(ABC):
         """Return ``[fn(item) for item in items]``; see `Engine.on_driver`."""
         return self._driver.on_driver(fn, items)
 
-    def aside(self, fn: Callable[[], T]) -> Callable[[], T]:
-        """Begin ``fn()`` on a thread of this process; see `Engine.aside`."""
-        return self._driver.aside(fn)
+    def run_in_background(self, fn: Callable[[], T]) -> Callable[[], T]:
+        """Begin ``fn()`` on a thread of this process; see `Engine.run_in_background`."""
+        return self._driver.run_in_background(fn)
 
     @abstractmethod
     def map_reduce(

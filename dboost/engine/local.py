@@ -69,13 +69,13 @@ class LocalEngine:
         self._plan = EnginePlan(tuple(items), tuple(int(r) for r in rows), f"{run_id}-{self._token}")
         self._runs.add(self._plan.run_id)
 
-    def at_hand(self) -> tuple[Partition, ...] | None:
-        """The partitions, where the plan holds them and no descriptions of them; see `Engine.at_hand`."""
+    def resident_partitions(self) -> tuple[Partition, ...] | None:
+        """The partitions, where the plan holds them and no descriptions of them; see `Engine.resident_partitions`."""
         items = () if self._plan is None else self._plan.items
         return items if items and all(isinstance(item, Partition) for item in items) else None
 
-    def here(self) -> LocalEngine:
-        """An engine like this one; see `Engine.here`."""
+    def in_this_process(self) -> LocalEngine:
+        """An engine like this one; see `Engine.in_this_process`."""
         return LocalEngine(self.n_threads, self._store)
 
     def map(self, fn: Callable[..., T], items: Sequence[Any], *args: Any, name: str) -> list[T]:
@@ -109,8 +109,8 @@ class LocalEngine:
         )
         return results
 
-    def aside(self, fn: Callable[[], T]) -> Callable[[], T]:
-        """Begin ``fn()`` on a thread that helps; with one thread it is done at once. See `Engine.aside`."""
+    def run_in_background(self, fn: Callable[[], T]) -> Callable[[], T]:
+        """Begin ``fn()`` on a thread that helps; with one thread it is done at once. See `Engine.run_in_background`."""
         pool = self._pool()
         if pool is not None:
             return pool.submit(fn).result

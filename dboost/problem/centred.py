@@ -28,12 +28,12 @@ class CentredEngine(EngineView):
     """
 
     def __init__(self, engine: Engine, centres: Centres) -> None:
-        there = engine.at_hand()
+        there = engine.resident_partitions()
         made = engine.on_driver(centres.made_of, there) if there else []
         self.centres = replace(centres, made={part.key: part for part in made})
         leaves = Leaves(centring.centred, centring.centred_shard, centring.centred_step)
         super().__init__(engine, self.centres, leaves)
 
-    def at_hand(self) -> tuple[Partition, ...] | None:
+    def resident_partitions(self) -> tuple[Partition, ...] | None:
         """The partitions less their centres, where those of the other engine lie in this process."""
         return tuple(self.centres.made.values()) or None

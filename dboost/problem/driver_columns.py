@@ -150,7 +150,7 @@ class DriverColumns:
         The block has these columns only, in their order, and places is None; or it has all there are, and places are
         theirs.
         """
-        there = self._engine.at_hand() if held.pool is None and self._drawn[0] >= 1.0 else None
+        there = self._engine.resident_partitions() if held.pool is None and self._drawn[0] >= 1.0 else None
         if there is not None:
             return [(p.indptr, p.rows, p.values, held.columns, p.y, p.weight) for p in there]
         found = self._engine.map_reduce(examples.held_columns, held, *self._drawn, name="columns")

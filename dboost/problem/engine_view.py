@@ -69,13 +69,13 @@ class EngineView:
     def set_plan(self, items: Sequence[Any], rows: Sequence[int], run_id: str) -> None:
         """Keep the plan of the other engine: it is its partitions that are seen."""
 
-    def at_hand(self) -> tuple[Partition, ...] | None:
+    def resident_partitions(self) -> tuple[Partition, ...] | None:
         """None: the partitions of the other engine are not seen as they lie there."""
         return None
 
-    def here(self) -> AbstractContextManager[Engine]:
-        """As ``Engine.here``: what is sampled by a pass of this engine was seen in its way already."""
-        return self._engine.here()
+    def in_this_process(self) -> AbstractContextManager[Engine]:
+        """As ``Engine.in_this_process``: what is sampled by a pass of this engine was seen in its way already."""
+        return self._engine.in_this_process()
 
     def map(self, fn: Callable[..., T], items: Sequence[Any], *args: Any, name: str) -> list[T]:
         """As ``Engine.map``."""
@@ -85,9 +85,9 @@ class EngineView:
         """As ``Engine.on_driver``."""
         return self._engine.on_driver(fn, items)
 
-    def aside(self, fn: Callable[[], T]) -> Callable[[], T]:
-        """As ``Engine.aside``."""
-        return self._engine.aside(fn)
+    def run_in_background(self, fn: Callable[[], T]) -> Callable[[], T]:
+        """As ``Engine.run_in_background``."""
+        return self._engine.run_in_background(fn)
 
     def map_reduce(
         self,

@@ -90,7 +90,7 @@ class StoredProblem(Problem):
         self.n_candidates = n_features
         self._centres = centres
         # where the partitions lie in this process, the sums of one shard are formed in it anyway
-        self._driver_bytes = _DRIVER_BYTES if engine.at_hand() is None else ONE_SHARD_BYTES
+        self._driver_bytes = _DRIVER_BYTES if engine.resident_partitions() is None else ONE_SHARD_BYTES
         loss, runner, null = get_loss(loss), PassRunner(engine, run_id, passes_before), NullModel(keeps_null)
         labels = label_sums(runner, loss, n_outputs, fit_intercept)
         together = keeps_null and n_outputs == 1 and not (exponential or loss.shifted)
@@ -172,7 +172,7 @@ class StoredProblem(Problem):
         known = self._null.sums(at.intercept) if null else None
         if known is not None:
             return known
-        keep = self._on_driver and self.engine.at_hand() is not None
+        keep = self._on_driver and self.engine.resident_partitions() is not None
         total: Sums = self.runner.run(score_shard, shard, *where, keep, rounded, name="score")
         self.columns.note(at, total.parts.pop("state", None))
         if null:

@@ -157,7 +157,7 @@ def test_an_engine_less_centres_scans_what_it_sums(there):
     with LocalEngine(2, MemoStore(10_000)) as inner:
         inner.set_plan(plan.items if there else [ReadAgain(p, False) for p in plan.items], plan.rows, "run")
         engine = CentredEngine(inner, centres)
-        assert (engine.at_hand() is not None) is there
+        assert (engine.resident_partitions() is not None) is there
         found = engine.scan(moments, 0.0, 2, name="scan")
         total = engine.map_reduce(passes.feature_statistics, name="statistics").add["square"]
     less = far.X.copy()

@@ -46,7 +46,7 @@ def fitting(problem, engine, weight=None, **settings):
 class Away(LocalEngine):
     """Partitions that are not at hand."""
 
-    def at_hand(self):
+    def resident_partitions(self):
         return None
 
 

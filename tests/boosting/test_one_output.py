@@ -41,7 +41,7 @@ def problem(request):
 class Away(LocalEngine):
     """Partitions that are not at hand."""
 
-    def at_hand(self):
+    def resident_partitions(self):
         return None
 
 

@@ -189,13 +189,13 @@ def test_work_beside_the_caller_hands_over_what_it_gave_or_raised(engine):
     if threads == 1:
         # nobody else would do it
         go.set()
-    found = engine.aside(lambda: go.wait(30.0) and threading.current_thread().name)
+    found = engine.run_in_background(lambda: go.wait(30.0) and threading.current_thread().name)
     assert engine.on_driver(lambda i: i, range(3)) == [0, 1, 2]
     go.set()
     name = found()
     assert name and name == found() and (name != threading.current_thread().name) == (threads > 1)
     if threads > 1:
-        failed = engine.aside(lambda: 1 // 0)
+        failed = engine.run_in_background(lambda: 1 // 0)
         with pytest.raises(ZeroDivisionError):
             failed()
 

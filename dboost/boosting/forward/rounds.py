@@ -58,7 +58,7 @@ class ForwardGreedy:
 
     def check(self, settings: FitSettings, penalty: Penalty) -> None:
         """Refuse a penalty, and whatever asks for more than one hypothesis in a round (UsageError)."""
-        if penalty.name != "none":
+        if not penalty.weightless:
             raise UsageError(
                 f"update 'forward' moves one hypothesis per round and has no penalty, but penalty is {penalty.name!r}",
                 hint="set penalty='none', or use update='adaboost' with this penalty",

@@ -187,7 +187,7 @@ def walked(problem: Problem, settings: FitSettings, lam: float, lam_max: float, 
     sizes = settings.tuning.start
     parts = stacked(sampled_partitions(problem, share, settings.random_state), sizes.per_stacked_column)
     run = uuid.uuid4().hex[:12]
-    with problem.engine.here() as engine:
+    with problem.engine.in_this_process() as engine:
         rows = [part.n_rows for part in parts]
         engine.set_plan(parts, rows, run)
         shape = (problem.n, problem.k)

@@ -25,7 +25,7 @@ class Mapper(Protocol):
         """fn(item) for every item, on threads of this process."""
         ...
 
-    def aside(self, fn: Callable[[], T]) -> Callable[[], T]:
+    def run_in_background(self, fn: Callable[[], T]) -> Callable[[], T]:
         """Begin fn() beside what the caller does next; the function that is returned gives its result."""
         ...
 
@@ -51,7 +51,7 @@ class InProcess:
         """fn(item) for every item."""
         return [fn(item) for item in items]
 
-    def aside(self, fn: Callable[[], T]) -> Callable[[], T]:
+    def run_in_background(self, fn: Callable[[], T]) -> Callable[[], T]:
         """fn(), computed at once."""
         found = fn()
         return lambda: found

@@ -86,10 +86,10 @@ class PassTasks:
     def map(self, fn: Callable[..., Any], pieces: Sequence[list[Any]], args: tuple[Any, ...]) -> None:
         """Add one task for each list of items, wherever there is room."""
         common, constants = self.common((fn, args), len(pieces), None)
-        at_hand = self._held.constants(constants, None)
+        resident = self._held.constants(constants, None)
         for piece in pieces:
             given = piece if any(isinstance(item, Future) for item in piece) else pack_whole(piece)
-            key = self.graph.add(self._key("map"), None, tasks.map_task, common, given, at_hand)
+            key = self.graph.add(self._key("map"), None, tasks.map_task, common, given, resident)
             self.described[key] = names(piece)
 
     def bundles(self, plan: EnginePlan, bundles: Sequence[Bundle], value: Any) -> list[Branch]:
@@ -98,8 +98,8 @@ class PassTasks:
         branches = []
         for bundle in bundles:
             part, partitions = self._held.of_bundle(plan, bundle)
-            at_hand = self._held.constants(constants, bundle.address)
-            key = self.graph.add(self._key(""), bundle.address, tasks.bundle_task, common, part, at_hand, partitions)
+            resident = self._held.constants(constants, bundle.address)
+            key = self.graph.add(self._key(""), bundle.address, tasks.bundle_task, common, part, resident, partitions)
             self.described[key] = names(plan.items[bundle.lo : bundle.hi])
             branches.append(Branch(key, bundle.nodes, bundle.address))
         return branches
@@ -110,8 +110,8 @@ class PassTasks:
         key: Any = None
         for bundle in bundles:
             part, partitions = self._held.of_bundle(plan, bundle)
-            at_hand = self._held.constants(constants, bundle.address)
-            given = (common, part, at_hand, partitions, key)
+            resident = self._held.constants(constants, bundle.address)
+            given = (common, part, resident, partitions, key)
             key = self.graph.add(self._key("scan"), bundle.address, tasks.scan_task, *given)
             self.described[key] = names(plan.items[bundle.lo : bundle.hi])
         return str(key)
@@ -157,8 +157,8 @@ class PassTasks:
             value = (plan.rows, nodes, finish, shard, finishing_args(finish_args, shard))
             blob, constants = self.common(value, 1, address)
             keys = [branch.key for branch in mine]
-            at_hand = self._held.constants(constants, address)
-            key = self.graph.add(self._key("reduce"), address, tasks.reduce_task, keys, blob, at_hand)
+            resident = self._held.constants(constants, address)
+            key = self.graph.add(self._key("reduce"), address, tasks.reduce_task, keys, blob, resident)
             self.described[key] = f"the sum of shard {number}"
             wanted.append(key)
         return wanted
