@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import tomllib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,9 +15,11 @@ from typing import Any
 import pytest
 import yaml
 
+import dboost
+
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTER = ROOT / "cluster"
-VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+VERSION = dboost.__version__
 
 
 def documents(path: Path) -> list[Any]:
