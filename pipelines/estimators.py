@@ -18,18 +18,6 @@ from .config import ModelSettings, given
 from .model_settings import EstimatorSettings
 
 
-def make_estimator(settings: ModelSettings, **more: Any) -> Any:
-    """The estimator of the settings, its parameters checked.
-
-    Raises
-    ------
-    UsageError
-        A parameter or a pair without meaning.
-    """
-    kind, parameters = kind_and_parameters(settings)
-    return made(kind, parameters, **more)
-
-
 def made(kind: Any, parameters: Mapping[str, Any], **more: Any) -> Any:
     """An estimator, its parameters checked together; one for each class takes them for its parts.
 

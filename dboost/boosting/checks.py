@@ -128,24 +128,6 @@ def _check_pairs(settings: FitSettings, penalty: Penalty) -> None:
         )
 
 
-def _check_forward(settings: FitSettings, penalty: Penalty) -> None:
-    if not penalty.weightless:
-        raise UsageError(
-            f"update 'forward' moves one hypothesis per round and has no penalty, but penalty is {penalty.name!r}",
-            hint="set penalty='none', or use update='adaboost' with this penalty",
-        )
-    if settings.select != "greedy":
-        raise UsageError(
-            f"update 'forward' moves the best hypothesis of all, but select is {settings.select!r}",
-            hint="leave select at 'greedy', or use update='adaboost'",
-        )
-    if settings.rows_per_round not in (None, 1):
-        raise UsageError(
-            f"update 'forward' adds one hypothesis per round, but rows_per_round is {settings.rows_per_round!r}",
-            hint="leave rows_per_round out, or use update='adaboost', which re-optimises all it holds",
-        )
-
-
 def _check_capabilities(settings: FitSettings, penalty: Penalty) -> None:
     """Refuse a solver that needs what the penalty does not have; both are named."""
     exponential, compiled, face = (isinstance(penalty, kind) for kind in (ExponentialSolves, CompiledProx, Faced))
