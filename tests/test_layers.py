@@ -27,6 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "files": {"errors", "notices"},
     "kernel_cache": {"errors", "files"},
     "compiled": set(),
+    "first_compile": {"compiled", "kernel_cache"},
     "bounds": {"errors"},
     "losses": {"errors", "compiled"},
     "penalties": {"errors", "bounds", "compiled"},
@@ -49,15 +50,15 @@ ALLOWED: dict[str, set[str]] = {
     "certificate": {"losses", "passes", "penalties", "compiled", "problem"},
     "solvers": {
         "partition", "losses", "bounds", "penalties", "hypotheses", "passes", "compiled",
-        "problem", "certificate",
+        "problem", "certificate", "first_compile",
     },
     "boosting": {
         "errors", "notices", "interruption", "partition", "losses", "bounds", "penalties", "hypotheses", "passes",
-        "compiled", "problem", "certificate", "solvers", "engine.base",
+        "compiled", "problem", "certificate", "solvers", "engine.base", "first_compile",
     },
     "estimators": {
         "errors", "notices", "files", "redact", "losses", "penalties", "hypotheses", "passes", "engine",
-        "engine.base", "data", "model", "metrics", "problem", "boosting",
+        "engine.base", "data", "model", "metrics", "problem", "boosting", "first_compile",
     },
     "warm": {"errors", "kernel_cache", "losses", "hypotheses", "passes", "engine", "data", "problem", "boosting"},
 }  # fmt: skip
@@ -71,7 +72,7 @@ HOMES = {
     "sklearn": ("errors", "estimators", "hypotheses.clusters", "data.daskml"),
     "pandas": ("data", "estimators"),
     "pyarrow": ("data", "files", "model", "estimators"),
-    "numba": ("compiled", "penalties", "losses", "hypotheses", "data", "estimators"),
+    "numba": ("compiled", "first_compile", "penalties", "losses", "hypotheses", "data", "estimators"),
     "rich": (),
     "matplotlib": ("plots",),
 }

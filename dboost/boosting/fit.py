@@ -21,6 +21,7 @@ from dboost.boosting.starts.start import FromModel, FromSample, Zero, begun
 from dboost.boosting.updates import system_of
 from dboost.engine.base import Engine
 from dboost.errors import DataError, DboostWarning
+from dboost.first_compile import beside
 from dboost.losses import Loss, get_loss
 from dboost.notices import warn_user
 from dboost.passes import Point
@@ -66,6 +67,8 @@ class Fitting:
 
     def __init__(self, plan: Planned, engine: Engine, settings: FitSettings) -> None:
         check_settings(settings)
+        if plan.n_outputs > 1 and settings.update == "newton":
+            beside.start()
         self.plan = plan
         self.settings = settings
         self.system = system_of(settings)

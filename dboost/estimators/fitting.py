@@ -32,6 +32,7 @@ from dboost.estimators.label_checks import check_labels, check_one_target, check
 from dboost.estimators.params import loss_name, loss_spec, penalty_spec
 from dboost.estimators.predicting import kind_of
 from dboost.files.documents import plain
+from dboost.first_compile import announce
 from dboost.hypotheses import Chosen
 from dboost.hypotheses.columns import ColumnSet
 from dboost.losses import get_loss
@@ -79,6 +80,7 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Pre
     UsageError, DataError, ValueError
         Everything that can be known to be wrong before training.
     """
+    announce()
     settings: FitSettings = estimator._settings()
     _check_place(estimator)
     task = estimator._task if estimator.loss is None else get_loss(estimator.loss).task

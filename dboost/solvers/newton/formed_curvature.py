@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dboost.compiled.solves import formed_curvature
 from dboost.compiled.sparse import columns
 from dboost.compiled.vectors.scaled_rows import width
+from dboost.first_compile import beside
 from dboost.penalties.capabilities import compiled_prox
 from dboost.problem.iterate import Iterate
 from dboost.problem.problem import Problem
@@ -157,6 +158,7 @@ class _Search:
 
     def run(self, turns: int, solved: float) -> Array:
         """The step to the minimum, about; `turns` and `solved` as for ``FormedModel.minimiser``."""
+        beside.wait_for(formed_curvature.sweep_rows)
         D, pull = np.zeros_like(self.W), np.zeros(self.W.size)
         value = 0.0
         for _ in range(turns):

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled.examples import fused
 from dboost.compiled.solves import descent
+from dboost.first_compile import beside
 from dboost.penalties.capabilities import compiled_prox
 from dboost.problem.accelerators import Accelerators
 from dboost.problem.iterate import Iterate
@@ -265,6 +266,7 @@ class NewtonSteps:
                 return self.problem.objective.split_intercept(D)
         D = np.zeros_like(W)
         model = (*self._sample.by_column, h, rank_one, G, W, strength, diagonal, damping)
+        beside.wait_for(descent._newton_descent)
         descent.newton_descent(*model, *compiled_prox(self.problem.penalty), most, self._seed(), D, settle)
         return self.problem.objective.split_intercept(D)
 

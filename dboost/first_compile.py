@@ -1,0 +1,126 @@
+"""What happens when the compiled loops of a fit are not there yet: it is said in one line, and shared by two processes.
+
+Covers: the line on the logger "dboost", and a second process that compiles the longest loops of fits with several
+outputs while this one compiles those that come before them. Does not cover: where they are kept
+(``dboost.kernel_cache``), or compiling all there are (``dboost.warm``).
+
+Numba compiles under a lock, so threads would wait for each other; two processes meet in the folder where compiled loops
+are kept. What a loop is compiled for is the types of its arguments, so it is called with a row or two of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba.core import event
+
+from dboost.compiled.solves import descent, formed_curvature, positive
+from dboost.compiled.sparse import columns
+from dboost.compiled.vectors.scaled_rows import padded, width
+from dboost.kernel_cache import VARIABLE, lasting
+
+# Nobody waits longer for the other process: by then, compiling here would have been done.
+_PATIENCE = 30.0
+
+
+class Announcer(event.Listener):
+    """Says once that loops of dboost are compiled."""
+
+    def __init__(self) -> None:
+        self.said = False
+
+    def on_start(self, event: Any) -> None:
+        """Numba begins to compile a function, which it has not found where compiled loops are kept."""
+        dispatcher = event.data["dispatcher"]
+        if self.said or not dispatcher.py_func.__module__.startswith("dboost."):
+            return
+        self.said = True
+        kept = (
+            f"once: later processes find them in {os.environ.get(VARIABLE) or Path(__file__).parent}"
+            if lasting()
+            else f"for this process only; set {VARIABLE} to a folder it can write"
+        )
+        # A warning, since the standard library shows no less to those who have set up no logging, and ten silent
+        # seconds are what nobody expects of a small fit.
+        logging.getLogger("dboost").warning("compiling the loops that this kind of fit runs, %s", kept)
+
+    def on_end(self, event: Any) -> None:
+        """Nothing is said at the end."""
+
+
+_announcer = Announcer()
+
+
+def announce() -> None:
+    """From now on this process says when it begins to compile; any number of calls is as one."""
+    if _announcer not in event._registered["numba:compile"]:
+        event.register("numba:compile", _announcer)  # type: ignore[no-untyped-call]
+
+
+class Beside:
+    """The process that compiles beside this one, if there is one.
+
+    Examples
+    --------
+    >>> from dboost.compiled.solves import descent
+    >>> Beside().wait_for(descent._newton_descent)  # none was started, so nobody is waited for
+    """
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Begin, where compiled loops are kept for both processes, a core is free for it, and they are not there."""
+        if self._process is not None or not lasting() or (os.cpu_count() or 1) < 2 or _kept(descent._newton_descent):
+            return
+        null = subprocess.DEVNULL
+        try:
+            self._process = subprocess.Popen([sys.executable, "-m", __name__], stdin=null, stdout=null, stderr=null)
+        except OSError:  # there is no room for another process, so this one compiles all by itself
+            return
+
+    def wait_for(self, dispatcher: Any) -> None:
+        """Return when the process has compiled a function, or has ended; at once where there is none."""
+        if self._process is None:
+            return
+        until = time.monotonic() + _PATIENCE
+        while self._process.poll() is None and not _kept(dispatcher) and time.monotonic() < until:
+            time.sleep(0.02)
+        if self._process.poll() is not None:
+            self._process = None
+
+
+beside = Beside()
+
+
+def _kept(dispatcher: Any) -> bool:
+    """Whether a compiled function is on disk, for whatever types."""
+    function = dispatcher.py_func
+    name = f"{Path(function.__code__.co_filename).stem}.{function.__qualname__}"
+    return any(Path(dispatcher.stats.cache_path).glob(f"{name}-*.nbc"))
+
+
+def compile_longest() -> None:
+    """Compile the loops of the Newton step of several outputs, in the order in which a fit comes to them."""
+    pointer, one = np.array([0, 1]), np.zeros(1, np.int32)
+    values, ones, w = np.ones(1, np.float32), np.ones(1), width(3)
+    h = padded(np.ones((1, 2), np.float32), np.float32)
+    G, W, diagonal, damping, D = (np.zeros((1, 2)) for _ in range(5))
+    model = (pointer, one, values, h, np.zeros(1), G, W, ones, diagonal, damping)
+    descent.newton_descent(*model, 0, 0.0, 1.0, 1, 0, D)
+    columns.class_grams(pointer, one, values, np.ones((1, w)), False, np.zeros((1, 1, w)))
+    formed_curvature.sweep_rows(np.eye(2), G, W, ones, diagonal, damping, 0, 0.0, 1.0, 1, 0.5, D, np.zeros(2))
+    factors = np.eye(2)[None].copy()
+    positive.factor_blocks(factors, 1e-12)
+    positive.solve_blocks(factors, np.zeros((1, 2), np.int64), np.zeros(2), np.zeros(2))
+
+
+if __name__ == "__main__":
+    compile_longest()

@@ -1,0 +1,88 @@
+"""The first fit of an installation: one line says that loops are compiled, and a second process shares the work."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+# A small fit in a process that has no compiled loops: which of them it compiles itself, after the other process.
+FIRST = """
+import sys
+from numba.core import event
+from dboost import first_compile
+from dboost.compiled.solves import descent
+
+class Own(event.Listener):
+    names = []
+    def on_start(self, event):
+        self.names.append(event.data["dispatcher"].py_func.__name__)
+    def on_end(self, event):
+        pass
+
+event.register("numba:compile", Own())
+first_compile.announce()
+first_compile.announce()
+first_compile.beside.start()
+first_compile.beside.wait_for(descent._newton_descent)
+other = first_compile.beside._process
+if other is not None:
+    other.wait()
+first_compile.compile_longest()
+print(Own.names)
+"""
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    kept = tmp_path_factory.mktemp("loops")
+    environment = dict(os.environ, NUMBA_CACHE_DIR=str(kept), PYTHONPATH=str(ROOT))
+
+    def run():
+        command = [sys.executable, "-c", FIRST]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
+
+    return kept, run(), run()
+
+
+def test_the_other_process_compiles_what_this_one_will_run(first):
+    _, done, again = first
+    assert done.stdout.strip() == "[]" and again.stdout.strip() == "[]"
+
+
+def test_where_nothing_is_compiled_nothing_is_said(first):
+    assert first[1].stderr == "" and first[2].stderr == ""
+
+
+def test_a_process_that_compiles_says_so_once_and_where(tmp_path):
+    line = (
+        "from dboost import first_compile; first_compile.announce()\n"
+        "from dboost.compiled.vectors.row_hash import *\nimport dboost.compiled.vectors.norms as norms, numpy as np\n"
+        "norms.sums_of_entries(np.ones((2, 2))); norms.largest_entries(np.ones((2, 2)))"
+    )
+    environment = dict(os.environ, NUMBA_CACHE_DIR=str(tmp_path), PYTHONPATH=str(ROOT))
+    done = subprocess.run([sys.executable, "-c", line], env=environment, capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines() == [
+        f"compiling the loops that this kind of fit runs, once: later processes find them in {tmp_path}"
+    ]
+
+
+def test_the_loops_compiled_beside_are_those_of_a_fit():
+    """Types that a fit does not have would be compiled in vain."""
+    import numpy as np
+    from sklearn.datasets import load_iris
+
+    from dboost import BoostedClassifier
+    from dboost.compiled.solves import descent, formed_curvature
+    from dboost.first_compile import compile_longest
+
+    BoostedClassifier(alpha=1e-3).fit(*load_iris(return_X_y=True))
+    loops = descent._newton_descent, formed_curvature.sweep_rows
+    before = [set(one.signatures) for one in loops]
+    compile_longest()
+    assert all(before) and [set(one.signatures) for one in loops] == before
+    assert np.all([len(one) >= 1 for one in before])
