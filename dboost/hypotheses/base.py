@@ -12,7 +12,7 @@ hypothesis becomes a stored column of a partition only while a model holds it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -191,9 +191,37 @@ class Binned(Pool, Protocol):
         """What one partition contributes to the hypotheses in some groups; the columns of U are those of "between"."""
         ...
 
-    def settle(self, nodes: Sequence[Any], total: Sums, k: int) -> tuple[list[Key], Sums]:
+    def settle(self, nodes: Sequence[Any], total: Sums, k: int) -> tuple[Sequence[Key], Sums]:
         """The hypotheses in some groups with their sums, as a shard's, from the total of `inside`; G is (c, k)."""
         ...
+
+
+@runtime_checkable
+class Completing(Protocol):
+    """What a pool has beside the rest where partitions need not say all that their sums come to.
+
+    Its ``Pool.sums`` then gives what must be added over the partitions, under names of its own; beside the sums of the
+    branches of the loss a pass puts those of Theta, each under its name with ``THETA`` before it.
+    """
+
+    def complete(self, shard: Any, total: Sums) -> Sums:
+        """The sums of a shard as ``Pool.sums`` describes them, with "G" beside mu+ and mu-, from what was added up."""
+        ...
+
+
+THETA = "theta "
+
+
+def completed(pool: Any, shard: Any, total: Sums) -> Sums:
+    """What the sums of a shard come to when those of all partitions are added; "G" is always there."""
+    if isinstance(pool, Completing):
+        return pool.complete(shard, total)
+    add = dict(total.add)
+    if THETA + "G" in add:
+        add["G"] = add.pop(THETA + "G")
+    elif "G" not in add:
+        add["G"] = add["mu_plus"] - add["mu_minus"]
+    return replace(total, add=add)
 
 
 @runtime_checkable

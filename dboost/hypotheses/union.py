@@ -28,6 +28,7 @@ from dboost.hypotheses.base import (
     Grouped,
     Key,
     Tree,
+    completed,
     group_of,
     made_of,
     named_weights,
@@ -167,6 +168,10 @@ class UnionPool:
         """Sums of a member's shard."""
         found: Sums = self.pools[shard[0]].sums(partition, memo, shard[1], plus, minus)
         return found
+
+    def complete(self, shard: Shard, total: Sums) -> Sums:
+        """What a member's sums come to."""
+        return completed(self.pools[shard[0]], shard[1], total)
 
     def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
         """Names by the members."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled.examples import fused
-from dboost.hypotheses.base import Binned, Pool
+from dboost.hypotheses.base import THETA, Binned, Pool, completed
 from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
 from dboost.passes import Point, arguments_at
@@ -31,13 +31,16 @@ def price(
         keep, mix, shift and prior (``losses.base.Repair``).
     parts : {"theta", "signs", "pulls", "branches"}
         What the sums are of: Theta; its positive and negative parts; the branches of the loss, which the exponential
-        bound needs (mu+ and mu-), with their difference as "G"; or these with the sums of Theta as "G".
+        bound needs (mu+ and mu-); or these with the sums of Theta.
+
+    Returns
+    -------
+    Sums
+        For `finished`.
     """
 
     if parts == "pulls":
-        sums = pool.sums(partition, memo, shard, *_pulls(partition, memo, point)[:2])
-        sums.add["G"] = sums.add["mu_plus"] - sums.add["mu_minus"]
-        return sums
+        return pool.sums(partition, memo, shard, *_pulls(partition, memo, point)[:2])
     theta = _repaired(partition, memo, point, repair)
     if parts == "theta":
         return pool.sums(partition, memo, shard, theta, None)
@@ -45,10 +48,13 @@ def price(
         return pool.sums(partition, memo, shard, np.maximum(theta, 0.0), np.maximum(-theta, 0.0))
     sums = pool.sums(partition, memo, shard, *_pulls(partition, memo, point)[:2])
     other = pool.sums(partition, memo, shard, theta, None)
-    sums.add["G"] = other.add["G"]
-    if "between" in other.add:
-        sums.add["between"] = np.hstack([sums.add["between"], other.add["between"]])
+    sums.add |= {THETA + name: value for name, value in other.add.items() if name not in ("square", "total")}
     return sums
+
+
+def finished(total: Sums, shard: Any, pool: Pool, finish: Any, *arguments: Any) -> Any:
+    """`finish` of a shard, given what its sums come to; for ``Engine.map_reduce``, where the total is."""
+    return finish(completed(pool, shard, total), shard, *arguments)
 
 
 def pulled(partition: Partition, memo: Any, shard: Any, pool: Pool, point: Point) -> Sums:
@@ -96,5 +102,7 @@ def _pulls(partition: Partition, memo: Any, point: Point) -> tuple[Array, Array,
         plus, minus, loss = fused.branches(*arguments_at(partition, memo, point), np.zeros(point.intercept.shape[0]))
         return plus, minus, float(loss)
 
-    found: tuple[Array, Array, float] = memo.get("pulls", point.token, build, passing=True)
+    # the passes of a round ask for them in turn, and they are kept for the next where they take little beside the data
+    passing = 16 * partition.n_rows * point.intercept.shape[0] > len(partition.values)
+    found: tuple[Array, Array, float] = memo.get("pulls", point.token, build, passing=passing)
     return found

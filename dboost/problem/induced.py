@@ -235,8 +235,8 @@ class InducedProblem(Problem):
                 kind,
                 name="score",
                 shards=self.pool.shards(sorted(held), row_bytes, SHARD_BYTES),
-                finish=summarise_pool,
-                finish_args=lambda shard: (self.pool, rule),
+                finish=pools.finished,
+                finish_args=lambda shard: (self.pool, summarise_pool, self.pool, rule),
             )
             return found
 
@@ -282,8 +282,8 @@ class InducedProblem(Problem):
             "theta",
             name="score",
             shards=self.pool.shards(sorted(self.held(at.active).keys), 8 * self.k, SHARD_BYTES),
-            finish=finish,
-            finish_args=lambda shard: arguments,
+            finish=pools.finished,
+            finish_args=lambda shard: (self.pool, finish, *arguments),
         )
         return found
 
@@ -308,7 +308,15 @@ class InducedProblem(Problem):
 
     def _children(self, parents: Sequence[Key], arguments: tuple[Any, ...]) -> tuple[list[Key], Array, Array]:
         shard = self.pool.branch(parents)
-        sums = self.runner.run(pools.price, *arguments, "signs", name="search", shards=[shard], finish=_whole)[0]
+        sums = self.runner.run(
+            pools.price,
+            *arguments,
+            "signs",
+            name="search",
+            shards=[shard],
+            finish=pools.finished,
+            finish_args=lambda shard: (self.pool, _whole),
+        )[0]
         return self.pool.keys(shard), sums.add["mu_plus"], sums.add["mu_minus"]
 
     def _scored(self, at: Iterate, best: Sequence[Key], size: float) -> Score:

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from dboost.engine.local import LocalEngine
-from dboost.hypotheses.base import Block, Context
+from dboost.hypotheses.base import Block, Context, completed
 from dboost.partition import Partition
 
 
@@ -45,6 +45,7 @@ class Raw:
     def sums(self, pool, shard, split=False):
         """Sums of one shard over all blocks; with `split` from the positive and negative parts of theta."""
         total = self.engine.map_reduce(_leaf, pool, shard, self.theta, self.ends, split, name="sums")
+        total = completed(pool, shard, total)
         return {**total.add, **total.peak}
 
 
@@ -75,8 +76,7 @@ def check_sums(raw, pool, active=()):
             expected = {"square": s @ H**2, "total": s @ H, "peak": np.abs(H[s > 0]).max(axis=0, initial=0.0)}
             if split:
                 expected |= {"mu_plus": up.T @ plus + down.T @ minus, "mu_minus": up.T @ minus + down.T @ plus}
-            else:
-                expected["G"] = H.T @ raw.theta
+            expected["G"] = H.T @ raw.theta
             assert sums.keys() == expected.keys()
             for name, value in expected.items():
                 np.testing.assert_allclose(sums[name], value, rtol=1e-10, atol=1e-12, err_msg=name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dboost.hypotheses.base import Binned
+from dboost.hypotheses.base import THETA, Binned, completed
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.distinct import Distinct, cuts
 from dboost.hypotheses.stumps.family import Stumps
@@ -52,11 +52,8 @@ def shard_sums(raw, pool, shard, branches):
     if branches:
         up, down = parts_of(raw, True)[:2]
         other = raw.engine.map_reduce(mu_leaf, pool, shard, up, down, name="sums")
-        joined = {"G": total.add["G"]}
-        if "between" in total.add:
-            joined["between"] = np.hstack([other.add["between"], total.add["between"]])
-        total.add |= other.add | joined
-    return total
+        total.add = other.add | {THETA + name: value for name, value in total.add.items()}
+    return completed(pool, shard, total)
 
 
 def theta_leaf(partition, memo, pool, shard, theta):

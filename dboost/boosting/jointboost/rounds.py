@@ -255,8 +255,8 @@ class JointRounds(GreedyRounds):
             problem.point(at.active, at.W, at.intercept),
             name="score",
             shards=pool.shards(held, 16 * problem.k, self.system.shard_bytes),
-            finish=_best_and_loss,
-            finish_args=lambda shard: (pool, self.system.chunk),
+            finish=pools.finished,
+            finish_args=lambda shard: (pool, _best_and_loss, pool, self.system.chunk),
         )
         return found
 

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.hypotheses.base import Array, Gaps, Key
+from dboost.hypotheses.base import THETA, Array, Gaps, Key
 from dboost.hypotheses.stumps import histograms
-from dboost.hypotheses.stumps.pool import Codes, Shard, StumpsPool, encoded, halfway, threshold_keys, token_of
+from dboost.hypotheses.stumps.pool import Codes, Shard, StumpsPool, ThresholdKeys, encoded, halfway, token_of
 from dboost.partition import Partition, Sums
 
 
@@ -60,6 +60,10 @@ class BinnedStumps(StumpsPool):
         Whether a bin has more than one distinct value.
     rows : int64 array
         Number of rows in each bin.
+    mass : float64 array
+        Weight of the examples below every threshold.
+    weight : float
+        That of all.
     least_weight : float
         Least positive weight of an example.
     cut : str
@@ -68,6 +72,8 @@ class BinnedStumps(StumpsPool):
 
     hidden: NDArray[np.bool_]
     rows: NDArray[np.int64]
+    mass: Array
+    weight: float
     least_weight: float
     cut: str
 
@@ -79,12 +85,16 @@ class BinnedStumps(StumpsPool):
         signed: bool,
         hidden: NDArray[np.bool_],
         rows: NDArray[np.int64],
+        masses: Array,
+        weight: float,
         least_weight: float,
         cut: str,
     ) -> BinnedStumps:
-        """A pool with its token."""
-        token = token_of(start, thresholds, signed, hidden, rows)
-        return cls(start, thresholds, signed, token, hidden, rows, least_weight, cut)
+        """A pool with its token, from the weight of the examples in each bin and of all."""
+        token = token_of(start, thresholds, signed, hidden, rows, masses)
+        below = np.empty((len(thresholds), 1))
+        histograms.below_ends(start, 0, len(start) - 1, masses[:, None], below)
+        return cls(start, thresholds, signed, token, hidden, rows, below[:, 0], weight, least_weight, cut)
 
     @property
     def size(self) -> float:
@@ -97,35 +107,50 @@ class BinnedStumps(StumpsPool):
         return bool(self.hidden.any())
 
     def sums(self, partition: Partition, memo: Any, shard: Shard, plus: Array, minus: Array | None) -> Sums:
-        """Prefix sums at the ends of the bins of a range of columns; "between" as ``base.Binned`` says."""
-        signed_parts = minus is None
-        k = plus.shape[1]
-        mass, weight = self._mass(partition, memo, shard)
-        found = self._weighed(mass, weight)
-        both, total = self._split_below(partition, memo, shard, plus, minus)
-        mu = self._mu(both[:, :k], both[:, k:], total[:k], total[k:])
-        found.add |= {"between": np.vstack([both, total]), "weight": weight}
-        found.add |= {"G": mu["mu_plus"] - mu["mu_minus"]} if signed_parts else mu
-        return found
+        """What is added up for `complete`: "between" of several outputs; of one what is inside each bin, "bins".
 
-    def _split_below(
-        self, partition: Partition, memo: Any, shard: Shard, plus: Array, minus: Array | None
-    ) -> tuple[Array, Array]:
-        """Sums of both parts (c, 2 k) below every threshold, and over all examples (2 k,)."""
+        The bins of a range of columns and last all examples, (bins + 1, 2).
+        """
         if plus.shape[1] > 1 or (minus is not None and bool(np.any((plus > 0.0) & (minus > 0.0)))):
             parts = [np.maximum(plus, 0.0), np.maximum(-plus, 0.0)] if minus is None else [plus, minus]
-            return self._below(partition, memo, shard, np.hstack(parts))
+            return Sums(add={"between": np.vstack(self._below(partition, memo, shard, np.hstack(parts)))})
         u = (plus if minus is None else plus - minus).reshape(-1)
         negative = u < 0.0
         size = np.abs(u)
-        total = np.array([size[~negative].sum(), size[negative].sum()])
         codes, zero = self._codes(partition, memo)
-        out = np.empty((int(self.start[shard[1]] - self.start[shard[0]]), 2))
-        arrays = partition.indptr, partition.rows, codes, self.start, zero
         first, last = shard
-        plus_all, minus_all = total.tolist()
-        histograms.split_sums_of_one(*arrays, first, last, size, negative.view(np.uint8), plus_all, minus_all, out)
-        return out, total
+        bins = np.zeros((int(self.start[last] - self.start[first]) + last - first + 1, 2))
+        bins[-1] = size[~negative].sum(), size[negative].sum()
+        arrays = partition.indptr, partition.rows, codes, self.start, zero
+        histograms.split_sums_of_one(*arrays, first, last, size, negative.view(np.uint8), bins)
+        return Sums(add={"bins": bins})
+
+    def complete(self, shard: Shard, total: Sums) -> Sums:
+        """Sums of the stumps at the ends of the bins; "between" and "weight" as ``base.Binned`` says."""
+        first, last = int(self.start[shard[0]]), int(self.start[shard[1]])
+        found = self._weighed(self.mass[first:last], self.weight)
+        given = [self._between(shard, total, prefix) for prefix in ("", THETA)]
+        between = [one for one in given if one is not None]
+        k = between[0].shape[1] // 2
+        branches, theta = between[0], between[-1]
+        up, down = theta[:-1, :k], theta[:-1, k:]
+        G = up - down
+        if self.signed:
+            G = 2.0 * G - (theta[-1, :k] - theta[-1, k:])
+        others = {name: value for name, value in total.add.items() if not name.endswith(("bins", "between"))}
+        found.add |= others | {"G": G, "between": np.hstack(between), "weight": self.weight}
+        found.add |= self._mu(branches[:-1, :k], branches[:-1, k:], branches[-1, :k], branches[-1, k:])
+        return found
+
+    def _between(self, shard: Shard, total: Sums, prefix: str) -> Array | None:
+        """Sums of both parts (c + 1, 2 k) below every threshold and over all examples; None where there are none."""
+        bins = total.add.get(prefix + "bins")
+        if bins is None:
+            return total.add.get(prefix + "between")
+        between = np.empty((int(self.start[shard[1]] - self.start[shard[0]]) + 1, 2))
+        between[-1] = bins[-1]
+        histograms.below_ends(self.start, *shard, bins, between)
+        return between
 
     def _codes(self, partition: Partition, memo: Any) -> Codes:
         found: Codes = memo.get("codes", self.cut, lambda: encoded(partition, self.start, self.thresholds))
@@ -225,7 +250,7 @@ class BinnedStumps(StumpsPool):
         sums = np.hstack([partition.weight[every, None], U[every]])
         return Sums(parts={"inside": [_joined(np.concatenate(numbers), np.concatenate(values), sums)]})
 
-    def settle(self, nodes: Sequence[Bin], total: Sums, k: int) -> tuple[list[Key], Sums]:
+    def settle(self, nodes: Sequence[Bin], total: Sums, k: int) -> tuple[Sequence[Key], Sums]:
         """Every stump inside some bins, with its sums."""
         parts = total.parts["inside"]
         numbers, values, sums = _joined(*(np.concatenate([part[i] for part in parts]) for i in range(3)))
@@ -242,7 +267,7 @@ class BinnedStumps(StumpsPool):
         mu = self._mu(*theta)
         settled.add["G"] = mu["mu_plus"] - mu["mu_minus"]
         settled.add |= self._mu(below[:, :k], below[:, k : 2 * k], whole[:k], whole[k : 2 * k])
-        return threshold_keys(columns, thresholds), settled
+        return ThresholdKeys(columns, thresholds), settled
 
 
 def _joined(numbers: NDArray[np.int64], values: Array, sums: Array) -> tuple[NDArray[np.int64], Array, Array]:

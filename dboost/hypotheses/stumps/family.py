@@ -117,8 +117,11 @@ class Stumps(Joinable):
         total = context.engine.map_reduce(value_ranges, start, above, cut, name="bins")
         least, largest, rows = -total.peak["below"], total.peak["above"], total.add["rows"]
         _, low, high = boundaries(start + np.arange(len(start)), least, largest)
+        masses, weight = total.add["masses"], float(total.add["weight"])
+        least_weight = -float(total.peak["weight"][0])
+        hidden = least < largest
         return BinnedStumps.within(
-            start, halfway(low, high), self.signed, least < largest, rows, -float(total.peak["weight"][0]), cut
+            start, halfway(low, high), self.signed, hidden, rows, masses, weight, least_weight, cut
         )
 
 
@@ -144,13 +147,15 @@ def boundaries(start: NDArray[np.int64], least: Array, largest: Array) -> tuple[
 
 
 def value_ranges(partition: Partition, memo: Any, start: NDArray[np.int64], above: Array, cut: str) -> Sums:
-    """Least and largest value and number of rows of every bin in one partition, and the least positive weight."""
+    """Least and largest value, rows and weight of every bin in one partition; all weight and the least positive one."""
     live = partition.weight[partition.weight > 0.0]
     bins = len(above) + partition.n_features
     least, most, rows = np.full(bins, np.inf), np.full(bins, -np.inf), np.zeros(bins, np.int64)
+    masses = np.zeros(bins)
     codes, zero = memo.get("codes", cut, lambda: encoded(partition, start, above))
     stored = partition.indptr, partition.rows, partition.values, partition.weight
-    histograms.bin_ranges(*stored, len(live), codes, start, zero, least, most, rows)
+    histograms.bin_ranges(*stored, len(live), codes, start, zero, least, most, rows, masses)
     weight = np.array([-live.min(initial=np.inf)])
     # adding 0 makes a zero of any sign the same
-    return Sums(add={"rows": rows}, peak={"below": 0.0 - least, "above": most + 0.0, "weight": weight})
+    add = {"rows": rows, "masses": masses, "weight": float(partition.weight.sum())}
+    return Sums(add=add, peak={"below": 0.0 - least, "above": most + 0.0, "weight": weight})

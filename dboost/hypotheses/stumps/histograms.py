@@ -232,14 +232,12 @@ def split_sums_of_one(
     last: int,
     size: Float64,
     negative: UInt8,
-    plus: float,
-    minus: float,
-    out: Float64,
+    bins: Float64,
 ) -> None:
-    """Sums of [u]_+ and of [-u]_+ below every threshold of the columns first..last - 1, in one sweep.
+    """Add the sums of [u]_+ and of [-u]_+ inside every bin of the columns first..last - 1, in one sweep.
 
-    An example is added to the place of its code and its sign. Two stored columns without gaps are swept together: their
-    sums do not wait for each other, and a column has the same bits beside any other.
+    An example is added to the place of its code and its sign. Four stored columns without gaps are swept together:
+    their sums do not wait for each other, and a column has the same bits beside any others.
 
     Parameters
     ----------
@@ -247,55 +245,61 @@ def split_sums_of_one(
         |u|.
     negative : uint8 array, shape (m,)
         Whether u < 0.
-    plus, minus : float
-        Sums of both parts.
-    out : float64 array, shape (thresholds of these columns, 2)
-        Overwritten.
+    bins : float64 array, shape (bins of these columns + 1, 2)
+        Zeros but for the last, the sums over all examples.
     """
-    m = size.shape[0]
-    most = 0
-    for j in range(first, last):
-        most = max(most, start[j + 1] - start[j])
-    one, other = np.empty(2 * most + 2), np.empty(2 * most + 2)
+    m, flat = size.shape[0], bins.reshape(-1)
+    two = np.uint64(2)
     j = first
     while j < last:
-        begin, end = indptr[j], indptr[j + 1]
-        full = end - begin == m
-        paired = full and j + 1 < last and indptr[j + 2] - end == m
-        one[:] = 0.0
-        if paired:
-            other[:] = 0.0
-            left, right = codes[begin:end], codes[end : end + m]
+        begin = indptr[j]
+        place = 2 * (start[j] - start[first] + j - first)
+        one = flat[place:]
+        together = 0
+        while together < 4 and j + together < last and indptr[j + together + 1] - indptr[j + together] == m:
+            together += 1
+        if together == 4:
+            second = flat[2 * (start[j + 1] - start[first] + j + 1 - first) :]
+            third = flat[2 * (start[j + 2] - start[first] + j + 2 - first) :]
+            fourth = flat[2 * (start[j + 3] - start[first] + j + 3 - first) :]
+            a, b = codes[begin : begin + m], codes[begin + m : begin + 2 * m]
+            c, d = codes[begin + 2 * m : begin + 3 * m], codes[begin + 3 * m : begin + 4 * m]
             for i in range(m):
                 x, s = size[i], np.uint64(negative[i])
-                one[np.uint64(2) * np.uint64(left[i]) + s] += x
-                other[np.uint64(2) * np.uint64(right[i]) + s] += x
-        elif full:
-            left = codes[begin:end]
+                one[two * np.uint64(a[i]) + s] += x
+                second[two * np.uint64(b[i]) + s] += x
+                third[two * np.uint64(c[i]) + s] += x
+                fourth[two * np.uint64(d[i]) + s] += x
+            j += 4
+            continue
+        if together:
+            a = codes[begin : begin + m]
             for i in range(m):
-                one[np.uint64(2) * np.uint64(left[i]) + np.uint64(negative[i])] += size[i]
+                one[two * np.uint64(a[i]) + np.uint64(negative[i])] += size[i]
         else:
-            up, down = plus, minus
-            for p in range(begin, end):
+            for p in range(begin, indptr[j + 1]):
                 i = rows[p]
-                one[np.uint64(2) * np.uint64(codes[p]) + np.uint64(negative[i])] += size[i]
-            for place in range(start[j + 1] - start[j] + 1):
-                up -= one[2 * place]
-                down -= one[2 * place + 1]
+                one[two * np.uint64(codes[p]) + np.uint64(negative[i])] += size[i]
             # examples that are not stored are the rest
+            up, down = bins[-1, 0], bins[-1, 1]
+            for code in range(start[j + 1] - start[j] + 1):
+                up -= one[2 * code]
+                down -= one[2 * code + 1]
             one[2 * zero[j]] += up
             one[2 * zero[j] + 1] += down
-        for which in range(2 if paired else 1):
-            h = one if which == 0 else other
-            offset, count = start[j + which] - start[first], start[j + which + 1] - start[j + which]
-            up = 0.0
-            down = 0.0
-            for code in range(count):
-                up += h[2 * code]
-                down += h[2 * code + 1]
-                out[offset + code, 0] = up
-                out[offset + code, 1] = down
-        j += 2 if paired else 1
+        j += 1
+
+
+@njit(nogil=True, cache=True)
+def below_ends(start: Int64, first: int, last: int, bins: Float64, below: Float64) -> None:
+    """Fill `below` with the sums over all bins of a column up to each of its thresholds, columns first..last - 1."""
+    for j in range(first, last):
+        place = start[j] - start[first]
+        for r in range(bins.shape[1]):
+            total = 0.0
+            for code in range(start[j + 1] - start[j]):
+                total += bins[place + j - first + code, r]
+                below[place + code, r] = total
 
 
 @njit(nogil=True, cache=True)
@@ -311,14 +315,16 @@ def bin_ranges(
     least: Float64,
     most: Float64,
     counts: Int64,
+    masses: Float64,
 ) -> None:
-    """Least and largest value of every bin of every column, and the number of rows in it.
+    """Least and largest value of every bin of every column, the number of rows in it and their weight.
 
-    Bin b of column j lies at start[j] + j + b. Rows of weight zero count for nothing; `least`, `most` and `counts` come
-    in as infinity, minus infinity and 0.
+    Bin b of column j lies at start[j] + j + b. Rows of weight zero count for nothing; `least` and `most` come in as
+    infinity and minus infinity, `counts` and `masses` as 0.
     """
+    total = weight.sum()
     for j in range(indptr.shape[0] - 1):
-        seen = 0
+        seen, mass = 0, 0.0
         for p in range(indptr[j], indptr[j + 1]):
             if weight[rows[p]] > 0.0:
                 v = np.float64(values[p])
@@ -326,9 +332,12 @@ def bin_ranges(
                 least[place] = min(least[place], v)
                 most[place] = max(most[place], v)
                 counts[place] += 1
+                masses[place] += weight[rows[p]]
                 seen += 1
+                mass += weight[rows[p]]
         if seen < n_live:
             place = start[j] + j + zero[j]
             least[place] = min(least[place], 0.0)
             most[place] = max(most[place], 0.0)
             counts[place] += n_live - seen
+            masses[place] += max(total - mass, 0.0)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,32 @@ def threshold_keys(columns: NDArray[np.int64], thresholds: Array) -> list[Key]:
     ordered = np.where(bits & _SIGN, ~bits, bits | _SIGN)
     high, low = (ordered >> np.uint64(32)).tolist(), (ordered & np.uint64(0xFFFFFFFF)).tolist()
     return list(zip(columns.tolist(), high, low, strict=True))
+
+
+@dataclass(frozen=True)
+class ThresholdKeys(Sequence[Key]):
+    """Keys of stumps, each made when it is asked for: of the thousands that a round looks at it wants a few.
+
+    Parameters
+    ----------
+    columns : int64 array
+    thresholds : float64 array
+    """
+
+    columns: NDArray[np.int64]
+    thresholds: Array
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @overload
+    def __getitem__(self, place: int) -> Key: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Key]: ...
+    def __getitem__(self, place: int | slice) -> Key | list[Key]:
+        if isinstance(place, slice):
+            return threshold_keys(self.columns[place], self.thresholds[place])
+        return threshold_keys(self.columns[[place]], self.thresholds[[place]])[0]
 
 
 def key_arrays(keys: Sequence[Key]) -> tuple[NDArray[np.int64], Array]:
