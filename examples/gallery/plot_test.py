@@ -1,0 +1,8 @@
+"""
+Test
+====
+
+Text.
+"""
+import matplotlib.pyplot as plt
+plt.plot([1,2])
