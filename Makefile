@@ -14,7 +14,7 @@ KERNELS := $(shell grep -rl "numba" --include=*.py dboost)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-lowest coverage lint oracle passes-table ablation pairs-table titles many-products stumps-million same-bits cv-cost \
-    chaos fuzz reproduce reproduce-seeds bench clean
+    chaos fuzz integration reproduce reproduce-seeds bench clean
 
 help:
 	@echo "make demo          train and judge three models on the source code this machine has"
@@ -33,6 +33,7 @@ help:
 	@echo "make cv-cost       10 folds x 50 strengths on the arXiv abstracts, in cold fits (needs DBOOST_DATA_HOME)"
 	@echo "make chaos         worker deaths, silence, lack of memory: the undisturbed bits or one clear error (10 minutes)"
 	@echo "make fuzz          2,000 random fits of hostile data against an oracle in long double"
+	@echo "make integration   against real servers and programs that make test does without (MLflow)"
 	@echo "make reproduce     the paper's experiments, figures and verdicts (needs DBOOST_DATA_HOME; up to an hour)"
 	@echo "make reproduce-seeds those of ShareBoost, AdaBoost+L1 and leveraging (needs DBOOST_DATA_HOME; an hour)"
 	@echo "make bench         how fast it is, against peers on one machine and on a cluster (needs DBOOST_DATA_HOME; an hour)"
@@ -143,6 +144,14 @@ chaos: $(READY)
 
 fuzz: $(READY)
 	$(BIN)/python -m lab fuzz
+
+# What make test does without, since installing it takes minutes.
+$(VENV)/.integration: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[mlflow]"
+	@touch $@
+
+integration: $(VENV)/.integration
+	$(BIN)/python -m pytest tests/interop
 
 reproduce: $(READY)
 	$(BIN)/python -m lab reproduce structural --out $(REPRODUCE_OUT) --force
