@@ -35,17 +35,9 @@ def connect(settings: ClusterSettings, console: Console) -> Iterator[Any]:
     ClusterError
         When the scheduler does not answer within ``connect_timeout`` seconds.
     """
-    if settings.scheduler and settings.to:
-        raise UsageError(
-            f"scheduler and to={settings.to!r} name two clusters",
-            hint="give the scheduler of one, or the kind of a new one",
-        )
+    check(settings)
     address = settings.scheduler or (None if settings.to else os.environ.get(ADDRESS_VARIABLE))
     if settings.workers == 0 and not settings.scheduler:
-        given = [name for name in ("hosts", "tls", "options") if getattr(settings, name)]
-        if given or kind_of(settings) != "local":
-            given = given or [f"to={settings.to}"]
-            raise UsageError(f"workers is 0, which is no cluster, and {given[0]} is of one", hint="leave one out")
         yield None
         return
     if address and "://" not in address:
@@ -70,6 +62,28 @@ def connect(settings: ClusterSettings, console: Console) -> Iterator[Any]:
         yield client
 
 
+def check(settings: ClusterSettings) -> None:
+    """Refuse settings that no cluster can meet (UsageError), before anything is started."""
+    if settings.scheduler and settings.to:
+        raise UsageError(
+            f"scheduler and to={settings.to!r} name two clusters",
+            hint="give the scheduler of one, or the kind of a new one",
+        )
+    if settings.scheduler:
+        if settings.tls == TEMPORARY:
+            raise UsageError(
+                "temporary certificates are made with a cluster, and the scheduler has its own",
+                hint="give the folder of its certificates",
+            )
+    elif settings.workers == 0:
+        given = [name for name in ("hosts", "tls", "options") if getattr(settings, name)]
+        if given or kind_of(settings) != "local":
+            given = given or [f"to={settings.to}"]
+            raise UsageError(f"workers is 0, which is no cluster, and {given[0]} is of one", hint="leave one out")
+    else:
+        PLACES[kind_of(settings)].check(request_of(settings))
+
+
 def kind_of(settings: ClusterSettings) -> str:
     """The kind of the cluster that is made."""
     return settings.to or "local"
@@ -87,11 +101,6 @@ def _remote(address: str, settings: ClusterSettings) -> Iterator[Any]:
     import asyncio
 
     timeout = settings.connect_timeout
-    if settings.tls == TEMPORARY:
-        raise UsageError(
-            "temporary certificates are made with a cluster, and the scheduler has its own",
-            hint="give the folder of its certificates",
-        )
     security = security_of(settings.tls)
     # Whoever is there is asked before there is a Client, which complains when it is collected without a connection.
     kind = asyncio.run(_who_answers(address, timeout, security))

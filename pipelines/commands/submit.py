@@ -12,6 +12,7 @@ from dboost.errors import UsageError
 from dboost.files.paths import local_path
 from dboost.files.storage import check_writable, write_file
 
+from ..cluster import check as check_cluster
 from ..cluster import kind_of, request_of
 from ..config import ClusterSettings, LogSettings, boolean, key, needed, string
 from ..console import Console
@@ -50,6 +51,7 @@ def run(settings: SubmitSettings, console: Console) -> int:
     found = read(str(settings.file), [*(settings.set or ()), *_cluster(settings)])
     check(found)
     cluster = found.cluster()
+    check_cluster(cluster)
     place, request = PLACES[kind_of(cluster)], request_of(cluster)
     if settings.dry_run:
         with tempfile.TemporaryDirectory() as beside:

@@ -20,6 +20,10 @@ class Gateway:
 
     apart = False
 
+    def check(self, request: Request) -> None:
+        """A number of workers is needed."""
+        request.number()
+
     @contextlib.contextmanager
     def cluster(self, request: Request) -> Iterator[Any]:
         """A new cluster of the gateway."""

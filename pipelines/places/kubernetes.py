@@ -41,6 +41,8 @@ class Kubernetes:
 
     apart = True
 
+    check = staticmethod(lambda request: check(request))
+
     @contextlib.contextmanager
     def cluster(self, request: Request) -> Iterator[Any]:
         """A cluster of the operator that ends with the run; for a run whose own process is elsewhere."""
@@ -87,7 +89,20 @@ def manifests(request: Request, folder: Path) -> list[dict[str, Any]]:
     UsageError
         Something is missing, or TLS is asked for without certificates.
     """
+    check(request)
     name = _name(request, folder)
+    settings = _metadata(f"{name}-run", request)
+    return [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": settings, "data": {RUN_FILE: _run_file(folder, name)}},
+        cluster_spec(name, request),
+        _policy(name, request),
+        _job(name, request),
+    ]
+
+
+def check(request: Request) -> None:
+    """Refuse what cannot be applied (UsageError)."""
+    request.number()
     options = request.options
     for needed, what in (("image", "the image of all pods"), ("claim", "the claim with the data")):
         if not options.get(needed):
@@ -98,13 +113,6 @@ def manifests(request: Request, folder: Path) -> list[dict[str, Any]]:
             "certificates of this machine are not in the pods",
             hint=f"give options.certificates, a Secret with {', '.join(FILES.values())}",
         )
-    settings = _metadata(f"{name}-run", request)
-    return [
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": settings, "data": {RUN_FILE: _run_file(folder, name)}},
-        cluster_spec(name, request),
-        _policy(name, request),
-        _job(name, request),
-    ]
 
 
 def cluster_spec(name: str, request: Request) -> dict[str, Any]:

@@ -20,15 +20,18 @@ class Local:
 
     apart = False
 
+    def check(self, request: Request) -> None:
+        """Hosts and options are of other kinds."""
+        if request.hosts:
+            raise UsageError("a local cluster has no hosts", hint="leave them out, or take kind ssh")
+        if request.options:
+            raise UsageError("a local cluster takes no options", hint="workers and memory_limit are all it has")
+
     @contextlib.contextmanager
     def cluster(self, request: Request) -> Iterator[Any]:
         """The embedded cluster."""
         from dboost.engine.dask.cluster import embedded_cluster
 
-        if request.hosts:
-            raise UsageError("a local cluster has no hosts", hint="leave them out, or take kind ssh")
-        if request.options:
-            raise UsageError("a local cluster takes no options", hint="workers and memory_limit are all it has")
         with (
             embedded_cluster(request.workers, request.memory_limit, security=security_of(request.tls)) as cluster,
             cluster.get_client() as client,

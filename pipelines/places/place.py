@@ -57,6 +57,10 @@ class Place(Protocol):
         """Whether the run's own process is started there too, and not on this machine."""
         ...
 
+    def check(self, request: Request) -> None:
+        """Refuse a request that has no meaning here (UsageError), before anything is started."""
+        ...
+
     def cluster(self, request: Request) -> AbstractContextManager[Any]:
         """A client of a new cluster; the cluster is removed at the end.
 

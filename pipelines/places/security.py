@@ -8,7 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dboost.errors import DataError, UsageError
+from dboost.errors import DataError
+from dboost.interop.extras import imported
 
 TEMPORARY = "temporary"
 FILES = {"tls_ca_file": "ca.pem", "cert": "cert.pem", "key": "key.pem"}
@@ -34,10 +35,8 @@ def security_of(tls: str | None) -> Any:
     from distributed import Security
 
     if tls == TEMPORARY:
-        try:
-            return Security.temporary()
-        except ImportError as error:
-            raise UsageError("cryptography is not installed", hint="pip install 'dboost[tls]'") from error
+        imported("cryptography", "tls")
+        return Security.temporary()
     ca, cert, key = _files(tls)
     return Security(
         tls_ca_file=ca, tls_client_cert=cert, tls_client_key=key, tls_scheduler_cert=cert, tls_scheduler_key=key,

@@ -31,6 +31,10 @@ class Slurm:
 
     apart = True
 
+    def check(self, request: Request) -> None:
+        """A number of workers is needed."""
+        request.number()
+
     @contextlib.contextmanager
     def cluster(self, request: Request) -> Iterator[Any]:
         """Workers as jobs."""

@@ -26,6 +26,16 @@ class Ssh:
 
     apart = False
 
+    def check(self, request: Request) -> None:
+        """There are hosts, and no secret that would be shown on them."""
+        _arguments(request)
+        if request.tls == TEMPORARY:
+            # Dask hands its settings to the hosts on a command line, where everybody there could read a private key.
+            raise UsageError(
+                "temporary certificates would be shown in the process lists of the hosts",
+                hint="give a folder with certificates that all hosts see",
+            )
+
     @contextlib.contextmanager
     def cluster(self, request: Request) -> Iterator[Any]:
         """A scheduler on the first host, workers on the others."""
@@ -33,12 +43,6 @@ class Ssh:
         import dask
         from distributed import SSHCluster
 
-        if request.tls == TEMPORARY:
-            # Dask hands its settings to the hosts on a command line, where everybody there could read a private key.
-            raise UsageError(
-                "temporary certificates would be shown in the process lists of the hosts",
-                hint="give a folder with certificates that all hosts see",
-            )
         security = security_of(request.tls)
         arguments = {**_arguments(request), "security": security}
         # the hosts take Dask's settings of this process, in which files have names only

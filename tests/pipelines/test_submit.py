@@ -6,6 +6,7 @@ need programs of their own (tests/integration).
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import time
@@ -78,7 +79,7 @@ def test_a_dry_run_writes_nothing(file: Path, capsys: pytest.CaptureFixture[str]
     before = sorted(file.parent.rglob("*"))
     assert main(["submit", str(file), "--to", "local", "--dry-run"]) == 0
     assert "resume" in capsys.readouterr().out
-    assert main(["submit", str(file), "--to", "ssh", "--hosts", "a,b,c", "--dry-run"]) == 0
+    assert main(["submit", str(file), "--to", "ssh", "--workers", "1", "--hosts", "a,b,c", "--dry-run"]) == 0
     assert "# 1 worker on c" in capsys.readouterr().out
     assert sorted(file.parent.rglob("*")) == before
 
@@ -87,9 +88,9 @@ def test_a_dry_run_writes_nothing(file: Path, capsys: pytest.CaptureFixture[str]
     ("arguments", "said"),
     [
         (["--to", "slum"], "did you mean 'slurm'?"),
-        (["--to", "ssh", "--hosts", "one", "--dry-run"], "expected that of the scheduler and one or more"),
+        (["--to", "ssh", "--workers", "1", "--hosts", "one", "--dry-run"], "expected that of the scheduler and one or more"),
         (["--to", "kubernetes", "--workers", "2", "--dry-run"], "needs options.image"),
-        (["--to", "gateway", "--dry-run"], "how many workers?"),
+        (["--to", "gateway", "--dry-run"], "workers is 0, which is no cluster, and --to gateway is of one"),
         (["--options", '{"a": null}'], "without null"),
         (["--to", "local", "--workers", "1", "--hosts", "a"], "has no hosts"),
         (["--to", "local", "--hosts", "a"], "workers is 0, which is no cluster, and hosts is of one"),
@@ -138,8 +139,8 @@ def test_the_jobs_of_slurm_and_kubernetes_go_on_where_they_stopped(tmp_path: Pat
 
 def test_a_cluster_with_certificates_refuses_whoever_has_none(tmp_path: Path) -> None:
     pytest.importorskip("cryptography", reason="cryptography is not installed")
-    console = Console("plain", out=open(os.devnull, "w"))
-    with connect(ClusterSettings(to="local", workers=1, tls="temporary"), console) as client:
+    settings = ClusterSettings(to="local", workers=1, tls="temporary")
+    with connect(settings, Console("plain", out=io.StringIO())) as client:
         address = client.scheduler.address
         assert address.startswith("tls://127.0.0.1")
         assert client.submit(lambda: 7).result() == 7
@@ -160,8 +161,7 @@ def test_certificates_of_a_folder(tmp_path: Path) -> None:
         with connect(ClusterSettings(scheduler="tls://127.0.0.1:1", tls="temporary"), quiet):
             pass
     with pytest.raises(UsageError, match="process lists"):
-        with PLACES["ssh"].cluster(Request(hosts=("a", "b"), tls="temporary")):
-            pass
+        PLACES["ssh"].check(Request(hosts=("a", "b"), tls="temporary"))
     with pytest.raises(UsageError, match="name two clusters"):
         with connect(ClusterSettings(scheduler="tcp://127.0.0.1:1", to="local"), quiet):
             pass
