@@ -14,7 +14,7 @@ from ..config import ClusterSettings, LogSettings, boolean, key, needed, string
 from ..console import Console
 from ..runs.execute import resume
 from ..runs.folder import RUN_FILE
-from . import path, train
+from . import path, predict, train
 from . import run as run_command
 from .train import UNFINISHED
 
@@ -32,7 +32,7 @@ class ResumeSettings(ClusterSettings, LogSettings):
 
 
 SETTINGS = ResumeSettings
-_COMMANDS: dict[str, Any] = {"train": train, "path": path}
+_COMMANDS: dict[str, Any] = {"train": train, "path": path, "predict": predict}
 
 
 def run(settings: ResumeSettings, console: Console) -> int:

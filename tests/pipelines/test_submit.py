@@ -88,7 +88,7 @@ def test_a_dry_run_writes_nothing(file: Path, capsys: pytest.CaptureFixture[str]
     ("arguments", "said"),
     [
         (["--to", "slum"], "did you mean 'slurm'?"),
-        (["--to", "ssh", "--workers", "1", "--hosts", "one", "--dry-run"], "expected that of the scheduler and one or more"),
+        (["--to", "ssh", "--workers", "1", "--hosts", "one", "--dry-run"], "has 1 hosts"),
         (["--to", "kubernetes", "--workers", "2", "--dry-run"], "needs options.image"),
         (["--to", "gateway", "--dry-run"], "workers is 0, which is no cluster, and --to gateway is of one"),
         (["--options", '{"a": null}'], "without null"),
