@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from dboost.hypotheses.pieces.family import PiecewiseLinear
     from dboost.hypotheses.products.family import Products
     from dboost.hypotheses.stumps.family import Stumps
+    from dboost.model.explained import explain
 
 _HOMES = {
     "AdaBoostL1Classifier": "dboost.estimators.adaboost_l1",
@@ -73,6 +74,7 @@ _HOMES = {
     "TextFeatures": "dboost.estimators.text_features",
     "cross_validated": "dboost.estimators.cross_validated",
     "TableFeatures": "dboost.estimators.table_features",
+    "explain": "dboost.model.explained",
     "load_model": "dboost.estimators.load",
     "load_pipeline": "dboost.estimators.load",
     "regularization_path": "dboost.estimators.path",
@@ -123,6 +125,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "cross_validated",
+    "explain",
     "hypotheses",
     "load_model",
     "load_pipeline",

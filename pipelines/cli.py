@@ -42,6 +42,8 @@ COMMANDS = {
     "evaluate": "judge a model on data with labels",
     "predict": "label data with a model",
     "inspect": "show which features a model uses, and which classes share them",
+    "explain": "show which words of a document speak for which class",
+    "report": "write a model as one HTML page",
 }
 # Commands of earlier versions, and how the same is run now; they are listed nowhere.
 MOVED = {

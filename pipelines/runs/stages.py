@@ -25,6 +25,8 @@ from ..commands import evaluate, predict, prepare, train
 from ..config import DataSettings
 from ..console import Console, finite
 from ..inputs import MANIFEST, open_data, read_model
+from ..report_page.held_out import look_at
+from ..report_page.page import html, read_json
 from ..training import plan_training, save_path
 from . import fingerprints
 from . import folder as names
@@ -257,7 +259,28 @@ def _report(work: Work) -> dict[str, Any]:
     values = report(work.folder.path, int(work.run.table("report")["top"]))
     text = json.dumps(finite(values), indent=1, default=str, ensure_ascii=False) + "\n"
     write_file(work.folder.next(names.REPORT), text.encode("utf-8", "backslashreplace"))
+    page = _page(work, values)
+    if page:
+        write_file(work.folder.next(names.REPORT_PAGE), page.encode("utf-8", "backslashreplace"))
+        work.console.say(f"report: {work.folder / names.REPORT_PAGE}")
     return {}
+
+
+def _page(work: Work, values: dict[str, Any]) -> str:
+    """The report as a page; none for the models of one class each, which are many."""
+    folder = work.folder / names.MODEL
+    if not (folder / "model.json").is_file():
+        return ""
+    model, held_out = read_model(str(folder)), _held_out(work, "evaluate")
+    looked = None if held_out is None else look_at(model, open_data(held_out, "test", model))
+    return html(
+        model,
+        title=work.run.name,
+        evaluation=values.get("evaluation"),
+        held_out=looked,
+        path=values.get("path"),
+        made=read_json(folder / "run.json"),
+    )
 
 
 def _versions() -> dict[str, Any]:
@@ -292,5 +315,5 @@ STAGES = (
         lambda work: _model_inputs(work, "predict"),
         _predict,
     ),
-    Stage("report", (names.REPORT,), _always, _report_inputs, _report),
+    Stage("report", (names.REPORT, names.REPORT_PAGE), _always, _report_inputs, _report),
 )
