@@ -56,7 +56,7 @@ def test_every_set_has_a_twin_of_its_loss(name: str) -> None:
         assert np.array_equal(np.unique(data.y), np.arange(data.y.max() + 1))
     else:
         assert set(np.unique(data.y)) == {-1, 1}
-    penalty = next(problem.penalty for problem in all_problems() if problem.data == name)
+    penalty = next((problem.penalty for problem in all_problems() if problem.data == name), "l1/l2")
     assert twin_task(name, penalty).alpha_max > 0.0
 
 
