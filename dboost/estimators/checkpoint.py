@@ -113,6 +113,8 @@ def packed_state(state: FitState) -> tuple[dict[str, NDArray[Any]], dict[str, An
     arrays: dict[str, NDArray[Any]] = {"active": state.active, "W": state.W, "intercept": state.intercept}
     if state.candidates is not None:
         arrays["candidates"] = state.candidates
+    if state.norms is not None:
+        arrays |= {"norms": state.norms, "drift": np.array(state.drift)}
     arrays |= {_CARRIED + name: array for name, array in state.carried.items()}
     if state.memory.anchor is not None:
         arrays |= {_ANCHOR + name: array for name, array in vars(state.memory.anchor).items()}
@@ -210,6 +212,8 @@ def unpacked_state(
         W=arrays["W"],
         intercept=arrays["intercept"],
         candidates=arrays.get("candidates"),
+        norms=arrays.get("norms"),
+        drift=float(arrays.get("drift", 0.0)),
         memory=Memory(
             settled=bool(memory.fields.get("settled")),
             wide=bool(memory.fields.get("wide")),
@@ -268,9 +272,15 @@ def _check_arrays(arrays: dict[str, NDArray[Any]], n: int, k: int, file: str) ->
         and bool(np.all(np.isfinite(W)) and np.all(np.isfinite(intercept)))
         and all(_ascending(arrays[name], n) for name in ("active", "candidates") if name in arrays)
         and _sound_anchor(arrays, n)
+        and ("norms" in arrays) == ("drift" in arrays)
+        and all(_bounds(arrays[name], shape) for name, shape in (("norms", (n,)), ("drift", ())) if name in arrays)
     )
     if not sound:
         raise ModelFormatError("the arrays of the checkpoint do not fit together", file=file)
+
+
+def _bounds(found: NDArray[Any], shape: tuple[int, ...]) -> bool:
+    return found.dtype == np.float64 and found.shape == shape and bool(np.all(found >= 0.0))
 
 
 def _ascending(rows: NDArray[Any], n: int) -> bool:

@@ -170,6 +170,7 @@ ACCELERATORS: dict[str, Accelerator] = {
     # which columns are scored, and how
     "strong_rule": Accelerator("leaves out columns that the strength before makes unlikely", _strong),
     "gap_safe_screening": Accelerator("leaves out columns that the duality gap rules out", _bounded),
+    "column_bounds": Accelerator("does not score columns whose sums cannot have moved far", _bounded),
     "float32_scores": Accelerator("scores by residuals in float32 while the gap is large", _float32),
     "null_sums": Accelerator("keeps the sums of the null model, which is scored twice", _columns),
     "near_rows": Accelerator("lets rows enter that are a little below the threshold", _near),

@@ -77,6 +77,9 @@ class Score:
         ``Loss.ray_curvature`` of the residuals; infinite where it is not known.
     rounding : float
         Sums of column j are off by no more than so many times sum_i s_i |x_ij|, in the dual norm (``float32_scores``).
+    bounds : float64 array, shape (n,), or None
+        Bounds on ||G_j||_* of all columns at the model, infinite for those never scored; None where nothing bounds them
+        (``column_bounds``). The `norms` of candidates that were not looked at are such bounds too.
     """
 
     iterate: Iterate
@@ -89,6 +92,7 @@ class Score:
     complete: bool = True
     ray: float = np.inf
     rounding: float = 0.0
+    bounds: Array | None = None
 
     def over(self, norms: Array) -> Array:
         """Dual norms of all columns (n,): of the candidates those found here, of the others those given."""

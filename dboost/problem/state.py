@@ -52,6 +52,10 @@ class FitState:
         The hypotheses that the numbers in `active` stand for; empty where they are columns.
     carried : mapping of str to array
         What a system of its own takes from round to round, by name.
+    norms : float64 array, shape (n,), or None
+        Bounds on ||G_j||_* of all columns at the model that was scored last; None: not known.
+    drift : float
+        How far the residuals may have moved since (``column_bounds``).
     cut : bool
         Whether `max_passes` or `max_seconds` ended the last round before its own end. The same fit without that limit
         never has such a state, so that no checkpoint holds one.
@@ -72,6 +76,8 @@ class FitState:
     history: tuple[dict[str, Any], ...] = field(default=())
     keys: tuple[Key, ...] = ()
     carried: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    norms: Array | None = None
+    drift: float = 0.0
     cut: bool = False
 
 

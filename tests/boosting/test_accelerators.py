@@ -117,11 +117,11 @@ CASES = [
     Case("multinomial", "l1/l2", "extrapolation", shape={"n": 10}, settings={"curvature": "gram"}, tol=1e-5),
     Case("log", "l2_squared", "solved_intercept near_rows null_sums"),
     Case("multinomial", "l2", "solved_intercept near_rows null_sums", tol=1e-6),
-    Case("log", "l1", "gap_safe_screening", share=0.2, shape=LONG, tol=1e-8),
-    Case("multinomial", "l1/linf", "gap_safe_screening", share=0.2, shape=LONG, tol=1e-8),
-    Case("multinomial", "l1/l2", "gap_safe_screening", share=0.2, shape=LONG, tol=1e-8),
+    Case("log", "l1", "column_bounds gap_safe_screening", share=0.2, shape=LONG, tol=1e-8),
+    Case("multinomial", "l1/linf", "column_bounds gap_safe_screening", share=0.2, shape=LONG, tol=1e-8),
+    Case("multinomial", "l1/l2", "column_bounds gap_safe_screening", share=0.2, shape=LONG, tol=1e-8),
     Case("multinomial", "l1/l2", "float32_scores gap_safe_screening", 0.2, {}, {"update": "gradboost"}, tol=1e-4),
-    Case("log", "l1", "gap_safe_screening", settings={"update": "adaboost"}, tol=1e-4),
+    Case("log", "l1", "gap_safe_screening column_bounds", settings={"update": "adaboost"}, tol=1e-4),
 ]
 PAIRS = [(case, name) for case in CASES for name in case.takes.split()]
 
@@ -219,8 +219,7 @@ def test_what_does_not_apply_is_off():
     data = plain.make("log", m=40, n=5)
     fitting = plain.fitting(data, penalty="l1", update="gradboost")
     names = Accelerators.of(fitting.problem, fitting.settings).names
-    others = {"one_output", "conjugate_gradients", "continuation", "entrywise"}
-    assert "gap_safe_screening" in names and not names & others
+    assert "column_bounds" in names and not names & {"one_output", "conjugate_gradients", "continuation", "entrywise"}
     assert all(one.does and not one.does.endswith(".") for one in ACCELERATORS.values())
 
 

@@ -59,7 +59,7 @@ class Certify:
         """The state with the better of all lower bounds so far, and the candidates that remain."""
         problem, lam, at = self.problem, self.strengths.final, score.iterate
         value = problem.objective(at, lam)
-        state = replace(state, intercept=at.intercept, objective=value)
+        state = replace(state, intercept=at.intercept, norms=score.bounds, drift=0.0, objective=value)
         if at.shift > 0.0:
             # so far from any optimum that there is nothing to certify
             return state

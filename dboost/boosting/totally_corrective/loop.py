@@ -30,6 +30,7 @@ from dboost.boosting.totally_corrective.entering import Entering
 from dboost.boosting.totally_corrective.scorer import Scoring, is_guess
 from dboost.boosting.totally_corrective.stalls import stalled
 from dboost.boosting.totally_corrective.strengths import Strengths
+from dboost.certificate.column_bounds import moved
 from dboost.losses import get_loss
 from dboost.penalties import Penalty
 from dboost.problem.accelerators import Accelerators
@@ -166,7 +167,7 @@ class Loop:
     def advance(self, state: FitState) -> tuple[FitState, str]:
         """One round: state in, state out, and the reason to stop if there is one."""
         begun = _Begun(time.perf_counter(), self.problem.passes)
-        state, score = self._scored(state)                               # the sums of every column
+        state, score = self._scored(state)                               # sums of every column, or bounds of them
         state = self._certified(state, score)                            # the duality gap, and what it screens out
         if judged := state.provisional and state.gap <= self.settings.tol:
             state, score = self._judged(state)                           # columns were left out: now with all of them
@@ -202,7 +203,7 @@ class Loop:
             score = self.scoring(state)
         self._mark(score.iterate)
         if self.problem.screens and score.iterate.shift == 0.0:
-            self.norms = score.over(self.norms)
+            self.norms = score.over(self.norms) if score.bounds is None else score.bounds
         return state, score
 
     def _settled(self, state: FitState, score: Score, judged: bool) -> str:
@@ -225,6 +226,7 @@ class Loop:
         self, state: FitState, widened: Iterate, solved: Solved, after: Iterate, limits: Limits
     ) -> FitState:
         """The state with the rows that were solved, those that became zero left out."""
+        bounds = self.accelerators.on("column_bounds")
         return replace(
             state,
             active=after.active,
@@ -232,6 +234,7 @@ class Loop:
             intercept=after.intercept,
             lam=self.strengths.after(state.lam),
             memory=solved.memory,
+            drift=moved(self.problem, widened, solved.at) if bounds else 0.0,
             cut=bool(limits.reason(self.problem.passes)),
         )
 

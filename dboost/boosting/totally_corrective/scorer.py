@@ -6,6 +6,7 @@ Each changes what is asked of the one inside, or what it says, and none changes 
 - ``SolvedIntercept``: the model's intercept is solved first, so that the certificate need not pay for its rest.
 - ``NearRows``: rows a little below the threshold count as violating it.
 - ``RoundedResiduals``: residuals in float32, where a certificate can afford it (``float32_scores``).
+- ``BoundedColumns``: columns that cannot have moved far are not looked at (``column_bounds``).
 
 Which columns are left at all, after the strong rule and gap-safe screening, is in the state of the fit.
 """
@@ -17,6 +18,7 @@ from typing import Protocol
 
 from dboost.boosting.totally_corrective.entering import Entering
 from dboost.boosting.totally_corrective.strengths import Strengths
+from dboost.certificate.column_bounds import known, moved_by_intercept, reach, unsure
 from dboost.certificate.duality_gap import price_of_intercept
 from dboost.certificate.float32_scores import Rounding
 from dboost.certificate.free_intercept import solve_intercept
@@ -80,6 +82,26 @@ class EveryColumn:
         if self.problem.passes == before:
             self.accelerators.take("null_sums")
         return score
+
+
+@dataclass(frozen=True)
+class BoundedColumns:
+    """Only those columns whose sums may have come above their strength since they were formed."""
+
+    inner: Scorer
+    problem: Problem
+    accelerators: Accelerators
+
+    def score(self, state: FitState, asked: Asked) -> Score:
+        """A score of all candidates, with bounds in place of what was not looked at."""
+        problem = self.problem
+        drift = state.drift + moved_by_intercept(problem, state.intercept, asked.at.intercept)
+        # bounds are formed twice rather than held while the pass needs its memory
+        some = unsure(problem, reach(problem, state.norms, drift), asked.candidates, state.active, asked.lam)
+        if some is not asked.candidates:
+            self.accelerators.take("column_bounds")
+        score = self.inner.score(state, replace(asked, candidates=some))
+        return known(problem, score, asked.candidates, state.norms, drift)
 
 
 @dataclass(frozen=True)
@@ -170,6 +192,8 @@ class Scoring:
     ) -> Scoring:
         """The plain scorer, and around it those accelerators of it that a fit may take; `null` as for ``Loop``."""
         scorer: Scorer = EveryColumn(problem, accelerators)
+        if accelerators.on("column_bounds"):
+            scorer = BoundedColumns(scorer, problem, accelerators)
         if accelerators.on("float32_scores"):
             scorer = RoundedResiduals(scorer, Rounding.of(problem, strengths.final), settings.tol, accelerators)
         if accelerators.on("near_rows"):
