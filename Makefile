@@ -33,7 +33,7 @@ help:
 	@echo "make cv-cost       10 folds x 50 strengths on the arXiv abstracts, in cold fits (needs DBOOST_DATA_HOME)"
 	@echo "make chaos         worker deaths, silence, lack of memory: the undisturbed bits or one clear error (10 minutes)"
 	@echo "make fuzz          2,000 random fits of hostile data against an oracle in long double"
-	@echo "make integration   against real servers and programs that make test does without (MLflow)"
+	@echo "make integration   against real servers and programs that make test does without (MLflow, Slurm, ssh, schemas)"
 	@echo "make reproduce     the paper's experiments, figures and verdicts (needs DBOOST_DATA_HOME; up to an hour)"
 	@echo "make reproduce-seeds those of ShareBoost, AdaBoost+L1 and leveraging (needs DBOOST_DATA_HOME; an hour)"
 	@echo "make bench         how fast it is, against peers on one machine and on a cluster (needs DBOOST_DATA_HOME; an hour)"
@@ -145,13 +145,15 @@ chaos: $(READY)
 fuzz: $(READY)
 	$(BIN)/python -m lab fuzz
 
-# What make test does without, since installing it takes minutes.
+# What make test does without, since installing it takes minutes. Slurm and sshd are packages of the system (Debian:
+# slurmctld slurmd slurm-client munge openssh-server); tests that miss a program say so and are skipped.
 $(VENV)/.integration: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[mlflow]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[gateway,kubernetes,mlflow,slurm,ssh]" \
+        jsonschema kubernetes-validate
 	@touch $@
 
 integration: $(VENV)/.integration
-	$(BIN)/python -m pytest tests/interop
+	$(BIN)/python -m pytest tests/interop tests/integration
 
 reproduce: $(READY)
 	$(BIN)/python -m lab reproduce structural --out $(REPRODUCE_OUT) --force

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dboost.estimators.cv import BoostedClassifierCV
     from dboost.estimators.jointboost import JointBoostClassifier
     from dboost.estimators.leveraging import LeveragingClassifier, LeveragingRegressor
-    from dboost.estimators.load import load_model
+    from dboost.estimators.load import load_model, load_pipeline
     from dboost.estimators.multitask import MultiTaskBoostedClassifier
     from dboost.estimators.one_vs_rest import OneVsRestBoostedClassifier
     from dboost.estimators.path import regularization_path
@@ -74,6 +74,7 @@ _HOMES = {
     "cross_validated": "dboost.estimators.cross_validated",
     "TableFeatures": "dboost.estimators.table_features",
     "load_model": "dboost.estimators.load",
+    "load_pipeline": "dboost.estimators.load",
     "regularization_path": "dboost.estimators.path",
     "save_model": "dboost.estimators.pipeline_folder",
     "ClusterError": "dboost.errors",
@@ -124,6 +125,7 @@ __all__ = [
     "cross_validated",
     "hypotheses",
     "load_model",
+    "load_pipeline",
     "losses",
     "metrics",
     "mlflow",

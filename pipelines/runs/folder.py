@@ -26,6 +26,8 @@ from . import fingerprints
 RUN_FILE, EVENTS, STAGES = "run.toml", "events.jsonl", "stages.json"
 PREPARED, MODEL, PATH, EVALUATION = "prepared", "model", "path", "evaluation"
 PREDICTIONS, REPORT, CHECKPOINT, PARTIAL = "predictions", "report.json", "checkpoint", "model.partial"
+# Parts of predictions that stand while the stage is not done.
+LABELLED = "predictions.partial"
 _FORMAT = 1
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -155,6 +156,7 @@ def _train(work: Work) -> dict[str, Any]:
     trained = train.fit(training, data, work.client(), work.console, work=progress, partial=partial)
     out = folder.next(names.MODEL)
     trained.estimator.save(out)
+    train.keep_transform(data, out)
     settings = {"data": run.table("data"), "model": run.values.get("model", {})}
     train.write_manifest(trained.estimator, out, settings, work.console)
     path_out = folder.next(names.PATH)
@@ -229,18 +231,18 @@ def _predict(work: Work) -> dict[str, Any]:
     held_out, table = _held_out(work, "predict"), work.run.table("predict")
     assert held_out is not None
     model = read_model(str(work.folder / names.MODEL))
-    data = open_data(held_out, "test", model)
+    given: dict[str, Any] = {item.name: getattr(held_out, item.name) for item in dataclasses.fields(DataSettings)}
+    given |= {name: table.get(name) for name in ("probabilities", "top", "scores", "keep")}
     settings = predict.PredictSettings(
+        **given,
         model=str(work.folder / names.MODEL),
-        data=held_out.data,
         out=str(work.folder.next(names.PREDICTIONS)),
-        probabilities=table["probabilities"],
-        top=table.get("top"),
-        scores=table["scores"],
     )
-    rows = predict.predict(settings, model, data, work.client())
-    work.console.say(f"{rows:,} predictions: {work.folder / names.PREDICTIONS}")
-    return {"rows": rows}
+    parts = work.folder / names.LABELLED
+    about = predict.predict(settings, model, work.client(), parts, work.console)
+    shutil.rmtree(parts, ignore_errors=True)
+    work.console.say(f"{about['rows']:,} predictions: {work.folder / names.PREDICTIONS}   {predict.read_words(about)}")
+    return about
 
 
 # ---- report --------------------------------------------------------------------------------------------------------

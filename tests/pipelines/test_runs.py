@@ -238,7 +238,7 @@ def test_a_folder_in_use_is_refused_and_a_dead_lock_is_taken_over(
     assert states(pipelines.run(file)) == done()
     # whether a process of another machine lives cannot be known here
     (folder / "lock").write_text(json.dumps({"host": "elsewhere", "pid": 1, "since": "then"}))
-    with pytest.raises(UsageError, match="process 1 on host elsewhere .* delete lock if that process has ended"):
+    with pytest.raises(UsageError, match="process 1 on host elsewhere .* give take_over if that process has ended"):
         pipelines.run(file)
 
 
