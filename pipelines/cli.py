@@ -33,6 +33,7 @@ COMMANDS = {
     "run": "do what is not done yet of the run that a file describes",
     "resume": "go on with a run that was broken off",
     "runs": "list runs and how each stands",
+    "doctor": "look whether a machine or cluster is fit for a training",
     "submit": "put a run on a cluster and leave it there",
     "logs": "what a run has said, and says",
     "stop": "end a run that was submitted; resume goes on with it",
