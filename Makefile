@@ -58,6 +58,12 @@ $(READY): $(INSTALLED) $(KERNELS)
 
 demo: $(READY)
 	$(BIN)/dboost demo --out $(DEMO_OUT) --force
+	@echo; echo "The same way as one run file; a second call finds nothing to do:"
+	$(BIN)/dboost run $(DEMO_OUT)/topics.toml
+	$(BIN)/dboost run $(DEMO_OUT)/topics.toml
+	@echo; echo "Its model labels raw documents, with nothing but its own folder:"
+	rm -r $(DEMO_OUT)/runs/topics/prepared
+	$(BIN)/dboost predict $(DEMO_OUT)/runs/topics/model $(DEMO_OUT)/new.parquet --keep source --out $(DEMO_OUT)/labelled
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
