@@ -159,7 +159,7 @@ $(VENV)/.integration: $(READY)
 	@touch $@
 
 integration: $(VENV)/.integration
-	$(BIN)/python -m pytest tests/interop tests/integration
+	DBOOST_INTEGRATION=1 $(BIN)/python -m pytest tests/integration
 
 reproduce: $(READY)
 	$(BIN)/python -m lab reproduce structural --out $(REPRODUCE_OUT) --force

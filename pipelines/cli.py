@@ -33,6 +33,8 @@ COMMANDS = {
     "run": "do what is not done yet of the run that a file describes",
     "resume": "go on with a run that was broken off",
     "runs": "list runs and how each stands",
+    "retrain": "make a challenger for the champion, and promote it or say why not",
+    "rollback": "make the champion before this one the champion again",
     "doctor": "look whether a machine or cluster is fit for a training",
     "submit": "put a run on a cluster and leave it there",
     "logs": "what a run has said, and says",
