@@ -14,7 +14,7 @@ KERNELS := $(shell grep -rl "numba" --include=*.py dboost)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-lowest coverage lint oracle passes-table ablation pairs-table titles many-products stumps-million same-bits cv-cost \
-    chaos fuzz integration reproduce reproduce-seeds bench clean
+    chaos fuzz integration retrain-years reproduce reproduce-seeds bench clean
 
 help:
 	@echo "make demo          train and judge three models on the source code this machine has"
@@ -34,6 +34,7 @@ help:
 	@echo "make chaos         worker deaths, silence, lack of memory: the undisturbed bits or one clear error (10 minutes)"
 	@echo "make fuzz          2,000 random fits of hostile data against an oracle in long double"
 	@echo "make integration   against real servers and programs that make test does without (MLflow, Slurm, ssh, schemas)"
+	@echo "make retrain-years retraining over years of arXiv: warm against cold, and the decisions (needs DBOOST_DATA_HOME)"
 	@echo "make reproduce     the paper's experiments, figures and verdicts (needs DBOOST_DATA_HOME; up to an hour)"
 	@echo "make reproduce-seeds those of ShareBoost, AdaBoost+L1 and leveraging (needs DBOOST_DATA_HOME; an hour)"
 	@echo "make bench         how fast it is, against peers on one machine and on a cluster (needs DBOOST_DATA_HOME; an hour)"
@@ -147,6 +148,9 @@ cv-cost: $(READY)
 
 chaos: $(READY)
 	$(BIN)/python -m lab chaos
+
+retrain-years: $(READY)
+	$(BIN)/python -m lab retrain-years
 
 fuzz: $(READY)
 	$(BIN)/python -m lab fuzz
