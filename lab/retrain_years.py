@@ -83,7 +83,7 @@ def run(home: Path, folder: Path, times: int) -> list[dict[str, Any]]:
     (folder / "nightly.toml").write_text('[retrain]\nrun = "run.toml"\n')
     table, years = documents(home)
     last = float(years.max()) - YEARS - 1.0
-    found = []
+    found: list[dict[str, Any]] = []
 
     def decide(name: str, first: float, change: Any = None, cold: bool = True) -> None:
         # a file that is written again is new by its time, whatever is in it
