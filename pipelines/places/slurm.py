@@ -60,7 +60,12 @@ class Slurm:
     def stop(self, started: dict[str, Any]) -> str:
         """Send the run SIGTERM, which leaves the model so far; its workers' jobs end with it."""
         job = str(started["job"])
-        _called(["scancel", "--signal=TERM", "--batch", job])
+        try:
+            _called(["scancel", "--signal=TERM", "--batch", job])
+        except ClusterError as error:
+            if "Invalid job id" not in error.what:
+                raise
+            return f"job {job} had ended already"
         return f"job {job} was asked to end"
 
 

@@ -147,7 +147,10 @@ def _data_inputs(data: DataSettings) -> dict[str, Any]:
 
 def _train_inputs(work: Work) -> dict[str, Any]:
     settings = work.run.values.get("model", {})
-    return {**_data_inputs(_training_data(work)), "settings": settings, "versions": _versions()}
+    found = {**_data_inputs(_training_data(work)), "settings": settings, "versions": _versions()}
+    if settings.get("start") is not None:
+        found["start"] = fingerprints.of_model(local_path(settings["start"]))
+    return found
 
 
 def _train(work: Work) -> dict[str, Any]:

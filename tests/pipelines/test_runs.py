@@ -70,7 +70,7 @@ def test_a_run_does_all_stages_once_and_a_second_call_does_none(file: Path) -> N
     assert states(result) == done(*ALL) and result.converged
     assert result.folder == file.parent / "runs" / "trees"
     names = {"run.toml", "events.jsonl", "stages.json", "lock", "prepared", "model", "evaluation", "predictions"}
-    assert {path.name for path in result.folder.iterdir()} == names | {"report.json"}
+    assert {path.name for path in result.folder.iterdir()} == names | {"report.json", "report.html"}
     assert result.evaluation is not None and result.evaluation["error"] < 0.2
     # the model is that of the estimator itself
     data = dboost.ParquetData(result.folder / "prepared", split="train")
