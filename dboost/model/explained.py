@@ -7,7 +7,7 @@ A score is the intercept and the sum of the parts, so the parts say all that the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,9 @@ from dboost.errors import UsageError
 from dboost.model.fitted import Model
 
 Float = NDArray[np.float64]
+
+# Columns that an error names.
+_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -94,17 +97,31 @@ def explain(model: Any, X: Any) -> Contributions:
     >>> found.words, bool(np.isclose(found.scores[0], model.decision_function(X[3:])[0]))
     (['x0'], True)
     """
-    steps = getattr(model, "steps", None)
+    before, steps = None, getattr(model, "steps", None)
     if steps is not None:
         for _, step in steps[:-1]:
             X = step.transform(X)
-        model = steps[-1][1]
+        before, model = steps[-2][1] if len(steps) > 1 else None, steps[-1][1]
     held = getattr(model, "model_", None)
     if not isinstance(held, Model):
         raise UsageError(f"a {type(model).__name__} cannot be explained", hint="give a fitted estimator of one model")
+    given = getattr(X, "column_names", getattr(X, "columns", None))
+    names = None if given is None else [str(name) for name in given]
+    if names is not None and held.feature_names is not None and names != list(held.feature_names):
+        raise UsageError(
+            f"the columns of the row are {', '.join(names[:_SHOWN])}, those of the fit were "
+            f"{', '.join(held.feature_names[:_SHOWN])}",
+            hint="give the columns of the fit, in its order",
+        )
     rows = X.tocsr() if hasattr(X, "tocsr") else np.atleast_2d(np.asarray(X, dtype=np.float64))
     if rows.shape[0] != 1:
         raise UsageError(f"{rows.shape[0]} rows; expected one", hint="give one row, such as X[:1]")
     if rows.shape[1] != held.n_features:
         raise UsageError(f"the row has {rows.shape[1]} features, the model was fitted on {held.n_features}")
-    return contributions(held, rows[:, held.inputs])
+    found = contributions(held, rows[:, held.inputs])
+    if held.plain and held.feature_names is None and before is not None and hasattr(before, "get_feature_names_out"):
+        # A sparse matrix between two steps carries no names: the transform is asked for them.
+        offered = before.get_feature_names_out()
+        used = held.held_columns(rows[:, held.inputs]).indices
+        found = replace(found, words=[str(offered[held.active[j]]) for j in used.tolist()])
+    return found
