@@ -14,7 +14,7 @@ KERNELS := $(shell grep -rl "numba" --include=*.py dboost)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-lowest coverage lint oracle passes-table ablation pairs-table titles many-products stumps-million same-bits cv-cost \
-    chaos fuzz reproduce reproduce-seeds bench clean
+    chaos fuzz integration retrain-years reproduce reproduce-seeds bench clean
 
 help:
 	@echo "make demo          train and judge three models on the source code this machine has"
@@ -33,6 +33,8 @@ help:
 	@echo "make cv-cost       10 folds x 50 strengths on the arXiv abstracts, in cold fits (needs DBOOST_DATA_HOME)"
 	@echo "make chaos         worker deaths, silence, lack of memory: the undisturbed bits or one clear error (10 minutes)"
 	@echo "make fuzz          2,000 random fits of hostile data against an oracle in long double"
+	@echo "make integration   against real servers and programs that make test does without (MLflow, Slurm, ssh, schemas)"
+	@echo "make retrain-years retraining over years of arXiv: warm against cold, and the decisions (needs DBOOST_DATA_HOME)"
 	@echo "make reproduce     the paper's experiments, figures and verdicts (needs DBOOST_DATA_HOME; up to an hour)"
 	@echo "make reproduce-seeds those of ShareBoost, AdaBoost+L1 and leveraging (needs DBOOST_DATA_HOME; an hour)"
 	@echo "make bench         how fast it is, against peers on one machine and on a cluster (needs DBOOST_DATA_HOME; an hour)"
@@ -57,6 +59,12 @@ $(READY): $(INSTALLED) $(KERNELS)
 
 demo: $(READY)
 	$(BIN)/dboost demo --out $(DEMO_OUT) --force
+	@echo; echo "The same way as one run file; a second call finds nothing to do:"
+	$(BIN)/dboost run $(DEMO_OUT)/topics.toml
+	$(BIN)/dboost run $(DEMO_OUT)/topics.toml
+	@echo; echo "Its model labels raw documents, with nothing but its own folder:"
+	rm -r $(DEMO_OUT)/runs/topics/prepared
+	$(BIN)/dboost predict $(DEMO_OUT)/runs/topics/model $(DEMO_OUT)/new.parquet --keep source --out $(DEMO_OUT)/labelled
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .
@@ -141,8 +149,21 @@ cv-cost: $(READY)
 chaos: $(READY)
 	$(BIN)/python -m lab chaos
 
+retrain-years: $(READY)
+	$(BIN)/python -m lab retrain-years
+
 fuzz: $(READY)
 	$(BIN)/python -m lab fuzz
+
+# What make test does without, since installing it takes minutes. Slurm and sshd are packages of the system (Debian:
+# slurmctld slurmd slurm-client munge openssh-server); tests that miss a program say so and are skipped.
+$(VENV)/.integration: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[gateway,kubernetes,mlflow,slurm,ssh]" \
+        jsonschema kubernetes-validate
+	@touch $@
+
+integration: $(VENV)/.integration
+	DBOOST_INTEGRATION=1 $(BIN)/python -m pytest tests/integration
 
 reproduce: $(READY)
 	$(BIN)/python -m lab reproduce structural --out $(REPRODUCE_OUT) --force

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dboost.estimators.cv import BoostedClassifierCV
     from dboost.estimators.jointboost import JointBoostClassifier
     from dboost.estimators.leveraging import LeveragingClassifier, LeveragingRegressor
-    from dboost.estimators.load import load_model
+    from dboost.estimators.load import load_model, load_pipeline
     from dboost.estimators.multitask import MultiTaskBoostedClassifier
     from dboost.estimators.one_vs_rest import OneVsRestBoostedClassifier
     from dboost.estimators.path import regularization_path
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from dboost.hypotheses.pieces.family import PiecewiseLinear
     from dboost.hypotheses.products.family import Products
     from dboost.hypotheses.stumps.family import Stumps
+    from dboost.model.explained import explain
 
 _HOMES = {
     "AdaBoostL1Classifier": "dboost.estimators.adaboost_l1",
@@ -73,7 +74,9 @@ _HOMES = {
     "TextFeatures": "dboost.estimators.text_features",
     "cross_validated": "dboost.estimators.cross_validated",
     "TableFeatures": "dboost.estimators.table_features",
+    "explain": "dboost.model.explained",
     "load_model": "dboost.estimators.load",
+    "load_pipeline": "dboost.estimators.load",
     "regularization_path": "dboost.estimators.path",
     "save_model": "dboost.estimators.pipeline_folder",
     "ClusterError": "dboost.errors",
@@ -87,7 +90,9 @@ _HOMES = {
 }
 
 # Parts that a user calls by name; they, too, are loaded on first use.
-_PARTS = ("hypotheses", "losses", "metrics", "penalties", "plots")
+_PARTS = {name: name for name in ("hypotheses", "losses", "metrics", "penalties", "plots")}
+# These are no part of what type checkers see: they need packages of their own.
+_PARTS |= {"mlflow": "interop.mlflow", "onnx": "interop.onnx"}
 
 __all__ = [
     "AdaBoostL1Classifier",
@@ -120,10 +125,14 @@ __all__ = [
     "UsageError",
     "__version__",
     "cross_validated",
+    "explain",
     "hypotheses",
     "load_model",
+    "load_pipeline",
     "losses",
     "metrics",
+    "mlflow",
+    "onnx",
     "penalties",
     "plots",
     "regularization_path",
@@ -133,7 +142,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _PARTS:
-        return import_module(f"{__name__}.{name}")
+        return import_module(f"{__name__}.{_PARTS[name]}")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'dboost' has no attribute {name!r}")

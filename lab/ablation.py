@@ -1,8 +1,9 @@
 """What each accelerator is worth: the same fits with all of them, and with each one off in turn.
 
-Run with ``python -m lab ablation``. On the problems of ``bench peers``, with an intercept and without, to a certified
-gap. An accelerator is timed where it was taken; on the others it is the same fit, and counts as no difference. One that
-is worth less than 3 % overall and less than 10 % on its best problem is marked: it should go.
+Run with ``python -m lab ablation``. On the problems of ``bench peers``, with an intercept and without, on paths of
+strengths and on a set of many rows, to a certified gap. An accelerator is timed where it was taken; on the others it is
+the same fit, and counts as no difference. One that is worth less than 3 % overall and less than 10 % on its best
+problem is marked: it should go.
 
 Covers: choosing problems, timing in turn, the table. Does not cover: what an accelerator does
 (``dboost.problem.accelerators``), comparing commits (``lab bench ab``).
@@ -15,6 +16,7 @@ import math
 import statistics
 import time
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -22,12 +24,13 @@ from pathlib import Path
 from typing import Any
 
 from dboost.boosting.fit import Fitting
+from dboost.boosting.path import path
 from dboost.data.plan import build_plan
 from dboost.engine.local import LocalEngine
 from dboost.problem.accelerators import ACCELERATORS, EVERY
 from dboost.problem.state import FitResult, FitSettings
 from lab import tables
-from lab.benchmarks.problems import KINDS, Problem
+from lab.benchmarks.problems import KINDS
 from lab.benchmarks.sets import SETS
 from lab.oracle.problems import Encoded
 
@@ -40,39 +43,93 @@ COLUMNS = ("accelerator", "taken on", "overall", "most", "on", "verdict")
 
 
 @dataclass(frozen=True)
+class Case:
+    """One problem to fit.
+
+    Parameters
+    ----------
+    data : str
+        Key of ``SETS``.
+    penalty : str
+    ratio : float
+        Strength, as a share of the smallest at which W = 0.
+    intercept : bool
+    strengths : int
+        Above one, a path of so many that ends there.
+    """
+
+    data: str
+    penalty: str
+    ratio: float
+    intercept: bool
+    strengths: int = 1
+
+    @property
+    def name(self) -> str:
+        """As it is shown."""
+        along = f" path of {self.strengths}" if self.strengths > 1 else ""
+        return f"{self.data} {self.penalty} {self.ratio:g}{along}{' b' if self.intercept else ''}"
+
+
+BEYOND = (
+    Case("imdb", "l1", 0.02, True, 20),
+    Case("stackoverflow20k", "l1/l2", 0.02, True, 20),
+    Case("arxiv-archives", "l1/linf", 0.02, True, 20),
+    Case("arxiv-titles", "l1/l2", 0.1, True),
+    Case("arxiv-titles", "l1/linf", 0.1, True),
+)
+"""What the problems of the benchmark do not reach: paths, and many rows."""
+
+
+def cases() -> list[Case]:
+    """All of them, those of one data set together."""
+    every = [
+        Case(one.data, one.penalty, one.ratio, intercept)
+        for kind in KINDS.values()
+        for one in kind.problems()
+        for intercept in (False, True)
+    ]
+    return sorted([*every, *BEYOND], key=lambda case: list(SETS).index(case.data))
+
+
+@dataclass(frozen=True)
 class Timed:
-    """One fit.
+    """One fit, or one path.
 
     Parameters
     ----------
     seconds : float
         Processor time of the whole process, its threads included.
     found : FitResult
+        At the last strength.
+    taken : Counter
+        How often each accelerator was, at all strengths.
     """
 
     seconds: float
     found: FitResult
+    taken: Counter[str]
 
 
-def timed(data: Encoded, problem: Problem, intercept: bool, tol: float, names: Sequence[str]) -> Timed:
+def timed(data: Encoded, case: Case, tol: float, names: Sequence[str]) -> Timed:
     """Plan and fit one problem with the accelerators of those names, on one thread."""
     settings = FitSettings(
-        data.loss, problem.penalty, fit_intercept=intercept, tol=tol, accelerators=tuple(names), max_seconds=600.0
+        data.loss, case.penalty, fit_intercept=case.intercept, tol=tol, accelerators=tuple(names), max_seconds=600.0
     )
     with warnings.catch_warnings(), LocalEngine(1) as engine:
         warnings.simplefilter("ignore")
         began = time.process_time()
         plan = build_plan(data.X, data.y, task=TASKS[data.loss], engine=engine)
-        fitting = Fitting(plan, engine, settings)
-        found = fitting.fit(problem.ratio * fitting.alpha_max())
-    return Timed(time.process_time() - began, found)
-
-
-def middle(data: Encoded, problem: Problem, intercept: bool, tol: float, names: Sequence[str], turns: int) -> Timed:
-    """The fit of median time out of some."""
-    return sorted((timed(data, problem, intercept, tol, names) for _ in range(turns)), key=lambda one: one.seconds)[
-        turns // 2
-    ]
+        if case.strengths > 1:
+            found = path(plan, engine, settings, n_alphas=case.strengths, eps=case.ratio)
+        else:
+            fitting = Fitting(plan, engine, settings)
+            found = [fitting.fit(case.ratio * fitting.alpha_max())]
+    taken = sum((Counter(one.taken) for one in found), Counter[str]())
+    if len(found) > 1:
+        # Fits do not count what they are begun with.
+        taken.update(name for name in ("path_start", "path_predictor") if name in names)
+    return Timed(time.process_time() - began, found[-1], taken)
 
 
 @dataclass(frozen=True)
@@ -94,21 +151,23 @@ class Worth:
     agrees: bool
 
 
-def compared(data: Encoded, problem: Problem, intercept: bool, tol: float, turns: int) -> Iterator[Worth]:
-    """Every accelerator that a fit took, switched off by itself; the fit with all runs in turn with each."""
-    label = f"{problem.name}{' b' if intercept else ''}"
+def compared(data: Encoded, case: Case, tol: float, turns: int) -> Iterator[Worth]:
+    """Every accelerator that a fit took, switched off by itself; in every turn all of them, after a fit with all."""
     # The first fit of a process reads what is compiled from disk, and is not measured.
-    timed(data, problem, intercept, tol, EVERY)
-    everything = middle(data, problem, intercept, tol, EVERY, turns)
-    for name in EVERY:
-        if not everything.found.taken.get(name):
-            continue
-        without = middle(data, problem, intercept, tol, [other for other in EVERY if other != name], turns)
-        again = middle(data, problem, intercept, tol, EVERY, turns)
-        whole = math.sqrt(everything.seconds * again.seconds)
-        one, other = everything.found, without.found
+    first = timed(data, case, tol, EVERY)
+    whole = [timed(data, case, tol, EVERY).seconds]
+    without: dict[str, list[Timed]] = {name: [] for name in EVERY if first.taken[name]}
+    for _ in range(turns):
+        for name, fits in without.items():
+            fits.append(timed(data, case, tol, [other for other in EVERY if other != name]))
+        whole.append(timed(data, case, tol, EVERY).seconds)
+    for name, fits in without.items():
+        one, other = first.found, fits[0].found
         room = max(one.gap, 0.0) * abs(one.objective) + max(other.gap, 0.0) * abs(other.objective)
-        yield Worth(name, label, without.seconds / whole, abs(one.objective - other.objective) <= room)
+        ratio = statistics.median(
+            fit.seconds / math.sqrt(whole[turn] * whole[turn + 1]) for turn, fit in enumerate(fits)
+        )
+        yield Worth(name, case.name, ratio, abs(one.objective - other.objective) <= room)
 
 
 def lines(found: Iterable[Worth], problems: int) -> list[dict[str, Any]]:
@@ -144,27 +203,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--turns", type=int, default=3, help="fits of each kind, of which the median counts")
     parser.add_argument("--only", nargs="*", default=[], help="data sets (default: all that are there)")
     parser.add_argument("--ratios", nargs="*", type=float, default=[], help="strengths (default: all of the problems)")
+    parser.add_argument("--beyond", action="store_true", help="paths and many rows only")
     parser.add_argument("--quick", action="store_true", help="made-up data, a minute")
     parser.add_argument("--out", type=Path, default=Path("runs/ablation.md"))
     given = parser.parse_args(arguments)
-    problems = [
-        problem
-        for kind in KINDS.values()
-        for problem in kind.problems()
-        if (not given.only or problem.data in given.only) and (not given.ratios or problem.ratio in given.ratios)
+    chosen = [
+        case
+        for case in cases()
+        if (not given.only or case.data in given.only)
+        and (not given.ratios or case.ratio in given.ratios)
+        and (not given.beyond or case in BEYOND)
     ]
     found: list[Worth] = []
-    count = 0
-    for name, group in groupby(problems, key=lambda problem: problem.data):
+    for name, group in groupby(chosen, key=lambda case: case.data):
         data = SETS[name].twin() if given.quick else SETS[name].load()
-        for problem in group:
-            for intercept in (False, True):
-                count += 1
-                worths = list(compared(data, problem, intercept, given.tol, given.turns))
-                found += worths
-                said = ", ".join(f"{one.name} {one.ratio:.2f}" for one in worths)
-                print(f"{problem.name}{' b' if intercept else ''}: {said}", flush=True)
-    rows = lines(found, count)
+        for case in group:
+            worths = list(compared(data, case, given.tol, given.turns))
+            found += worths
+            print(f"{case.name}: {', '.join(f'{one.name} {one.ratio:.2f}' for one in worths)}", flush=True)
+    rows = lines(found, len(chosen))
     table = tables.markdown(rows, COLUMNS)
     print(table)
     spread = statistics.median(one.ratio for one in found) if found else math.nan

@@ -2,21 +2,30 @@
 
 Owns paths, settings, printing and exit codes; owns no algorithm. It uses the public names of ``dboost``; nothing in
 ``dboost`` imports it. For a notebook or an orchestrator: ``dboost_pipelines.run("run.toml")`` does what `dboost run`
-does and returns a ``RunResult``, ``resume(folder)`` goes on with a run, ``list_runs(folder)`` says how each stands.
+does and returns a ``RunResult``, ``resume(folder)`` goes on with a run, ``list_runs(folder)`` says how each stands, and
+``retrain("retrain.toml")`` does what `dboost retrain` does and returns a ``Decision``.
 """
 
 from importlib import import_module
 from typing import Any
 
-_HOMES = {"RunResult": "execute", "run": "execute", "resume": "execute", "list_runs": "listing"}
+_HOMES = {
+    "Decision": "retraining.retrain",
+    "RunResult": "runs.execute",
+    "list_runs": "runs.listing",
+    "resume": "runs.execute",
+    "retrain": "retraining.retrain",
+    "rollback": "retraining.retrain",
+    "run": "runs.execute",
+}
 
-__all__ = ["RunResult", "list_runs", "resume", "run"]
+__all__ = ["Decision", "RunResult", "list_runs", "resume", "retrain", "rollback", "run"]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.runs.{_HOMES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:

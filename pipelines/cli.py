@@ -33,12 +33,20 @@ COMMANDS = {
     "run": "do what is not done yet of the run that a file describes",
     "resume": "go on with a run that was broken off",
     "runs": "list runs and how each stands",
+    "retrain": "make a challenger for the champion, and promote it or say why not",
+    "rollback": "make the champion before this one the champion again",
+    "doctor": "look whether a machine or cluster is fit for a training",
+    "submit": "put a run on a cluster and leave it there",
+    "logs": "what a run has said, and says",
+    "stop": "end a run that was submitted; resume goes on with it",
     "prepare": "from documents to features: a vocabulary, tf-idf, Parquet",
     "train": "fit a model to prepared data",
     "path": "fit models of falling strengths to prepared data",
     "evaluate": "judge a model on data with labels",
     "predict": "label data with a model",
     "inspect": "show which features a model uses, and which classes share them",
+    "explain": "show which words of a document speak for which class",
+    "report": "write a model as one HTML page",
 }
 # Commands of earlier versions, and how the same is run now; they are listed nowhere.
 MOVED = {

@@ -15,6 +15,9 @@ from dboost.errors import ClusterError, UsageError
 
 from .config import ClusterSettings
 from .console import Console
+from .places.place import Request
+from .places.registry import PLACES
+from .places.security import TEMPORARY, security_of
 
 # Seconds for taking leave of a scheduler that has not answered.
 CLOSE_SECONDS = 1.0
@@ -32,7 +35,8 @@ def connect(settings: ClusterSettings, console: Console) -> Iterator[Any]:
     ClusterError
         When the scheduler does not answer within ``connect_timeout`` seconds.
     """
-    address = settings.scheduler or os.environ.get(ADDRESS_VARIABLE)
+    check(settings)
+    address = settings.scheduler or (None if settings.to else os.environ.get(ADDRESS_VARIABLE))
     if settings.workers == 0 and not settings.scheduler:
         yield None
         return
@@ -50,36 +54,62 @@ def connect(settings: ClusterSettings, console: Console) -> Iterator[Any]:
             opened.enter_context(hushed())
         with console.stage("cluster"):
             client = opened.enter_context(
-                _remote(address, settings.connect_timeout) if address else _embedded(settings)
+                _remote(address, settings) if address else PLACES[kind_of(settings)].cluster(request_of(settings))
             )
         threads = client.nthreads()
-        console.say(f"{len(threads)} workers, {sum(threads.values())} threads; {address or 'in this machine'}")
+        where = address or ("in this machine" if kind_of(settings) == "local" else f"of kind {settings.to}")
+        console.say(f"{len(threads)} workers, {sum(threads.values())} threads; {where}")
         yield client
 
 
+def check(settings: ClusterSettings) -> None:
+    """Refuse settings that no cluster can meet (UsageError), before anything is started."""
+    if settings.scheduler and settings.to:
+        raise UsageError(
+            f"scheduler and to={settings.to!r} name two clusters",
+            hint="give the scheduler of one, or the kind of a new one",
+        )
+    if settings.scheduler:
+        if settings.tls == TEMPORARY:
+            raise UsageError(
+                "temporary certificates are made with a cluster, and the scheduler has its own",
+                hint="give the folder of its certificates",
+            )
+    elif settings.workers == 0:
+        given = [name for name in ("hosts", "tls", "options") if getattr(settings, name)]
+        if given or kind_of(settings) != "local":
+            given = given or [f"to={settings.to}"]
+            raise UsageError(f"workers is 0, which is no cluster, and {given[0]} is of one", hint="leave one out")
+    else:
+        PLACES[kind_of(settings)].check(request_of(settings))
+
+
+def kind_of(settings: ClusterSettings) -> str:
+    """The kind of the cluster that is made."""
+    return settings.to or "local"
+
+
+def request_of(settings: ClusterSettings) -> Request:
+    """What is asked of a kind of cluster."""
+    return Request(
+        settings.workers, settings.memory_limit, settings.hosts or (), settings.tls, dict(settings.options or {})
+    )
+
+
 @contextlib.contextmanager
-def _embedded(settings: ClusterSettings) -> Iterator[Any]:
-    from dboost.engine.dask.cluster import embedded_cluster
-
-    with (
-        embedded_cluster(n_workers=settings.workers, memory_limit=settings.memory_limit) as cluster,
-        cluster.get_client() as client,
-    ):
-        yield client
-
-
-@contextlib.contextmanager
-def _remote(address: str, timeout: float) -> Iterator[Any]:
+def _remote(address: str, settings: ClusterSettings) -> Iterator[Any]:
     import asyncio
 
+    timeout = settings.connect_timeout
+    security = security_of(settings.tls)
     # Whoever is there is asked before there is a Client, which complains when it is collected without a connection.
-    kind = asyncio.run(_who_answers(address, timeout))
+    kind = asyncio.run(_who_answers(address, timeout, security))
     if "Scheduler" not in kind:
         raise ClusterError(
             f"at {address} there is a Dask {kind.lower()}, not a scheduler", hint="give the scheduler's address"
         )
     try:
-        client = _connected(address, timeout)
+        client = _connected(address, timeout, security)
     except Exception as error:
         raise _no_answer(address, timeout, error) from error
     try:
@@ -89,7 +119,7 @@ def _remote(address: str, timeout: float) -> Iterator[Any]:
         client.close(timeout=5)
 
 
-async def _who_answers(address: str, timeout: float) -> str:
+async def _who_answers(address: str, timeout: float, security: Any) -> str:
     """What a Dask process at an address says it is.
 
     Raises
@@ -119,7 +149,8 @@ async def _who_answers(address: str, timeout: float) -> str:
     try:
         # Connecting has the time that was given; a second more lets Dask tell itself why it failed.
         async with asyncio.timeout(timeout + 1):
-            comm = await connect(address, timeout=timeout, **Security().get_connection_args("client"))
+            given = (security or Security()).get_connection_args("client")
+            comm = await connect(address, timeout=timeout, **given)
             try:
                 await comm.write({"op": "identity", "reply": True})
                 answer = await comm.read()
@@ -149,7 +180,7 @@ def _no_answer(address: str, timeout: float, error: Exception) -> ClusterError:
     )
 
 
-def _connected(address: str, timeout: float) -> Any:
+def _connected(address: str, timeout: float, security: Any) -> Any:
     """A client of a scheduler; after an error or an interrupt nothing of it is left.
 
     A client that was not closed closes itself when Python ends, and then waits for a thread that has ended already.
@@ -158,7 +189,7 @@ def _connected(address: str, timeout: float) -> Any:
 
     client = Client.__new__(Client)
     try:
-        client.__init__(address, timeout=timeout, set_as_default=False)
+        client.__init__(address, timeout=timeout, set_as_default=False, security=security)
     except BaseException:
         if getattr(client, "status", "closed") != "closed":
             with contextlib.suppress(Exception):

@@ -189,9 +189,15 @@ def options(value: object) -> dict[str, Any]:
         table = json.loads(value) if isinstance(value, str) else value
     except json.JSONDecodeError:
         table = None
-    if not isinstance(table, dict):
-        raise Expected("a table of options (as a flag: a JSON object)")
+    if not isinstance(table, dict) or _holds_null(table):
+        raise Expected("a table of options (as a flag: a JSON object, without null, which TOML does not have)")
     return table
+
+
+def _holds_null(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_holds_null, value.values()))
+    return value is None or (isinstance(value, list) and any(map(_holds_null, value)))
 
 
 def key(
@@ -246,13 +252,27 @@ class ClusterSettings:
         string, None, "address of a Dask scheduler (default: DASK_SCHEDULER_ADDRESS, else a cluster of this machine)"
     )
     connect_timeout: float = key(real(0.0, open_end=True), 30.0, "seconds to wait for the scheduler")
+    to: str | None = key(
+        one_named(registries.places),
+        None,
+        "kind of cluster that is made for the run, and removed after it (default: local)",
+    )
     workers: int | None = key(
         whole(0),
         None,
-        "workers of the embedded cluster; 0: threads of this process, no cluster (default: by the cores and memory)",
+        "workers of the cluster that is made; 0: threads of this process, no cluster (default: by cores and memory)",
     )
     memory_limit: str | None = key(
-        string, None, 'memory of each worker of the embedded cluster, such as "2GiB" (default: its share of the memory)'
+        string, None, 'memory of each of these workers, such as "2GiB" (default: its share of the memory)'
+    )
+    hosts: tuple[str, ...] | None = key(
+        names, None, "machines of kind ssh: the first has the scheduler, the others the workers"
+    )
+    tls: str | None = key(
+        string, None, 'certificates: "temporary" for the life of the cluster, or a folder of ca.pem, cert.pem, key.pem'
+    )
+    options: dict[str, Any] | None = key(
+        options, None, "further settings of that kind of cluster, as its package names them"
     )
 
 

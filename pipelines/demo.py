@@ -1,4 +1,4 @@
-"""``dboost demo``: documents that this machine has, three models, one page.
+"""``dboost demo``: documents that this machine has, three models, one page, and a run file that goes the same way.
 
 Covers: the whole way from documents to a certified model on an embedded cluster, and the page about it.
 Does not cover: where documents come from (``sources``).
@@ -31,9 +31,12 @@ from .inputs import refuse_existing
 from .model_settings import TrainedSettings
 from .report import Block, Commands, Grid, Heading, Paragraph, to_markdown, to_rich
 from .sources import arxiv, installed
+from .toml import to_toml
 from .training import plan_training
 
 MARKER = "demo.json"
+# The run file, and the held-out documents without their labels, which its model labels.
+RUN, NEW = "topics.toml", "new.parquet"
 REPORT = "report.md"
 PENALTIES = ("l1", "l1/l2", "l1/linf")
 # Up to so many classes, a map leaves room for the classes that a feature speaks against.
@@ -110,7 +113,9 @@ def run(settings: DemoSettings, console: Console) -> int:
     source = SOURCES[settings.data]
     with write_folder(out, marker=MARKER, force=settings.force) as folder, connect(settings, console) as client:
         with console.stage("documents"):
-            counts = write_documents(source.load(), Path(folder, "documents"))
+            documents = source.load()
+            counts = write_documents(documents, Path(folder, "documents"))
+            write_run(documents, source, Path(folder))
         with console.stage("prepare"):
             manifest = prepare_features(folder, source, client)
         judged = [judge(penalty, source, Path(folder), client, console) for penalty in PENALTIES]
@@ -142,6 +147,23 @@ def write_documents(table: pa.Table, folder: Path) -> dict[str, Any]:
         # The error of a model without features: it says the most frequent class.
         "blind_error": 1.0 - totals.max() / totals.sum(),
     }
+
+
+def write_run(table: pa.Table, source: Source, folder: Path) -> None:
+    """Write a run file for these documents, and the held-out ones as whoever asks for their labels has them."""
+    held_out = table.filter(pa.array(np.array(table["split"].to_pylist()) == "test")).select(["text", "source"])
+    pq.write_table(held_out, folder / NEW, row_group_size=GROUP_ROWS, compression="zstd", write_page_checksum=True)
+    tables: dict[str, dict[str, Any]] = {
+        "data": {"data": "documents", "label": "label"},
+        "prepare": {"split": "split", "tokenizer": source.tokenizer},
+        "model": {"penalty": "l1/linf", "tol": 1e-3},
+        "predict": {"data": NEW, "keep": ["source"], "top": 3},
+        "report": {"top": 30},
+    }
+    lines = [f"# dboost run {RUN}: from documents to a report, and labels for documents that nobody has seen"]
+    for name, values in tables.items():
+        lines += ["", f"[{name}]", *(f"{key} = {to_toml(value)}" for key, value in values.items())]
+    (folder / RUN).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def prepare_features(folder: Path, source: Source, client: Any) -> Any:
@@ -235,6 +257,7 @@ def page(
         Heading("Next steps"),
         Commands(
             [
+                (f"dboost run {out}/{RUN}", "the same way as one run file, with a report"),
                 (f"dboost inspect {model_folder(Path(out), 'l1/l2')}", "the whole map of a model"),
                 (f"dboost evaluate {model_folder(Path(out), 'l1')} {out}/prepared", "every figure, with the confusion"),
                 (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from . import registries
-from .config import Expected, ModelSettings, Takes, key, one_named, one_of, parameter, real, whole
+from .config import Expected, ModelSettings, Takes, key, one_named, one_of, parameter, real, string, whole
 
 
 def _strengths(value: object) -> tuple[float, ...]:
@@ -90,7 +90,16 @@ class PathSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainedSettings(EstimatorSettings, ModelSettings, CrossValidationSettings, PathSettings):
+class StartSettings:
+    """Where a fit begins."""
+
+    start: str | None = key(
+        string, None, "folder of a model to start from; its weights are carried over by the names of features"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedSettings(EstimatorSettings, ModelSettings, CrossValidationSettings, PathSettings, StartSettings):
     """Everything that decides which model is trained."""
 
     rule: str | None = parameter(

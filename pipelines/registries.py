@@ -46,6 +46,13 @@ def families() -> tuple[str, ...]:
     return tuple(FAMILIES)
 
 
+def places() -> tuple[str, ...]:
+    """Every kind of cluster."""
+    from .places.registry import PLACES
+
+    return tuple(PLACES)
+
+
 # name in a run file -> the class; "boosted" is one of three, by the loss
 ESTIMATORS = {
     "boosted": "BoostedClassifier",

@@ -25,6 +25,7 @@ from . import registries
 from .config import given
 from .console import finite
 from .estimators import kind_and_parameters, made
+from .inputs import read_model
 from .model_settings import CrossValidationSettings, TrainedSettings
 
 # The file of a fit, and the folder of several, in the folder of the progress.
@@ -86,12 +87,15 @@ class Training:
         Of the estimator.
     grid : dict
         Of a path: its strengths; of a cross-validation: how it chooses.
+    start : str, optional
+        Folder of the model that a single fit starts from.
     """
 
     way: str
     kind: Any
     parameters: dict[str, Any]
     grid: dict[str, Any]
+    start: str | None = None
 
     def run(
         self,
@@ -130,6 +134,9 @@ class Training:
         estimator = made(self.kind, self.parameters, **(more if self.way == "fit" else {}))
         if hasattr(estimator, "estimator"):
             return Trained(estimator.fit(*in_memory(data)))
+        if self.start is not None:
+            estimator.set_params(warm_start=True)
+            estimator.model_ = read_model(self.start)
         if self.way == "fit":
             with _kept(partial, lambda: getattr(estimator, "model_", None)):
                 return Trained(estimator.fit(data))
@@ -193,6 +200,8 @@ def plan_training(settings: TrainedSettings) -> Training:
     UsageError
     """
     cv, alphas = settings.cv, settings.alphas
+    if settings.start is not None:
+        _check_start(settings)
     if cv is not None and settings.path is not None:
         raise UsageError(
             f"cv={cv} beside path={settings.path}", hint="cv goes along a path; set n_alphas= for its length"
@@ -201,7 +210,7 @@ def plan_training(settings: TrainedSettings) -> Training:
         _needs_grid(settings)
         kind, parameters = kind_and_parameters(settings)
         made(kind, parameters)
-        return Training("fit", kind, parameters, {})
+        return Training("fit", kind, parameters, {}, settings.start)
     kind, parameters = kind_and_parameters(settings)
     asked = f"cv={cv}" if cv is not None else "a path"
     chooses = cv is None or kind.__name__ in CERTIFIED or alphas is not None
@@ -231,6 +240,16 @@ def plan_training(settings: TrainedSettings) -> Training:
 
     check_grid(grid.get("n_alphas", 1), grid.get("eps", 0.5))
     return Training("path", kind, parameters, grid)
+
+
+def _check_start(settings: TrainedSettings) -> None:
+    """Refuse a start where there is no single fit that could begin with it."""
+    if settings.cv is not None or settings.path is not None or settings.alphas is not None:
+        raise UsageError("start beside a path or cross-validation", hint="those begin where no feature is used")
+    kind, _ = kind_and_parameters(settings)
+    if "warm_start" not in registries.parameters_of(kind):
+        raise UsageError(f"{kind.__name__} does not start from a model", hint="leave start= out")
+    read_model(settings.start)
 
 
 def _cross_validation(settings: TrainedSettings, kind: Any, parameters: dict[str, Any]) -> Training:

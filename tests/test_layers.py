@@ -59,7 +59,11 @@ ALLOWED: dict[str, set[str]] = {
     "estimators": {
         "errors", "notices", "files", "redact", "losses", "penalties", "hypotheses", "passes", "engine",
         "engine.base", "data", "model", "metrics", "problem", "boosting", "first_compile",
+        "interop.linear",
     },
+    "interop.extras": {"errors"},
+    "interop.linear": {"errors", "losses"},
+    "interop": {"errors", "files", "losses", "model", "estimators", "interop.extras", "interop.linear"},
     "warm": {"errors", "kernel_cache", "losses", "hypotheses", "passes", "engine", "data", "problem", "boosting"},
 }  # fmt: skip
 # The lazy front (PEP 562) names everything and is named by nothing.
@@ -69,8 +73,8 @@ ALLOWED["__init__"] = set(ALLOWED)
 HOMES = {
     "dask": ("engine", "data", "estimators"),
     "distributed": ("engine", "data", "estimators"),
-    "sklearn": ("errors", "estimators", "hypotheses.clusters", "data.daskml"),
-    "pandas": ("data", "estimators"),
+    "sklearn": ("errors", "estimators", "interop", "hypotheses.clusters", "data.daskml"),
+    "pandas": ("data", "estimators", "interop"),
     "pyarrow": ("data", "files", "model", "estimators"),
     "numba": ("compiled", "first_compile", "penalties", "losses", "hypotheses", "data", "estimators"),
     "rich": (),

@@ -11,8 +11,8 @@ from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import FitSettings
 from dboost.boosting.rules import NormalisedEdges
 from dboost.estimators.base import BoostedEstimator
+from dboost.estimators.classifying import TwoClassMixin
 from dboost.estimators.params import flag, number, stored_settings
-from dboost.estimators.two_class import TwoClassMixin
 from dboost.files.paths import PathLike
 from dboost.losses import Loss
 

@@ -316,6 +316,12 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # typ
         local.__dict__.pop("_skl_callbacks", None)
         return local
 
+    def to_sklearn(self) -> Any:
+        """The same model as a plain one of scikit-learn; see ``dboost.interop.linear.to_sklearn``."""
+        from dboost.interop.linear import to_sklearn
+
+        return to_sklearn(self)
+
     def __sklearn_is_fitted__(self) -> bool:
         return "model_" in self.__dict__
 

@@ -1,6 +1,7 @@
 """What classifiers have beyond regressors: probabilities, scores and accuracy.
 
-Covers: ``ClassifyingMixin`` and ``agree``. Does not cover: fitting and the prediction of labels (``base``).
+Covers: ``ClassifyingMixin``, ``TwoClassMixin`` and ``agree``. Does not cover: fitting and the prediction of labels
+(``base``).
 """
 
 from __future__ import annotations
@@ -62,6 +63,15 @@ class ClassifyingMixin(ClassifierMixin):  # type: ignore[misc]
         float
         """
         return accuracy(self, X, y, sample_weight, agree)
+
+
+class TwoClassMixin(ClassifyingMixin):
+    """A ``BoostedEstimator`` that refuses more than two classes; not public."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
 
 
 def agree(y: Any, predicted: Any) -> tuple[Any, Any]:

@@ -15,9 +15,9 @@ from dboost.boosting.fit import FitSettings
 from dboost.boosting.leveraging.rounds import Leveraging, learns
 from dboost.errors import UsageError
 from dboost.estimators.base import BoostedEstimator
+from dboost.estimators.classifying import TwoClassMixin
 from dboost.estimators.params import stored_settings
 from dboost.estimators.regressing import RegressingMixin
-from dboost.estimators.two_class import TwoClassMixin
 from dboost.files.paths import PathLike
 from dboost.losses import Loss
 

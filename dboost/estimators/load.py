@@ -1,13 +1,15 @@
-"""``load_model``: a saved folder back as the estimator it came from."""
+"""``load_model``: a saved folder back as the estimator it came from; ``load_pipeline``: with its transform."""
 
 from __future__ import annotations
 
 import inspect
+import os
 from typing import Any
 
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
-from dboost.errors import ModelFormatError
+from dboost.errors import DataError, ModelFormatError
 from dboost.estimators import one_vs_rest_folder, pipeline_folder
 from dboost.estimators.adaboost_l1 import AdaBoostL1Classifier
 from dboost.estimators.base import BoostedEstimator
@@ -21,6 +23,7 @@ from dboost.estimators.one_vs_rest import OneVsRestBoostedClassifier
 from dboost.estimators.params import loss_from_spec, penalty_from_spec
 from dboost.estimators.regressor import BoostedRegressor
 from dboost.estimators.shareboost import ShareBoostClassifier
+from dboost.estimators.transform_files import read_beside
 from dboost.files.documents import Document
 from dboost.files.paths import PathLike
 from dboost.hypotheses import family_from_json
@@ -74,6 +77,50 @@ def load_model(path: PathLike) -> Any:
         classes, fitted, given = one_vs_rest_folder.read(path, _load_one)
         return OneVsRestBoostedClassifier(clone(fitted[0]) if given else None)._adopt(classes, fitted)
     return _load_one(path)
+
+
+def load_pipeline(path: PathLike) -> Pipeline:
+    """A saved model with the transform that it was trained behind: it reads raw documents, or rows of a raw table.
+
+    Parameters
+    ----------
+    path : path
+        Folder of ``dboost train`` on prepared documents, of ``dboost run`` (its ``model``), or of ``save_model`` of a
+        pipeline.
+
+    Returns
+    -------
+    sklearn.pipeline.Pipeline
+        Of the transform and the estimator.
+
+    Raises
+    ------
+    DataError
+        The model was trained on features, and there is no transform.
+    ModelFormatError
+        A file is damaged, or belongs to another model.
+
+    Examples
+    --------
+    >>> model = load_pipeline("runs/topics/model")  # doctest: +SKIP
+    >>> model.predict(["a document that nobody has seen"])  # doctest: +SKIP
+    array(['gardening'], dtype=object)
+    """
+    estimator = load_model(path)
+    if isinstance(estimator, Pipeline):
+        return estimator
+    transform = read_beside(path)
+    if transform is None:
+        raise DataError(
+            "the model holds no transform: it was trained on features, not on raw documents",
+            file=os.fspath(path),
+            hint="load_model reads it; give it rows of the same features",
+        )
+    if estimator.n_features_in_ != len(transform.get_feature_names_out()):
+        raise ModelFormatError("the model has another number of features than its transform", file=os.fspath(path))
+    # Rows of the transform are matrices, which have no names: scikit-learn would warn of that at every prediction.
+    estimator.__dict__.pop("feature_names_in_", None)
+    return Pipeline([("transform", transform), ("model", estimator)])
 
 
 def _load_one(path: PathLike) -> Any:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dboost.errors import ModelFormatError, UsageError
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.table_features import TableFeatures
+from dboost.estimators.transform_files import described, kind_of, restored
 from dboost.files.documents import MAX_JSON_BYTES, MODEL_FILE, read_document, to_json
 from dboost.files.paths import PathLike, local_path
 from dboost.files.storage import read_plain_file, sha256_bytes, write_folder
@@ -33,7 +33,7 @@ def is_pipeline(path: PathLike) -> bool:
 
 
 def save_model(model: Any, path: PathLike, *, force: bool = False) -> None:
-    """Save a fitted estimator, or a ``Pipeline`` of ``TableFeatures`` and an estimator, as one folder.
+    """Save a fitted estimator, or a ``Pipeline`` of ``TextFeatures`` or ``TableFeatures`` and one, as one folder.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def save_model(model: Any, path: PathLike, *, force: bool = False) -> None:
     >>> import pyarrow as pa
     >>> import dboost
     >>> rows, labels = {"colour": ["red", "blue", "red", "blue"]}, ["a", "b", "a", "b"]
-    >>> model = Pipeline([("rows", TableFeatures()), ("fit", dboost.BoostedClassifier(alpha=0.01))])
+    >>> model = Pipeline([("rows", dboost.TableFeatures()), ("fit", dboost.BoostedClassifier(alpha=0.01))])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save_model(model.fit(pa.table(rows), labels), f"{folder}/model")
     ...     dboost.load_model(f"{folder}/model").predict(pa.table(rows)).tolist()
@@ -67,19 +67,18 @@ def save_model(model: Any, path: PathLike, *, force: bool = False) -> None:
         return
     names = [name for name, _ in model.steps]
     kinds = [type(step).__name__ for _, step in model.steps]
-    if len(names) != 2 or not isinstance(model[0], TableFeatures) or not isinstance(model[1], BoostedEstimator):
+    if len(names) != 2 or kind_of(model[0]) is None or not isinstance(model[1], BoostedEstimator):
         raise UsageError(
             f"a Pipeline of {', '.join(kinds)} cannot be saved",
-            hint="it takes TableFeatures and one estimator of dboost that holds one model",
+            hint="it takes TextFeatures or TableFeatures, and one estimator of dboost that holds one model",
         )
     check_is_fitted(model[0])
     check_is_fitted(model[1])
     with write_folder(path, marker=FILE, force=force) as folder:
         model[1].save(folder / _PART)
         digest = sha256_bytes((folder / _PART / MODEL_FILE).read_bytes())
-        document = {
-            "format": FORMAT, "version": VERSION, "steps": names, "transform": model[0].to_document(), "model": digest,
-        }  # fmt: skip
+        about = {"format": FORMAT, "version": VERSION, "steps": names}
+        document = {**about, "transform": described(model[0], folder), "model": digest}
         (folder / FILE).write_bytes(to_json(document))
 
 
@@ -94,9 +93,7 @@ def read(path: PathLike, load: Callable[[PathLike], Any]) -> Pipeline:
     names = document.strings("steps") or ()
     if len(names) != 2 or names[0] == names[1] or any("__" in name or not name for name in names):
         raise ModelFormatError("field steps: expected two different names", file=document.file)
-    spec = document.child("transform")
-    spec.choice("kind", ("table",))
-    features = TableFeatures.from_document(spec)
+    features = restored(document.child("transform"), path)
     folder = os.path.join(local_path(path), _PART)
     try:
         mode = os.lstat(folder).st_mode

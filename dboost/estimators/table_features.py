@@ -191,7 +191,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """All that ``transform`` needs, as JSON values, with a version of its own."""
         check_is_fitted(self, "n_features_in_")
         columns = [{"name": name, "kind": kind, "categories": found} for name, kind, found in self._columns]
-        return {"kind": "table", "schema": SCHEMA, "missing": self.missing, "named": self._named, "columns": columns}
+        return {"schema": SCHEMA, "missing": self.missing, "named": self._named, "columns": columns}
 
     @classmethod
     def from_document(cls, document: Document) -> TableFeatures:

@@ -289,10 +289,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
                 ]
             idf = weights.idf(df, n_documents)
             found = rows(parts, weights, idf, engine) if transforms else None
-        self.document_frequency_, self.n_documents_ = df, n_documents
-        self._terms, self._idf = terms, idf
-        # Made when they are asked for.
-        self._numbers = self._found_table = None
+        self._adopt(df, n_documents, terms, idf)
         return found
 
     def _table(self) -> Any:
@@ -361,6 +358,11 @@ class TextFeatures(TransformerMixin, BaseEstimator):
             )
         return Buckets(int(self.hashing), self.alternate_sign)
 
+    def _check(self) -> None:
+        """Refuse parameters without meaning."""
+        self._rule(), self._weights(), self._buckets()
+        self._check_limits()
+
     def _check_limits(self) -> None:
         for name in ("min_df", "max_df"):
             value = getattr(self, name)
@@ -373,6 +375,14 @@ class TextFeatures(TransformerMixin, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         # Both are made again from the terms when they are asked for.
         return super().__getstate__() | {name: None for name in ("_found_table", "_numbers") if hasattr(self, name)}
+
+    def _adopt(self, df: NDArray[np.int64], n_documents: int, terms: Any, idf: NDArray[Any]) -> TextFeatures:
+        """Take what was learned; `terms` is an Arrow array, None where terms are hashed."""
+        self.document_frequency_, self.n_documents_ = df, n_documents
+        self._terms, self._idf = terms, idf
+        # Made when they are asked for.
+        self._numbers = self._found_table = None
+        return self
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "document_frequency_")

@@ -1,15 +1,18 @@
 """An earlier model as the start of a fit.
 
-Covers: whether the two have the same classes, features and hypotheses, and the earlier weights among the candidates of
-this fit. Does not cover: what the fit makes of its start (``dboost.boosting``).
+Covers: the earlier weights among the candidates of this fit: of columns by their names and of classes by their labels
+where these have changed; what cannot be carried over. Does not cover: what the fit makes of its start
+(``dboost.boosting``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dboost.boosting.fit import FitResult, FitState
 from dboost.errors import UsageError
@@ -17,6 +20,8 @@ from dboost.estimators.fitting import Prepared, class_places
 from dboost.files.documents import plain
 from dboost.hypotheses.base import Following
 from dboost.model.fitted import Model
+
+Float = NDArray[np.float64]
 
 
 def start_from(model: Model, parts: Prepared) -> FitResult:
@@ -29,24 +34,34 @@ def start_from(model: Model, parts: Prepared) -> FitResult:
     """
     plan = parts.plan
     hint = "set warm_start=False to start from nothing"
-    if model.n_features != plan.n_features or model.feature_names != plan.feature_names:
+    names = model.feature_names, plan.feature_names
+    renamed = names[0] != names[1] and model.plain and None not in names
+    if not renamed and (model.n_features != plan.n_features or names[0] != names[1]):
         raise UsageError(
             f"warm_start: the earlier fit had {model.n_features} features, this one has {plan.n_features}"
             + ("" if model.n_features != plan.n_features else " with other names"),
             hint=hint,
         )
-    if model.task != plan.task or model.classes.tolist() != parts.classes.tolist():
+    mine, theirs = parts.classes.tolist(), model.classes.tolist()
+    if model.task != plan.task or (mine != theirs and (plan.task != "multiclass" or not set(mine) & set(theirs))):
         raise UsageError("warm_start: the classes differ from those of the earlier fit", hint=hint)
     columns = class_places(parts) if plan.task == "multiclass" else np.arange(plan.n_outputs)
-    W, intercept = np.ascontiguousarray(model.W[:, columns]), model.intercept[columns]
+    W, intercept = model.W, model.intercept
+    if mine != theirs:
+        W, intercept = _by_label(W, theirs, mine), _by_label(intercept[None], theirs, mine)[0]
+    active = np.zeros(0, np.int64)
+    if renamed:
+        active, W = _by_name(model, W, plan.feature_names or ())
+    W, intercept = np.ascontiguousarray(W[:, columns]), intercept[columns]
     if not parts.settings.fit_intercept:
         intercept = np.zeros_like(intercept)
     family = parts.settings.hypotheses
-    theirs = None if family is None or model.plain else model.manifest["estimator"]["params"]["hypotheses"]
-    if model.plain != (family is None) or (family is not None and plain(family.to_json()) != theirs):
+    earlier = None if family is None or model.plain else model.manifest["estimator"]["params"]["hypotheses"]
+    if model.plain != (family is None) or (family is not None and plain(family.to_json()) != earlier):
         raise UsageError("warm_start: the hypotheses differ from those of the earlier fit", hint=hint)
     keys = () if model.origin is None else model.origin.keys
-    active = np.arange(len(keys), dtype=np.int64) if keys else model.active
+    if not renamed:
+        active = np.arange(len(keys), dtype=np.int64) if keys else model.active
     cert = model.certificate
     return FitResult(
         active=active,
@@ -64,6 +79,24 @@ def start_from(model: Model, parts: Prepared) -> FitResult:
         trace=np.zeros((0, 3)),
         state=FitState(active, W, intercept, lam=0.0, keys=keys),
     )
+
+
+def _by_label(W: Float, theirs: list[Any], mine: list[Any]) -> Float:
+    """Columns of an earlier W in the order of the labels of this fit; a label that is new begins at zero."""
+    found = np.zeros((W.shape[0], len(mine)))
+    for place, label in enumerate(mine):
+        if label in theirs:
+            found[:, place] = W[:, theirs.index(label)]
+    return found
+
+
+def _by_name(model: Model, W: Float, names: Sequence[str]) -> tuple[NDArray[np.int64], Float]:
+    """Rows of an earlier W at the columns that have their names now; those whose names are gone are left out."""
+    place = {name: at for at, name in enumerate(names)}
+    at = np.array([place.get(name, -1) for name in model.hypotheses.words()], dtype=np.int64)
+    kept = np.flatnonzero(at >= 0)
+    order = kept[np.argsort(at[kept], kind="stable")]
+    return at[order], W[order]
 
 
 def followed(model: Model, start: FitResult, pool: Any) -> FitResult:

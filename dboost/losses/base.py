@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numba import njit
@@ -105,6 +105,21 @@ def sign_mass(y: NDArray[np.int8], weight: Array) -> tuple[Array, Array]:
     return positive, observed
 
 
+class Link(NamedTuple):
+    """How scores become what a loss predicts: its inverse link, simple enough to be written in other systems.
+
+    Parameters
+    ----------
+    scale : float
+        Scores are multiplied by it.
+    exponential : bool
+        Whether e^ that is then taken.
+    """
+
+    scale: float = 1.0
+    exponential: bool = False
+
+
 @runtime_checkable
 class Loss(Protocol):
     """A loss: one of the registry, or an instance with parameters of its own. Frozen and picklable."""
@@ -192,6 +207,11 @@ class Loss(Protocol):
         """Why a free intercept has no optimum with these labels (``label_mass``), in words; empty where it has one."""
         ...
 
+    @property
+    def link(self) -> Link:
+        """What `predicted` does to a score."""
+        ...
+
     def predicted(self, F: Array) -> Array:
         """What scores (m, k) say of new examples, by the inverse link.
 
@@ -256,6 +276,8 @@ class Loss(Protocol):
 class Common:
     """What most losses say alike. A loss may say otherwise."""
 
+    link: ClassVar[Link] = Link()
+
     counted: ClassVar[bool] = False
     parabolic: ClassVar[bool] = False
     exponential: ClassVar[bool] = False
@@ -270,8 +292,9 @@ class Common:
         return ""
 
     def predicted(self, F: Array) -> Array:
-        """The scores as they are."""
-        return F
+        """The scores as they are, or what `link` makes of them."""
+        scaled = F if self.link.scale == 1.0 else self.link.scale * F
+        return np.exp(scaled) if self.link.exponential else scaled
 
     def shown(self, F: Array) -> Array:
         """The scores as they are."""

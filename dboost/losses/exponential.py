@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled.examples.loss_rows import curvature_row, dual_row, loss_row, peak_row, residual_row, theta_row
 from dboost.compiled.vectors.emit import INLINED
-from dboost.losses.base import Array, Common, Repair, sign_mass
+from dboost.losses.base import Array, Common, Link, Repair, sign_mass
 
 # With one label only the optimal intercept is infinite; at this one an example costs 1e-13.
 _SATURATED = 30.0
@@ -146,14 +146,12 @@ class Exponential(Common):
     closed_null: bool = True
     task: str = "binary"
     exponential: ClassVar[bool] = True
+    # The score that minimises e^(-yf) in expectation is half the log-odds.
+    link: ClassVar[Link] = Link(scale=2.0)
 
     def target(self, y: NDArray[Any]) -> ExponentialTarget:
         """Wrap int8 labels of shape (m, 1), in units of one."""
         return ExponentialTarget(y, 0.0)
-
-    def predicted(self, F: Array) -> Array:
-        """Twice the scores: the score that minimises e^(-yf) in expectation is half the log-odds."""
-        return 2.0 * F
 
     def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
         """Weighted mass of label +1, and of all observed labels, per output."""

@@ -32,7 +32,7 @@ from dboost.compiled.examples.loss_rows import (
     theta_row,
 )
 from dboost.compiled.vectors.emit import INLINED
-from dboost.losses.base import Repair
+from dboost.losses.base import Link, Repair
 from dboost.losses.real import RealLoss, mean_label
 
 # What stands for a mean of zero, whose logarithm there is none of.
@@ -174,6 +174,7 @@ class Poisson(RealLoss):
     kappa: float = math.inf
     template_constant: float = 1.0
     closed_null: bool = True
+    link: ClassVar[Link] = Link(exponential=True)
     labels_taken: ClassVar[str] = "counts, numbers from 0 to 2**53"
 
     def target(self, y: NDArray[Any]) -> PoissonTarget:
@@ -218,10 +219,6 @@ class Poisson(RealLoss):
         zero = np.zeros_like(shift)
         prior = self.null_intercept(mass, total)
         return Repair(keep, zero, shift, prior, 0.0, zero, keep * np.abs(bias))
-
-    def predicted(self, F: Array) -> Array:
-        """The mean e^f."""
-        return np.exp(F)
 
     def deviance(self, y: Array, mean: Array) -> Array:
         """2 (y log(y / mean) - y + mean), the deviance of a Poisson distribution."""

@@ -174,10 +174,6 @@ class RealLoss(Common):
         drift = np.abs(shift) * (2.0 * keep if math.isfinite(self.largest) else 1.0)
         return Repair(keep, zero, shift, mean_label(mass, total), 0.0, drift, zero)
 
-    def predicted(self, F: Array) -> Array:
-        """The scores, which are labels."""
-        return F
-
 
 def mean_label(mass: Array, total: Array) -> Array:
     """mass / total, 0 where there is no weight."""

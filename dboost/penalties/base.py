@@ -260,8 +260,13 @@ class TiltedPenalty(RowPenalty):
             ``unbounded`` marks rows in which some entry had no finite minimiser and was capped.
         """
         rows = len(W)
-        lam, caps = self._weight(lam, rows), per_row(caps, rows)
-        return exponential.solve_rows(self.solve_tilted, W, mu_plus, mu_minus, per_row(a, rows), lam, caps, shift)
+        a, lam, caps = per_row(a, rows), self._weight(lam, rows), per_row(caps, rows)
+        scale = np.where(np.isfinite(a), a, 1.0)
+
+        def solve(A: FloatArray, B: FloatArray, strength: FloatArray) -> FloatArray:
+            return self._solve_scaled(A, B, strength, scale)
+
+        return exponential.solve_rows(solve, W, mu_plus, mu_minus, a, lam, caps, shift)
 
     def score_exponential(
         self, mu_plus: FloatArray, mu_minus: FloatArray, a: npt.ArrayLike, lam: npt.ArrayLike
@@ -271,9 +276,23 @@ class TiltedPenalty(RowPenalty):
         Positive exactly where the zero row is not optimal (docs/math.md 5).
         """
         rows = len(mu_plus)
-        a = per_row(a, rows)
-        lam = self._weight(lam, rows)
+        a, lam = per_row(a, rows), self._weight(lam, rows)
         score = np.zeros(rows)
         chosen = np.flatnonzero(self.leaves_zero(mu_plus - mu_minus, lam))
-        score[chosen] = a[chosen] * self.score_tilted(mu_plus[chosen], mu_minus[chosen], lam[chosen])
+        a = a[chosen]
+        score[chosen] = a * self._score_scaled(mu_plus[chosen], mu_minus[chosen], lam[chosen], a)
         return score
+
+    def _solve_scaled(self, A: FloatArray, B: FloatArray, lam: FloatArray, scale: FloatArray) -> FloatArray:
+        """``solve_tilted`` where gamma stands for the row scale * gamma, and `lam` is scaled as a norm is.
+
+        With w = a gamma a norm is a ||gamma||, whose factor is divided out of the bound. A part of the penalty that is
+        not of degree one is to be scaled here, (rows,).
+        """
+        return self.solve_tilted(A, B, lam)
+
+    def _score_scaled(
+        self, mu_plus: FloatArray, mu_minus: FloatArray, lam: FloatArray, scale: FloatArray
+    ) -> FloatArray:
+        """``score_tilted``, likewise."""
+        return self.score_tilted(mu_plus, mu_minus, lam)

@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dboost.bounds import exponential
 from dboost.compiled.solves.row_prox import SQUARE
 from dboost.penalties.base import TiltedPenalty
 from dboost.penalties.group import solve_entries
@@ -85,36 +84,13 @@ class L2Squared(TiltedPenalty):
             score: FloatArray = squares / np.where(squares > 0, 2.0 * (D + lam), 1.0)
         return score
 
-    def solve_exponential(
-        self,
-        W: FloatArray,
-        mu_plus: FloatArray,
-        mu_minus: FloatArray,
-        a: npt.ArrayLike,
-        lam: npt.ArrayLike,
-        caps: npt.ArrayLike = exponential.CAP,
-        shift: float = 0.0,
-    ) -> tuple[FloatArray, BoolArray]:
-        """One root per entry (docs/math.md 4.5); with w = a gamma the penalty is a^2 omega(gamma)."""
-        rows = len(W)
-        a, lam = per_row(a, rows), per_row(lam, rows)
-        scale = np.where(np.isfinite(a), a, 1.0)
+    def _solve_scaled(self, A: FloatArray, B: FloatArray, lam: FloatArray, scale: FloatArray) -> FloatArray:
+        return self.solve_tilted(A, B, lam * scale)
 
-        def solve(A: FloatArray, B: FloatArray, strength: FloatArray) -> FloatArray:
-            return self.solve_tilted(A, B, strength * scale)
-
-        return exponential.solve_rows(solve, W, mu_plus, mu_minus, a, lam, per_row(caps, rows), shift)
-
-    def score_exponential(
-        self, mu_plus: FloatArray, mu_minus: FloatArray, a: npt.ArrayLike, lam: npt.ArrayLike
+    def _score_scaled(
+        self, mu_plus: FloatArray, mu_minus: FloatArray, lam: FloatArray, scale: FloatArray
     ) -> FloatArray:
-        """Exact, by the roots of section 4.5."""
-        rows = len(mu_plus)
-        a, lam = per_row(a, rows), per_row(lam, rows)
-        score = np.zeros(rows)
-        chosen = np.flatnonzero(self.leaves_zero(mu_plus - mu_minus, lam))
-        score[chosen] = a[chosen] * self.score_tilted(mu_plus[chosen], mu_minus[chosen], lam[chosen] * a[chosen])
-        return score
+        return self.score_tilted(mu_plus, mu_minus, lam * scale)
 
     def solve_tilted(self, A: FloatArray, B: FloatArray, lam: FloatArray) -> FloatArray:
         """Safeguarded Newton on P - g = log(e^(N + g) + lam g), entry by entry."""

@@ -13,7 +13,6 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dboost.bounds import exponential
 from dboost.errors import UsageError
 from dboost.penalties.base import TiltedPenalty
 from dboost.penalties.group import solve_entries
@@ -125,38 +124,15 @@ class RidgedPenalty(TiltedPenalty):
             score: FloatArray = squares / np.where(squares > 0.0, 2.0 * (per_row(D, len(G)) + ridge), 1.0)
         return score
 
-    def solve_exponential(
-        self,
-        W: FloatArray,
-        mu_plus: FloatArray,
-        mu_minus: FloatArray,
-        a: npt.ArrayLike,
-        lam: npt.ArrayLike,
-        caps: npt.ArrayLike = exponential.CAP,
-        shift: float = 0.0,
-    ) -> tuple[FloatArray, BoolArray]:
-        """As for every row, but that with w = a gamma the ridge is a^2 that of gamma."""
-        rows = len(W)
-        a, lam = per_row(a, rows), per_row(lam, rows)
-        scale = np.where(np.isfinite(a), a, 1.0)
+    def _solve_scaled(self, A: FloatArray, B: FloatArray, lam: FloatArray, scale: FloatArray) -> FloatArray:
+        norm, ridge = self._parts(lam, len(A))
+        return self._roots(A, B, norm, ridge * scale)
 
-        def solve(A: FloatArray, B: FloatArray, strength: FloatArray) -> FloatArray:
-            norm, ridge = self._parts(strength, rows)
-            return self._roots(A, B, norm, ridge * scale)
-
-        return exponential.solve_rows(solve, W, mu_plus, mu_minus, a, lam, per_row(caps, rows), shift)
-
-    def score_exponential(
-        self, mu_plus: FloatArray, mu_minus: FloatArray, a: npt.ArrayLike, lam: npt.ArrayLike
+    def _score_scaled(
+        self, mu_plus: FloatArray, mu_minus: FloatArray, lam: FloatArray, scale: FloatArray
     ) -> FloatArray:
-        """As for every row, but that with w = a gamma the ridge is a^2 that of gamma."""
-        rows = len(mu_plus)
-        a, (norm, ridge) = per_row(a, rows), self._parts(lam, rows)
-        chosen = np.flatnonzero(self.leaves_zero(mu_plus - mu_minus, lam))
-        a, p, q = a[chosen], mu_plus[chosen], mu_minus[chosen]
-        score = np.zeros(rows)
-        score[chosen] = a * self._gains(p, q, norm[chosen], ridge[chosen] * a)
-        return score
+        norm, ridge = self._parts(lam, len(mu_plus))
+        return self._gains(mu_plus, mu_minus, norm, ridge * scale)
 
     def solve_tilted(self, A: FloatArray, B: FloatArray, lam: FloatArray) -> FloatArray:
         """One root for each entry, or nested ones."""

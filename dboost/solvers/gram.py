@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost import passes
-from dboost.compiled.solves import descent
+from dboost.compiled.solves.gram_descent import gram_descent
 from dboost.penalties.capabilities import compiled_prox
 from dboost.problem.accelerators import Accelerators
 from dboost.problem.iterate import Iterate
@@ -51,7 +51,7 @@ class GramSteps:
         G, W, strength = problem.objective.with_intercept(at, lam)
         D = np.zeros_like(W)
         sweeps = int(max(1, min(_MAX_SWEEPS, _SWEEP_WORK / (2.0 * W.shape[0] ** 2 * problem.k))))
-        descent.gram_descent(
+        gram_descent(
             self._matrix(at.active),
             problem.loss.kappa,
             not problem.loss.separable,

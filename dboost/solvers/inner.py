@@ -28,10 +28,10 @@ from dboost.problem.problem import Problem
 from dboost.problem.state import FitSettings, FitState
 from dboost.solvers.gram import AcceleratedGram
 from dboost.solvers.newton.accuracy import Aim
-from dboost.solvers.newton.step import Step
 from dboost.solvers.newton.worst_rows import few_rows
 from dboost.solvers.one_output.steps import little_left
 from dboost.solvers.row_updates import RowwiseSteps, diagonal_promise
+from dboost.solvers.step import Step
 from dboost.solvers.steps_on_rows import steps_on
 
 _INNER_TOL = 0.7

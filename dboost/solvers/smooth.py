@@ -17,8 +17,8 @@ from dboost.problem.problem import Problem
 from dboost.solvers.conjugate.settled_support import conjugate_step
 from dboost.solvers.line_search import LONG, line_search
 from dboost.solvers.newton.accuracy import Aim
-from dboost.solvers.newton.step import Step
 from dboost.solvers.row_updates import RowwiseSteps
+from dboost.solvers.step import Step
 
 Array = NDArray[np.float64]
 

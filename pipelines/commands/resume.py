@@ -10,11 +10,11 @@ from dboost.errors import DataError
 from dboost.files.paths import local_path
 
 from .. import config
-from ..config import ClusterSettings, LogSettings, key, needed, string
+from ..config import ClusterSettings, LogSettings, boolean, key, needed, string
 from ..console import Console
 from ..runs.execute import resume
 from ..runs.folder import RUN_FILE
-from . import path, train
+from . import path, predict, train
 from . import run as run_command
 from .train import UNFINISHED
 
@@ -26,10 +26,13 @@ class ResumeSettings(ClusterSettings, LogSettings):
     required: ClassVar[tuple[str, ...]] = ("run",)
 
     run: str | None = key(string, None, "run folder, or the output of a `dboost train` or `path`", positional=1)
+    take_over: bool = key(
+        boolean, False, "go on although the lock names a process of another host, which is known to have ended"
+    )
 
 
 SETTINGS = ResumeSettings
-_COMMANDS: dict[str, Any] = {"train": train, "path": path}
+_COMMANDS: dict[str, Any] = {"train": train, "path": path, "predict": predict}
 
 
 def run(settings: ResumeSettings, console: Console) -> int:
@@ -37,10 +40,10 @@ def run(settings: ResumeSettings, console: Console) -> int:
     needed(settings, *settings.required)
     folder = local_path(str(settings.run), "run").resolve()
     cluster = {item.name: getattr(settings, item.name) for item in dataclasses.fields(ClusterSettings)}
-    named = settings.scheduler is not None or settings.workers is not None
+    named = any(value is not None for name, value in cluster.items() if name != "connect_timeout")
     if (folder / RUN_FILE).is_file():
         chosen = ClusterSettings(**cluster) if named else None
-        return run_command.told(resume(folder, cluster=chosen, console=console), console)
+        return run_command.told(resume(folder, cluster=chosen, console=console, take_over=settings.take_over), console)
     for work in (folder, folder.with_name(folder.name + UNFINISHED)):
         for name, module in _COMMANDS.items():
             if (work / f"{name}.toml").is_file():

@@ -31,6 +31,9 @@ class RunSettings(LogSettings):
     set: tuple[str, ...] | None = key(
         overrides, None, "value over that of the file, as in model.alpha=1e-4; may be given several times", many=True
     )
+    take_over: bool = key(
+        boolean, False, "go on although the lock names a process of another host, which is known to have ended"
+    )
     print: bool = key(boolean, False, "show the file with all defaults, and where values come from; do nothing")
 
 
@@ -44,7 +47,8 @@ def run(settings: RunSettings, console: Console) -> int:
     if settings.print:
         console.text(read(file, changed).to_toml())
         return 0
-    return told(execute(file, out=settings.out, overrides=changed, console=console), console)
+    done = execute(file, out=settings.out, overrides=changed, console=console, take_over=settings.take_over)
+    return told(done, console)
 
 
 def told(result: RunResult, console: Console) -> int:

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from dboost.errors import UsageError
+from dboost.estimators.document_features import DocumentFeatures
 from dboost.estimators.params import loss_spec, penalty_spec
+from dboost.estimators.transform_files import write_beside
 from dboost.files.paths import local_path
 from dboost.files.storage import check_writable, sha256_json, write_file
 from dboost.redact import redact_value
@@ -34,6 +36,8 @@ MARKER = "model.json"
 NOT_CONVERGED = 6
 # Beside the output while it is not finished: its progress, the model so far, and the command, for `dboost resume`.
 UNFINISHED = ".unfinished"
+# In it, the parts of a prediction that stand.
+PARTS = "parts"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +62,7 @@ def run(settings: TrainSettings, console: Console) -> int:
         with console.stage("save"):
             out = local_path(str(settings.out), "out")
             trained.estimator.save(out, force=settings.force)
+            keep_transform(data, out)
             write_manifest(trained.estimator, out, dataclasses.asdict(settings), console)
     show(trained, settings, console)
     return 0 if trained.converged else NOT_CONVERGED
@@ -94,7 +99,8 @@ def kept_beside(settings: Any, command: str, console: Console) -> Iterator[Path]
             yield work
     except BaseException:
         # what has done no round yet leaves nothing
-        if not any((work / name).exists() for name in (FIT, SEVERAL)) and holder_of(work) is None:
+        begun = any((work / name).exists() for name in (FIT, SEVERAL)) or any((work / PARTS).glob("part-*"))
+        if not begun and holder_of(work) is None:
             shutil.rmtree(work, ignore_errors=True)
             console.left = ""
         raise
@@ -164,6 +170,14 @@ def rule_of_thumb(trained: Trained, settings: Any) -> str:
     model = getattr(trained.estimator, "model_", None)
     rule = type(trained.estimator).__name__ in CERTIFIED and model is not None and auto_was_left(settings, model)
     return hint_of_auto(model) if rule else ""
+
+
+def keep_transform(data: Any, out: Path) -> None:
+    """Put the transform of prepared documents beside the model that was trained on them, so that it reads raw ones."""
+    manifest = data.resolve()[1]
+    transform = None if manifest is None else DocumentFeatures.of_prepared(manifest)
+    if transform is not None and (out / MARKER).is_file():
+        write_beside(transform, out)
 
 
 def write_manifest(estimator: Any, out: Path, settings: dict[str, Any], console: Console) -> None:

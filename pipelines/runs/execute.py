@@ -96,6 +96,7 @@ def run(
     overrides: Sequence[str] = (),
     client: Any = None,
     console: Console | None = None,
+    take_over: bool = False,
 ) -> RunResult:
     """Do what is not done yet of a run.
 
@@ -111,6 +112,8 @@ def run(
         Where the work runs, in place of what the table [cluster] says.
     console : Console, optional
         Where progress is printed; by default nowhere.
+    take_over : bool
+        Whether a process of another host that the folder's lock names is known to have ended.
 
     Returns
     -------
@@ -128,7 +131,7 @@ def run(
     if out is None and isinstance(config, Mapping):
         raise UsageError("a run without a file has no folder of its own", hint="give out=")
     target = found.folder / "runs" / found.name if out is None else local_path(out, "out")
-    return _run(found, target.resolve(), client, console, write=True)
+    return _run(found, target.resolve(), client, console, write=True, take_over=take_over)
 
 
 def resume(
@@ -137,12 +140,14 @@ def resume(
     client: Any = None,
     cluster: ClusterSettings | None = None,
     console: Console | None = None,
+    take_over: bool = False,
 ) -> RunResult:
     """Go on with a run from its folder, on `client` or `cluster` where one is given; see ``run``."""
     folder = local_path(path, "run").resolve()
     if not (folder / names.RUN_FILE).is_file():
         raise DataError(f"is no run folder: it holds no {names.RUN_FILE}", file=os.fspath(path))
-    return _run(read_run_file(str(folder / names.RUN_FILE)), folder, client, console, write=False, cluster=cluster)
+    found = read_run_file(str(folder / names.RUN_FILE))
+    return _run(found, folder, client, console, write=False, cluster=cluster, take_over=take_over)
 
 
 def read(config: str | os.PathLike[str] | Mapping[str, Any], overrides: Sequence[str] = ()) -> RunFile:
@@ -160,6 +165,7 @@ def _run(
     *,
     write: bool,
     cluster: ClusterSettings | None = None,
+    take_over: bool = False,
 ) -> RunResult:
     check(run)
     _refuse_other(target)
@@ -168,7 +174,7 @@ def _run(
     with contextlib.ExitStack() as opened:
         if console is None:
             console = Console("plain", out=opened.enter_context(open(os.devnull, "w", encoding="utf-8")))
-        opened.enter_context(held(target))
+        opened.enter_context(held(target, take_over))
         folder = RunFolder(target)
         opened.callback(folder.close)
         if write:

@@ -26,6 +26,9 @@ from . import fingerprints
 RUN_FILE, EVENTS, STAGES = "run.toml", "events.jsonl", "stages.json"
 PREPARED, MODEL, PATH, EVALUATION = "prepared", "model", "path", "evaluation"
 PREDICTIONS, REPORT, CHECKPOINT, PARTIAL = "predictions", "report.json", "checkpoint", "model.partial"
+# Parts of predictions that stand while the stage is not done.
+LABELLED = "predictions.partial"
+REPORT_PAGE = "report.html"
 _FORMAT = 1
 
 

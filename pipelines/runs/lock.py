@@ -29,8 +29,15 @@ LOCK = "lock"
 
 
 @contextlib.contextmanager
-def held(folder: Path) -> Iterator[None]:
+def held(folder: Path, take_over: bool = False) -> Iterator[None]:
     """Hold the lock of a run folder that is there.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+    take_over : bool
+        Whether what names another host is known to have ended, as where a cluster's manager starts a run anew and
+        never has two of them.
 
     Raises
     ------
@@ -48,7 +55,7 @@ def held(folder: Path) -> Iterator[None]:
         if not _locked(descriptor):
             raise _in_use(folder, _read(descriptor))
         holder = _read(descriptor)
-        if holder and holder.get("host") != socket.gethostname():
+        if holder and holder.get("host") != socket.gethostname() and not take_over:
             raise _in_use(folder, holder)
         _write(descriptor, json.dumps(myself()))
         try:
@@ -109,5 +116,5 @@ def _write(descriptor: int, text: str) -> None:
 def _in_use(folder: Path, holder: dict[str, Any]) -> UsageError:
     host, pid, since = (holder.get(name, "unknown") for name in ("host", "pid", "since"))
     here = host == socket.gethostname()
-    hint = "wait for it, or end it" if here else f"wait for it, or delete {LOCK} if that process has ended"
+    hint = "wait for it, or end it" if here else "wait for it, or give take_over if that process has ended"
     return UsageError(f"process {pid} on host {host} works in this folder since {since}", file=str(folder), hint=hint)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,8 @@ from ..commands import evaluate, predict, prepare, train
 from ..config import DataSettings
 from ..console import Console, finite
 from ..inputs import MANIFEST, open_data, read_model
+from ..report_page.held_out import look_at
+from ..report_page.page import html, read_json
 from ..training import plan_training, save_path
 from . import fingerprints
 from . import folder as names
@@ -144,7 +147,10 @@ def _data_inputs(data: DataSettings) -> dict[str, Any]:
 
 def _train_inputs(work: Work) -> dict[str, Any]:
     settings = work.run.values.get("model", {})
-    return {**_data_inputs(_training_data(work)), "settings": settings, "versions": _versions()}
+    found = {**_data_inputs(_training_data(work)), "settings": settings, "versions": _versions()}
+    if settings.get("start") is not None:
+        found["start"] = fingerprints.of_model(local_path(settings["start"]))
+    return found
 
 
 def _train(work: Work) -> dict[str, Any]:
@@ -155,6 +161,7 @@ def _train(work: Work) -> dict[str, Any]:
     trained = train.fit(training, data, work.client(), work.console, work=progress, partial=partial)
     out = folder.next(names.MODEL)
     trained.estimator.save(out)
+    train.keep_transform(data, out)
     settings = {"data": run.table("data"), "model": run.values.get("model", {})}
     train.write_manifest(trained.estimator, out, settings, work.console)
     path_out = folder.next(names.PATH)
@@ -229,18 +236,18 @@ def _predict(work: Work) -> dict[str, Any]:
     held_out, table = _held_out(work, "predict"), work.run.table("predict")
     assert held_out is not None
     model = read_model(str(work.folder / names.MODEL))
-    data = open_data(held_out, "test", model)
+    given: dict[str, Any] = {item.name: getattr(held_out, item.name) for item in dataclasses.fields(DataSettings)}
+    given |= {name: table.get(name) for name in ("probabilities", "top", "scores", "keep")}
     settings = predict.PredictSettings(
+        **given,
         model=str(work.folder / names.MODEL),
-        data=held_out.data,
         out=str(work.folder.next(names.PREDICTIONS)),
-        probabilities=table["probabilities"],
-        top=table.get("top"),
-        scores=table["scores"],
     )
-    rows = predict.predict(settings, model, data, work.client())
-    work.console.say(f"{rows:,} predictions: {work.folder / names.PREDICTIONS}")
-    return {"rows": rows}
+    parts = work.folder / names.LABELLED
+    about = predict.predict(settings, model, work.client(), parts, work.console)
+    shutil.rmtree(parts, ignore_errors=True)
+    work.console.say(f"{about['rows']:,} predictions: {work.folder / names.PREDICTIONS}   {predict.read_words(about)}")
+    return about
 
 
 # ---- report --------------------------------------------------------------------------------------------------------
@@ -255,7 +262,28 @@ def _report(work: Work) -> dict[str, Any]:
     values = report(work.folder.path, int(work.run.table("report")["top"]))
     text = json.dumps(finite(values), indent=1, default=str, ensure_ascii=False) + "\n"
     write_file(work.folder.next(names.REPORT), text.encode("utf-8", "backslashreplace"))
+    page = _page(work, values)
+    if page:
+        write_file(work.folder.next(names.REPORT_PAGE), page.encode("utf-8", "backslashreplace"))
+        work.console.say(f"report: {work.folder / names.REPORT_PAGE}")
     return {}
+
+
+def _page(work: Work, values: dict[str, Any]) -> str:
+    """The report as a page; none for the models of one class each, which are many."""
+    folder = work.folder / names.MODEL
+    if not (folder / "model.json").is_file():
+        return ""
+    model, held_out = read_model(str(folder)), _held_out(work, "evaluate")
+    looked = None if held_out is None else look_at(model, open_data(held_out, "test", model))
+    return html(
+        model,
+        title=work.run.name,
+        evaluation=values.get("evaluation"),
+        held_out=looked,
+        path=values.get("path"),
+        made=read_json(folder / "run.json"),
+    )
 
 
 def _versions() -> dict[str, Any]:
@@ -290,5 +318,5 @@ STAGES = (
         lambda work: _model_inputs(work, "predict"),
         _predict,
     ),
-    Stage("report", (names.REPORT,), _always, _report_inputs, _report),
+    Stage("report", (names.REPORT, names.REPORT_PAGE), _always, _report_inputs, _report),
 )

@@ -169,9 +169,25 @@ def test_warm_start_refuses_other_classes_and_features(multiclass, binary):
     with pytest.raises(UsageError, match="other names"):
         model.fit(pd.DataFrame(X, columns=[f"c{j}" for j in range(12)]), y)
     with pytest.raises(UsageError, match="classes differ"):
-        model.fit(X, np.where(y == "ant", "emu", y))
-    with pytest.raises(UsageError, match="classes differ"):
         model.fit(*binary)
+
+
+def test_warm_start_goes_by_names_of_columns_and_labels(multiclass):
+    X, y = multiclass
+    names = [f"c{j}" for j in range(12)]
+    rng = np.random.default_rng(0)
+    order = rng.permutation(12)
+    moved = pd.DataFrame(X, columns=names)[[names[j] for j in order]].assign(new=rng.normal(size=len(X)))
+    y_more = np.where(np.arange(len(y)) % 10 == 0, "emu", y)
+    for rows, labels in ((moved, y), (moved.drop(columns="c3"), y_more)):
+        model = BoostedClassifier(alpha=0.02, tol=1e-6, warm_start=True).fit(pd.DataFrame(X, columns=names), y)
+        warm = model.fit(rows, labels)
+        cold = BoostedClassifier(alpha=0.02, tol=1e-6).fit(rows, labels)
+        assert warm.objective_ == pytest.approx(cold.objective_, rel=2e-6) and warm.duality_gap_ <= 1e-6
+        if labels is y:
+            assert warm.model_.certificate.passes < cold.model_.certificate.passes
+    with pytest.raises(UsageError, match="classes differ"):
+        BoostedClassifier(warm_start=True).fit(X, y).fit(X, np.char.add("other ", y.astype(str)))
 
 
 class Killed(BaseException):

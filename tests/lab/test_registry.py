@@ -33,7 +33,8 @@ def test_the_problems_are_those_of_the_issue() -> None:
     assert len(found) == 4 * 3 + 4 * 3 + 4 * 2 * 3 + 2 * 2 * 3
     assert len({problem.name for problem in found}) == len(found)
     assert {problem.ratio for problem in found} == {0.3, 0.1, 0.02}
-    assert {problem.data for problem in found} == set(SETS)
+    # the long set of titles is one of the ablation
+    assert {problem.data for problem in found} == set(SETS) - {"arxiv-titles"}
     assert {kind.name: kind.goal for kind in KINDS.values()} == {
         "binary-l1": 2.0, "multinomial-l1": 8.0, "multinomial-groups": 15.0, "multitask-groups": 15.0,
     }  # fmt: skip
@@ -55,7 +56,7 @@ def test_every_set_has_a_twin_of_its_loss(name: str) -> None:
         assert np.array_equal(np.unique(data.y), np.arange(data.y.max() + 1))
     else:
         assert set(np.unique(data.y)) == {-1, 1}
-    penalty = next(problem.penalty for problem in all_problems() if problem.data == name)
+    penalty = next((problem.penalty for problem in all_problems() if problem.data == name), "l1/l2")
     assert twin_task(name, penalty).alpha_max > 0.0
 
 

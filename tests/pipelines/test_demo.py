@@ -49,6 +49,11 @@ def test_the_demo_prints_and_saves_one_page(tmp_path: Path, capsys: pytest.Captu
     # The commands of the page work as they stand.
     (command,) = [line for line in saved.splitlines() if line.startswith("dboost inspect")]
     assert main(command.split("#")[0].split()[1:]) == 0
+    (command,) = [line for line in saved.splitlines() if line.startswith("dboost run")]
+    assert main([*command.split("#")[0].split()[1:], "--set", "cluster.workers=0"]) == 0
+    labelled = pq.read_table(out / "runs" / "topics" / "predictions" / "part-00000.parquet")
+    assert {"source", "prediction", "top_classes"} <= set(labelled.column_names) and labelled.num_rows == 75
+    assert (out / "runs" / "topics" / "report.html").is_file()
 
 
 @pytest.mark.usefixtures("few_documents")

@@ -1,6 +1,6 @@
 """Runs that a file describes: what is refused, what is done, what is skipped and why, and what a break leaves.
 
-Covers: the run file, the stages, the folder and its lock, the list of runs, every estimator by its name, `dboost path`.
+Covers: the run file, the stages, the folder and its lock, the list of runs, broken-off trainings.
 Does not cover: kills (test_kills.py), what a stage computes (the tests of its command).
 """
 
@@ -70,7 +70,7 @@ def test_a_run_does_all_stages_once_and_a_second_call_does_none(file: Path) -> N
     assert states(result) == done(*ALL) and result.converged
     assert result.folder == file.parent / "runs" / "trees"
     names = {"run.toml", "events.jsonl", "stages.json", "lock", "prepared", "model", "evaluation", "predictions"}
-    assert {path.name for path in result.folder.iterdir()} == names | {"report.json"}
+    assert {path.name for path in result.folder.iterdir()} == names | {"report.json", "report.html"}
     assert result.evaluation is not None and result.evaluation["error"] < 0.2
     # the model is that of the estimator itself
     data = dboost.ParquetData(result.folder / "prepared", split="train")
@@ -238,7 +238,7 @@ def test_a_folder_in_use_is_refused_and_a_dead_lock_is_taken_over(
     assert states(pipelines.run(file)) == done()
     # whether a process of another machine lives cannot be known here
     (folder / "lock").write_text(json.dumps({"host": "elsewhere", "pid": 1, "since": "then"}))
-    with pytest.raises(UsageError, match="process 1 on host elsewhere .* delete lock if that process has ended"):
+    with pytest.raises(UsageError, match="process 1 on host elsewhere .* give take_over if that process has ended"):
         pipelines.run(file)
 
 
@@ -273,131 +273,6 @@ def test_runs_are_listed_with_their_state(file: Path, capsys: pytest.CaptureFixt
     assert "trees" in page and "done" in page and "failed" in page
     assert main(["runs", str(file.parent / "nothing")]) == 0
     assert "no runs in" in capsys.readouterr().out
-
-
-ESTIMATORS: dict[str, tuple[dict[str, Any], str]] = {
-    "shareboost": ({"max_rounds": 3, "rule": "norm", "standardize": False}, "label"),
-    "jointboost": ({"max_rounds": 3}, "label"),
-    "adaboost_l1": ({"max_rounds": 5, "nu": 0.5}, "two"),
-    "leveraging": ({"max_rounds": 5, "loss": "log", "step": "exact"}, "two"),
-    "leveraging_regressor": ({"max_rounds": 5, "learner": "edge"}, "number"),
-    "regressor": ({"alpha": 0.01, "loss": "epsilon_insensitive", "epsilon": 0.2}, "number"),
-    "boosted": ({"hypotheses": [{"family": "products", "max_degree": 2}], "alpha": 0.02, "tol": 0.01}, "label"),
-    "multitask": ({"alpha": 0.02}, "two,other"),
-    "one_vs_rest": ({"of": "boosted", "alpha": 0.02, "penalty": "l1"}, "label"),
-}
-
-
-@pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Numeric columns with labels of every kind."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(120, 4))
-    kind = np.argmax(X[:, :3] + 0.3 * rng.normal(size=(120, 3)), axis=1)
-    columns = {f"x{j}": X[:, j] for j in range(4)}
-    labels = {"label": np.array(["a", "b", "c"])[kind], "two": (X[:, 0] > 0).astype(int), "number": X[:, 0] + X[:, 1]}
-    labels["other"] = (X[:, 1] > 0.2).astype(int)
-    folder = tmp_path_factory.mktemp("rows")
-    for name, part in (("train", slice(0, 90)), ("test", slice(90, None))):
-        table = pa.table({key: value[part] for key, value in {**columns, **labels}.items()})
-        pq.write_table(table, folder / f"{name}.parquet", write_page_checksum=True)
-    return folder
-
-
-def tables_of(rows: Path, label: str, model: dict[str, Any]) -> dict[str, Any]:
-    data = {"data": str(rows / "train.parquet"), "test": str(rows / "test.parquet"), "label": label.split(",")}
-    return {
-        "data": {**data, "features": ["x0", "x1", "x2", "x3"]},
-        "model": model,
-        "predict": {},
-        "cluster": {"workers": 0},
-    }
-
-
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_every_estimator_is_trained_judged_and_predicts(name: str, rows: Path, tmp_path: Path) -> None:
-    parameters, label = ESTIMATORS[name]
-    result = pipelines.run(tables_of(rows, label, {"estimator": name, **parameters}), out=tmp_path / "run")
-    model = result.model
-    expected = {"boosted": "BoostedClassifier", "multitask": "MultiTaskBoostedClassifier"}
-    assert type(model).__name__ == expected.get(name, type(model).__name__) and len(model.active_features_) > 0
-    assert result.evaluation is not None and result.stages["predict"].state == "done"
-    figure = result.evaluation.get("error", result.evaluation.get("rmse"))
-    assert figure is not None and figure < 0.6
-
-
-def test_one_model_for_each_class_is_judged_as_the_estimator_judges(rows: Path, tmp_path: Path) -> None:
-    import pandas as pd
-    import pyarrow.parquet as pq
-
-    for label, classes in (("label", 3), ("two", 2)):
-        tables = tables_of(rows, label, {"estimator": "one_vs_rest", "max_rounds": 2})
-        tables["predict"] = {"probabilities": True}
-        result = pipelines.run(tables, out=tmp_path / label)
-        test = pd.read_parquet(rows / "test.parquet")
-        X = test[["x0", "x1", "x2", "x3"]]
-        found = pq.read_table(result.folder / "predictions").to_pandas()
-        np.testing.assert_array_equal(found["prediction"], result.model.predict(X))
-        chances = np.stack(found["probabilities"].to_list())
-        assert chances.shape[1] == classes
-        np.testing.assert_allclose(chances, result.model.predict_proba(X), rtol=1e-10, atol=1e-14)
-        assert result.evaluation is not None
-        assert result.evaluation["error"] == pytest.approx(1.0 - result.model.score(X, test[label]))
-
-
-CROSS_VALIDATED: dict[str, tuple[dict[str, Any], str]] = {
-    "shareboost": ({"max_rounds": 2, "rule": "norm"}, "label"),
-    "jointboost": ({"max_rounds": 2}, "label"),
-    "adaboost_l1": ({"max_rounds": 3}, "two"),
-    "leveraging": ({"max_rounds": 3, "alphas": [0.1, 0.01]}, "two"),
-    "leveraging_regressor": ({"max_rounds": 3}, "number"),
-    "regressor": ({"n_alphas": 3, "scoring": "loss"}, "number"),
-    "multitask": ({"n_alphas": 3}, "two,other"),
-}
-
-
-@pytest.mark.filterwarnings("ignore::dboost.errors.DboostWarning")
-@pytest.mark.parametrize("name", CROSS_VALIDATED)
-def test_every_estimator_is_cross_validated(name: str, rows: Path, tmp_path: Path) -> None:
-    parameters, label = CROSS_VALIDATED[name]
-    result = pipelines.run(tables_of(rows, label, {"estimator": name, "cv": 3, **parameters}), out=tmp_path / "run")
-    table = result.report["path"]
-    assert len(table) == parameters.get("n_alphas", len(parameters.get("alphas", [0])))
-    assert all(row["mean_loss"] is not None for row in table)
-
-
-def test_leveraging_has_a_path(rows: Path, tmp_path: Path) -> None:
-    model = {"estimator": "leveraging", "loss": "log", "path": 3, "eps": 0.3}
-    result = pipelines.run(tables_of(rows, "two", model), out=tmp_path / "run")
-    assert [row["active_rows"] for row in result.report["path"]][0] == 0 and len(result.report["path"]) == 3
-
-
-def test_the_rules_of_shareboost_and_of_cross_validation_are_told_apart(rows: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="rule has no meaning for estimator 'boosted'"):
-        pipelines.run(tables_of(rows, "label", {"rule": "norm"}), out=tmp_path / "a")
-    result = pipelines.run(tables_of(rows, "label", {"cv": 3, "n_alphas": 4, "rule": "best"}), out=tmp_path / "b")
-    assert result.model.alpha_ == result.model.alpha_best_
-    assert len(list((result.folder / "path" / "models").iterdir())) == 4
-
-
-def test_a_path_is_a_run_and_a_command(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    result = pipelines.run(tables_of(rows, "label", {"path": 4, "eps": 0.1}), out=tmp_path / "run")
-    data = dboost.ParquetData(rows / "train.parquet", features=["x0", "x1", "x2", "x3"], label="label")
-    peer = dboost.regularization_path(data, n_alphas=4, eps=0.1)
-    models = sorted((result.folder / "path" / "models").iterdir())
-    for folder, model in zip(models, peer.models, strict=True):
-        assert read_model(folder).W.tobytes() == model.W.tobytes()
-    assert of_model(result.folder / "model") != of_model(models[0])
-    assert [row["active_rows"] for row in result.report["path"]] == peer.n_active_rows.tolist()
-    arguments = ["path", str(rows / "train.parquet"), "--features", "x0,x1,x2,x3", "--label", "label"]
-    arguments += ["--path", "4", "--eps", "0.1", "--workers", "0", "--out", str(tmp_path / "out")]
-    assert main(arguments) == 0
-    assert "certified gap" in capsys.readouterr().out
-    assert read_model(tmp_path / "out" / "models" / "00003").W.tobytes() == peer.models[3].W.tobytes()
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("out")] == ["out"]
 
 
 @pytest.mark.parametrize("more", [["--tol", "1e-12"], ["--cv", "3", "--n-alphas", "8", "--tol", "1e-9"]])

@@ -144,8 +144,8 @@ elif name == "evaluate":
     from dboost import metrics
     metrics.partial = slow
 elif name == "predict":
-    from pipelines.commands import predict
-    predict.label_block = slow
+    from pipelines.predicting import parts
+    parts.label_part = slow
 elif name == "prepare":
     from dboost.data.prepared import prepare
     prepare.count_chunk = slow

@@ -192,3 +192,51 @@ def test_importing_the_plots_does_not_load_matplotlib():
     code = "import dboost.plots, sys; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout.strip()) == (0, "False"), done.stderr
+
+
+def test_a_confusion_shades_by_the_share_of_the_right_class_and_refuses_other_shapes() -> None:
+    axes = plots.plot_confusion([[8, 2], [0, 0]], ["a", "b"])
+    assert [text.get_text() for text in axes.texts] == ["8", "2"]
+    np.testing.assert_allclose(np.ravel(axes.collections[0].get_array()), [0.8, 0.2, 0.0, 0.0])
+    with pytest.raises(UsageError, match=r"shape \(2, 2\) for 3 labels"):
+        plots.plot_confusion([[8, 2], [1, 9]], ["a", "b", "c"])
+
+
+def test_the_life_of_features_is_that_of_the_history() -> None:
+    records = [{"round": r, "rows_in": 4 - r, "rows_out": r - 1, "active_rows": 2 + r} for r in (1, 2, 3)]
+    axes = plots.plot_feature_life(records)
+    assert [bar.get_height() for bar in axes.patches] == [3, 2, 1, 0, -1, -2]
+    assert axes.lines[0].get_ydata().tolist() == [3, 4, 5]
+    with pytest.raises(UsageError, match="no record has 'rows_in'"):
+        plots.plot_feature_life([{"round": 1}])
+
+
+def test_calibration_counts_each_example_in_its_bin_and_its_interval_holds_the_share() -> None:
+    rng = np.random.default_rng(0)
+    said = rng.random(500)
+    right = rng.random(500) < said
+    axes = plots.plot_calibration(said, right, bins=5)
+    shown = axes.lines[1]
+    for b, (x, y) in enumerate(zip(shown.get_xdata(), shown.get_ydata(), strict=True)):
+        mine = (said >= b / 5) & (said < (b + 1) / 5)
+        assert x == pytest.approx(said[mine].mean()) and y == pytest.approx(right[mine].mean())
+    # at 60 of 100 Wilson's interval is known: 0.502 to 0.691
+    axes = plots.plot_calibration(np.full(100, 0.6), np.arange(100) < 60, bins=1)
+    (_, low), (_, high) = axes.containers[0][2][0].get_segments()[0]
+    assert (round(low, 3), round(high, 3)) == (0.502, 0.691)
+    with pytest.raises(UsageError, match="outside"):
+        plots.plot_calibration([1.5], [True])
+
+
+def test_a_curve_of_cross_validation_shows_its_table_and_the_chosen_strength() -> None:
+    @dataclass
+    class Fit:
+        cv_results_: list[dict[str, float]]
+        alpha_: float = 0.1
+
+    table = [{"alpha": a, "mean_loss": a, "se_loss": 0.1, "mean_error": 2 * a, "se_error": 0.2} for a in (0.4, 0.1)]
+    axes = plots.plot_cv(Fit(table), quantity="error")
+    assert axes.containers[0].lines[0].get_ydata().tolist() == [0.8, 0.2]
+    assert axes.lines[-1].get_xdata() == [0.1, 0.1]
+    with pytest.raises(UsageError, match="has no cv_results_"):
+        plots.plot_cv(object())

@@ -40,7 +40,7 @@ from dboost.problem.problem import Problem
 from dboost.problem.state import FitSettings, FitState
 from dboost.solvers.from_overflow import brought_back, lost, on_the_way
 from dboost.solvers.inner import PROMISED, Context, Goal, Solved, Trace
-from dboost.solvers.newton.step import Step, pruned
+from dboost.solvers.step import Step, pruned
 
 Array = NDArray[np.float64]
 

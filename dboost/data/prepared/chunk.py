@@ -101,7 +101,7 @@ def read_span(span: tuple[FileRef, int, int, int], columns: list[str]) -> pa.Tab
     return table.select(columns)
 
 
-def _texts(table: pa.Table, columns: tuple[str, ...], path: str, group: int) -> pa.ChunkedArray:
+def texts_of(table: pa.Table, columns: tuple[str, ...], path: str, group: int) -> pa.ChunkedArray:
     """The documents of one span; missing text is refused."""
     parts = []
     for name in columns:
@@ -148,7 +148,7 @@ def count_chunk(chunk: TextChunk, how: TextColumns, split: str, folder: str) -> 
         ref, group = span[0], span[1]
         check_unchanged(ref)
         table = read_span(span, [*dict.fromkeys([*how.text, *([how.split] if how.split else [])])])
-        found = _texts(table, how.text, ref.path, group)
+        found = texts_of(table, how.text, ref.path, group)
         names = _splits(table, how, ref.path, group)
         if names is not None:
             found = found.filter(pa.array([name == split for name in names], pa.bool_()))
@@ -195,7 +195,7 @@ def write_chunk(chunk: TextChunk, how: TextColumns, folder: str, vocabulary: dic
         ref, group, n_rows = span[0], span[1], span[3] - span[2]
         check_unchanged(ref)
         table = read_span(span, how.wanted(labelled=chunk.labelled) if rows is None else others)
-        texts = _texts(table, how.text, ref.path, group) if rows is None else None
+        texts = texts_of(table, how.text, ref.path, group) if rows is None else None
         names = _splits(table, how, ref.path, group)
         # The text columns are dropped here unless they are kept on purpose.
         rest = table.select(others)

@@ -213,8 +213,8 @@ def _plan(sources: Sources, how: TextColumns, mapper: Mapper) -> tuple[list[Text
     found: list[FileInfo] = mapper.map(inspect_file, files, name="read-footers")
     infos = [(owner, info) for (owner, _), info in zip(sources.files, found, strict=True)]
     bare = _unlabelled(infos, how)
-    kinds = _check_columns([(info, owner in bare) for owner, info in infos], how)
-    return _cut(infos, bare, how), kinds
+    kinds = check_columns([(info, owner in bare) for owner, info in infos], how)
+    return cut_chunks(infos, bare, how), kinds
 
 
 def _unlabelled(infos: Sequence[tuple[str | None, FileInfo]], how: TextColumns) -> set[str | None]:
@@ -224,7 +224,7 @@ def _unlabelled(infos: Sequence[tuple[str | None, FileInfo]], how: TextColumns) 
     return others - labelled
 
 
-def _check_columns(infos: Sequence[tuple[FileInfo, bool]], how: TextColumns) -> dict[str, str]:
+def check_columns(infos: Sequence[tuple[FileInfo, bool]], how: TextColumns) -> dict[str, str]:
     """Every file has the columns, of one kind; returns the kinds of those that are copied.
 
     Beside each file stands whether its split has no labels.
@@ -251,7 +251,9 @@ def _check_columns(infos: Sequence[tuple[FileInfo, bool]], how: TextColumns) -> 
     return {name: kinds[name] for name in how.wanted() if name in kinds and (name == how.label or name in how.keep)}
 
 
-def _cut(infos: Sequence[tuple[str | None, FileInfo]], bare: set[str | None], how: TextColumns) -> list[TextChunk]:
+def cut_chunks(
+    infos: Sequence[tuple[str | None, FileInfo]], bare: set[str | None], how: TextColumns
+) -> list[TextChunk]:
     """Chunks of some megabytes of text: small row groups are joined, large ones cut into slices.
 
     Each slice of a row group decodes it from the start, hence there are few. The cut depends on the files alone, so

@@ -169,7 +169,9 @@ def _bytes_of(memory_limit: int | str) -> int:
     return int(limit)
 
 
-def embedded_cluster(n_workers: int | None = None, memory_limit: int | str | None = None) -> EmbeddedCluster:
+def embedded_cluster(
+    n_workers: int | None = None, memory_limit: int | str | None = None, security: Any = None
+) -> EmbeddedCluster:
     """Start a cluster in this machine; use it as a context manager, with ``get_client()``.
 
     Parameters
@@ -179,6 +181,8 @@ def embedded_cluster(n_workers: int | None = None, memory_limit: int | str | Non
         their threads.
     memory_limit : int or str, optional
         Memory of each worker in bytes or as ``"4 GiB"``; 0 for no limit (default: 80 % of the machine's, shared out).
+    security : distributed.Security, optional
+        Certificates: all parts of the cluster then speak TLS only.
 
     Returns
     -------
@@ -204,4 +208,5 @@ def embedded_cluster(n_workers: int | None = None, memory_limit: int | str | Non
         host="127.0.0.1",
         dashboard_address="127.0.0.1:0",
         silence_logs=logging.CRITICAL,
+        **({} if security is None else {"security": security, "protocol": "tls://"}),
     )

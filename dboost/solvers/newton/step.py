@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,7 @@ from dboost.solvers.newton.entrywise import EntryModel, unsettled
 from dboost.solvers.newton.formed_curvature import FormedModel, pays
 from dboost.solvers.newton.worst_rows import affordable, focused_step
 from dboost.solvers.row_updates import RowwiseSteps
+from dboost.solvers.step import Step
 
 Array = NDArray[np.float64]
 
@@ -66,26 +67,6 @@ _LIGHT = 1_000_000
 # Curvatures of the examples up to which products are formed in float64, and solved for as usual: so few are often
 # nearly singular, and closer solves would tell how weights round.
 _EXACT = 100_000
-
-
-@dataclass(frozen=True)
-class Step:
-    """What a step did.
-
-    Parameters
-    ----------
-    kind : str
-        "descent", "conjugate", "focused", "newton" on a model whose curvature is formed (``quadratic``,
-        ``formed_curvature``), or on an upper bound "gram" or "template".
-    length : float
-        Step length accepted; 0 when no step helped, or the model is optimal to rounding.
-    promised : float
-        Decrease of the linearised loss plus penalty over the full step: zero exactly at the optimum.
-    """
-
-    kind: str
-    length: float
-    promised: float
 
 
 class NewtonSteps:
@@ -396,8 +377,3 @@ def _wait(refused: int) -> int:
 def _support(W: Array) -> NDArray[np.bool_]:
     found: NDArray[np.bool_] = np.any(W != 0.0, axis=1)
     return found
-
-
-def pruned(at: Iterate) -> Iterate:
-    """The model without the rows that are exactly zero (back-pruning)."""
-    return at.rows(_support(at.W))

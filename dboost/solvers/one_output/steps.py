@@ -27,8 +27,9 @@ from dboost.problem.slices import equal_loads, parts_of
 from dboost.solvers.line_search import SHORT
 from dboost.solvers.newton.accuracy import Aim
 from dboost.solvers.newton.damping import growth
-from dboost.solvers.newton.step import NewtonSteps, Step
+from dboost.solvers.newton.step import NewtonSteps
 from dboost.solvers.one_output.quadratic_model import MOST_ROWS, Quadratic, cost, distance
+from dboost.solvers.step import Step
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]

@@ -11,6 +11,7 @@ from lab.benchmarks.sets import (
     a9a,
     arxiv_archives,
     arxiv_categories,
+    arxiv_titles,
     bibtex,
     delicious,
     imdb,
@@ -23,6 +24,7 @@ from lab.benchmarks.sets import (
 SETS: dict[str, ModuleType] = {
     module.__name__.rsplit(".", 1)[1].replace("_", "-"): module
     for module in (
-        imdb, reuters_lasvm, a9a, w8a, arxiv_archives, arxiv_categories, stackoverflow20k, mnist, bibtex, delicious,
+        imdb, reuters_lasvm, a9a, w8a, arxiv_archives, arxiv_categories, arxiv_titles, stackoverflow20k, mnist, bibtex,
+        delicious,
     )
 }  # fmt: skip

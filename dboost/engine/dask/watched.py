@@ -1,0 +1,83 @@
+"""What is watched of a pass, for how long, and what ends the watch: the terms of the watchdog.
+
+Covers: ``Limits``, ``Watched``, ``Stuck``. Does not cover: watching (``watchdog``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dboost.engine.dask.restrictions import Restrictions
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long to wait for what, in seconds.
+
+    Parameters
+    ----------
+    no_worker : float
+        Without any worker that may be used.
+    silent : float
+        Until a worker without a sign of life is left out.
+    stall : float
+        Without one finished task or partition.
+    """
+
+    no_worker: float = 30.0
+    silent: float = 10.0
+    stall: float = 600.0
+
+
+class Stuck(Exception):
+    """Tasks of a pass wait for workers that will not do them; others may, once it is submitted again.
+
+    Parameters
+    ----------
+    reason : str
+        What happened to which worker.
+    key : str or None
+        A task that waits for a worker that is gone; None where a worker is merely silent.
+    """
+
+    def __init__(self, reason: str, key: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.key = key
+
+
+@dataclass(frozen=True)
+class Watched:
+    """The tasks of a pass, and what they need.
+
+    Parameters
+    ----------
+    name : str
+        Name of the pass, for messages.
+    wanted : sequence of distributed.Future
+        Whose results are collected.
+    keys : sequence of str
+        All tasks: each that is wanted and finishes, and each leaf in any, counts as progress.
+    held : callable
+        Returns tasks of earlier passes whose results these need; they are submitted anew with the pass. It is called
+        when the pass makes no progress, as is `given`: there may be one for each partition.
+    given : callable
+        Returns tasks of others whose results these need, and what each is, in words.
+    places : collection of str
+        Workers that the tasks were meant for.
+    left_out : frozenset of str
+        Silent workers that were left out.
+    restrictions : Restrictions
+        What the caller asks of workers.
+    """
+
+    name: str
+    wanted: Sequence[Any]
+    keys: Sequence[str]
+    held: Callable[[], list[str]] = list
+    given: Callable[[], dict[str, str]] = dict
+    places: Collection[str] = ()
+    left_out: frozenset[str] = frozenset()
+    restrictions: Restrictions = Restrictions()

@@ -1,0 +1,163 @@
+"""``DocumentFeatures``: the transform of a folder that ``dboost prepare`` wrote, as a step of a pipeline.
+
+Covers: taking it from the folder, transforming raw documents, the form that is saved with a model.
+Does not cover: learning a vocabulary from documents in memory (``TextFeatures``), or the files (``transform_files``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from dboost.data.manifest import Manifest, read_vocabulary
+from dboost.data.named_columns import refuse_unread
+from dboost.data.prepared.text import TOKENISERS, TextTransform
+from dboost.errors import DataError, ModelFormatError, UsageError
+from dboost.files.documents import Document, decode_names, encode_names, expect_array
+
+SCHEMA = 1
+
+
+class DocumentFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Documents to the features that a model was trained on, with the vocabulary of its prepared folder.
+
+    Parameters
+    ----------
+    text : sequence of str
+        Text columns; several are joined by a newline.
+    tokenizer : str
+        How documents are cut into terms, as in ``dboost prepare``.
+    hashing : int, optional
+        Number of buckets, where terms are hashed.
+    terms : sequence of str
+    idf : float64 array, shape (number of terms,)
+
+    Examples
+    --------
+    >>> features = DocumentFeatures(("text",), "words", None, ["cat", "dog"], np.array([1.0, 1.0]))
+    >>> features.transform(["a cat", "no dog, a dog"]).toarray().tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+
+    def __init__(self, text: Any, tokenizer: str, hashing: int | None, terms: Any, idf: Any) -> None:
+        self.text = text
+        self.tokenizer = tokenizer
+        self.hashing = hashing
+        self.terms = terms
+        self.idf = idf
+
+    @classmethod
+    def of_prepared(cls, manifest: Manifest) -> DocumentFeatures | None:
+        """The transform of a prepared folder; None where its features came from no documents."""
+        settings, vocabulary = manifest.settings, manifest.vocabulary
+        if vocabulary is None or "tokenizer" not in settings:
+            return None
+        terms, _, idf = read_vocabulary(manifest.root, vocabulary)
+        return cls(tuple(settings["text"]), settings["tokenizer"], settings["hashing"], tuple(terms), idf)
+
+    def fit(self, X: Any, y: Any = None) -> DocumentFeatures:
+        """Refused (UsageError): the vocabulary is that of the prepared folder."""
+        raise UsageError("the vocabulary of a prepared folder is not learned again", hint="use dboost.TextFeatures")
+
+    def transform(self, X: Any) -> sparse.csr_array:
+        """Rows of documents, with the values that ``dboost prepare`` writes for them.
+
+        Parameters
+        ----------
+        X : iterable of str, array, Series or table
+            Documents, or a table with the text columns.
+
+        Returns
+        -------
+        scipy.sparse.csr_array of float32, shape (documents, number of terms)
+
+        Raises
+        ------
+        DataError
+            A text column is not there, holds something else than text, or lacks a text.
+        """
+        return self._made().transform(self.documents(X), np.float32)
+
+    def documents(self, X: Any) -> Any:
+        """The documents of a table as one Arrow array of texts; others as they are."""
+        refuse_unread(X)
+        if not hasattr(X, "columns"):
+            return X
+        names = list(X.schema.names) if isinstance(X, pa.Table | pa.RecordBatch) else [str(name) for name in X.columns]
+        parts = []
+        for name in self.text:
+            if name not in names:
+                raise DataError("the text column of the model is not there", column=name, hint=f"there are {names[:8]}")
+            parts.append(_texts(name, X[name]))
+        if len(parts) == 1:
+            return parts[0]
+        return pc.binary_join_element_wise(*parts, pa.scalar("\n", pa.large_string()))
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """The term of each feature; `input_features` is there for pipelines."""
+        return np.array(list(self.terms), dtype=object)
+
+    def _made(self) -> TextTransform:
+        found: TextTransform | None = self.__dict__.get("_transform")
+        if found is None:
+            found = self._transform = TextTransform(self.tokenizer, list(self.terms), self.idf, self.hashing)
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The table of terms is made again where it is needed.
+        return {name: value for name, value in super().__getstate__().items() if name != "_transform"}
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    # ---- as files --------------------------------------------------------------------------------------------------
+
+    def to_document(self) -> dict[str, Any]:
+        """All but the terms, as JSON values."""
+        about = {"text": list(self.text), "tokenizer": self.tokenizer, "hashing": self.hashing}
+        return {"schema": SCHEMA, **about}
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """The terms and their weights."""
+        names, ends = encode_names(list(self.terms))
+        return {"terms": names, "term_ends": ends, "idf": np.asarray(self.idf, np.float64)}
+
+    @classmethod
+    def from_files(cls, document: Document, arrays: dict[str, NDArray[Any]]) -> DocumentFeatures:
+        """The transform that was saved; nothing in the files is trusted."""
+        if document.count("schema") != SCHEMA:
+            raise ModelFormatError(f"the transform is of another version than {SCHEMA}", file=document.file)
+        text = document.strings("text") or ()
+        if not text or len(set(text)) < len(text):
+            raise ModelFormatError("field text: expected distinct names, at least one", file=document.file)
+        hashing = None if document.fields.get("hashing") is None else document.count("hashing")
+        idf = arrays.get("idf", np.zeros(0))
+        terms = decode_names(arrays.get("terms"), arrays.get("term_ends"), idf.shape[0], document.file)
+        if terms is None or not terms or len(set(terms)) < len(terms):
+            raise ModelFormatError("the terms are missing, or some are there twice", file=document.file)
+        idf = expect_array(arrays, "idf", np.float64, (len(terms),), document.file)
+        return cls(tuple(text), document.choice("tokenizer", tuple(TOKENISERS)), hashing, terms, idf)
+
+
+def _texts(name: str, values: Any) -> pa.Array:
+    """A column as an Arrow array of texts, none of which is missing."""
+    try:
+        found = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
+        raise DataError("the values are no texts", column=name) from error
+    if isinstance(found, pa.ChunkedArray):
+        found = found.combine_chunks()
+        found = found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)
+    if pa.types.is_dictionary(found.type):
+        found = found.dictionary_decode()
+    if found.type not in (pa.string(), pa.large_string(), pa.string_view()):
+        raise DataError(f"the values are {found.type}; expected text", column=name)
+    if found.null_count:
+        raise DataError(f"{found.null_count} of {len(found)} texts are missing", column=name, hint="fill them")
+    return found.cast(pa.large_string())

@@ -1,0 +1,152 @@
+"""What other systems need to know of a fitted linear model, and the same model as a plain one of scikit-learn.
+
+Covers: ``Linear``, the active columns and their weights on the scale of log-odds or of the mean; ``to_sklearn``.
+Does not cover: models of induced hypotheses, which are no linear functions of the columns and are refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.utils.validation import check_is_fitted
+
+from dboost.errors import UsageError
+from dboost.losses import loss_of_model
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A fitted linear model, whatever the loss.
+
+    Parameters
+    ----------
+    task : str
+        As in ``Model``.
+    active : int64 array, shape (a,)
+        Columns with weights, ascending.
+    W : float64 array, shape (a, k)
+    intercept : float64 array, shape (k,)
+        Of the log-odds, or for a regression of the prediction.
+    classes : array
+        As in ``Model``.
+    n_features : int
+    exponential : bool
+        Whether the prediction of a regression is e^ of the linear function.
+    """
+
+    task: str
+    active: NDArray[np.int64]
+    W: Array
+    intercept: Array
+    classes: NDArray[Any]
+    n_features: int
+    exponential: bool
+
+    @classmethod
+    def of(cls, estimator: Any) -> Linear:
+        """The linear model of a fitted estimator.
+
+        Raises
+        ------
+        UsageError
+            It holds induced hypotheses, or a loss that is no longer known.
+        NotFittedError
+        """
+        check_is_fitted(estimator, "model_")
+        model = estimator.model_
+        if not model.plain:
+            raise UsageError(
+                f"a {type(estimator).__name__} of {model.hypotheses.family} is no linear function of the columns",
+                hint="use dboost itself to predict, or fit without hypotheses=",
+            )
+        loss = loss_of_model(model.loss)
+        if loss is None:
+            raise UsageError(f"no loss is called {model.loss!r}", hint="import the module that adds it")
+        scale = loss.link.scale
+        return cls(
+            task=model.task,
+            active=model.active,
+            W=scale * model.W,
+            intercept=scale * model.intercept,
+            classes=model.classes,
+            n_features=model.n_features,
+            exponential=loss.link.exponential,
+        )
+
+    @property
+    def coef(self) -> Array:
+        """Weights of all columns, shape (k, n)."""
+        coef = np.zeros((self.W.shape[1], self.n_features))
+        coef[:, self.active] = self.W.T
+        return coef
+
+
+def to_sklearn(estimator: Any) -> Any:
+    """A fitted linear model as a plain one of scikit-learn, which predicts the same without dboost.
+
+    Parameters
+    ----------
+    estimator : fitted estimator of dboost without hypotheses
+
+    Returns
+    -------
+    LogisticRegression, LinearRegression, PoissonRegressor or MultiOutputClassifier
+        Fitted. Of a loss without probabilities of its own (``margin_softmax``) they are dboost's. A classifier of
+        several tasks is one ``LogisticRegression`` for each.
+
+    Raises
+    ------
+    UsageError
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dboost import BoostedClassifier
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]])
+    >>> ours = BoostedClassifier(alpha=0.1).fit(X, ["a", "a", "b", "b"])
+    >>> plain = to_sklearn(ours)
+    >>> type(plain).__name__, bool(np.allclose(plain.predict_proba(X), ours.predict_proba(X), rtol=1e-12))
+    ('LogisticRegression', True)
+    """
+    linear = Linear.of(estimator)
+    names = getattr(estimator, "feature_names_in_", None)
+    if linear.task == "regression":
+        return _named(_regression(linear), linear, names)
+    if linear.task == "multitask":
+        parts = [_named(_logistic(linear, [r], np.array([0, 1])), linear, names) for r in range(linear.W.shape[1])]
+        made = MultiOutputClassifier(LogisticRegression())
+        made.estimators_ = parts
+        made.classes_ = [part.classes_ for part in parts]
+        return _named(made, linear, names)
+    outputs = list(range(linear.W.shape[1]))
+    return _named(_logistic(linear, outputs, np.asarray(linear.classes)), linear, names)
+
+
+def _logistic(linear: Linear, outputs: list[int], classes: NDArray[Any]) -> Any:
+    made = LogisticRegression()
+    made.coef_, made.intercept_ = linear.coef[outputs], linear.intercept[outputs].copy()
+    made.classes_, made.n_iter_ = classes, np.zeros(1, np.int32)
+    return made
+
+
+def _regression(linear: Linear) -> Any:
+    made = PoissonRegressor() if linear.exponential else LinearRegression()
+    made.coef_, made.intercept_ = linear.coef[0], float(linear.intercept[0])
+    if linear.exponential:
+        # what its own fit leaves for predict, the inverse link
+        made._base_loss = made._get_loss()
+    return made
+
+
+def _named(made: Any, linear: Linear, names: Any) -> Any:
+    made.n_features_in_ = linear.n_features
+    if names is not None:
+        made.feature_names_in_ = names
+    return made

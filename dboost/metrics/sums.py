@@ -1,0 +1,186 @@
+"""Measures of a data set, from sums that partitions can add up: ``partial`` of a batch, ``summarise`` of all.
+
+Does not cover: where the batches come from.
+
+Labels are encoded as in ``dboost.partition.Partition``: int8 (m, k) of -1, +1 and 0 for a missing label (one column
+for two classes), or int32 (m,) class codes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dboost.errors import DataError
+from dboost.metrics.per_example import coverage_counts, log_loss, margins, predicted_codes
+from dboost.partition import Sums
+
+Float = NDArray[np.float64]
+
+
+def partial(F: ArrayLike, y: NDArray[Any], weight: ArrayLike | None = None) -> Sums:
+    """Sums of one batch.
+
+    Parameters
+    ----------
+    F : array, shape (m, k)
+        Scores; k = 1 for two classes.
+    y : int8 array (m, k) of signs, or int32 array (m,) of class codes
+    weight : array, shape (m,), optional
+        Example weights; one each when missing.
+
+    Returns
+    -------
+    Sums
+        With weights: `weight`, `errors`, `log_loss`, `margin` (one number for a label per example, (k,) for tasks),
+        and for a label per example `confusion` (k, k) and `coverage` (2k - 1,), the weight at coverage 0, 1/2, ...
+        In `peak`: `minus_margin`, minus the smallest margin of an example of positive weight.
+
+    Raises
+    ------
+    DataError
+        When shapes disagree or a score is not finite.
+
+    Examples
+    --------
+    >>> sums = partial(np.array([[2.0, 1.0], [0.0, 3.0]]), np.array([0, 0]))
+    >>> float(sums.add["weight"]), float(sums.add["errors"])
+    (2.0, 1.0)
+    """
+    scores = np.asarray(F, dtype=np.float64)
+    _check(scores, y)
+    s = np.ones(len(scores)) if weight is None else np.asarray(weight, dtype=np.float64)
+    if s.shape != (len(scores),):
+        raise DataError(f"weights of shape {s.shape} for {len(scores)} examples")
+    margin = margins(scores, y)
+    if y.ndim == 2 and y.shape[1] > 1:
+        seen = (y != 0) * s[:, None]
+        counted = np.where(seen > 0, -margin, -np.inf)
+        add: dict[str, Any] = {
+            "weight": seen.sum(axis=0),
+            "errors": ((predicted_codes(scores, y) != y) * seen).sum(axis=0),
+            "log_loss": (log_loss(scores, y) * s[:, None]).sum(axis=0),
+            "margin": (margin * s[:, None]).sum(axis=0),
+        }
+        return Sums(add=add, peak={"minus_margin": counted.max(axis=0, initial=-np.inf)})
+    k = max(2, scores.shape[1])
+    true = (y[:, 0] > 0).astype(np.int64) if y.ndim == 2 else y.astype(np.int64)
+    if y.ndim == 2 and np.any(y == 0):
+        raise DataError("a missing label in a problem with two classes")
+    guess = predicted_codes(scores, y)
+    guess = (guess[:, 0] > 0).astype(np.int64) if y.ndim == 2 else guess.astype(np.int64)
+    margin = margin.reshape(len(scores))
+    add = {
+        "weight": float(s.sum()),
+        "errors": float(s[guess != true].sum()),
+        "log_loss": float(s @ log_loss(scores, y).reshape(len(scores))),
+        "margin": float(s @ margin),
+        "confusion": np.bincount(true * k + guess, weights=s, minlength=k * k).reshape(k, k),
+        "coverage": coverage_counts(scores, y, s),
+    }
+    worst = (-margin)[s > 0].max(initial=-np.inf)
+    return Sums(add=add, peak={"minus_margin": np.array([worst])})
+
+
+def _check(F: Float, y: NDArray[Any]) -> None:
+    if F.ndim != 2 or len(F) != len(y) or (y.ndim == 2 and y.shape != F.shape) or y.ndim not in (1, 2):
+        raise DataError(f"scores of shape {F.shape} and labels of shape {y.shape} do not belong together")
+    if not np.all(np.isfinite(F)):
+        raise DataError("a score is not finite")
+    if y.ndim == 1 and len(y) and (y.min() < 0 or y.max() >= F.shape[1]):
+        raise DataError(f"class codes {y.min()}..{y.max()} for {F.shape[1]} scores")
+    if y.ndim == 1 and F.shape[1] < 2:
+        raise DataError("class codes need at least two scores per example; two classes with one score use signs")
+    if y.ndim == 2 and not np.all((y == 0) | (y == 1) | (y == -1)):
+        raise DataError("signs must be -1, +1, or 0 for a missing label")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The metrics of a data set.
+
+    Parameters
+    ----------
+    weight : float
+        Total weight of the labels.
+    error : float
+        Share of wrong labels; over all observed labels for tasks.
+    log_loss : float
+        Mean log-loss of a label, in nats.
+    mean_margin, min_margin : float
+        Margins divided by `margin_norm` (0 when the model is empty).
+    coverage : float or None
+        Mean coverage; None for tasks.
+    coverage_counts : float64 array, shape (2k - 1,), or None
+        Weight at coverage 0, 1/2, 1, ..., k - 1.
+    confusion : float64 array, shape (k, k), or None
+        Weight by true class (row) and predicted class (column).
+    task_errors, task_log_losses : float64 array, shape (k,), or None
+        For tasks; NaN for a task without a label.
+    """
+
+    weight: float
+    error: float
+    log_loss: float
+    mean_margin: float
+    min_margin: float
+    coverage: float | None = None
+    coverage_counts: Float | None = None
+    confusion: Float | None = None
+    task_errors: Float | None = None
+    task_log_losses: Float | None = None
+
+    def coverage_at_most(self) -> Float:
+        """Share of examples whose true class is among the first t + 1 ranked, t = 0..k-1 (half ranks rounded up)."""
+        if self.coverage_counts is None:
+            raise DataError("coverage is defined for one label per example, not for tasks")
+        return np.cumsum(self.coverage_counts)[::2] / self.weight
+
+
+def summarise(total: Sums, norm: float = 1.0) -> Evaluation:
+    """Turn merged sums into metrics.
+
+    Parameters
+    ----------
+    total : Sums
+        Merged results of `partial`.
+    norm : float
+        What margins are divided by, usually `margin_norm` of the model.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    DataError
+        When no label has positive weight.
+
+    Examples
+    --------
+    >>> found = summarise(partial(np.array([[2.0, 1.0], [0.0, 3.0]]), np.array([0, 0])))
+    >>> found.error
+    0.5
+    """
+    add = total.add
+    weight = np.asarray(add["weight"], dtype=np.float64)
+    if not weight.sum() > 0:
+        raise DataError("nothing to evaluate: no label has a positive weight")
+    scale = 1.0 / norm if norm > 0 else 0.0
+    shared: dict[str, Any] = {
+        "weight": float(weight.sum()),
+        "error": float(np.sum(add["errors"]) / weight.sum()),
+        "log_loss": float(np.sum(add["log_loss"]) / weight.sum()),
+        "mean_margin": float(np.sum(add["margin"]) / weight.sum() * scale),
+        "min_margin": float(-np.max(total.peak["minus_margin"]) * scale),
+    }
+    if weight.ndim:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            errors, losses = add["errors"] / weight, add["log_loss"] / weight
+        return Evaluation(**shared, task_errors=errors, task_log_losses=losses)
+    counts = np.asarray(add["coverage"])
+    mean = float(counts @ (0.5 * np.arange(len(counts))) / weight)
+    return Evaluation(**shared, coverage=mean, coverage_counts=counts, confusion=add["confusion"])

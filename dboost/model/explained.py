@@ -1,0 +1,127 @@
+"""What speaks for which class in one row: its features, and the part of every score that each of them brings.
+
+Covers: ``contributions`` of one row, ``explain`` of a fitted estimator or pipeline. Does not cover: how it is shown.
+
+A score is the intercept and the sum of the parts, so the parts say all that there is to say of a linear model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.errors import UsageError
+from dboost.model.fitted import Model
+
+Float = NDArray[np.float64]
+
+# Columns that an error names.
+_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """The parts of the scores of one row.
+
+    Parameters
+    ----------
+    words : list of str
+        Features (or hypotheses) of the model that the row has, in the order of the model.
+    values : float64 array, shape (f,)
+        Their values.
+    parts : float64 array, shape (f, k)
+        What each adds to every score.
+    intercept : float64 array, shape (k,)
+    """
+
+    words: list[str]
+    values: Float
+    parts: Float
+    intercept: Float
+
+    @property
+    def scores(self) -> Float:
+        """The scores: the intercept and all parts, shape (k,)."""
+        return np.asarray(self.intercept + self.parts.sum(axis=0))
+
+    def of_class(self, number: int) -> Float:
+        """Parts of the score of a class; two classes share one score, which is for the second, against the first."""
+        if self.parts.shape[1] == 1:
+            return self.parts[:, 0] if number else -self.parts[:, 0]
+        return self.parts[:, number]
+
+
+def contributions(model: Model, row: Any) -> Contributions:
+    """The parts of the scores of one row that holds only the columns ``model.inputs``.
+
+    Parameters
+    ----------
+    row : array or sparse matrix, shape (1, b)
+    """
+    held = model.held_columns(row)
+    columns, values = held.indices, held.data
+    words = model.hypotheses.words()
+    W = model.W[columns]
+    return Contributions([words[j] for j in columns.tolist()], values, values[:, None] * W, model.intercept)
+
+
+def explain(model: Any, X: Any) -> Contributions:
+    """What speaks for which class in one row.
+
+    Parameters
+    ----------
+    model : fitted estimator, or Pipeline that ends in one
+    X : one row of what it predicts
+        For a pipeline of documents a list of one document.
+
+    Returns
+    -------
+    Contributions
+        Whose ``scores`` are those of ``decision_function``.
+
+    Raises
+    ------
+    UsageError
+        More rows than one, or an estimator that does not hold one model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dboost
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 0.0]])
+    >>> model = dboost.BoostedClassifier(alpha=0.1).fit(X, ["a", "a", "b", "b"])
+    >>> found = dboost.explain(model, X[3:])
+    >>> found.words, bool(np.isclose(found.scores[0], model.decision_function(X[3:])[0]))
+    (['x0'], True)
+    """
+    before, steps = None, getattr(model, "steps", None)
+    if steps is not None:
+        for _, step in steps[:-1]:
+            X = step.transform(X)
+        before, model = steps[-2][1] if len(steps) > 1 else None, steps[-1][1]
+    held = getattr(model, "model_", None)
+    if not isinstance(held, Model):
+        raise UsageError(f"a {type(model).__name__} cannot be explained", hint="give a fitted estimator of one model")
+    given = getattr(X, "column_names", getattr(X, "columns", None))
+    names = None if given is None else [str(name) for name in given]
+    if names is not None and held.feature_names is not None and names != list(held.feature_names):
+        raise UsageError(
+            f"the columns of the row are {', '.join(names[:_SHOWN])}, those of the fit were "
+            f"{', '.join(held.feature_names[:_SHOWN])}",
+            hint="give the columns of the fit, in its order",
+        )
+    rows = X.tocsr() if hasattr(X, "tocsr") else np.atleast_2d(np.asarray(X, dtype=np.float64))
+    if rows.shape[0] != 1:
+        raise UsageError(f"{rows.shape[0]} rows; expected one", hint="give one row, such as X[:1]")
+    if rows.shape[1] != held.n_features:
+        raise UsageError(f"the row has {rows.shape[1]} features, the model was fitted on {held.n_features}")
+    found = contributions(held, rows[:, held.inputs])
+    if held.plain and held.feature_names is None and before is not None and hasattr(before, "get_feature_names_out"):
+        # A sparse matrix between two steps carries no names: the transform is asked for them.
+        offered = before.get_feature_names_out()
+        used = held.held_columns(rows[:, held.inputs]).indices
+        found = replace(found, words=[str(offered[held.active[j]]) for j in used.tolist()])
+    return found

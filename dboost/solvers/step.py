@@ -1,0 +1,34 @@
+"""What a step of any solver says of itself, and the rows that go out after one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dboost.problem.iterate import Iterate
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a step did.
+
+    Parameters
+    ----------
+    kind : str
+        "descent", "conjugate", "focused", "newton" on a model whose curvature is formed (``quadratic``,
+        ``formed_curvature``), or on an upper bound "gram" or "template".
+    length : float
+        Step length accepted; 0 when no step helped, or the model is optimal to rounding.
+    promised : float
+        Decrease of the linearised loss plus penalty over the full step: zero exactly at the optimum.
+    """
+
+    kind: str
+    length: float
+    promised: float
+
+
+def pruned(at: Iterate) -> Iterate:
+    """The model without the rows that are exactly zero (back-pruning)."""
+    return at.rows(np.any(at.W != 0.0, axis=1))

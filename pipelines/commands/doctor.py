@@ -1,0 +1,232 @@
+"""``dboost doctor``: whether this machine or cluster is fit for a training, and what to change.
+
+Every check is a function that says what it found and what to do, if anything; none changes anything. The command ends
+with 4 where a training could not work, with 0 otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from dboost.data.parquet.plan import blocks_of
+from dboost.engine.machine import available_cores, available_memory
+from dboost.errors import DboostError
+from dboost.files.paths import local_path
+
+from .. import pages
+from ..cluster import connect
+from ..config import ClusterSettings, DataSettings, LogSettings
+from ..console import Console
+from ..fitting_table import FittingTable
+from ..inputs import open_data
+
+GOOD, ADVICE, BAD = "good", "advice", "bad"
+UNFIT = 4
+# A worker keeps what it decoded of its share of the rows, sums and weights beside it, and room for Dask's own limits.
+_DECODED, _ROOM = 16, 0.6
+_TIMEOUT = 20.0
+# Variables by which numerical libraries are told how many threads they may start.
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check found.
+
+    Parameters
+    ----------
+    check : str
+    state : {"good", "advice", "bad"}
+    found : str
+    advice : str
+        What to do; empty where nothing is.
+    """
+
+    check: str
+    state: str
+    found: str
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class Patient:
+    """What is looked at.
+
+    Parameters
+    ----------
+    client : distributed.Client or None
+    data : ParquetData or None
+    path : str or None
+        The data as it was given.
+    """
+
+    client: Any
+    data: Any
+    path: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoctorSettings(DataSettings, ClusterSettings, LogSettings):
+    """What `dboost doctor` takes."""
+
+    required: ClassVar[tuple[str, ...]] = ()
+
+
+SETTINGS = DoctorSettings
+
+
+def run(settings: DoctorSettings, console: Console) -> int:
+    """Print what was found."""
+    data = None if settings.data is None else open_data(settings, "train")
+    with connect(settings, console) as client:
+        path = None if settings.data is None else str(local_path(settings.data, "data").resolve())
+        patient = Patient(client, data, path)
+        found = [finding for check in CHECKS for finding in check(patient)]
+    table = FittingTable()
+    table.add_column("check", least=12)
+    table.add_column("")
+    table.add_column("found", least=20)
+    table.add_column("what to do", least=16)
+    for one in found:
+        table.add_row(one.check, one.state, one.found, one.advice)
+    worst = BAD if any(one.state == BAD for one in found) else ADVICE if any(one.advice for one in found) else GOOD
+    words = {GOOD: "a training can begin", ADVICE: "a training works, see the advice", BAD: "a training cannot work"}
+    values = {"verdict": worst, "findings": [vars(one) for one in found]}
+    console.page("doctor", [pages.titled(words[worst], table)], values)
+    return UNFIT if worst == BAD else 0
+
+
+# ---- the checks ----------------------------------------------------------------------------------------------------
+
+
+def versions(patient: Patient) -> Iterator[Finding]:
+    """Client, scheduler and workers are of the same make."""
+    if patient.client is None:
+        return
+    from dboost.engine.dask.versions import check
+
+    client = patient.client
+    try:
+        client.sync(check, client, list(client.nthreads()), _TIMEOUT, True)
+    except DboostError as error:
+        yield Finding("versions", BAD, " ".join(str(error.what).split())[:200], "install the same packages everywhere")
+        return
+    yield Finding("versions", GOOD, f"the same on {len(patient.client.nthreads())} workers")
+
+
+def threads(patient: Patient) -> Iterator[Finding]:
+    """Nobody starts more threads than there are cores."""
+    if patient.client is None:
+        yield Finding("threads", GOOD, f"{available_cores()} cores of this machine")
+        return
+    answers = patient.client.run(_threads_of_worker)
+    hosts: dict[str, list[tuple[int, int, dict[str, str]]]] = {}
+    for address, answer in answers.items():
+        hosts.setdefault(address.rpartition("://")[2].rpartition(":")[0], []).append(answer)
+    for host, here in sorted(hosts.items()):
+        mine, cores = sum(answer[0] for answer in here), here[0][1]
+        if mine > cores:
+            advice = f"start workers with --nthreads {max(1, cores // len(here))}"
+            yield Finding("threads", ADVICE, f"{mine} threads on the {cores} cores of {host}", advice)
+            return
+        limits = {name: value for answer in here for name, value in answer[2].items() if value != "1"}
+        if limits:
+            named = ", ".join(f"{name}={value}" for name, value in sorted(limits.items()))
+            yield Finding("threads", ADVICE, f"{host}: {named}", "set these to 1: the loops bring their own threads")
+            return
+    yield Finding("threads", GOOD, f"{sum(answer[0] for answer in answers.values())} on {len(answers)} workers")
+
+
+def _threads_of_worker(dask_worker: Any = None) -> tuple[int, int, dict[str, str]]:
+    limits = {name: os.environ[name] for name in _THREADS if name in os.environ}
+    return dask_worker.state.nthreads, available_cores(), limits
+
+
+def paths(patient: Patient) -> Iterator[Finding]:
+    """Every worker sees the data under the name that is used here, and has room for what it may have to put aside."""
+    if patient.client is None or patient.path is None:
+        return
+    here = _state_of(patient.path)
+    other = {address for address, seen in patient.client.run(_state_of, patient.path).items() if seen != here}
+    if other:
+        some = ", ".join(sorted(other)[:3])
+        words = f"{len(other)} workers do not see {patient.path} as it is here: {some}"
+        yield Finding("data", BAD, words, "mount the same folder everywhere")
+        return
+    yield Finding("data", GOOD, "all workers see it")
+
+
+def _state_of(path: str) -> Any:
+    where = Path(path)
+    if where.is_dir():
+        return sorted(one.name for one in where.iterdir())
+    return where.stat().st_size if where.exists() else None
+
+
+def memory(patient: Patient) -> Iterator[Finding]:
+    """The memory of the workers against what the data takes once it is decoded."""
+    if patient.data is None:
+        return
+    import pyarrow.parquet as pq
+
+    blocks = blocks_of(patient.data)
+    values = 0
+    for ref, group in [(ref, group) for block in blocks for ref, groups in block.spans for group in groups]:
+        row_group = pq.read_metadata(ref.path).row_group(group)
+        columns = [row_group.column(j) for j in range(row_group.num_columns)]
+        values += max((one.num_values for one in columns if "list" in one.path_in_schema), default=0) or sum(
+            one.num_values for one in columns
+        )
+    needed = values * _DECODED
+    if patient.client is None:
+        room = available_memory() * _ROOM
+    else:
+        workers = patient.client.scheduler_info(n_workers=-1)["workers"].values()
+        room = sum(int(worker["memory_limit"] or available_memory()) for worker in workers) * _ROOM
+    words = f"{needed / 2**30:.2f} GiB decoded, room for {room / 2**30:.2f} GiB"
+    if needed <= room:
+        yield Finding("memory", GOOD, words)
+    else:
+        yield Finding("memory", ADVICE, words, "add workers or memory: what does not fit is read again in every pass")
+
+
+def encryption(patient: Patient) -> Iterator[Finding]:
+    """A scheduler beyond this machine is encrypted: whoever reaches it runs code on it."""
+    if patient.client is None:
+        return
+    address = str(patient.client.scheduler.address)
+    scheme, _, rest = address.partition("://")
+    host = rest.rpartition(":")[0].strip("[]")
+    if scheme in ("tls", "wss") or scheme == "inproc":
+        yield Finding("encryption", GOOD, f"{scheme}://")
+    elif _on_loopback(host):
+        yield Finding("encryption", GOOD, "the scheduler is on loopback")
+    else:
+        yield Finding("encryption", ADVICE, f"{scheme}://{host} is open to its network", "use TLS (--tls), or a policy")
+
+
+def _on_loopback(host: str) -> bool:
+    import ipaddress
+
+    try:
+        return all(ipaddress.ip_address(info[4][0]).is_loopback for info in socket.getaddrinfo(host, None))
+    except (OSError, ValueError):
+        return False
+
+
+def loops(patient: Patient) -> Iterator[Finding]:
+    """Compiled loops are kept for later processes."""
+    from dboost.kernel_cache import VARIABLE, lasting
+
+    if lasting():
+        yield Finding("compiled loops", GOOD, "kept for later processes")
+    else:
+        yield Finding("compiled loops", ADVICE, "compiled by every process", f"set {VARIABLE} to a folder it can write")
+
+
+CHECKS: tuple[Callable[[Patient], Iterator[Finding]], ...] = (versions, threads, paths, memory, encryption, loops)

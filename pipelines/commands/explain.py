@@ -1,0 +1,116 @@
+"""``dboost explain``: which words of a document, or features of a row, speak for which class."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dboost.data.parquet.plan import blocks_of
+from dboost.errors import DataError, UsageError
+from dboost.estimators.document_features import DocumentFeatures
+from dboost.estimators.transform_files import read_beside
+from dboost.model.explained import Contributions, contributions
+from dboost.model.fitted import Model
+
+from .. import pages
+from ..config import DataSettings, LogSettings, key, needed, string, whole
+from ..console import Console
+from ..fitting_table import FittingTable
+from ..inputs import open_data, read_model
+from ..predicting.rows import feature_positions
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainSettings(DataSettings, LogSettings):
+    """What `dboost explain` takes."""
+
+    required: ClassVar[tuple[str, ...]] = ("model",)
+
+    model: str | None = key(string, None, "folder of a model", positional=1)
+    text: str | None = key(string, None, "document to explain; - reads it from the standard input", positional=3)
+    data: str | None = key(string, None, "data with the row, in place of a document: features as the model reads them")
+    row: int = key(whole(0), 0, "row of the data, counted from 0")
+    top: int = key(whole(1), 15, "features that are listed")
+
+
+SETTINGS = ExplainSettings
+
+
+def run(settings: ExplainSettings, console: Console) -> int:
+    """Print the table."""
+    needed(settings, *settings.required)
+    if (settings.text is None) == (settings.data is None):
+        raise UsageError("what is to be explained?", hint="give a document, or --data and --row")
+    model = read_model(settings.model)
+    found = _of_text(settings, model) if settings.text is not None else _of_row(settings, model)
+    values, shown = values_of(found, model, settings.top), table(found, model, settings.top)
+    console.page("explained", shown, values)
+    return 0
+
+
+def _of_text(settings: ExplainSettings, model: Model) -> Contributions:
+    transform = read_beside(str(settings.model))
+    if not isinstance(transform, DocumentFeatures):
+        raise DataError(
+            "the model holds no transform of documents", file=str(settings.model), hint="give --data and --row"
+        )
+    text = sys.stdin.read() if settings.text == "-" else str(settings.text)
+    return contributions(model, transform.transform([text])[:, model.inputs])
+
+
+def _of_row(settings: ExplainSettings, model: Model) -> Contributions:
+    data = open_data(settings, "test", model)
+    blocks = blocks_of(data)
+    at, before = feature_positions(model, data, blocks), 0
+    for block in blocks:
+        rows = block.read().csr(block.layout.n_features)
+        if settings.row < before + rows.shape[0]:
+            return contributions(model, rows[[settings.row - before]][:, at])
+        before += rows.shape[0]
+    raise UsageError(f"row {settings.row}, but the data has {before} rows", hint="they are counted from 0")
+
+
+def _predicted(found: Contributions, model: Model) -> tuple[list[str], np.ndarray[Any, Any]]:
+    """Classes, the predicted one first, and their probabilities; of a regression the prediction."""
+    scores, labels = found.scores[None], pages.labels_of(model)
+    if model.task == "regression":
+        return labels, np.asarray(model.labels(scores), dtype=float)
+    chances = model.probabilities(scores)[0]
+    order = np.argsort(-chances, kind="stable")
+    return [labels[r] for r in order.tolist()], chances[order]
+
+
+def table(found: Contributions, model: Model, top: int, classes: int = 3) -> list[Any]:
+    """The classes and what speaks for them, as renderables."""
+    labels, chances = _predicted(found, model)
+    number = {label: r for r, label in enumerate(pages.labels_of(model))}
+    shown = labels[:classes]
+    columns = [found.of_class(number[label]) if model.task != "regression" else found.parts[:, 0] for label in shown]
+    head = [(label, f"{chance:.4g}") for label, chance in zip(shown, chances.tolist())]
+    parts: list[Any] = [pages.facts(head), ""]
+    if not found.words:
+        return [*parts, "It has no feature that the model uses: the answer is that of the intercept."]
+    order = np.argsort(-np.abs(np.stack(columns)).max(axis=0), kind="stable")[:top]
+    grid = FittingTable()
+    grid.add_column("feature", least=12, widest=40)
+    grid.add_column("value", right=True)
+    for label in shown:
+        grid.add_column(label, right=True)
+    for j in order.tolist():
+        grid.add_row(found.words[j], f"{found.values[j]:.3g}", *(f"{column[j]:+.3f}" for column in columns))
+    title = f"What speaks for (+) and against (-), the strongest {len(order)} of {len(found.words)}"
+    return [*parts, pages.titled(title, grid)]
+
+
+def values_of(found: Contributions, model: Model, top: int) -> dict[str, Any]:
+    """The same as plain values."""
+    labels, chances = _predicted(found, model)
+    order = np.argsort(-np.abs(found.parts).max(axis=1, initial=0.0), kind="stable")[:top]
+    features = [
+        {"name": found.words[j], "value": float(found.values[j]), "parts": found.parts[j].tolist()}
+        for j in order.tolist()
+    ]
+    return {"classes": labels, "probabilities": chances.tolist(), "scores": found.scores.tolist(), "features": features}

@@ -1,0 +1,36 @@
+"""``dboost retrain``: a challenger for the champion where there is new data; promoted, or declined with its reasons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..config import LogSettings, key, needed, one_of, string
+from ..console import Console
+from ..retraining.config import read_retraining
+from ..retraining.retrain import retrain
+from ..retraining.schedules import SCHEDULES
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetrainSettings(LogSettings):
+    """What `dboost retrain` takes."""
+
+    required: ClassVar[tuple[str, ...]] = ("file",)
+
+    file: str | None = key(string, None, "file with the tables [retrain] and [gates]", positional=1)
+    emit: str | None = key(one_of(*SCHEDULES), None, "print what runs this every night there; do nothing")
+
+
+SETTINGS: Any = RetrainSettings
+
+
+def run(settings: RetrainSettings, console: Console) -> int:
+    """Retrain; 0 whatever was decided."""
+    needed(settings, *settings.required)
+    if settings.emit is not None:
+        read_retraining(str(settings.file))
+        console.text(SCHEDULES[settings.emit](str(settings.file)))
+        return 0
+    retrain(str(settings.file), console=console)
+    return 0

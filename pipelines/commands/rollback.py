@@ -1,0 +1,31 @@
+"""``dboost rollback``: the champion before this one is the champion again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ..config import LogSettings, key, needed, string
+from ..console import Console
+from ..retraining.retrain import rollback
+
+
+@dataclass(frozen=True, kw_only=True)
+class RollbackSettings(LogSettings):
+    """What `dboost rollback` takes."""
+
+    required: ClassVar[tuple[str, ...]] = ("home",)
+
+    home: str | None = key(string, None, "folder of the champions, the home of a retraining", positional=1)
+
+
+SETTINGS = RollbackSettings
+
+
+def run(settings: RollbackSettings, console: Console) -> int:
+    """Go back."""
+    needed(settings, *settings.required)
+    left, now = rollback(str(settings.home))
+    console.event("rolled_back", left=left, champion=now)
+    console.say(f"the champion is {now} again, and no longer {left}")
+    return 0

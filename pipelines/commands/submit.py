@@ -1,0 +1,120 @@
+"""``dboost submit``: put a run on a cluster and leave it there; it is followed, stopped and resumed by its folder."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar
+
+from dboost.errors import UsageError
+from dboost.files.paths import local_path
+from dboost.files.storage import check_writable, write_file
+
+from ..cluster import check as check_cluster
+from ..cluster import kind_of, request_of
+from ..config import ClusterSettings, LogSettings, boolean, key, needed, string
+from ..console import Console
+from ..places.registry import PLACES
+from ..runs.execute import read
+from ..runs.folder import RUN_FILE
+from ..runs.lock import holder_of
+from ..runs.run_file import TABLES, RunFile
+from ..runs.stages import check
+from ..toml import to_toml
+from .run import overrides
+
+STARTED = "submitted.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubmitSettings(ClusterSettings, LogSettings):
+    """What `dboost submit` takes."""
+
+    required: ClassVar[tuple[str, ...]] = ("file",)
+
+    file: str | None = key(string, None, "run file", positional=1)
+    out: str | None = key(string, None, "run folder (default: runs/NAME beside the file)")
+    set: tuple[str, ...] | None = key(
+        overrides, None, "value over that of the file, as in model.alpha=1e-4; may be given several times", many=True
+    )
+    dry_run: bool = key(boolean, False, "show what would be run and sent; do nothing")
+
+
+SETTINGS = SubmitSettings
+
+
+def run(settings: SubmitSettings, console: Console) -> int:
+    """Start the run; the command ends when it has begun."""
+    needed(settings, *settings.required)
+    found = read(str(settings.file), [*(settings.set or ()), *_cluster(settings)])
+    check(found)
+    cluster = found.cluster()
+    check_cluster(cluster)
+    place, request = PLACES[kind_of(cluster)], request_of(cluster)
+    if settings.dry_run:
+        with tempfile.TemporaryDirectory() as beside:
+            folder = Path(beside, found.name)
+            folder.mkdir()
+            _write(found, folder)
+            console.text(place.shown(request, folder).replace(str(folder), str(_target(settings, found))))
+        return 0
+    folder = _target(settings, found)
+    if holder_of(folder) is not None:
+        raise UsageError("a process works in this folder", file=str(folder), hint="dboost stop it, or wait for it")
+    check_writable(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    _write(found, folder)
+    started = {"kind": kind_of(cluster), **place.start(request, folder)}
+    write_file(folder / STARTED, json.dumps(started).encode())
+    console.event("submitted", folder=str(folder), **started)
+    console.say(f"submitted: {folder}   next: dboost logs {folder} --follow, dboost stop {folder}")
+    return 0
+
+
+def started_of(folder: str) -> tuple[Path, dict[str, Any]]:
+    """The folder of a run that was submitted, and how.
+
+    Raises
+    ------
+    UsageError
+        It was not.
+    """
+    path = local_path(folder, "run").resolve()
+    try:
+        found = json.loads((path / STARTED).read_bytes())
+        if found["kind"] in PLACES:
+            return path, found
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    raise UsageError("was not submitted from here", file=folder, hint="give the folder of a `dboost submit`")
+
+
+def _cluster(settings: SubmitSettings) -> list[str]:
+    """What the command line says of the cluster, as overrides of the file."""
+    found = []
+    for item in fields(ClusterSettings):
+        value = getattr(settings, item.name)
+        if value is None or value == item.default:
+            continue
+        if isinstance(value, dict):
+            value = json.dumps(value)
+        elif isinstance(value, tuple):
+            value = ",".join(value)
+        found.append(f"cluster.{item.name}={value}")
+    return found
+
+
+def _target(settings: SubmitSettings, found: RunFile) -> Path:
+    if settings.out is not None:
+        return local_path(settings.out, "out").resolve()
+    return (found.folder / "runs" / found.name).resolve()
+
+
+def _write(found: RunFile, folder: Path) -> None:
+    """The run file, with paths that hold from anywhere."""
+    lines = []
+    for table in (table for table in TABLES if table in found.tables):
+        lines += [f"[{table}]", *(f"{name} = {to_toml(value)}" for name, value in found.values.get(table, {}).items())]
+    write_file(folder / RUN_FILE, ("\n".join(lines) + "\n").encode())

@@ -1,0 +1,82 @@
+"""The process of a run that is started on this machine and left alone: it outlives the terminal.
+
+Covers: starting it, stopping it, its log. Does not cover: what it does, which is ``dboost resume``.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from dboost.errors import ClusterError, UsageError
+
+from ..runs.listing import listed
+from ..runs.lock import holder_of
+
+LOG = "driver.log"
+# Seconds in which a process has either begun its run or said why it cannot.
+_BEGINS = 60.0
+
+
+def command(folder: Path) -> list[str]:
+    """What is run."""
+    return [sys.executable, "-m", "dboost_pipelines", "resume", str(folder), "--log-format", "plain"]
+
+
+def start(folder: Path) -> dict[str, Any]:
+    """Start it, and wait until it holds the lock of its folder.
+
+    Raises
+    ------
+    ClusterError
+        It ended at once; the error says what it said last.
+    """
+    log = folder / LOG
+    # A shell that ends at once leaves the process to the system: it is nobody's child, and nobody has to wait for it.
+    line = 'nohup "$@" >> "$0" 2>&1 < /dev/null & echo $!'
+    done = subprocess.run(
+        ["sh", "-c", line, str(log), *command(folder)],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True, cwd=folder, check=True,
+    )  # fmt: skip
+    pid = int(done.stdout)
+    until = time.monotonic() + _BEGINS
+    while time.monotonic() < until and (holder_of(folder) or {}).get("pid") != pid:
+        if not _lives(pid):
+            if listed(folder, folder.parent).state == "done":
+                break  # there was little or nothing left to do
+            said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["nothing"]
+            raise ClusterError(f"the run ended at once: {said[-1]}", file=str(log))
+        time.sleep(0.05)
+    return {"pid": pid, "host": socket.gethostname()}
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def stop(started: dict[str, Any]) -> str:
+    """Ask it to end, which leaves the model so far.
+
+    Raises
+    ------
+    UsageError
+        It is on another machine.
+    """
+    host, pid = started["host"], int(started["pid"])
+    if host != socket.gethostname():
+        raise UsageError(f"process {pid} of the run is on host {host}", hint="stop it there")
+    try:
+        os.kill(pid, signal.SIGTERM)
+    except ProcessLookupError:
+        return f"process {pid} had ended already"
+    return f"process {pid} was asked to end"

@@ -1,0 +1,125 @@
+"""Kind "slurm": workers are jobs of Slurm (dask-jobqueue), and so is the process of the run.
+
+The job of the run may be requeued: it goes on from the checkpoint, since ``dboost resume`` does what is not done yet.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dboost.errors import ClusterError, UsageError
+from dboost.interop.extras import imported
+
+from . import driver
+from .made import client_of
+from .place import Request
+from .security import security_of
+
+SCRIPT = "driver.sbatch"
+# What the job of the run has itself; options.driver replaces and adds to it.
+_DRIVER = {"cpus-per-task": "2", "mem": "4G"}
+
+
+class Slurm:
+    """Jobs of Slurm."""
+
+    apart = True
+
+    def check(self, request: Request) -> None:
+        """A number of workers is needed."""
+        request.number()
+
+    @contextlib.contextmanager
+    def cluster(self, request: Request) -> Iterator[Any]:
+        """Workers as jobs."""
+        jobqueue = imported("dask_jobqueue", "slurm")
+        arguments = _arguments(request)
+        with client_of("slurm", lambda: jobqueue.SLURMCluster(**arguments), request.number()) as client:
+            yield client
+
+    def shown(self, request: Request, folder: Path) -> str:
+        """The script of the run's job, and that of a worker's."""
+        shown = script(request, folder)
+        jobqueue = imported("dask_jobqueue", "slurm")
+        job = jobqueue.slurm.SLURMJob(scheduler="tcp://SCHEDULER:8786", name="worker", **_of_a_job(request))
+        return f"{shown}\n# {request.number()} jobs of workers, each:\n{job.job_script()}"
+
+    def start(self, request: Request, folder: Path) -> dict[str, Any]:
+        """Submit the run's job."""
+        path = folder / SCRIPT
+        path.write_text(script(request, folder), encoding="utf-8")
+        said = _called(["sbatch", "--parsable", str(path)])
+        return {"job": said.split(";")[0].strip()}
+
+    def stop(self, started: dict[str, Any]) -> str:
+        """Send the run SIGTERM, which leaves the model so far; its workers' jobs end with it."""
+        job = str(started["job"])
+        try:
+            _called(["scancel", "--signal=TERM", "--batch", job])
+        except ClusterError as error:
+            if "Invalid job id" not in error.what:
+                raise
+            return f"job {job} had ended already"
+        return f"job {job} was asked to end"
+
+
+def script(request: Request, folder: Path) -> str:
+    """The job of the run."""
+    wanted = _DRIVER | {str(key): str(value) for key, value in request.options.get("driver", {}).items()}
+    for name in ("queue", "account"):
+        if request.options.get(name):
+            wanted.setdefault({"queue": "partition"}.get(name, name), str(request.options[name]))
+    log = shlex.quote(str(folder / driver.LOG))
+    lines = [
+        "#!/bin/sh",
+        f"#SBATCH --job-name=dboost-{_word(folder.name)}",
+        f"#SBATCH --output={log}",
+        "#SBATCH --open-mode=append",
+        "#SBATCH --requeue",
+        *(f"#SBATCH --{name}={value}" for name, value in wanted.items()),
+        # a run on another node that was killed has left its name in the lock; two jobs of one name never run at once
+        f"exec {shlex.join([*driver.command(folder), '--take-over'])}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _arguments(request: Request) -> dict[str, Any]:
+    security = security_of(request.tls)
+    found = _of_a_job(request)
+    if security is not None:
+        found |= {"security": security, "protocol": "tls://"}
+        found.setdefault("shared_temp_directory", str(Path.cwd()))
+    return found
+
+
+def _of_a_job(request: Request) -> dict[str, Any]:
+    """Arguments of a worker's job."""
+    given = {name: value for name, value in request.options.items() if name != "driver"}
+    given.setdefault("cores", 2)
+    given.setdefault("memory", request.memory_limit or "4GiB")
+    # one process with all threads of a job shares what it remembers of the data
+    given.setdefault("processes", 1)
+    return given
+
+
+def _called(command: list[str]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    except FileNotFoundError:
+        hint = "submit from a node that has Slurm"
+        raise UsageError(f"there is no {command[0]} on this machine", hint=hint) from None
+    except subprocess.TimeoutExpired:
+        raise ClusterError(f"{command[0]} did not answer within 60 s") from None
+    if done.returncode:
+        raise ClusterError(f"{command[0]} failed: {' '.join(done.stderr.split())[:300]}")
+    return done.stdout
+
+
+def _word(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name)

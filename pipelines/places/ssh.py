@@ -1,0 +1,78 @@
+"""Kind "ssh": machines that are reached by ssh, through Dask's ``SSHCluster``.
+
+The first host has the scheduler, each of the others the workers; all need the same Python environment and the same
+paths.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dboost.errors import UsageError
+from dboost.interop.extras import imported
+
+from . import driver
+from .made import client_of
+from .place import Request
+from .security import TEMPORARY, security_of, settings_of
+
+
+class Ssh:
+    """Machines reached by ssh."""
+
+    apart = False
+
+    def check(self, request: Request) -> None:
+        """There are hosts, and no secret that would be shown on them."""
+        _arguments(request)
+        if request.tls == TEMPORARY:
+            # Dask hands its settings to the hosts on a command line, where everybody there could read a private key.
+            raise UsageError(
+                "temporary certificates would be shown in the process lists of the hosts",
+                hint="give a folder with certificates that all hosts see",
+            )
+
+    @contextlib.contextmanager
+    def cluster(self, request: Request) -> Iterator[Any]:
+        """A scheduler on the first host, workers on the others."""
+        imported("asyncssh", "ssh")
+        import dask
+        from distributed import SSHCluster
+
+        security = security_of(request.tls)
+        arguments = {**_arguments(request), "security": security}
+        # the hosts take Dask's settings of this process, in which files have names only
+        with dask.config.set(settings_of(request.tls)), client_of("ssh", lambda: SSHCluster(**arguments), 0) as client:
+            yield client
+
+    def shown(self, request: Request, folder: Path) -> str:
+        """The command of the run, and where scheduler and workers go."""
+        hosts = _arguments(request)["hosts"]
+        each = request.workers or 1
+        lines = [shlex.join(driver.command(folder)), f"# scheduler on {hosts[0]}"]
+        return "\n".join([*lines, *(f"# {each} worker{'s' if each > 1 else ''} on {host}" for host in hosts[1:])])
+
+    start = staticmethod(lambda request, folder: driver.start(folder))
+    stop = staticmethod(driver.stop)
+
+
+def _arguments(request: Request) -> dict[str, Any]:
+    if len(request.hosts) < 2:
+        raise UsageError(
+            f"kind ssh has {len(request.hosts)} hosts; expected that of the scheduler and one or more of workers",
+            hint="give hosts, such as node1,node2,node3; one name may be given twice",
+        )
+    worker: dict[str, Any] = {"n_workers": request.workers or 1}
+    scheduler: dict[str, Any] = {}
+    if request.memory_limit:
+        worker["memory_limit"] = request.memory_limit
+    if request.tls:
+        worker["protocol"] = scheduler["protocol"] = "tls"
+    given = dict(request.options)
+    worker |= given.pop("worker_options", {})
+    scheduler |= given.pop("scheduler_options", {})
+    return {"hosts": list(request.hosts), "worker_options": worker, "scheduler_options": scheduler, **given}

@@ -1,0 +1,109 @@
+"""What is written for a row: the label, its probability, and what was asked for beside them.
+
+Covers: checking the question against the model, and the table of some rows. Does not cover: where rows come from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dboost.errors import UsageError
+from dboost.model.fitted import Model
+from dboost.model.tasks import decision
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which columns are written beside the labels; the meanings are those of ``PredictSettings``."""
+
+    every: bool = False
+    top: int | None = None
+    scores: bool = False
+    keep: tuple[str, ...] = ()
+
+
+def asked_of(settings: Any, model: Model) -> Asked:
+    """The columns that the settings ask for.
+
+    Raises
+    ------
+    UsageError
+        For columns that a model of this task cannot give.
+    """
+    if settings.probabilities and model.task == "regression":
+        raise UsageError("a regression has no probabilities", hint="leave --probabilities out")
+    if settings.top is not None and model.task not in ("binary", "multiclass"):
+        raise UsageError(f"a {model.task} has no most probable classes", hint="leave --top out")
+    if settings.top is not None and settings.top > len(model.classes):
+        raise UsageError(f"top={settings.top}, but the model has {len(model.classes)} classes", hint="ask for fewer")
+    asked = Asked(settings.probabilities, settings.top, settings.scores, tuple(settings.keep or ()))
+    clash = [name for name in asked.keep if name in names_of(model, asked)]
+    if clash:
+        raise UsageError(f"keep names {clash[0]!r}, which is a column of predictions", hint="rename that column")
+    return asked
+
+
+def names_of(model: Model, asked: Asked) -> list[str]:
+    """The columns of predictions, without those that are kept."""
+    names = ["file", "row", *(["scores"] if asked.scores else [])]
+    if model.task == "multitask":
+        tasks = [str(name) for name in model.classes.tolist()]
+        return [*names, *tasks, *(f"{name}_probability" for name in tasks)]
+    names.append("prediction")
+    if model.task == "regression":
+        return names
+    names += ["probability", *(["probabilities"] if asked.every else [])]
+    return [*names, *(["top_classes", "top_probabilities"] if asked.top is not None else [])]
+
+
+def predictions(
+    model: Model, scores: NDArray[np.float64], file: pa.Array, row: pa.Array, kept: dict[str, Any], asked: Asked
+) -> pa.Table:
+    """The predictions of some rows.
+
+    Parameters
+    ----------
+    scores : float64 array, shape (m, k)
+    file, row : arrays of length m
+        Which row of the input each is.
+    kept : dict of str to array
+        Columns that are carried through.
+    asked : Asked
+        What is given beside the label and its probability: ``probabilities`` of every class in the order of the
+        model's classes, ``top_classes`` and ``top_probabilities`` (the most probable first, equal ones in the order of
+        the classes), ``scores`` (one value, or a list of one for each output). Lists are of a fixed size.
+    """
+    labels = model.labels(scores)
+    columns: dict[str, Any] = {"file": file.dictionary_encode(), "row": row, **kept}
+    if asked.scores:
+        values = decision(model.task, model.loss, scores)
+        columns["scores"] = pa.array(values) if values.ndim == 1 else _lists(values)
+    if model.task == "regression":
+        return pa.table(columns | {"prediction": pa.array(labels)})
+    chances = model.probabilities(scores)
+    if model.task == "multitask":
+        names = [str(name) for name in model.classes.tolist()]
+        columns |= {name: pa.array(labels[:, r].astype(np.int8)) for r, name in enumerate(names)}
+        columns |= {f"{name}_probability": pa.array(chances[:, r]) for r, name in enumerate(names)}
+        return pa.table(columns)
+    columns["prediction"] = pa.array(labels.tolist())
+    columns["probability"] = pa.array(chances.max(axis=1, initial=0.0))
+    if asked.every:
+        columns["probabilities"] = _lists(chances)
+    if asked.top is not None:
+        best = np.argsort(-chances, axis=1, kind="stable")[:, : asked.top]
+        columns["top_classes"] = pa.FixedSizeListArray.from_arrays(
+            pa.array(model.classes.tolist()).take(pa.array(best.ravel())), asked.top
+        )
+        columns["top_probabilities"] = _lists(np.take_along_axis(chances, best, axis=1))
+    return pa.table(columns)
+
+
+def _lists(values: NDArray[np.float64]) -> pa.Array:
+    """Rows of numbers as lists of a fixed size."""
+    return pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])

@@ -1,0 +1,111 @@
+"""Parts of a prediction: one file for each piece of the rows, written once by whoever labels it.
+
+Covers: the file of a part, which appears whole; passing over the parts that stand; the work over workers.
+Does not cover: where rows come from (``rows``), what is in a part (``columns``).
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from dboost import interruption
+from dboost.data.manifest import publish
+from dboost.errors import StorageError
+from dboost.model.fitted import Model
+
+from .columns import Asked, predictions
+
+# Pieces under way for each worker: one that is labelled and one that waits there.
+AHEAD = 2
+# Seconds of a turn of waiting for one.
+TURN = 0.5
+
+
+def name_of(number: int) -> str:
+    """The file of a part."""
+    return f"part-{number:05d}.parquet"
+
+
+def label_part(piece: Any, number: int, folder: str, held: tuple[Model, Any], asked: Asked) -> int:
+    """Write the predictions of a piece, unless they stand; returns the number of rows. Runs on workers."""
+    target = Path(folder, name_of(number))
+    if target.is_file():
+        return int(pq.read_metadata(target).num_rows)
+    model, transform = held
+    scores = piece.scores(model, transform)
+    file, row = piece.positions()
+    table = predictions(model, scores, file, row, piece.kept(asked.keep), asked)
+    beside = target.with_name(f".{target.name}.{secrets.token_hex(6)}")
+    try:
+        pq.write_table(table, beside, compression="zstd", write_page_checksum=True)
+        # a part that another try of the same task wrote holds the same bytes
+        publish(beside, target)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise StorageError(f"cannot write: {error.strerror or error}", file=str(target)) from error
+    return table.num_rows
+
+
+def label_all(
+    pieces: Sequence[Any], folder: Path, model: Model, transform: Any, asked: Asked, client: Any, tell: Any
+) -> int:
+    """Write the parts of all pieces, with a bounded number under way; returns the number of rows.
+
+    Parameters
+    ----------
+    tell : function (parts that are done, rows so far)
+    """
+    rows = 0
+    for file in folder.glob(".part-*"):
+        # of a process that was killed while it wrote
+        file.unlink(missing_ok=True)
+    if client is None:
+        for number, piece in enumerate(pieces):
+            interruption.check()
+            rows += label_part(piece, number, str(folder), (model, transform), asked)
+            tell(number + 1, rows)
+        return rows
+    held = client.submit(_same, (model, transform), pure=False, key=None)
+    ahead = AHEAD * max(1, len(client.nthreads()))
+    under_way: deque[Any] = deque()
+    done = 0
+    for number, piece in enumerate(pieces):
+        under_way.append(client.submit(label_part, piece, number, str(folder), held, asked, pure=False, retries=2))
+        if len(under_way) >= ahead:
+            done, rows = done + 1, rows + result_of(under_way.popleft())
+            tell(done, rows)
+    while under_way:
+        done, rows = done + 1, rows + result_of(under_way.popleft())
+        tell(done, rows)
+    return rows
+
+
+def result_of(future: Any) -> Any:
+    """The result of a task, waited for in turns, between which a request to stop is looked for."""
+    ended = threading.Event()
+    future.add_done_callback(lambda _: ended.set())
+    while not ended.wait(TURN):
+        interruption.check()
+    return future.result()
+
+
+def _same(held: Any) -> Any:
+    return held
+
+
+def put_together(parts: Path, count: int, folder: Path) -> None:
+    """Give a folder the finished parts; they stay where they are until it has its name."""
+    for number in range(count):
+        file = parts / name_of(number)
+        try:
+            os.link(file, folder / file.name)
+        except OSError:  # a file system without a second name for a file
+            (folder / file.name).write_bytes(file.read_bytes())

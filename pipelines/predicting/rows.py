@@ -1,0 +1,232 @@
+"""Where the rows of a prediction come from: features as they are, or raw documents and the transform of the model.
+
+Covers: which of the two data is, the cut into pieces that workers read, the columns and bytes that are read.
+Does not cover: what is written (``columns``, ``parts``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from dboost.data.absent_column import absent_column
+from dboost.data.parquet.plan import blocks_of
+from dboost.data.parquet.read import check_unchanged, inspect_file
+from dboost.data.prepared.chunk import TextChunk, TextColumns, read_span, texts_of
+from dboost.data.prepared.documents import Wanted, document_files, format_of
+from dboost.data.prepared.prepare import check_columns, cut_chunks
+from dboost.data.sources import open_sources
+from dboost.errors import DataError
+from dboost.estimators.document_features import DocumentFeatures
+from dboost.files.paths import local_path
+from dboost.model.fitted import Model
+
+from ..config import DataSettings
+from ..inputs import MANIFEST, input_positions, open_data
+
+Columns = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a prediction reads.
+
+    Parameters
+    ----------
+    pieces : tuple of PreparedRows or RawRows
+        In the order of the rows.
+    columns, of : int
+        Columns that are read, and that there are in the first file.
+    bytes : int
+        Of the files, compressed, in the columns that are read.
+    """
+
+    pieces: tuple[Any, ...]
+    columns: int
+    of: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class PreparedRows:
+    """A block of features.
+
+    Parameters
+    ----------
+    block : dboost.data.parquet.block.ParquetBlock
+    at : int64 array
+        Where the columns that the model reads are among those of the block.
+    """
+
+    block: Any
+    at: Columns
+
+    def scores(self, model: Model, transform: Any) -> NDArray[np.float64]:
+        """Scores of its rows."""
+        return model.scores_of_inputs(self.block.read().csr(self.block.layout.n_features)[:, self.at])
+
+    def kept(self, names: Sequence[str]) -> dict[str, Any]:
+        """Columns of its rows, as they are in the files."""
+        if not names:
+            return {}
+        tables = [
+            pq.ParquetFile(ref.path).read_row_groups(list(groups), columns=list(names))
+            for ref, groups in self.block.spans
+        ]
+        table = pa.concat_tables(tables, promote_options="default")
+        return {name: table.column(name) for name in names}
+
+    def positions(self) -> tuple[pa.Array, pa.Array]:
+        """File name and row within the file of every row."""
+        return positions(self.block)
+
+
+@dataclass(frozen=True)
+class RawRows:
+    """Consecutive raw documents."""
+
+    chunk: TextChunk
+    how: TextColumns
+
+    def scores(self, model: Model, transform: Any) -> NDArray[np.float64]:
+        """Scores of its documents, which are read, transformed and forgotten span by span."""
+        parts = []
+        for span in self.chunk.spans:
+            check_unchanged(span[0])
+            texts = texts_of(read_span(span, list(self.how.text)), self.how.text, span[0].path, span[1])
+            parts.append(model.decision_function(transform.transform(texts)))
+        return np.vstack(parts)
+
+    def kept(self, names: Sequence[str]) -> dict[str, Any]:
+        """Columns of its documents."""
+        if not names:
+            return {}
+        tables = [read_span(span, list(names)) for span in self.chunk.spans]
+        table = pa.concat_tables(tables, promote_options="default")
+        return {name: table.column(name) for name in names}
+
+    def positions(self) -> tuple[pa.Array, pa.Array]:
+        """File name and row within the file of every document."""
+        files: list[str] = []
+        rows = []
+        for ref, group, start, stop in self.chunk.spans:
+            footer = pq.read_metadata(ref.path)
+            before = sum(footer.row_group(g).num_rows for g in range(group))
+            files.extend([ref.name] * (stop - start))
+            rows.append(np.arange(before + start, before + stop, dtype=np.int64))
+        return pa.array(files, pa.string()), pa.array(np.concatenate(rows) if rows else np.zeros(0, np.int64))
+
+
+def are_raw(settings: DataSettings, transform: Any) -> bool:
+    """Whether the data is what the transform of a model reads: documents, and no prepared folder or features.
+
+    Parquet is raw where it has the text columns, or no columns of features either.
+    """
+    if not isinstance(transform, DocumentFeatures) or settings.features is not None or settings.data is None:
+        return False
+    path = local_path(str(settings.data), "data")
+    if (path / MANIFEST).is_file():
+        return False
+    files = document_files(path)
+    if any(format_of(file) is not None for file, _ in files):
+        return True
+    kinds = inspect_file(files[0]).kinds
+    return set(transform.text) <= set(kinds) or not any(kind.startswith(("list<", "fixed[")) for kind in kinds.values())
+
+
+def prepared_rows(settings: DataSettings, model: Model, keep: Sequence[str]) -> Read:
+    """Features, in blocks."""
+    data = open_data(settings, "test", model)
+    blocks = blocks_of(data)
+    at = feature_positions(model, data, blocks)
+    pieces = tuple(PreparedRows(block, at) for block in blocks)
+    if not blocks:
+        return Read(pieces, 0, 0, 0)
+    ref = blocks[0].spans[0][0]
+    first = inspect_file((ref.path, ref.name))
+    for name in keep:
+        if name not in first.kinds:
+            raise absent_column(name, first.kinds, first.ref.path)
+    names = {*_features_of(blocks[0].layout), *keep}
+    spans = [(ref, group) for block in blocks for ref, groups in block.spans for group in groups]
+    return Read(pieces, len(names), len(first.kinds), _bytes(spans, names))
+
+
+def raw_rows(
+    settings: DataSettings, transform: DocumentFeatures, keep: Sequence[str], staging: Path, engine: Any
+) -> Read:
+    """Raw documents, in pieces of some megabytes of text; those in CSV and JSON lines are copied into `staging`.
+
+    Raises
+    ------
+    DataError
+        A text column of the model is not there or is not text, or a column to keep is not there.
+    """
+    how = TextColumns(tuple(transform.text), None, tuple(keep), None, transform.tokenizer, transform.hashing)
+    wanted = Wanted(how.text, (), tuple(name for name in how.keep if name not in how.text))
+    where = local_path(str(settings.data), "data")
+    sources = open_sources([("new", where)], wanted, None, "new", staging, engine)
+    with sources.in_own_names():
+        # a file that was named by itself is called as it is in its folder
+        files = [(path, Path(name).name if Path(name).is_absolute() else name) for _, (path, name) in sources.files]
+        found = engine.map(inspect_file, files, name="read-footers")
+        check_columns([(info, True) for info in found], how)
+        chunks = cut_chunks([("new", info) for info in found], {"new"}, how)
+    names = set(how.wanted(labelled=False))
+    spans = [(info.ref, group) for info in found for group in range(len(info.rows))]
+    # the copy of a file in another format holds no other columns
+    there = len(found[0].kinds) if found else 0
+    return Read(tuple(RawRows(chunk, how) for chunk in chunks), len(names), there, _bytes(spans, names))
+
+
+def feature_positions(model: Model, data: Any, blocks: Sequence[Any]) -> Columns:
+    """Where the columns that the model reads are in a block; a prepared folder of another vocabulary is refused."""
+    manifest, layout = data.resolve()[1], blocks[0].layout if blocks else None
+    names = layout.columns if layout is not None and layout.kind == "columns" else None
+    if manifest is not None:
+        names = manifest.feature_names()
+    return input_positions(model, names, model.n_features if layout is None else layout.n_features, data)
+
+
+def positions(block: Any) -> tuple[pa.Array, pa.Array]:
+    """File name and row within the file of every row of a block."""
+    files: list[str] = []
+    rows: list[np.ndarray[Any, np.dtype[np.int64]]] = []
+    for ref, groups in block.spans:
+        footer = pq.read_metadata(ref.path)
+        sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        for group in groups:
+            files.extend([ref.name] * sizes[group])
+            rows.append(np.arange(starts[group], starts[group + 1], dtype=np.int64))
+    return pa.array(files, pa.string()), pa.array(np.concatenate(rows) if rows else np.zeros(0, np.int64))
+
+
+def _features_of(layout: Any) -> list[str]:
+    """The columns of a file in which the features are."""
+    return list(layout.columns)
+
+
+def _bytes(spans: Sequence[tuple[Any, int]], names: set[str]) -> int:
+    """Compressed bytes of some columns in some row groups."""
+    total, footers = 0, {}
+    for ref, group in spans:
+        if ref.path not in footers:
+            footers[ref.path] = pq.read_metadata(ref.path)
+        row_group = footers[ref.path].row_group(group)
+        columns = (row_group.column(j) for j in range(row_group.num_columns))
+        total += sum(one.total_compressed_size for one in columns if one.path_in_schema.split(".")[0] in names)
+    return total
+
+
+def check_transform(model: Model, transform: DocumentFeatures, path: str) -> None:
+    """Refuse a transform that makes other features than those of the model."""
+    if len(transform.terms) != model.n_features:
+        raise DataError("the model has another number of features than its transform", file=path)

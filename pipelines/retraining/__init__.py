@@ -1,0 +1,1 @@
+"""Scheduled retraining: a challenger for the champion, judged on the same rows, promoted or declined with reasons."""

@@ -1,0 +1,128 @@
+"""The file of a retraining: the run that makes a challenger, where champions live, and what a challenger must do.
+
+Covers: keys, their types and defaults. Does not cover: what a gate looks at (``gates``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dboost.errors import UsageError
+from dboost.files.paths import local_path
+
+from ..config import Expected, near, one_of, real, string, whole
+
+
+def _field(parse: Any, default: Any) -> Any:
+    return dataclasses.field(default=default, metadata={"parse": parse})
+
+
+@dataclass(frozen=True)
+class Gates:
+    """What a challenger must do; a share that is not exceeded, unless it says otherwise.
+
+    Parameters
+    ----------
+    significance : float
+        Standard errors by which the paired difference of losses must be away from zero to count.
+    loss : float
+        How much worse the mean loss may be beyond that, in nats.
+    class_error : float
+        How much the error of a class may rise, beyond two standard errors.
+    class_rows : int
+        Held-out rows below which a class is not judged by itself.
+    calibration : float
+        Largest mean distance between probabilities and shares of right answers.
+    rows : float
+        Least number of training rows, as a share of the champion's.
+    size : float
+        Most features in use, as a multiple of the champion's.
+    label_drift, feature_drift : float
+        Largest population stability index of the labels, and of the terms.
+    """
+
+    significance: float = _field(real(0.0), 2.0)
+    loss: float = _field(real(0.0), 0.0)
+    class_error: float = _field(real(0.0), 0.1)
+    class_rows: int = _field(whole(1), 50)
+    calibration: float = _field(real(0.0), 0.1)
+    rows: float = _field(real(0.0), 0.5)
+    size: float = _field(real(0.0), 4.0)
+    label_drift: float = _field(real(0.0), 0.25)
+    feature_drift: float = _field(real(0.0), 0.25)
+
+
+@dataclass(frozen=True)
+class Retraining:
+    """A checked file.
+
+    Parameters
+    ----------
+    run : pathlib.Path
+        The run file of a challenger; its ``data.test`` are the raw documents that both models are judged on.
+    home : pathlib.Path
+        The folder of versions, decisions and the pointer to the champion.
+    begin : {"champion", "nothing"}
+        Where the fit of a challenger begins.
+    gates : Gates
+    """
+
+    run: Path
+    home: Path
+    begin: str = "champion"
+    gates: Gates = dataclasses.field(default_factory=Gates)
+
+
+_KEYS: dict[str, Any] = {"run": string, "home": string, "begin": one_of("champion", "nothing")}
+
+
+def read_retraining(path: str) -> Retraining:
+    """Read and check a file with the tables [retrain] and [gates]; paths are relative to its folder.
+
+    Raises
+    ------
+    UsageError
+        It cannot be read, or has an unknown key or a value of the wrong kind.
+    """
+    file = local_path(path, "retrain file")
+    try:
+        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError("there is no such file", file=path) from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"the file cannot be read: {error}", file=path) from None
+    return checked(tables, file.resolve().parent, path)
+
+
+def checked(tables: Mapping[str, Any], folder: Path, file: str | None = None) -> Retraining:
+    """Check the tables of a retraining; paths are relative to `folder`."""
+    for table in tables:
+        if table not in ("retrain", "gates"):
+            hint = "known: retrain, gates"
+            raise UsageError(f"unknown table {table!r}{near(table, ('retrain', 'gates'))}", file=file, hint=hint)
+    values = _parsed(tables.get("retrain", {}), _KEYS, "retrain", file)
+    if "run" not in values:
+        raise UsageError("retrain.run is missing: name the run file that makes a challenger", file=file)
+    known = {item.name: item.metadata["parse"] for item in dataclasses.fields(Gates)}
+    gates = Gates(**_parsed(tables.get("gates", {}), known, "gates", file))
+    home = folder / values.get("home", "retraining")
+    return Retraining((folder / values["run"]).resolve(), home.resolve(), values.get("begin", "champion"), gates)
+
+
+def _parsed(given: Any, known: Mapping[str, Any], table: str, file: str | None) -> dict[str, Any]:
+    if not isinstance(given, Mapping):
+        raise UsageError(f"{table}: found {given!r}, expected a table [{table}]", file=file)
+    found = {}
+    for name, value in given.items():
+        if name not in known:
+            raise UsageError(f"unknown key {name!r} in [{table}]{near(name, known)}", file=file)
+        try:
+            found[name] = known[name](value)
+        except Expected as wanted:
+            raise UsageError(f"{table}.{name}: found {value!r}, expected {wanted}", file=file) from None
+    return found

@@ -1,0 +1,72 @@
+"""Fitted linear models as plain ones of scikit-learn: the same predictions, without dboost."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.exceptions import NotFittedError
+
+import dboost
+from dboost import BoostedClassifier, BoostedRegressor, MultiTaskBoostedClassifier
+from dboost.errors import UsageError
+from dboost.losses import LOSSES
+
+TINY = 1e-12
+
+
+def data(task):
+    """Rows of each kind of labels."""
+    if task == "multiclass":
+        X, y = load_iris(return_X_y=True)
+        return X, np.array(["setosa", "versicolor", "virginica"])[y]
+    if task == "binary":
+        X, y = load_breast_cancer(return_X_y=True)
+        return X / X.std(axis=0), y
+    X, y = load_diabetes(return_X_y=True)
+    return X, y if task == "regression" else np.column_stack([y > 80, y > 150, y > 220]).astype(int)
+
+
+def fitted(loss, alpha=1e-3):
+    """A model of a loss and its rows."""
+    task = LOSSES[loss].task
+    X, y = data(task)
+    cls = {"regression": BoostedRegressor, "multitask": MultiTaskBoostedClassifier}.get(task, BoostedClassifier)
+    return cls(loss=loss, alpha=alpha, max_rounds=30, tol=1e-3).fit(X, y), X
+
+
+@pytest.mark.filterwarnings("ignore::dboost.ConvergenceWarning")
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_plain_model_predicts_the_same(loss):
+    ours, X = fitted(loss)
+    plain = pickle.loads(pickle.dumps(ours.to_sklearn()))
+    assert type(plain).__module__.startswith("sklearn.") and plain.n_features_in_ == X.shape[1]
+    if LOSSES[loss].task == "regression":
+        np.testing.assert_allclose(plain.predict(X), ours.predict(X), rtol=TINY)
+        return
+    assert np.array_equal(plain.predict(X), ours.predict(X))
+    chances = plain.predict_proba(X)
+    if LOSSES[loss].task == "multitask":
+        chances = np.column_stack([one[:, 1] for one in chances])
+    np.testing.assert_allclose(chances, ours.predict_proba(X), atol=TINY)
+
+
+def test_names_of_columns_go_along():
+    import pandas as pd
+
+    X, y = data("binary")
+    frame = pd.DataFrame(X).rename(columns="column {}".format)
+    plain = BoostedClassifier(alpha=0.01).fit(frame, y).to_sklearn()
+    assert plain.feature_names_in_.tolist() == list(frame.columns)
+    plain.predict(frame)
+
+
+def test_what_is_no_linear_function_of_the_columns_is_refused():
+    X, y = data("binary")
+    model = BoostedClassifier(alpha=0.05, hypotheses=dboost.Stumps(), max_rounds=3, tol=0.5).fit(X[:, :3], y)
+    with pytest.raises(UsageError, match="stumps is no linear function of the columns"):
+        model.to_sklearn()
+    with pytest.raises(NotFittedError):
+        BoostedClassifier().to_sklearn()

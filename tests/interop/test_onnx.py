@@ -1,0 +1,117 @@
+"""ONNX graphs of fitted models and pipelines, run by onnxruntime: the predictions of dboost."""
+
+from __future__ import annotations
+
+import builtins
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import dboost
+from dboost import BoostedClassifier, TableFeatures, TextFeatures
+from dboost.errors import UsageError
+from dboost.losses import LOSSES
+from tests.interop.test_linear import data, fitted
+
+runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+pytest.importorskip("skl2onnx", reason="skl2onnx is not installed")
+CLOSE = 1e-6
+DOCUMENTS = [
+    "Das Ärgernis über ÉCOLE und das café",
+    "a dog, x² and ½ of naïve straße",
+    "the cat sat on a mat; the cat 42",
+    "größe und ωmega: the dog",
+]
+
+
+def run(graph, feed):
+    session = runtime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
+    return session.run(None, feed)
+
+
+@pytest.mark.filterwarnings("ignore::dboost.ConvergenceWarning")
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_graph_predicts_the_same(loss):
+    ours, X = fitted(loss)
+    found = run(dboost.onnx.to_onnx(ours), {"X": X})
+    if LOSSES[loss].task == "regression":
+        np.testing.assert_allclose(found[0][:, 0], ours.predict(X), rtol=CLOSE)
+        return
+    labels, chances = found
+    assert np.array_equal(labels, ours.predict(X))
+    np.testing.assert_allclose(chances, ours.predict_proba(X), atol=CLOSE)
+
+
+def test_a_model_without_features():
+    X, y = data("multiclass")
+    ours = BoostedClassifier(alpha=100.0).fit(X, y)
+    assert not ours.model_.n_hypotheses
+    labels, chances = run(dboost.onnx.to_onnx(ours), {"X": X[:7]})
+    assert labels.tolist() == ours.predict(X[:7]).tolist()
+    np.testing.assert_allclose(chances, ours.predict_proba(X[:7]), atol=CLOSE)
+
+
+def test_in_a_pipeline_with_steps_of_others():
+    X, y = data("multiclass")
+    ours = make_pipeline(StandardScaler(), BoostedClassifier(alpha=1e-3)).fit(X, y)
+    labels, chances = run(dboost.onnx.to_onnx(ours, X), {"X": X})
+    assert np.array_equal(labels, ours.predict(X))
+    np.testing.assert_allclose(chances, ours.predict_proba(X), atol=CLOSE)
+
+
+def test_behind_the_features_of_a_table():
+    rows = pd.DataFrame(
+        {"size": [1.5, 0.0, 2.0, 3.0], "colour": ["red", "blue", "red", "green"], "old": [True, False, False, True]}
+    )
+    ours = make_pipeline(TableFeatures(), BoostedClassifier(alpha=0.01)).fit(rows, [0, 1, 0, 1])
+    feed = {name: rows[[name]].to_numpy() for name in ("size", "old")}
+    feed["colour"] = rows[["colour"]].to_numpy().astype(str)
+    labels, chances = run(dboost.onnx.to_onnx(ours), feed)
+    assert labels.tolist() == ours.predict(rows).tolist()
+    np.testing.assert_allclose(chances, ours.predict_proba(rows), atol=CLOSE)
+    unseen = feed | {"colour": np.full((4, 1), "violet")}
+    expected = ours.predict_proba(rows.assign(colour="violet"))
+    np.testing.assert_allclose(run(dboost.onnx.to_onnx(ours), unseen)[1], expected, atol=CLOSE)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"lowercase": False}, {"stop_words": "english", "norm": "l1"}, {"ngram_range": (1, 2), "use_idf": False}],
+)
+def test_behind_the_features_of_documents(options):
+    documents = DOCUMENTS * 3
+    ours = make_pipeline(TextFeatures(**options), BoostedClassifier(alpha=0.01)).fit(documents, [0, 1, 1, 0] * 3)
+    labels, chances = run(dboost.onnx.to_onnx(ours), {"X": np.array(documents)[:, None]})
+    assert labels.tolist() == ours.predict(documents).tolist()
+    np.testing.assert_allclose(chances, ours.predict_proba(documents), atol=CLOSE)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"), [({"hashing": 64}, "hashing=64"), ({"sublinear_tf": True}, "sublinear_tf=True")]
+)
+def test_what_has_no_operators_is_refused(options, said):
+    ours = make_pipeline(TextFeatures(**options), BoostedClassifier(alpha=0.01)).fit(DOCUMENTS, [0, 1, 1, 0])
+    with pytest.raises(UsageError, match=said):
+        dboost.onnx.to_onnx(ours)
+    missing = make_pipeline(TableFeatures(missing="zero"), BoostedClassifier(alpha=0.01))
+    missing.fit(pd.DataFrame({"a": [1.0, np.nan]}), [0, 1])
+    with pytest.raises(UsageError, match="missing='zero'"):
+        dboost.onnx.to_onnx(missing)
+    with pytest.raises(UsageError, match="no estimator of dboost"):
+        dboost.onnx.to_onnx(StandardScaler())
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    load = builtins.__import__
+
+    def without(name, *arguments, **more):
+        if name.startswith("skl2onnx"):
+            raise ImportError("none", name="skl2onnx")
+        return load(name, *arguments, **more)
+
+    monkeypatch.setattr("dboost.interop.extras.import_module", without)
+    with pytest.raises(UsageError, match=r"skl2onnx is not installed \(pip install 'dboost\[onnx\]'\)|skl2onnx is not"):
+        dboost.onnx.register()

@@ -1,0 +1,82 @@
+"""``dboost doctor``: what is found on a healthy machine and cluster, and each fault with its advice."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+import dboost
+from pipelines.cli import main
+from pipelines.commands import doctor
+from pipelines.commands.doctor import ADVICE, BAD, GOOD, Patient
+
+
+def only(findings):
+    (found,) = findings
+    return found
+
+
+class Cluster:
+    """A client that answers what it is told to."""
+
+    def __init__(self, answers, address="tcp://127.0.0.1:1"):
+        self.answers = answers
+        self.scheduler = SimpleNamespace(address=address)
+
+    def run(self, function, *arguments):
+        return self.answers
+
+    def nthreads(self):
+        return dict.fromkeys(self.answers, 1)
+
+    def scheduler_info(self, n_workers):
+        return {"workers": {name: {"memory_limit": size} for name, size in self.answers.items()}}
+
+
+def test_a_healthy_machine_and_cluster(prepared, capsys):
+    assert main(["doctor", "--data", str(prepared), "--workers", "0", "--log-format", "json"]) == 0
+    values = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert {one["state"] for one in values["findings"]} == {GOOD}
+    assert main(["doctor", "--data", str(prepared), "--workers", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert "all workers see it" in shown and "the same on 1 workers" in shown and "loopback" in shown
+
+
+@pytest.mark.parametrize(
+    ("answer", "state", "said"),
+    [
+        ((2, 2, {}), GOOD, ""),
+        ((9, 2, {}), ADVICE, "--nthreads 2"),
+        ((2, 2, {"OMP_NUM_THREADS": "1"}), GOOD, ""),
+        ((2, 2, {"OMP_NUM_THREADS": "8"}), ADVICE, "set these to 1"),
+    ],
+)
+def test_threads(answer, state, said):
+    found = only(doctor.threads(Patient(Cluster({"tcp://10.0.0.1:4": answer}), None, None)))
+    assert found.state == state and said in found.advice
+
+
+def test_a_worker_that_sees_other_data_makes_it_unfit(tmp_path):
+    (tmp_path / "a.parquet").write_bytes(b"")
+    there = doctor._state_of(str(tmp_path))
+    good = Patient(Cluster({"one": there, "two": there}), None, str(tmp_path))
+    assert only(doctor.paths(good)).state == GOOD
+    found = only(doctor.paths(Patient(Cluster({"one": there, "two": None}), None, str(tmp_path))))
+    assert found.state == BAD and "two" in found.found
+
+
+def test_memory_against_what_the_data_takes(prepared):
+    data = dboost.ParquetData(prepared, split="train")
+    found = only(doctor.memory(Patient(Cluster({"one": 1 << 30}), data, None)))
+    assert found.state == GOOD
+    assert only(doctor.memory(Patient(Cluster({"one": 1 << 10}), data, None))).state == ADVICE
+
+
+@pytest.mark.parametrize(
+    ("address", "state"),
+    [("tcp://127.0.0.1:8786", GOOD), ("tls://10.0.0.5:8786", GOOD), ("tcp://10.0.0.5:8786", ADVICE)],
+)
+def test_encryption(address, state):
+    assert only(doctor.encryption(Patient(Cluster({}, address), None, None))).state == state

@@ -1,0 +1,171 @@
+"""The page of a model: whole in one file, true to the figures, safe whatever words and labels are; `dboost explain`.
+
+Covers: what is on the page and what it may not do, `dboost report`, the stage of a run, explaining documents and rows.
+Does not cover: how the page looks, which people judge.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dboost
+import pipelines
+from dboost.errors import UsageError
+from pipelines.cli import main
+from pipelines.inputs import read_model
+from pipelines.report_page.charts import Line, chart, round_numbers
+from pipelines.report_page.held_out import look_at
+from pipelines.report_page.page import html
+from tests.pipelines.conftest import write_documents
+
+EVIL = '<script>alert("x")</script>'
+
+
+class Reader(HTMLParser):
+    """The tags and the texts of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.links: list[str] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag, attrs) -> None:
+        self.tags.append(tag)
+        self.links += [value for name, value in attrs if name in ("src", "href")]
+
+    def handle_data(self, data) -> None:
+        self.text.append(data)
+
+
+def read(page: str) -> Reader:
+    reader = Reader()
+    reader.feed(page)
+    return reader
+
+
+def test_the_page_of_a_run_is_whole_and_true(tmp_path: Path) -> None:
+    write_documents(tmp_path / "d.parquet")
+    tables = {
+        "data": {"data": str(tmp_path / "d.parquet"), "label": "label"},
+        "prepare": {"split": "split"},
+        "model": {"alpha": 0.003, "penalty": "l1/l2"},
+        "cluster": {"workers": 0},
+    }
+    result = pipelines.run(tables, out=tmp_path / "trees")
+    found = read((result.folder / "report.html").read_text(encoding="utf-8"))
+    text = " ".join(" ".join(found.text).split())
+    assert not found.links and not {"script", "img", "link", "iframe"} & set(found.tags)
+    assert found.tags.count("svg") == 4
+    assert result.evaluation is not None
+    assert f"{100 * result.evaluation['error']:.1f} %" in text
+    for name in result.model.active_features_[:3]:
+        assert name in text
+    for words in ("Can its probabilities be believed?", "birch", "dogwood", "numpy"):
+        assert words in text
+    again = pipelines.run(tables, out=tmp_path / "trees")
+    assert again.stages["report"].state == "skipped"
+
+
+def test_labels_and_words_are_text_and_nothing_else(tmp_path: Path) -> None:
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(60, 3)), columns=[EVIL, "b", '"><img src=x>'])
+    y = np.where(X.iloc[:, 0] > 0, EVIL, "plain")
+    model = dboost.BoostedClassifier(alpha=0.01).fit(X, y).model_
+    page = html(model, title=EVIL, made={"parameters": {EVIL: EVIL, "password": "CANARY", "data": "s3://me:CANARY@b/x"}})
+    found = read(page)
+    assert not {"script", "img"} & set(found.tags) and "CANARY" not in page
+    assert page.count("&lt;script&gt;") > 4
+
+
+def test_calibration_and_mistakes_are_those_of_the_rows(trained: Path, prepared: Path) -> None:
+    model = read_model(str(trained))
+    data = dboost.ParquetData(prepared, split="test")
+    found = look_at(model, data)
+    estimator = dboost.load_model(trained)
+    chances = estimator.predict_proba(data)
+    labels = np.concatenate([block.read(label=True).label_array() for block in blocks(data)])
+    said = estimator.classes_[chances.argmax(axis=1)]
+    assert found is not None and found.rows == len(labels) == sum(one["rows"] for one in found.calibration)
+    wrong = np.flatnonzero(said != labels)
+    assert len(found.mistakes) == min(len(wrong), 12)
+    best = sorted(chances.max(axis=1)[wrong], reverse=True)[: len(found.mistakes)]
+    assert [one["probability"] for one in found.mistakes] == pytest.approx(best)
+    assert sum(one["rows"] * one["right"] for one in found.calibration) == pytest.approx(np.sum(said == labels))
+    assert 0.0 <= found.off < 0.5
+
+
+def blocks(data):
+    from dboost.data.parquet.plan import blocks_of
+
+    return blocks_of(data, labels=True)
+
+
+def test_the_command_judges_data_and_keeps_what_is_there(trained: Path, prepared: Path, tmp_path: Path, capsys) -> None:
+    out = tmp_path / "page.html"
+    arguments = ["report", str(trained), "--data", str(prepared), "--out", str(out), "--title", "Trees"]
+    assert main(arguments) == 0
+    assert "<h1>Trees</h1>" in out.read_text() and "Mistakes worth reading" in out.read_text()
+    assert main(arguments) == 2 and "the file exists" in capsys.readouterr().err
+    assert main([*arguments, "--force"]) == 0
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson"])
+def test_the_page_of_a_regression(loss: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 4))
+    model = dboost.BoostedRegressor(loss=loss, alpha=0.01).fit(X, rng.poisson(np.exp(X[:, 0]))).model_
+    assert "x0" in html(model, title="counts")
+
+
+def test_charts() -> None:
+    assert chart([Line([(1.0, float("nan"))])], "x", "y") == ""
+    svg = chart([Line([(1.0, 1e-1), (2.0, 1e-6), (3.0, 0.0)])], "round", "gap", logarithmic=True)
+    assert svg.count("<polyline") == 1 and ">1e-6<" in svg and "nan" not in svg
+    assert len(re.findall(r"[\d.]+,[\d.]+", svg.split("points=")[1])) == 2
+    assert round_numbers(0.0, 7.3) == [0.0, 2.0, 4.0, 6.0, 8.0]
+
+
+# ---- explain ---------------------------------------------------------------------------------------------------------
+
+
+def test_parts_add_up_to_the_scores(trained: Path, prepared: Path) -> None:
+    model = dboost.load_model(trained)
+    row = open_data_rows(prepared)[[5]]
+    found = dboost.explain(model, row)
+    np.testing.assert_allclose(found.scores, model.model_.decision_function(row)[0], rtol=1e-12)
+    assert set(found.words) <= set(model.active_features_) and found.parts.shape == (len(found.words), 4)
+    with pytest.raises(UsageError, match="2 rows; expected one"):
+        dboost.explain(model, open_data_rows(prepared)[[5, 6]])
+
+
+def open_data_rows(prepared: Path):
+    data = dboost.ParquetData(prepared, split="test")
+    block = blocks(data)[0]
+    return block.read().csr(block.layout.n_features)
+
+
+def test_documents_and_rows_are_explained(trained: Path, prepared: Path, capsys, monkeypatch) -> None:
+    assert main(["explain", str(trained), "an orchard and word_birch"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("birch") and "word_birch" in shown
+    monkeypatch.setattr("sys.stdin", io.StringIO("an orchard and word_birch"))
+    assert main(["explain", str(trained), "-", "--log-format", "json"]) == 0
+    values = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert values["classes"][0] == "birch" and values["features"][0]["name"] == "word_birch"
+    assert main(["explain", str(trained), "--data", str(prepared), "--row", "3"]) == 0
+    assert "speaks for" in capsys.readouterr().out
+    assert main(["explain", str(trained), "--data", str(prepared), "--row", "3000"]) == 2
+    assert "but the data has" in capsys.readouterr().err
+    assert main(["explain", str(trained)]) == 2
+    assert main(["explain", str(trained), "nothing known"]) == 0
+    assert "that of the intercept" in capsys.readouterr().out

@@ -1,0 +1,170 @@
+"""Runs that are put on a cluster and left there: started, followed, stopped, resumed; what a dry run shows; TLS.
+
+Covers: kind "local" for real, the requests that have no meaning, certificates. Does not cover: the other kinds, which
+need programs of their own (tests/integration).
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+from distributed import Client, Security
+
+from dboost.errors import ClusterError, DataError, UsageError
+from pipelines.cli import main
+from pipelines.cluster import connect
+from pipelines.config import ClusterSettings
+from pipelines.console import Console
+from pipelines.places.kubernetes import manifests
+from pipelines.places.place import Request
+from pipelines.places.registry import PLACES
+from pipelines.places.security import FILES, security_of
+from pipelines.places.slurm import script
+from pipelines.runs.fingerprints import of_model
+from pipelines.runs.listing import listed
+from pipelines.runs.lock import LOCK, held
+from tests.pipelines.test_runs import FILE, file  # noqa: F401
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def wait(condition, folder):
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until, (folder / "driver.log").read_text()
+        time.sleep(0.1)
+
+
+def test_a_run_is_left_alone_followed_and_read(file: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
+    assert main(["submit", str(file), "--workers", "0"]) == 0
+    folder = file.parent / "runs" / "trees"
+    assert "next: dboost logs" in capsys.readouterr().out
+    assert main(["logs", str(folder), "--follow"]) == 0
+    shown = capsys.readouterr().out
+    assert "stage done: stage train" in shown and "run done" in shown and ", gap " in shown
+    assert listed(folder, folder.parent).state == "done"
+    assert main(["run", str(file), "--out", str(file.parent / "alone")]) == 0
+    assert of_model(folder / "model") == of_model(file.parent / "alone" / "model")
+    capsys.readouterr()
+    assert main(["logs", str(folder), "--log-format", "json"]) == 0
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert events[-1]["event"] == "run_done" and events[-1]["at"] > 1e9
+
+
+def test_a_run_that_is_stopped_goes_on(file: Path) -> None:  # noqa: F811
+    file.write_text(FILE.replace("alpha = 0.005", "alpha = 1e-7\ntol = 1e-12\nmax_rounds = 400"))
+    folder = file.parent / "runs" / "trees"
+    assert main(["submit", str(file), "--to", "local", "--workers", "1"]) == 0
+    wait(lambda: listed(folder, folder.parent).rounds, folder)
+    assert main(["submit", str(file), "--workers", "0"]) == 2  # it is at work
+    assert main(["stop", str(folder)]) == 0
+    wait(lambda: listed(folder, folder.parent).state in ("stopped", "done"), folder)
+    main(["resume", str(folder), "--workers", "0"])
+    main(["run", str(file), "--out", str(file.parent / "alone"), "--set", "cluster.workers=0"])
+    assert of_model(folder / "model") == of_model(file.parent / "alone" / "model")
+
+
+def test_a_run_that_cannot_begin_says_why(file: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
+    os.unlink(file.parent / "documents.parquet")
+    assert main(["submit", str(file), "--workers", "0"]) == 4
+    assert "documents.parquet" in capsys.readouterr().err
+
+
+def test_a_dry_run_writes_nothing(file: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: F811
+    before = sorted(file.parent.rglob("*"))
+    assert main(["submit", str(file), "--to", "local", "--dry-run"]) == 0
+    assert "resume" in capsys.readouterr().out
+    assert main(["submit", str(file), "--to", "ssh", "--workers", "1", "--hosts", "a,b,c", "--dry-run"]) == 0
+    assert "# 1 worker on c" in capsys.readouterr().out
+    assert sorted(file.parent.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--to", "slum"], "did you mean 'slurm'?"),
+        (["--to", "ssh", "--workers", "1", "--hosts", "one", "--dry-run"], "has 1 hosts"),
+        (["--to", "kubernetes", "--workers", "2", "--dry-run"], "needs options.image"),
+        (["--to", "gateway", "--dry-run"], "workers is 0, which is no cluster, and --to gateway is of one"),
+        (["--options", '{"a": null}'], "without null"),
+        (["--to", "local", "--workers", "1", "--hosts", "a"], "has no hosts"),
+        (["--to", "local", "--hosts", "a"], "workers is 0, which is no cluster, and hosts is of one"),
+    ],
+)
+def test_requests_without_meaning(
+    file: Path,  # noqa: F811
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    said: str,
+) -> None:
+    code = main(["submit", str(file), *arguments])
+    assert code in (2, 4) and said in capsys.readouterr().err
+
+
+def test_folders_that_were_not_submitted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["stop", str(tmp_path)]) == 2 and "was not submitted" in capsys.readouterr().err
+    assert main(["logs", str(tmp_path)]) == 3 and "is no run folder" in capsys.readouterr().err
+
+
+def test_a_new_pod_takes_over_what_its_predecessor_held(tmp_path: Path) -> None:
+    (tmp_path / LOCK).write_text(json.dumps({"host": "another", "pid": 1, "since": "now"}))
+    with pytest.raises(UsageError, match="process 1 on host another"), held(tmp_path):
+        pass
+    with held(tmp_path, take_over=True):
+        assert json.loads((tmp_path / LOCK).read_text())["pid"] == os.getpid()
+
+
+def test_the_jobs_of_slurm_and_kubernetes_go_on_where_they_stopped(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text('[data]\ndata = "/data/x"\n[cluster]\nto = "kubernetes"\n')
+    text = script(Request(2, options={"queue": "long", "driver": {"time": "10:00"}}), tmp_path)
+    assert "#SBATCH --requeue" in text and "--take-over" in text
+    assert "--partition=long" in text and "--time=10:00" in text
+    found = {one["kind"]: one for one in manifests(Request(2, options={"image": "i", "claim": "c"}), tmp_path)}
+    assert found["ConfigMap"]["data"]["run.toml"] == '[data]\ndata = "/data/x"\n'
+    (pod,) = found["Job"]["spec"]["template"]["spec"]["containers"]
+    assert "--take-over" in pod["args"]
+    rules = found["Job"]["spec"]["podFailurePolicy"]["rules"]
+    assert rules[0]["action"] == "FailJob" and rules[0]["onExitCodes"]["values"] == [2, 3]
+    with pytest.raises(UsageError, match=r"options\.certificates"):
+        manifests(Request(2, tls="temporary", options={"image": "i", "claim": "c"}), tmp_path)
+
+
+# ---- certificates ----------------------------------------------------------------------------------------------------
+
+
+def test_a_cluster_with_certificates_refuses_whoever_has_none(tmp_path: Path) -> None:
+    pytest.importorskip("cryptography", reason="cryptography is not installed")
+    settings = ClusterSettings(to="local", workers=1, tls="temporary")
+    with connect(settings, Console("plain", out=io.StringIO())) as client:
+        address = client.scheduler.address
+        assert address.startswith("tls://127.0.0.1")
+        assert client.submit(lambda: 7).result() == 7
+        wrong = Security.temporary()
+        for security, where in ((wrong, address), (None, address.replace("tls://", "tcp://"))):
+            with pytest.raises((OSError, ValueError, TypeError)):
+                Client(where, security=security, timeout=2)
+
+
+def test_certificates_of_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"ca\.pem, cert\.pem, key\.pem"):
+        security_of(str(tmp_path))
+    for name in FILES.values():
+        (tmp_path / name).write_text("")
+    assert security_of(str(tmp_path)).require_encryption
+    quiet = Console("plain")
+    with pytest.raises(UsageError, match="temporary certificates are made with a cluster"):
+        with connect(ClusterSettings(scheduler="tls://127.0.0.1:1", tls="temporary"), quiet):
+            pass
+    with pytest.raises(UsageError, match="process lists"):
+        PLACES["ssh"].check(Request(hosts=("a", "b"), tls="temporary"))
+    with pytest.raises(UsageError, match="name two clusters"):
+        with connect(ClusterSettings(scheduler="tcp://127.0.0.1:1", to="local"), quiet):
+            pass
+    with pytest.raises(ClusterError, match="no Dask scheduler answers"):
+        with connect(ClusterSettings(scheduler="tcp://127.0.0.1:1", connect_timeout=1), quiet):
+            pass
