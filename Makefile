@@ -14,7 +14,7 @@ KERNELS := $(shell grep -rl "numba" --include=*.py dboost)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-lowest coverage lint oracle passes-table ablation pairs-table titles many-products stumps-million same-bits cv-cost \
-    chaos fuzz integration retrain-years reproduce reproduce-seeds bench clean
+    chaos fuzz docs integration retrain-years reproduce reproduce-seeds bench clean
 
 help:
 	@echo "make demo          train and judge three models on the source code this machine has"
@@ -33,6 +33,7 @@ help:
 	@echo "make cv-cost       10 folds x 50 strengths on the arXiv abstracts, in cold fits (needs DBOOST_DATA_HOME)"
 	@echo "make chaos         worker deaths, silence, lack of memory: the undisturbed bits or one clear error (10 minutes)"
 	@echo "make fuzz          2,000 random fits of hostile data against an oracle in long double"
+	@echo "make docs          the documentation as pages (docs/_build/html), with every warning an error"
 	@echo "make integration   against real servers and programs that make test does without (MLflow, Slurm, ssh, schemas)"
 	@echo "make retrain-years retraining over years of arXiv: warm against cold, and the decisions (needs DBOOST_DATA_HOME)"
 	@echo "make reproduce     the paper's experiments, figures and verdicts (needs DBOOST_DATA_HOME; up to an hour)"
@@ -154,6 +155,15 @@ retrain-years: $(READY)
 
 fuzz: $(READY)
 	$(BIN)/python -m lab fuzz
+
+# Examples of the gallery are run; what Python warns of in Sphinx's own extensions is not ours.
+$(VENV)/.docs: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	@touch $@
+
+docs: $(VENV)/.docs
+	$(BIN)/python -W ignore -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
 
 # What make test does without, since installing it takes minutes. Slurm and sshd are packages of the system (Debian:
 # slurmctld slurmd slurm-client munge openssh-server); tests that miss a program say so and are skipped.

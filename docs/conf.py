@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -101,4 +102,19 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "copyfile_regex": r".*\.(rst|txt)",
     "write_computation_times": False,
+    # What the last line of an example gives is a picture, and not the name of its object.
+    "capture_repr": (),
 }
+
+
+def plain_bars(app: object, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """|w| in a docstring is an absolute value; reStructuredText would look for a substitution of that name."""
+    for at, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            pieces = re.split(r"(``.*?``)", line)
+            lines[at] = "".join(one if one.startswith("``") else one.replace("|", r"\|") for one in pieces)
+
+
+def setup(app: object) -> None:
+    """Run after numpydoc, which makes sections of the docstrings."""
+    app.connect("autodoc-process-docstring", plain_bars, priority=900)  # type: ignore[attr-defined]

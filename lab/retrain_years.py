@@ -117,7 +117,7 @@ def run(home: Path, folder: Path, times: int) -> list[dict[str, Any]]:
 
 def main(arguments: Sequence[str] = ()) -> int:
     """Run the program; 1 where a decision is not the one that is to be expected."""
-    parser = argparse.ArgumentParser("retrain-years", description=__doc__.splitlines()[0] if __doc__ else "")
+    parser = argparse.ArgumentParser(prog="python -m lab retrain-years", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--times", type=int, default=TIMES)
     parser.add_argument("--out", type=Path, default=Path("runs/retrain-years.md"))
     given = parser.parse_args(list(arguments))

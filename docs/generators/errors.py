@@ -91,7 +91,8 @@ def page() -> str:
     for code, (_, cure) in CODES.items():
         if cure:
             lines += ["", f"Code {code}: {cure}"]
-    lines += ["", "## Classes", "", "| class | code | is also a | mostly because of | what to do |", "|---|---|---|---|---|"]
+    lines += ["", "## Classes", "", "| class | code | is also a | mostly because of | what to do |"]
+    lines += ["|---|---|---|---|---|"]
     for name, value in classes().items():
         cause, cure = CURES[name]
         other = next(base.__name__ for base in value.__mro__ if base.__module__ == "builtins")
@@ -103,9 +104,9 @@ def page() -> str:
         "",
         "## Warnings",
         "",
-        "`DboostWarning` is the base of all warnings, and they point at your line. `ConvergenceWarning` says that a fit",
-        "ended above `tol` and which gap it reached; it is scikit-learn's class of that name too, so that filters for",
-        "one catch the other. What to do in single cases stands under [when something fails](../guide/failures.md).",
+        "`DboostWarning` is the base of all warnings, and they point at your line. `ConvergenceWarning` says that a",
+        "fit ended above `tol` and which gap it reached; it is scikit-learn's class of that name too, so that filters",
+        "for one catch the other. What to do in single cases: [when something fails](../guide/failures.md).",
         "",
     ]
     return "\n".join(lines)

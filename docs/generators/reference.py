@@ -17,7 +17,9 @@ HEADINGS = {
         "ShareBoostClassifier", "AdaBoostL1Classifier", "LeveragingClassifier", "LeveragingRegressor",
         "JointBoostClassifier", "OneVsRestBoostedClassifier",
     ),
-    "Paths, cross-validation, models": ("regularization_path", "cross_validated", "load_model", "save_model"),
+    "Paths, cross-validation, models": (
+        "regularization_path", "cross_validated", "load_model", "load_pipeline", "save_model", "explain",
+    ),
     "Data and features": ("ParquetData", "TextFeatures", "TableFeatures"),
     "Families of hypotheses": (
         "Columns", "Products", "Kernels", "Stumps", "PiecewiseLinear", "Patches", "Learned",
@@ -33,6 +35,8 @@ PARTS = {
     "penalties": "What ties the weights of a feature. A penalty is named by a word, or given as an object.",
     "hypotheses": "What every family of hypotheses has, for those who write one.",
     "metrics": "Measures of predictions, margins and sparsity.",
+    "onnx": "Models as ONNX graphs (`pip install \"dboost[onnx]\"`).",
+    "mlflow": "A flavour of MLflow (`pip install \"dboost[mlflow]\"`).",
     "plots": "Pictures with matplotlib (`pip install \"dboost[plots]\"`).",
 }
 
@@ -44,13 +48,15 @@ def names_of(part: str) -> list[str]:
     if listed is None:
         mine = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
         listed = [name for name in mine if not name.startswith("_")]
-    return [name for name in listed if inspect.isclass(getattr(module, name)) or inspect.isfunction(getattr(module, name))]
+    values = {name: getattr(module, name) for name in listed}
+    return [name for name, value in values.items() if inspect.isclass(value) or inspect.isfunction(value)]
 
 
 def public_names() -> list[str]:
     """Every public class and function, by the name a user types."""
     own = [name for names in HEADINGS.values() for name in names]
-    return [*(f"dboost.{name}" for name in own), *(f"dboost.{part}.{name}" for part in PARTS for name in names_of(part))]
+    parts = [f"{getattr(dboost, part).__name__}.{name}" for part in PARTS for name in names_of(part)]
+    return [*(f"dboost.{name}" for name in own), *parts]
 
 
 def _listing(names: list[str]) -> list[str]:
@@ -65,5 +71,5 @@ def pages() -> dict[str, str]:
     for part, said in PARTS.items():
         title = f"dboost.{part}"
         lines += [title, "-" * len(title), "", said.replace("`", "``"), ""]
-        lines += _listing([f"dboost.{part}.{name}" for name in names_of(part)])
+        lines += _listing([f"{getattr(dboost, part).__name__}.{name}" for name in names_of(part)])
     return {"api/index.rst": "\n".join(lines)}

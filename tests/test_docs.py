@@ -1,0 +1,90 @@
+"""The documentation: what its blocks and examples do, whether every public name and error has its place, links.
+
+Covers: python and toml blocks of the guide, the syntax of the gallery (which `make docs` runs), generated pages, links
+between pages. Does not cover: how pages look.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import dboost
+from dboost import errors as known_errors
+from docs.generators import errors, options, reference
+from pipelines.retraining.config import checked
+from tests.test_readme import Block, blocks
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if not {"_build", "gallery"} & set(path.parts))
+EXAMPLES = sorted((ROOT / "examples" / "gallery").glob("plot_*.py"))
+
+
+def python_blocks() -> list[tuple[str, Block]]:
+    found = [(page.relative_to(ROOT).as_posix(), block) for page in PAGES for block in blocks(page.read_text("utf-8"))]
+    # what is written up for others shows their faults, and waits for ever
+    return [(name, block) for name, block in found if block.language == "python" and "upstream" not in name]
+
+
+@pytest.mark.filterwarnings("ignore::dboost.ConvergenceWarning")
+@pytest.mark.parametrize(("page", "block"), python_blocks(), ids=lambda value: getattr(value, "line", value))
+def test_every_block_of_the_guide_runs(page: str, block: Block, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block.text, f"{page}:{block.line}", "exec"), {"__name__": "__guide__"})
+
+
+def test_the_file_of_a_retraining_is_one(tmp_path: Path) -> None:
+    import tomllib
+
+    (block,) = [one for one in blocks((ROOT / "docs/guide/retraining.md").read_text("utf-8")) if one.language == "toml"]
+    assert checked(tomllib.loads(block.text), tmp_path).gates.class_error == 0.1
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_every_example_has_a_title_and_compiles(example: Path) -> None:
+    text = example.read_text(encoding="utf-8")
+    compile(text, str(example), "exec")
+    assert re.match(r'"""\n\S.*\n=+\n\n\S', text), "a title, underlined, and what one sees"
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) >= 12
+
+
+def test_every_public_name_has_a_page() -> None:
+    text = "\n".join(reference.pages().values())
+    for name in dboost.__all__:
+        assert re.search(rf"\b{re.escape(name)}\b", text) or name == "__version__", f"{name} is on no page"
+
+
+def test_every_error_has_its_cure() -> None:
+    page = errors.page()
+    for name in known_errors.__dict__:
+        if name.endswith("Error") and name != "DboostError":
+            assert name in page, f"{name} has no line on the page of errors"
+    for code in ("0", "1", "2", "3", "4", "5", "6", "129", "130", "143"):
+        assert re.search(rf"\| {code} ", page), f"exit code {code} is not there"
+
+
+def test_options_are_those_of_the_settings() -> None:
+    page = options.page()
+    for flag in ("--penalty", "--alpha", "--keep", "--to", "--start", "--take-over"):
+        assert flag in page
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            where = page.parent / target
+            generated = "generated" in target
+            assert generated or where.exists(), f"{page.relative_to(ROOT)} links to {target}"
+        for target in re.findall(r"\{doc\}`([^`]+)`", page.read_text(encoding="utf-8")):
+            where = page.parent / f"{target}.md"
+            assert "generated" in target or where.exists(), f"{page.relative_to(ROOT)} names {target}"
+
+
+def test_the_generators_are_those_of_this_checkout() -> None:
+    assert Path(sys.modules["docs.generators"].__file__ or "").is_relative_to(ROOT)
