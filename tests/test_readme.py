@@ -1,4 +1,4 @@
-"""README: every block runs as it is typed, with small made-up data beside it.
+"""README and the page it opens with: every block runs as it is typed, with small made-up data beside it.
 
 Covers: each ``python`` block as a script of its own, with `X` and `y` where it does not make them; each ``toml`` block
 as a run file; each ``sh`` block in a folder of its own. All find ``documents.parquet``, ``held-out.parquet`` and
@@ -24,7 +24,7 @@ import pytest
 from pipelines.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+TYPED = ("README.md", "docs/quickstart.md")
 
 # What a script of the reader has before the block: a table of three columns, and three classes that are numbers too.
 BEFORE = """
@@ -68,12 +68,14 @@ class Block(NamedTuple):
     language: str
     line: int
     text: str
+    page: str = ""
 
 
-def blocks(text: str) -> list[Block]:
-    """The fenced blocks of a Markdown text, with the line each begins at."""
+def blocks(page: str) -> list[Block]:
+    """The fenced blocks of a page of this repository, with the line each begins at."""
+    text = (ROOT / page).read_text(encoding="utf-8")
     found = re.finditer(r"^```(\w*)\n(.*?)^```$", text, flags=re.M | re.S)
-    return [Block(match[1], text[: match.start()].count("\n") + 1, match[2]) for match in found]
+    return [Block(match[1], text[: match.start()].count("\n") + 1, match[2], page) for match in found]
 
 
 def write_documents(folder: Path) -> None:
@@ -113,13 +115,13 @@ def run(command: list[str], folder: Path) -> None:
 
 
 def name_of(block: Block) -> str:
-    return f"{block.language or 'none'}-line-{block.line}"
+    return f"{block.page}-{block.language or 'none'}-line-{block.line}"
 
 
 # A block that starts a cluster for each of its commands takes a quarter of a minute, and more on a busy machine.
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("block", blocks(README), ids=name_of)
-def test_every_block_of_the_readme_runs_as_typed(block: Block, folder: Path) -> None:
+@pytest.mark.parametrize("block", [block for page in TYPED for block in blocks(page)], ids=name_of)
+def test_every_block_runs_as_typed(block: Block, folder: Path) -> None:
     if block.language == "python":
         pytest.importorskip("pandas")
         if "plots" in block.text:
@@ -139,10 +141,11 @@ def test_every_block_of_the_readme_runs_as_typed(block: Block, folder: Path) -> 
         run(["bash", "-euo", "pipefail", "-c", block.text], folder)
 
 
-def test_the_readme_has_blocks_of_both_kinds() -> None:
-    found = [block.language for block in blocks(README)]
-    assert found.count("python") >= 4 and found.count("sh") >= 4
-    assert len(found) == README.count("\n```") // 2
+@pytest.mark.parametrize(("page", "least"), [("README.md", 1), ("docs/quickstart.md", 3)])
+def test_the_pages_have_blocks_of_both_kinds(page: str, least: int) -> None:
+    found = [block.language for block in blocks(page)]
+    assert found.count("python") >= least and found.count("sh") >= least
+    assert len(found) == (ROOT / page).read_text(encoding="utf-8").count("\n```") // 2
 
 
 def test_a_block_that_is_wrong_is_seen(folder: Path) -> None:
