@@ -1,4 +1,4 @@
-# Every target creates what it needs; only Python (3.11 to 3.13) and make must be there before.
+# Every target creates what it needs; only Python (3.11 or later) and make must be there before.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -45,8 +45,8 @@ help:
 	@echo "Those from oracle to bench are programs of lab/, with arguments of their own: .venv/bin/python -m lab lists them."
 
 $(INSTALLED): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else \
-	"dboost needs Python 3.11 to 3.13; $(PYTHON) is %d.%d. Name another one: make PYTHON=python3.12 ..." % v)'
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if v >= (3, 11) else \
+	"dboost needs Python 3.11 or later; $(PYTHON) is %d.%d. Name another one: make PYTHON=python3.12 ..." % v)'
 	@$(PYTHON) -c 'import ensurepip, venv' || { echo "$(PYTHON) cannot create environments: install its venv package \
 	(on Debian and Ubuntu: apt-get install python3-venv)" >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)

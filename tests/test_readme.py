@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
+from distributed import LocalCluster
 
 from pipelines.cli import main
 
@@ -101,7 +103,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(command: list[str], folder: Path) -> None:
+@pytest.fixture(scope="module")
+def scheduler() -> Iterator[str]:
+    """A cluster that commands share as they stand: each would start one of its own, which takes seconds."""
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        yield cluster.scheduler_address
+
+
+def run(command: list[str], folder: Path, scheduler: str | None = None) -> None:
     """Run a command in a folder; it must end well. (Dask may log that a machine is slow.)"""
     environment = {
         **os.environ,
@@ -110,6 +119,8 @@ def run(command: list[str], folder: Path) -> None:
         "MPLBACKEND": "Agg",
     }
     environment.pop("DASK_SCHEDULER_ADDRESS", None)
+    if scheduler:
+        environment["DASK_SCHEDULER_ADDRESS"] = scheduler
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=280, env=environment)
     assert done.returncode == 0 and "Traceback" not in done.stderr, done.stdout + done.stderr
 
@@ -118,10 +129,10 @@ def name_of(block: Block) -> str:
     return f"{block.page}-{block.language or 'none'}-line-{block.line}"
 
 
-# A block that starts a cluster for each of its commands takes a quarter of a minute, and more on a busy machine.
+# A block of several commands takes a quarter of a minute, and more on a busy machine.
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("block", [block for page in TYPED for block in blocks(page)], ids=name_of)
-def test_every_block_runs_as_typed(block: Block, folder: Path) -> None:
+def test_every_block_runs_as_typed(block: Block, folder: Path, request: pytest.FixtureRequest) -> None:
     if block.language == "python":
         pytest.importorskip("pandas")
         if "plots" in block.text:
@@ -138,7 +149,9 @@ def test_every_block_runs_as_typed(block: Block, folder: Path) -> None:
     else:
         known = "python, toml or sh"
         assert block.language == "sh", f"line {block.line}: nothing here runs {block.language!r}; name it {known}"
-        run(["bash", "-euo", "pipefail", "-c", block.text], folder)
+        shared = "dboost" in block.text and "--workers" not in block.text
+        address = request.getfixturevalue("scheduler") if shared else None
+        run(["bash", "-euo", "pipefail", "-c", block.text], folder, address)
 
 
 @pytest.mark.parametrize(("page", "least"), [("README.md", 1), ("docs/quickstart.md", 3)])
