@@ -24,7 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "notices": {"errors"},
     "interruption": set(),
     "partition": set(),
-    "files": {"errors", "notices"},
+    "files": {"errors", "notices", "redact"},
     "kernel_cache": {"errors", "files"},
     "compiled": set(),
     "first_compile": {"compiled", "kernel_cache"},
