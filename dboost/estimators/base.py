@@ -24,17 +24,17 @@ from dboost.estimators.fitting import PROCESS, Prepared, model_of, prepared, run
 from dboost.estimators.hidden_secrets import MaskedMixin
 from dboost.estimators.history import Table, induction_stop
 from dboost.estimators.params import fit_settings
+from dboost.estimators.shown import ShownMixin
 from dboost.estimators.warm_start import followed, start_from
 from dboost.files.paths import PathLike
 from dboost.losses import LOSSES, Loss, losses_of
 from dboost.model.fitted import Model
-from dboost.redact import redact_urls
 
 # Why a model that an interrupt or the loss of the cluster has left stopped.
 INTERRUPTED = "interrupted"
 
 
-class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+class BoostedEstimator(ShownMixin, MaskedMixin, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators; not public."""
 
     # The kinds of labels it takes, and what a plan is asked for when `loss` is None.
@@ -345,19 +345,13 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # typ
 
     # ---- what a person sees ----------------------------------------------------------------------------------------
 
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        # A path or an address among the parameters may hold a password.
-        head = redact_urls(super().__repr__(N_CHAR_MAX))
+    def _map_text(self) -> str:
         model = self.__dict__.get("model_")
-        return head if model is None else head + "\n" + repr.text_map(model, self.tol)
+        return "" if model is None else repr.text_map(model, self.tol)
 
-    def _repr_html_(self) -> str:
+    def _map_html(self) -> str:
         model = self.__dict__.get("model_")
-        head = redact_urls(super().__repr__())
-        return repr.html_map(head, model, self.tol) if model is not None else repr.html_text(head)
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        return {"text/plain": self.__repr__(), "text/html": self._repr_html_()}
+        return "" if model is None else repr.html_map(model, self.tol)
 
 
 def _attributes(model: Model) -> dict[str, Any]:
