@@ -60,7 +60,7 @@ ALLOWED: dict[str, set[str]] = {
     "estimators": {
         "errors", "notices", "files", "redact", "losses", "penalties", "hypotheses", "passes", "engine",
         "engine.base", "data", "model", "metrics", "problem", "boosting", "first_compile",
-        "interop.linear", "notebook_html",
+        "interop.linear", "notebook_html", "interruption",
     },
     "interop.extras": {"errors"},
     "interop.linear": {"errors", "losses"},
@@ -80,9 +80,10 @@ HOMES = {
     "numba": ("compiled", "first_compile", "penalties", "losses", "hypotheses", "data", "estimators"),
     "rich": (),
     "matplotlib": ("plots",),
+    "IPython": ("estimators",),
 }
 # Nothing of dboost may load these before it needs them, but the files that are loaded for them only.
-LATE = {"dask", "distributed", "pandas", "matplotlib"}
+LATE = {"dask", "distributed", "pandas", "matplotlib", "IPython"}
 LOADED_LATE = {path.relative_to(PACKAGE).as_posix() for path in (PACKAGE / "engine" / "dask").glob("*.py")}
 
 
