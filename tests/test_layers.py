@@ -24,6 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "notices": {"errors"},
     "interruption": set(),
     "partition": set(),
+    "notebook_html": set(),
     "files": {"errors", "notices", "redact"},
     "kernel_cache": {"errors", "files"},
     "compiled": set(),
@@ -38,7 +39,7 @@ ALLOWED: dict[str, set[str]] = {
     "hypotheses": {"errors", "files", "partition", "compiled", "hypotheses.clusters", "engine.base"},
     "hypotheses.clusters": {"errors"},
     "passes": {"errors", "partition", "losses", "hypotheses", "compiled"},
-    "data": {"errors", "notices", "partition", "compiled", "files", "redact"},
+    "data": {"errors", "notices", "partition", "compiled", "files", "redact", "notebook_html"},
     "data.daskml": {"errors"},
     "metrics": {"errors", "partition", "compiled"},
     "plots": {"errors"},
@@ -59,7 +60,7 @@ ALLOWED: dict[str, set[str]] = {
     "estimators": {
         "errors", "notices", "files", "redact", "losses", "penalties", "hypotheses", "passes", "engine",
         "engine.base", "data", "model", "metrics", "problem", "boosting", "first_compile",
-        "interop.linear",
+        "interop.linear", "notebook_html", "interruption",
     },
     "interop.extras": {"errors"},
     "interop.linear": {"errors", "losses"},
@@ -79,9 +80,10 @@ HOMES = {
     "numba": ("compiled", "first_compile", "penalties", "losses", "hypotheses", "data", "estimators"),
     "rich": (),
     "matplotlib": ("plots",),
+    "IPython": ("estimators",),
 }
 # Nothing of dboost may load these before it needs them, but the files that are loaded for them only.
-LATE = {"dask", "distributed", "pandas", "matplotlib"}
+LATE = {"dask", "distributed", "pandas", "matplotlib", "IPython"}
 LOADED_LATE = {path.relative_to(PACKAGE).as_posix() for path in (PACKAGE / "engine" / "dask").glob("*.py")}
 
 

@@ -69,6 +69,9 @@ class LocalEngine:
         self._plan = EnginePlan(tuple(items), tuple(int(r) for r in rows), f"{run_id}-{self._token}")
         self._runs.add(self._plan.run_id)
 
+    def label(self, *words: str) -> None:
+        """Take note of nothing: nobody watches the threads; see `Engine.label`."""
+
     def resident_partitions(self) -> tuple[Partition, ...] | None:
         """The partitions, where the plan holds them and no descriptions of them; see `Engine.resident_partitions`."""
         items = () if self._plan is None else self._plan.items

@@ -15,26 +15,27 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dboost.boosting.fit import FitResult, FitSettings, FitState, Fitting, warn_if_dropped, warn_if_open
+from dboost.boosting.fit import FitSettings, FitState, Fitting, warn_if_dropped, warn_if_open
 from dboost.data.named_columns import without
 from dboost.errors import ClusterError, UsageError
 from dboost.estimators import predicting, repr
 from dboost.estimators.callbacks import CallbackSupportMixin, Rounds, registered, split, with_callbacks
-from dboost.estimators.fitting import PROCESS, Prepared, model_of, prepared, run
+from dboost.estimators.fitting import PROCESS, model_of, model_so_far, prepared, run
 from dboost.estimators.hidden_secrets import MaskedMixin
 from dboost.estimators.history import Table, induction_stop
+from dboost.estimators.live_line import live_line
 from dboost.estimators.params import fit_settings
+from dboost.estimators.shown import ShownMixin
 from dboost.estimators.warm_start import followed, start_from
 from dboost.files.paths import PathLike
 from dboost.losses import LOSSES, Loss, losses_of
 from dboost.model.fitted import Model
-from dboost.redact import redact_urls
 
 # Why a model that an interrupt or the loss of the cluster has left stopped.
 INTERRUPTED = "interrupted"
 
 
-class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+class BoostedEstimator(ShownMixin, MaskedMixin, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators; not public."""
 
     # The kinds of labels it takes, and what a plan is asked for when `loss` is None.
@@ -147,7 +148,11 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # typ
             With the gap reached, when the fit ended without reaching `tol`.
         """
         hooks, functions = split(self.callbacks)
-        with registered(self, hooks), prepared(self, X, y, sample_weight) as parts:
+        with (
+            registered(self, hooks),
+            live_line(self.callbacks, X, self.tol) as line,
+            prepared(self, X, y, sample_weight) as parts,
+        ):
             plan, settings = parts.plan, parts.settings
             start = None
             if self.warm_start and hasattr(self, "model_"):
@@ -156,12 +161,12 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # typ
             warn_if_dropped(fitting)
             if start is not None:
                 start = followed(self.model_, start, fitting.problem.pool)
-            rounds = Rounds(self, functions, X, y, sample_weight)
+            rounds = Rounds(self, [*functions, *line], X, y, sample_weight)
             last: list[FitState] = []
 
             def on_round(record: dict[str, Any], state: FitState) -> bool:
                 def stopped_here() -> dict[str, Any]:
-                    return _attributes(_snapshot(self, parts, fitting.as_given(state), fitting.problem.pool))
+                    return _attributes(model_so_far(self, parts, fitting.as_given(state), fitting.problem.pool))
 
                 return rounds(record, stopped_here)
 
@@ -169,7 +174,7 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # typ
                 result = run(fitting, settings, start, self.checkpoint, on_round, last)
             except (KeyboardInterrupt, ClusterError) as error:
                 if last:
-                    so_far = _snapshot(self, parts, fitting.as_given(last[0]), fitting.problem.pool, INTERRUPTED)
+                    so_far = model_so_far(self, parts, fitting.as_given(last[0]), fitting.problem.pool, INTERRUPTED)
                     # a note, since a warning may be turned into another exception than the one that ends the fit
                     error.add_note(self._keep_so_far(so_far))
                 raise
@@ -345,19 +350,13 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # typ
 
     # ---- what a person sees ----------------------------------------------------------------------------------------
 
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        # A path or an address among the parameters may hold a password.
-        head = redact_urls(super().__repr__(N_CHAR_MAX))
+    def _map_text(self) -> str:
         model = self.__dict__.get("model_")
-        return head if model is None else head + "\n" + repr.text_map(model, self.tol)
+        return "" if model is None else repr.text_map(model, self.tol)
 
-    def _repr_html_(self) -> str:
+    def _map_html(self) -> str:
         model = self.__dict__.get("model_")
-        head = redact_urls(super().__repr__())
-        return repr.html_map(head, model, self.tol) if model is not None else repr.html_text(head)
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        return {"text/plain": self.__repr__(), "text/html": self._repr_html_()}
+        return "" if model is None else repr.html_map(model, self.tol)
 
 
 def _attributes(model: Model) -> dict[str, Any]:
@@ -382,26 +381,3 @@ def _attributes(model: Model) -> dict[str, Any]:
     if model.feature_names is not None:
         found["feature_names_in_"] = np.array(model.feature_names, dtype=object)
     return found
-
-
-def _snapshot(estimator: Any, parts: Prepared, state: FitState, pool: Any, reason: str = "running") -> Model:
-    """The model of a fit that had stopped here; its certificate is the round's record."""
-    last = state.history[-1]
-    result = FitResult(
-        active=state.active,
-        W=state.W,
-        intercept=state.intercept,
-        objective=last["objective"],
-        lower_bound=last["lower_bound"],
-        gap=last["gap"],
-        stop_reason=reason,
-        n_iter=state.round,
-        passes=state.passes,
-        alpha=last["alpha"],
-        alpha_max=math.nan,
-        history=list(state.history),
-        trace=np.zeros((0, 3)),
-        state=state,
-        pool=pool,
-    )
-    return model_of(estimator, parts, result)

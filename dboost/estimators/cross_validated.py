@@ -25,8 +25,9 @@ from dboost.errors import ConvergenceWarning, DataError, UsageError
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.fitting import model_of, prepared
 from dboost.estimators.history import Table
+from dboost.estimators.live_line import live_line
 from dboost.estimators.params import number
-from dboost.estimators.path import RegularizationPath, check_grid, of_several_fits
+from dboost.estimators.path import RegularizationPath, check_grid, of_several_fits, told_of
 from dboost.estimators.predicting import kind_of
 from dboost.files.paths import PathLike
 from dboost.model.fitted import Model
@@ -188,7 +189,7 @@ def validated(
 
     Its `checkpoint` is a folder, and its `callbacks` are told of all fits.
     """
-    told = of_several_fits(estimator.callbacks)
+    functions = of_several_fits(estimator.callbacks)
     given = choice.folds
     if isinstance(given, str):
         if kind_of(X) != "table":
@@ -196,7 +197,7 @@ def validated(
         X, given = take_column(X, given, "folds")
     elif given is not None and kind_of(X) not in ("table", "matrix"):
         raise UsageError("folds= is for data in memory", hint="use cv=, which makes folds by a hash of the rows")
-    with prepared(estimator, X, y, sample_weight) as parts:
+    with live_line(estimator.callbacks, X) as line, prepared(estimator, X, y, sample_weight) as parts:
         if isinstance(choice.folds, str):
             parts = replace(parts, named={**parts.named, "folds": choice.folds})
         settings, plan = parts.settings, parts.plan
@@ -216,6 +217,7 @@ def validated(
             if on_model is not None:
                 on_model(model_of(estimator, parts, result))
 
+        told = told_of([*functions, *line])
         results, scores = cross_validate(plan, parts.engine, settings, folds, fold_tol, *grid, told, keeper, tell)
         models = tuple(model_of(estimator, parts, result) for result in results)
     record = _record(models, scores)

@@ -23,13 +23,14 @@ from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.classifying import agree
 from dboost.estimators.hidden_secrets import MaskedMixin
 from dboost.estimators.history import Table
+from dboost.estimators.repr import html_maps
 from dboost.estimators.scoring import accuracy
 from dboost.estimators.shareboost import ShareBoostClassifier
+from dboost.estimators.shown import ShownMixin
 from dboost.files.paths import PathLike
-from dboost.redact import redact_urls
 
 
-class OneVsRestBoostedClassifier(MaskedMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class OneVsRestBoostedClassifier(ShownMixin, MaskedMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """k independent binary classifiers, one for each class, and the union of the features they use.
 
     A prediction needs every feature that any of them uses: that number is what is compared with classifiers whose
@@ -113,12 +114,11 @@ class OneVsRestBoostedClassifier(MaskedMixin, ClassifierMixin, BaseEstimator):  
         self.path_ = _union_path(fitted)
         return self
 
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        # scikit-learn shows the parameters of the estimator inside, and a path among them may hold a password.
-        return redact_urls(super().__repr__(N_CHAR_MAX))
-
-    def _html_repr(self) -> str:
-        return redact_urls(super()._html_repr())
+    def _map_html(self) -> str:
+        if "estimators_" not in self.__dict__:
+            return ""
+        labels = [str(label) for label in self.classes_.tolist()][-len(self.estimators_) :]
+        return html_maps([one.model_ for one in self.estimators_], labels)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores of the binary classifiers.

@@ -82,6 +82,12 @@ class ParquetData:
         # Whatever prints or records this description must not tell the user and the password of a URL.
         return f"ParquetData({', '.join([redact_urls(repr(self.path)), *given])})"
 
+    def _repr_html_(self) -> str:
+        # pyarrow is loaded here, since nothing else of this description needs it.
+        from dboost.data.parquet.summary import html
+
+        return html(self)
+
     def files(self) -> list[tuple[str, str]]:
         """(path, name within the data set) of every file, in the order of the rows."""
         return self.resolve()[0]
