@@ -93,6 +93,9 @@ class Fitting:
         )
         more = (self.system.exponential, settings.standardize)
         on_driver = self._on_driver(loss, penalty)
+        factors = None
+        if settings.penalty_factors is not None:
+            factors = settings.penalty_factors.of_columns(plan.n_features, plan.feature_names)
         if settings.hypotheses is not None:
             return InducedProblem(
                 engine,
@@ -108,7 +111,9 @@ class Fitting:
         keeps_null = "null_sums" in allowed(settings)
         # sums of squares may overflow here: the columns they belong to are refused by name next
         with np.errstate(over="ignore", invalid="ignore"):
-            problem = StoredProblem(engine, *arguments, run_id, *more, on_driver=on_driver, keeps_null=keeps_null)
+            problem = StoredProblem(
+                engine, *arguments, run_id, *more, on_driver=on_driver, keeps_null=keeps_null, factors=factors
+            )
         refuse_extreme_columns(problem.statistics.peak, plan.feature_names)
         if settings.standardize:
             self.left_out = constants(problem.statistics)
@@ -129,6 +134,7 @@ class Fitting:
             on_driver=on_driver,
             keeps_null=keeps_null,
             passes_before=problem.passes,
+            factors=factors,
         )
 
     def _centres_columns(self) -> bool:

@@ -42,6 +42,8 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # typ
     _task: str = ""
     # Whether its checkpoint is a folder of several fits.
     _fits_several = False
+    # A parameter of those that minimise one objective over stored columns.
+    penalty_factors: Any = None
 
     def __init__(
         self,
@@ -61,6 +63,7 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # typ
         max_active_rows: int | None = None,
         fit_intercept: bool = True,
         standardize: bool = False,
+        penalty_factors: Any = None,
         class_weight: Any = None,
         classes: Any = None,
         warm_start: bool = False,
@@ -84,6 +87,7 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # typ
         self.max_active_rows = max_active_rows
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.penalty_factors = penalty_factors
         self.class_weight = class_weight
         self.classes = classes
         self.warm_start = warm_start

@@ -67,6 +67,10 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
         Penalise each feature by its standard deviation, as if columns had been scaled; weights are on the original
         scale and sparse data stays sparse. A constant column has no deviation to be scaled by: it is left out and named
         in a warning.
+    penalty_factors : array-like, shape (n,), or dict of str to float, optional
+        What the strength of each feature is multiplied by, above 0; as a dict by the feature's name, 1 for those it
+        does not name. A feature with a smaller factor enters earlier, one with ``inf`` never does. They are taken as
+        they are, where glmnet divides its `penalty.factor` by their mean. See ``dboost.adaptive_factors``.
     class_weight : "balanced" or dict of label to weight, optional
         Where labels are numbers, their texts name them too, as in JSON: ``{"1": 2.0}``.
     classes : sequence, optional

@@ -46,6 +46,8 @@ class Objective:
         Sums over the data that never change, of every column that has a row in W.
     lam_weight : float64 array, shape (n,)
         Factor of the strength for each row (``statistics.row_weights``).
+    factors : float64 array, shape (n,), or None
+        What the user wants each row's strength to be multiplied by; None: by one. They are in `lam_weight`.
     """
 
     loss: Loss
@@ -55,19 +57,29 @@ class Objective:
     standardize: bool
     statistics: Statistics
     lam_weight: Array
+    factors: Array | None = None
 
     @classmethod
     def of(
-        cls, loss: Loss, penalty: Penalty, k: int, fit_intercept: bool, standardize: bool, statistics: Statistics
+        cls,
+        loss: Loss,
+        penalty: Penalty,
+        k: int,
+        fit_intercept: bool,
+        standardize: bool,
+        statistics: Statistics,
+        factors: Array | None = None,
     ) -> Self:
-        """With the factors of the strength that follow from the statistics."""
+        """With the factors of the strength that follow from the statistics and from what the user gave."""
         weights = row_weights(statistics, standardize, penalty.degree)
-        return cls(loss, penalty, k, fit_intercept, standardize, statistics, weights)
+        if factors is not None:
+            weights = weights * factors
+        return cls(loss, penalty, k, fit_intercept, standardize, statistics, weights, factors)
 
     def of_columns(self, statistics: Statistics) -> Self:
-        """The same on other columns of the same examples."""
+        """The same on other columns of the same examples, for which the user gave no factors."""
         weights = row_weights(statistics, self.standardize, self.penalty.degree)
-        return replace(self, statistics=statistics, lam_weight=weights)
+        return replace(self, statistics=statistics, lam_weight=weights, factors=None)
 
     # ---- values ----------------------------------------------------------------------------------------------------
 

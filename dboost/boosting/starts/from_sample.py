@@ -192,15 +192,16 @@ def walked(problem: Problem, settings: FitSettings, lam: float, lam_max: float, 
         engine.set_plan(parts, rows, run)
         shape = (problem.n, problem.k)
         arguments = (problem.loss, problem.penalty, *shape, problem.fit_intercept, run)
-        few = StoredProblem(engine, *arguments, standardize=problem.objective.standardize)
+        asked = problem.objective
+        few = StoredProblem(engine, *arguments, standardize=asked.standardize, factors=asked.factors)
         null = few.score(few.null(), None, 1.0, 0)
         # the limits are for passes over all examples
         loop = Loop(few, replace(settings, max_passes=None, max_seconds=None), lam, null, sum(rows))
         at = null.iterate
         state = FitState(at.active, at.W, at.intercept, lam_max)
         while loop.strengths.passing(state.lam):
-            asked = examples_for(few, state.active, sum(rows), settings.tuning.samples)
-            if sizes.sure * asked > sum(rows):
+            needed = examples_for(few, state.active, sum(rows), settings.tuning.samples)
+            if sizes.sure * needed > sum(rows):
                 break
             state, _ = loop.advance(state)
     return state.active, state.W, state.intercept, state.lam
