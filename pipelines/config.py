@@ -358,6 +358,9 @@ class ModelSettings:
         None,
         'what multiplies alpha for single features: {"price": 0.5, "id": "inf"}; inf leaves one out (default: 1 each)',
     )
+    offset: tuple[str, ...] | None = key(
+        names, None, "column that is added to the scores as it is; several classes need one each (default: none)"
+    )
     classes: tuple[Any, ...] | None = key(
         labels, None, "all labels there may be, of which the data need not hold every one (default: those it holds)"
     )

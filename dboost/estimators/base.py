@@ -42,8 +42,9 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # typ
     _task: str = ""
     # Whether its checkpoint is a folder of several fits.
     _fits_several = False
-    # A parameter of those that minimise one objective over stored columns.
+    # Parameters of those that minimise one objective over stored columns.
     penalty_factors: Any = None
+    offset: Any = None
 
     def __init__(
         self,
@@ -64,6 +65,7 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # typ
         fit_intercept: bool = True,
         standardize: bool = False,
         penalty_factors: Any = None,
+        offset: Any = None,
         class_weight: Any = None,
         classes: Any = None,
         warm_start: bool = False,
@@ -88,6 +90,7 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # typ
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.penalty_factors = penalty_factors
+        self.offset = offset
         self.class_weight = class_weight
         self.classes = classes
         self.warm_start = warm_start

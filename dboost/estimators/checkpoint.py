@@ -73,6 +73,8 @@ def identity(plan: Planned, settings: FitSettings) -> Identity:
     factors = shown.pop("penalty_factors")
     if factors is not None:
         shown["penalty_factors"] = factors.digest()
+    if shown["offset"] is None:
+        del shown["offset"]
     shown["penalty"] = penalty_spec(settings.penalty)
     loss = loss_spec(settings.loss)
     shown["loss"] = loss if len(loss) > 1 else loss["name"]

@@ -24,6 +24,7 @@ from dboost.hypotheses import Family
 from dboost.hypotheses.columns import Columns
 from dboost.losses import Loss, get_loss
 from dboost.penalties import Penalty, get_penalty
+from dboost.problem.offset_columns import given_offset
 from dboost.problem.penalty_factors import PenaltyFactors
 
 
@@ -74,6 +75,7 @@ def stored_settings(estimator: Any) -> FitSettings:
         max_active_rows=estimator.max_active_rows,
         fit_intercept=flag("fit_intercept", estimator.fit_intercept),
         standardize=flag("standardize", estimator.standardize),
+        offset=None if estimator.offset is None else given_offset(estimator.offset),
         penalty_factors=None if factors is None else PenaltyFactors.given(factors),
         random_state=resolve_seed(estimator.random_state),
         # the columns alone are what a fit chooses from anyhow, in its fastest way

@@ -93,6 +93,8 @@ class FitSettings:
         As in the estimators; `alpha` is on the mean loss, or "auto" for 0.05 alpha_max.
     penalty_factors : PenaltyFactors or None
         What the strength of each feature is multiplied by; None: by one.
+    offset : tuple of str or int, or None
+        The columns that are added to the scores, one for each output, by name or place.
     random_state : int
         Seed of everything random.
     curvature : {"newton", "gram"}
@@ -124,6 +126,7 @@ class FitSettings:
     fit_intercept: bool = True
     standardize: bool = False
     penalty_factors: PenaltyFactors | None = None
+    offset: tuple[str | int, ...] | None = None
     random_state: int = 0
     curvature: str = "newton"
     sample: str | float = "auto"

@@ -99,6 +99,21 @@ def test_penalty_factors_name_columns(given: str, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "m" / "run.json").read_text())["settings"]["penalty_factors"]["price"] == "inf"
 
 
+def test_an_offset_is_a_column_that_predictions_need(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pq.write_table(houses(), tmp_path / "t.parquet")
+    arguments = ["train", str(tmp_path / "t.parquet"), "--label", "label", "--out", str(tmp_path / "m"), *LOCAL]
+    assert main([*arguments, "--offset", "size"]) == 0
+    found = dboost.load_model(tmp_path / "m")
+    assert found.offset == ["size"] and found.coef_[0, NAMES.index("size")] == 1.0
+    same = ["predict", str(tmp_path / "m"), str(tmp_path / "t.parquet"), "--out", str(tmp_path / "p"), *LOCAL]
+    assert main(same) == 0
+    pq.write_table(houses().drop_columns(["size"]), tmp_path / "less.parquet")
+    capsys.readouterr()
+    less = ["predict", str(tmp_path / "m"), str(tmp_path / "less.parquet"), "--out", str(tmp_path / "q"), *LOCAL]
+    assert main(less) == 3
+    assert "columns that the model reads are not there: 'size'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["predict", "evaluate"])
 def test_columns_that_the_model_needs_and_that_are_not_there_are_named(
     command: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
