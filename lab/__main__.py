@@ -42,6 +42,7 @@ REGISTRY = {
     "same-bits": Entry("lab.same_bits", "one fit on threads and on 1, 2 and 4 workers: the same bits"),
     "cv-cost": Entry("lab.cv_cost", "10 folds x 50 strengths on the arXiv abstracts, in cold fits"),
     "retrain-years": Entry("lab.retrain_years", "retraining over years of arXiv: warm against cold, and the decisions"),
+    "words-of-arxiv": Entry("lab.words_of_arxiv", "the picture of the README: which words tell archives apart"),
     "startup": Entry("lab.startup", "seconds from the import to the first round, in a process of its own"),
     "chaos": Entry(
         "lab.chaos", "worker deaths, silence and lack of memory: the undisturbed bits, or one clear error in time"

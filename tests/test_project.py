@@ -72,6 +72,17 @@ def test_the_lowest_versions_are_those_of_every_bound() -> None:
     assert all(re.fullmatch(r"[\w.-]+(\[\w+\])?==[\d.]+", requirement) for requirement in found)
 
 
+def test_the_conda_recipe_asks_for_what_the_wheel_does() -> None:
+    recipe = (ROOT / "packaging" / "conda" / "recipe.yaml").read_text(encoding="utf-8")
+    assert f'version: "{dboost.__version__}"' in recipe
+    run = set(re.findall(r"^    - (.+)$", recipe.split("  run:\n")[1].split("\ntests:")[0], flags=re.M))
+    # conda has Dask and its distributed scheduler as two packages, and Dask alone without what dboost does not use
+    declared = {bound.replace("dask[distributed]", "dask-core") for bound in PROJECT["project"]["dependencies"]}
+    declared |= {bound.replace("dask-core", "distributed") for bound in declared if bound.startswith("dask-core")}
+    python = PROJECT["project"]["requires-python"]
+    assert run == {re.sub(r"(>=)", r" \1", bound) for bound in declared} | {f"python {python}"}
+
+
 def test_the_wheel_holds_every_module(wheel: zipfile.ZipFile) -> None:
     installed = set(wheel.namelist())
     for folder, package in (("dboost", "dboost"), ("pipelines", "dboost_pipelines")):
@@ -144,8 +155,8 @@ def test_the_makefile_has_its_targets() -> None:
     assert "bench" in targets
     for module in re.findall(r"-m (pipelines[\w.]*|dboost[\w.]*)", text):
         assert importlib.util.find_spec(module) is not None, f"the Makefile runs {module}, which does not exist"
-    # The start of a process is measured in a second, which needs no target.
-    assert set(re.findall(r"\$\(BIN\)/python -m lab ([\w-]+)", text)) == set(REGISTRY) - {"startup"}
+    # Neither the seconds that a process takes to start nor the picture of the README needs a target.
+    assert set(re.findall(r"\$\(BIN\)/python -m lab ([\w-]+)", text)) == set(REGISTRY) - {"startup", "words-of-arxiv"}
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
 

@@ -1,4 +1,4 @@
-"""README: every block runs as it is typed, with small made-up data beside it.
+"""README and the page it opens with: every block runs as it is typed, with small made-up data beside it.
 
 Covers: each ``python`` block as a script of its own, with `X` and `y` where it does not make them; each ``toml`` block
 as a run file; each ``sh`` block in a folder of its own. All find ``documents.parquet``, ``held-out.parquet`` and
@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,11 +21,12 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
+from distributed import LocalCluster
 
 from pipelines.cli import main
 
 ROOT = Path(__file__).resolve().parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+TYPED = ("README.md", "docs/quickstart.md")
 
 # What a script of the reader has before the block: a table of three columns, and three classes that are numbers too.
 BEFORE = """
@@ -68,12 +70,14 @@ class Block(NamedTuple):
     language: str
     line: int
     text: str
+    page: str = ""
 
 
-def blocks(text: str) -> list[Block]:
-    """The fenced blocks of a Markdown text, with the line each begins at."""
+def blocks(page: str) -> list[Block]:
+    """The fenced blocks of a page of this repository, with the line each begins at."""
+    text = (ROOT / page).read_text(encoding="utf-8")
     found = re.finditer(r"^```(\w*)\n(.*?)^```$", text, flags=re.M | re.S)
-    return [Block(match[1], text[: match.start()].count("\n") + 1, match[2]) for match in found]
+    return [Block(match[1], text[: match.start()].count("\n") + 1, match[2], page) for match in found]
 
 
 def write_documents(folder: Path) -> None:
@@ -99,7 +103,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(command: list[str], folder: Path) -> None:
+@pytest.fixture(scope="module")
+def scheduler() -> Iterator[str]:
+    """A cluster that commands share as they stand: each would start one of its own, which takes seconds."""
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        yield cluster.scheduler_address
+
+
+def run(command: list[str], folder: Path, scheduler: str | None = None) -> None:
     """Run a command in a folder; it must end well. (Dask may log that a machine is slow.)"""
     environment = {
         **os.environ,
@@ -108,18 +119,20 @@ def run(command: list[str], folder: Path) -> None:
         "MPLBACKEND": "Agg",
     }
     environment.pop("DASK_SCHEDULER_ADDRESS", None)
+    if scheduler:
+        environment["DASK_SCHEDULER_ADDRESS"] = scheduler
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=280, env=environment)
     assert done.returncode == 0 and "Traceback" not in done.stderr, done.stdout + done.stderr
 
 
 def name_of(block: Block) -> str:
-    return f"{block.language or 'none'}-line-{block.line}"
+    return f"{block.page}-{block.language or 'none'}-line-{block.line}"
 
 
-# A block that starts a cluster for each of its commands takes a quarter of a minute, and more on a busy machine.
+# A block of several commands takes a quarter of a minute, and more on a busy machine.
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("block", blocks(README), ids=name_of)
-def test_every_block_of_the_readme_runs_as_typed(block: Block, folder: Path) -> None:
+@pytest.mark.parametrize("block", [block for page in TYPED for block in blocks(page)], ids=name_of)
+def test_every_block_runs_as_typed(block: Block, folder: Path, request: pytest.FixtureRequest) -> None:
     if block.language == "python":
         pytest.importorskip("pandas")
         if "plots" in block.text:
@@ -136,13 +149,16 @@ def test_every_block_of_the_readme_runs_as_typed(block: Block, folder: Path) -> 
     else:
         known = "python, toml or sh"
         assert block.language == "sh", f"line {block.line}: nothing here runs {block.language!r}; name it {known}"
-        run(["bash", "-euo", "pipefail", "-c", block.text], folder)
+        shared = "dboost" in block.text and "--workers" not in block.text
+        address = request.getfixturevalue("scheduler") if shared else None
+        run(["bash", "-euo", "pipefail", "-c", block.text], folder, address)
 
 
-def test_the_readme_has_blocks_of_both_kinds() -> None:
-    found = [block.language for block in blocks(README)]
-    assert found.count("python") >= 4 and found.count("sh") >= 4
-    assert len(found) == README.count("\n```") // 2
+@pytest.mark.parametrize(("page", "least"), [("README.md", 1), ("docs/quickstart.md", 3)])
+def test_the_pages_have_blocks_of_both_kinds(page: str, least: int) -> None:
+    found = [block.language for block in blocks(page)]
+    assert found.count("python") >= least and found.count("sh") >= least
+    assert len(found) == (ROOT / page).read_text(encoding="utf-8").count("\n```") // 2
 
 
 def test_a_block_that_is_wrong_is_seen(folder: Path) -> None:

@@ -103,8 +103,9 @@ class ParquetData:
             if self.split is not None:
                 raise UsageError("split was given with a list of files", hint="give the prepared folder instead")
             _refuse_absent(paths)
-            return [(str(path), str(path)) for path in paths], None, None
-        path = local_path(self.path)
+            return [(str(path.absolute()), str(path)) for path in paths], None, None
+        # Workers may stand in another folder than this process: they are told the whole path.
+        path = local_path(self.path).absolute()
         _refuse_absent([path])
         found = find_manifest(str(path))
         if path.is_file():

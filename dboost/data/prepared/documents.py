@@ -89,7 +89,7 @@ def document_files(where: Any) -> list[tuple[str, str]]:
         Nothing there, or files of several formats.
     """
     if isinstance(where, str | os.PathLike):
-        where = local_path(where, "source")
+        where = local_path(where, "source").absolute()
     if not isinstance(where, Path) or not where.is_dir():
         one = isinstance(where, Path) and format_of(str(where)) is not None
         files = ParquetData([where] if one else where).files()

@@ -105,7 +105,7 @@ def prepare_text(
     """
     how = TextColumns((text,) if isinstance(text, str) else tuple(text), label, tuple(keep), split, tokenizer, hashing)
     _check_settings(how, min_df, max_df, max_features)
-    target = local_path(out, "out")
+    target = local_path(out, "out").absolute()
     _check_target(target, force)
     mapper: Mapper = InProcess() if engine is None else engine
     splits, learned = splits_of(source, split)
