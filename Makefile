@@ -14,7 +14,7 @@ BENCH_OUT ?= runs/bench
 KERNELS := $(shell grep -rl "numba" --include=*.py dboost)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-lowest coverage lint oracle passes-table ablation pairs-table titles many-products stumps-million same-bits cv-cost \
+.PHONY: help demo test test-lowest coverage lint oracle against-glmnet passes-table ablation pairs-table titles many-products stumps-million same-bits cv-cost \
     chaos fuzz docs dist integration retrain-years reproduce reproduce-seeds bench clean
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make test-lowest   tests of data, models and fits under the lowest versions that pyproject.toml allows"
 	@echo "make coverage      the tests once more, with which lines and branches they run (COVER: files or folders of tests)"
 	@echo "make oracle        every loss and penalty against independent solvers"
+	@echo "make against-glmnet the options of R's glmnet, each solved by both (needs R)"
 	@echo "make passes-table  passes over the data to 1e-6, per method"
 	@echo "make ablation      what each accelerator of the solver is worth (needs DBOOST_DATA_HOME; an hour)"
 	@echo "make pairs-table   every loss, penalty and bound: counts tried and the worst of each"
@@ -127,6 +128,9 @@ oracle: $(READY) $(PEERS)/.ready
 
 ablation: $(READY)
 	$(BIN)/python -m lab ablation
+
+against-glmnet: $(READY)
+	$(BIN)/python -m lab against-glmnet
 
 passes-table: $(READY)
 	$(BIN)/python -m lab passes-table

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from dboost.estimators.adaboost_l1 import AdaBoostL1Classifier
+    from dboost.estimators.adaptive import adaptive_factors
     from dboost.estimators.classifier import BoostedClassifier
     from dboost.estimators.cross_validated import cross_validated
     from dboost.estimators.cv import BoostedClassifierCV
@@ -72,6 +73,7 @@ _HOMES = {
     "ShareBoostClassifier": "dboost.estimators.shareboost",
     "Stumps": "dboost.hypotheses.stumps.family",
     "TextFeatures": "dboost.estimators.text_features",
+    "adaptive_factors": "dboost.estimators.adaptive",
     "cross_validated": "dboost.estimators.cross_validated",
     "TableFeatures": "dboost.estimators.table_features",
     "explain": "dboost.model.explained",
@@ -124,6 +126,7 @@ __all__ = [
     "TableFeatures",
     "UsageError",
     "__version__",
+    "adaptive_factors",
     "cross_validated",
     "explain",
     "hypotheses",

@@ -166,6 +166,29 @@ def label_weights(value: object) -> Any:
     return {label: weigh(weight) for label, weight in value.items()}
 
 
+def factors(value: object) -> dict[str, Any] | tuple[Any, ...]:
+    """A table of feature to factor, or a factor for every column; a flag takes either as JSON."""
+    wanted = "a table {feature = factor} or a number for each feature, above 0 or inf"
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except json.JSONDecodeError:
+            raise Expected(wanted + ' (as a flag in JSON: {"price": 0.5, "id": "inf"})') from None
+    if isinstance(value, Mapping) and value:
+        return {str(name): _factor(one, wanted) for name, one in value.items()}
+    if isinstance(value, list | tuple) and value:
+        return tuple(_factor(one, wanted) for one in value)
+    raise Expected(wanted)
+
+
+def _factor(value: object, wanted: str) -> float | str:
+    """A number above 0, which JSON has no other way to say is infinite than the word."""
+    number = math.inf if value == "inf" else value
+    if isinstance(number, bool) or not isinstance(number, int | float) or not number > 0:
+        raise Expected(wanted)
+    return "inf" if math.isinf(number) else float(number)
+
+
 def _families(value: object) -> Any:
     """A family of hypotheses as a table with its name, or several to be joined; a flag takes the name, or JSON."""
     wanted = 'a table {family = "products", max_degree = 2}, or several in an array'
@@ -329,6 +352,14 @@ class ModelSettings:
     fit_intercept: bool | None = parameter("fit_intercept", boolean, "fit an intercept, which is never penalised")
     standardize: bool | None = parameter(
         "standardize", boolean, "scale columns for the penalty; weights are reported unscaled"
+    )
+    penalty_factors: Any = key(
+        factors,
+        None,
+        'what multiplies alpha for single features: {"price": 0.5, "id": "inf"}; inf leaves one out (default: 1 each)',
+    )
+    offset: tuple[str, ...] | None = key(
+        names, None, "column that is added to the scores as it is; several classes need one each (default: none)"
     )
     classes: tuple[Any, ...] | None = key(
         labels, None, "all labels there may be, of which the data need not hold every one (default: those it holds)"

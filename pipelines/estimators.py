@@ -70,6 +70,8 @@ def kind_and_parameters(settings: ModelSettings) -> tuple[Any, dict[str, Any]]:
             raise UsageError(f"epsilon={epsilon:g} {with_loss}", hint=f"it belongs to {', '.join(taking)}")
         made: Any = type(LOSSES[loss])
         parameters["loss"] = made(epsilon=epsilon)
+    if "penalty_factors" in parameters:
+        parameters["penalty_factors"] = _numbers(parameters["penalty_factors"])
     if "hypotheses" in parameters:
         parameters["hypotheses"] = family_of(parameters["hypotheses"])
     _refuse_foreign(kind, name or "boosted", parameters)
@@ -99,6 +101,13 @@ def _refuse_foreign(kind: Any, name: str, parameters: Mapping[str, Any]) -> None
             others = [other for other in registries.estimators() if key in taken(registries.estimator(other))]
             hint = f"it belongs to estimator {', '.join(others)}" if others else f"leave {key}= out"
             raise UsageError(f"{key} has no meaning for estimator {name!r}", hint=hint)
+
+
+def _numbers(factors: Any) -> Any:
+    """Factors as numbers: settings, which are also written as JSON, hold infinity as a word."""
+    if isinstance(factors, Mapping):
+        return {name: float(one) for name, one in factors.items()}
+    return [float(one) for one in factors]
 
 
 def family_of(tables: list[dict[str, Any]]) -> Any:

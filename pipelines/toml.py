@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,8 @@ def to_toml(value: Any) -> str:
     if isinstance(value, str):
         # JSON's escapes are TOML's, but for the one control character that JSON leaves as it is
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
     if isinstance(value, float):
         text = repr(value)
         return text if any(mark in text for mark in ".e") else f"{text}.0"

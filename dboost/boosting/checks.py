@@ -120,6 +120,10 @@ def _check_pairs(settings: FitSettings, penalty: Penalty) -> None:
         _check_capabilities(settings, penalty)
     if not penalty.separable:
         _check_joint(settings, penalty)
+    if settings.offset is not None:
+        _check_offset(settings)
+    if settings.penalty_factors is not None:
+        _check_factors(settings, penalty)
     if settings.standardize and penalty.degree == 0:
         raise UsageError(
             f"standardize=True multiplies the strength of a feature by a power of its scale, which penalty "
@@ -154,6 +158,46 @@ def _check_capabilities(settings: FitSettings, penalty: Penalty) -> None:
             f"penalty {penalty.name!r} is certified by the rows that are held, and hypotheses={settings.hypotheses!r} "
             "are sized together",
             hint="use 'l1' or 'l1/l2', or leave hypotheses out",
+        )
+
+
+def _check_offset(settings: FitSettings) -> None:
+    """Offsets are stored columns, of a loss whose sums are in units of one."""
+    loss = get_loss(settings.loss)
+    if loss.shifted:
+        raise UsageError(
+            f"offset= with loss {loss.name!r}, where it would be a weight e^-yo of each example",
+            hint="use loss='log', or give these as sample_weight",
+        )
+    if settings.hypotheses is not None:
+        raise UsageError(
+            f"offset= with hypotheses={settings.hypotheses!r}, which would be made of the offset too",
+            hint="leave hypotheses or offset out",
+        )
+    if settings.system is not None or settings.update == FORWARD:
+        name = "update='forward'" if settings.system is None else repr(settings.system.name)
+        raise UsageError(
+            f"offset= is for fits to a certified optimum, and {name} is none", hint="leave offset out"
+        )
+
+
+def _check_factors(settings: FitSettings, penalty: Penalty) -> None:
+    """Factors are those of stored columns, of a penalty that has a strength."""
+    if penalty.weightless:
+        raise UsageError(
+            f"penalty_factors multiply the strength of the penalty, and penalty {penalty.name!r} has none",
+            hint="use another penalty, or leave penalty_factors out",
+        )
+    if settings.hypotheses is not None:
+        raise UsageError(
+            f"penalty_factors are those of the columns of the data, and hypotheses={settings.hypotheses!r} "
+            "are made in the fit",
+            hint="leave hypotheses or penalty_factors out",
+        )
+    if settings.system is not None:
+        raise UsageError(
+            f"penalty_factors are for fits to a certified optimum, and {settings.system.name!r} is none",
+            hint="leave penalty_factors out",
         )
 
 

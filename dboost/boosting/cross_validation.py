@@ -189,6 +189,8 @@ def _without_fold(plan: Planned, engine: Engine, settings: FitSettings, left: Le
     """The fit of what is left."""
     if left.present is not None:
         plan = plan.of_classes(left.present)
+        if settings.offset is not None:
+            settings = replace(settings, offset=tuple(settings.offset[r] for r in left.present))
     return Fitting(plan, LeftEngine(engine, left), settings)
 
 
@@ -218,7 +220,7 @@ def _fold_scores(engine: Engine, fitting: Fitting, left: Left, results: Sequence
         loss=loss[None] / weight,
         error=(wrong[None] + absent) / weight,
         weight=np.array([weight]),
-        active_rows=np.array([[len(result.active) for result in results]], dtype=np.int64),
+        active_rows=np.array([[len(result.active) + len(fitting.fixed) for result in results]], dtype=np.int64),
         gap=np.array([[result.gap for result in results]]),
         passes=np.array([sum(result.passes for result in results)], dtype=np.int64),
     )

@@ -23,9 +23,11 @@ from dboost.engine.base import Engine
 from dboost.errors import DataError, DboostWarning
 from dboost.first_compile import beside
 from dboost.losses import Loss, get_loss
+from dboost.losses.offset import Offset
 from dboost.notices import warn_user
 from dboost.passes import Point
 from dboost.passes.centring import Centres
+from dboost.passes.offsets import Offsets
 from dboost.penalties import Penalty, get_penalty
 from dboost.problem import summation
 from dboost.problem.accelerators import Accelerators, allowed, one_output
@@ -33,6 +35,8 @@ from dboost.problem.centred import CentredEngine
 from dboost.problem.extreme_columns import refuse_extreme_columns
 from dboost.problem.induced import InducedProblem
 from dboost.problem.iterate import Score
+from dboost.problem.offset_columns import offset_columns
+from dboost.problem.offset_engine import OffsetEngine
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitResult, FitSettings, FitState
 from dboost.problem.statistics import constants, listed
@@ -63,6 +67,8 @@ class Fitting:
     ----------
     left_out : int64 array
         Stored columns that are constant, which a standardised fit cannot use.
+    fixed : int64 array
+        Stored columns that are the offsets of the scores, one for each output; empty without offsets.
     """
 
     def __init__(self, plan: Planned, engine: Engine, settings: FitSettings) -> None:
@@ -76,6 +82,10 @@ class Fitting:
         run_id = uuid.uuid4().hex[:12]
         engine.set_plan(plan.items, plan.rows, run_id)
         self.left_out: Rows = np.zeros(0, np.int64)
+        self.fixed: Rows = np.zeros(0, np.int64)
+        if settings.offset is not None:
+            self.fixed = offset_columns(settings.offset, plan.n_features, plan.feature_names, plan.n_outputs)
+            engine = OffsetEngine(engine, Offsets(self.fixed, run_id))
         self.problem = self._problem(engine, run_id)
         self._null: Score | None = None
         self._last: Remembered | None = None
@@ -85,6 +95,8 @@ class Fitting:
     def _problem(self, engine: Engine, run_id: str) -> Problem:
         plan, settings = self.plan, self.settings
         loss, penalty = get_loss(settings.loss), get_penalty(settings.penalty)
+        if self.fixed.size:
+            loss = Offset(loss)
         arguments = (
             loss,
             penalty,
@@ -94,6 +106,10 @@ class Fitting:
         )
         more = (self.system.exponential, settings.standardize)
         on_driver = self._on_driver(loss, penalty)
+        factors = None
+        if settings.penalty_factors is not None:
+            factors = settings.penalty_factors.of_columns(plan.n_features, plan.feature_names)
+        one_for_each: dict[str, Any] = {"factors": factors, "fixed": self.fixed if self.fixed.size else None}
         if settings.hypotheses is not None:
             return InducedProblem(
                 engine,
@@ -109,14 +125,18 @@ class Fitting:
         keeps_null = "null_sums" in allowed(settings)
         # sums of squares may overflow here: the columns they belong to are refused by name next
         with np.errstate(over="ignore", invalid="ignore"):
-            problem = StoredProblem(engine, *arguments, run_id, *more, on_driver=on_driver, keeps_null=keeps_null)
+            problem = StoredProblem(
+                engine, *arguments, run_id, *more, on_driver=on_driver, keeps_null=keeps_null, **one_for_each
+            )
         refuse_extreme_columns(problem.statistics.peak, plan.feature_names)
         if settings.standardize:
-            self.left_out = constants(problem.statistics)
+            self.left_out = np.setdiff1d(constants(problem.statistics), self.fixed)
         far = problem.statistics.far
         if far is None or not self._centres_columns():
             return problem
         columns, values = far.centres(plan.n_rows, problem.far)
+        moved = ~np.isin(columns, self.fixed)
+        columns, values = columns[moved], values[moved]
         if not columns.size:
             return problem
         less = CentredEngine(engine, Centres(columns, values, run_id))
@@ -130,6 +150,7 @@ class Fitting:
             on_driver=on_driver,
             keeps_null=keeps_null,
             passes_before=problem.passes,
+            **one_for_each,
         )
 
     def _centres_columns(self) -> bool:
@@ -281,6 +302,10 @@ class Fitting:
 
     def point_of(self, result: FitResult) -> Point:
         """The model of a result, for passes over the partitions as the plan has them."""
+        if self.fixed.size:
+            active, W = with_fixed(result.active, result.W, self.fixed)
+            held = self.problem.columns_of(active)
+            return Point(get_loss(self.settings.loss), held, W, result.intercept, held.token)
         held = self.problem.columns_of(result.active)
         return Point(self.problem.loss, replace(held, centres=()), result.W, result.intercept, held.token)
 
@@ -298,6 +323,13 @@ class Fitting:
             FromSample(problem, self.settings, lam, lam_max, plan.n_rows, plan.nbytes_estimate, accelerators),
         )
         return begun(nearer, Zero(problem, lam, lam_max, accelerators), passes)
+
+
+def with_fixed(active: Rows, W: Array, fixed: Rows) -> tuple[Rows, Array]:
+    """Rows of W with those of the offsets, whose weight is one for their own output: what the scores are made of."""
+    rows = np.concatenate([active, fixed])
+    order = np.argsort(rows, kind="stable")
+    return rows[order], np.ascontiguousarray(np.vstack([W, np.eye(len(fixed))])[order])
 
 
 def callback_or_go_on(callback: Callback | None) -> Callable[[dict[str, Any], FitState], bool]:

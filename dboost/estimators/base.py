@@ -43,6 +43,9 @@ class BoostedEstimator(ShownMixin, MaskedMixin, CallbackSupportMixin, BaseEstima
     _task: str = ""
     # Whether its checkpoint is a folder of several fits.
     _fits_several = False
+    # Parameters of those that minimise one objective over stored columns.
+    penalty_factors: Any = None
+    offset: Any = None
 
     def __init__(
         self,
@@ -62,6 +65,8 @@ class BoostedEstimator(ShownMixin, MaskedMixin, CallbackSupportMixin, BaseEstima
         max_active_rows: int | None = None,
         fit_intercept: bool = True,
         standardize: bool = False,
+        penalty_factors: Any = None,
+        offset: Any = None,
         class_weight: Any = None,
         classes: Any = None,
         warm_start: bool = False,
@@ -85,6 +90,8 @@ class BoostedEstimator(ShownMixin, MaskedMixin, CallbackSupportMixin, BaseEstima
         self.max_active_rows = max_active_rows
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.penalty_factors = penalty_factors
+        self.offset = offset
         self.class_weight = class_weight
         self.classes = classes
         self.warm_start = warm_start

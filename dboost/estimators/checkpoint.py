@@ -70,6 +70,12 @@ def identity(plan: Planned, settings: FitSettings) -> Identity:
         shown["accelerators"] = sorted(allowed(settings))
     if settings.tuning != Tuning():
         shown["tuning"] = repr(settings.tuning)
+    # a hash: there may be a factor for each of many features; files written before there were factors say nothing
+    factors = shown.pop("penalty_factors")
+    if factors is not None:
+        shown["penalty_factors"] = factors.digest()
+    if shown["offset"] is None:
+        del shown["offset"]
     shown["penalty"] = penalty_spec(settings.penalty)
     loss = loss_spec(settings.loss)
     shown["loss"] = loss if len(loss) > 1 else loss["name"]

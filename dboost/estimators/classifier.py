@@ -67,6 +67,15 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
         Penalise each feature by its standard deviation, as if columns had been scaled; weights are on the original
         scale and sparse data stays sparse. A constant column has no deviation to be scaled by: it is left out and named
         in a warning.
+    penalty_factors : array-like, shape (n,), or dict of str to float, optional
+        What the strength of each feature is multiplied by, above 0; as a dict by the feature's name, 1 for those it
+        does not name. A feature with a smaller factor enters earlier, one with ``inf`` never does. They are taken as
+        they are, where glmnet divides its `penalty.factor` by their mean. See ``dboost.adaptive_factors``.
+    offset : str, int or sequence of these, optional
+        Columns of X, by name or place, that are added to the scores as they are, one for each output: of two classes
+        and the loss ``"log"`` one, of more one for each class in the order of ``classes_``. Such a column is no
+        feature: it has the weight 1, in ``coef_`` too, and a prediction needs it as the fit does. R's `offset`,
+        xgboost's `base_margin`.
     class_weight : "balanced" or dict of label to weight, optional
         Where labels are numbers, their texts name them too, as in JSON: ``{"1": 2.0}``.
     classes : sequence, optional

@@ -35,7 +35,8 @@ class BoostedClassifierCV(BoostedClassifier):
     Parameters
     ----------
     loss, penalty, update, hypotheses, select, sweeps, rows_per_round, tol, max_rounds, max_passes, max_seconds, \
-max_active_rows, fit_intercept, standardize, class_weight, classes, random_state, client
+max_active_rows, fit_intercept, standardize, penalty_factors, offset, \
+class_weight, classes, random_state, client
         As in ``BoostedClassifier``; `random_state` enters the hash of the folds too. The penalty must have a strength.
         The limits hold for each fit of the paths, that of one strength to the rows outside one fold.
     cv : int, default 10
@@ -132,6 +133,8 @@ max_active_rows, fit_intercept, standardize, class_weight, classes, random_state
         max_active_rows: int | None = None,
         fit_intercept: bool = True,
         standardize: bool = False,
+        penalty_factors: Any = None,
+        offset: Any = None,
         class_weight: Any = None,
         classes: Any = None,
         random_state: Any = 0,
@@ -161,6 +164,8 @@ max_active_rows, fit_intercept, standardize, class_weight, classes, random_state
         self.max_active_rows = max_active_rows
         self.fit_intercept = fit_intercept
         self.standardize = standardize
+        self.penalty_factors = penalty_factors
+        self.offset = offset
         self.class_weight = class_weight
         self.classes = classes
         self.random_state = random_state

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dboost
-from dboost.boosting.fit import FitResult, FitSettings, FitState, Fitting
+from dboost.boosting.fit import FitResult, FitSettings, FitState, Fitting, with_fixed
 from dboost.data.labels.class_weight import weights_by_label
 from dboost.data.named_columns import WEIGHT, Named, split_named
 from dboost.data.plan import build_plan
@@ -41,6 +41,7 @@ from dboost.losses import get_loss
 from dboost.model.fitted import Certificate, Model, Origin
 from dboost.model.stages import Stages
 from dboost.notices import warn_user
+from dboost.problem.offset_columns import offset_columns
 
 Float = NDArray[np.float64]
 
@@ -115,6 +116,14 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Pre
                 f"the data takes {plan.nbytes_estimate / 2**30:.2g} GiB decoded, more than may stay in memory: "
                 "its partitions are read again in every pass"
             )
+        if settings.offset is not None:
+            if not seen.all():
+                raise UsageError(
+                    f"offset= has a column for each class, and class {classes[~seen].tolist()[0]!r} has no example",
+                    hint="leave it out of classes= and its column out of offset=",
+                )
+            # an offset of too few or too many columns is known before anything is computed
+            offset_columns(settings.offset, plan.n_features, plan.feature_names, plan.n_outputs)
         loss = estimator._loss_of(plan.task, plan.n_outputs)
         yield Prepared(plan, engine, replace(settings, loss=loss), classes, named, sample_weight)
 
@@ -249,6 +258,11 @@ def model_of(estimator: Any, parts: Prepared, result: FitResult) -> Model:
     plan, settings, classes, names = parts.plan, parts.settings, parts.classes, parts.plan.feature_names
     W = np.asarray(result.W, dtype=np.float64)
     intercept = np.asarray(result.intercept, dtype=np.float64)
+    if settings.offset is not None:
+        # the scores of a model are those of its columns: it holds the offsets as columns of weight one
+        fixed = offset_columns(settings.offset, plan.n_features, names, W.shape[1])
+        active, W = with_fixed(result.active, W, fixed)
+        result = replace(result, active=active, W=W)
     hypotheses, W, origin, places = _held(result, W, names)
     stages = stages_of(result, places)
     if plan.task == "multiclass":

@@ -153,6 +153,8 @@ def _param(name: str, value: Any, model: Model) -> Any:
         return loss_from_spec(value)
     if name == "hypotheses" and value is not None:
         return family_from_json(value)
+    if name == "penalty_factors" and value is not None:
+        return {key: float(one) for key, one in value.items()} if isinstance(value, dict) else [*map(float, value)]
     if name == "classes" and value == "given":
         return model.classes.tolist()
     if name == "class_weight" and isinstance(value, list):

@@ -24,6 +24,8 @@ from dboost.hypotheses import Family
 from dboost.hypotheses.columns import Columns
 from dboost.losses import Loss, get_loss
 from dboost.penalties import Penalty, get_penalty
+from dboost.problem.offset_columns import given_offset
+from dboost.problem.penalty_factors import PenaltyFactors
 
 
 def fit_settings(estimator: Any) -> FitSettings:
@@ -57,6 +59,7 @@ def stored_settings(estimator: Any) -> FitSettings:
     check_hypotheses(hypotheses)
     split(estimator.callbacks)
     flag("warm_start", estimator.warm_start)
+    factors = estimator.penalty_factors
     return FitSettings(
         loss=estimator.loss or estimator._losses()[0],
         penalty=estimator.penalty,
@@ -72,6 +75,8 @@ def stored_settings(estimator: Any) -> FitSettings:
         max_active_rows=estimator.max_active_rows,
         fit_intercept=flag("fit_intercept", estimator.fit_intercept),
         standardize=flag("standardize", estimator.standardize),
+        offset=None if estimator.offset is None else given_offset(estimator.offset),
+        penalty_factors=None if factors is None else PenaltyFactors.given(factors),
         random_state=resolve_seed(estimator.random_state),
         # the columns alone are what a fit chooses from anyhow, in its fastest way
         hypotheses=None if hypotheses == Columns() else hypotheses,

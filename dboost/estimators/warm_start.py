@@ -20,6 +20,7 @@ from dboost.estimators.fitting import Prepared, class_places
 from dboost.files.documents import plain
 from dboost.hypotheses.base import Following
 from dboost.model.fitted import Model
+from dboost.problem.offset_columns import offset_columns
 
 Float = NDArray[np.float64]
 
@@ -53,6 +54,7 @@ def start_from(model: Model, parts: Prepared) -> FitResult:
     if renamed:
         active, W = _by_name(model, W, plan.feature_names or ())
     W, intercept = np.ascontiguousarray(W[:, columns]), intercept[columns]
+    offset = parts.settings.offset
     if not parts.settings.fit_intercept:
         intercept = np.zeros_like(intercept)
     family = parts.settings.hypotheses
@@ -62,6 +64,10 @@ def start_from(model: Model, parts: Prepared) -> FitResult:
     keys = () if model.origin is None else model.origin.keys
     if not renamed:
         active = np.arange(len(keys), dtype=np.int64) if keys else model.active
+    if offset is not None:
+        # a model holds its offsets as columns of weight one, which no fit moves
+        free = ~np.isin(active, offset_columns(offset, plan.n_features, plan.feature_names, plan.n_outputs))
+        active, W = active[free], W[free]
     cert = model.certificate
     return FitResult(
         active=active,

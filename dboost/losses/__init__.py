@@ -13,6 +13,7 @@ from dboost.losses.exponential import Exponential
 from dboost.losses.logistic import Logistic
 from dboost.losses.margin_softmax import MarginSoftmax
 from dboost.losses.multinomial import Multinomial
+from dboost.losses.offset import codes_of
 from dboost.losses.one_vs_rest import OneVsRestExponential
 from dboost.losses.poisson import Poisson
 from dboost.losses.squared import Squared
@@ -116,7 +117,7 @@ def refuse_invalid(loss: Loss, y: NDArray[Any], where: str = "") -> None:
     wrong = loss.invalid(y)
     if wrong >= 0:
         raise DataError(
-            f"label {y[wrong]:g} in row {wrong}{where}: loss {loss.name!r} takes {loss.labels_taken}",
+            f"label {codes_of(y)[wrong]:g} in row {wrong}{where}: loss {loss.name!r} takes {loss.labels_taken}",
             hint="drop these rows, or use another loss",
         )
 

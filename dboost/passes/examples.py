@@ -16,6 +16,7 @@ from dboost.compiled.sparse import columns
 from dboost.compiled.vectors.scaled_rows import width
 from dboost.hypotheses.held_by_model import Held
 from dboost.losses import get_loss
+from dboost.losses.offset import codes_of
 from dboost.partition import Partition, Sums
 from dboost.passes import Point, arguments_at, columns_held
 
@@ -54,7 +55,7 @@ def sampled_partition(partition: Partition, memo: Any, share: NDArray[np.float64
 
     `share` (k,) is the share of each class, or (1,) that of all.
     """
-    of_row = share[partition.y] if share.shape[0] > 1 else np.full(partition.n_rows, share[0])
+    of_row = share[codes_of(partition.y)] if share.shape[0] > 1 else np.full(partition.n_rows, share[0])
     chosen = drawn(partition, of_row, seed)
     y, weight = partition.y[chosen], partition.weight[chosen] / of_row[chosen]
     if partition.by_row is not None:

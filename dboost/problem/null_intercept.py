@@ -11,6 +11,66 @@ Array = NDArray[np.float64]
 
 _MAX_PASSES = 200
 _STEP = 4.0 * np.finfo(float).eps
+_SHORTEST = 1e-6
+
+
+def best_joint_intercept(sums_at: Callable[[Array], tuple[float, Array, Array]], start: Array) -> Array:
+    """Minimise L(0, b) over b where the outputs are not separable, by Newton's method with halved steps.
+
+    A common shift of all outputs changes nothing: the Hessian has no curvature along it and is given some. Ends when no
+    step lowers the loss, or the sums are below the rounding of their terms, or the step is below that of b.
+
+    Parameters
+    ----------
+    sums_at : callable
+        The loss, the column sums of U and the Hessian of L at an intercept: float, (k,) and (k, k).
+    start : float64 array, shape (k,)
+        Where to begin.
+
+    Returns
+    -------
+    float64 array, shape (k,)
+        Its mean is that of `start`.
+    """
+    b = start.copy()
+    value, slope, H = sums_at(b)
+    for _ in range(_MAX_PASSES):
+        step = _solved(H, slope)
+        if np.abs(step).max() <= _STEP * max(1.0, float(np.abs(b).max())):
+            break
+        size, rounding = 1.0, _STEP * abs(value)
+        moved, next_slope, next_H = sums_at(b + step)
+        # next to the optimum the loss is flat to rounding, and the slope alone tells better from worse
+        while not (
+            moved < value - rounding
+            or (moved <= value + rounding and np.abs(next_slope).max() < np.abs(slope).max())
+        ):
+            size *= 0.5
+            if size < _SHORTEST:
+                return b
+            moved, next_slope, next_H = sums_at(b + size * step)
+        b, value, slope, H = b + size * step, moved, next_slope, next_H
+    return b
+
+
+def _solved(H: Array, g: Array) -> Array:
+    """The step to the minimiser of the quadratic model, its entries summing to zero.
+
+    By elimination in one fixed order: the threads of a BLAS might change its bits.
+    """
+    k = g.shape[0]
+    scale = np.maximum(np.diag(H), np.finfo(float).tiny)
+    root = np.sqrt(scale)
+    # in units of the roots of the curvatures, of which one may be 1e-12 of another
+    A = np.hstack([H / np.outer(root, root) + np.outer(root, root) / scale.sum(), (g / root)[:, None]])
+    for j in range(k):
+        pivot = j + int(np.argmax(np.abs(A[j:, j])))
+        A[[j, pivot]] = A[[pivot, j]]
+        A[j] /= A[j, j]
+        others = np.arange(k) != j
+        A[others] -= A[others, j][:, None] * A[j]
+    step = A[:, k] / root
+    return np.asarray(step - step.mean())
 
 
 def best_intercept(slope_at: Callable[[Array], tuple[Array, Array]], start: Array) -> Array:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dboost.partition import Sums
 from dboost.problem.iterate import Iterate
-from dboost.problem.null_intercept import best_intercept
+from dboost.problem.null_intercept import best_intercept, best_joint_intercept
 from dboost.problem.objective import Objective
 
 Array = NDArray[np.float64]
@@ -34,7 +34,12 @@ class NullModel:
         self._sums: Sums | None = None
         self._left = 0
 
-    def iterate(self, objective: Objective, slope: Callable[[Array], tuple[Array, Array]]) -> Iterate:
+    def iterate(
+        self,
+        objective: Objective,
+        slope: Callable[[Array], tuple[Array, Array]],
+        sums: Callable[[Array], tuple[float, Array, Array]],
+    ) -> Iterate:
         """The model, its sums not filled in.
 
         Parameters
@@ -43,17 +48,26 @@ class NullModel:
         slope : function (b) -> (float64 array (k,), float64 array (k,))
             The column sums of U at an intercept, and minus their slope. It is called once in a fit, and only where the
             loss has no formula for the best intercept.
+        sums : function (b) -> (float, float64 array (k,), float64 array (k, k))
+            The loss, the column sums of U and the Hessian in b; in place of `slope` where outputs are not separable.
         """
         if self._intercept is None:
-            self._intercept = self._best(objective, slope)
+            self._intercept = self._best(objective, slope, sums)
         none = np.zeros((0, objective.k))
         return Iterate(np.zeros(0, np.int64), none, self._intercept.copy(), np.nan, none, np.zeros(objective.k))
 
-    def _best(self, objective: Objective, slope: Callable[[Array], tuple[Array, Array]]) -> Array:
+    def _best(
+        self,
+        objective: Objective,
+        slope: Callable[[Array], tuple[Array, Array]],
+        sums: Callable[[Array], tuple[float, Array, Array]],
+    ) -> Array:
         if not objective.fit_intercept:
             return np.zeros(objective.k)
         start = objective.loss.null_intercept(objective.statistics.mass, objective.statistics.total)
-        return start if objective.loss.closed_null else best_intercept(slope, start)
+        if objective.loss.closed_null:
+            return start
+        return best_intercept(slope, start) if objective.loss.separable else best_joint_intercept(sums, start)
 
     # ---- sums of a scoring pass ------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ cover: the passes (``problem``).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
@@ -46,6 +46,10 @@ class Objective:
         Sums over the data that never change, of every column that has a row in W.
     lam_weight : float64 array, shape (n,)
         Factor of the strength for each row (``statistics.row_weights``).
+    factors : float64 array, shape (n,), or None
+        What the user wants each row's strength to be multiplied by; None: by one. They are in `lam_weight`.
+    fixed : int64 array
+        Stored columns that are the offsets of scores: their weight is one, and they have no row in W.
     """
 
     loss: Loss
@@ -55,19 +59,36 @@ class Objective:
     standardize: bool
     statistics: Statistics
     lam_weight: Array
+    factors: Array | None = None
+    fixed: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @classmethod
     def of(
-        cls, loss: Loss, penalty: Penalty, k: int, fit_intercept: bool, standardize: bool, statistics: Statistics
+        cls,
+        loss: Loss,
+        penalty: Penalty,
+        k: int,
+        fit_intercept: bool,
+        standardize: bool,
+        statistics: Statistics,
+        factors: Array | None = None,
+        fixed: Rows | None = None,
     ) -> Self:
-        """With the factors of the strength that follow from the statistics."""
+        """With the factors of the strength that follow from the statistics and from what the user gave."""
         weights = row_weights(statistics, standardize, penalty.degree)
-        return cls(loss, penalty, k, fit_intercept, standardize, statistics, weights)
+        if factors is not None:
+            weights = weights * factors
+        found = cls(loss, penalty, k, fit_intercept, standardize, statistics, weights, factors)
+        if fixed is None:
+            return found
+        weights = weights.copy()
+        weights[fixed] = np.inf
+        return replace(found, lam_weight=weights, fixed=fixed)
 
     def of_columns(self, statistics: Statistics) -> Self:
-        """The same on other columns of the same examples."""
+        """The same on other columns of the same examples, for which the user gave no factors."""
         weights = row_weights(statistics, self.standardize, self.penalty.degree)
-        return replace(self, statistics=statistics, lam_weight=weights)
+        return replace(self, statistics=statistics, lam_weight=weights, factors=None)
 
     # ---- values ----------------------------------------------------------------------------------------------------
 

@@ -247,7 +247,7 @@ class Problem(ABC):
 
     def null(self) -> Iterate:
         """The model without features, its intercept optimal; the sums are not filled in."""
-        return self._null.iterate(self.objective, self._slope_of_intercept)
+        return self._null.iterate(self.objective, self._slope_of_intercept, self._sums_of_intercept)
 
     def forget_null(self) -> None:
         """Keep sums of the null model no longer: the fit begins elsewhere."""
@@ -258,6 +258,12 @@ class Problem(ABC):
         none = np.zeros((0, self.k))
         at = self.evaluate(np.zeros(0, np.int64), none, b)
         return at.bias, self.curvature_at(at)(none, np.ones(self.k))[1]
+
+    def _sums_of_intercept(self, b: Array) -> tuple[float, Array, Array]:
+        """The loss of the model without features at an intercept, the column sums of U (k,), the Hessian (k, k)."""
+        none = np.zeros((0, self.k))
+        sums = self.runner.run(passes.intercept_sums, self.point(np.zeros(0, np.int64), none, b), name="intercept").add
+        return float(sums["loss"]), sums["bias"], sums["H"]
 
     def evaluate(self, active: Rows, W: Array, intercept: Array) -> Iterate:
         """L, G_A and the bias sums at a model."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dboost.hypotheses.base import Family, Key
 from dboost.losses import Loss
 from dboost.problem.memory import Memory
+from dboost.problem.penalty_factors import PenaltyFactors
 from dboost.problem.tuning import Tuning
 
 Array = NDArray[np.float64]
@@ -90,6 +91,10 @@ class FitSettings:
     loss, penalty, alpha, update, select, sweeps, rows_per_round, tol, max_rounds, max_passes, max_seconds,
     max_active_rows, fit_intercept, standardize
         As in the estimators; `alpha` is on the mean loss, or "auto" for 0.05 alpha_max.
+    penalty_factors : PenaltyFactors or None
+        What the strength of each feature is multiplied by; None: by one.
+    offset : tuple of str or int, or None
+        The columns that are added to the scores, one for each output, by name or place.
     random_state : int
         Seed of everything random.
     curvature : {"newton", "gram"}
@@ -120,6 +125,8 @@ class FitSettings:
     max_active_rows: int | None = None
     fit_intercept: bool = True
     standardize: bool = False
+    penalty_factors: PenaltyFactors | None = None
+    offset: tuple[str | int, ...] | None = None
     random_state: int = 0
     curvature: str = "newton"
     sample: str | float = "auto"

@@ -64,6 +64,10 @@ class StoredProblem(Problem):
         Whether sums of the null model are kept until they are asked for again.
     passes_before : int
         Passes that were done for the fit already.
+    factors : float64 array, shape (n,), or None
+        What the strength of each row is multiplied by (``penalty_factors``).
+    fixed : int64 array or None
+        Stored columns that are the offsets of scores, which the engine shows beside the labels (``offset_engine``).
     """
 
     far = FAR
@@ -85,6 +89,8 @@ class StoredProblem(Problem):
         on_driver: bool = False,
         keeps_null: bool = True,
         passes_before: int = 0,
+        factors: NDArray[np.float64] | None = None,
+        fixed: Rows | None = None,
     ) -> None:
         self.n = n_features
         self.n_candidates = n_features
@@ -95,7 +101,7 @@ class StoredProblem(Problem):
         labels = label_sums(runner, loss, n_outputs, fit_intercept)
         together = keeps_null and n_outputs == 1 and not (exponential or loss.shifted)
         statistics = _first_sums(runner, loss, labels, fit_intercept, null if together else None)
-        objective = Objective.of(loss, penalty, n_outputs, fit_intercept, standardize, statistics)
+        objective = Objective.of(loss, penalty, n_outputs, fit_intercept, standardize, statistics, factors, fixed)
         super().__init__(runner, objective, int(labels.add["rows"]), exponential, on_driver, null)
 
     def columns_of(self, rows: Rows) -> Held:

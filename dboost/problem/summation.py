@@ -44,15 +44,19 @@ def of_norms(problem: Problem, at: Iterate, columns: NDArray[np.int64]) -> Array
 def of_objective(problem: Problem, at: Iterate, lam: float) -> float:
     """What the objective at a model and the dual value of its residuals are off by at most, together.
 
-    Sums of terms of one sign are off by a share of themselves. Margins are sums over the rows of W, whose errors the
-    residuals carry on. In the dual value of a squared loss labels are multiplied by residuals. That of a probability q
-    needs 1 - q, which is off by the unit whatever is left of it.
+    Sums of terms of one sign are off by a share of themselves. Margins are sums over the rows of W, whose errors
+    the residuals carry on; so are offsets, whose products with the residuals are in the dual value. In the dual
+    value of a squared loss labels are multiplied by residuals. That of a probability q needs 1 - q, which is off by
+    the unit whatever is left of it.
     """
     stats, loss = problem.statistics, at.loss
     square, peak = stats.square[at.active], stats.peak[at.active]
     labels = problem.loss.terms(loss, stats.at_zero, stats.mass, stats.total, at.bias)
     terms = loss + problem.objective.penalty_value(at.active, at.W, lam) + labels
     terms += float(np.sum(np.sqrt(np.sum(at.W**2, axis=1)) * _lengths(problem, at, square, peak)))
+    fixed = problem.objective.fixed
+    if fixed.size:
+        terms += float(np.sum(_lengths(problem, at, stats.square[fixed], stats.peak[fixed])))
     ones = _lengths(problem, at, np.array([stats.weight]), np.ones(1))
     terms += float(np.sqrt(np.sum(at.intercept**2)) * ones[0])
     probabilities = problem.loss.longest_residual(problem.k) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,36 @@ def test_class_weights_name_whole_number_labels_by_their_texts(given: str, tmp_p
     arguments = ["train", str(tmp_path / "t.parquet"), "--label", "label", "--out", str(tmp_path / "m"), *LOCAL]
     assert main([*arguments, *weights]) == 0
     assert dboost.load_model(tmp_path / "m").class_weight == {0: 1.0, 1: 2.0}
+
+
+@pytest.mark.parametrize("given", ["flag", "file"])
+def test_penalty_factors_name_columns(given: str, tmp_path: Path) -> None:
+    pq.write_table(houses(), tmp_path / "t.parquet")
+    (tmp_path / "c.toml").write_text("penalty_factors = {price = inf, size = 0.5}\n")
+    factors = {
+        "flag": ["--penalty-factors", '{"price": "inf", "size": 0.5}'],
+        "file": ["--config", str(tmp_path / "c.toml")],
+    }[given]
+    arguments = ["train", str(tmp_path / "t.parquet"), "--label", "label", "--out", str(tmp_path / "m"), *LOCAL]
+    assert main([*arguments, *factors]) == 0
+    found = dboost.load_model(tmp_path / "m")
+    assert found.penalty_factors == {"price": np.inf, "size": 0.5} and "price" not in found.active_features_
+    assert json.loads((tmp_path / "m" / "run.json").read_text())["settings"]["penalty_factors"]["price"] == "inf"
+
+
+def test_an_offset_is_a_column_that_predictions_need(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pq.write_table(houses(), tmp_path / "t.parquet")
+    arguments = ["train", str(tmp_path / "t.parquet"), "--label", "label", "--out", str(tmp_path / "m"), *LOCAL]
+    assert main([*arguments, "--offset", "size"]) == 0
+    found = dboost.load_model(tmp_path / "m")
+    assert found.offset == ["size"] and found.coef_[0, NAMES.index("size")] == 1.0
+    same = ["predict", str(tmp_path / "m"), str(tmp_path / "t.parquet"), "--out", str(tmp_path / "p"), *LOCAL]
+    assert main(same) == 0
+    pq.write_table(houses().drop_columns(["size"]), tmp_path / "less.parquet")
+    capsys.readouterr()
+    less = ["predict", str(tmp_path / "m"), str(tmp_path / "less.parquet"), "--out", str(tmp_path / "q"), *LOCAL]
+    assert main(less) == 3
+    assert "columns that the model reads are not there: 'size'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["predict", "evaluate"])

@@ -57,6 +57,10 @@ BAD: list[tuple[str, Any, str]] = [
     ("features", [], "column names"),
     ("features", ["a", 3], "column names"),
     ("class_weight", "even", "balanced"),
+    ("penalty_factors", "price", "a table {feature = factor}"),
+    ("penalty_factors", {}, "a table {feature = factor}"),
+    ("penalty_factors", {"price": 0.0}, "above 0 or inf"),
+    ("penalty_factors", [1.0, float("nan")], "above 0 or inf"),
     ("class_weight", {"a": -1}, "a finite number of at least 0"),
     ("scheduler", "", "a text that is not empty"),
     ("log_format", "jsn", "did you mean 'json'"),
@@ -81,6 +85,8 @@ GOOD: list[tuple[str, Any, Any]] = [
     ("features", "indices,values", ("indices", "values")),
     ("class_weight", '{"spam": 2}', {"spam": 2.0}),
     ("class_weight", "balanced", "balanced"),
+    ("penalty_factors", '{"price": 0.5, "id": "inf"}', {"price": 0.5, "id": "inf"}),
+    ("penalty_factors", [2, float("inf")], (2.0, "inf")),
 ]
 
 

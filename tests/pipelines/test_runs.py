@@ -204,6 +204,7 @@ def test_every_key_of_every_table_is_printed_and_read_again() -> None:
         "model": {
             "classes": ["a", 1],
             "class_weight": {"spam mail": 2.0},
+            "penalty_factors": {"a b": 0.5, "id": float("inf")},
             "alphas": [1.0, 1e-9],
             "hypotheses": [{"family": "products", "max_degree": 2}, {"family": "columns"}],
             "fit_intercept": False,

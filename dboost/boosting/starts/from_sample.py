@@ -106,11 +106,12 @@ def solved(
     """
     sizes = accelerators.tuning.start
     columns = DriverColumns(problem.engine, share, seed)
-    everything = np.arange(problem.n)
+    # a column that never enters has an infinite strength, of which no weight has a price
+    everything = np.flatnonzero(np.isfinite(problem.lam_weight))
     columns.places(everything, problem.columns_of)
     columns.weight = columns.weight * (problem.statistics.weight / float(columns.weight.sum()))
     steps = OneOutputSteps(problem, everything, columns, seed, Memory(), accelerators)
-    none = np.zeros((problem.n, 1))
+    none = np.zeros((everything.shape[0], 1))
     at = Iterate(everything, none, problem.null().intercept, np.nan, none, np.zeros(1))
     strengths = Strengths(lam, ONE_OUTPUT)
     strength = strengths.after(lam_max)
@@ -122,7 +123,7 @@ def solved(
         if step.length == 0.0 or step.promised <= sizes.promised * problem.objective(at, lam):
             break
     support = np.flatnonzero(at.W[:, 0])
-    return support, at.W[support], at.intercept, lam
+    return everything[support], at.W[support], at.intercept, lam
 
 
 def share_of_several(
@@ -192,15 +193,16 @@ def walked(problem: Problem, settings: FitSettings, lam: float, lam_max: float, 
         engine.set_plan(parts, rows, run)
         shape = (problem.n, problem.k)
         arguments = (problem.loss, problem.penalty, *shape, problem.fit_intercept, run)
-        few = StoredProblem(engine, *arguments, standardize=problem.objective.standardize)
+        asked = problem.objective
+        few = StoredProblem(engine, *arguments, standardize=asked.standardize, factors=asked.factors, fixed=asked.fixed)
         null = few.score(few.null(), None, 1.0, 0)
         # the limits are for passes over all examples
         loop = Loop(few, replace(settings, max_passes=None, max_seconds=None), lam, null, sum(rows))
         at = null.iterate
         state = FitState(at.active, at.W, at.intercept, lam_max)
         while loop.strengths.passing(state.lam):
-            asked = examples_for(few, state.active, sum(rows), settings.tuning.samples)
-            if sizes.sure * asked > sum(rows):
+            needed = examples_for(few, state.active, sum(rows), settings.tuning.samples)
+            if sizes.sure * needed > sum(rows):
                 break
             state, _ = loop.advance(state)
     return state.active, state.W, state.intercept, state.lam

@@ -1,0 +1,80 @@
+"""Columns whose weight is one and never moves: what every pass then sees of a partition is its labels with offsets.
+
+Covers: ``Offsets``, and the leaves that let any other leaf see a partition so. Does not cover: the loss at scores that
+begin at offsets (``dboost.losses.offset``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.losses.offset import labelled
+from dboost.partition import Partition, Sums
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Offsets:
+    """The columns that hold the offsets.
+
+    Parameters
+    ----------
+    columns : int64 array, shape (k,)
+        The stored column of each output.
+    token : str
+        Names them, for the memo.
+    made : mapping of partition key to labels
+        Those with their offsets already, in the process that has the partitions.
+    """
+
+    columns: NDArray[np.int64]
+    token: str
+    made: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    def labels(self, partition: Any) -> NDArray[Any]:
+        """The labels of a partition with their offsets."""
+        found = np.zeros((partition.n_rows, self.columns.shape[0]))
+        by_row = partition.by_row
+        if by_row is not None:
+            pointer, index, data = by_row
+            for r, column in enumerate(self.columns.tolist()):
+                at = np.flatnonzero(index == column)
+                found[np.searchsorted(pointer, at, side="right") - 1, r] = data[at]
+            return labelled(partition.y, found)
+        for r, column in enumerate(self.columns.tolist()):
+            mine = slice(int(partition.indptr[column]), int(partition.indptr[column + 1]))
+            found[partition.rows[mine], r] = partition.values[mine]
+        return labelled(partition.y, found)
+
+    def seen(self, partition: Any, memo: Any = None) -> Any:
+        """A partition whose labels have their offsets; its features are shared, not copied."""
+        y = self.made.get(partition.key)
+        if y is None and memo is None:
+            y = self.labels(partition)
+        elif y is None:
+            y = memo.get("offsets", self.token, lambda: self.labels(partition))
+        return replace(partition, y=y)
+
+
+def with_offsets(partition: Partition, memo: Any, offsets: Offsets, leaf: Any, *args: Any) -> Sums:
+    """What `leaf` says of a partition with offsets."""
+    sums: Sums = leaf(offsets.seen(partition, memo), memo, *args)
+    return sums
+
+
+def with_offsets_shard(
+    partition: Partition, memo: Any, shard: Any, offsets: Offsets, leaf: Any, *args: Any
+) -> Sums:
+    """As `with_offsets`, for a leaf with shards."""
+    sums: Sums = leaf(offsets.seen(partition, memo), memo, shard, *args)
+    return sums
+
+
+def with_offsets_step(partition: Partition, state: Any, offsets: Offsets, step: Any, *args: Any) -> Any:
+    """As `with_offsets`, for a step of ``Engine.scan``, which has no memo."""
+    return step(offsets.seen(partition), state, *args)

@@ -1,0 +1,155 @@
+"""What a user wants each feature to be charged beside the strength of the penalty.
+
+Covers: the values as they were given, by place or by name; their checks; the factor of every column of the data.
+Does not cover: what else multiplies the strength of a row (``statistics.row_weights``), or the objective.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import math
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.errors import UsageError
+
+Array = NDArray[np.float64]
+
+_EXPECTED = "expected a number above 0 for each feature, inf for one that is left out"
+
+
+@dataclass(frozen=True, eq=False)
+class PenaltyFactors:
+    """Factors of the strength, one for each feature, or for some of them by name.
+
+    Parameters
+    ----------
+    values : float64 array, shape (n,), or None
+        By place.
+    named : mapping of str to float, or None
+        By name; the other features have a factor of one.
+
+    Examples
+    --------
+    >>> some = PenaltyFactors.given({"price": 0.5})
+    >>> some.of_columns(3, ["area", "price", "rooms"]).tolist()
+    [1.0, 0.5, 1.0]
+    """
+
+    values: Array | None = None
+    named: Mapping[str, float] | None = None
+
+    @classmethod
+    def given(cls, value: Any) -> PenaltyFactors:
+        """From what a user gave: a sequence of numbers, or a mapping of names to numbers.
+
+        Raises
+        ------
+        UsageError
+            For anything else, and for numbers that are not above 0.
+        """
+        if isinstance(value, PenaltyFactors):
+            return value
+        if isinstance(value, Mapping):
+            return cls(named={_name(name): _factor(number, repr(name)) for name, number in value.items()})
+        try:
+            values = np.asarray(value)
+        except ValueError:
+            values = np.zeros((0, 0))
+        if values.ndim != 1 or values.dtype.kind not in "iuf":
+            raise UsageError(
+                f"penalty_factors={_short(value)}", hint=f"{_EXPECTED}, as an array or as a dict by the feature's name"
+            )
+        found = values.astype(np.float64)
+        wrong = np.flatnonzero(~(found > 0.0))
+        if wrong.size:
+            _factor(found[wrong[0]].item(), f"feature {wrong[0]}")
+        found.flags.writeable = False
+        return cls(values=found)
+
+    def of_columns(self, n: int, names: Sequence[str] | None) -> Array:
+        """The factor of every column, shape (n,).
+
+        Parameters
+        ----------
+        n : int
+            Number of features.
+        names : sequence of str or None
+            Their names, where the data has some.
+
+        Raises
+        ------
+        UsageError
+            Where there are not as many factors as features, a name is unknown, or no feature is left.
+        """
+        found = self._placed(n, names)
+        if n and np.isinf(found).all():
+            raise UsageError("penalty_factors leaves every feature out", hint="give at least one a finite factor")
+        return found
+
+    def _placed(self, n: int, names: Sequence[str] | None) -> Array:
+        if self.values is not None:
+            if self.values.shape[0] != n:
+                raise UsageError(
+                    f"penalty_factors has {self.values.shape[0]} numbers, and the data has {n} features",
+                    hint="give one number for each feature, or a dict by name of those that differ from 1",
+                )
+            return self.values
+        found = np.ones(n)
+        given = self.named or {}
+        if given and names is None:
+            raise UsageError(
+                "penalty_factors is given by name, and the features of the data have no names",
+                hint="give an array with one number for each feature, or a table with named columns",
+            )
+        place = {name: at for at, name in enumerate(names or ())}
+        for name, factor in given.items():
+            if name not in place:
+                near = difflib.get_close_matches(name, list(place), n=1, cutoff=0.0)
+                raise UsageError(
+                    f"penalty_factors names {name!r}, which is no feature of the data",
+                    hint=f"did you mean {near[0]!r}?" if near else "name features of the data",
+                )
+            found[place[name]] = factor
+        return found
+
+    def digest(self) -> str:
+        """A name for these factors, of fixed length however many there are."""
+        if self.values is not None:
+            return hashlib.sha256(self.values.tobytes()).hexdigest()
+        return hashlib.sha256(repr(sorted((self.named or {}).items())).encode()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PenaltyFactors) and self.digest() == other.digest()
+
+    def __hash__(self) -> int:
+        return hash(self.digest())
+
+
+def _name(name: Any) -> str:
+    if not isinstance(name, str):
+        raise UsageError(f"penalty_factors names a feature {name!r}", hint="expected the name of a feature, a text")
+    return name
+
+
+def _factor(number: Any, whose: str) -> float:
+    real = isinstance(number, numbers.Real) and not isinstance(number, bool | np.bool_)
+    if real and float(number) == 0.0:
+        raise UsageError(
+            f"penalty_factors is 0 for {whose}: a feature without any penalty is not supported",
+            hint="give a small number such as 1e-3, which leaves it nearly free",
+        )
+    if not real or not float(number) > 0.0 or math.isnan(float(number)):
+        raise UsageError(f"penalty_factors is {number!r} for {whose}", hint=_EXPECTED)
+    return float(number)
+
+
+def _short(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else shown[:57] + "..."

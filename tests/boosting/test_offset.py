@@ -1,0 +1,191 @@
+"""Scores that begin at offsets: against a plain solver that adds them itself, whatever the loss, penalty or way.
+
+Covers: fits by settings. Does not cover: names, models, files and refusals (tests/estimators), glmnet (lab).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dboost.boosting import fit as fits
+from dboost.boosting import path as paths
+from dboost.boosting.fit import FitSettings
+from dboost.data.streamed import StreamedPartition
+from dboost.engine.local import LocalEngine
+from dboost.errors import DataError, UsageError
+from dboost.losses import LOSSES
+from dboost.passes.offsets import Offsets
+from dboost.problem.accelerators import EVERY
+from dboost.problem.offset_columns import given_offset
+from dboost.problem.penalty_factors import PenaltyFactors
+from dboost.problem.tuning import SampledStart, Tuning
+from tests.boosting import plain
+
+WITH_OFFSET = [name for name, loss in LOSSES.items() if not loss.shifted]
+N = 12
+
+
+@dataclass(frozen=True)
+class Begun(plain.Data):
+    """Data whose scores begin at offsets (m, k)."""
+
+    begin: Any = None
+
+    def seen(self, F):
+        return super().seen(F + self.begin)
+
+    def take(self, rows):
+        return replace(super().take(rows), begin=self.begin[rows])
+
+
+def problem(loss, n=N, m=90, far=0.0, **more):
+    """Data that knows its offsets, and the same with them as its last columns."""
+    data = plain.make(loss, m=m, n=n, seed=4, **more)
+    begin = np.random.default_rng(1).normal(size=(m, data.k)) * 1.5 + far
+    data = Begun(**vars(data), begin=begin)
+    return data, replace(data, X=np.hstack([data.X, begin]))
+
+
+def asked(data, **settings):
+    n = data.X.shape[1] - data.k
+    return {"offset": given_offset(list(range(n, n + data.k))), **settings}
+
+
+def same_as_plain(found, data, penalty, alpha, intercept=True, rel=2e-8):
+    total = data.s.sum()
+    best = plain.optimum(data, penalty, alpha * total, intercept)
+    assert found.objective * total == pytest.approx(best.value, rel=rel)
+    assert found.lower_bound * total <= best.value * (1.0 + 1e-10)
+    n = data.X.shape[1]
+    assert found.active.max(initial=0) < n
+    value = plain.objective(data, penalty, alpha * total, plain.dense(found, n), found.intercept)
+    assert value == pytest.approx(found.objective * total, rel=1e-9)
+
+
+CASES = plain.covering(WITH_OFFSET, [*plain.PULLING, "l2_squared"], [True, False], allowed=lambda *case: True)
+
+
+@pytest.mark.parametrize("loss,penalty,intercept", CASES)
+def test_a_plain_solver_finds_the_same(loss, penalty, intercept):
+    data, whole = problem(loss, weights=True)
+    fitting = plain.fitting(whole, **asked(whole, penalty=penalty, tol=1e-8, fit_intercept=intercept))
+    largest = fitting.alpha_max()
+    if np.isfinite(largest):
+        assert largest == pytest.approx(plain.alpha_max(data, penalty, intercept), rel=1e-7)
+    alpha = 0.2 * largest if np.isfinite(largest) else 0.01
+    found = fitting.fit(alpha)
+    assert found.stop_reason == "tol" and found.gap <= 1e-8
+    same_as_plain(found, data, penalty, alpha, intercept)
+
+
+@pytest.mark.parametrize("loss,update", [("multinomial", "gradboost"), ("epsilon_insensitive", "adaboost"),
+                                         ("poisson", "adaboost"), ("log", "adaboost")])  # fmt: skip
+def test_every_update_ends_there(loss, update):
+    data, whole = problem(loss, m=60, n=6)
+    found = plain.fitting(whole, **asked(whole, penalty="l1", update=update, select="template", tol=1e-6)).fit(0.05)
+    assert found.gap <= 1e-6
+    same_as_plain(found, data, "l1", 0.05, rel=2e-6)
+
+
+@pytest.mark.parametrize("loss", ["multinomial", "log"])
+def test_without_accelerators_it_is_the_same_optimum(loss):
+    _, whole = problem(loss)
+    values = [
+        plain.fitting(whole, **asked(whole, penalty="l1", tol=1e-8, accelerators=names)).fit(0.01).objective
+        for names in ((), EVERY)
+    ]
+    assert values[0] == pytest.approx(values[1], rel=2e-8)
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("loss", ["squared", "multinomial"])
+def test_offsets_and_columns_far_from_zero(loss, standardize):
+    """An offset is not centred, scaled or left out, whatever is done to the columns beside it."""
+    data, whole = problem(loss, far=200.0)
+    far = replace(whole, X=whole.X + np.r_[np.full(3, 1e4), np.zeros(whole.X.shape[1] - 3)])
+    found = plain.fitting(far, **asked(far, penalty="l1", tol=1e-8, standardize=standardize)).fit(0.01)
+    scaled = data.X / data.X.std(axis=0) if standardize else data.X
+    best = plain.optimum(replace(data, X=scaled), "l1", 0.01 * data.s.sum())
+    assert found.gap <= 1e-8
+    assert found.objective * data.s.sum() == pytest.approx(best.value, rel=1e-7)
+
+
+def test_the_squared_loss_is_that_of_what_the_offset_leaves():
+    data, whole = problem("squared")
+    settings = {"penalty": "elastic_net", "tol": 1e-10}
+    found = plain.fitting(whole, **asked(whole, **settings)).fit(0.05)
+    rest = plain.Data("squared", data.X, data.y - data.begin[:, 0], data.s, 1)
+    other = plain.fitting(rest, **settings).fit(0.05)
+    np.testing.assert_array_equal(found.active, other.active)
+    np.testing.assert_allclose(found.W, other.W, rtol=1e-6, atol=1e-9)
+
+
+def test_along_a_path_with_factors():
+    data, whole = problem("log", n=60)
+    f = np.exp(np.random.default_rng(3).uniform(-2.0, 2.0, 60))
+    factors = PenaltyFactors.given(np.append(f, 1.0))
+    settings = fits.FitSettings("log", tol=1e-8, **asked(whole, penalty="l1", penalty_factors=factors))
+    for found in paths.path(plain.plan(whole), LocalEngine(1), settings, n_alphas=5, eps=0.03):
+        best = plain.optimum(data, "l1", found.alpha * data.s.sum() * f)
+        assert found.gap <= 1e-8
+        assert found.objective * data.s.sum() == pytest.approx(best.value, rel=2e-8)
+
+
+# ---- starts at a sample, rows on disk ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["log", "multinomial"])
+def test_a_fit_that_begins_at_a_sample_has_factors_and_offsets(loss):
+    data, whole = problem(loss, m=3000, n=8)
+    factors = np.ones(whole.X.shape[1])
+    factors[[0, 3]] = 3.0, np.inf
+    few = SampledStart(least=300, of_a_label=10, fewest=50, per_output=10, of_a_class=5, sure=1e-9)
+    values = []
+    for tuning in (Tuning(start=few), Tuning()):
+        more = {"penalty_factors": PenaltyFactors.given(factors), "tuning": tuning}
+        fitting = plain.fitting(whole, **asked(whole, penalty="l1/l2", tol=1e-9, **more))
+        values.append(fitting.fit(0.01))
+    sampled, usual = values
+    assert sampled.taken.get("sampled_start", 0) == 1 and not usual.taken.get("sampled_start", 0)
+    assert sampled.gap <= 1e-9 and usual.gap <= 1e-9 and 3 not in sampled.active
+    assert sampled.objective == pytest.approx(usual.objective, rel=2e-9)
+
+
+def test_rows_that_are_stored_by_row_have_the_same_offsets():
+    _, whole = problem("multitask", m=40, n=5)
+    (part,) = plain.plan(whole, cuts=1).items
+    rows = sparse.csr_array(whole.X)
+    arrays = rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data
+    by_row = StreamedPartition(*arrays, whole.X.shape[1], part.y, part.weight, part.key)
+    offsets = Offsets(np.array([7, 5, 6]), "token")
+    np.testing.assert_array_equal(offsets.labels(by_row), offsets.labels(part))
+    np.testing.assert_array_equal(offsets.labels(part)["offset"], whole.X[:, [7, 5, 6]])
+    np.testing.assert_array_equal(offsets.labels(part)["label"], part.y)
+
+
+# ---- what has no meaning -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "settings,said",
+    [
+        ({"loss": "exp"}, "offset= with loss 'exp'"),
+        ({"loss": "log", "penalty": "none", "update": "forward"}, "offset= .* update='forward'"),
+    ],
+)
+def test_what_they_cannot_be_combined_with_is_named(settings, said):
+    with pytest.raises(UsageError, match=said):
+        fits.check_settings(FitSettings(**settings, offset=(0,)))
+
+
+def test_a_task_with_one_label_has_no_best_intercept():
+    data, whole = problem("multitask", m=60, n=6)
+    one = replace(whole, y=np.where(np.arange(data.k) == 1, np.int8(1), whole.y).astype(np.int8))
+    with pytest.raises(DataError, match="one label only"):
+        plain.fitting(one, **asked(one, penalty="l1"))
+    assert plain.fitting(one, **asked(one, penalty="l1", fit_intercept=False, tol=1e-6)).fit(0.05).gap <= 1e-6

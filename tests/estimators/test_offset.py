@@ -1,0 +1,183 @@
+"""``offset`` of the estimators: by name and by place, on both engines, in files, folds, saved models; what is refused.
+
+Covers: what users see. Does not cover: the optimum (tests/boosting/test_offset.py).
+"""
+
+from __future__ import annotations
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sklearn.base import clone
+
+import dboost
+from dboost import (
+    BoostedClassifier,
+    BoostedClassifierCV,
+    BoostedRegressor,
+    DataError,
+    MultiTaskBoostedClassifier,
+    UsageError,
+)
+
+NAMES = ["a", "b", "c", "d"]
+CLASSES = ["o0", "o1", "o2"]
+
+
+@pytest.fixture(scope="module")
+def counts():
+    """A table of four features and the logarithm of an exposure, and counts."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(120, 4)), columns=NAMES)
+    table.insert(1, "exposure", np.log(rng.uniform(0.2, 5.0, 120)))
+    return table, rng.poisson(np.exp(table["exposure"] + 0.8 * table["a"])).astype(float)
+
+
+@pytest.fixture(scope="module")
+def classes():
+    """A table of four features and an offset for each of three classes, and labels."""
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame(rng.normal(size=(150, 7)), columns=[*NAMES, *CLASSES])
+    scores = table[CLASSES].to_numpy() + table[["a", "b", "c"]].to_numpy()
+    return table, np.array(["ant", "bee", "cat"])[np.argmax(scores + rng.gumbel(size=scores.shape), axis=1)]
+
+
+def poisson(**more):
+    return BoostedRegressor(loss="poisson", alpha=0.02, tol=1e-8, **more)
+
+
+def test_a_prediction_needs_the_offset_and_adds_it(counts):
+    table, y = counts
+    model = poisson(offset="exposure").fit(table, y)
+    assert model.duality_gap_ <= 1e-8 and model.coef_[0, 1] == 1.0
+    score = table.to_numpy() @ model.coef_[0] + model.intercept_[0]
+    np.testing.assert_allclose(model.predict(table), np.exp(score), rtol=1e-12)
+    twice = table.assign(exposure=table["exposure"] + np.log(2.0))
+    np.testing.assert_allclose(model.predict(twice), 2.0 * model.predict(table), rtol=1e-12)
+    with pytest.raises((DataError, ValueError), match="exposure|4 columns"):
+        model.predict(table[NAMES])
+    free = poisson().fit(table, y)
+    assert free.coef_[0, 1] != 1.0 and model.score(table, y) > 0.2
+
+
+def test_by_place_is_by_name(counts, classes):
+    (table, y), (wide, labels) = counts, classes
+    by_name, by_place = (poisson(offset=one) for one in ("exposure", 1))
+    np.testing.assert_array_equal(by_name.fit(table, y).coef_, by_place.fit(table.to_numpy(), y).coef_)
+    found = BoostedClassifier(penalty="l1/l2", alpha=0.02, offset=CLASSES).fit(wide, labels)
+    np.testing.assert_array_equal(found.coef_[:, 4:], np.eye(3))
+    last = BoostedClassifier(penalty="l1/l2", alpha=0.02, offset=[-3, -2, -1]).fit(wide, labels)
+    np.testing.assert_array_equal(found.coef_, last.coef_)
+    np.testing.assert_allclose(found.predict_proba(wide).sum(axis=1), 1.0)
+
+
+def test_tasks_have_a_column_each(classes):
+    wide, labels = classes
+    Y = np.stack([labels == "ant", labels != "bee"], axis=1).astype(float)
+    Y[::9, 0] = np.nan
+    X = wide[[*NAMES, "o0", "o1"]]
+    found = MultiTaskBoostedClassifier(alpha=0.02, tol=1e-8, offset=["o0", "o1"]).fit(X, Y)
+    assert found.duality_gap_ <= 1e-8
+    np.testing.assert_array_equal(found.coef_[:, 4:], np.eye(2))
+
+
+def test_two_processes_give_the_bits_of_one(classes, two_processes):
+    wide, labels = classes
+    codes = np.unique(labels, return_inverse=True)[1]
+    lazy = da.from_array(wide.to_numpy(), chunks=(60, -1)), da.from_array(codes, chunks=60)
+    asked = BoostedClassifier(penalty="l1/l2", alpha=0.02, offset=[4, 5, 6])
+    here, there = asked.fit(*lazy), clone(asked).set_params(client=two_processes).fit(*lazy)
+    np.testing.assert_array_equal(there.coef_, here.coef_)
+    np.testing.assert_array_equal(there.intercept_, here.intercept_)
+    choose = BoostedClassifierCV(penalty="l1/l2", cv=2, n_alphas=3, offset=[4, 5, 6])
+    alone, spread = choose.fit(*lazy), clone(choose).set_params(client=two_processes).fit(*lazy)
+    np.testing.assert_array_equal(spread.fold_losses_, alone.fold_losses_)
+    np.testing.assert_array_equal(spread.coef_, alone.coef_)
+
+
+def test_a_column_of_files_is_one_of_memory(counts, tmp_path):
+    table, y = counts
+    whole = pa.table({**{name: table[name].to_numpy() for name in table.columns}, "y": y})
+    pq.write_table(whole, tmp_path / "rows.parquet", row_group_size=50, write_page_checksum=True)
+    data = dboost.ParquetData(str(tmp_path / "rows.parquet"), label="y")
+    filed, held = poisson(offset="exposure").fit(data), poisson(offset="exposure").fit(table, y)
+    np.testing.assert_allclose(filed.coef_, held.coef_, rtol=1e-6)
+    np.testing.assert_allclose(filed.predict(data), filed.predict(table), rtol=1e-12)
+
+
+def test_it_is_saved_and_started_from(counts, tmp_path):
+    table, y = counts
+    model = poisson(offset="exposure").fit(table, y)
+    model.save(tmp_path / "model")
+    again = dboost.load_model(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(table), model.predict(table))
+    assert again.offset == "exposure"
+    warm = again.set_params(warm_start=True).fit(table, y)
+    assert warm.n_iter_ <= model.n_iter_ and warm.coef_[0, 1] == 1.0
+    np.testing.assert_allclose(warm.coef_, model.coef_, atol=1e-4)
+
+
+def test_a_checkpoint_belongs_to_its_offset(counts, tmp_path):
+    table, y = counts
+    first = poisson(offset="exposure", checkpoint=tmp_path / "state").fit(table, y)
+    again = poisson(offset="exposure", checkpoint=tmp_path / "state").fit(table, y)
+    np.testing.assert_array_equal(again.coef_, first.coef_)
+    with pytest.raises(UsageError, match="offset"):
+        poisson(offset="d", checkpoint=tmp_path / "state").fit(table, y)
+
+
+def test_folds_are_judged_with_their_offsets(counts):
+    """Scaling the exposures by a constant is a matter of the intercept alone."""
+    table, y = counts
+    asked = dboost.BoostedRegressor(loss="poisson", offset="exposure", tol=1e-8)
+    one = dboost.cross_validated(table, y, estimator=asked, folds=np.arange(120) % 3, n_alphas=4, fold_tol=1e-8)
+    other = dboost.cross_validated(
+        table.assign(exposure=table["exposure"] + 3.0), y, estimator=asked, folds=np.arange(120) % 3, n_alphas=4,
+        fold_tol=1e-8,
+    )  # fmt: skip
+    np.testing.assert_allclose(other.fold_losses_, one.fold_losses_, rtol=1e-5)
+    without = dboost.cross_validated(
+        table[NAMES], y, estimator=clone(asked).set_params(offset=None), folds=np.arange(120) % 3, n_alphas=4
+    )
+    assert one.fold_losses_.min() < without.fold_losses_.min()
+
+
+def test_a_class_that_a_fold_lacks_takes_its_offset_with_it(classes):
+    wide, labels = classes
+    folds = np.where(labels == "cat", 0, 1 + np.arange(150) % 2)
+    found = BoostedClassifierCV(folds=folds, n_alphas=3, offset=CLASSES, penalty="l1/l2").fit(wide, labels)
+    assert np.isfinite(found.fold_losses_).all() and found.duality_gap_ <= 1e-4
+
+
+REFUSED = [
+    ("o0", "has 1 column.*3 output"),
+    (["o0", "o1", "o9"], "'o9' names no column.*did you mean"),
+    (["o0", "o1", "o1"], "twice"),
+    ([4, 5, "o0"], "by name and by place"),
+    ([4, 5, 7], "column 7, and the data has 7 columns"),
+    ([], "offset="),
+    ([1.5, 2, 3], "names a column 1.5"),
+    ([True, 2, 3], "names a column True"),
+    (3.5, "offset=3.5"),
+]
+
+
+@pytest.mark.parametrize("given,said", REFUSED)
+def test_what_names_no_columns_is_refused(classes, given, said):
+    with pytest.raises(UsageError, match=said):
+        BoostedClassifier(offset=given).fit(*classes)
+
+
+def test_other_refusals(classes, counts):
+    wide, labels = classes
+    with pytest.raises(UsageError, match="no feature is left"):
+        BoostedClassifier(offset=CLASSES).fit(wide[CLASSES], labels)
+    with pytest.raises(UsageError, match="class 'dog' has no example"):
+        BoostedClassifier(offset=[*CLASSES, "d"], classes=["ant", "bee", "cat", "dog"]).fit(wide, labels)
+    with pytest.raises(UsageError, match="offset= with hypotheses=Stumps"):
+        BoostedClassifier(offset=CLASSES, hypotheses=dboost.Stumps()).fit(wide, labels)
+    with pytest.raises(UsageError, match="give a place, from 0 on"):
+        poisson(offset="exposure").fit(counts[0].to_numpy(), counts[1])

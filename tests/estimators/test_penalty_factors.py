@@ -1,0 +1,152 @@
+"""``penalty_factors`` of the estimators: by place and by name, on both engines, saved, kept, refused; adaptive refits.
+
+Covers: what users see. Does not cover: the optimum they have (tests/boosting/test_penalty_factors.py).
+"""
+
+from __future__ import annotations
+
+import re
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+import dboost
+from dboost import BoostedClassifier, BoostedClassifierCV, BoostedRegressor, MultiTaskBoostedClassifier, UsageError
+from tests.boosting import plain
+
+F = np.array([0.5, 2.0, 1.0, np.inf, 0.7, 1.5, 1.0, 3.0])
+NAMES = [f"x{j}" for j in range(8)]
+BY_NAME = {"x0": 0.5, "x1": 2.0, "x3": np.inf, "x4": 0.7, "x5": 1.5, "x7": 3.0}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return plain.make("multinomial", m=90, n=8, seed=4)
+
+
+def test_by_name_is_by_place(data):
+    table = pd.DataFrame(data.X, columns=NAMES)
+    asked = BoostedClassifier(alpha=0.01, penalty_factors=F)
+    by_place = asked.fit(data.X, data.y)
+    by_name = clone(asked).set_params(penalty_factors=BY_NAME).fit(table, data.y)
+    np.testing.assert_array_equal(by_name.coef_, by_place.coef_)
+    assert not by_place.coef_[:, 3].any() and by_place.duality_gap_ <= 1e-4
+
+
+@pytest.mark.parametrize("kind,loss", [(BoostedRegressor, "squared"), (MultiTaskBoostedClassifier, "multitask")])
+def test_other_estimators_have_them(kind, loss):
+    data = plain.make(loss, m=90, n=8, seed=4)
+    y = np.where(data.y == 0, np.nan, data.y) if loss == "multitask" else data.y
+    kept = np.isfinite(F)
+    found = kind(alpha=0.02, tol=1e-8, penalty_factors=F).fit(data.X, y)
+    scaled = kind(alpha=0.02, tol=1e-8).fit(data.X[:, kept] / F[kept], y)
+    np.testing.assert_allclose(found.coef_[:, kept] * F[kept], scaled.coef_, atol=1e-3)
+    assert found.objective_ == pytest.approx(scaled.objective_, rel=2e-8)
+
+
+def test_two_processes_give_the_bits_of_one(data, two_processes):
+    lazy = da.from_array(data.X, chunks=(45, -1)), da.from_array(data.y, chunks=45)
+    here = BoostedClassifier(alpha=0.01, penalty_factors=F).fit(*lazy)
+    there = BoostedClassifier(alpha=0.01, penalty_factors=F, client=two_processes).fit(*lazy)
+    np.testing.assert_array_equal(there.coef_, here.coef_)
+    np.testing.assert_array_equal(there.intercept_, here.intercept_)
+    asked = BoostedClassifierCV(cv=2, n_alphas=3, penalty_factors=F, client=two_processes)
+    spread, alone = asked.fit(*lazy), clone(asked).set_params(client=None).fit(*lazy)
+    np.testing.assert_array_equal(spread.fold_losses_, alone.fold_losses_)
+    np.testing.assert_array_equal(spread.coef_, alone.coef_)
+    assert not alone.coef_[:, 3].any()
+
+
+@pytest.mark.parametrize("given", [F, BY_NAME])
+def test_they_are_saved(data, given, tmp_path):
+    table = pd.DataFrame(data.X, columns=NAMES)
+    model = BoostedClassifier(alpha=0.01, penalty_factors=given).fit(table, data.y)
+    model.save(tmp_path / "model")
+    again = dboost.load_model(tmp_path / "model")
+    np.testing.assert_array_equal(again.fit(table, data.y).coef_, model.coef_)
+
+
+def test_a_checkpoint_belongs_to_its_factors(data, tmp_path):
+    asked = BoostedClassifier(alpha=0.01, penalty_factors=F, checkpoint=tmp_path / "state")
+    first = asked.fit(data.X, data.y)
+    np.testing.assert_array_equal(clone(asked).fit(data.X, data.y).coef_, first.coef_)
+    with pytest.raises(UsageError, match="penalty_factors"):
+        clone(asked).set_params(penalty_factors=F + 1.0).fit(data.X, data.y)
+
+
+def test_a_path_has_them(data):
+    found = dboost.regularization_path(data.X, data.y, n_alphas=5, penalty="l1/l2", penalty_factors=F)
+    assert (found.gaps <= 1e-4).all() and not found.coefs[:, :, 3].any() and found.n_active_rows[-1] == 7
+
+
+REFUSED = [
+    ([1.0, 2.0], "has 2 numbers, and the data has 8 features"),
+    ([*F[:7], np.nan], "penalty_factors is nan for feature 7"),
+    ([-1.0, *F[1:]], "penalty_factors is -1.0 for feature 0"),
+    ([0.0, *F[1:]], "0 for feature 0: a feature without any penalty is not supported"),
+    (np.full(8, np.inf), "leaves every feature out"),
+    (np.ones((2, 4)), "expected a number above 0"),
+    ("x0", "expected a number above 0"),
+    (["a"] * 8, "expected a number above 0"),
+    ([[1.0], [1.0, 2.0]], "expected a number above 0"),
+    ([True] * 8, "expected a number above 0"),
+    ({"x9": 2.0}, "names 'x9', which is no feature.*did you mean 'x"),
+    ({"x1": -2.0}, "-2.0 for 'x1'"),
+    ({"x1": "much"}, "'much' for 'x1'"),
+    ({1: 2.0}, "names a feature 1"),
+]
+
+
+@pytest.mark.parametrize("given,said", REFUSED)
+def test_what_has_no_meaning_is_refused(data, given, said):
+    with pytest.raises(UsageError, match=said):
+        BoostedClassifier(penalty_factors=given).fit(pd.DataFrame(data.X, columns=NAMES), data.y)
+
+
+@pytest.mark.parametrize(
+    "others,said",
+    [
+        ({"penalty": "none"}, "penalty_factors .* penalty 'none'"),
+        ({"hypotheses": dboost.Products(max_degree=2)}, re.escape("penalty_factors") + ".*hypotheses=Products"),
+    ],
+)
+def test_what_they_cannot_be_combined_with_is_named(data, others, said):
+    with pytest.raises(UsageError, match=said):
+        BoostedClassifier(penalty_factors=F, **others).fit(data.X, data.y)
+
+
+def test_names_need_names(data):
+    with pytest.raises(UsageError, match="the features of the data have no names"):
+        BoostedClassifier(penalty_factors={"x0": 2.0}).fit(data.X, data.y)
+
+
+# ---- adaptive refits -------------------------------------------------------------------------------------------------
+
+
+def test_an_adaptive_refit_is_less_biased_and_keeps_out_what_the_first_did_not_use():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 30))
+    w = np.zeros(30)
+    w[:3] = 2.0, -1.0, 0.7
+    y = X @ w + rng.normal(size=400)
+    first = BoostedRegressor(alpha=0.05, tol=1e-8).fit(X, y)
+    factors = dboost.adaptive_factors(first, gamma=1.0)
+    np.testing.assert_allclose(factors[:3], 1.0 / np.abs(first.coef_[0, :3]))
+    assert np.isinf(factors[first.coef_[0] == 0.0]).all() and len(first.active_features_) > 3
+    second = clone(first).set_params(penalty_factors=factors).fit(X, y)
+    assert second.duality_gap_ <= 1e-8 and np.flatnonzero(second.coef_[0]).tolist() == [0, 1, 2]
+    free = BoostedRegressor(penalty="none").fit(X[:, :3], y).coef_[0, 0]
+    assert free - second.coef_[0, 0] < 0.75 * (free - first.coef_[0, 0])
+    np.testing.assert_array_equal(np.isfinite(dboost.adaptive_factors(first, 0.0)), first.coef_[0] != 0.0)
+
+
+def test_what_has_no_adaptive_factors_is_refused(data):
+    with pytest.raises(UsageError, match="uses no feature"):
+        dboost.adaptive_factors(BoostedClassifier(alpha=10.0).fit(data.X, data.y))
+    with pytest.raises(UsageError, match="induced hypotheses"):
+        dboost.adaptive_factors(BoostedClassifier(hypotheses=dboost.Stumps()).fit(data.X, data.y))
+    with pytest.raises(UsageError, match="gamma"):
+        dboost.adaptive_factors(BoostedClassifier(alpha=0.01).fit(data.X, data.y), gamma=-1.0)
