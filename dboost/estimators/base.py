@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import check_array
+from sklearn.utils.validation import _check_n_features, check_is_fitted, validate_data
 
 from dboost.boosting.fit import FitSettings, FitState, Fitting, warn_if_dropped, warn_if_open
 from dboost.data.named_columns import without
@@ -121,7 +124,9 @@ class BoostedEstimator(ShownMixin, MaskedMixin, CallbackSupportMixin, BaseEstima
         return tuple(name for name, loss in LOSSES.items() if cls._minimises(loss))
 
     @with_callbacks  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Sequence[str] | None = None
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -134,6 +139,9 @@ class BoostedEstimator(ShownMixin, MaskedMixin, CallbackSupportMixin, BaseEstima
         sample_weight : array-like, shape (m,), or str, optional
             Weights, or the name of a column of a table that has them; a column that is named is no feature. A weight
             of 2 equals the row twice, a weight of 0 its absence.
+        feature_names : sequence of str, optional
+            A name for each feature of data that has none, such as a sparse matrix. Tables, prepared Parquet and what
+            ``TextFeatures`` and ``TableFeatures`` give have their own.
 
         Returns
         -------
@@ -158,7 +166,7 @@ class BoostedEstimator(ShownMixin, MaskedMixin, CallbackSupportMixin, BaseEstima
         with (
             registered(self, hooks),
             live_line(self.callbacks, X, self.tol) as line,
-            prepared(self, X, y, sample_weight) as parts,
+            prepared(self, X, y, sample_weight, feature_names) as parts,
         ):
             plan, settings = parts.plan, parts.settings
             start = None
@@ -251,7 +259,12 @@ class BoostedEstimator(ShownMixin, MaskedMixin, CallbackSupportMixin, BaseEstima
         check_is_fitted(self, "model_")
         kind = predicting.kind_of(X)
         if kind == "matrix":
-            X = validate_data(self, X, reset=False, accept_sparse=True, dtype="numeric")
+            if issparse(X):
+                # such rows cannot have names: scikit-learn would warn of that at every prediction of a fit that had
+                X = check_array(X, accept_sparse=True, dtype="numeric", estimator=self)
+                _check_n_features(self, X, reset=False)
+            else:
+                X = validate_data(self, X, reset=False, accept_sparse=True, dtype="numeric")
         elif kind in ("table", "frame"):
             X = without(X, predicting.named_columns(self.model_))
             if kind == "table" and hasattr(X, "columns"):

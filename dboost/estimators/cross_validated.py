@@ -107,6 +107,7 @@ def cross_validated(
     *,
     estimator: BoostedEstimator,
     sample_weight: Any = None,
+    feature_names: Sequence[str] | None = None,
     cv: int = 10,
     folds: Any = None,
     alphas: Sequence[float] | None = None,
@@ -128,7 +129,7 @@ def cross_validated(
 
     Parameters
     ----------
-    X, y, sample_weight
+    X, y, sample_weight, feature_names
         As for the ``fit`` of the estimator.
     estimator : estimator
         Not changed.
@@ -166,7 +167,7 @@ def cross_validated(
         # some have no penalty unless it is asked for
         chosen.set_params(alpha="auto")
     chosen._fits_several = True
-    found = validated(chosen, choice, X, y, sample_weight, on_model)
+    found = validated(chosen, choice, X, y, sample_weight, on_model, feature_names)
     template = clone(estimator).set_params(checkpoint=None, callbacks=None)
     fitted: Any = clone(template)
     fitted.set_params(client=client)._adopt(found.models[found.chosen])
@@ -184,6 +185,7 @@ def validated(
     y: Any,
     sample_weight: Any,
     on_model: Callable[[Model], None] | None = None,
+    feature_names: Sequence[str] | None = None,
 ) -> Validated:
     """Fit the path of an estimator with and without each fold; `choice` was checked.
 
@@ -197,7 +199,7 @@ def validated(
         X, given = take_column(X, given, "folds")
     elif given is not None and kind_of(X) not in ("table", "matrix"):
         raise UsageError("folds= is for data in memory", hint="use cv=, which makes folds by a hash of the rows")
-    with live_line(estimator.callbacks, X) as line, prepared(estimator, X, y, sample_weight) as parts:
+    with live_line(estimator.callbacks, X) as line, prepared(estimator, X, y, sample_weight, feature_names) as parts:
         if isinstance(choice.folds, str):
             parts = replace(parts, named={**parts.named, "folds": choice.folds})
         settings, plan = parts.settings, parts.plan

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -30,6 +30,7 @@ from dboost.engine.select import open_engine
 from dboost.errors import DataError, UsageError
 from dboost.estimators.checkpoint_times import Keeper
 from dboost.estimators.label_checks import check_labels, check_one_target, check_tasks, few_integers
+from dboost.estimators.named_rows import named as with_feature_names
 from dboost.estimators.params import loss_name, loss_spec, penalty_spec
 from dboost.estimators.predicting import kind_of
 from dboost.files.documents import plain
@@ -75,7 +76,9 @@ class Prepared:
 
 
 @contextmanager
-def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Prepared]:
+def prepared(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, feature_names: Sequence[str] | None = None
+) -> Iterator[Prepared]:
     """Check the parameters and the data, and open the engine; it is closed at the end.
 
     Raises
@@ -96,7 +99,10 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Pre
     with as_raised(), open_engine(estimator.client, distributed_input=kind in ("parquet", "frame", "array")) as engine:
 
         def planned(task: str, classes: Any, class_weight: Any) -> Plan:
-            return build_plan(X, y, sample_weight, task=task, classes=classes, class_weight=class_weight, engine=engine)
+            plan = build_plan(
+                X, y, sample_weight, task=task, classes=classes, class_weight=class_weight, engine=engine
+            )
+            return with_feature_names(plan, X, feature_names)
 
         plan = planned(task, estimator.classes, estimator.class_weight)
         classes, notes = task_classes(plan), plan.notes

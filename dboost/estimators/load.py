@@ -121,8 +121,6 @@ def load_pipeline(path: PathLike) -> Pipeline:
         )
     if estimator.n_features_in_ != len(transform.get_feature_names_out()):
         raise ModelFormatError("the model has another number of features than its transform", file=os.fspath(path))
-    # Rows of the transform are matrices, which have no names: scikit-learn would warn of that at every prediction.
-    estimator.__dict__.pop("feature_names_in_", None)
     return Pipeline([("transform", transform), ("model", estimator)])
 
 

@@ -5,7 +5,7 @@ Covers: ``OneVsRestBoostedClassifier``, the comparison of ShareBoost's section 7
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -67,7 +67,9 @@ class OneVsRestBoostedClassifier(ShownMixin, MaskedMixin, ClassifierMixin, BaseE
     def __init__(self, estimator: Any = None) -> None:
         self.estimator = estimator
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Sequence[str] | None = None
+    ) -> Self:
         """Fit one classifier for each class.
 
         Parameters
@@ -78,6 +80,8 @@ class OneVsRestBoostedClassifier(ShownMixin, MaskedMixin, ClassifierMixin, BaseE
             Labels, or the name of the label column of a table.
         sample_weight : array-like, shape (m,), or str, optional
             Weights, or the name of a column of a table.
+        feature_names : sequence of str, optional
+            As for ``BoostedClassifier.fit``.
 
         Raises
         ------
@@ -99,7 +103,7 @@ class OneVsRestBoostedClassifier(ShownMixin, MaskedMixin, ClassifierMixin, BaseE
         fitted = []
         for label in wanted.tolist():
             mine = (y if lazy else labels) == label
-            fitted.append(_with_named(clone(template).fit(X, mine, sample_weight), named))
+            fitted.append(_with_named(clone(template).fit(X, mine, sample_weight, feature_names), named))
         return self._adopt(classes, fitted)
 
     def _adopt(self, classes: NDArray[Any], fitted: list[Any]) -> Self:

@@ -127,6 +127,7 @@ def regularization_path(
     y: Any = None,
     *,
     sample_weight: Any = None,
+    feature_names: Sequence[str] | None = None,
     alphas: Sequence[float] | None = None,
     n_alphas: int = 20,
     eps: float = 1e-2,
@@ -138,7 +139,7 @@ def regularization_path(
 
     Parameters
     ----------
-    X, y, sample_weight
+    X, y, sample_weight, feature_names
         As for ``BoostedClassifier.fit``.
     alphas : sequence of float, optional
         Strengths. By default `n_alphas` values, geometric from alpha_max (no feature) to `eps` times it.
@@ -181,7 +182,7 @@ def regularization_path(
         check_grid(n_alphas, eps)
     elif len(alphas) == 0:
         raise UsageError("alphas is empty", hint="give at least one strength, or leave alphas out")
-    with live_line(chosen.callbacks, X) as line, prepared(chosen, X, y, sample_weight) as parts:
+    with live_line(chosen.callbacks, X) as line, prepared(chosen, X, y, sample_weight, feature_names) as parts:
         penalty = get_penalty(parts.settings.penalty)
         if penalty.weightless:
             raise UsageError(f"penalty {penalty.name!r} has no path", hint="use another penalty, or fit once")
