@@ -41,6 +41,8 @@ CONVERGED = ("tol", "gradient")
 LIMITS = ("max_passes", "max_seconds")
 # Those whose rounds end at an optimum; the others have ends of their own, and a budget of rounds is one.
 CERTIFIED = ("BoostedClassifier", "BoostedClassifierCV", "BoostedRegressor", "MultiTaskBoostedClassifier")
+# Strengths of a cross-validation that names none, as the estimator has it.
+STRENGTHS = 50
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,13 @@ class Training:
     parameters: dict[str, Any]
     grid: dict[str, Any]
     start: str | None = None
+
+    @property
+    def n_strengths(self) -> int:
+        """How many strengths a path goes through."""
+        given = self.grid.get("alphas") or self.parameters.get("alphas")
+        count = self.grid.get("n_alphas") or self.parameters.get("n_alphas") or STRENGTHS
+        return len(given) if given else int(count)
 
     def run(
         self,

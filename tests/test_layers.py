@@ -25,6 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "interruption": set(),
     "partition": set(),
     "notebook_html": set(),
+    "progress": set(),
     "files": {"errors", "notices", "redact"},
     "kernel_cache": {"errors", "files"},
     "compiled": set(),
@@ -35,7 +36,7 @@ ALLOWED: dict[str, set[str]] = {
     # What an engine is, without those there are: all that mathematics may know of where it runs.
     "engine.seconds": set(),
     "engine.base": {"errors", "partition", "engine.seconds"},
-    "engine": {"errors", "notices", "partition", "interruption", "engine.base", "engine.seconds"},
+    "engine": {"errors", "notices", "partition", "interruption", "progress", "engine.base", "engine.seconds"},
     "hypotheses": {"errors", "files", "partition", "compiled", "hypotheses.clusters", "engine.base"},
     "hypotheses.clusters": {"errors"},
     "passes": {"errors", "partition", "losses", "hypotheses", "compiled"},
@@ -60,7 +61,7 @@ ALLOWED: dict[str, set[str]] = {
     "estimators": {
         "errors", "notices", "files", "redact", "losses", "penalties", "hypotheses", "passes", "engine",
         "engine.base", "data", "model", "metrics", "problem", "boosting", "first_compile",
-        "interop.linear", "notebook_html", "interruption",
+        "interop.linear", "notebook_html", "interruption", "progress",
     },
     "interop.extras": {"errors"},
     "interop.linear": {"errors", "losses"},

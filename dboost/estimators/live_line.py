@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from dboost.progress import Remaining, words
+
 Record = dict[str, Any]
 
 VARIABLE = "DBOOST_LIVE_LINE"
@@ -86,6 +88,8 @@ class LiveLine:
         self._cell = (id(shell), shell.execution_count)
         self._tol = tol
         self._begun = self._drawn = time.monotonic()
+        self._remaining = Remaining(tol or 0.0)
+        self._left: float | None = None
         self._record: Record | None = None
         self._shown = False
         # Rounds of folds are told in threads of theirs, and what these draw would belong to no cell.
@@ -95,6 +99,8 @@ class LiveLine:
         """Take a round's record; draw it, unless the last one was drawn just now."""
         self._record = record
         now = time.monotonic()
+        gap = record.get("margin_gap", record.get("gap"))
+        self._left = self._remaining.after(now - self._begun, math.nan if gap is None else gap)
         if now - self._drawn >= (EVERY if self._shown else DELAY):
             self.draw()
 
@@ -107,13 +113,14 @@ class LiveLine:
         """Draw the line; `more` comes last in it."""
         parts = [] if self._record is None else self._parts(self._record)
         seconds = time.monotonic() - self._begun
-        text = " · ".join([*parts, f"{seconds:.1f} s", *([more] if more else [])])
+        left = "" if more else words(self._left)
+        text = " · ".join([*parts, f"{seconds:.1f} s", *([f"{left} left"] if left else []), *([more] if more else [])])
         page = f"<span style='font-variant-numeric:tabular-nums'>{html.escape(text)}</span>"
         self._context.copy().run(self._show, {"text/plain": text, "text/html": page})
         self._drawn, self._shown = time.monotonic(), True
 
     def _parts(self, record: Record) -> list[str]:
-        """What a record says, in the order of the line. What is known of the time that is left belongs last here."""
+        """What a record says, in the order of the line."""
         parts = []
         if record.get("fold") is not None:
             parts.append(f"without fold {record['fold']}")

@@ -131,7 +131,10 @@ def _parts_of(settings: PredictSettings, work: Path, asked: Any) -> AnyPath:
 
 
 def _telling(console: Console, read: Read) -> Callable[[int, int], None]:
+    show = console.parts("labelling")
+
     def tell(done: int, rows: int) -> None:
         console.event("part", done=done, of=len(read.pieces), rows=rows)
+        show(done, len(read.pieces))
 
     return tell

@@ -152,11 +152,12 @@ def fit(
 ) -> Trained:
     """Train with the rounds of a single fit shown as they end; those of many fits are events only."""
     if training.way == "fit":
-        with console.rounds(title or f"training on {data.path}") as show:
+        tol = training.parameters.get("tol", 1e-4)
+        with console.rounds(title or f"training on {data.path}", tol if isinstance(tol, float) else 0.0) as show:
             return training.run(data, client=client, on_round=show, progress=work, partial=partial)
     what = {"cv": f"cross-validation on {data.path}: {training.grid.get('cv')} folds", "path": "path"}
     console.say(what[training.way] if training.way == "cv" else f"path of strengths on {data.path}")
-    told = None if console.sink is None else lambda record: console.event("round", **record)
+    told = console.several_fits(training.n_strengths, int(training.grid.get("cv") or 0))
     return training.run(data, client=client, on_round=told, progress=work)
 
 

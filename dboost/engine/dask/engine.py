@@ -20,6 +20,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -43,6 +44,7 @@ from dboost.engine.seconds import Seconds
 from dboost.engine.tree import Node
 from dboost.errors import ClusterError, UsageError
 from dboost.notices import warn_user
+from dboost.progress import listener
 
 T = TypeVar("T")
 
@@ -332,6 +334,7 @@ class DaskEngine(EngineDefaults):
                 places=set(work.graph.places.values()),
                 left_out=self._left_out,
                 restrictions=self._restrictions,
+                tell=None if (tell := listener()) is None else partial(tell, work.name),
             )
             results = self._watchdog.collect(watched, describe, arrivals)
             for result in results:
