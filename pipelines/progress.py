@@ -21,7 +21,7 @@ AFTER = 2.0  # seconds of a stage without a word
 EVERY = 0.2  # seconds between two drawings on a terminal
 GROWTH, LONGEST = 2.0, 60.0  # in a log the pauses between two lines grow by this factor, up to so many seconds
 _CLEAR = "\r\x1b[2K"
-# What passes are called for a person; others go by their name.
+# The passes that a person hears of, and what they are called. Those of a fit are many and short.
 PASSES = {
     "read-footers": "reading footers",
     "find-types": "finding types",
@@ -74,7 +74,8 @@ class StageLine:
 
     def passed(self, name: str, done: int, of: int) -> None:
         """A pass has come so far."""
-        self.show(PASSES.get(name, name.replace("-", " ")), done, of)
+        if name in PASSES:
+            self.show(PASSES[name], done, of)
 
     def show(self, what: str, done: float, of: float, unit: str = "") -> None:
         """Say how much of a piece of work is done, if it is time for it."""
