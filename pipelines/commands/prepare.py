@@ -58,6 +58,7 @@ class PrepareSettings(ClusterSettings, OutputSettings, LogSettings):
     label: str | None = key(string, None, "column of the label, copied")
     keep: tuple[str, ...] = key(names, (), "further columns to copy")
     split: str | None = key(string, None, "column that names the split of each document")
+    where: str | None = key(string, None, "a filter of documents, as in: year >= 2020 and lang in ('en', 'de')")
     tokenizer: str = key(one_of("words", "identifiers"), "words", "words, or identifiers of source code")
     ngrams: int = key(whole(1), 1, "terms of up to so many words")
     stop_words: tuple[str, ...] | None = key(names, None, "words that are left out; english for a list of them")
@@ -99,16 +100,26 @@ def prepare(settings: PrepareSettings, client: Any) -> Any:
             split=settings.split,
             tokenizer=settings.tokenizer,
             ngrams=settings.ngrams,
-            stop_words=settings.stop_words or (),
+            stop_words=stop_words(settings.stop_words or ()),
             sublinear_tf=settings.sublinear_tf,
             binary=settings.binary,
             min_df=settings.min_df,
             max_df=settings.max_df,
             max_features=settings.max_features,
             hashing=settings.hashing,
+            where=settings.where,
             force=settings.force,
             engine=engine,
         )
+
+
+def stop_words(given: tuple[str, ...]) -> tuple[str, ...]:
+    """The words that are left out; ``english`` alone stands for scikit-learn's list."""
+    if given != ("english",):
+        return given
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+    return tuple(sorted(ENGLISH_STOP_WORDS))
 
 
 def facts(manifest: Any) -> list[tuple[str, str]]:

@@ -21,6 +21,7 @@ from dboost.data import load_manifest, prepare_text
 from dboost.errors import UsageError
 from dboost.estimators.document_features import DocumentFeatures
 from pipelines.cli import main
+from pipelines.commands.prepare import stop_words
 
 RNG = np.random.default_rng(0)
 WORDS = ["the", "sea", "sky", "Sand", "wind", "and", "rain", "élan", "is", "waves"]
@@ -31,7 +32,7 @@ OPTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "default": ({}, {"sublinear_tf": True}),
     "pairs": ({"ngrams": 2}, {"sublinear_tf": True, "ngram_range": (1, 2)}),
     "stop words": ({"stop_words": ["the", "and"]}, {"sublinear_tf": True, "stop_words": ["the", "and"]}),
-    "english": ({"stop_words": ["english"]}, {"sublinear_tf": True, "stop_words": "english"}),
+    "english": ({"stop_words": stop_words(("english",))}, {"sublinear_tf": True, "stop_words": "english"}),
     "counts": ({"sublinear_tf": False}, {}),
     "binary": ({"binary": True, "sublinear_tf": False}, {"binary": True}),
     "all": (
@@ -84,6 +85,7 @@ def test_a_model_reads_raw_documents_by_its_rule(file: Path, tmp_path: Path) -> 
         ({"ngrams": 2, "tokenizer": "identifiers"}, "ngrams beside tokenizer='identifiers'"),
         ({"stop_words": ["a"], "tokenizer": "identifiers"}, "stop_words beside tokenizer='identifiers'"),
         ({"tokenizer": "letters"}, "tokenizer='letters'"),
+        ({"stop_words": "english"}, "names a language"),
     ],
 )
 def test_rules_without_meaning_are_refused(given: dict[str, Any], said: str, file: Path, tmp_path: Path) -> None:

@@ -62,6 +62,7 @@ def prepare_text(
     max_df: int | float = 0.5,
     max_features: int | None = None,
     hashing: int | None = None,
+    where: str | None = None,
     force: bool = False,
     engine: Mapper | None = None,
 ) -> Manifest:
@@ -93,6 +94,9 @@ def prepare_text(
         Keep the most frequent of these terms.
     hashing : int, optional
         Hash tokens into that many buckets; names are then lost, memory is bounded.
+    where : str, optional
+        A filter of rows, such as ``'year >= 2020 and lang in ("en", "de")'``; see ``dboost.data.prepared.where``.
+        It may name columns of the files and of their folders (``year=2020/``).
     force : bool
         Replace a folder made by an earlier call.
     engine : object with ``map(fn, items, *args, name=...)``, optional
@@ -131,10 +135,11 @@ def prepare_text(
         "weights": f"tf-idf: {_TF[binary, sublinear_tf]} * (ln((1 + documents) / (1 + df)) + 1), rows of length 1",
         "vocabulary_split": learned,
         "keep": list(how.keep),
+        "where": where,
     }
     with contextlib.ExitStack() as opened:
         staging = opened.enter_context(_staging(target))
-        sources = open_sources(splits, _wanted(how), label, learned, staging, mapper)
+        sources = open_sources(splits, _wanted(how), label, learned, staging, mapper, where)
         with sources.in_own_names():
             chunks, kinds = _plan(sources, how, mapper)
             manifest = _prepared(chunks, kinds, how, settings, staging, mapper)

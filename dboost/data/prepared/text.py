@@ -82,7 +82,7 @@ class TextRule:
     ngrams : int
         Terms of up to so many words, joined by a blank; words alone by default.
     stop_words : tuple of str
-        Words that are left out before terms are formed; ``("english",)`` is scikit-learn's list.
+        Words that are left out before terms are formed.
     sublinear_tf : bool
         Whether 1 + ln tf stands for the count tf.
     binary : bool
@@ -105,6 +105,10 @@ class TextRule:
         get_tokeniser(self.tokenizer)
         if isinstance(self.ngrams, bool) or not isinstance(self.ngrams, int) or self.ngrams < 1:
             raise UsageError(f"ngrams={self.ngrams!r}", hint="give the most words of a term, such as 2")
+        if self.stop_words == ("english",):
+            raise UsageError(
+                "stop_words names a language", hint="give the words, such as sklearn's ENGLISH_STOP_WORDS as a list"
+            )
         for name, given in (("ngrams", self.ngrams != 1), ("stop_words", bool(self.stop_words))):
             if given and self.tokenizer != "words":
                 raise UsageError(f"{name} beside tokenizer={self.tokenizer!r}", hint=f"leave {name} out")
@@ -113,12 +117,7 @@ class TextRule:
         """How documents are cut; words by compiled loops, identifiers by Python."""
         if self.tokenizer != "words":
             return WordRule(analyzer=get_tokeniser(self.tokenizer))
-        stop = frozenset(self.stop_words)
-        if stop == {"english"}:
-            from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
-            stop = ENGLISH_STOP_WORDS
-        return WordRule(ngram_range=(1, self.ngrams), stop_words=stop)
+        return WordRule(ngram_range=(1, self.ngrams), stop_words=frozenset(self.stop_words))
 
     def weights(self) -> Weights:
         """What counts become."""
