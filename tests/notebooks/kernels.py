@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import nbformat
 from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60.0
@@ -70,11 +72,25 @@ class Kernel:
         os.kill(self.manager.provisioner.pid, signal.SIGINT)
 
 
+def executed(notebook: Path, folder: Path) -> Any:
+    """The notebook with what its cells show, run from the first to the last in a kernel that works in `folder`."""
+    read = nbformat.read(notebook, as_version=4)
+    manager = _manager(folder)
+    asyncio.run(NotebookClient(read, km=manager, timeout=PATIENCE).async_execute(cwd=str(folder)))
+    return read
+
+
+def _manager(folder: Path) -> AsyncKernelManager:
+    # Files of sockets, not ports: nobody else on this machine may send code.
+    manager = AsyncKernelManager(kernel_name="python3", transport="ipc", ip=str(folder / "socket"))
+    manager.kernel_spec.argv[0] = sys.executable  # not that of whatever kernel is installed for the user
+    return manager
+
+
 @contextlib.contextmanager
 def kernel(folder: Path) -> Iterator[Kernel]:
     """A kernel of this environment, with the library of this checkout, that works in a folder."""
-    # Files of sockets, not ports: nobody else on this machine may send code.
-    manager = AsyncKernelManager(kernel_name="python3", transport="ipc", ip=str(folder / "socket"))
+    manager = _manager(folder)
     # A loop of its own, which the plain manager would leave open.
     with asyncio.Runner() as loop:
         try:
@@ -88,7 +104,6 @@ def kernel(folder: Path) -> Iterator[Kernel]:
 
 
 async def _started(manager: AsyncKernelManager, folder: Path) -> Any:
-    manager.kernel_spec.argv[0] = sys.executable  # not that of whatever kernel is installed for the user
     await manager.start_kernel(cwd=str(folder))
     client = manager.client()
     client.start_channels()
