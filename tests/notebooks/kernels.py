@@ -7,6 +7,7 @@ import contextlib
 import os
 import queue
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -73,11 +74,23 @@ class Kernel:
 
 
 def executed(notebook: Path, folder: Path) -> Any:
-    """The notebook with what its cells show, run from the first to the last in a kernel that works in `folder`."""
+    """The notebook with what its cells show, run from the first to the last in a kernel that works in `folder`.
+
+    In a process of its own, since the client of a kernel leaves sockets to be closed with it.
+    """
+    out = folder / "executed.ipynb"
+    command = [sys.executable, "-m", "tests.notebooks.kernels", str(notebook), str(folder), str(out)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=5 * PATIENCE)
+    assert done.returncode == 0, done.stderr
+    return nbformat.read(out, as_version=4)
+
+
+def execute(notebook: str, folder: str, out: str) -> None:
+    """Run a notebook and write it with what its cells show."""
     read = nbformat.read(notebook, as_version=4)
-    manager = _manager(folder)
-    asyncio.run(NotebookClient(read, km=manager, timeout=PATIENCE).async_execute(cwd=str(folder)))
-    return read
+    client = NotebookClient(read, km=_manager(Path(folder)), timeout=PATIENCE)
+    asyncio.run(client.async_execute(cwd=folder))
+    nbformat.write(read, out)
 
 
 def _manager(folder: Path) -> AsyncKernelManager:
@@ -109,3 +122,7 @@ async def _started(manager: AsyncKernelManager, folder: Path) -> Any:
     client.start_channels()
     await client.wait_for_ready(timeout=PATIENCE)
     return client
+
+
+if __name__ == "__main__":
+    execute(*sys.argv[1:])
