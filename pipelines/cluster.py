@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -160,14 +161,24 @@ async def _who_answers(address: str, timeout: float, security: Any) -> str:
     except Exception as error:
         # Whatever else listens there may make Dask fail in any way: an HTTP server's answer, read as lengths of
         # messages, asks for more memory than there is.
+        if isinstance(_first(error), TimeoutError):
+            # The last of several tries was cut off by the time limit, and nothing is left of why those before failed.
+            try:
+                socket.create_connection((host.strip("[]"), int(port)), timeout=1.0).close()
+            except OSError as said:
+                error.__cause__ = said
         raise _no_answer(address, timeout, error) from error
 
 
+def _first(error: BaseException) -> BaseException:
+    """The error that the others were raised from: that of the system (refused, unknown name), where there is one."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
 def _no_answer(address: str, timeout: float, error: Exception) -> ClusterError:
-    # The first error is that of the system (refused, unknown name); those around it are Dask's.
-    cause: BaseException = error
-    while cause.__cause__ is not None:
-        cause = cause.__cause__
+    cause = _first(error)
     why = " ".join(str(cause).split()) or "no answer"
     if isinstance(cause, MemoryError):
         why = "what listens there does not speak Dask's protocol"

@@ -26,9 +26,11 @@ from rich.text import Text
 
 from dboost import interruption
 from dboost.errors import DboostError, DboostWarning
+from dboost.progress import Remaining, telling, words
 from dboost.redact import redact, redact_urls, redact_value
 
 from .fitting_table import FittingTable
+from .progress import AFTER, SeveralFits, StageLine
 
 # A page is laid out for this width wherever there is no terminal to ask.
 PLAIN_WIDTH = 100
@@ -86,6 +88,7 @@ class Console:
         width = None if terminal else _columns_of_environment() or PLAIN_WIDTH
         self.rich = Terminal(file=self.out, width=width, highlight=False, soft_wrap=False, emoji=False, markup=False)
         self.seconds: dict[str, float] = {}
+        self._line: StageLine | None = None
         # gets every event, whatever is printed: the events of a run folder
         self.sink: Callable[[Mapping[str, Any]], None] | None = None
         # what a run that is broken off leaves, and how it goes on
@@ -103,6 +106,7 @@ class Console:
 
     def say(self, sentence: str) -> None:
         """One line for a person; a message event for a machine."""
+        self._clear()
         if self.mode == "json":
             self.event("message", text=sentence)
         else:
@@ -125,40 +129,96 @@ class Console:
         if self.mode == "table":
             self.rich.print(f"{name} ...", style="bold")
         self.event("stage_start", stage=name)
-        yield
+        line = self._line = StageLine(
+            name, write=self._raw, say=self._note, event=self.event, in_place=self.mode == "table"
+        )
+        try:
+            with telling(line.passed):
+                yield
+        finally:
+            self._clear()
+            self._line = None
         seconds = time.perf_counter() - start
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
         self.event("stage", stage=name, seconds=round(seconds, 3))
         if self.mode != "json":
             self.rich.print(f"{name}: {seconds:.1f} s")
 
+    def _raw(self, text: str) -> None:
+        print(text, file=self.out, end="", flush=True)
+
+    def _note(self, text: str) -> None:
+        """A line on the way, for a person who reads a log."""
+        if self.mode != "json":
+            self.rich.print(redact_urls(text, self.secrets), soft_wrap=True)
+
+    def _clear(self) -> None:
+        if self._line is not None:
+            self._line.clear()
+
     @contextlib.contextmanager
-    def rounds(self, title: str = "") -> Iterator[Callable[[Record], None]]:
-        """Yield a function that takes one history record per round."""
+    def rounds(self, title: str = "", tol: float = 0.0) -> Iterator[Callable[[Record], None]]:
+        """Yield a function that takes one history record per round, of a fit to a gap of `tol`."""
         title = redact_urls(title, self.secrets)
+        begun, remaining = time.monotonic(), Remaining(tol)
+        line, self._line = self._line, None
+        if line is not None:
+            # the rounds tell more than the passes of which they are made
+            line.clear()
+            line.quiet = True
         with contextlib.ExitStack() as shown:
             show = self._shown_rounds(title, shown)
 
             def told(record: Record) -> None:
                 self.event("round", title=title, **record)
-                show(record)
+                gap = record.get("gap")
+                seconds = time.monotonic() - begun
+                left = None if gap is None else remaining.after(seconds, gap)
+                # most fits have ended before anybody could read it
+                show(record, f"{words(left)} left" if left and seconds >= AFTER else "")
 
             yield told
+        if line is not None:
+            self._line, line.quiet = line, False
 
-    def _shown_rounds(self, title: str, opened: contextlib.ExitStack) -> Callable[[Record], None]:
-        """Shows a record as a row of a table, or as a line."""
+    def several_fits(self, strengths: int, folds: int = 0) -> Callable[[Record], None]:
+        """A function that takes the records of all rounds of several fits."""
+        line = self._line
+        show = None if line is None else SeveralFits(line, strengths, folds)
+
+        def told(record: Record) -> None:
+            self.event("round", **record)
+            if show is not None:
+                show(record)
+
+        return told
+
+    def parts(self, what: str) -> Callable[[int, int], None]:
+        """A function that takes how many parts of some work are done, and how many there are."""
+        line = self._line
+
+        def told(done: int, of: int) -> None:
+            if line is not None:
+                line.show(what, done, of)
+
+        return told
+
+    def _shown_rounds(self, title: str, opened: contextlib.ExitStack) -> Callable[[Record, str], None]:
+        """Shows a record as a row of a table, or as a line, with what is left of the fit."""
         if self.mode == "json":
-            return lambda record: None
+            return lambda record, left: None
         if self.mode == "plain":
             self.rich.print(title, style="bold")
             self.rich.print(_plain_line([heading for _, heading, _ in COLUMNS]), soft_wrap=True)
-            return lambda record: self.rich.print(_plain_line(_cells(record)), soft_wrap=True)
+            return lambda record, left: self.rich.print(
+                f"{_plain_line(_cells(record))}{left and f'   {left}'}", soft_wrap=True
+            )
         rows: deque[list[str]] = deque(maxlen=VISIBLE_ROUNDS)
         live = opened.enter_context(Live(_table(title, rows), console=self.rich, refresh_per_second=4))
 
-        def add(record: Record) -> None:
+        def add(record: Record, left: str) -> None:
             rows.append(_cells(record))
-            live.update(_table(title, rows))
+            live.update(_table(f"{title}   {left}" if left else title, rows))
 
         return add
 
@@ -167,6 +227,7 @@ class Console:
         if self.mode == "json":
             self.event(name, **data)
             return
+        self._clear()
         with self.rich.capture() as page:
             self.rich.print(*renderables, sep="\n")
         lines = redact_urls(page.get(), self.secrets).splitlines()
@@ -178,6 +239,7 @@ class Console:
     def warning(self, sentence: str) -> None:
         """One line on stderr."""
         line = one_line(redact(sentence, self.secrets))
+        self._clear()
         print(f"dboost: warning: {line}", file=self.err, flush=True)
         self.event("warning", text=line)
 
@@ -185,6 +247,7 @@ class Console:
         """One line on stderr (the error's own text, or `line`); below it the traceback, with ``--debug``."""
         # Our own errors hold no secret, and names of files and columns that only look like one.
         clean = redact_urls if isinstance(error, DboostError) else redact
+        self._clear()
         line = one_line(clean(line or str(error) or type(error).__name__, self.secrets))
         print(f"dboost: error[{code}]: {line}", file=self.err, flush=True)
         self.event("error", code=code, text=line)

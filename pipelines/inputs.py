@@ -6,6 +6,7 @@ Does not cover: the checks over the data's content (``dboost.data``), estimators
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,8 +19,10 @@ from dboost.data.absent_column import listed, nearest
 from dboost.data.parquet.plan import sparse_columns
 from dboost.data.parquet.read import NUMBERS, FileInfo, inspect_file
 from dboost.errors import DataError, UsageError
-from dboost.files.paths import local_path
+from dboost.files import store_folders
 from dboost.files.storage import check_writable
+from dboost.files.store_folders import current, local_copy
+from dboost.files.stores import StorePath, any_path
 from dboost.model.fitted import Model
 
 from .config import DataSettings, needed
@@ -47,7 +50,7 @@ def open_data(settings: DataSettings, preferred: str, model: Model | None = None
         No data named, nothing there, no such split, or columns that the model reads are not there.
     """
     needed(settings, "data")
-    path = local_path(str(settings.data), "data")
+    path = current(any_path(str(settings.data), "data"))
     split = settings.split
     if split is None and (path / MANIFEST).is_file():
         splits = load_manifest(path).splits
@@ -161,8 +164,9 @@ def read_model(path: str | None) -> Model:
     from dboost.estimators.one_vs_rest_folder import is_one_vs_rest
     from dboost.model import fitted as model
 
-    if not local_path(str(path), "model").is_dir():
+    if not current(any_path(str(path), "model")).is_dir():
         raise DataError("there is no such model folder", file=str(path), hint="make one with `dboost train`")
+    path = os.fspath(local_copy(str(path)))
     if is_one_vs_rest(str(path)):
         from .one_for_each import read_one_for_each
 
@@ -180,7 +184,11 @@ def refuse_existing(out: str | None, marker: str, force: bool) -> None:
     StorageError
         When it cannot be written.
     """
-    target = local_path(str(out), "out")
+    target = any_path(str(out), "out")
+    if isinstance(target, StorePath):
+        store_folders.refuse_existing(target, marker, force)
+        check_writable(target)
+        return
     if not target.exists():
         check_writable(target)
         return

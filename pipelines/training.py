@@ -19,6 +19,7 @@ import numpy as np
 import dboost
 from dboost.data.parquet.plan import blocks_of
 from dboost.errors import ClusterError, DboostError, UsageError
+from dboost.files.paths import PathLike
 from dboost.files.storage import write_folder
 
 from . import registries
@@ -40,6 +41,8 @@ CONVERGED = ("tol", "gradient")
 LIMITS = ("max_passes", "max_seconds")
 # Those whose rounds end at an optimum; the others have ends of their own, and a budget of rounds is one.
 CERTIFIED = ("BoostedClassifier", "BoostedClassifierCV", "BoostedRegressor", "MultiTaskBoostedClassifier")
+# Strengths of a cross-validation that names none, as the estimator has it.
+STRENGTHS = 50
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,13 @@ class Training:
     parameters: dict[str, Any]
     grid: dict[str, Any]
     start: str | None = None
+
+    @property
+    def n_strengths(self) -> int:
+        """How many strengths a path goes through."""
+        given = self.grid.get("alphas") or self.parameters.get("alphas")
+        count = self.grid.get("n_alphas") or self.parameters.get("n_alphas") or STRENGTHS
+        return len(given) if given else int(count)
 
     def run(
         self,
@@ -164,7 +174,7 @@ def _kept(partial: Path | None, so_far: Callable[[], Any]) -> Iterator[None]:
         raise
 
 
-def save_path(trained: Trained, out: Path, force: bool = False) -> None:
+def save_path(trained: Trained, out: PathLike, force: bool = False) -> None:
     """Write every model of a path, and a table of them, as a folder."""
     with write_folder(out, marker="path.json", force=force) as folder:
         for place, model in enumerate(trained.path.models):
@@ -226,8 +236,11 @@ def plan_training(settings: TrainedSettings) -> Training:
             f"{kind.__name__} has no path of strengths",
             hint="use estimator boosted, regressor, multitask, leveraging or leveraging_regressor",
         )
-    if settings.rule is not None:
-        raise UsageError(f"rule={settings.rule} without cv=", hint="give cv=5, or leave rule= out")
+    for name in ("rule", "scoring", "fold_tol", "n_alphas"):
+        value = getattr(settings, name)
+        if value is not None:
+            length = "path= is the length of a path" if name == "n_alphas" else f"give cv=5, or leave {name}= out"
+            raise UsageError(f"{name}={value} without cv=", hint=length)
     # some have no penalty unless it is asked for
     parameters["alpha"] = "auto"
     made(kind, parameters)

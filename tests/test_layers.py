@@ -24,7 +24,9 @@ ALLOWED: dict[str, set[str]] = {
     "notices": {"errors"},
     "interruption": set(),
     "partition": set(),
-    "files": {"errors", "notices"},
+    "notebook_html": set(),
+    "progress": set(),
+    "files": {"errors", "notices", "redact"},
     "kernel_cache": {"errors", "files"},
     "compiled": set(),
     "first_compile": {"compiled", "kernel_cache"},
@@ -34,11 +36,11 @@ ALLOWED: dict[str, set[str]] = {
     # What an engine is, without those there are: all that mathematics may know of where it runs.
     "engine.seconds": set(),
     "engine.base": {"errors", "partition", "engine.seconds"},
-    "engine": {"errors", "notices", "partition", "interruption", "engine.base", "engine.seconds"},
+    "engine": {"errors", "notices", "partition", "interruption", "progress", "engine.base", "engine.seconds"},
     "hypotheses": {"errors", "files", "partition", "compiled", "hypotheses.clusters", "engine.base"},
     "hypotheses.clusters": {"errors"},
     "passes": {"errors", "partition", "losses", "hypotheses", "compiled"},
-    "data": {"errors", "notices", "partition", "compiled", "files", "redact"},
+    "data": {"errors", "notices", "partition", "compiled", "files", "redact", "notebook_html"},
     "data.daskml": {"errors"},
     "metrics": {"errors", "partition", "compiled"},
     "plots": {"errors"},
@@ -59,7 +61,7 @@ ALLOWED: dict[str, set[str]] = {
     "estimators": {
         "errors", "notices", "files", "redact", "losses", "penalties", "hypotheses", "passes", "engine",
         "engine.base", "data", "model", "metrics", "problem", "boosting", "first_compile",
-        "interop.linear",
+        "interop.linear", "notebook_html", "interruption", "progress",
     },
     "interop.extras": {"errors"},
     "interop.linear": {"errors", "losses"},
@@ -79,9 +81,10 @@ HOMES = {
     "numba": ("compiled", "first_compile", "penalties", "losses", "hypotheses", "data", "estimators"),
     "rich": (),
     "matplotlib": ("plots",),
+    "IPython": ("estimators",),
 }
 # Nothing of dboost may load these before it needs them, but the files that are loaded for them only.
-LATE = {"dask", "distributed", "pandas", "matplotlib"}
+LATE = {"dask", "distributed", "pandas", "matplotlib", "IPython"}
 LOADED_LATE = {path.relative_to(PACKAGE).as_posix() for path in (PACKAGE / "engine" / "dask").glob("*.py")}
 
 

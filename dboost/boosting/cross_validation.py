@@ -50,6 +50,11 @@ class LeftEngine(EngineView):
 
     def __init__(self, engine: Engine, left: Left) -> None:
         super().__init__(engine, left, Leaves(folding.training, folding.training_shard, folding.training_step))
+        self._fold = f"without fold {left.number}"
+
+    def label(self, *words: str) -> None:
+        """As ``Engine.label``, with the fold before all."""
+        super().label(self._fold, *words)
 
 
 def cross_validate(

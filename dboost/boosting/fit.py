@@ -78,6 +78,7 @@ class Fitting:
         self.plan = plan
         self.settings = settings
         self.system = system_of(settings)
+        self._engine = engine
         run_id = uuid.uuid4().hex[:12]
         engine.set_plan(plan.items, plan.rows, run_id)
         self.left_out: Rows = np.zeros(0, np.int64)
@@ -252,7 +253,16 @@ class Fitting:
         state = resume if resume is not None else self._begun(start, lam, lam_max, passes, loop.accelerators)
         # what was done before the rounds is not part of the first
         problem.runner.seconds()
-        done, reason = loop.run(state, callback_or_go_on(callback))
+        go_on = callback_or_go_on(callback)
+        named = [f"alpha {strength:.4g}"] if strength > 0.0 else []
+
+        def on_round(record: dict[str, Any], after: FitState) -> bool:
+            self._engine.label(*named, f"round {after.round + 1}")
+            return go_on(record, after)
+
+        self._engine.label(*named, f"round {state.round + 1}")
+        done, reason = loop.run(state, on_round)
+        self._engine.label()
         self._last = (lam, loop.norms)
         self._charged = problem.passes
         weight = problem.statistics.weight

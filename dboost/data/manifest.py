@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -27,7 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.errors import DataError, StorageError
-from dboost.files.paths import local_path
+from dboost.files.store_folders import current
+from dboost.files.stores import AnyPath, StorePath, any_path, write_object
 
 MANIFEST = "_dboost.json"
 VOCABULARY = "_vocabulary.parquet"
@@ -90,11 +92,14 @@ def _fingerprint(content: Mapping[str, Any]) -> str:
 def write_manifest(manifest: Manifest, folder: str | os.PathLike[str]) -> None:
     """Write `manifest` into `folder`, fsynced and renamed into place."""
     text = json.dumps(manifest.content(), indent=1, ensure_ascii=False)
-    write_atomically(Path(folder) / MANIFEST, text.encode())
+    write_atomically(any_path(folder) / MANIFEST, text.encode())
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write beside `path`, fsync, rename, fsync the folder: the file is whole or absent."""
+def write_atomically(path: AnyPath, content: bytes) -> None:
+    """Write beside `path`, fsync, rename, fsync the folder: the file is whole or absent. An object is always whole."""
+    if isinstance(path, StorePath):
+        write_object(path, content)
+        return
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with open(beside, "wb") as stream:
@@ -117,6 +122,41 @@ def publish(beside: Path, path: Path) -> None:
         os.close(folder)
 
 
+def write_parquet(table: Any, path: AnyPath, **options: Any) -> None:
+    """Write a table as one file with page checksums, which appears whole.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    path : path
+        Its folder is made where it is missing.
+    **options
+        Of ``pyarrow.parquet.write_table``.
+
+    Raises
+    ------
+    StorageError
+        When it cannot be written; nothing is left behind.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    options = {"compression": "zstd", "write_page_checksum": True} | options
+    if isinstance(path, StorePath):
+        sink = pa.BufferOutputStream()
+        pq.write_table(table, sink, **options)
+        write_object(path, sink.getvalue().to_pybytes())
+        return
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    try:
+        path.parent.mkdir(exist_ok=True)
+        pq.write_table(table, beside, **options)
+        publish(beside, path)
+    except OSError as fault:
+        beside.unlink(missing_ok=True)
+        raise StorageError(f"cannot write: {fault.strerror or fault}", file=str(path)) from fault
+
+
 def load_manifest(folder: str | os.PathLike[str]) -> Manifest:
     """Read and validate the manifest in `folder`.
 
@@ -126,7 +166,7 @@ def load_manifest(folder: str | os.PathLike[str]) -> Manifest:
         The file is missing, not JSON, of another format version, incomplete, names files outside the folder, or does
         not match its own fingerprint.
     """
-    folder = local_path(folder)
+    folder = current(any_path(folder))
     path = folder / MANIFEST
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -192,7 +232,7 @@ def _check_content(content: dict[str, Any], path: str) -> None:
 
 def find_manifest(path: str) -> tuple[Manifest, str | None] | None:
     """The manifest that speaks for a folder or file, and the split it belongs to; None where there is none."""
-    here = Path(path)
+    here = any_path(path)
     folder = here if here.is_dir() else here.parent
     if (folder / MANIFEST).is_file():
         return load_manifest(folder), None
@@ -217,7 +257,7 @@ def write_vocabulary(
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
     content = sink.getvalue().to_pybytes()
-    write_atomically(Path(folder) / VOCABULARY, content)
+    write_atomically(any_path(folder) / VOCABULARY, content)
     return {"file": VOCABULARY, "sha256": hashlib.sha256(content).hexdigest()}
 
 
@@ -228,7 +268,7 @@ def read_vocabulary(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    path = Path(folder) / entry["file"]
+    path = any_path(folder) / entry["file"]
     try:
         content = path.read_bytes()
     except OSError as fault:

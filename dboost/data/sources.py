@@ -11,11 +11,12 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 from dboost.data.prepared.documents import Wanted, column_types, copy_documents, document_files, format_of, joint_types
 from dboost.data.prepared.mapper import Mapper
 from dboost.errors import DataError, StorageError, UsageError
+from dboost.files.stores import AnyPath, is_store
 
 Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 # Folder of the copies within the folder that is being written; they go before it gets its name.
@@ -80,7 +81,7 @@ def open_sources(
     wanted: Wanted,
     label: str | None,
     learned: str,
-    staging: Path,
+    staging: AnyPath,
     mapper: Mapper,
 ) -> Sources:
     """The files of all splits; those in CSV and JSON lines are copied into Parquet within `staging`.
@@ -93,7 +94,7 @@ def open_sources(
     label : str, optional
         The label column, which documents of other splits than `learned` need not have.
     learned : str
-    staging : Path
+    staging : path
         Made where there is something to copy.
     mapper : Mapper
 
@@ -116,10 +117,9 @@ def open_sources(
 
 def _refuse_same(found: Sequence[tuple[str | None, tuple[str, str]]]) -> None:
     """Documents that are learned from and judged by would be judged too well."""
-    seen: dict[tuple[int, int], tuple[str | None, str]] = {}
+    seen: dict[Any, tuple[str | None, str]] = {}
     for owner, (path, _) in found:
-        state = os.stat(path)
-        first, where = seen.setdefault((state.st_dev, state.st_ino), (owner, path))
+        first, where = seen.setdefault(_same_file(path), (owner, path))
         if first != owner:
             same = "" if where == path else f", as {where}"
             raise UsageError(
@@ -129,12 +129,20 @@ def _refuse_same(found: Sequence[tuple[str | None, tuple[str, str]]]) -> None:
             )
 
 
+def _same_file(path: str) -> Any:
+    """What is equal for two names of one file."""
+    if is_store(path):
+        return path
+    state = os.stat(path)
+    return state.st_dev, state.st_ino
+
+
 def _copy(
     foreign: Sequence[tuple[str | None, str]],
     wanted: Wanted,
     label: str | None,
     learned: str,
-    folder: Path,
+    folder: AnyPath,
     mapper: Mapper,
 ) -> dict[str, str]:
     """Copy files into Parquet, all with one schema; from the path of each to that of its copy."""
@@ -154,7 +162,7 @@ def _copy(
     return dict(items)
 
 
-def make_folder(folder: Path) -> None:
+def make_folder(folder: AnyPath) -> None:
     """Make a folder and those above it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -82,6 +82,13 @@ class Engine(Protocol):
         """Name the partitions that `map_reduce` sums over."""
         ...
 
+    def label(self, *words: str) -> None:
+        """Say what the next passes are for, from the whole to the part: ``"alpha 0.01", "round 3"``.
+
+        An engine whose work others can watch shows it there. Without words they are for the whole again.
+        """
+        ...
+
     def resident_partitions(self) -> tuple[Partition, ...] | None:
         """The partitions of the plan where all of them lie in the memory of this process, else None."""
         ...

@@ -62,6 +62,10 @@ class EngineDefaults(ABC):
             raise UsageError(f"pass {name!r} was started before set_plan named the partitions")
         return self._plan
 
+    def label(self, *words: str) -> None:
+        """Hand it to the threads of this process, which nobody watches; see `Engine.label`."""
+        self._driver.label(*words)
+
     def resident_partitions(self) -> tuple[Partition, ...] | None:
         """None: callers make no use of partitions that lie in this process; see `Engine.resident_partitions`."""
         return None

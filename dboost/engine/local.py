@@ -22,6 +22,7 @@ from dboost.engine.seconds import Seconds
 from dboost.engine.tree import fold_many
 from dboost.errors import UsageError
 from dboost.partition import Partition, Sums
+from dboost.progress import counted
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -69,6 +70,9 @@ class LocalEngine:
         self._plan = EnginePlan(tuple(items), tuple(int(r) for r in rows), f"{run_id}-{self._token}")
         self._runs.add(self._plan.run_id)
 
+    def label(self, *words: str) -> None:
+        """Take note of nothing: nobody watches the threads; see `Engine.label`."""
+
     def resident_partitions(self) -> tuple[Partition, ...] | None:
         """The partitions, where the plan holds them and no descriptions of them; see `Engine.resident_partitions`."""
         items = () if self._plan is None else self._plan.items
@@ -81,6 +85,7 @@ class LocalEngine:
     def map(self, fn: Callable[..., T], items: Sequence[Any], *args: Any, name: str) -> list[T]:
         """Return ``[fn(item, *args) for item in items]``; see `Engine.map`."""
         start = time.perf_counter()
+        fn = counted(fn, name, len(items))
         results: list[T] = self.on_driver(lambda item: fn(item, *args), items)
         self.seconds.kernels += time.perf_counter() - start
         return results

@@ -8,33 +8,37 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import check_array
+from sklearn.utils.validation import _check_n_features, check_is_fitted, validate_data
 
-from dboost.boosting.fit import FitResult, FitSettings, FitState, Fitting, warn_if_dropped, warn_if_open
+from dboost.boosting.fit import FitSettings, FitState, Fitting, warn_if_dropped, warn_if_open
 from dboost.data.named_columns import without
 from dboost.errors import ClusterError, UsageError
 from dboost.estimators import predicting, repr
 from dboost.estimators.callbacks import CallbackSupportMixin, Rounds, registered, split, with_callbacks
-from dboost.estimators.fitting import PROCESS, Prepared, model_of, prepared, run
+from dboost.estimators.fitting import PROCESS, model_of, model_so_far, prepared, run
 from dboost.estimators.hidden_secrets import MaskedMixin
 from dboost.estimators.history import Table, induction_stop
+from dboost.estimators.live_line import live_line
 from dboost.estimators.params import fit_settings
+from dboost.estimators.shown import ShownMixin
 from dboost.estimators.warm_start import followed, start_from
 from dboost.files.paths import PathLike
 from dboost.losses import LOSSES, Loss, losses_of
 from dboost.model.fitted import Model
-from dboost.redact import redact_urls
 
 # Why a model that an interrupt or the loss of the cluster has left stopped.
 INTERRUPTED = "interrupted"
 
 
-class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
+class BoostedEstimator(ShownMixin, MaskedMixin, CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators; not public."""
 
     # The kinds of labels it takes, and what a plan is asked for when `loss` is None.
@@ -120,7 +124,9 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # typ
         return tuple(name for name, loss in LOSSES.items() if cls._minimises(loss))
 
     @with_callbacks  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Sequence[str] | None = None
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -133,6 +139,9 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # typ
         sample_weight : array-like, shape (m,), or str, optional
             Weights, or the name of a column of a table that has them; a column that is named is no feature. A weight
             of 2 equals the row twice, a weight of 0 its absence.
+        feature_names : sequence of str, optional
+            A name for each feature of data that has none, such as a sparse matrix. Tables, prepared Parquet and what
+            ``TextFeatures`` and ``TableFeatures`` give have their own.
 
         Returns
         -------
@@ -154,7 +163,11 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # typ
             With the gap reached, when the fit ended without reaching `tol`.
         """
         hooks, functions = split(self.callbacks)
-        with registered(self, hooks), prepared(self, X, y, sample_weight) as parts:
+        with (
+            registered(self, hooks),
+            live_line(self.callbacks, X, self.tol) as line,
+            prepared(self, X, y, sample_weight, feature_names) as parts,
+        ):
             plan, settings = parts.plan, parts.settings
             start = None
             if self.warm_start and hasattr(self, "model_"):
@@ -163,12 +176,12 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # typ
             warn_if_dropped(fitting)
             if start is not None:
                 start = followed(self.model_, start, fitting.problem.pool)
-            rounds = Rounds(self, functions, X, y, sample_weight)
+            rounds = Rounds(self, [*functions, *line], X, y, sample_weight)
             last: list[FitState] = []
 
             def on_round(record: dict[str, Any], state: FitState) -> bool:
                 def stopped_here() -> dict[str, Any]:
-                    return _attributes(_snapshot(self, parts, fitting.as_given(state), fitting.problem.pool))
+                    return _attributes(model_so_far(self, parts, fitting.as_given(state), fitting.problem.pool))
 
                 return rounds(record, stopped_here)
 
@@ -176,7 +189,7 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # typ
                 result = run(fitting, settings, start, self.checkpoint, on_round, last)
             except (KeyboardInterrupt, ClusterError) as error:
                 if last:
-                    so_far = _snapshot(self, parts, fitting.as_given(last[0]), fitting.problem.pool, INTERRUPTED)
+                    so_far = model_so_far(self, parts, fitting.as_given(last[0]), fitting.problem.pool, INTERRUPTED)
                     # a note, since a warning may be turned into another exception than the one that ends the fit
                     error.add_note(self._keep_so_far(so_far))
                 raise
@@ -246,7 +259,12 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # typ
         check_is_fitted(self, "model_")
         kind = predicting.kind_of(X)
         if kind == "matrix":
-            X = validate_data(self, X, reset=False, accept_sparse=True, dtype="numeric")
+            if issparse(X):
+                # such rows cannot have names: scikit-learn would warn of that at every prediction of a fit that had
+                X = check_array(X, accept_sparse=True, dtype="numeric", estimator=self)
+                _check_n_features(self, X, reset=False)
+            else:
+                X = validate_data(self, X, reset=False, accept_sparse=True, dtype="numeric")
         elif kind in ("table", "frame"):
             X = without(X, predicting.named_columns(self.model_))
             if kind == "table" and hasattr(X, "columns"):
@@ -352,19 +370,13 @@ class BoostedEstimator(MaskedMixin, CallbackSupportMixin, BaseEstimator):  # typ
 
     # ---- what a person sees ----------------------------------------------------------------------------------------
 
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        # A path or an address among the parameters may hold a password.
-        head = redact_urls(super().__repr__(N_CHAR_MAX))
+    def _map_text(self) -> str:
         model = self.__dict__.get("model_")
-        return head if model is None else head + "\n" + repr.text_map(model, self.tol)
+        return "" if model is None else repr.text_map(model, self.tol)
 
-    def _repr_html_(self) -> str:
+    def _map_html(self) -> str:
         model = self.__dict__.get("model_")
-        head = redact_urls(super().__repr__())
-        return repr.html_map(head, model, self.tol) if model is not None else repr.html_text(head)
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        return {"text/plain": self.__repr__(), "text/html": self._repr_html_()}
+        return "" if model is None else repr.html_map(model, self.tol)
 
 
 def _attributes(model: Model) -> dict[str, Any]:
@@ -389,26 +401,3 @@ def _attributes(model: Model) -> dict[str, Any]:
     if model.feature_names is not None:
         found["feature_names_in_"] = np.array(model.feature_names, dtype=object)
     return found
-
-
-def _snapshot(estimator: Any, parts: Prepared, state: FitState, pool: Any, reason: str = "running") -> Model:
-    """The model of a fit that had stopped here; its certificate is the round's record."""
-    last = state.history[-1]
-    result = FitResult(
-        active=state.active,
-        W=state.W,
-        intercept=state.intercept,
-        objective=last["objective"],
-        lower_bound=last["lower_bound"],
-        gap=last["gap"],
-        stop_reason=reason,
-        n_iter=state.round,
-        passes=state.passes,
-        alpha=last["alpha"],
-        alpha_max=math.nan,
-        history=list(state.history),
-        trace=np.zeros((0, 3)),
-        state=state,
-        pool=pool,
-    )
-    return model_of(estimator, parts, result)

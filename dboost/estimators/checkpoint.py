@@ -21,8 +21,9 @@ from dboost.errors import ModelFormatError, StorageError, UsageError
 from dboost.estimators.params import loss_spec, penalty_spec
 from dboost.files.documents import Document, parse_json, plain
 from dboost.files.generations import read_generation, restore, write_generation
-from dboost.files.paths import PathLike, local_path
+from dboost.files.paths import PathLike
 from dboost.files.storage import check_writable, pack_arrays, sha256_json, unpack_arrays
+from dboost.files.stores import StorePath, any_path
 from dboost.notices import warn_user
 from dboost.problem.accelerators import EVERY, allowed
 from dboost.problem.memory import Anchor, Memory
@@ -94,7 +95,10 @@ def check_place(path: PathLike) -> None:
     StorageError
         When the folder is not there, or no file can be written in it.
     """
-    target = local_path(path, "checkpoint").resolve()
+    target = any_path(path, "checkpoint").resolve()
+    if isinstance(target, StorePath):
+        check_writable(target)
+        return
     if target.is_dir():
         raise StorageError("the checkpoint is to be a file, but a folder has this name", file=os.fspath(path))
     if not target.parent.is_dir():

@@ -25,8 +25,9 @@ from dboost.errors import ConvergenceWarning, DataError, UsageError
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.fitting import model_of, prepared
 from dboost.estimators.history import Table
+from dboost.estimators.live_line import live_line
 from dboost.estimators.params import number
-from dboost.estimators.path import RegularizationPath, check_grid, of_several_fits
+from dboost.estimators.path import RegularizationPath, check_grid, of_several_fits, told_of
 from dboost.estimators.predicting import kind_of
 from dboost.files.paths import PathLike
 from dboost.model.fitted import Model
@@ -106,6 +107,7 @@ def cross_validated(
     *,
     estimator: BoostedEstimator,
     sample_weight: Any = None,
+    feature_names: Sequence[str] | None = None,
     cv: int = 10,
     folds: Any = None,
     alphas: Sequence[float] | None = None,
@@ -127,7 +129,7 @@ def cross_validated(
 
     Parameters
     ----------
-    X, y, sample_weight
+    X, y, sample_weight, feature_names
         As for the ``fit`` of the estimator.
     estimator : estimator
         Not changed.
@@ -165,7 +167,7 @@ def cross_validated(
         # some have no penalty unless it is asked for
         chosen.set_params(alpha="auto")
     chosen._fits_several = True
-    found = validated(chosen, choice, X, y, sample_weight, on_model)
+    found = validated(chosen, choice, X, y, sample_weight, on_model, feature_names)
     template = clone(estimator).set_params(checkpoint=None, callbacks=None)
     fitted: Any = clone(template)
     fitted.set_params(client=client)._adopt(found.models[found.chosen])
@@ -183,12 +185,13 @@ def validated(
     y: Any,
     sample_weight: Any,
     on_model: Callable[[Model], None] | None = None,
+    feature_names: Sequence[str] | None = None,
 ) -> Validated:
     """Fit the path of an estimator with and without each fold; `choice` was checked.
 
     Its `checkpoint` is a folder, and its `callbacks` are told of all fits.
     """
-    told = of_several_fits(estimator.callbacks)
+    functions = of_several_fits(estimator.callbacks)
     given = choice.folds
     if isinstance(given, str):
         if kind_of(X) != "table":
@@ -196,7 +199,7 @@ def validated(
         X, given = take_column(X, given, "folds")
     elif given is not None and kind_of(X) not in ("table", "matrix"):
         raise UsageError("folds= is for data in memory", hint="use cv=, which makes folds by a hash of the rows")
-    with prepared(estimator, X, y, sample_weight) as parts:
+    with live_line(estimator.callbacks, X) as line, prepared(estimator, X, y, sample_weight, feature_names) as parts:
         if isinstance(choice.folds, str):
             parts = replace(parts, named={**parts.named, "folds": choice.folds})
         settings, plan = parts.settings, parts.plan
@@ -216,6 +219,7 @@ def validated(
             if on_model is not None:
                 on_model(model_of(estimator, parts, result))
 
+        told = told_of([*functions, *line])
         results, scores = cross_validate(plan, parts.engine, settings, folds, fold_tol, *grid, told, keeper, tell)
         models = tuple(model_of(estimator, parts, result) for result in results)
     record = _record(models, scores)

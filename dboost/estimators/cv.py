@@ -173,12 +173,14 @@ class_weight, classes, random_state, client
         self.callbacks = callbacks
         self.client = client
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Sequence[str] | None = None
+    ) -> Self:
         """Cross-validate along the path and keep the model of the chosen strength.
 
         Parameters
         ----------
-        X, y, sample_weight
+        X, y, sample_weight, feature_names
             As for ``BoostedClassifier.fit``.
 
         Returns
@@ -209,7 +211,7 @@ class_weight, classes, random_state, client
             raise UsageError(f"penalty {penalty.name!r} has no strength to choose", hint="use another penalty")
         so_far: list[Model] = []
         try:
-            found = validated(self, choice, X, y, sample_weight, so_far.append)
+            found = validated(self, choice, X, y, sample_weight, so_far.append, feature_names)
         except (KeyboardInterrupt, ClusterError) as error:
             if so_far:
                 self.path_ = RegularizationPath(tuple(so_far), _template(self))

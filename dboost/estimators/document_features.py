@@ -19,6 +19,7 @@ from dboost.data.manifest import Manifest, read_vocabulary
 from dboost.data.named_columns import refuse_unread
 from dboost.data.prepared.text import TOKENISERS, TextTransform
 from dboost.errors import DataError, ModelFormatError, UsageError
+from dboost.estimators.named_rows import with_names
 from dboost.files.documents import Document, decode_names, encode_names, expect_array
 
 SCHEMA = 1
@@ -82,7 +83,9 @@ class DocumentFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         DataError
             A text column is not there, holds something else than text, or lacks a text.
         """
-        return self._made().transform(self.documents(X), np.float32)
+        # buckets of hashed terms have no names
+        names = self.terms if self.hashing is None else None
+        return with_names(self._made().transform(self.documents(X), np.float32), names)
 
     def documents(self, X: Any) -> Any:
         """The documents of a table as one Arrow array of texts; others as they are."""

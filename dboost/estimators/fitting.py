@@ -7,8 +7,9 @@ Does not cover: warm starts (``warm_start``), attributes of estimators (``base``
 
 from __future__ import annotations
 
+import math
 import platform
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -29,12 +30,14 @@ from dboost.engine.select import open_engine
 from dboost.errors import DataError, UsageError
 from dboost.estimators.checkpoint_times import Keeper
 from dboost.estimators.label_checks import check_labels, check_one_target, check_tasks, few_integers
+from dboost.estimators.named_rows import named as with_feature_names
 from dboost.estimators.params import loss_name, loss_spec, penalty_spec
 from dboost.estimators.predicting import kind_of
 from dboost.files.documents import plain
 from dboost.first_compile import announce
 from dboost.hypotheses import Chosen
 from dboost.hypotheses.columns import ColumnSet
+from dboost.interruption import as_raised
 from dboost.losses import get_loss
 from dboost.model.fitted import Certificate, Model, Origin
 from dboost.model.stages import Stages
@@ -73,7 +76,9 @@ class Prepared:
 
 
 @contextmanager
-def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Prepared]:
+def prepared(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, feature_names: Sequence[str] | None = None
+) -> Iterator[Prepared]:
     """Check the parameters and the data, and open the engine; it is closed at the end.
 
     Raises
@@ -91,10 +96,13 @@ def prepared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[Pre
         X, y = _checked_local(estimator, X, y, kind, task)
     else:
         named = _named_in_place(X, y, sample_weight)
-    with open_engine(estimator.client, distributed_input=kind in ("parquet", "frame", "array")) as engine:
+    with as_raised(), open_engine(estimator.client, distributed_input=kind in ("parquet", "frame", "array")) as engine:
 
         def planned(task: str, classes: Any, class_weight: Any) -> Plan:
-            return build_plan(X, y, sample_weight, task=task, classes=classes, class_weight=class_weight, engine=engine)
+            plan = build_plan(
+                X, y, sample_weight, task=task, classes=classes, class_weight=class_weight, engine=engine
+            )
+            return with_feature_names(plan, X, feature_names)
 
         plan = planned(task, estimator.classes, estimator.class_weight)
         classes, notes = task_classes(plan), plan.notes
@@ -217,7 +225,8 @@ def run(
         return on_round(record, state)
 
     if checkpoint is None:
-        return fitting.fit(settings.alpha, start, told)
+        with as_raised():
+            return fitting.fit(settings.alpha, start, told)
     from dboost.estimators.checkpoint import identity, read_checkpoint, write_checkpoint
 
     plan = fitting.plan
@@ -233,7 +242,7 @@ def run(
         return on_round(record, state)
 
     keeper: Keeper[FitState] = Keeper(lambda state: write_checkpoint(checkpoint, mine, state))
-    with keeper.keeping():
+    with keeper.keeping(), as_raised():
         return fitting.fit(settings.alpha, start, kept, resume)
 
 
@@ -308,6 +317,29 @@ def model_of(estimator: Any, parts: Prepared, result: FitResult) -> Model:
         origin=origin,
         stages=stages,
     )
+
+
+def model_so_far(estimator: Any, parts: Prepared, state: FitState, pool: Any, reason: str = "running") -> Model:
+    """The model of a fit that had stopped here; its certificate is the round's record."""
+    last = state.history[-1]
+    result = FitResult(
+        active=state.active,
+        W=state.W,
+        intercept=state.intercept,
+        objective=last["objective"],
+        lower_bound=last["lower_bound"],
+        gap=last["gap"],
+        stop_reason=reason,
+        n_iter=state.round,
+        passes=state.passes,
+        alpha=last["alpha"],
+        alpha_max=math.nan,
+        history=list(state.history),
+        trace=np.zeros((0, 3)),
+        state=state,
+        pool=pool,
+    )
+    return model_of(estimator, parts, result)
 
 
 def stages_of(result: FitResult, places: NDArray[np.int64]) -> Stages | None:

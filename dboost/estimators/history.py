@@ -19,12 +19,12 @@ The seconds of a round, ``seconds``, are the sum of four columns:
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
 
+from dboost import notebook_html as page
 from dboost.files.documents import plain
 
 _SHOWN = 12
@@ -117,10 +117,12 @@ class Table(Sequence[Mapping[str, Any]]):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        header, *rows = self._cells() if self._records else [[]]
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        if not self._records:
+            return page.block(page.lines([repr(self)]))
+        header, *rows = self._cells()
+        left_out = len(self._records) - (len(rows) - 1)
+        more = [f"{left_out} of {len(self._records)} records left out"] if len(self._records) > _SHOWN else []
+        return page.block(page.table(header, rows, named=False), page.lines(more))
 
 
 def induction_stop(history: Sequence[Mapping[str, Any]]) -> int | None:

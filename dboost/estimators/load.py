@@ -26,6 +26,7 @@ from dboost.estimators.shareboost import ShareBoostClassifier
 from dboost.estimators.transform_files import read_beside
 from dboost.files.documents import Document
 from dboost.files.paths import PathLike
+from dboost.files.store_folders import local_copy
 from dboost.hypotheses import family_from_json
 from dboost.losses import loss_of_model
 from dboost.model.fitted import Model, read_model
@@ -50,7 +51,7 @@ def load_model(path: PathLike) -> Any:
     Parameters
     ----------
     path : path
-        The folder.
+        The folder, here or in a store (``s3://bucket/model``).
 
     Returns
     -------
@@ -71,6 +72,7 @@ def load_model(path: PathLike) -> Any:
     >>> load_model("model").predict(X).tolist()
     [0, 0, 1, 1]
     """
+    path = local_copy(path)
     if pipeline_folder.is_pipeline(path):
         return pipeline_folder.read(path, _load_one)
     if one_vs_rest_folder.is_one_vs_rest(path):
@@ -106,6 +108,7 @@ def load_pipeline(path: PathLike) -> Pipeline:
     >>> model.predict(["a document that nobody has seen"])  # doctest: +SKIP
     array(['gardening'], dtype=object)
     """
+    path = local_copy(path)
     estimator = load_model(path)
     if isinstance(estimator, Pipeline):
         return estimator
@@ -118,8 +121,6 @@ def load_pipeline(path: PathLike) -> Pipeline:
         )
     if estimator.n_features_in_ != len(transform.get_feature_names_out()):
         raise ModelFormatError("the model has another number of features than its transform", file=os.fspath(path))
-    # Rows of the transform are matrices, which have no names: scikit-learn would warn of that at every prediction.
-    estimator.__dict__.pop("feature_names_in_", None)
     return Pipeline([("transform", transform), ("model", estimator)])
 
 

@@ -5,7 +5,7 @@ Covers: ``OneVsRestBoostedClassifier``, the comparison of ShareBoost's section 7
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -23,13 +23,14 @@ from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.classifying import agree
 from dboost.estimators.hidden_secrets import MaskedMixin
 from dboost.estimators.history import Table
+from dboost.estimators.repr import html_maps
 from dboost.estimators.scoring import accuracy
 from dboost.estimators.shareboost import ShareBoostClassifier
+from dboost.estimators.shown import ShownMixin
 from dboost.files.paths import PathLike
-from dboost.redact import redact_urls
 
 
-class OneVsRestBoostedClassifier(MaskedMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class OneVsRestBoostedClassifier(ShownMixin, MaskedMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """k independent binary classifiers, one for each class, and the union of the features they use.
 
     A prediction needs every feature that any of them uses: that number is what is compared with classifiers whose
@@ -66,7 +67,9 @@ class OneVsRestBoostedClassifier(MaskedMixin, ClassifierMixin, BaseEstimator):  
     def __init__(self, estimator: Any = None) -> None:
         self.estimator = estimator
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Sequence[str] | None = None
+    ) -> Self:
         """Fit one classifier for each class.
 
         Parameters
@@ -77,6 +80,8 @@ class OneVsRestBoostedClassifier(MaskedMixin, ClassifierMixin, BaseEstimator):  
             Labels, or the name of the label column of a table.
         sample_weight : array-like, shape (m,), or str, optional
             Weights, or the name of a column of a table.
+        feature_names : sequence of str, optional
+            As for ``BoostedClassifier.fit``.
 
         Raises
         ------
@@ -98,7 +103,7 @@ class OneVsRestBoostedClassifier(MaskedMixin, ClassifierMixin, BaseEstimator):  
         fitted = []
         for label in wanted.tolist():
             mine = (y if lazy else labels) == label
-            fitted.append(_with_named(clone(template).fit(X, mine, sample_weight), named))
+            fitted.append(_with_named(clone(template).fit(X, mine, sample_weight, feature_names), named))
         return self._adopt(classes, fitted)
 
     def _adopt(self, classes: NDArray[Any], fitted: list[Any]) -> Self:
@@ -113,12 +118,11 @@ class OneVsRestBoostedClassifier(MaskedMixin, ClassifierMixin, BaseEstimator):  
         self.path_ = _union_path(fitted)
         return self
 
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        # scikit-learn shows the parameters of the estimator inside, and a path among them may hold a password.
-        return redact_urls(super().__repr__(N_CHAR_MAX))
-
-    def _html_repr(self) -> str:
-        return redact_urls(super()._html_repr())
+    def _map_html(self) -> str:
+        if "estimators_" not in self.__dict__:
+            return ""
+        labels = [str(label) for label in self.classes_.tolist()][-len(self.estimators_) :]
+        return html_maps([one.model_ for one in self.estimators_], labels)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores of the binary classifiers.

@@ -22,6 +22,7 @@ from dboost.estimators.callbacks import split
 from dboost.estimators.classifier import BoostedClassifier
 from dboost.estimators.fitting import model_of, prepared
 from dboost.estimators.history import Table
+from dboost.estimators.live_line import live_line
 from dboost.model.fitted import Model
 from dboost.penalties import get_penalty
 
@@ -126,6 +127,7 @@ def regularization_path(
     y: Any = None,
     *,
     sample_weight: Any = None,
+    feature_names: Sequence[str] | None = None,
     alphas: Sequence[float] | None = None,
     n_alphas: int = 20,
     eps: float = 1e-2,
@@ -137,7 +139,7 @@ def regularization_path(
 
     Parameters
     ----------
-    X, y, sample_weight
+    X, y, sample_weight, feature_names
         As for ``BoostedClassifier.fit``.
     alphas : sequence of float, optional
         Strengths. By default `n_alphas` values, geometric from alpha_max (no feature) to `eps` times it.
@@ -174,13 +176,13 @@ def regularization_path(
     chosen = BoostedClassifier(**params) if estimator is None else clone(estimator).set_params(**params)
     if chosen.alpha != "auto" or chosen.warm_start:
         raise UsageError("alpha and warm_start have no meaning for a path", hint="give alphas= for the strengths")
-    told = of_several_fits(chosen.callbacks)
+    functions = of_several_fits(chosen.callbacks)
     chosen._fits_several = True
     if alphas is None:
         check_grid(n_alphas, eps)
     elif len(alphas) == 0:
         raise UsageError("alphas is empty", hint="give at least one strength, or leave alphas out")
-    with prepared(chosen, X, y, sample_weight) as parts:
+    with live_line(chosen.callbacks, X) as line, prepared(chosen, X, y, sample_weight, feature_names) as parts:
         penalty = get_penalty(parts.settings.penalty)
         if penalty.weightless:
             raise UsageError(f"penalty {penalty.name!r} has no path", hint="use another penalty, or fit once")
@@ -193,13 +195,14 @@ def regularization_path(
                 on_model(model_of(chosen, parts, result))
 
         grid = (alphas, n_alphas, eps)
+        told = told_of([*functions, *line])
         results = path(parts.plan, parts.engine, parts.settings, *grid, told, keeper, tell)
         models = tuple(model_of(chosen, parts, result) for result in results)
     return RegularizationPath(models, clone(chosen).set_params(checkpoint=None, callbacks=None))
 
 
-def of_several_fits(callbacks: Any) -> Callback | None:
-    """One callback for the rounds of several fits, from the functions of a parameter `callbacks`.
+def of_several_fits(callbacks: Any) -> list[Callable[[dict[str, Any]], Any]]:
+    """The functions of a parameter `callbacks` that can be told of the rounds of several fits: all of them.
 
     Raises
     ------
@@ -212,6 +215,11 @@ def of_several_fits(callbacks: Any) -> Callback | None:
             f"the callback {hooks[0]!r} has hooks of scikit-learn's protocol, which is one of a single fit",
             hint="give functions of a round's record",
         )
+    return functions
+
+
+def told_of(functions: Sequence[Callable[[dict[str, Any]], Any]]) -> Callback | None:
+    """One callback for the rounds of several fits."""
     if not functions:
         return None
     # every function is told of every round

@@ -16,7 +16,6 @@ import shutil
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,8 +37,9 @@ from dboost.estimators.checkpoint import (
 from dboost.estimators.checkpoint_times import Keeper
 from dboost.files.documents import plain
 from dboost.files.generations import read_generation, restore
-from dboost.files.paths import PathLike, local_path
+from dboost.files.paths import PathLike
 from dboost.files.storage import check_writable
+from dboost.files.stores import AnyPath, StorePath, any_path
 from dboost.passes.folds import Folds
 
 PROGRESS = "progress"
@@ -61,7 +61,10 @@ def check_folder(path: PathLike) -> None:
     StorageError
         When it is a file, or nothing can be written there.
     """
-    target = local_path(path, "checkpoint").resolve()
+    target = any_path(path, "checkpoint").resolve()
+    if isinstance(target, StorePath):
+        check_writable(target / PROGRESS)
+        return
     if target.exists() and not target.is_dir():
         raise StorageError("the checkpoint of several fits is a folder, but a file has this name", file=os.fspath(path))
     check_writable(target / PROGRESS)
@@ -80,7 +83,7 @@ class PathFolder:
     """
 
     def __init__(self, path: PathLike, settings: FitSettings, more: dict[str, Any] | None = None) -> None:
-        self._folder = local_path(path, "checkpoint").resolve()
+        self._folder = any_path(path, "checkpoint").resolve()
         self._settings = settings
         self._more = more or {}
         self._identity: Identity | None = None
@@ -144,7 +147,7 @@ class PathFolder:
         write_sealed(self._folder / PROGRESS, self._identity, arrays, document)
         self._written = len(progress.finished)
 
-    def _strength(self, place: int) -> Path:
+    def _strength(self, place: int) -> AnyPath:
         return self._folder / f"strength-{place:05d}"
 
     def _finished(self, place: int, fitting: Fitting, sizes: tuple[int, int]) -> FitResult:
@@ -197,7 +200,7 @@ class FoldFolder:
     """
 
     def __init__(self, path: PathLike, plan: Any, settings: FitSettings, folds: Folds, fold_tol: float) -> None:
-        self._folder = local_path(path, "checkpoint").resolve()
+        self._folder = any_path(path, "checkpoint").resolve()
         self._plan = plan
         self._settings = settings
         self._fold_tol = fold_tol
@@ -233,12 +236,16 @@ class FoldFolder:
     def judged(self, fold: int, alphas: Sequence[float], scores: FoldScores) -> None:
         """Keep the scores of a fold; its fits are not needed any more."""
         write_sealed(self._scores(fold), self._identity(fold, alphas), dict(vars(scores)), {})
-        shutil.rmtree(self._path(fold), ignore_errors=True)
+        done = self._path(fold)
+        if isinstance(done, StorePath):
+            done.remove_below()
+        else:
+            shutil.rmtree(done, ignore_errors=True)
 
-    def _path(self, fold: int) -> Path:
+    def _path(self, fold: int) -> AnyPath:
         return self._folder / f"fold-{fold}"
 
-    def _scores(self, fold: int) -> Path:
+    def _scores(self, fold: int) -> AnyPath:
         return self._folder / f"fold-{fold}.scores"
 
     def _more(self, fold: int) -> dict[str, Any]:

@@ -1,17 +1,18 @@
 """What a person sees of a fitted model: the certificate, the features used, and which classes share each.
 
-Covers: the text under the repr, the HTML for notebooks, and the sparsity map both show.
-Does not cover: the history (``history``) and plots.
+Covers: the text under the repr, the HTML under scikit-learn's table in notebooks, and the sparsity map both show.
+Does not cover: where they are put (``shown``), the history (``history``) and plots.
 """
 
 from __future__ import annotations
 
-import html
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from dboost import notebook_html as page
 from dboost.metrics import row_sparsity, sparsity
 from dboost.model.fitted import Model
 
@@ -164,42 +165,57 @@ def _cut(name: str, width: int) -> str:
     return name if len(name) <= width else name[: width - 3] + "..."
 
 
-def html_map(title: str, model: Model, tol: float | None = None) -> str:
-    """Summary and sparsity map as a self-contained piece of HTML; every name is escaped."""
+def html_map(model: Model, tol: float | None = None) -> str:
+    """Summary and sparsity map as a self-contained piece of HTML."""
     uses = sparsity_map(model, _HTML_ROWS)
     labels = output_labels(model)
-    shown = labels[:_HTML_CLASSES]
-    scale = max((use.size for use in uses), default=1.0) or 1.0
     shares = model.n_outputs > 1
-    heads = shown if shares else [_weight_of(model)]
-    head = "".join(f"<th>{html.escape(label)}</th>" for label in heads)
-    head = f"<th>feature</th>{'<th>shared by</th>' if shares else ''}{head}"
-    body = []
+    table = _uses_table(uses, labels if shares else [_weight_of(model)], labels, model.n_hypotheses)
+    return page.block(page.lines(summary_lines(model, tol)), table)
+
+
+def html_maps(models: Sequence[Model], labels: Sequence[str]) -> str:
+    """As `html_map`, of one model for each label that tells it from the others."""
+    found: dict[str, dict[str, float]] = {}
+    for label, model in zip(labels, models, strict=True):
+        for name, weight in zip(model.hypotheses.words(), model.weights[:, 0].tolist(), strict=True):
+            if weight != 0.0:
+                found.setdefault(name, {})[label] = weight
+    ranked = {name: sorted(weights.items(), key=lambda one: -abs(one[1])) for name, weights in found.items()}
+    uses = [FeatureUse(name, abs(weights[0][1]), len(weights), weights) for name, weights in ranked.items()]
+    uses.sort(key=lambda use: -use.size)
+    held = f"{len(uses)} of {models[0].n_features} features used" if models[0].plain else f"{len(uses)} hypotheses held"
+    head = f"{_many(len(models), 'classifier')} of two classes; {held}"
+    heads = labels if len(labels) > 1 else [f"weight for {labels[0]}"]
+    return page.block(page.lines([head]), _uses_table(uses[:_HTML_ROWS], heads, labels, len(uses)))
+
+
+def _uses_table(uses: Sequence[FeatureUse], heads: Sequence[str], labels: Sequence[str], held: int) -> str:
+    """The sparsity map as a table of HTML.
+
+    Parameters
+    ----------
+    uses : sequence of FeatureUse
+    heads : sequence of str
+        Headings of the columns of weights: one for each label, of which the first are shown.
+    labels : sequence of str
+    held : int
+        Number of features in use, of which these are the first.
+    """
+    if not uses:
+        return ""
+    places = {label: place for place, label in enumerate(labels)}
+    wide = min(len(labels), _HTML_CLASSES)
+    shares = len(labels) > 1
+    scale = max(use.size for use in uses) or 1.0
+    rows = []
     for use in uses:
-        weight = dict(use.weights)
-        cells = "".join(_cell(weight.get(label, 0.0), scale) for label in shown)
-        name = html.escape(use.name)
-        share = f"<td>{use.shared_by} of {len(labels)}</td>" if shares else ""
-        body.append(f"<tr><th style='text-align:left'>{name}</th>{share}{cells}</tr>")
-    notes = []
-    if model.n_hypotheses > len(uses):
-        notes.append(f"{model.n_hypotheses - len(uses)} more features")
-    if len(labels) > len(shown):
-        notes.append(f"{len(labels) - len(shown)} more classes")
-    lines = "".join(f"<div>{html.escape(line)}</div>" for line in summary_lines(model, tol))
-    table = f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody>"
-    more = f"<div>and {', '.join(notes)}</div>" if notes else ""
-    return f"<div class='dboost'><pre>{html.escape(title)}</pre>{lines}<table>{table}</table>{more}</div>"
-
-
-def _cell(weight: float, scale: float) -> str:
-    if weight == 0.0:
-        return "<td></td>"
-    colour = "200,80,40" if weight > 0 else "40,90,200"
-    strength = 0.15 + 0.85 * min(1.0, abs(weight) / scale)
-    return f"<td style='background:rgba({colour},{strength:.2f})' title='{weight:+.4g}'>{weight:+.2g}</td>"
-
-
-def html_text(text: str) -> str:
-    """Plain text as HTML."""
-    return f"<pre>{html.escape(text)}</pre>"
+        weights = [0.0] * len(labels)
+        for label, weight in use.weights:
+            weights[places[label]] = weight
+        share = [page.bar(use.shared_by / len(labels), f"{use.shared_by} of {len(labels)}")] if shares else []
+        rows.append([use.name, *share, *(page.shaded(weight, scale) for weight in weights[:wide])])
+    left = [_many(held - len(uses), "more feature")] if held > len(uses) else []
+    left += [_many(len(labels) - wide, "more class", "more classes")] if len(labels) > wide else []
+    more = page.lines([f"and {', '.join(left)}"]) if left else ""
+    return page.table(["feature", *(["shared by"] if shares else []), *heads[:wide]], rows) + more

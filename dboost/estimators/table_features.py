@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dboost.data.named_columns import refuse_unread
 from dboost.errors import DataError, ModelFormatError, UsageError
+from dboost.estimators.named_rows import with_names
 from dboost.files.documents import Document
 
 MISSING = ("refuse", "zero", "indicator")
@@ -106,7 +107,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             del self.feature_names_in_
         self.unseen_: dict[str, int] = {}
 
-    def transform(self, X: Any) -> sparse.csr_matrix:
+    def transform(self, X: Any) -> sparse.csr_array:
         """Rows as features.
 
         Parameters
@@ -166,9 +167,9 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 first += 1
         self.unseen_ = unseen
         entries = (np.concatenate(numbers), (np.concatenate(rows), np.concatenate(places)))
-        found_rows = sparse.csr_matrix(entries, shape=(n, first))
+        found_rows = sparse.csr_array(entries, shape=(n, first))
         found_rows.sort_indices()
-        return found_rows
+        return with_names(found_rows, self._names)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the features, like ``"size"`` and ``"colour=red"``; `input_features` must be those of ``fit``."""

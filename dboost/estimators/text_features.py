@@ -22,6 +22,7 @@ from dboost.data.prepared.text_weights import Buckets, Columns, Weights, first_s
 from dboost.data.prepared.text_words import WORDS, WordRule, table_of
 from dboost.engine.local import LocalEngine
 from dboost.errors import DataError, UsageError
+from dboost.estimators.named_rows import with_names
 
 ANALYZERS = ("word", "char", "char_wb")
 
@@ -219,7 +220,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
             else:
                 n_features = self.document_frequency_.shape[0]
                 parts = [present(part, n_features) for one in counted for part in one.counts]
-            return rows(parts, weights, self._idf, engine)
+            return with_names(rows(parts, weights, self._idf, engine), self._terms)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """The term of each feature; with `hashing` the number of its bucket, as ``#0042``.
@@ -290,7 +291,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
             idf = weights.idf(df, n_documents)
             found = rows(parts, weights, idf, engine) if transforms else None
         self._adopt(df, n_documents, terms, idf)
-        return found
+        return None if found is None else with_names(found, terms)
 
     def _table(self) -> Any:
         """The features as the compiled loops look them up."""

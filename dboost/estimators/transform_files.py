@@ -23,6 +23,7 @@ from dboost.estimators.text_features import TextFeatures
 from dboost.files.documents import MAX_ARRAYS_BYTES, MAX_JSON_BYTES, MODEL_FILE, Document, read_document, to_json
 from dboost.files.paths import PathLike, local_path
 from dboost.files.storage import pack_arrays, read_plain_file, sha256_bytes, unpack_arrays, write_file
+from dboost.files.store_folders import local_copy
 
 FILE, ARRAYS = "transform.json", "transform.safetensors"
 FORMAT, VERSION = "dboost transform", 1
@@ -117,7 +118,7 @@ def read_beside(model: PathLike) -> Any | None:
     ModelFormatError
         It is damaged, or of another model.
     """
-    folder = local_path(model)
+    folder = local_path(local_copy(model))
     if not os.path.lexists(folder / FILE):
         return None
     document = read_document(folder, FILE, FORMAT, (VERSION,), VERSION)

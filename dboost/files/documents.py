@@ -381,9 +381,7 @@ def encode_names(names: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.in
     return np.frombuffer(b"".join(encoded), dtype=np.uint8), ends
 
 
-def decode_names(
-    text: NDArray[Any] | None, ends: NDArray[Any] | None, n: int, file: str
-) -> tuple[str, ...] | None:
+def decode_names(text: NDArray[Any] | None, ends: NDArray[Any] | None, n: int, file: str) -> tuple[str, ...] | None:
     """Undo `encode_names` for `n` names; None when there are none."""
     if text is None and ends is None:
         return None

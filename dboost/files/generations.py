@@ -9,14 +9,15 @@ form, the size and the SHA-256 of what follows.
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 from dboost.errors import ModelFormatError, StorageError
-from dboost.files.paths import PathLike, local_path
+from dboost.files.paths import PathLike
 from dboost.files.storage import sha256_bytes, write_file
+from dboost.files.stores import AnyPath, StorePath, any_path
 from dboost.files.unfinished import clear_abandoned
 
 # The first line has a form, a size of at most 20 digits and 64 digits of the checksum.
@@ -32,20 +33,20 @@ class Generation:
     ----------
     data : bytes
         The content.
-    file : pathlib.Path
+    file : path
         Where it was read.
     damage : str
         Why it is not the newest one; empty for the newest.
     """
 
     data: bytes
-    file: Path
+    file: AnyPath
     damage: str = ""
 
 
-def previous_of(path: PathLike) -> Path:
+def previous_of(path: PathLike) -> AnyPath:
     """Where the generation before the newest is."""
-    newest = local_path(path).resolve()
+    newest = any_path(path).resolve()
     return newest.with_name(newest.name + ".previous")
 
 
@@ -87,8 +88,9 @@ def read_generation(path: PathLike, form: str, hint: str) -> Generation | None:
     StorageError
         When the newest cannot be read for another reason than damage.
     """
-    newest, previous = local_path(path).resolve(), previous_of(path)
-    clear_abandoned(newest)
+    newest, previous = any_path(path).resolve(), previous_of(path)
+    if not isinstance(newest, StorePath):
+        clear_abandoned(newest)
     if not newest.exists():
         # A writer never takes the name away: whoever deleted the file wants to start again.
         return None
@@ -106,24 +108,28 @@ def read_generation(path: PathLike, form: str, hint: str) -> Generation | None:
 def restore(found: Generation, path: PathLike) -> None:
     """Give the generation that was read the name of the newest, so that a damaged one is never kept in its place."""
     if found.damage:
-        target = local_path(path).resolve()
+        target = any_path(path).resolve()
+        if isinstance(target, StorePath) and isinstance(found.file, StorePath):
+            found.file.copy_to(target)
+            return
         try:
             os.replace(found.file, target)
         except OSError as error:
             raise StorageError(f"cannot write: {error.strerror or error}", file=os.fspath(target)) from error
 
 
-def _read(file: Path, form: str) -> bytes | str:
+def _read(file: AnyPath, form: str) -> bytes | str:
     """The content, or what is wrong with the file; no more is read than its first line claims."""
     try:
-        with open(file, "rb") as handle:
+        with io.BytesIO(file.read_bytes()) if isinstance(file, StorePath) else open(file, "rb") as handle:
             line = handle.readline(_MAX_LINE)
             found = _LINE.fullmatch(line)
             if found is None:
                 return _foreign(line, form)
             if found["form"].decode() != form:
                 return f"is {found['form'].decode()!r}, this version reads {form!r}"
-            size, there = int(found["size"]), os.fstat(handle.fileno()).st_size - len(line)
+            size, there = int(found["size"]), handle.seek(0, os.SEEK_END) - len(line)
+            handle.seek(len(line))
             if there != size:
                 return f"is damaged: it holds {there} bytes of {size}"
             data = handle.read(size)

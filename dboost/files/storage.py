@@ -20,6 +20,7 @@ import os
 import secrets
 import shutil
 import stat
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.errors import ModelFormatError, StorageError, UsageError
+from dboost.files import store_folders
 from dboost.files.paths import PathLike, local_path
+from dboost.files.stores import StorePath, any_path, write_object
 from dboost.files.unfinished import beside_of, own_file, own_folder
 
 # A header names a handful of arrays; the limit keeps a damaged length field from being allocated.
@@ -45,7 +48,7 @@ def sha256_json(value: Any) -> str:
     return sha256_bytes(json.dumps(value, sort_keys=True, separators=(",", ":")).encode())
 
 
-def write_file(path: PathLike, *parts: bytes, keep: Path | None = None) -> None:
+def write_file(path: PathLike, *parts: bytes, keep: PathLike | None = None) -> None:
     """Write a file so that a reader sees the old content or the new, never a part.
 
     Parameters
@@ -53,7 +56,7 @@ def write_file(path: PathLike, *parts: bytes, keep: Path | None = None) -> None:
     path : path
     *parts : bytes
         The content, joined.
-    keep : pathlib.Path, optional
+    keep : path, optional
         The old file gets this name, in the same folder; without an old file, nothing has this name afterwards.
 
     Raises
@@ -63,7 +66,11 @@ def write_file(path: PathLike, *parts: bytes, keep: Path | None = None) -> None:
     StorageError
         When the file cannot be written; nothing is left behind and the old file is untouched.
     """
-    target = local_path(path).resolve()
+    if isinstance(found := any_path(path), StorePath):
+        older = None if keep is None else any_path(keep)
+        write_object(found, *parts, keep=older if isinstance(older, StorePath) else None)
+        return
+    target = found.resolve()
     with _told(path):
         beside, handle = own_file(target)
         try:
@@ -76,7 +83,7 @@ def write_file(path: PathLike, *parts: bytes, keep: Path | None = None) -> None:
                 if os.name == "nt":
                     handle.close()  # an open file cannot be renamed there
                 if keep is not None:
-                    _keep_old(target, keep)
+                    _keep_old(target, Path(keep))
                 os.replace(beside, target)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -119,17 +126,22 @@ def check_writable(path: PathLike) -> None:
     StorageError
         When it cannot be written, for lack of rights or because a part of the path is no folder.
     """
-    target = local_path(path).resolve()
+    if isinstance(found := any_path(path), StorePath):
+        probe = found.with_name(f".{found.name}.{secrets.token_hex(6)}")
+        probe.write_bytes(b"")
+        probe.unlink()
+        return
+    target = found.resolve()
     made: list[Path] = []
     with _told(path):
         try:
             for folder in reversed([f for f in target.parents if not f.exists()]):
                 folder.mkdir()
                 made.append(folder)
-            probe = beside_of(target)
-            probe.mkdir()
+            trial = beside_of(target)
+            trial.mkdir()
             with contextlib.suppress(FileNotFoundError):  # another process took it for an abandoned one
-                probe.rmdir()
+                trial.rmdir()
         finally:
             for folder in reversed(made):
                 with contextlib.suppress(OSError):  # another process writes there by now
@@ -143,7 +155,8 @@ def write_folder(path: PathLike, *, marker: str, force: bool = False) -> Iterato
     Parameters
     ----------
     path : path
-        The folder to create. Its parent is created when missing.
+        The folder to create. Its parent is created when missing. In a store it is filled here and put there at the end
+        (``dboost.files.store_folders``).
     marker : str
         A file that every folder of this kind holds. With `force`, only an empty folder or one that holds `marker`
         is replaced, so that a wrong path does not delete something else.
@@ -165,7 +178,11 @@ def write_folder(path: PathLike, *, marker: str, force: bool = False) -> Iterato
     StorageError
         When the folder cannot be written.
     """
-    target = local_path(path).resolve()
+    if isinstance(found := any_path(path), StorePath):
+        with _store_folder(found, marker, force) as beside:
+            yield beside
+        return
+    target = found.resolve()
     _refuse_existing(target, path, marker, force)
     old = target.with_name(f".{target.name}.{secrets.token_hex(6)}.old")
     try:
@@ -191,6 +208,23 @@ def write_folder(path: PathLike, *, marker: str, force: bool = False) -> Iterato
         raise StorageError(
             f"cannot write: {error.strerror or error}", file=os.fspath(path), hint="check the free space and the rights"
         ) from error
+
+
+@contextlib.contextmanager
+def _store_folder(target: StorePath, marker: str, force: bool) -> Iterator[Path]:
+    """Fill a local folder that is put into a store when it is complete, and is named there last of all."""
+    store_folders.refuse_existing(target, marker, force)
+    name = store_folders.generation()
+    with tempfile.TemporaryDirectory(prefix="dboost-") as folder:
+        yield Path(folder)
+        try:
+            store_folders.upload(Path(folder), target / name)
+            store_folders.refuse_existing(target, marker, force)
+            store_folders.publish(target, name)
+        except BaseException:
+            with contextlib.suppress(StorageError):
+                (target / name).remove_below()
+            raise
 
 
 def _refuse_existing(target: Path, path: PathLike, marker: str, force: bool) -> None:

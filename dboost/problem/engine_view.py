@@ -69,6 +69,10 @@ class EngineView:
     def set_plan(self, items: Sequence[Any], rows: Sequence[int], run_id: str) -> None:
         """Keep the plan of the other engine: it is its partitions that are seen."""
 
+    def label(self, *words: str) -> None:
+        """As ``Engine.label``."""
+        self._engine.label(*words)
+
     def resident_partitions(self) -> tuple[Partition, ...] | None:
         """None: the partitions of the other engine are not seen as they lie there."""
         return None

@@ -10,13 +10,14 @@ import os
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 from dboost.data.parquet.plan import blocks_of
+from dboost.data.parquet.read import open_file
 from dboost.engine.machine import available_cores, available_memory
 from dboost.errors import DboostError
-from dboost.files.paths import local_path
+from dboost.files.store_folders import current
+from dboost.files.stores import any_path
 
 from .. import pages
 from ..cluster import connect
@@ -84,7 +85,7 @@ def run(settings: DoctorSettings, console: Console) -> int:
     """Print what was found."""
     data = None if settings.data is None else open_data(settings, "train")
     with connect(settings, console) as client:
-        path = None if settings.data is None else str(local_path(settings.data, "data").resolve())
+        path = None if settings.data is None else str(current(any_path(settings.data, "data").resolve()))
         patient = Patient(client, data, path)
         found = [finding for check in CHECKS for finding in check(patient)]
     table = FittingTable()
@@ -162,7 +163,7 @@ def paths(patient: Patient) -> Iterator[Finding]:
 
 
 def _state_of(path: str) -> Any:
-    where = Path(path)
+    where = any_path(path)
     if where.is_dir():
         return sorted(one.name for one in where.iterdir())
     return where.stat().st_size if where.exists() else None
@@ -172,12 +173,10 @@ def memory(patient: Patient) -> Iterator[Finding]:
     """The memory of the workers against what the data takes once it is decoded."""
     if patient.data is None:
         return
-    import pyarrow.parquet as pq
-
     blocks = blocks_of(patient.data)
     values = 0
     for ref, group in [(ref, group) for block in blocks for ref, groups in block.spans for group in groups]:
-        row_group = pq.read_metadata(ref.path).row_group(group)
+        row_group = open_file(ref.path).metadata.row_group(group)
         columns = [row_group.column(j) for j in range(row_group.num_columns)]
         values += max((one.num_values for one in columns if "list" in one.path_in_schema), default=0) or sum(
             one.num_values for one in columns

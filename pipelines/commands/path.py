@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from dboost.files.paths import local_path
-
 from ..cluster import connect
 from ..config import key, needed, whole
 from ..console import Console
@@ -32,13 +30,14 @@ def run(settings: PathCommandSettings, console: Console) -> int:
     needed(settings, *settings.required)
     refuse_existing(settings.out, MARKER, settings.force)
     if settings.alphas is None and settings.path is None:
-        settings = replace(settings, path=STRENGTHS)
+        # the number of strengths goes by its other name here too
+        settings = replace(settings, path=settings.n_alphas or STRENGTHS, n_alphas=None)
     training = plan_training(settings)
     data = open_data(settings, "train")
     with kept_beside(settings, "path", console) as work, connect(settings, console) as client:
         with console.stage("path"):
             trained = fit(training, data, client, console, work=work)
-        save_path(trained, local_path(str(settings.out), "out"), force=settings.force)
+        save_path(trained, str(settings.out), force=settings.force)
     values, blocks = outcome(trained)
     console.page("path", blocks, {"out": settings.out, **values})
     console.say(f"path: {settings.out}   next: dboost inspect {settings.out}/models/{len(trained.path) - 1:05d}")

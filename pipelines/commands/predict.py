@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from dboost.estimators.transform_files import read_beside
-from dboost.files.paths import local_path
+from dboost.files import store_folders
 from dboost.files.storage import sha256_json, write_file, write_folder
+from dboost.files.stores import AnyPath, StorePath, any_path
 from dboost.model.fitted import Model
 
 from ..cluster import connect, engine_on
@@ -81,8 +82,7 @@ def run(settings: PredictSettings, console: Console) -> int:
 def predict(settings: PredictSettings, model: Model, client: Any, work: Path, console: Console) -> dict[str, Any]:
     """Label the data and write the folder; `work` keeps the parts that are done. Returns what was read and written."""
     asked, transform = asked_of(settings, model), read_beside(str(settings.model))
-    parts = work / PARTS
-    _clear_others(settings, parts, asked)
+    parts = _parts_of(settings, work, asked)
     with engine_on(client) as engine:
         if transform is not None and are_raw(settings, transform):
             check_transform(model, transform, str(settings.model))
@@ -91,10 +91,16 @@ def predict(settings: PredictSettings, model: Model, client: Any, work: Path, co
             read = prepared_rows(settings, model, asked.keep)
     rows = label_all(read.pieces, parts, model, transform, asked, client, _telling(console, read))
     about = {"rows": rows, "columns_read": read.columns, "columns": read.of, "bytes_read": read.bytes}
+    kept = {"classes": model.classes.tolist(), "model": str(settings.model), "data": str(settings.data), **about}
+    text = (json.dumps(finite(kept), indent=1, default=str) + "\n").encode()
+    if isinstance(parts, StorePath):
+        # the parts lie where they are to be: they only get their name
+        (parts / MARKER).write_bytes(text)
+        store_folders.publish(parts.parent, parts.name)
+        return about
     with write_folder(str(settings.out), marker=MARKER, force=settings.force) as folder:
         put_together(parts, len(read.pieces), folder)
-        kept = {"classes": model.classes.tolist(), "model": str(settings.model), "data": str(settings.data), **about}
-        (folder / MARKER).write_text(json.dumps(finite(kept), indent=1, default=str) + "\n", encoding="utf-8")
+        (folder / MARKER).write_bytes(text)
     return about
 
 
@@ -103,21 +109,32 @@ def read_words(about: dict[str, Any]) -> str:
     return f"read {about['columns_read']} of {about['columns']} columns, {about['bytes_read'] / 1e6:,.1f} MB"
 
 
-def _clear_others(settings: PredictSettings, parts: Path, asked: Any) -> None:
-    """Make the folder of the parts; those of another model, other data or another question are removed."""
-    data = of_input(local_path(str(settings.data), "data"))
+def _parts_of(settings: PredictSettings, work: Path, asked: Any) -> AnyPath:
+    """The folder of the parts; those of another model, other data or another question are removed.
+
+    In a store every question has a folder of its own, since no folder can be given another name there.
+    """
+    data = of_input(str(settings.data))
     columns = {name: getattr(settings, name) for name in ("split", "features", "n_features")}
-    model = of_model(local_path(str(settings.model), "model"))
+    model = of_model(str(settings.model))
     mine = sha256_json(json.loads(json.dumps([model, data, columns, asdict(asked)], default=str)))
+    out = any_path(str(settings.out), "out")
+    if isinstance(out, StorePath):
+        return out / store_folders.generation(mine)
+    parts = work / PARTS
     of = parts / _OF
     if parts.is_dir() and (not of.is_file() or of.read_text(encoding="utf-8") != mine):
         shutil.rmtree(parts)
     parts.mkdir(parents=True, exist_ok=True)
     write_file(of, mine.encode())
+    return parts
 
 
 def _telling(console: Console, read: Read) -> Callable[[int, int], None]:
+    show = console.parts("labelling")
+
     def tell(done: int, rows: int) -> None:
         console.event("part", done=done, of=len(read.pieces), rows=rows)
+        show(done, len(read.pieces))
 
     return tell

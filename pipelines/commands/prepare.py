@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dboost.data import prepare_text
-from dboost.files.paths import local_path
+from dboost.files.stores import any_path
 
 from .. import pages
 from ..cluster import connect, engine_on
@@ -73,7 +73,7 @@ def run(settings: PrepareSettings, console: Console) -> int:
     refuse_existing(settings.out, MANIFEST, settings.force)
     for name in ("data", "test"):
         if getattr(settings, name) is not None:
-            local_path(getattr(settings, name), name)
+            any_path(getattr(settings, name), name)
     with connect(settings, console) as client, console.stage("prepare"):
         manifest = prepare(settings, client)
     console.page("prepared", [pages.facts(facts(manifest))], {"out": settings.out, **manifest.content()})

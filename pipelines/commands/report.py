@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from dboost.errors import DataError, UsageError
-from dboost.files.paths import local_path
 from dboost.files.storage import check_writable, write_file
+from dboost.files.store_folders import local_copy
+from dboost.files.stores import any_path
 
 from ..config import DataSettings, LogSettings, boolean, key, needed, string
 from ..console import Console
@@ -37,9 +38,9 @@ SETTINGS = ReportSettings
 def run(settings: ReportSettings, console: Console) -> int:
     """Write the page; with data, its labelled rows are judged."""
     needed(settings, *settings.required)
-    given = local_path(str(settings.model), "model")
+    given = Path(local_copy(str(settings.model)))
     folder = given / MODEL if (given / MODEL).is_dir() else given
-    out = local_path(settings.out, "out") if settings.out else given / "report.html"
+    out = any_path(settings.out, "out") if settings.out else any_path(str(settings.model), "model") / "report.html"
     if out.exists() and not settings.force:
         raise UsageError("the file exists", file=str(out), hint="give --force, or another --out")
     check_writable(out)
@@ -59,5 +60,5 @@ def run(settings: ReportSettings, console: Console) -> int:
     text = html(model, title=title, evaluation=evaluation, held_out=held_out, path=path, made=made)
     write_file(out, text.encode("utf-8", "backslashreplace"))
     console.event("report", out=str(out))
-    console.say(f"report: {Path(out)}")
+    console.say(f"report: {out}")
     return 0

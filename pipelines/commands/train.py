@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
 import platform
 import shutil
 from collections.abc import Iterator
@@ -17,8 +18,8 @@ from dboost.errors import UsageError
 from dboost.estimators.document_features import DocumentFeatures
 from dboost.estimators.params import loss_spec, penalty_spec
 from dboost.estimators.transform_files import write_beside
-from dboost.files.paths import local_path
-from dboost.files.storage import check_writable, sha256_json, write_file
+from dboost.files.storage import check_writable, sha256_bytes, sha256_json, write_file, write_folder
+from dboost.files.stores import AnyPath, any_path
 from dboost.redact import redact_value
 
 from .. import pages
@@ -60,12 +61,32 @@ def run(settings: TrainSettings, console: Console) -> int:
         with console.stage("train"):
             trained = fit(training, data, client, console, work=work)
         with console.stage("save"):
-            out = local_path(str(settings.out), "out")
-            trained.estimator.save(out, force=settings.force)
-            keep_transform(data, out)
-            write_manifest(trained.estimator, out, dataclasses.asdict(settings), console)
+            with finished_folder(str(settings.out), MARKER, settings.force) as (out, force):
+                trained.estimator.save(out, force=force)
+                keep_transform(data, out)
+                write_manifest(trained.estimator, out, dataclasses.asdict(settings), console)
     show(trained, settings, console)
     return 0 if trained.converged else NOT_CONVERGED
+
+
+@contextlib.contextmanager
+def finished_folder(out: str, marker: str, force: bool) -> Iterator[tuple[Path, bool]]:
+    """Where a folder is saved, and whether it may replace one; in a store all of it appears at the end."""
+    found = any_path(out, "out")
+    if isinstance(found, Path):
+        yield found, force
+        return
+    with write_folder(out, marker=marker, force=force) as folder:
+        # the folder is there, and empty
+        yield folder, True
+
+
+def work_folder(out: AnyPath) -> Path:
+    """Where the work for an output is kept until that is finished: beside it, or for a store in the user's folder."""
+    if isinstance(out, Path):
+        return out.with_name(out.name + UNFINISHED)
+    home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    return home / "dboost" / f"{out.name}-{sha256_bytes(str(out).encode())[:12]}{UNFINISHED}"
 
 
 @contextlib.contextmanager
@@ -77,12 +98,12 @@ def kept_beside(settings: Any, command: str, console: Console) -> Iterator[Path]
     UsageError
         When another process works there.
     """
-    out = local_path(str(settings.out), "out").resolve()
-    work = out.with_name(out.name + UNFINISHED)
+    out = any_path(str(settings.out), "out").resolve()
+    work = work_folder(out)
     check_writable(work)
     values = {item.name: getattr(settings, item.name) for item in dataclasses.fields(settings)}
     # it may go on from another working folder
-    values |= {"out": str(out), "data": str(local_path(str(settings.data), "data").absolute())}
+    values |= {"out": str(out), "data": str(any_path(str(settings.data), "data").absolute())}
     if (
         settings.force
         and work.is_dir()
@@ -95,7 +116,8 @@ def kept_beside(settings: Any, command: str, console: Console) -> Iterator[Path]
         with held(work):
             lines = [f"{name} = {to_toml(value)}" for name, value in values.items() if value is not None]
             write_file(work / f"{command}.toml", ("\n".join(lines) + "\n").encode())
-            console.left = f"what was done is kept in {work}: the same command, or `dboost resume {out}`, goes on"
+            goes_on = f"the same command, or `dboost resume {out}`," if isinstance(out, Path) else "the same command"
+            console.left = f"what was done is kept in {work}: {goes_on} goes on"
             yield work
     except BaseException:
         # what has done no round yet leaves nothing
@@ -130,11 +152,12 @@ def fit(
 ) -> Trained:
     """Train with the rounds of a single fit shown as they end; those of many fits are events only."""
     if training.way == "fit":
-        with console.rounds(title or f"training on {data.path}") as show:
+        tol = training.parameters.get("tol", 1e-4)
+        with console.rounds(title or f"training on {data.path}", tol if isinstance(tol, float) else 0.0) as show:
             return training.run(data, client=client, on_round=show, progress=work, partial=partial)
     what = {"cv": f"cross-validation on {data.path}: {training.grid.get('cv')} folds", "path": "path"}
     console.say(what[training.way] if training.way == "cv" else f"path of strengths on {data.path}")
-    told = None if console.sink is None else lambda record: console.event("round", **record)
+    told = console.several_fits(training.n_strengths, int(training.grid.get("cv") or 0))
     return training.run(data, client=client, on_round=told, progress=work)
 
 

@@ -7,18 +7,16 @@ Does not cover: where rows come from (``rows``), what is in a part (``columns``)
 from __future__ import annotations
 
 import os
-import secrets
 import threading
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from dboost import interruption
-from dboost.data.manifest import publish
-from dboost.errors import StorageError
+from dboost.data.manifest import write_parquet
+from dboost.data.parquet.read import open_file
+from dboost.files.stores import AnyPath, any_path
 from dboost.model.fitted import Model
 
 from .columns import Asked, predictions
@@ -36,26 +34,20 @@ def name_of(number: int) -> str:
 
 def label_part(piece: Any, number: int, folder: str, held: tuple[Model, Any], asked: Asked) -> int:
     """Write the predictions of a piece, unless they stand; returns the number of rows. Runs on workers."""
-    target = Path(folder, name_of(number))
+    target = any_path(folder) / name_of(number)
     if target.is_file():
-        return int(pq.read_metadata(target).num_rows)
+        return int(open_file(str(target)).metadata.num_rows)
     model, transform = held
     scores = piece.scores(model, transform)
     file, row = piece.positions()
     table = predictions(model, scores, file, row, piece.kept(asked.keep), asked)
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(6)}")
-    try:
-        pq.write_table(table, beside, compression="zstd", write_page_checksum=True)
-        # a part that another try of the same task wrote holds the same bytes
-        publish(beside, target)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise StorageError(f"cannot write: {error.strerror or error}", file=str(target)) from error
+    # a part that another try of the same task wrote holds the same bytes
+    write_parquet(table, target)
     return table.num_rows
 
 
 def label_all(
-    pieces: Sequence[Any], folder: Path, model: Model, transform: Any, asked: Asked, client: Any, tell: Any
+    pieces: Sequence[Any], folder: AnyPath, model: Model, transform: Any, asked: Asked, client: Any, tell: Any
 ) -> int:
     """Write the parts of all pieces, with a bounded number under way; returns the number of rows.
 
@@ -64,7 +56,7 @@ def label_all(
     tell : function (parts that are done, rows so far)
     """
     rows = 0
-    for file in folder.glob(".part-*"):
+    for file in folder.glob(".part-*") if isinstance(folder, Path) else ():
         # of a process that was killed while it wrote
         file.unlink(missing_ok=True)
     if client is None:

@@ -13,19 +13,19 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from dboost.data.absent_column import absent_column
 from dboost.data.parquet.plan import blocks_of
-from dboost.data.parquet.read import check_unchanged, inspect_file
+from dboost.data.parquet.read import check_unchanged, inspect_file, open_file
 from dboost.data.prepared.chunk import TextChunk, TextColumns, read_span, texts_of
 from dboost.data.prepared.documents import Wanted, document_files, format_of
 from dboost.data.prepared.prepare import check_columns, cut_chunks
 from dboost.data.sources import open_sources
 from dboost.errors import DataError
 from dboost.estimators.document_features import DocumentFeatures
-from dboost.files.paths import local_path
+from dboost.files.store_folders import current
+from dboost.files.stores import any_path, is_store
 from dboost.model.fitted import Model
 
 from ..config import DataSettings
@@ -77,8 +77,7 @@ class PreparedRows:
         if not names:
             return {}
         tables = [
-            pq.ParquetFile(ref.path).read_row_groups(list(groups), columns=list(names))
-            for ref, groups in self.block.spans
+            open_file(ref.path).read_row_groups(list(groups), columns=list(names)) for ref, groups in self.block.spans
         ]
         table = pa.concat_tables(tables, promote_options="default")
         return {name: table.column(name) for name in names}
@@ -117,7 +116,7 @@ class RawRows:
         files: list[str] = []
         rows = []
         for ref, group, start, stop in self.chunk.spans:
-            footer = pq.read_metadata(ref.path)
+            footer = open_file(ref.path).metadata
             before = sum(footer.row_group(g).num_rows for g in range(group))
             files.extend([ref.name] * (stop - start))
             rows.append(np.arange(before + start, before + stop, dtype=np.int64))
@@ -131,7 +130,7 @@ def are_raw(settings: DataSettings, transform: Any) -> bool:
     """
     if not isinstance(transform, DocumentFeatures) or settings.features is not None or settings.data is None:
         return False
-    path = local_path(str(settings.data), "data")
+    path = current(any_path(str(settings.data), "data"))
     if (path / MANIFEST).is_file():
         return False
     files = document_files(path)
@@ -171,11 +170,11 @@ def raw_rows(
     """
     how = TextColumns(tuple(transform.text), None, tuple(keep), None, transform.tokenizer, transform.hashing)
     wanted = Wanted(how.text, (), tuple(name for name in how.keep if name not in how.text))
-    where = local_path(str(settings.data), "data")
+    where = any_path(str(settings.data), "data")
     sources = open_sources([("new", where)], wanted, None, "new", staging, engine)
     with sources.in_own_names():
         # a file that was named by itself is called as it is in its folder
-        files = [(path, Path(name).name if Path(name).is_absolute() else name) for _, (path, name) in sources.files]
+        files = [(path, _short(name)) for _, (path, name) in sources.files]
         found = engine.map(inspect_file, files, name="read-footers")
         check_columns([(info, True) for info in found], how)
         chunks = cut_chunks([("new", info) for info in found], {"new"}, how)
@@ -184,6 +183,11 @@ def raw_rows(
     # the copy of a file in another format holds no other columns
     there = len(found[0].kinds) if found else 0
     return Read(tuple(RawRows(chunk, how) for chunk in chunks), len(names), there, _bytes(spans, names))
+
+
+def _short(name: str) -> str:
+    """The last part of a name that is a whole path."""
+    return any_path(name).name if is_store(name) or Path(name).is_absolute() else name
 
 
 def feature_positions(model: Model, data: Any, blocks: Sequence[Any]) -> Columns:
@@ -200,7 +204,7 @@ def positions(block: Any) -> tuple[pa.Array, pa.Array]:
     files: list[str] = []
     rows: list[np.ndarray[Any, np.dtype[np.int64]]] = []
     for ref, groups in block.spans:
-        footer = pq.read_metadata(ref.path)
+        footer = open_file(ref.path).metadata
         sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
         starts = np.concatenate([[0], np.cumsum(sizes)])
         for group in groups:
@@ -219,7 +223,7 @@ def _bytes(spans: Sequence[tuple[Any, int]], names: set[str]) -> int:
     total, footers = 0, {}
     for ref, group in spans:
         if ref.path not in footers:
-            footers[ref.path] = pq.read_metadata(ref.path)
+            footers[ref.path] = open_file(ref.path).metadata
         row_group = footers[ref.path].row_group(group)
         columns = (row_group.column(j) for j in range(row_group.num_columns))
         total += sum(one.total_compressed_size for one in columns if one.path_in_schema.split(".")[0] in names)

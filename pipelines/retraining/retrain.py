@@ -191,7 +191,7 @@ def _held_out(run: RunFile, plan: Retraining) -> tuple[DataSettings, str]:
 def _state(run: RunFile, plan: Retraining) -> str:
     """What a decision depends on, as one digest."""
     data = run.table("data")
-    inputs = [fingerprints.of_input(local_path(str(data[name]))) for name in ("data", "test")]
+    inputs = [fingerprints.of_input(str(data[name])) for name in ("data", "test")]
     settings = {table: {k: v for k, v in values.items() if table != "cluster"} for table, values in run.values.items()}
     return sha256_json(json.loads(json.dumps([inputs, settings, vars(plan.gates), plan.begin], default=str)))
 

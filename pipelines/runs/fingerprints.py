@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 from dboost.data import load_manifest
 from dboost.errors import DataError
+from dboost.files.paths import PathLike
 from dboost.files.storage import sha256_json
+from dboost.files.store_folders import current, local_copy
+from dboost.files.stores import AnyPath, StorePath, any_path, open_input
 
 from ..inputs import MANIFEST
 
@@ -27,7 +29,7 @@ VOLATILE = ("seconds", "bytes_moved")
 _MAGIC = b"PAR1"
 
 
-def of_input(path: Path) -> Any:
+def of_input(given: PathLike) -> Any:
     """A file or a folder that a stage reads; a prepared folder has a fingerprint of its own.
 
     Raises
@@ -35,6 +37,7 @@ def of_input(path: Path) -> Any:
     DataError
         When it is not there.
     """
+    path = current(any_path(given, "data"))
     if (path / MANIFEST).is_file():
         return {"prepared": load_manifest(path).fingerprint}
     if path.is_file():
@@ -44,7 +47,7 @@ def of_input(path: Path) -> Any:
     return {name: of_file(path / name) for name in _names(path) if not _hidden(name)}
 
 
-def of_file(path: Path) -> list[Any]:
+def of_file(path: AnyPath) -> list[Any]:
     """Size and content of a small file; size, time of change and footer of a large one."""
     found = path.stat()
     if found.st_size <= SMALL:
@@ -64,8 +67,9 @@ def of_output(path: Path) -> str:
     return sha256_json({name: _written(path / name) for name in _names(path)})
 
 
-def of_model(path: Path) -> str:
+def of_model(given: PathLike) -> str:
     """A saved model but for the times that its fit took, which differ from run to run."""
+    path = Path(local_copy(given))
     digest = hashlib.sha256()
     for file in sorted(path.rglob("model.json")):
         document = json.loads(file.read_bytes())
@@ -84,22 +88,23 @@ def _written(path: Path) -> list[Any]:
     return [size, _digest(path.read_bytes() if size <= SMALL else _end(path, size))]
 
 
-def _names(folder: Path) -> list[str]:
-    return sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
+def _names(folder: AnyPath) -> list[str]:
+    found = (file for file in folder.rglob("*") if isinstance(file, StorePath) or file.is_file())
+    return sorted(file.relative_to(folder).as_posix() for file in found)  # type: ignore[arg-type]  # of one kind
 
 
 def _hidden(name: str) -> bool:
     return any(part.startswith((".", "_")) for part in name.split("/"))
 
 
-def _end(path: Path, size: int) -> bytes:
+def _end(path: AnyPath, size: int) -> bytes:
     """The footer of Parquet; of another file its last bytes."""
-    with open(path, "rb") as handle:
+    with open_input(str(path)) as handle:
         handle.seek(size - 8)
         tail = handle.read(8)
         length = int.from_bytes(tail[:4], "little") if tail[4:] == _MAGIC else SMALL
-        handle.seek(max(0, size - 8 - length), os.SEEK_SET)
-        return handle.read()
+        handle.seek(max(0, size - 8 - length))
+        return bytes(handle.read())
 
 
 def _digest(data: bytes) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 from dboost.errors import UsageError
 from dboost.files.paths import local_path
+from dboost.files.stores import StorePath, any_path
 
 from ..commands.evaluate import EvaluateSettings
 from ..commands.predict import PredictSettings
@@ -188,7 +189,8 @@ def checked(
         found = values.get(table, {}).get(each)
         if found is not None:
             start = base if origins[path] != SET else Path.cwd()
-            values[table][each] = os.path.normpath(start / local_path(found, path))
+            where = any_path(found, path)
+            values[table][each] = str(where) if isinstance(where, StorePath) else os.path.normpath(start / where)
     return RunFile(values, origins, frozenset({*tables, *values}), name, base)
 
 

@@ -17,8 +17,9 @@ import dboost
 from dboost.data import load_manifest
 from dboost.data.manifest import FORMAT_VERSION
 from dboost.errors import UsageError
-from dboost.files.paths import local_path
 from dboost.files.storage import write_file
+from dboost.files.store_folders import current
+from dboost.files.stores import any_path
 
 from .. import pages
 from ..commands import evaluate, predict, prepare, train
@@ -108,9 +109,9 @@ def _settings_of_prepare(work: Work) -> prepare.PrepareSettings:
 def _prepare_inputs(work: Work) -> dict[str, Any]:
     settings = _settings_of_prepare(work)
     mine = {name: getattr(settings, name) for name in (*keys_of("prepare"), "label")}
-    found = {"data": fingerprints.of_input(local_path(str(settings.data))), "settings": mine, "versions": _versions()}
+    found = {"data": fingerprints.of_input(str(settings.data)), "settings": mine, "versions": _versions()}
     if settings.test is not None:
-        found["test"] = fingerprints.of_input(local_path(settings.test))
+        found["test"] = fingerprints.of_input(settings.test)
     return found
 
 
@@ -142,14 +143,14 @@ def _prepared_data(work: Work, split: str | None) -> DataSettings:
 
 def _data_inputs(data: DataSettings) -> dict[str, Any]:
     columns = {item.name: getattr(data, item.name) for item in dataclasses.fields(data) if item.name != "data"}
-    return {"data": fingerprints.of_input(local_path(str(data.data))), "columns": columns}
+    return {"data": fingerprints.of_input(str(data.data)), "columns": columns}
 
 
 def _train_inputs(work: Work) -> dict[str, Any]:
     settings = work.run.values.get("model", {})
     found = {**_data_inputs(_training_data(work)), "settings": settings, "versions": _versions()}
     if settings.get("start") is not None:
-        found["start"] = fingerprints.of_model(local_path(settings["start"]))
+        found["start"] = fingerprints.of_model(settings["start"])
     return found
 
 
@@ -192,7 +193,7 @@ def _held_out(work: Work, table: str) -> DataSettings | None:
         return whole if whole.split in load_manifest(str(whole.data)).splits else None
     if "test" in data:
         return DataSettings(data=data["test"], split=given.get("split"), **columns)
-    folder = local_path(data["data"])
+    folder = current(any_path(data["data"]))
     split = given.get("split", "test")
     if (folder / MANIFEST).is_file() and split in load_manifest(folder).splits and split != data.get("split"):
         return DataSettings(data=data["data"], split=split, **columns)

@@ -116,8 +116,8 @@ def test_wrong_uses(tmp_path, write, plan, small, lists, as_lists):
     with pytest.raises(DataError, match="expected 7 features|have 1 features"):
         write(tmp_path / "c", pa.table({"x": [1.0, 2.0], "label": ["a", "b"]}))
         plan(ParquetData(tmp_path / "c", features=["x"], label="label", n_features=7))
-    with pytest.raises(UsageError, match="scheme 's3', which is not supported"):
-        plan(ParquetData("s3://bucket/key", **as_lists))
+    with pytest.raises(UsageError, match="scheme 'memory', which is not supported"):
+        plan(ParquetData("memory://bucket/key", **as_lists))
     with pytest.raises(DataError, match="no such file"):
         plan(ParquetData(tmp_path / "absent", **as_lists))
     (tmp_path / "empty").mkdir()

@@ -47,7 +47,7 @@ def test_what_is_no_client():
 def test_an_asynchronous_client_is_refused(one_worker):
     async def main():
         async with Client(one_worker.scheduler.address, asynchronous=True, set_as_default=False) as client:
-            with pytest.raises(UsageError, match="asynchronous"):
+            with pytest.raises(UsageError, match=r"asynchronous; .* asyncio.to_thread"):
                 open_engine(client)
 
     asyncio.run(main())

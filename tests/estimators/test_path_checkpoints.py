@@ -178,6 +178,32 @@ def test_an_interrupted_fit_keeps_the_model_so_far(kind, multiclass):
     assert model.duality_gap_ <= 1e-9
 
 
+def test_an_interrupt_that_compiled_code_turned_into_another_error_is_one(multiclass):
+    def as_compiled_code_does(record):
+        if record["round"] == 2 and record.get("fold", 0) is not None:
+            inner = SystemError("_numba_unpickle returned a result with an exception set")
+            inner.__cause__ = KeyboardInterrupt()
+            raise SystemError("a compiled loop returned a result with an exception set") from inner
+
+    told = {"callbacks": [as_compiled_code_does]}
+    model = BoostedClassifier(alpha=0.002, **told)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*multiclass)
+    assert (model.stop_reason_, model.n_iter_) == ("interrupted", 2)
+    with pytest.raises(KeyboardInterrupt):
+        regularization_path(*multiclass, **GRID, **told)
+    several = BoostedClassifierCV(**CV, **told)
+    with pytest.raises(KeyboardInterrupt):
+        several.fit(*multiclass)
+    assert len(several.path_) == 5
+
+    def as_nobody_does(record):
+        raise SystemError("something else")
+
+    with pytest.raises(SystemError, match="something else"):
+        BoostedClassifier(callbacks=[as_nobody_does]).fit(*multiclass)
+
+
 def test_an_interrupt_before_the_first_round_leaves_the_estimator_as_it_was(multiclass):
     model = BoostedClassifier(alpha=0.01).fit(*multiclass)
     before = model.model_

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import doctest
+import html
+import re
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from sklearn import config_context
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -15,9 +20,11 @@ from dboost import (
     BoostedClassifier,
     BoostedRegressor,
     MultiTaskBoostedClassifier,
+    OneVsRestBoostedClassifier,
+    ParquetData,
     PiecewiseLinear,
 )
-from dboost.estimators import classifier, history
+from dboost.estimators import classifier, history, shown
 from dboost.estimators.history import Table
 from dboost.estimators.repr import sparsity_map
 
@@ -37,7 +44,58 @@ def test_repr_shows_certificate_features_and_who_shares_them(multiclass):
     assert f"{first.shared_by} of 3" in text
     page = model._repr_html_()
     assert "<b>bold</b>" not in page and "&lt;b&gt;bold&lt;/b&gt;" in page
-    assert model._repr_mimebundle_() == {"text/plain": text, "text/html": page}
+    bundle = model._repr_mimebundle_()
+    assert bundle["text/plain"] == text and numberless(bundle["text/html"]) == numberless(page)
+    with config_context(display="text"):
+        assert model._repr_mimebundle_() == {"text/plain": text} and not hasattr(model, "_repr_html_")
+
+
+def numberless(page):
+    """A page without the numbers that scikit-learn gives its elements, new ones each time."""
+    return re.sub(r"sk-(container|estimator)-id-\d+", "", page)
+
+
+@pytest.mark.skipif(not hasattr(BoostedClassifier, "_get_params_html"), reason="scikit-learn < 1.7 has no such table")
+def test_a_notebook_shows_scikit_learns_table_and_the_map_below(multiclass):
+    X, y = multiclass
+    hostile = "<script>alert('x')</script>"
+    y = np.where(y == "ant", hostile, y)
+    model = BoostedClassifier(alpha=0.05)
+    before = model._repr_html_()
+    assert "parameters-table" in before and "max_rounds" in before and "dboost" not in before.split("<body>")[1][-200:]
+    after = model.fit(X, y)._repr_html_()
+    above, below = after.split("<div class='dboost'>")
+    assert "parameters-table" in above and "stopped by tol" in below and "Fitted attributes" in above
+    assert hostile not in below and html.escape(hostile) in below
+    first = sparsity_map(model.model_)[0]
+    assert f"<th title='{first.name}'>{first.name}</th>" in below and f"{first.weights[0][1]:+.2g}</td>" in below
+    several = OneVsRestBoostedClassifier(BoostedClassifier(alpha=0.05)).fit(X, y)._repr_html_()
+    assert "3 classifiers of two classes" in several and hostile not in several.split("class='dboost'")[1]
+
+
+def test_a_notebook_does_not_build_weights_that_are_too_large_to_be_shown(multiclass, monkeypatch):
+    model = BoostedClassifier(alpha=0.05).fit(*multiclass)
+    assert "coef_" in model._repr_html_()
+    monkeypatch.setattr(shown, "LARGE", 35)
+    page = model._repr_html_()
+    assert "coef_" not in page and "intercept_" in page and type(model) is BoostedClassifier
+
+
+def test_data_in_parquet_tells_what_it_holds(tmp_path):
+    label = pa.array(["<i>b</i>", "a", "a", None] * 5).dictionary_encode()
+    table = pa.table({"x": np.arange(20.0), "z": np.arange(20), "label": label})
+    for part in range(2):
+        pq.write_table(table, tmp_path / f"{part}.parquet", write_page_checksum=True, row_group_size=7)
+    page = ParquetData(tmp_path, label="label")._repr_html_()
+    cells = re.findall(r"<tr>(.*?)</tr>", page)
+    words = [" ".join(re.sub(r"<[^>]+>", " ", cell).split()) for cell in cells]
+    assert words[:2] == ["rows 40", "features 2"] and words[3].startswith("partitions 1, about ")
+    assert "in 2 files" in words[2] and words[4:] == [
+        "classes 3 in label", "class rows", "a 20", "&lt;i&gt;b&lt;/i&gt; 10", "no label 10",
+    ]  # fmt: skip
+    assert "classes" not in ParquetData(tmp_path, label="x", features=["z"])._repr_html_()
+    assert "no such file or folder" in ParquetData(tmp_path / "nowhere")._repr_html_()
+    assert "column &#x27;lable&#x27;" in ParquetData(tmp_path, label="lable")._repr_html_()
 
 
 NOISE = ("nan", "1 of 1", "shared by", " 1 rounds", " 1 passes")
@@ -47,9 +105,9 @@ NOISE = ("nan", "1 of 1", "shared by", " 1 rounds", " 1 passes")
 def test_repr_of_two_classes_says_nothing_that_is_always_so(binary, params):
     X, y = binary
     model = BoostedClassifier(**params).fit(X, np.array(["no", "yes"])[y])
-    for shown in (repr(model), model._repr_html_()):
-        assert "weight for yes" in shown
-        assert not any(noise in shown for noise in NOISE), shown
+    for text in (repr(model), model._map_html()):
+        assert "weight for yes" in text
+        assert not any(noise in text for noise in NOISE), text
     assert ("alpha_max" in repr(model)) == (params.get("penalty") in (None, "l1"))
     assert ("alpha " in repr(model)) == (params.get("penalty") != "none")
     first = sparsity_map(model.model_)[0]
@@ -61,10 +119,10 @@ def test_repr_of_a_budget_names_the_problem_its_gap_is_of_and_holds_tol_against_
     model = AdaBoostL1Classifier(max_rounds=3, tol=0.125).fit(X, y)
     budget, margin, gap = model.budget_, model.margin_, model.margin_gap_
     assert model.stop_reason_ == "max_rounds" and gap > model.tol
-    for shown in (repr(model), model._repr_html_()):
-        assert f"certified gap {model.duality_gap_:.2g} among weights of at most {budget:.4g} in sum" in shown
-        assert f"least margin {margin:.4g}, certified to be within {gap:.2g} of the best (tol 0.12)" in shown
-        assert shown.count("tol 0.12") == 1 and "penalty none" not in shown
+    for text in (repr(model), model._map_html()):
+        assert f"certified gap {model.duality_gap_:.2g} among weights of at most {budget:.4g} in sum" in text
+        assert f"least margin {margin:.4g}, certified to be within {gap:.2g} of the best (tol 0.12)" in text
+        assert text.count("tol 0.12") == 1 and "penalty none" not in text
 
 
 def test_repr_of_one_task_and_of_a_regression(binary):
@@ -79,7 +137,7 @@ def test_repr_of_one_task_and_of_a_regression(binary):
 def test_repr_before_a_fit_is_scikit_learns(multiclass):
     model = BoostedClassifier(alpha=0.1)
     assert repr(model) == "BoostedClassifier(alpha=0.1)"
-    assert "BoostedClassifier(alpha=0.1)" in model._repr_html_()
+    assert "BoostedClassifier(alpha=0.1)" in model._repr_html_() and model._map_html() == ""
     pipeline = make_pipeline(StandardScaler(), model).fit(*multiclass)
     assert "3 classes" not in repr(pipeline)
 

@@ -141,3 +141,12 @@ def test_a_path_is_a_run_and_a_command(rows: Path, tmp_path: Path, capsys: pytes
     assert "certified gap" in capsys.readouterr().out
     assert read_model(tmp_path / "out" / "models" / "00003").W.tobytes() == peer.models[3].W.tobytes()
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("out")] == ["out"]
+    # the same number by its other name, and what only a cross-validation reads is refused
+    length = arguments.index("--path")
+    other = [*arguments[:length], "--n-alphas", "4", *arguments[length + 2 : -1], str(tmp_path / "other")]
+    assert main(other) == 0
+    assert len(list((tmp_path / "other" / "models").iterdir())) == 4
+    for more in (["--n-alphas", "3"], ["--scoring", "error"], ["--fold-tol", "0.1"]):
+        capsys.readouterr()
+        assert main([*arguments[:-1], str(tmp_path / "refused"), *more]) == 2
+        assert "without" in capsys.readouterr().err

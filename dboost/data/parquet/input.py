@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from dboost.data.manifest import Manifest, find_manifest
 from dboost.errors import DataError, UsageError
-from dboost.files.paths import local_path
+from dboost.files.store_folders import current
+from dboost.files.stores import AnyPath, any_path
 from dboost.redact import redact_urls
 
 
@@ -82,6 +82,12 @@ class ParquetData:
         # Whatever prints or records this description must not tell the user and the password of a URL.
         return f"ParquetData({', '.join([redact_urls(repr(self.path)), *given])})"
 
+    def _repr_html_(self) -> str:
+        # pyarrow is loaded here, since nothing else of this description needs it.
+        from dboost.data.parquet.summary import html
+
+        return html(self)
+
     def files(self) -> list[tuple[str, str]]:
         """(path, name within the data set) of every file, in the order of the rows."""
         return self.resolve()[0]
@@ -97,7 +103,7 @@ class ParquetData:
             Nothing there, or the manifest is damaged.
         """
         if not isinstance(self.path, str | os.PathLike):
-            paths = [local_path(path) for path in self.path]
+            paths = [any_path(path) for path in self.path]
             if not paths:
                 raise UsageError("path is an empty list", hint="name at least one Parquet file")
             if self.split is not None:
@@ -105,7 +111,7 @@ class ParquetData:
             _refuse_absent(paths)
             return [(str(path.absolute()), str(path)) for path in paths], None, None
         # Workers may stand in another folder than this process: they are told the whole path.
-        path = local_path(self.path).absolute()
+        path = current(any_path(self.path).absolute())
         _refuse_absent([path])
         found = find_manifest(str(path))
         if path.is_file():
@@ -124,7 +130,7 @@ class ParquetData:
             what = "no split was chosen" if split is None else f"split={split!r} does not exist"
             raise UsageError(f"{what} in {path}", hint=f"use split= one of {', '.join(sorted(manifest.splits))}")
         names = [entry["name"] for entry in manifest.splits[split]["files"]]
-        folder = Path(manifest.root) / split
+        folder = any_path(manifest.root) / split
         return [(str(folder / name), name) for name in names], manifest, split
 
     def named(self) -> dict[str, Any]:
@@ -137,16 +143,16 @@ class ParquetData:
         return found if self.weight is None else found | {"sample_weight": self.weight}
 
 
-def _refuse_absent(paths: Sequence[Path]) -> None:
+def _refuse_absent(paths: Sequence[AnyPath]) -> None:
     for path in paths:
         if not path.exists():
             raise DataError("no such file or folder", file=str(path))
 
 
-def _list_folder(folder: Path) -> list[tuple[str, str]]:
+def _list_folder(folder: AnyPath) -> list[tuple[str, str]]:
     found = []
     for path in folder.rglob("*.parquet"):
-        parts = path.relative_to(folder).parts
+        parts = path.relative_to(folder).parts  # type: ignore[arg-type]  # both are of one kind
         if path.is_file() and not any(part.startswith(("_", ".")) for part in parts):
             found.append("/".join(parts))
     if not found:

@@ -4,7 +4,7 @@ Covers: schema drift (compared by name), the feature layout, blocks of row group
 Does not cover: decoding (``parquet_read``, ``parquet_block``).
 
 Row groups are joined until a block costs about a million stored values; a row group is never split, and a block leaves
-its file only while it is small. The cut depends on footers and the number of features alone.
+its file only while it is small. Only footers and the number of features decide the cut.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,12 +24,14 @@ from dboost.data.labels.notes import label_notes
 from dboost.data.manifest import Manifest
 from dboost.data.memory.in_memory import BLOCK_COST
 from dboost.data.parquet.block import ParquetBlock, block_width, scan_block
-from dboost.data.parquet.input import ParquetData
 from dboost.data.parquet.read import NUMBERS, FileInfo, Layout, inspect_file
 from dboost.data.planned import Plan, class_counts, class_list, class_weights, n_outputs, plan_coder
 from dboost.data.prepared.mapper import InProcess, Mapper
 from dboost.errors import DataError, UsageError
 from dboost.notices import warn_user
+
+if TYPE_CHECKING:
+    from dboost.data.parquet.input import ParquetData
 
 
 def plan_parquet(data: ParquetData, *, task: str, classes: Any, class_weight: Any, engine: Mapper) -> Plan:
@@ -98,6 +100,16 @@ def blocks_of(data: ParquetData, *, n_features: int | None = None, labels: bool 
         Whether label and weight columns have to be there.
     """
     return plan_blocks(data, engine=None, n_features=n_features, labels=labels)[0]
+
+
+def looked_at(
+    data: ParquetData, infos: Sequence[FileInfo], manifest: Manifest | None
+) -> tuple[list[ParquetBlock], Layout, tuple[str, ...]]:
+    """The blocks, the layout and the label columns as footers alone tell them; the width may be unknown (-1)."""
+    label = _label_columns(data, manifest)
+    _check_named(infos, {"label": label, "weight": () if data.weight is None else (data.weight,)})
+    layout = _layout(data, infos, manifest, label, None)
+    return _cut(infos, layout, label, data.weight, None), layout, label
 
 
 def plan_blocks(

@@ -11,7 +11,6 @@ where the writer wrote them.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,7 +24,8 @@ from numpy.typing import NDArray
 from dboost.data.labels.factorise import arrow_kind
 from dboost.data.memory.in_memory import dense_piece, numeric_column
 from dboost.data.sparse.csr import CsrPiece
-from dboost.errors import DataError
+from dboost.errors import DataError, StorageError
+from dboost.files.stores import is_store, open_input, state_of
 
 NUMBERS = ("int", "float32", "float64", "bool")
 CHANGED = "the file changed since it was first read"
@@ -103,7 +103,7 @@ def as_data_errors(path: str, row_group: int | None = None) -> Iterator[None]:
     """Turn what pyarrow and the operating system raise into a DataError that names the file."""
     try:
         yield
-    except (DataError, MemoryError):
+    except (DataError, StorageError, MemoryError):
         raise
     except FileNotFoundError as fault:
         raise DataError("the file is gone", file=path, row_group=row_group) from fault
@@ -122,8 +122,8 @@ def as_data_errors(path: str, row_group: int | None = None) -> Iterator[None]:
 
 def file_ref(path: str, name: str) -> FileRef:
     """Size, time and footer hash of a Parquet file."""
-    with as_data_errors(path), open(path, "rb") as stream:
-        state = os.fstat(stream.fileno())
+    with as_data_errors(path), open_input(path) as stream:
+        state = state_of(path, stream)
         size = state.st_size
         if size < 12:
             raise DataError(f"{size} bytes are no Parquet file", file=path, hint="restore it or leave it out")
@@ -151,7 +151,8 @@ def check_unchanged(ref: FileRef) -> None:
 
 def open_file(path: str) -> pq.ParquetFile:
     """Open without memory-mapping, with page checksums verified."""
-    return pq.ParquetFile(path, memory_map=False, page_checksum_verification=True)
+    source = open_input(path) if is_store(path) else path
+    return pq.ParquetFile(source, memory_map=False, page_checksum_verification=True)
 
 
 def column_kind(kind: pa.DataType) -> str:
@@ -218,7 +219,7 @@ def _has_checksums(path: str, metadata: Any) -> bool:
         return True
     chunk = metadata.row_group(0).column(0)
     starts = [s for s in (chunk.dictionary_page_offset, chunk.data_page_offset) if s is not None and s > 0]
-    with open(path, "rb") as stream:
+    with open_input(path) as stream:
         stream.seek(min(starts))
         header = stream.read(64)
     position, field = 0, 0

@@ -6,24 +6,22 @@ Does not cover: the cut into chunks and the order of the passes (``prepare``).
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from dboost.data.labels.factorise import factorise
-from dboost.data.manifest import publish, read_vocabulary
+from dboost.data.manifest import read_vocabulary, write_parquet
 from dboost.data.parquet.block import at
 from dboost.data.parquet.read import FileRef, as_data_errors, check_unchanged, column_kind, file_ref, open_file
 from dboost.data.prepared.text import TermCounts, TextTransform, count_texts
 from dboost.errors import DataError, StorageError
+from dboost.files.stores import AnyPath, any_path
 
 GROUP_ROWS = 40_000
 # The folder, in the one that is being made, where counts are kept between the passes.
@@ -132,9 +130,9 @@ def _splits(table: pa.Table, how: TextColumns, path: str, group: int) -> list[st
     return found
 
 
-def _counts_of(folder: str, chunk: TextChunk) -> Path:
+def _counts_of(folder: str, chunk: TextChunk) -> AnyPath:
     """Where the counts of a chunk are kept from the first pass to the second."""
-    return Path(folder) / COUNTS / str(chunk.number)
+    return any_path(folder) / COUNTS / str(chunk.number)
 
 
 def count_chunk(chunk: TextChunk, how: TextColumns, split: str, folder: str) -> tuple[pa.Table, int]:
@@ -218,7 +216,7 @@ def write_chunk(chunk: TextChunk, how: TextColumns, folder: str, vocabulary: dic
             parts.setdefault(split, []).append(_output(here, part))
         first += n_rows
     return [
-        _write(pa.concat_tables(tables), Path(folder) / split, chunk.number, label)
+        _write(pa.concat_tables(tables), any_path(folder) / split, chunk.number, label)
         | {"split": split, "classes": counts.get(split)}
         for split, tables in sorted(parts.items())
     ]
@@ -237,26 +235,18 @@ def _output(rows: Any, rest: pa.Table) -> pa.Table:
     return pa.table(columns)
 
 
-def _write(table: pa.Table, folder: Path, number: int, label: str | None) -> dict[str, Any]:
-    """One file: written beside, fsynced, renamed."""
+def _write(table: pa.Table, folder: AnyPath, number: int, label: str | None) -> dict[str, Any]:
+    """One file of features, which appears whole."""
     name = f"part-{number:05d}.parquet"
-    path, beside = folder / name, folder / f".{name}.{os.getpid()}.tmp"
+    path = folder / name
     groups = max(-(-table.num_rows // GROUP_ROWS), 1)
-    try:
-        folder.mkdir(exist_ok=True)
-        pq.write_table(
-            table,
-            beside,
-            row_group_size=max(-(-table.num_rows // groups), 1),
-            compression="zstd",
-            use_dictionary=[] if label is None else [label],
-            write_page_checksum=True,
-            store_schema=True,
-        )
-        publish(beside, path)
-    except OSError as fault:
-        beside.unlink(missing_ok=True)
-        raise StorageError(f"cannot write: {fault.strerror or fault}", file=str(path)) from fault
+    write_parquet(
+        table,
+        path,
+        row_group_size=max(-(-table.num_rows // groups), 1),
+        use_dictionary=[] if label is None else [label],
+        store_schema=True,
+    )
     ref = file_ref(str(path), name)
     nnz = len(table.column("indices").combine_chunks().flatten())
     return {"name": name, "rows": table.num_rows, "nnz": nnz, "size": ref.size, "footer": ref.footer}

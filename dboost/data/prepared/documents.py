@@ -30,7 +30,8 @@ from dboost.data.absent_column import absent_column
 from dboost.data.parquet.input import ParquetData
 from dboost.data.parquet.read import as_data_errors
 from dboost.errors import DataError
-from dboost.files.paths import local_path
+from dboost.files.store_folders import current
+from dboost.files.stores import AnyPath, StorePath, any_path, is_store, open_input
 
 CSV, JSON_LINES = "csv", "jsonl"
 FORMATS = {".csv": CSV, ".jsonl": JSON_LINES, ".ndjson": JSON_LINES}
@@ -72,7 +73,12 @@ class Wanted:
 
 def format_of(path: str) -> str | None:
     """The format that the name of a file tells; None for Parquet and anything else."""
-    return FORMATS.get(Path(path).suffix.lower())
+    return FORMATS.get(_suffix(path))
+
+
+def _suffix(path: str) -> str:
+    """The ending of a name, in small letters; options of a store are no part of it."""
+    return any_path(path).suffix.lower() if is_store(path) else Path(path).suffix.lower()
 
 
 def document_files(where: Any) -> list[tuple[str, str]]:
@@ -89,9 +95,9 @@ def document_files(where: Any) -> list[tuple[str, str]]:
         Nothing there, or files of several formats.
     """
     if isinstance(where, str | os.PathLike):
-        where = local_path(where, "source").absolute()
-    if not isinstance(where, Path) or not where.is_dir():
-        one = isinstance(where, Path) and format_of(str(where)) is not None
+        where = current(any_path(where, "source").absolute())
+    if not isinstance(where, Path | StorePath) or not where.is_dir():
+        one = isinstance(where, Path | StorePath) and format_of(str(where)) is not None
         files = ParquetData([where] if one else where).files()
         _refuse_foreign([path for path, _ in files])
         return files
@@ -112,9 +118,9 @@ def document_files(where: Any) -> list[tuple[str, str]]:
 def _refuse_foreign(paths: Sequence[str]) -> None:
     """Refuse a file of a format that is not read by what it is called, before anything is said of its bytes."""
     for path in paths:
-        suffix = Path(path).suffix.lower()
-        if suffix not in (*FORMATS, ".parquet") and os.path.isfile(path):
-            with as_data_errors(path), open(path, "rb") as stream:
+        suffix = _suffix(path)
+        if suffix not in (*FORMATS, ".parquet") and any_path(path).is_file():
+            with as_data_errors(path), open_input(path) as stream:
                 if stream.read(4) != b"PAR1":
                     raise DataError(
                         f"documents in {suffix or 'a file without an ending'} are not read",
@@ -123,9 +129,10 @@ def _refuse_foreign(paths: Sequence[str]) -> None:
                     )
 
 
-def _visible(folder: Path) -> list[str]:
+def _visible(folder: AnyPath) -> list[str]:
     """Names of the files below a folder, sorted; those that start with ``_`` or ``.`` are never data."""
-    names = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
+    files = (path for path in folder.rglob("*") if isinstance(path, StorePath) or path.is_file())
+    names = [path.relative_to(folder) for path in files]  # type: ignore[arg-type]  # both are of one kind
     return sorted("/".join(name.parts) for name in names if not any(p.startswith(("_", ".")) for p in name.parts))
 
 
@@ -187,7 +194,10 @@ def copy_documents(item: tuple[str, str], wanted: Wanted, types: Mapping[str, st
         there = _csv_header(path) if format_of(path) == CSV else None
         schema = pa.schema([field for field in fields if there is None or field.name in there])
         tables = _csv_tables(path, schema) if there is not None else _json_tables(path, schema)
-        with pq.ParquetWriter(target, schema, compression="zstd", write_page_checksum=True) as writer:
+        place = any_path(target)
+        # an object is there when its stream is closed, after the footer
+        sink = place.open_output() if isinstance(place, StorePath) else open(place, "wb")
+        with sink, pq.ParquetWriter(sink, schema, compression="zstd", write_page_checksum=True) as writer:
             for table in _grouped(tables):
                 writer.write_table(table.cast(schema), row_group_size=max(table.num_rows, 1))
     return target
@@ -236,7 +246,7 @@ def _csv(path: str, names: list[str] | None, types: Mapping[str, Any]) -> Any:
     from pyarrow import csv
 
     return csv.open_csv(
-        path,
+        open_input(path) if is_store(path) else path,
         read_options=csv.ReadOptions(block_size=BLOCK_BYTES, use_threads=False),
         parse_options=csv.ParseOptions(newlines_in_values=True),
         convert_options=csv.ConvertOptions(
@@ -295,7 +305,7 @@ def _csv_tables(path: str, schema: pa.Schema) -> Iterator[pa.Table]:
 
 def _blocks(path: str) -> Iterator[bytes]:
     """The bytes of a file in blocks of whole lines."""
-    with open(path, "rb") as stream:
+    with open_input(path) as stream:
         rest = b""
         while piece := stream.read(BLOCK_BYTES):
             rest += piece

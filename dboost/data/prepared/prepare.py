@@ -17,7 +17,7 @@ import contextlib
 import os
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,8 @@ from dboost.data.prepared.mapper import InProcess, Mapper
 from dboost.data.prepared.text import choose_vocabulary, get_tokeniser, merge_counts
 from dboost.data.sources import COPIES, Source, Sources, open_sources, splits_of
 from dboost.errors import DataError, StorageError, UsageError
-from dboost.files.paths import local_path
+from dboost.files import store_folders
+from dboost.files.stores import AnyPath, StorePath, any_path
 from dboost.files.unfinished import own_folder
 
 # Bytes of text in a slice of a row group. With half as many, reading the slices of one large row group took a third
@@ -105,7 +106,7 @@ def prepare_text(
     """
     how = TextColumns((text,) if isinstance(text, str) else tuple(text), label, tuple(keep), split, tokenizer, hashing)
     _check_settings(how, min_df, max_df, max_features)
-    target = local_path(out, "out").absolute()
+    target = any_path(out, "out").absolute()
     _check_target(target, force)
     mapper: Mapper = InProcess() if engine is None else engine
     splits, learned = splits_of(source, split)
@@ -122,20 +123,44 @@ def prepare_text(
         "keep": list(how.keep),
     }
     with contextlib.ExitStack() as opened:
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            staging = opened.enter_context(own_folder(target))
-        except OSError as fault:
-            raise StorageError(f"cannot write: {fault.strerror or fault}", file=str(target)) from fault
+        staging = opened.enter_context(_staging(target))
         sources = open_sources(splits, _wanted(how), label, learned, staging, mapper)
         with sources.in_own_names():
             chunks, kinds = _plan(sources, how, mapper)
             manifest = _prepared(chunks, kinds, how, settings, staging, mapper)
-        for folder in (COPIES, COUNTS):
-            shutil.rmtree(staging / folder, ignore_errors=True)
+        for name in (COPIES, COUNTS):
+            _remove(staging / name)
         write_manifest(manifest, staging)
         _publish(staging, target)
     return load_manifest(target)
+
+
+@contextlib.contextmanager
+def _staging(target: AnyPath) -> Iterator[AnyPath]:
+    """A folder that all workers see, for what is not finished; it is gone afterwards, or has become the target."""
+    if isinstance(target, StorePath):
+        staging = target / store_folders.generation()
+        try:
+            yield staging
+        except BaseException:
+            with contextlib.suppress(StorageError):
+                staging.remove_below()
+            raise
+        return
+    with contextlib.ExitStack() as opened:
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            beside = opened.enter_context(own_folder(target))
+        except OSError as fault:
+            raise StorageError(f"cannot write: {fault.strerror or fault}", file=str(target)) from fault
+        yield beside
+
+
+def _remove(folder: AnyPath) -> None:
+    if isinstance(folder, StorePath):
+        folder.remove_below()
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _prepared(
@@ -143,7 +168,7 @@ def _prepared(
     kinds: Mapping[str, str],
     how: TextColumns,
     settings: Mapping[str, Any],
-    staging: Path,
+    staging: AnyPath,
     mapper: Mapper,
 ) -> Manifest:
     """Learn the vocabulary and write the features of every chunk."""
@@ -197,8 +222,11 @@ def _check_settings(how: TextColumns, min_df: Any, max_df: Any, max_features: An
             raise UsageError(f"{name}={value!r}", hint=f"give a number of at least {low}, or leave it out")
 
 
-def _check_target(target: Path, force: bool) -> None:
+def _check_target(target: AnyPath, force: bool) -> None:
     """Refuse an existing folder; with force, refuse one that was not made here."""
+    if isinstance(target, StorePath):
+        store_folders.refuse_existing(target, MANIFEST, force)
+        return
     if not os.path.lexists(target):
         return
     if not force:
@@ -313,8 +341,12 @@ def _plain(value: Any) -> Any:
     return value.hex() if isinstance(value, bytes) else value
 
 
-def _publish(staging: Path, target: Path) -> None:
+def _publish(staging: AnyPath, target: AnyPath) -> None:
     """Give the finished folder its name; an older one is set aside first and deleted last."""
+    if isinstance(target, StorePath):
+        store_folders.publish(target, staging.name)
+        return
+    assert isinstance(staging, Path)
     aside = staging.with_suffix(".old")
     try:
         if target.exists():

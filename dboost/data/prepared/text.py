@@ -18,13 +18,14 @@ Tokenisers:
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import secrets
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +40,7 @@ from dboost.data.prepared.text_terms import count_piece, names_of
 from dboost.data.prepared.text_weights import Weights, by_bucket, in_order_of_features, present, rows
 from dboost.data.prepared.text_words import WordRule, table_of, text_and_offsets
 from dboost.errors import DataError, UsageError
+from dboost.files.stores import AnyPath, StorePath
 
 _WEIGHTS = Weights(sublinear_tf=True)
 _WORDS = re.compile(r"\w\w+")
@@ -101,22 +103,30 @@ class TermCounts:
             add_counts(part.ids, part.counts, tf)
         return pa.table({"term": self.terms, "df": df, "tf": tf})
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: AnyPath) -> None:
         """Write everything but `df` into a file that ``load`` reads; it is there as a whole, or not."""
+        if isinstance(path, StorePath):
+            whole = io.BytesIO()
+            self._dump(whole)
+            path.write_bytes(whole.getvalue())
+            return
         beside = f"{os.fspath(path)}.{secrets.token_hex(6)}"
         with open(beside, "wb") as stream:
-            for array in (*text_and_offsets(self.terms), np.array([len(self.parts)])):
-                np.save(stream, array)
-            for part in self.parts:
-                narrow = np.uint16 if part.counts.max(initial=0) <= np.iinfo(np.uint16).max else np.int32
-                for array in (part.indptr, part.ids, part.counts.astype(narrow)):
-                    np.save(stream, array)
+            self._dump(stream)
         os.replace(beside, path)
 
+    def _dump(self, stream: IO[bytes]) -> None:
+        for array in (*text_and_offsets(self.terms), np.array([len(self.parts)])):
+            np.save(stream, array)
+        for part in self.parts:
+            narrow = np.uint16 if part.counts.max(initial=0) <= np.iinfo(np.uint16).max else np.int32
+            for array in (part.indptr, part.ids, part.counts.astype(narrow)):
+                np.save(stream, array)
+
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> TermCounts:
+    def load(cls, path: AnyPath) -> TermCounts:
         """What ``save`` has written, with an empty `df`."""
-        with open(path, "rb") as stream:
+        with io.BytesIO(path.read_bytes()) if isinstance(path, StorePath) else open(path, "rb") as stream:
             text, offsets, [n_parts] = (np.load(stream) for _ in range(3))
             terms = pa.Array.from_buffers(
                 pa.large_string(), offsets.shape[0] - 1, [None, pa.py_buffer(offsets), pa.py_buffer(text)]

@@ -20,6 +20,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -43,6 +44,7 @@ from dboost.engine.seconds import Seconds
 from dboost.engine.tree import Node
 from dboost.errors import ClusterError, UsageError
 from dboost.notices import warn_user
+from dboost.progress import listener
 
 T = TypeVar("T")
 
@@ -106,7 +108,8 @@ class DaskEngine(EngineDefaults):
         if client.asynchronous:
             raise UsageError(
                 "the Dask client is asynchronous; dboost drives its rounds from ordinary code",
-                hint="open Client(address) without asynchronous=True, or call fit in a thread of its own",
+                hint="open Client(address) without asynchronous=True, as in any notebook; a coroutine then waits for "
+                "the fit by await asyncio.to_thread(model.fit, X, y)",
             )
         super().__init__()
         self.client: Any = client
@@ -119,6 +122,7 @@ class DaskEngine(EngineDefaults):
         self._tasks = Submission(client, self._token, retries)
         self._held = Holdings(self._tasks)
         self._passes = 0
+        self._stage = ""
         self._runs: set[str] = set()
         self._order: list[str] = []
         self._threads: dict[str, int] = {}
@@ -159,6 +163,11 @@ class DaskEngine(EngineDefaults):
         self._plan = EnginePlan(tuple(items), tuple(int(r) for r in rows), f"{run_id}-{self._token}")
         self._runs.add(self._plan.run_id)
         self._bundles = []
+
+    def label(self, *words: str) -> None:
+        """Name the next passes: the last word stands in the keys of their tasks, all of them are a span of Dask."""
+        self._stage = words[-1].replace(" ", "") if words else ""
+        self._tasks.label(words)
 
     def _refresh(self, strict: bool = False) -> None:
         """Look at the workers, unless that was done a moment ago; check the versions of those that are new."""
@@ -202,7 +211,8 @@ class DaskEngine(EngineDefaults):
     def _begin(self, name: str) -> PassTasks:
         self._passes += 1
         self._started = time.perf_counter()
-        return PassTasks(name, f"{self._token}-{self._passes}", self._held)
+        stage = [self._stage] if self._stage else []
+        return PassTasks(name, "-".join([*stage, self._token, str(self._passes)]), self._held)
 
     def map(self, fn: Callable[..., T], items: Sequence[Any], *args: Any, name: str) -> list[T]:
         """Return ``[fn(item, *args) for item in items]``; see `Engine.map`."""
@@ -324,6 +334,7 @@ class DaskEngine(EngineDefaults):
                 places=set(work.graph.places.values()),
                 left_out=self._left_out,
                 restrictions=self._restrictions,
+                tell=None if (tell := listener()) is None else partial(tell, work.name),
             )
             results = self._watchdog.collect(watched, describe, arrivals)
             for result in results:

@@ -52,7 +52,7 @@ class PassTasks:
     name : str
         Name of the pass.
     mark : str
-        Makes keys unique: the engine's token and the number of the pass.
+        Makes keys unique: the engine's token and the number of the pass, after what the pass is for ("round12").
     held : Holdings
 
     Attributes

@@ -13,7 +13,7 @@ from typing import Any
 import dask
 import dask.config
 from dask.base import normalize_token
-from distributed import Future
+from distributed import Future, span
 
 from dboost.engine.dask import tasks
 
@@ -95,6 +95,19 @@ class Submission:
         self.retries = retries
         self.bytes_sent = 0
         self.confined: tuple[str, ...] | None = None
+        with span("dboost"):
+            self._span = dask.get_annotations()["span"]
+        self._around: dict[tuple[str, ...], Any] = {(): self._span}
+
+    def label(self, words: Sequence[str]) -> None:
+        """Put the tasks that follow into a span of Dask, which is inside of that of all but the last word."""
+        self._span = _inside(self._opened(tuple(words[:-1])), words[-1]) if words else self._around[()]
+
+    def _opened(self, words: tuple[str, ...]) -> Any:
+        """What the tasks of a span carry; made once, since a span that is opened again counts as another one."""
+        if words not in self._around:
+            self._around[words] = _inside(self._opened(words[:-1]), words[-1])
+        return self._around[words]
 
     def submit(self, fn: Callable[..., Any], *args: Any, key: str, address: str | None = None) -> Future[Any]:
         """Submit one task, for the worker at `address` if that is still there, otherwise for any."""
@@ -102,7 +115,10 @@ class Submission:
         if self.confined is not None and address not in self.confined:
             workers = list(self.confined)
         # Dask's advice against large graphs is to make them the result of a task, which is what is done here.
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
+        with (
+            dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}),
+            dask.annotate(span=self._span),
+        ):
             future: Future[Any] = self.client.submit(
                 fn,
                 *args,
@@ -119,7 +135,7 @@ class Submission:
 
         A graph is one turn through the scheduler, and one message; tasks that are submitted one by one are one each.
         """
-        annotations: dict[str, Any] = {"retries": self.retries}
+        annotations: dict[str, Any] = {"span": self._span, "retries": self.retries}
         if self.confined is not None:
             annotations |= {"workers": _Places(graph.places, self.confined), "allow_other_workers": False}
         elif graph.places:
@@ -138,6 +154,12 @@ class Submission:
     def hold(self, value: Any, role: str, address: str | None) -> Future[Any]:
         """Submit a value as a task that returns it."""
         return self.submit(tasks.hold, value, key=self.fresh_key(role), address=address)
+
+
+def _inside(around: Any, word: str) -> Any:
+    """What the tasks of a new span inside another carry."""
+    with dask.annotate(span=around), span(word):
+        return dask.get_annotations()["span"]
 
 
 def release(values: Sequence[Any]) -> None:

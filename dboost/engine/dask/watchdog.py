@@ -140,6 +140,8 @@ class Watchdog:
                 if job.done():
                     outcome = job.result()
                     break
+                if watched.tell is not None:
+                    watched.tell(sum(one.status == "finished" for one in watched.wanted), len(watched.wanted))
                 self._look(lookout, watched)
         except concurrent.futures.CancelledError as error:
             raise scheduler_lost(self.client, "the client was closed") from error

@@ -71,6 +71,8 @@ class Watched:
         Silent workers that were left out.
     restrictions : Restrictions
         What the caller asks of workers.
+    tell : callable, optional
+        Is told, while the pass is waited for, how many of the wanted tasks are done and how many there are.
     """
 
     name: str
@@ -81,3 +83,4 @@ class Watched:
     places: Collection[str] = ()
     left_out: frozenset[str] = frozenset()
     restrictions: Restrictions = Restrictions()
+    tell: Callable[[int, int], None] | None = None

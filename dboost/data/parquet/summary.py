@@ -1,0 +1,151 @@
+"""What Parquet data holds, as far as footers, a manifest and the label column tell.
+
+Covers: rows, classes, bytes and partitions for a person who looks. Does not cover: the checks of a fit (``plan``), or
+values of features, of which none is read.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dboost import notebook_html as page
+from dboost.data.manifest import Manifest
+from dboost.data.parquet import plan
+from dboost.data.parquet.read import FileInfo, inspect_file
+from dboost.errors import DboostError
+
+# Above these a look would take seconds: footers are a read each, and labels are read and counted.
+MOST_FILES = 1000
+MOST_LABELS = 2_000_000
+SHOWN_CLASSES = 20
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What is known of the data without reading it.
+
+    Parameters
+    ----------
+    files : int
+    on_disk : int
+        Bytes of the files.
+    rows : int
+    features : int or None
+        None where only the rows tell.
+    partitions : int
+        Blocks that a fit reads one by one; one may have several row groups, or files.
+    decoded : int or None
+        Bytes of all partitions in memory, estimated.
+    labels : tuple of str
+        Columns of labels.
+    classes : tuple of (str, int), or None
+        Labels with their numbers of rows, most frequent first; None where they were not counted.
+    """
+
+    files: int
+    on_disk: int
+    rows: int
+    features: int | None
+    partitions: int
+    decoded: int | None
+    labels: tuple[str, ...]
+    classes: tuple[tuple[str, int], ...] | None
+
+
+def summary(data: Any) -> Summary | None:
+    """Look at ``ParquetData``; None where there are too many files to look at each.
+
+    Raises
+    ------
+    DataError, UsageError, OSError
+        The files are not there, or not what `data` says.
+    """
+    files, manifest, split = data.resolve()
+    if len(files) > MOST_FILES:
+        return None
+    infos = [inspect_file(file) for file in files]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what a fit would say of columns, it says itself
+        blocks, layout, label = plan.looked_at(data, infos, manifest)
+    return Summary(
+        files=len(files),
+        on_disk=sum(info.ref.size for info in infos),
+        rows=sum(sum(info.rows) for info in infos),
+        features=layout.n_features if layout.n_features >= 0 else None,
+        partitions=len(blocks),
+        decoded=sum(block.nbytes_estimate for block in blocks) if layout.n_features >= 0 else None,
+        labels=label,
+        classes=_classes(label, infos, manifest, split),
+    )
+
+
+def _classes(
+    label: tuple[str, ...], infos: Sequence[FileInfo], manifest: Manifest | None, split: str | None
+) -> tuple[tuple[str, int], ...] | None:
+    """Labels and how many rows have each: what the manifest says, or what the column holds."""
+    if len(label) != 1:
+        return None
+    known = manifest.splits[split].get("classes") if manifest is not None and split is not None else None
+    if manifest is not None and known is not None and label == (manifest.label,):
+        counts: dict[Any, int] = {str(name): int(count) for name, count in known}
+    else:
+        if sum(sum(info.rows) for info in infos) > MOST_LABELS:
+            return None
+        counts = {}
+        for info in infos:
+            column = pq.read_table(info.ref.path, columns=list(label), memory_map=False, partitioning=None).column(0)
+            if pa.types.is_nested(column.type) or pa.types.is_floating(column.type):
+                return None  # several tasks, or the numbers of a regression
+            if pa.types.is_dictionary(column.type):
+                column = column.cast(column.type.value_type)
+            for one in column.value_counts().to_pylist():
+                name = "no label" if one["values"] is None else str(one["values"])
+                counts[name] = counts.get(name, 0) + one["counts"]
+    return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def html(data: Any) -> str:
+    """The summary as a table of HTML; where the data cannot be looked at, why not."""
+    head = page.pre(repr(data))
+    try:
+        found = summary(data)
+    except (DboostError, OSError) as error:
+        return page.block(head, page.lines([str(error)]))
+    if found is None:
+        return page.block(head, page.lines([f"more than {MOST_FILES} files: not looked at"]))
+    rows = [
+        ["rows", f"{found.rows:,}"],
+        ["features", "as many as the rows hold" if found.features is None else f"{found.features:,}"],
+        ["bytes", f"{_size(found.on_disk)} in {found.files:,} {'file' if found.files == 1 else 'files'}"],
+        ["partitions", f"{found.partitions:,}" + _held(found.decoded)],
+    ]
+    if found.labels and found.classes is None:
+        rows.append(["label", ", ".join(found.labels)])
+    if found.classes is None:
+        return page.block(head, page.table([], rows))
+    rows.append(["classes", f"{len(found.classes):,} in {found.labels[0]}"])
+    most = max((count for _, count in found.classes), default=1)
+    bars = [[name, page.bar(count / most, f"{count:,}")] for name, count in found.classes[:SHOWN_CLASSES]]
+    more = len(found.classes) - SHOWN_CLASSES
+    notes = [f"and {more:,} more {'class' if more == 1 else 'classes'}"] if more > 0 else []
+    return page.block(head, page.table([], rows), page.table(["class", "rows"], bars), page.lines(notes))
+
+
+def _held(decoded: int | None) -> str:
+    return "" if decoded is None else f", about {_size(decoded)} in memory"
+
+
+def _size(count: int) -> str:
+    """Bytes, in words."""
+    size, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if size < 1000:
+            break
+        size, unit = size / 1024, larger
+    return f"{size:.3g} {unit}"

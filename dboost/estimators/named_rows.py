@@ -1,0 +1,105 @@
+"""Names of features that come beside sparse rows, which have none of their own.
+
+Covers: rows that keep the names their transform gave them, names that a caller gives, and their checks.
+Does not cover: tables, whose columns have names (``dboost.data.named_columns``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from scipy import sparse
+
+from dboost.data.planned import Plan
+from dboost.errors import UsageError
+
+
+class NamedRows(sparse.csr_array):  # type: ignore[misc]
+    """Sparse rows that know the names of their columns, so that an estimator behind a transform learns them.
+
+    Rows that are picked keep the names. What changes the columns, such as a product, a transposition or a stack of
+    several, gives arrays without names.
+
+    Attributes
+    ----------
+    feature_names : sequence of str, Arrow array, or None
+        One for each column; shared with the transform, and never copied.
+    """
+
+    feature_names: Any = None
+
+    def __getitem__(self, key: Any) -> Any:
+        found = super().__getitem__(key)
+        if isinstance(found, NamedRows) and not isinstance(key, tuple):
+            found.feature_names = self.feature_names
+        return found
+
+
+def with_names(rows: sparse.csr_array, names: Any) -> sparse.csr_array:
+    """The same rows, without a copy, with names; as they are where there are none."""
+    if names is None:
+        return rows
+    found = NamedRows(rows)
+    found.feature_names = names
+    return found
+
+
+def named(plan: Plan, X: Any, given: Sequence[str] | None) -> Plan:
+    """The plan with the names of its features: those of its data, those beside it, or those that were given.
+
+    Parameters
+    ----------
+    plan : Plan
+    X : object
+        The data.
+    given : sequence of str, optional
+        ``feature_names`` of ``fit``.
+
+    Raises
+    ------
+    UsageError
+        Names were given to data that has its own, or are not one text for each feature, each once.
+    """
+    beside = getattr(X, "feature_names", None) if isinstance(X, NamedRows) else None
+    if given is None:
+        return plan if beside is None or plan.feature_names is not None else replace(plan, feature_names=_texts(beside))
+    if plan.feature_names is not None or beside is not None:
+        raise UsageError(
+            "feature_names= was given, and the data has names of its own", hint="leave it out, or rename the columns"
+        )
+    names = checked(given)
+    if len(names) != plan.n_features:
+        raise UsageError(
+            f"feature_names= has {len(names):,} names, and the data {plan.n_features:,} features",
+            hint="give one name for each column",
+        )
+    return replace(plan, feature_names=names)
+
+
+def checked(given: Any) -> tuple[str, ...]:
+    """Names as a caller gives them.
+
+    Raises
+    ------
+    UsageError
+        They are no texts, or one comes twice.
+    """
+    if isinstance(given, str):
+        raise UsageError(f"feature_names={given!r} is one text", hint="give a list of names, one for each column")
+    names = _texts(given)
+    odd = next((name for name in names if not isinstance(name, str)), None)
+    if odd is not None:
+        raise UsageError(f"feature_names= holds {odd!r}, a {type(odd).__name__}", hint="give texts")
+    if len(set(names)) != len(names):
+        seen: set[str] = set()
+        twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise UsageError(f"feature_names= holds {twice!r} twice", hint="give every feature a name of its own")
+    return names
+
+
+def _texts(names: Any) -> tuple[Any, ...]:
+    if hasattr(names, "to_pylist"):
+        return tuple(names.to_pylist())
+    return tuple(names.tolist() if hasattr(names, "tolist") else names)

@@ -1,0 +1,98 @@
+"""Pieces of HTML for notebooks: tables, bars and the style around them.
+
+Covers: what estimators, tables and data sets share when a notebook shows them. Does not cover: what they say.
+
+A notebook may be light or dark, may run no scripts, and removes style sheets from pages it does not trust. So text has
+the colour of what is around it, colours behind it are half transparent, and all of it can be read without either.
+Every text comes from users, names and labels among them, and is escaped here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+
+__all__ = ["Bar", "Cell", "bar", "block", "escape", "lines", "pre", "shaded", "table"]
+
+_STYLE = """
+.dboost{color:inherit;font-size:13px;line-height:1.5;margin:.4em 0;max-width:100%;overflow-x:auto}
+.dboost table{border-collapse:collapse;margin:.3em 0;border:0;font-size:inherit}
+.dboost tr,.dboost thead,.dboost tbody{background:none!important;border:0}
+.dboost th,.dboost td{color:inherit;padding:.1em .7em;text-align:right;border:0;vertical-align:middle;
+border-bottom:1px solid rgba(128,128,128,.3);white-space:nowrap;font-variant-numeric:tabular-nums}
+.dboost thead th{font-weight:600;border-bottom:1px solid rgba(128,128,128,.8);max-width:12em;overflow:hidden;
+text-overflow:ellipsis;vertical-align:bottom}
+.dboost tbody th{font-weight:normal;text-align:left;max-width:28em;overflow:hidden;text-overflow:ellipsis}
+.dboost pre{color:inherit;background:none;margin:0;padding:0;white-space:pre-wrap}
+.dboost p{margin:0}
+.dboost .dboost-left{text-align:left}
+"""
+_UP, _DOWN = "213,94,0", "0,114,178"  # the two that people with any colour vision tell apart (Okabe and Ito, 2008)
+
+
+class Cell(str):
+    """A cell of a table that is HTML already."""
+
+
+class Bar(Cell):
+    """A cell with a bar, which begins on its left."""
+
+
+def escape(text: object) -> str:
+    """Any text as HTML."""
+    return html.escape(str(text), quote=True)
+
+
+def block(*parts: str) -> str:
+    """Pieces of HTML under one another, with the style of all."""
+    return f"<div class='dboost'><style>{_STYLE}</style>{''.join(parts)}</div>"
+
+
+def pre(text: str) -> str:
+    """Text with its spaces."""
+    return f"<pre>{escape(text)}</pre>"
+
+
+def lines(texts: Iterable[str]) -> str:
+    """Sentences, one a line."""
+    return "".join(f"<p>{escape(text)}</p>" for text in texts)
+
+
+def shaded(weight: float, scale: float) -> Cell:
+    """A weight over a colour that says its sign and size; empty for zero."""
+    if weight == 0.0:
+        return Cell("<td></td>")
+    strength = 0.08 + 0.52 * min(1.0, abs(weight) / scale)
+    colour = _UP if weight > 0 else _DOWN
+    return Cell(f"<td style='background:rgba({colour},{strength:.2f})' title='{weight:+.6g}'>{weight:+.2g}</td>")
+
+
+def bar(share: float, text: str) -> Bar:
+    """Text over a bar that is a share of the cell long."""
+    end = f"{100.0 * min(1.0, max(0.0, share)):.0f}%"
+    fill = f"linear-gradient(to right,rgba({_DOWN},.3) {end},transparent {end})"
+    return Bar(f"<td class='dboost-left' style='min-width:9em;background:{fill}'>{escape(text)}</td>")
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, named: bool = True) -> str:
+    """A table.
+
+    Parameters
+    ----------
+    head : sequence of str
+        Headings; none leave the line of headings out.
+    rows : sequences of str or Cell
+    named : bool
+        Whether the first of each row is its name.
+    """
+    body, left = [], {0} if named else set()
+    for row in rows:
+        left |= {place for place, cell in enumerate(row) if isinstance(cell, Bar)}
+        cells = [text if isinstance(text, Cell) else f"<td>{escape(text)}</td>" for text in row]
+        if named and row and not isinstance(row[0], Cell):
+            cells[0] = f"<th title='{escape(row[0])}'>{escape(row[0])}</th>"
+        body.append(f"<tr>{''.join(cells)}</tr>")
+    side = [" class='dboost-left'" if place in left else "" for place in range(len(head))]
+    heads = "".join(f"<th{where} title='{escape(text)}'>{escape(text)}</th>" for where, text in zip(side, head))
+    top = f"<thead><tr>{heads}</tr></thead>" if head else ""
+    return f"<table>{top}<tbody>{''.join(body)}</tbody></table>"

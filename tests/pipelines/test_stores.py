@@ -1,0 +1,222 @@
+"""Every command against an S3 server: the bits of local files, nothing of a half-written folder, no secret anywhere.
+
+Covers: prepare, train, evaluate, predict, path, report, explain, run with addresses of a store; refusals; kills between
+the objects of a folder. Does not cover: the speed of a store.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dboost
+from dboost.errors import StorageError, UsageError
+from dboost.files import store_folders
+from dboost.files.stores import StorePath, any_path
+from pipelines.cli import main
+from pipelines.runs.fingerprints import of_model
+from tests.pipelines.conftest import write_documents
+
+server = pytest.importorskip("moto.server")
+SECRET = "CANARY-9f2c41e7"
+BUCKET = "s3://texts"
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    running.start()
+    host, port = running.get_host_and_port()
+    yield f"http://{host}:{port}"
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def bucket(address: str) -> Iterator[str]:
+    """A bucket of the server, with the environment that finds it."""
+    given = {
+        "AWS_ENDPOINT_URL": address,
+        "AWS_ACCESS_KEY_ID": "somebody",
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+        "AWS_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+    before = {name: os.environ.get(name) for name in given}
+    os.environ.update(given)
+    from pyarrow.fs import S3FileSystem
+
+    where = address.partition("://")[2]
+    S3FileSystem(endpoint_override=where, scheme="http", allow_bucket_creation=True).create_dir("texts")
+    yield BUCKET
+    for name, value in before.items():
+        os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
+
+
+@pytest.fixture(scope="module")
+def both(bucket: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """The same documents here and there, and everything that the commands make of them."""
+    here = tmp_path_factory.mktemp("local")
+    write_documents(here / "documents.parquet", rows=400)
+    (any_path(bucket) / "documents.parquet").write_bytes((here / "documents.parquet").read_bytes())
+    for root in (str(here), bucket):
+        for command in (
+            f"prepare {root}/documents.parquet --text text --label label --split split --out {root}/prepared",
+            f"train {root}/prepared --tol 1e-3 --alpha 0.01 --out {root}/model",
+            f"evaluate {root}/model {root}/prepared --out {root}/evaluation",
+            f"predict {root}/model {root}/prepared --out {root}/of-features",
+            f"predict {root}/model {root}/documents.parquet --keep label --out {root}/of-documents",
+            f"path {root}/prepared --n-alphas 3 --eps 0.3 --out {root}/path",
+        ):
+            assert main([*command.split(), "--workers", "0", "--log-format", "json"]) == 0, command
+        assert main(f"report {root}/model --data {root}/prepared --out {root}/report.html".split()) == 0
+    return str(here), bucket
+
+
+def content(root: str, name: str) -> dict[str, bytes]:
+    folder = store_folders.current(any_path(f"{root}/{name}"))
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*.parquet")}
+
+
+@pytest.mark.parametrize("name", ["prepared", "of-features", "of-documents"])
+def test_files_are_those_of_a_local_folder(both: tuple[str, str], name: str) -> None:
+    here, there = both
+    assert content(here, name) == content(there, name) != {}
+
+
+def test_models_are_those_of_a_local_folder(both: tuple[str, str]) -> None:
+    here, there = both
+    assert of_model(f"{here}/model") == of_model(f"{there}/model")
+    assert of_model(f"{here}/path") == of_model(f"{there}/path")
+    evaluation = "evaluation/evaluation.json"
+    assert (Path(here) / evaluation).read_bytes() == (
+        store_folders.current(any_path(f"{there}/evaluation")) / "evaluation.json"
+    ).read_bytes()
+    assert "<svg" in any_path(f"{there}/report.html").read_text()
+
+
+def test_a_run_file_reads_a_store(both: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    digests = []
+    for at, root in enumerate(both):
+        file = tmp_path / f"run{at}.toml"
+        data = f'[data]\ndata = "{root}/documents.parquet"\nlabel = "label"\n'
+        data += '[prepare]\ntext = "text"\nsplit = "split"\n'
+        file.write_text(data + "[model]\nalpha = 0.01\n[cluster]\nworkers = 0\n")
+        assert main(["run", str(file), "--log-format", "json"]) == 0
+        capsys.readouterr()
+        assert main(["run", str(file), "--log-format", "json"]) == 0
+        assert '"event": "stage_start"' not in capsys.readouterr().out
+        digests.append(of_model(str(tmp_path / "runs" / f"run{at}" / "model")))
+    assert digests[0] == digests[1]
+
+
+def test_python_reads_and_writes_a_store(both: tuple[str, str], bucket: str) -> None:
+    here, there = both
+    fits = {}
+    for root in both:
+        data = dboost.ParquetData(f"{root}/prepared", split="train")
+        model = dboost.BoostedClassifier(alpha=0.01, checkpoint=f"{root}/state", tol=1e-6)
+        fits[root] = model.fit(data)
+        again = dboost.BoostedClassifier(alpha=0.01, checkpoint=f"{root}/state", tol=1e-6).fit(data)
+        assert np.array_equal(again.coef_, fits[root].coef_)
+    assert np.array_equal(fits[here].coef_, fits[there].coef_)
+    fits[there].save(f"{bucket}/saved")
+    assert np.array_equal(dboost.load_model(f"{bucket}/saved").coef_, fits[here].coef_)
+    with pytest.raises(UsageError, match="exists"):
+        fits[there].save(f"{bucket}/saved")
+    fits[there].save(f"{bucket}/saved", force=True)
+    names = {one.name for one in any_path(f"{bucket}/saved").iterdir()}
+    assert len(names) == 2 and store_folders.POINTER in names, "the folder before is gone"
+    documents = ["a document about nothing in particular"]
+    here_said, there_said = (dboost.load_pipeline(f"{root}/model").predict(documents) for root in both)
+    assert here_said.tolist() == there_said.tolist()
+
+
+@pytest.mark.parametrize("after", range(4))
+def test_a_writer_that_is_killed_between_two_objects_leaves_the_model_before(
+    both: tuple[str, str], bucket: str, after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = dboost.load_model(f"{both[1]}/model")
+    target = f"{bucket}/kept-{after}"
+    model.save(target)
+    other = dboost.BoostedClassifier(alpha=0.5).fit(np.eye(4), [0, 0, 1, 1])
+    put, written = StorePath.write_bytes, []
+
+    def killed(self: StorePath, data: bytes) -> None:
+        if len(written) == after:
+            raise SystemExit("killed")
+        written.append(self)
+        put(self, data)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(StorePath, "write_bytes", killed)
+        try:
+            other.save(target, force=True)
+        except SystemExit:
+            assert len(written) == after
+    found = dboost.load_model(target)
+    assert np.array_equal(found.coef_, model.coef_ if after < 3 else other.coef_)
+
+
+def said(arguments: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    code = main([*arguments.split(), "--workers", "0"])
+    return code, capsys.readouterr().err
+
+
+def test_what_a_store_refuses_is_one_line(
+    both: tuple[str, str], bucket: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, text = said(f"train {bucket}/nothing-here --label y --out m", capsys)
+    assert code == 3 and "no such" in text and text.count("\n") == 1
+    code, text = said(f"train s3://no-such-bucket/x --label y --out {bucket}/m", capsys)
+    assert code in (3, 5) and text.count("\n") == 1
+    code, text = said(f"train {bucket}/prepared --out s3://no-such-bucket/m", capsys)
+    assert code == 5 and text.count("\n") == 1 and "the store refuses" in text
+    code, text = said(f"train s3://me:{SECRET}@texts/prepared --out m", capsys)
+    assert code == 2 and SECRET not in text and "environment" in text
+    code, text = said(f"train {bucket}/prepared?secret_key={SECRET} --out m", capsys)
+    assert code == 2 and SECRET not in text
+    code, text = said("train memory://texts/prepared --out m", capsys)
+    assert code == 2 and "not supported" in text
+    code = main(["run", f"{bucket}/run.toml"])
+    assert code == 2 and "not supported" in capsys.readouterr().err
+    code, text = said(f"evaluate {bucket}/absent {bucket}/prepared", capsys)
+    assert code == 3 and "no such model folder" in text
+
+
+def test_a_store_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(StorageError, match="the store refuses"):
+        any_path("s3://texts/x?endpoint_override=127.0.0.1:9&scheme=http").exists()
+
+
+def test_no_secret_is_written(both: tuple[str, str], bucket: str) -> None:
+    for file in Path(both[0]).rglob("*"):
+        if file.is_file():
+            assert SECRET.encode() not in file.read_bytes(), file
+    found = list(any_path(bucket).rglob("*"))
+    assert len(found) > 20
+    for one in found:
+        assert SECRET.encode() not in one.read_bytes(), one
+
+
+def test_columns_that_no_model_reads_are_not_fetched(both: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    here, there = both
+    lines = []
+    for root in both:
+        main([*f"predict {root}/model {root}/documents.parquet --out {root}/once-more".split(), "--workers", "0"])
+        lines.append(capsys.readouterr().out.split("read ")[1])
+    assert lines[0] == lines[1]
+
+
+def test_paths_of_stores_are_paths() -> None:
+    one = any_path("s3://bucket/a/b.csv?region=eu-west-1")
+    assert isinstance(one, StorePath)
+    assert (one.name, one.suffix, str(one.parent)) == ("b.csv", ".csv", "s3://bucket/a?region=eu-west-1")
+    assert str(one.parent / "c") == "s3://bucket/a/c?region=eu-west-1"
+    assert any_path("abfs://container@account.dfs.core.windows.net/x").name == "x"
+    assert isinstance(any_path("file:///x"), Path) and isinstance(any_path("x"), Path)
+    with pytest.raises(UsageError, match="user or a password"):
+        any_path("gs://me:secret@bucket/x")
