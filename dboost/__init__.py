@@ -37,10 +37,12 @@ if TYPE_CHECKING:
     from dboost.estimators.leveraging import LeveragingClassifier, LeveragingRegressor
     from dboost.estimators.load import load_model, load_pipeline
     from dboost.estimators.multitask import MultiTaskBoostedClassifier
+    from dboost.estimators.multitask_cv import MultiTaskBoostedClassifierCV
     from dboost.estimators.one_vs_rest import OneVsRestBoostedClassifier
     from dboost.estimators.path import regularization_path
     from dboost.estimators.pipeline_folder import save_model
     from dboost.estimators.regressor import BoostedRegressor
+    from dboost.estimators.regressor_cv import BoostedRegressorCV
     from dboost.estimators.shareboost import ShareBoostClassifier
     from dboost.estimators.table_features import TableFeatures
     from dboost.estimators.text_features import TextFeatures
@@ -58,11 +60,13 @@ _HOMES = {
     "BoostedClassifier": "dboost.estimators.classifier",
     "BoostedClassifierCV": "dboost.estimators.cv",
     "BoostedRegressor": "dboost.estimators.regressor",
+    "BoostedRegressorCV": "dboost.estimators.regressor_cv",
     "Columns": "dboost.hypotheses.columns",
     "LeveragingClassifier": "dboost.estimators.leveraging",
     "LeveragingRegressor": "dboost.estimators.leveraging",
     "JointBoostClassifier": "dboost.estimators.jointboost",
     "MultiTaskBoostedClassifier": "dboost.estimators.multitask",
+    "MultiTaskBoostedClassifierCV": "dboost.estimators.multitask_cv",
     "OneVsRestBoostedClassifier": "dboost.estimators.one_vs_rest",
     "ParquetData": "dboost.data.parquet.input",
     "Kernels": "dboost.hypotheses.kernels.family",
@@ -101,6 +105,7 @@ __all__ = [
     "BoostedClassifier",
     "BoostedClassifierCV",
     "BoostedRegressor",
+    "BoostedRegressorCV",
     "ClusterError",
     "Columns",
     "ConvergenceWarning",
@@ -114,6 +119,7 @@ __all__ = [
     "LeveragingRegressor",
     "ModelFormatError",
     "MultiTaskBoostedClassifier",
+    "MultiTaskBoostedClassifierCV",
     "OneVsRestBoostedClassifier",
     "ParquetData",
     "Patches",

@@ -323,11 +323,20 @@ class ModelSettings:
     loss: str | None = key(
         one_named(registries.losses),
         None,
-        "what is minimised; squared, epsilon_insensitive and poisson are regression, multitask takes several label "
+        "what is minimised; squared, epsilon_insensitive, poisson, huber and quantile are regression, multitask takes "
         "columns (default: by the labels, log for two classes and multinomial for more)",
     )
     epsilon: float | None = key(
-        real(0.0), None, "half the width of the tube of loss epsilon_insensitive (default: that loss's)"
+        real(0.0),
+        None,
+        "of loss epsilon_insensitive half the width of its tube, of huber the error from which it is linear "
+        "(default: theirs)",
+    )
+    quantile: float | None = key(
+        real(0.0, open_end=True), None, "of loss quantile: the share of labels that is to be below (default: 0.5)"
+    )
+    width: float | None = key(
+        real(0.0, open_end=True), None, "of loss quantile: how far its kink is rounded off (default: 0.1)"
     )
     penalty: str | None = parameter("penalty", one_named(registries.penalties), "what ties the weights of a feature")
     hypotheses: Any = key(families, None, "what is weighed, a family of hypotheses (default: the raw columns)")

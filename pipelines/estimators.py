@@ -17,6 +17,9 @@ from . import registries
 from .config import ModelSettings, given
 from .model_settings import EstimatorSettings
 
+# Keys that are parameters of the loss, not of the estimator.
+LOSS_PARAMETERS = ("epsilon", "quantile", "width")
+
 
 def made(kind: Any, parameters: Mapping[str, Any], **more: Any) -> Any:
     """An estimator, its parameters checked together; one for each class takes them for its parts.
@@ -44,8 +47,6 @@ def kind_and_parameters(settings: ModelSettings) -> tuple[Any, dict[str, Any]]:
     UsageError
         A parameter that has no meaning for this estimator or loss.
     """
-    from dboost.losses import LOSSES
-
     parameters = given(settings, ModelSettings)
     if isinstance(settings, EstimatorSettings):
         parameters |= given(settings, EstimatorSettings)
@@ -53,7 +54,8 @@ def kind_and_parameters(settings: ModelSettings) -> tuple[Any, dict[str, Any]]:
     if rule is not None and getattr(settings, "cv", None) is None:
         parameters["rule"] = rule
     name = parameters.pop("estimator", None)
-    loss, epsilon = parameters.get("loss"), parameters.pop("epsilon", None)
+    loss = parameters.get("loss")
+    own = {key: parameters.pop(key) for key in LOSS_PARAMETERS if key in parameters}
     kind = registries.estimator(name or "boosted")
     if name in (None, "boosted"):
         kind = _by_loss(loss)
@@ -63,19 +65,27 @@ def kind_and_parameters(settings: ModelSettings) -> tuple[Any, dict[str, Any]]:
             raise UsageError(f"class_weight has no meaning for {shown}", hint="use a column of example weights")
         if kind is dboost.BoostedRegressor and parameters.pop("classes", None) is not None:
             raise UsageError(f"classes has no meaning for {shown}", hint="leave classes= out")
-    if epsilon is not None:
-        taking = [one for one, known in LOSSES.items() if hasattr(known, "epsilon")]
-        if loss not in taking:
-            with_loss = "without a loss" if loss is None else f"with loss {loss!r}"
-            raise UsageError(f"epsilon={epsilon:g} {with_loss}", hint=f"it belongs to {', '.join(taking)}")
-        made: Any = type(LOSSES[loss])
-        parameters["loss"] = made(epsilon=epsilon)
+    if own:
+        parameters["loss"] = _with_parameters(loss, own)
     if "penalty_factors" in parameters:
         parameters["penalty_factors"] = _numbers(parameters["penalty_factors"])
     if "hypotheses" in parameters:
         parameters["hypotheses"] = family_of(parameters["hypotheses"])
     _refuse_foreign(kind, name or "boosted", parameters)
     return kind, parameters
+
+
+def _with_parameters(loss: Any, own: Mapping[str, Any]) -> Any:
+    """A loss with parameters of its own; one that has no such parameter is refused with those that do."""
+    from dboost.losses import LOSSES
+
+    for name, value in own.items():
+        taking = [one for one, known in LOSSES.items() if hasattr(known, name)]
+        if loss not in taking:
+            with_loss = "without a loss" if loss is None else f"with loss {loss!r}"
+            raise UsageError(f"{name}={value:g} {with_loss}", hint=f"it belongs to {', '.join(taking)}")
+    made: Any = type(LOSSES[loss])
+    return made(**own)
 
 
 def _by_loss(loss: Any) -> Any:

@@ -36,7 +36,8 @@ def expected_gap(problem: Problem, at: Iterate, size: float, lam: float) -> floa
     It is (1 - t)^2 (L - D0) + lam Omega(W) - t <G, W> + charge, at the scale t of the residuals. The chord between
     t = 0 and 1 (docs/math.md, eq. 16) would bound the gap, with 1 - t in place of its square. The tangent at t = 1 and
     a quadratic term, exact for the squared loss, are closer: where the penalty is a quarter of the objective the chord
-    says four times as much.
+    says four times as much. For a loss whose residuals reach the ends of their range, where the dual value has a kink
+    (``Loss.kinked``), the tangent says too little by all of its first order: there it is the chord.
 
     Parameters
     ----------
@@ -49,7 +50,12 @@ def expected_gap(problem: Problem, at: Iterate, size: float, lam: float) -> floa
     inner = float(np.sum(at.G * at.W)) + float(at.bias @ at.intercept)
     floor = problem.loss.floor * problem.statistics.weight
     value = problem.objective.penalty_value(at.active, at.W, lam)
-    return (1.0 - scale) ** 2 * (at.loss - floor) + value - scale * inner + charge
+    return _lost(problem, scale) * (at.loss - floor) + value - scale * inner + charge
+
+
+def _lost(problem: Problem, scale: float) -> float:
+    """The share of the fall of the loss that scaled residuals are likely to lose in their dual value."""
+    return (1.0 - scale) if problem.loss.kinked else (1.0 - scale) ** 2
 
 
 def restricted_gap(problem: Problem, at: Iterate, lam: float, solves_intercept: bool) -> float:
@@ -63,6 +69,10 @@ def restricted_gap(problem: Problem, at: Iterate, lam: float, solves_intercept: 
     # the intercept's own residual has no dual scaling; its size is its share of the gap, beside what counts as gained
     # through a large intercept
     slack = float(np.sum(np.abs(at.bias) * (1.0 + np.abs(at.intercept)))) if problem.fit_intercept else 0.0
+    if slack and problem.loss.kinked:
+        # what brings repaired residuals back between their ends scales them all
+        keep = float(problem.objective.repair(at).keep.min())
+        slack += (1.0 - keep) * (at.loss - problem.loss.floor * problem.statistics.weight)
     if solves_intercept:
         at, slack = replace(at, bias=np.zeros_like(at.bias)), 0.0
     size = 0.0
@@ -189,11 +199,11 @@ def dual_point(problem: Problem, at: Iterate, size: float, lam: float, most: flo
         return float(np.sum(penalty.conjugate(t * at.G, strength)))
 
     def left(t: float) -> float:
-        return (1.0 - t) ** 2 * fall - t * inner + charge(t)
+        return _lost(problem, t) * fall - t * inner + charge(t)
 
     # where nothing is charged, as for the norm alone
     best = min(most, lam / held if held > lam else 1.0)
-    value = (1.0 - best) ** 2 * fall - best * inner
+    value = _lost(problem, best) * fall - best * inner
     found = most, left(most)
     for halving in range(_FINEST, 0, -1):
         # convex in t: once it rises it goes on rising

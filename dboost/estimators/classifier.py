@@ -131,5 +131,5 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
     (True, (3, 4))
     """
 
-    _tasks = ("binary", "multiclass")
+    _tasks: tuple[str, ...] = ("binary", "multiclass")
     _task = "classification"

@@ -1,29 +1,19 @@
 """``BoostedClassifierCV``: the strength of the penalty chosen by cross-validation along the path.
 
-Covers: the estimator. Does not cover: the choice (``cross_validated``), the fits
-(``dboost.boosting.cross_validation``).
+Covers: the estimator and its parameters. Does not cover: what it shares with others that choose (``chosen_by_folds``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
-from typing import Any, Self
+from typing import Any
 
-from sklearn.base import clone
-
-from dboost.errors import ClusterError, UsageError
+from dboost.estimators.chosen_by_folds import ChosenByFoldsMixin
 from dboost.estimators.classifier import BoostedClassifier
-from dboost.estimators.cross_validated import Choice, attributes, validated, warn_of_ends
-from dboost.estimators.path import RegularizationPath
 from dboost.files.paths import PathLike
-from dboost.model.fitted import Model
-from dboost.penalties import get_penalty
-
-_SAVED = "cross_validation"
 
 
-class BoostedClassifierCV(BoostedClassifier):
+class BoostedClassifierCV(ChosenByFoldsMixin, BoostedClassifier):
     """``BoostedClassifier`` whose strength is chosen by k-fold cross-validation along the regularisation path.
 
     One path is fitted to all rows, each fit to the certified gap `tol`, and one without each fold, to the gap
@@ -103,10 +93,7 @@ class_weight, classes, random_state, client
     (True, (5, 10))
     """
 
-    # What has no meaning along a path.
-    alpha = "auto"
-    warm_start = False
-    _fits_several = True
+    _single = BoostedClassifier
 
     def __init__(
         self,
@@ -172,73 +159,3 @@ class_weight, classes, random_state, client
         self.checkpoint = checkpoint
         self.callbacks = callbacks
         self.client = client
-
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, feature_names: Sequence[str] | None = None
-    ) -> Self:
-        """Cross-validate along the path and keep the model of the chosen strength.
-
-        Parameters
-        ----------
-        X, y, sample_weight, feature_names
-            As for ``BoostedClassifier.fit``.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        UsageError, DataError
-            Before any training.
-        ClusterError, StorageError
-            During it; with a checkpoint, the next call goes on from there.
-        KeyboardInterrupt
-            Where it is interrupted. After this and after a ClusterError `path_` holds the strengths that this call had
-            fitted to all rows; none of them was chosen, and the other attributes are as before.
-
-        Warns
-        -----
-        ConvergenceWarning
-            With the gap reached, when the model or a fit without some fold ended above `tol`.
-        DboostWarning
-            When the best strength is an end of the grid, beyond which there may be a better one.
-        """
-        choice = self._choice()
-        choice.check()
-        penalty = get_penalty(self.penalty)
-        if penalty.weightless:
-            raise UsageError(f"penalty {penalty.name!r} has no strength to choose", hint="use another penalty")
-        so_far: list[Model] = []
-        try:
-            found = validated(self, choice, X, y, sample_weight, so_far.append, feature_names)
-        except (KeyboardInterrupt, ClusterError) as error:
-            if so_far:
-                self.path_ = RegularizationPath(tuple(so_far), _template(self))
-                error.add_note(f"path_ of the estimator keeps the {len(so_far)} strengths that were fitted to all rows")
-            raise
-        model = found.models[found.chosen]
-        self._adopt(replace(model, manifest={**model.manifest, _SAVED: found.record}))
-        self.path_ = RegularizationPath(found.models, _template(self))
-        warn_of_ends(self, choice)
-        return self
-
-    def _choice(self) -> Choice:
-        """The parameters of the cross-validation."""
-        return Choice(**{item.name: getattr(self, item.name) for item in fields(Choice)})
-
-    def _adopt(self, model: Model) -> Self:
-        super()._adopt(model)
-        record = model.manifest[_SAVED]
-        for name, value in attributes(record, record["scoring"]).items():
-            setattr(self, name, value)
-        return self
-
-
-def _template(estimator: BoostedClassifierCV) -> BoostedClassifier:
-    """An unfitted classifier with the parameters that both have."""
-    known = BoostedClassifier().get_params(deep=False)
-    params = estimator.get_params(deep=False)
-    shared = {name: value for name, value in params.items() if name in known}
-    found: BoostedClassifier = clone(BoostedClassifier(**shared | {"checkpoint": None, "callbacks": None}))
-    return found

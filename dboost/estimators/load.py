@@ -19,9 +19,11 @@ from dboost.estimators.fitting import UNSAVED
 from dboost.estimators.jointboost import JointBoostClassifier
 from dboost.estimators.leveraging import LeveragingClassifier, LeveragingRegressor
 from dboost.estimators.multitask import MultiTaskBoostedClassifier
+from dboost.estimators.multitask_cv import MultiTaskBoostedClassifierCV
 from dboost.estimators.one_vs_rest import OneVsRestBoostedClassifier
 from dboost.estimators.params import loss_from_spec, penalty_from_spec
 from dboost.estimators.regressor import BoostedRegressor
+from dboost.estimators.regressor_cv import BoostedRegressorCV
 from dboost.estimators.shareboost import ShareBoostClassifier
 from dboost.estimators.transform_files import read_beside
 from dboost.files.documents import Document
@@ -37,10 +39,12 @@ ESTIMATORS: dict[str, type[BoostedEstimator]] = {
     "BoostedClassifier": BoostedClassifier,
     "BoostedClassifierCV": BoostedClassifierCV,
     "BoostedRegressor": BoostedRegressor,
+    "BoostedRegressorCV": BoostedRegressorCV,
     "LeveragingClassifier": LeveragingClassifier,
     "LeveragingRegressor": LeveragingRegressor,
     "JointBoostClassifier": JointBoostClassifier,
     "MultiTaskBoostedClassifier": MultiTaskBoostedClassifier,
+    "MultiTaskBoostedClassifierCV": MultiTaskBoostedClassifierCV,
     "ShareBoostClassifier": ShareBoostClassifier,
 }
 

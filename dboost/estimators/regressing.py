@@ -19,7 +19,8 @@ class RegressingMixin(RegressorMixin):  # type: ignore[misc]
         """The share of the variance that the predictions explain, R^2 (``sklearn.metrics.r2_score``).
 
         With ``loss="poisson"`` the share of the Poisson deviance, D^2, as scikit-learn's ``PoissonRegressor`` has it
-        (``sklearn.metrics.d2_tweedie_score`` with ``power=1``).
+        (``sklearn.metrics.d2_tweedie_score`` with ``power=1``), and with ``loss="quantile"`` that of the pinball loss
+        (``sklearn.metrics.d2_pinball_score``).
 
         Parameters
         ----------
@@ -30,6 +31,6 @@ class RegressingMixin(RegressorMixin):  # type: ignore[misc]
         Returns
         -------
         float
-            1 for perfect predictions, 0 for those of the weighted mean; below 0 for worse ones.
+            1 for perfect predictions, 0 for those of the best constant; below 0 for worse ones.
         """
         return explained(self, X, y, sample_weight)

@@ -17,11 +17,16 @@ class BoostedRegressor(RegressingMixin, BoostedEstimator):
 
     Parameters
     ----------
-    loss : {"squared", "epsilon_insensitive", "poisson"} or loss object, default "squared"
+    loss : {"squared", "epsilon_insensitive", "poisson", "huber", "quantile"} or loss object, default "squared"
         ``"squared"`` is half the squared residual. ``"epsilon_insensitive"`` is the smooth tube of Duchi & Singer 2009;
         ``dboost.losses.EpsilonInsensitive(epsilon=0.5)`` gives its width. ``"poisson"`` is half the Poisson deviance of
         counts y >= 0 from the mean ``exp(w'x + b)``, which `predict` gives: the objective of scikit-learn's
         ``PoissonRegressor`` and the mean of ``y log y - y``, which makes it zero where every prediction is right.
+        ``"huber"`` is the squared loss up to an error of 1.35 and grows linearly beyond;
+        ``dboost.losses.Huber(epsilon)`` gives another. ``"quantile"`` predicts the median, and
+        ``dboost.losses.Quantile(0.9)`` the ninth decile: the pinball loss, rounded off over a width of 0.1 about its
+        kink, or over ``Quantile(0.9, width)``. The certificate is for the rounded loss, and no model is better by more
+        than it says and an eighth of the width under the pinball loss itself.
     penalty : {"l1", "none", ...} or penalty object, default "l1"
         There is one output, so that ``"l1/l2"`` and ``"l1/linf"`` are ``"l1"``.
     hypotheses : Family, optional

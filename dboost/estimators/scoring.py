@@ -18,7 +18,7 @@ from dboost.data.planned import count_rows
 from dboost.errors import DataError, UsageError
 from dboost.estimators.label_checks import check_labels
 from dboost.estimators.predicting import kind_of
-from dboost.losses import loss_of_model
+from dboost.losses import get_loss, loss_of_model
 
 Agree = Callable[[Any, NDArray[Any]], tuple[Any, Any]]
 
@@ -51,7 +51,7 @@ def explained(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
     """The share of the deviance that predictions explain; for most losses R^2, as ``sklearn.metrics.r2_score`` has it.
 
     A loss with a deviance of its own (``Loss.deviance``) has 1 - (sum of the deviances from the predictions) / (sum of
-    those from the weighted mean), as ``sklearn.metrics.d2_tweedie_score`` does.
+    those from the best constant), as ``sklearn.metrics.d2_tweedie_score`` and ``d2_pinball_score`` do.
 
     Parameters
     ----------
@@ -69,8 +69,10 @@ def explained(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
     if not np.any(weight > 0):
         raise DataError("nothing to score: no target has a positive weight")
     target = regression_targets(y)
-    loss = loss_of_model(estimator.model_.loss)
-    mean = np.full_like(target, np.average(target, weights=weight))
+    # a loss with parameters is one of the estimator; the model tells its name
+    given = getattr(estimator, "loss", None)
+    loss = loss_of_model(estimator.model_.loss) if given is None else get_loss(given)
+    mean = np.full_like(target, 0.0 if loss is None else loss.middle(target, weight))
     from_mean = None if loss is None else loss.deviance(target, mean)
     if loss is None or from_mean is None:
         return float(r2_score(target, predicted, sample_weight=weight))

@@ -10,12 +10,14 @@ from dboost.errors import DataError, UsageError
 from dboost.losses.base import Loss
 from dboost.losses.epsilon_insensitive import EpsilonInsensitive
 from dboost.losses.exponential import Exponential
+from dboost.losses.huber import Huber
 from dboost.losses.logistic import Logistic
 from dboost.losses.margin_softmax import MarginSoftmax
 from dboost.losses.multinomial import Multinomial
 from dboost.losses.offset import codes_of
 from dboost.losses.one_vs_rest import OneVsRestExponential
 from dboost.losses.poisson import Poisson
+from dboost.losses.quantile import Quantile
 from dboost.losses.squared import Squared
 
 # The first of a task is its default.
@@ -28,6 +30,8 @@ LOSSES: dict[str, Loss] = {
     "squared": Squared(),
     "epsilon_insensitive": EpsilonInsensitive(),
     "poisson": Poisson(),
+    "huber": Huber(),
+    "quantile": Quantile(),
 }
 # Losses that an estimator makes for the classes it finds: a model names them, and a user does not.
 _MADE: dict[str, Loss] = {"exp_one_vs_rest": OneVsRestExponential()}
@@ -141,4 +145,14 @@ def losses_of(*tasks: str) -> tuple[str, ...]:
     return tuple(name for name, loss in LOSSES.items() if loss.task in tasks)
 
 
-__all__ = ["LOSSES", "EpsilonInsensitive", "Loss", "get_loss", "loss_of_model", "losses_of", "refuse_invalid"]
+__all__ = [
+    "LOSSES",
+    "EpsilonInsensitive",
+    "Huber",
+    "Loss",
+    "Quantile",
+    "get_loss",
+    "loss_of_model",
+    "losses_of",
+    "refuse_invalid",
+]

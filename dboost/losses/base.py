@@ -186,6 +186,14 @@ class Loss(Protocol):
         ...
 
     @property
+    def kinked(self) -> bool:
+        """Whether residuals reach an end of their range, where the dual value has a kink.
+
+        Scaled by t they then lose a share 1 - t of the dual value, and not its square (``duality_gap.expected_gap``).
+        """
+        ...
+
+    @property
     def separable(self) -> bool:
         """Whether the Hessian of an example is diagonal over the outputs."""
         ...
@@ -226,6 +234,10 @@ class Loss(Protocol):
 
     def deviance(self, y: Array, mean: Array) -> Array | None:
         """How far each real label is from its prediction, in the measure that `score` explains; None: squared error."""
+        ...
+
+    def middle(self, y: Array, weight: Array) -> float:
+        """The one number that predicts real labels best, which `score` compares predictions with."""
         ...
 
     def pulls(self, value: float, mass: Array, total: Array, bias: Array) -> float:
@@ -280,6 +292,7 @@ class Common:
 
     counted: ClassVar[bool] = False
     parabolic: ClassVar[bool] = False
+    kinked: ClassVar[bool] = False
     exponential: ClassVar[bool] = False
     labels_taken: ClassVar[str] = "any label of its task"
 
@@ -303,6 +316,10 @@ class Common:
     def deviance(self, y: Array, mean: Array) -> Array | None:
         """None: the squared error."""
         return None
+
+    def middle(self, y: Array, weight: Array) -> float:
+        """The weighted mean."""
+        return float(np.average(y, weights=weight))
 
     def pulls(self, value: float, mass: Array, total: Array, bias: Array) -> float:
         """The loss, which residuals of e^(-y f) are as large as; not asked for where curvature is bounded."""

@@ -247,6 +247,11 @@ class Offset:
         return self.inner.parabolic
 
     @property
+    def kinked(self) -> bool:
+        """As the loss says."""
+        return self.inner.kinked
+
+    @property
     def exponential(self) -> bool:
         """As the loss says."""
         return self.inner.exponential
@@ -277,6 +282,10 @@ class Offset:
     def deviance(self, y: Array, mean: Array) -> Array | None:
         """That of the loss."""
         return self.inner.deviance(y, mean)
+
+    def middle(self, y: Array, weight: Array) -> float:
+        """That of the loss."""
+        return self.inner.middle(y, weight)
 
     def pulls(self, value: float, mass: Array, total: Array, bias: Array) -> float:
         """As the loss says."""

@@ -30,6 +30,14 @@ from dboost.losses.base import Common, Repair
 
 Row = Callable[..., float]
 
+FAR = 0.03
+"""Where a loss is linear, the curvature that steps are given, as a share of that of the least parabola above it.
+
+Its own is zero there: where all examples are, or all that hold a feature, no step would be defined. The parabola that
+touches it at a score and its mirror image is above it everywhere, but steps under it are short. With this share of it
+fits of 150 examples took a seventh fewer passes than with none, and none was stuck (2026-11).
+"""
+
 
 def rows_of(value: Row, pull: Row, curvature: Row, dual: Row) -> Callable[[type], Any]:
     """Decorate a target, a ``NamedTuple`` that holds what four functions read, by the row functions these make.
@@ -129,6 +137,11 @@ class RealLoss(Common):
         return math.inf
 
     @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the largest residual of an example of weight one: -`largest` and `largest`."""
+        return -self.largest, self.largest
+
+    @property
     def template_constant(self) -> float:
         """0: no exponential bound is known."""
         return 0.0
@@ -165,13 +178,18 @@ class RealLoss(Common):
         return np.full(k, self.largest) if math.isfinite(self.largest) else None
 
     def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
-        """Residuals minus their weighted mean e, over 1 + |e| / `largest`, which brings them back below it.
+        """Residuals minus their weighted mean e, over 1 + |e| / a, which brings them back between their ends.
 
-        The division changes a sum X_j'Theta by |e| / (1 + |e| / `largest`) sum s |x_ij| at most, as does the shift.
+        a is how far the end lies from zero that e moves them towards: the lower one where e > 0. The division takes
+        |e| / (a + |e|) of a residual, which is no larger than `largest`, and the shift |e| / (1 + |e| / a).
         """
         shift, zero = mean_label(bias, total), np.zeros(1)
-        keep = 1.0 / (1.0 + np.abs(shift) / self.largest)
-        drift = np.abs(shift) * (2.0 * keep if math.isfinite(self.largest) else 1.0)
+        if math.isinf(self.largest):
+            return Repair(np.ones(1), zero, shift, mean_label(mass, total), 0.0, np.abs(shift), zero)
+        low, high = self.ends
+        room = np.where(shift > 0.0, -low, high)
+        keep = 1.0 / (1.0 + np.abs(shift) / room)
+        drift = np.abs(shift) * keep * (1.0 + self.largest / room)
         return Repair(keep, zero, shift, mean_label(mass, total), 0.0, drift, zero)
 
 

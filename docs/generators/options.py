@@ -34,7 +34,9 @@ IN_PYTHON = {
     "data": "X of fit",
     "test": "X of predict",
     "text": "TextFeatures(column=)",
-    "epsilon": "losses.EpsilonInsensitive(epsilon=)",
+    "epsilon": "losses.EpsilonInsensitive(epsilon=), losses.Huber(epsilon=)",
+    "quantile": "losses.Quantile(quantile=)",
+    "width": "losses.Quantile(width=)",
     "path": "regularization_path(n_alphas=)",
     "alphas": "regularization_path(alphas=)",
 }

@@ -14,6 +14,7 @@ import dboost
 HEADINGS = {
     "Estimators": (
         "BoostedClassifier", "BoostedRegressor", "MultiTaskBoostedClassifier", "BoostedClassifierCV",
+        "BoostedRegressorCV", "MultiTaskBoostedClassifierCV",
         "ShareBoostClassifier", "AdaBoostL1Classifier", "LeveragingClassifier", "LeveragingRegressor",
         "JointBoostClassifier", "OneVsRestBoostedClassifier",
     ),

@@ -26,7 +26,11 @@ from dboost.penalties import PENALTIES, ChargesRows, get_penalty
 from dboost.problem.accelerators import EVERY
 
 EPSILON = 0.1
+HUBER, QUANTILE, WIDTH = 1.35, 0.5, 0.1
 MULTICLASS = ("multinomial", "margin_softmax")
+# those whose residuals reach the ends of their range: what a scaled dual point loses there falls like the distance from
+# the optimum, not like its square, and updates that come near it slowly certify less
+KINKED = ("huber", "quantile")
 # those that pull up and down at once
 TWO_BRANCHED = ("epsilon_insensitive", "poisson")
 # those that put rows to zero one by one; the others have test_smooth
@@ -77,6 +81,13 @@ class Data:
         if self.loss == "poisson":
             with np.errstate(over="ignore"):
                 return float(self.s @ (np.exp(F[:, 0]) - self.y * F[:, 0] + xlogy(self.y, self.y) - self.y))
+        if self.loss == "huber":
+            z = np.abs(self.y - F[:, 0])
+            return float(self.s @ np.where(z <= HUBER, z**2 / 2, HUBER * (z - HUBER / 2)))
+        if self.loss == "quantile":
+            z = self.y - F[:, 0]
+            kink = np.where(np.abs(z) <= WIDTH / 2, z**2 / (2 * WIDTH) + WIDTH / 8, np.abs(z) / 2)
+            return float(self.s @ ((QUANTILE - 0.5) * z + kink))
         if self.loss == "epsilon_insensitive":
             z = self.y - F[:, 0]
             return float(self.s @ (np.logaddexp(0, z - EPSILON) + np.logaddexp(0, -z - EPSILON)))
@@ -93,6 +104,10 @@ class Data:
                 return self.s[:, None] * self.y * np.exp(-self.y * F)
         if self.loss == "squared":
             return (self.s * (self.y - F[:, 0]))[:, None]
+        if self.loss == "huber":
+            return (self.s * np.clip(self.y - F[:, 0], -HUBER, HUBER))[:, None]
+        if self.loss == "quantile":
+            return (self.s * (QUANTILE - 0.5 + np.clip((self.y - F[:, 0]) / WIDTH, -0.5, 0.5)))[:, None]
         if self.loss in TWO_BRANCHED:
             plus, minus = self._pulls(F)
             return self.s[:, None] * (plus - minus)
@@ -120,6 +135,13 @@ class Data:
         unit = np.divide(theta, self.s[:, None], out=np.zeros_like(theta), where=self.s[:, None] > 0)
         if self.loss == "squared":
             return float(self.s @ (unit[:, 0] * self.y - unit[:, 0] ** 2 / 2))
+        if self.loss == "huber":
+            inside = np.abs(unit[:, 0]).max() <= HUBER * (1 + 1e-12)
+            return float(self.s @ (unit[:, 0] * self.y - unit[:, 0] ** 2 / 2)) if inside else -np.inf
+        if self.loss == "quantile":
+            v = unit[:, 0] - QUANTILE + 0.5
+            inside = np.abs(v).max() <= 0.5 + 1e-12
+            return float(self.s @ (unit[:, 0] * self.y + WIDTH * (1 / 8 - v**2 / 2))) if inside else -np.inf
         if self.loss == "epsilon_insensitive":
             return float(self.s @ [_epsilon_dual(t, y) for t, y in zip(unit[:, 0], self.y, strict=True)])
         if self.loss == "poisson":
@@ -140,6 +162,7 @@ class Data:
     def kappa(self):
         """Largest curvature of an example; the exponential losses have none."""
         others = dict.fromkeys(MULTICLASS, 0.5)
+        others |= {"huber": 1.0, "quantile": 1 / WIDTH}
         others |= {"squared": 1.0, "epsilon_insensitive": 1 / (1 + np.cosh(EPSILON)), "exp": np.inf, "poisson": np.inf}
         return others.get(self.loss, 0.25)
 
@@ -160,7 +183,8 @@ def without(*names):
 
 def defined(loss, update):
     """Whether an update has the bound it needs for a loss."""
-    lacking = {"squared": ("adaboost", "forward"), "exp": ("gradboost",), "poisson": ("gradboost",)}
+    lacking = {"exp": ("gradboost",), "poisson": ("gradboost",)}
+    lacking |= dict.fromkeys(("squared", "huber", "quantile"), ("adaboost", "forward"))
     return update not in lacking.get(loss, ())
 
 
@@ -183,7 +207,7 @@ def make(loss, m=150, n=25, k=3, seed=0, density=0.5, weights=False, noise=1.5):
     if loss in MULTICLASS:
         y = F.argmax(axis=1).astype(np.int32)
         y[:k] = np.arange(k)
-    elif loss in ("squared", "epsilon_insensitive"):
+    elif loss in ("squared", "epsilon_insensitive", "huber", "quantile"):
         y = F[:, 0]
     elif loss == "poisson":
         y = rng.poisson(np.exp(0.3 * F[:, 0])).astype(float)

@@ -61,8 +61,9 @@ def test_newton(solve, loss, penalty, intercept, share):
 def test_rowwise(solve, pair, penalty, select):
     loss, update = pair
     data, alpha, best = solve(loss, penalty, 0.3, m=60, n=6, weights=True)
-    result = plain.fitting(data, cuts=2, penalty=penalty, tol=1e-8, update=update, select=select).fit(alpha)
-    check(data, penalty, alpha, best, result, 1e-8)
+    tol = 1e-5 if loss in plain.KINKED else 1e-8
+    result = plain.fitting(data, cuts=2, penalty=penalty, tol=tol, update=update, select=select).fit(alpha)
+    check(data, penalty, alpha, best, result, tol)
     # these updates start at the final strength: their trace is that of one objective, and it never rises
     assert {record["alpha"] for record in result.history} == {alpha}
 
@@ -73,8 +74,9 @@ def test_gram(solve, loss, penalty):
         with pytest.raises(UsageError, match="curvature='gram' needs a bounded curvature"):
             plain.fitting(data, curvature="gram")
         return
-    result = plain.fitting(data, cuts=2, penalty=penalty, tol=1e-8, curvature="gram").fit(alpha)
-    check(data, penalty, alpha, best, result, 1e-8)
+    tol = 1e-6 if loss in plain.KINKED else 1e-8
+    result = plain.fitting(data, cuts=2, penalty=penalty, tol=tol, curvature="gram").fit(alpha)
+    check(data, penalty, alpha, best, result, tol)
 
 
 def test_the_objective_never_rises_under_newton_steps(solve, loss, penalty):

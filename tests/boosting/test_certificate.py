@@ -39,7 +39,7 @@ def dual_point(data, at, bound, lam_row, fitting):
     F = data.X @ W + at.intercept
     if data.loss == "poisson":
         return scale * (data.residual(F) - shift * data.s[:, None] * np.exp(F))
-    if data.loss in ("squared", "epsilon_insensitive", "exp"):
+    if data.loss in ("squared", "epsilon_insensitive", "exp", *plain.KINKED):
         U = data.residual(F)
         pull = np.maximum(data.y * shift, 0) * data.y if data.loss == "exp" else -shift
         return scale * (U + data.s[:, None] * pull)

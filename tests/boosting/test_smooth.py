@@ -113,7 +113,7 @@ def test_rowwise(pair, penalty, select):
         return
     data, (best, _, _) = solved(loss, penalty, m=60, n=6)
     result = plain.fitting(data, cuts=2, penalty=penalty, tol=1e-7, update=update, select=select).fit(ALPHA[penalty])
-    check(data, penalty, result, best, rel=1e-6)
+    check(data, penalty, result, best, rel=1e-5 if loss in plain.KINKED else 1e-6)
     values = result.trace[:, 2]
     assert (np.diff(values) <= 1e-13 * np.abs(values[1:])).all()
 

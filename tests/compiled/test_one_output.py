@@ -43,7 +43,7 @@ def arrays(X):
 
 
 def labels(loss, m, rng):
-    if loss in ("squared", "epsilon_insensitive"):
+    if loss in ("squared", "epsilon_insensitive", "huber", "quantile"):
         return rng.normal(size=m)
     if loss == "poisson":
         return rng.poisson(2.0, size=m).astype(float)

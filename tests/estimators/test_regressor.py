@@ -303,7 +303,7 @@ def test_targets_that_are_no_numbers_are_refused(data):
             BoostedRegressor().fit(X, np.where(np.arange(120) == 7, bad, y))
 
 
-@pytest.mark.parametrize("loss", ["log", "huber", 3, EpsilonInsensitive, ["squared"]])
+@pytest.mark.parametrize("loss", ["log", "tukey", 3, EpsilonInsensitive, ["squared"]])
 def test_other_losses_are_refused(data, loss):
     X, y, _ = data
     with pytest.raises(UsageError, match="BoostedRegressor takes None or 'squared', 'epsilon_insensitive'"):

@@ -14,6 +14,7 @@ from numba import njit
 from dboost.compiled.examples import fused
 from dboost.compiled.examples.loss_rows import theta_row
 from dboost.losses import get_loss
+from dboost.losses.real import FAR
 
 WIDE = np.longdouble
 
@@ -279,6 +280,60 @@ class Epsilon(Squared):
 
 
 @dataclass(frozen=True)
+class Huber(Squared):
+    """z^2 / 2 up to |z| = eps, eps |z| - eps^2 / 2 beyond."""
+
+    epsilon: float = 1.35
+
+    def loss(self, y, F):
+        z = np.abs(self.gap(y, F)[:, 0])
+        return np.where(z <= self.epsilon, z**2 / 2, self.epsilon * z - WIDE(self.epsilon) ** 2 / 2)
+
+    def residual(self, y, F):
+        return np.clip(self.gap(y, F), -WIDE(self.epsilon), WIDE(self.epsilon))
+
+    def hessian(self, y, F):
+        """Beyond eps, where it is zero, the share of the least parabola's that steps are given."""
+        z = np.abs(self.gap(y, F))
+        return np.where(z <= self.epsilon, 1.0, FAR * self.epsilon / np.maximum(z, self.epsilon))[:, :, None]
+
+    def dual(self, y, theta):
+        theta = np.asarray(theta, WIDE)[:, 0]
+        return np.where(np.abs(theta) <= self.epsilon * (1 + 1e-15), theta * y - theta**2 / 2, -np.inf)
+
+
+@dataclass(frozen=True)
+class Quantile(Squared):
+    """tau z for z >= h / 2, (tau - 1) z for z <= -h / 2, and the parabola that touches both between."""
+
+    quantile: float = 0.5
+    width: float = 0.1
+
+    def sharpest(self, y):
+        return y[:, None] - self.width * (0.5 - self.quantile)
+
+    def loss(self, y, F):
+        z, h = self.gap(y, F)[:, 0], WIDE(self.width)
+        inside = (self.quantile - WIDE(0.5)) * z + z**2 / (2 * h) + h / 8
+        outside = np.where(z > 0, self.quantile * z, (self.quantile - WIDE(1)) * z)
+        return np.where(np.abs(z) < h / 2, inside, outside)
+
+    def residual(self, y, F):
+        return self.quantile - WIDE(0.5) + np.clip(self.gap(y, F) / WIDE(self.width), -0.5, 0.5)
+
+    def hessian(self, y, F):
+        z = np.abs(self.gap(y, F))
+        half = WIDE(self.width) / 2
+        return np.where(z <= half, 1 / WIDE(self.width), FAR / (2 * np.maximum(z, half)))[:, :, None]
+
+    def dual(self, y, theta):
+        theta = np.asarray(theta, WIDE)[:, 0]
+        v = theta - self.quantile + WIDE(0.5)
+        value = theta * y + self.width * (WIDE(1) / 8 - v**2 / 2)
+        return np.where(np.abs(v) <= 0.5 + 1e-15, value, -np.inf)
+
+
+@dataclass(frozen=True)
 class Poisson(Squared):
     """e^f - y f + y log y - y with counts y. Its sharpest point is at infinity."""
 
@@ -326,6 +381,8 @@ REFERENCES: dict[str, Any] = {
     "squared": Squared(),
     "epsilon_insensitive": Epsilon(),
     "poisson": Poisson(),
+    "huber": Huber(),
+    "quantile": Quantile(),
 }
 
 

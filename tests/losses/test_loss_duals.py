@@ -55,7 +55,8 @@ def test_the_value_along_the_ray_is_bounded_by_its_curvature(case, size):
         """What the tangent at t = 1 is above the value."""
         return whole - (1 - t) * slope - rows.dual(y, F, s, *plain(reference.k, t)).sum()
 
-    if rows.loss.name in ("exp", "epsilon_insensitive"):
+    if rows.loss.name in ("exp", "epsilon_insensitive", "huber", "quantile"):
+        # of the last two one example or another is where nothing can be said (test_ends)
         assert S == np.inf
         return
     for t in (1e-3, 0.2, 0.7, 0.95, 0.999):

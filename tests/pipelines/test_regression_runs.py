@@ -151,9 +151,11 @@ def test_counts_are_predicted_by_their_means(tmp_path: Path, capsys: pytest.Capt
         (["--hypotheses", '{"family": "products", "degree": 2}'], "no parameter 'degree'"),
         (["--hypotheses", '{"family": "products", "max_degree": 0}'], "max_degree"),
         (["--hypotheses", "{family: products}"], "as a flag a name, or JSON"),
-        (["--epsilon", "0.5"], "belongs to epsilon_insensitive"),
+        (["--epsilon", "0.5"], "belongs to epsilon_insensitive, huber"),
+        (["--loss", "huber", "--quantile", "0.5"], "belongs to quantile"),
+        (["--loss", "quantile", "--quantile", "1.5"], "quantile must be a number between 0 and 1"),
         (["--loss", "squared", "--class-weight", "balanced"], "--class-weight has no meaning for loss 'squared'"),
-        (["--loss", "huber"], "expected one of log, multinomial"),
+        (["--loss", "tukey"], "expected one of log, multinomial"),
     ],
 )
 def test_usage_is_refused_before_any_data(

@@ -24,7 +24,7 @@ ESTIMATORS: dict[str, tuple[dict[str, Any], str]] = {
     "adaboost_l1": ({"max_rounds": 5, "nu": 0.5}, "two"),
     "leveraging": ({"max_rounds": 5, "loss": "log", "step": "exact"}, "two"),
     "leveraging_regressor": ({"max_rounds": 5, "learner": "edge"}, "number"),
-    "regressor": ({"alpha": 0.01, "loss": "epsilon_insensitive", "epsilon": 0.2}, "number"),
+    "regressor": ({"alpha": 0.01, "loss": "quantile", "quantile": 0.8, "width": 0.2}, "number"),
     "boosted": ({"hypotheses": [{"family": "products", "max_degree": 2}], "alpha": 0.02, "tol": 0.01}, "label"),
     "multitask": ({"alpha": 0.02}, "two,other"),
     "one_vs_rest": ({"of": "boosted", "alpha": 0.02, "penalty": "l1"}, "label"),

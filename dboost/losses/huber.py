@@ -1,0 +1,113 @@
+"""Huber's loss: l(y, f) = z^2 / 2 for |z| <= eps and eps (|z| - eps / 2) beyond, with z = y - f (docs/math.md 1).
+
+An example far from its prediction pulls by eps and no more, so that a few wrong labels do not decide the fit. It has no
+exponential bound, as the squared loss has none.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dboost.compiled.examples.loss_rows import Array
+from dboost.compiled.vectors.emit import INLINED
+from dboost.errors import UsageError
+from dboost.losses.real import FAR, RealLoss, rows_of
+
+
+@njit(nogil=True, cache=True, **INLINED)
+def _value(target: Any, i: int, f: float) -> float:
+    z = abs(target.label[i] - f)
+    near = min(z, target.epsilon)
+    return float(near * (z - 0.5 * near))
+
+
+@njit(nogil=True, cache=True, **INLINED)
+def _pull(target: Any, i: int, f: float) -> float:
+    z = target.label[i] - f
+    return float(min(max(z, -target.epsilon), target.epsilon))
+
+
+@njit(nogil=True, cache=True, **INLINED)
+def _curvature(target: Any, i: int, f: float) -> float:
+    z = abs(target.label[i] - f)
+    return 1.0 if z <= target.epsilon else FAR * target.epsilon / z
+
+
+@njit(nogil=True, cache=True, **INLINED)
+def _dual(target: Any, i: int, theta: float) -> float:
+    return float(theta * (target.label[i] - 0.5 * theta))
+
+
+@rows_of(_value, _pull, _curvature, _dual)
+class HuberTarget(NamedTuple):
+    """Labels of one block: float64 (m,); and eps."""
+
+    label: Array
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class Huber(RealLoss):
+    """Huber's loss of one real label.
+
+    Parameters
+    ----------
+    epsilon : float
+        The error up to which the loss is half its square; finite, > 0, in units of the labels. scikit-learn's
+        ``HuberRegressor`` multiplies it by a scale that it estimates.
+
+    Raises
+    ------
+    UsageError
+        If `epsilon` is not such a number.
+
+    Examples
+    --------
+    >>> Huber(epsilon=2.0)
+    Huber(epsilon=2.0)
+    """
+
+    epsilon: float = 1.35
+    kinked: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        given = self.epsilon
+        number = isinstance(given, (int, float, np.integer, np.floating)) and not isinstance(given, bool)
+        if not (number and 0.0 < given < math.inf):
+            raise UsageError(f"epsilon must be a finite number > 0, got {given!r}")
+        object.__setattr__(self, "epsilon", float(given))
+
+    @property
+    def name(self) -> str:
+        """Its public name."""
+        return "huber"
+
+    @property
+    def kappa(self) -> float:
+        """1, within eps of the label."""
+        return 1.0
+
+    @property
+    def largest(self) -> float:
+        """eps."""
+        return self.epsilon
+
+    def target(self, y: NDArray[Any]) -> HuberTarget:
+        """Wrap float64 labels of shape (m,)."""
+        return HuberTarget(y, self.epsilon)
+
+    def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
+        """Sum of u**2 / s where all errors are within eps: the dual value is then a parabola.
+
+        The score of an example farther away is not where its dual value is steepest: at a pull of eps that has a kink,
+        and falls from it faster than the score says, however short the way.
+        """
+        used = weight > 0.0
+        u, s = U[used, 0], weight[used]
+        return float(np.sum(u * u / s)) if np.all(np.abs(u) < s * self.epsilon) else math.inf
