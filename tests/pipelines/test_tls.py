@@ -1,0 +1,145 @@
+"""A cluster whose parts speak TLS: who is let in, a whole run over it, and what listens where.
+
+Covers: a scheduler and a worker with certificates of a folder; four clients that must not get in; a run with
+``--scheduler tls://... --tls FOLDER``; the sockets of an embedded cluster.
+Does not cover: certificates for the life of an embedded cluster (test_submit.py).
+"""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import socket
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from distributed import Client, LocalCluster, Security
+
+from pipelines.cli import main
+from pipelines.places.security import security_of
+from pipelines.runs.fingerprints import of_model
+
+x509 = pytest.importorskip("cryptography.x509")
+NOW = datetime.datetime.now(datetime.UTC)
+DAY = datetime.timedelta(days=1)
+
+
+class Authority:
+    """Signs certificates, and writes folders of them."""
+
+    def __init__(self) -> None:
+        from cryptography.hazmat.primitives.asymmetric import ec
+
+        self._curve = ec.SECP256R1()
+        self._new = ec.generate_private_key
+        self._key = self._new(self._curve)
+        self._own = self._signed("authority", self._key, 30)
+
+    def _signed(self, name: str, key: Any, days: int) -> Any:
+        from cryptography.hazmat.primitives import hashes
+
+        def named(name: str) -> Any:
+            return x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, name)])
+
+        builder = x509.CertificateBuilder().subject_name(named(name)).issuer_name(named("authority"))
+        builder = builder.public_key(key.public_key()).serial_number(x509.random_serial_number())
+        builder = builder.not_valid_before(NOW - 9 * DAY).not_valid_after(NOW + days * DAY)
+        place = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+        basic = x509.BasicConstraints(ca=name == "authority", path_length=None)
+        builder = builder.add_extension(place, critical=False).add_extension(basic, critical=True)
+        return builder.sign(self._key, hashes.SHA256())
+
+    def folder(self, path: Path, *, days: int = 1, trusted: Authority | None = None) -> Path:
+        """A certificate that ends so many days from now, beside the authority that its owner trusts."""
+        from cryptography.hazmat.primitives import serialization
+
+        pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+        mine = self._new(self._curve)
+        path.mkdir()
+        (path / "ca.pem").write_bytes((trusted or self)._own.public_bytes(pem))
+        (path / "cert.pem").write_bytes(self._signed("somebody", mine, days).public_bytes(pem))
+        (path / "key.pem").write_bytes(mine.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
+        return path
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return Authority()
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Path:
+    return authority.folder(tmp_path_factory.mktemp("tls") / "ours")
+
+
+@pytest.fixture(scope="module")
+def address(certificates: Path) -> Iterator[str]:
+    security = security_of(str(certificates))
+    with LocalCluster(
+        n_workers=1, threads_per_worker=1, host="127.0.0.1", protocol="tls", security=security, dashboard_address=None
+    ) as cluster:
+        yield cluster.scheduler_address
+
+
+def refused(address: str, security: Security | None) -> bool:
+    try:
+        with Client(address, security=security, timeout=2):
+            return False
+    except (OSError, TimeoutError, RuntimeError):
+        return True
+
+
+def refused_without_a_certificate(address: str, ca: Path) -> bool:
+    """Dask's own client does not even try."""
+    host, port = address.removeprefix("tls://").split(":")
+    context = ssl.create_default_context(cafile=str(ca))
+    with socket.create_connection((host, int(port)), timeout=5) as plain:
+        try:
+            with context.wrap_socket(plain, server_hostname=host) as wrapped:
+                return wrapped.recv(1) == b""
+        except ssl.SSLError as error:
+            return "CERTIFICATE_REQUIRED" in str(error)
+
+
+def test_a_client_of_ours_is_let_in(address: str, certificates: Path) -> None:
+    with Client(address, security=security_of(str(certificates)), timeout=10) as client:
+        assert client.submit(sum, (1, 2)).result(timeout=30) == 3
+
+
+@pytest.mark.parametrize("who", ["plain", "no certificate", "another authority", "expired"])
+def test_who_has_no_certificate_of_ours_is_not(
+    who: str, address: str, certificates: Path, authority: Authority, tmp_path: Path
+) -> None:
+    if who == "plain":
+        assert refused(address.replace("tls://", "tcp://"), None)
+    elif who == "no certificate":
+        assert refused_without_a_certificate(address, certificates / "ca.pem")
+    elif who == "another authority":
+        assert refused(address, security_of(str(Authority().folder(tmp_path / "other", trusted=authority))))
+    else:
+        assert refused(address, security_of(str(authority.folder(tmp_path / "late", days=-1))))
+
+
+def test_a_run_over_it_has_the_model_of_a_run_without(
+    address: str, certificates: Path, prepared: Path, tmp_path: Path
+) -> None:
+    command = ["train", str(prepared), "--alpha", "0.01", "--tol", "1e-3", "--log-format", "json"]
+    over = ["--scheduler", address, "--tls", str(certificates)]
+    assert main([*command, "--out", str(tmp_path / "tls"), *over]) == 0
+    assert main([*command, "--out", str(tmp_path / "here"), "--workers", "0"]) == 0
+    assert of_model(tmp_path / "tls") == of_model(tmp_path / "here")
+
+
+def test_nothing_listens_beyond_loopback(address: str) -> None:
+    """Neither this process nor a worker that it has started."""
+    me = psutil.Process()
+    listening = []
+    for process in [me, *me.children(recursive=True)]:
+        for one in process.net_connections(kind="inet"):
+            if one.status == psutil.CONN_LISTEN:
+                listening.append(one.laddr.ip)
+    assert listening and all(ipaddress.ip_address(ip).is_loopback for ip in listening), listening
