@@ -42,7 +42,8 @@ def test_a_splitter_is_the_folds_that_it_makes(labelled, splitter, tmp_path):
 def test_a_regression_and_masks(labelled):
     X, _ = labelled
     halves = np.arange(90) % 2 == 0
-    found = BoostedRegressorCV(cv=[(halves, ~halves), (~halves, halves)], **FEW).fit(X, X[:, 0] + np.random.default_rng(1).normal(size=90))
+    y = X[:, 0] + np.random.default_rng(1).normal(size=90)
+    found = BoostedRegressorCV(cv=[(halves, ~halves), (~halves, halves)], **FEW).fit(X, y)
     assert found.fold_losses_.shape == (2, 4)
 
 
