@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .config import ModelSettings
+from .fit_settings import ModelSettings
 from .report import Grid
 
 # Rows of the table of strengths; between its ends, the best and the chosen one, strengths are left out evenly.

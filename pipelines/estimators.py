@@ -14,7 +14,8 @@ import dboost
 from dboost.errors import UsageError
 
 from . import registries
-from .config import ModelSettings, given
+from .config import given
+from .fit_settings import ModelSettings
 from .model_settings import EstimatorSettings
 
 # Keys that are parameters of the loss, not of the estimator.

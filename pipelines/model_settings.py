@@ -1,7 +1,7 @@
 """The keys that say which model is trained, and along which strengths.
 
 Covers: the estimator by name and the keys that only some estimators have, cross-validation, paths.
-Does not cover: what the keys mean for the estimator (``training``), the keys that all share (``config``).
+Does not cover: what the keys mean for the estimator (``training``), the keys that all share (``fit_settings``).
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from . import registries
-from .config import Expected, ModelSettings, Takes, key, one_named, one_of, parameter, real, string, whole
+from .config import Expected, Takes, key, one_named, one_of, parameter, real, string, whole
+from .fit_settings import ModelSettings
 
 
 def _strengths(value: object) -> tuple[float, ...]:

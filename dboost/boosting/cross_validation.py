@@ -111,7 +111,7 @@ def cross_validate(
     numbers = np.flatnonzero((masses["rows"] > 0.0) & (masses["weight"] > 0.0)).tolist()
     if len(numbers) < 2:
         raise DataError(
-            f"{len(numbers)} of {folds.count} folds have rows, expected two or more",
+            f"{len(numbers)} of {folds.count} folds have rows (n_samples = {plan.n_rows}), expected two or more",
             hint="equal rows are in one fold; give folds= to choose them yourself",
         )
     present = {number: _present(masses, number) for number in numbers} if classes else {}

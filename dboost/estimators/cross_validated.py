@@ -29,6 +29,7 @@ from dboost.estimators.live_line import live_line
 from dboost.estimators.params import number
 from dboost.estimators.path import RegularizationPath, check_grid, of_several_fits, told_of
 from dboost.estimators.predicting import kind_of
+from dboost.estimators.splits import folds_of, is_splitter
 from dboost.files.paths import PathLike
 from dboost.model.fitted import Model
 from dboost.notices import warn_user
@@ -51,7 +52,7 @@ class Choice:
     cv, folds, alphas, n_alphas, eps, fold_tol, scoring, rule
     """
 
-    cv: int = 10
+    cv: Any = 10
     folds: Any = None
     alphas: Sequence[float] | None = None
     n_alphas: int = 50
@@ -67,10 +68,12 @@ class Choice:
         ------
         UsageError
         """
-        if self.folds is None and (
-            isinstance(self.cv, bool) or not isinstance(self.cv, int | np.integer) or self.cv < 2
-        ):
-            raise UsageError(f"cv={self.cv!r}", hint="expected an integer >= 2, or folds= with the fold of each row")
+        number_of_folds = isinstance(self.cv, int | np.integer) and not isinstance(self.cv, bool) and self.cv >= 2
+        if self.folds is None and not number_of_folds and not is_splitter(self.cv):
+            raise UsageError(
+                f"cv={self.cv!r}",
+                hint="expected an integer >= 2, a splitter of scikit-learn, or folds= with the fold of each row",
+            )
         if self.alphas is None:
             check_grid(self.n_alphas, self.eps)
         elif len(self.alphas) == 0:
@@ -108,7 +111,7 @@ def cross_validated(
     estimator: BoostedEstimator,
     sample_weight: Any = None,
     feature_names: Sequence[str] | None = None,
-    cv: int = 10,
+    cv: Any = 10,
     folds: Any = None,
     alphas: Sequence[float] | None = None,
     n_alphas: int = 50,
@@ -193,7 +196,13 @@ def validated(
     """
     functions = of_several_fits(estimator.callbacks)
     given = choice.folds
-    if isinstance(given, str):
+    if given is None and is_splitter(choice.cv):
+        if kind_of(X) not in ("table", "matrix"):
+            raise UsageError(
+                "a splitter as cv= is for data in memory", hint="use a number, for folds by a hash of the rows"
+            )
+        given = folds_of(choice.cv, take_column(X, y, "y")[1] if isinstance(y, str) else y)
+    elif isinstance(given, str):
         if kind_of(X) != "table":
             raise UsageError(f"folds={given!r} names a column, but X is no table in memory", hint="use cv=")
         X, given = take_column(X, given, "folds")

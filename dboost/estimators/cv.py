@@ -29,8 +29,10 @@ max_active_rows, fit_intercept, standardize, penalty_factors, offset, \
 class_weight, classes, random_state, client
         As in ``BoostedClassifier``; `random_state` enters the hash of the folds too. The penalty must have a strength.
         The limits hold for each fit of the paths, that of one strength to the rows outside one fold.
-    cv : int, default 10
-        Number of folds, at least 2.
+    cv : int, splitter, or list of (training rows, test rows), default 10
+        Number of folds, at least 2. For data in memory also a splitter of scikit-learn, or what it splits into, whose
+        test sets hold every row once and that trains on all others, such as ``StratifiedKFold``. Of groups give the
+        group of each row as `folds`. A splitter is not saved with the model.
     folds : array-like, shape (m,), or str, optional
         The fold of each row, any labels, in place of `cv`; or the name of the column of a table that has them, which is
         then no feature. For data in memory only. It is not saved with the model.
@@ -100,7 +102,7 @@ class_weight, classes, random_state, client
         *,
         loss: Any = None,
         penalty: Any = "l1/linf",
-        cv: int = 10,
+        cv: Any = 10,
         folds: Any = None,
         alphas: Sequence[float] | None = None,
         n_alphas: int = 50,

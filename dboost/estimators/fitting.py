@@ -383,6 +383,9 @@ def _with_absent(parts: Prepared, W: Float, intercept: Float) -> tuple[Float, Fl
 def saved_params(estimator: Any, settings: FitSettings, classes: Any) -> dict[str, Any]:
     """Constructor parameters as JSON. Labels are not repeated: they are those of the model."""
     params = {name: value for name, value in estimator.get_params(deep=False).items() if name not in UNSAVED}
+    if "cv" in params and not isinstance(params["cv"], int | np.integer):
+        # a splitter is of given rows, as folds are
+        del params["cv"]
     if "penalty" in params:
         params["penalty"] = penalty_spec(settings.penalty)
     if "random_state" in params:

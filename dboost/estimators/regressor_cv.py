@@ -49,7 +49,7 @@ fold_weights_, path_
         *,
         loss: Any = "squared",
         penalty: Any = "l1",
-        cv: int = 10,
+        cv: Any = 10,
         folds: Any = None,
         alphas: Sequence[float] | None = None,
         n_alphas: int = 50,

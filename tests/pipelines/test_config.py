@@ -12,6 +12,7 @@ from dboost.errors import UsageError
 from pipelines import config
 from pipelines.commands.prepare import PrepareSettings
 from pipelines.commands.train import TrainSettings
+from pipelines.fit_settings import ModelSettings
 
 
 def write(folder: Path, text: str) -> str:
@@ -25,7 +26,7 @@ def test_flags_win_over_the_file(tmp_path: Path) -> None:
     settings = config.load(TrainSettings, file, {"alpha": "0.25"})
     assert (settings.penalty, settings.alpha, settings.max_rounds) == ("l1", 0.25, 7)
     assert settings.features == ("a", "b")
-    assert config.given(settings, config.ModelSettings) == {"penalty": "l1", "alpha": 0.25, "max_rounds": 7}
+    assert config.given(settings, ModelSettings) == {"penalty": "l1", "alpha": 0.25, "max_rounds": 7}
 
 
 @pytest.mark.parametrize(("key", "nearest"), [("penality", "penalty"), ("max_round", "max_rounds"), ("Alpha", "alpha")])
