@@ -8,13 +8,14 @@ files that the user gave. Does not cover: what the formats mean (``documents``),
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dboost.data.patterns import column_kinds, folder_columns
-from dboost.data.prepared.copies import copy_documents, copy_rows
+from dboost.data.prepared.copies import Picking, copy_documents, copy_rows, lacks_values
 from dboost.data.prepared.documents import (
     Wanted,
     column_types,
@@ -30,6 +31,8 @@ from dboost.files.stores import AnyPath, is_store
 Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 # Folder of the copies within the folder that is being written; they go before it gets its name.
 COPIES = "_documents"
+# Folder of the rows that were put aside; it stays.
+REFUSED = "_refused"
 
 
 @dataclass(frozen=True)
@@ -42,10 +45,13 @@ class Sources:
         In the order of the rows. The split is None where a column says it.
     origin : mapping of str to str
         From the path of a copy to that of the file it was made from.
+    refused : mapping of str to int
+        Rows that were put aside, by reason.
     """
 
     files: tuple[tuple[str | None, tuple[str, str]], ...]
     origin: Mapping[str, str]
+    refused: Mapping[str, int] = field(default_factory=dict)
 
     @contextmanager
     def in_own_names(self) -> Iterator[None]:
@@ -93,6 +99,7 @@ def open_sources(
     staging: AnyPath,
     mapper: Mapper,
     where: str | None = None,
+    quarantine: bool = False,
 ) -> Sources:
     """The files of all splits; those in CSV and JSON lines are copied into Parquet within `staging`.
 
@@ -111,6 +118,9 @@ def open_sources(
     mapper : Mapper
     where : str, optional
         A filter of rows; see ``dboost.data.prepared.where``.
+    quarantine : bool
+        Rows without a text, or without a label where one is learned from, are put aside with their reasons (in
+        ``_refused`` within `staging`). Without it they end the preparation when they are read.
 
     Raises
     ------
@@ -119,28 +129,42 @@ def open_sources(
     DataError
         Files that are not there, cannot be read, or lack columns.
     """
-    found = [(owner, file) for owner, where in splits for file in document_files(where)]
+    found = [(owner, file) for owner, source in splits for file in document_files(source)]
     _refuse_same(found)
     filtered = parsed(where)[1] if where is not None else ()
     foreign = [(owner, file[0]) for owner, file in found if format_of(file[0]) is not None]
-    columns = {path: folder_columns(name) for _, (path, name) in found}
-    kinds = column_kinds(list(columns.values()))
-    plain = not foreign and (where is not None or bool(set(kinds) & set(wanted.names())))
-    if not foreign and not plain:
-        return Sources(tuple(found), {})
+    other = {path: folder_columns(name) for _, (path, name) in found if format_of(path) is None}
+    mine = {path for owner, (path, _) in found if owner in (None, learned)}
+    kinds = column_kinds(list(other.values()))
+    needed = where is not None or bool(set(kinds) & set(wanted.names()))
+
+    def picking(path: str) -> Picking:
+        required = (*wanted.texts, *(wanted.labels if path in mine else ())) if quarantine else ()
+        return Picking(where, required, str(staging / REFUSED))
+
+    if quarantine and other and not needed:
+        columns = [(path, picking(path).required) for path in other]
+        needed = any(mapper.map(lacks_values, columns, name="look-for-missing"))
+    copies: dict[str, str] = {}
+    refused: Counter[str] = Counter()
     if foreign:
         more = tuple(name for name in filtered if name not in wanted.names())
-        wanted = replace(wanted, kept=(*wanted.kept, *more))
-        copies = _copy(foreign, wanted, label, learned, staging / COPIES, mapper, where)
-    else:
+        read = replace(wanted, kept=(*wanted.kept, *more))
+        copies, put_aside = _copy(foreign, read, label, learned, staging / COPIES, mapper, picking)
+        refused.update(put_aside)
+    if other and needed:
         make_folder(staging / COPIES)
-        loose = replace(wanted, labels=(), kept=wanted.kept, optional=wanted.labels)
-        loose = replace(loose, texts=(*loose.texts, *wanted.labels))
-        items = [(path, str(staging / COPIES / f"{i:05d}.parquet"), columns[path]) for i, path in enumerate(columns)]
-        mapper.map(copy_rows, items, loose, kinds, where, name="copy-documents")
-        copies = {path: copy for path, copy, _ in items}
+        loose = Wanted((*wanted.texts, *wanted.labels), (), wanted.kept, wanted.labels)
+        for group in (mine, set(other) - mine):
+            paths = [path for path in other if path in group]
+            numbers = range(len(copies), len(copies) + len(paths))
+            items = [(path, str(staging / COPIES / f"{i:05d}.parquet"), other[path]) for i, path in zip(numbers, paths)]
+            if items:
+                for told in mapper.map(copy_rows, items, loose, kinds, picking(paths[0]), name="copy-documents"):
+                    refused.update(told)
+            copies |= {path: copy for path, copy, _ in items}
     files = tuple((owner, (copies.get(path, path), name)) for owner, (path, name) in found)
-    return Sources(files, {copy: path for path, copy in copies.items()})
+    return Sources(files, {copy: path for path, copy in copies.items()}, dict(refused))
 
 
 def _refuse_same(found: Sequence[tuple[str | None, tuple[str, str]]]) -> None:
@@ -172,9 +196,9 @@ def _copy(
     learned: str,
     folder: AnyPath,
     mapper: Mapper,
-    where: str | None,
-) -> dict[str, str]:
-    """Copy files into Parquet, all with one schema; from the path of each to that of its copy."""
+    picking: Callable[[str], Picking],
+) -> tuple[dict[str, str], Counter[str]]:
+    """Copy files into Parquet, all with one schema; from the path of each to that of its copy, and what was refused."""
     make_folder(folder)
     paths = list(dict.fromkeys(path for _, path in foreign))
     mine = {path for owner, path in foreign if owner in (None, learned)}
@@ -187,8 +211,13 @@ def _copy(
             types[i] = report
     joint = joint_types(types, paths)
     items = [(path, str(folder / f"{i:05d}.parquet")) for i, path in enumerate(paths)]
-    mapper.map(copy_documents, items, loose, joint, where, name="copy-documents")
-    return dict(items)
+    refused: Counter[str] = Counter()
+    for group in (mine, set(paths) - mine):
+        some = [item for item in items if item[0] in group]
+        if some:
+            for told in mapper.map(copy_documents, some, loose, joint, picking(some[0][0]), name="copy-documents"):
+                refused.update(told)
+    return dict(items), refused
 
 
 def make_folder(folder: AnyPath) -> None:

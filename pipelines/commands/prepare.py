@@ -59,6 +59,9 @@ class PrepareSettings(ClusterSettings, OutputSettings, LogSettings):
     keep: tuple[str, ...] = key(names, (), "further columns to copy")
     split: str | None = key(string, None, "column that names the split of each document")
     where: str | None = key(string, None, "a filter of documents, as in: year >= 2020 and lang in ('en', 'de')")
+    on_bad_rows: str = key(
+        one_of("refuse", "quarantine"), "refuse", "documents without text or label: refuse, or put them aside, counted"
+    )
     tokenizer: str = key(one_of("words", "identifiers"), "words", "words, or identifiers of source code")
     ngrams: int = key(whole(1), 1, "terms of up to so many words")
     stop_words: tuple[str, ...] | None = key(names, None, "words that are left out; english for a list of them")
@@ -108,6 +111,7 @@ def prepare(settings: PrepareSettings, client: Any) -> Any:
             max_features=settings.max_features,
             hashing=settings.hashing,
             where=settings.where,
+            on_bad_rows=settings.on_bad_rows,
             force=settings.force,
             engine=engine,
         )
@@ -130,4 +134,8 @@ def facts(manifest: Any) -> list[tuple[str, str]]:
         words = f"{split['rows']:,} documents, {split['nnz']:,} values"
         labels = "" if manifest.label is None else ", no labels" if classes is None else f", {len(classes)} classes"
         rows.append((name, words + labels))
+    refused = manifest.settings.get("refused") or {}
+    if refused:
+        reasons = ", ".join(f"{count:,} where {reason}" for reason, count in refused.items())
+        rows.append(("put aside", f"{sum(refused.values()):,} documents, in _refused: {reasons}"))
     return [*rows, ("fingerprint", manifest.fingerprint[:16])]

@@ -42,6 +42,8 @@ _SLICES = 8
 _MERGE = 8
 # What stands for a count, by whether it is binary and sublinear.
 _TF = {(False, True): "(1 + ln tf)", (False, False): "tf", (True, True): "[tf > 0]", (True, False): "[tf > 0]"}
+REFUSE, QUARANTINE = "refuse", "quarantine"
+BAD_ROWS = (REFUSE, QUARANTINE)
 _LABEL_KINDS = ("str", "int", "bool", "float", "bytes")
 
 
@@ -63,6 +65,7 @@ def prepare_text(
     max_features: int | None = None,
     hashing: int | None = None,
     where: str | None = None,
+    on_bad_rows: str = "refuse",
     force: bool = False,
     engine: Mapper | None = None,
 ) -> Manifest:
@@ -97,6 +100,9 @@ def prepare_text(
     where : str, optional
         A filter of rows, such as ``'year >= 2020 and lang in ("en", "de")'``; see ``dboost.data.prepared.where``.
         It may name columns of the files and of their folders (``year=2020/``).
+    on_bad_rows : {"refuse", "quarantine"}
+        Whether a document without a text, or without a label in the split that is learned from, ends the preparation,
+        or is put aside with its file, row and reason into ``_refused`` within the folder, and counted in the manifest.
     force : bool
         Replace a folder made by an earlier call.
     engine : object with ``map(fn, items, *args, name=...)``, optional
@@ -136,10 +142,14 @@ def prepare_text(
         "vocabulary_split": learned,
         "keep": list(how.keep),
         "where": where,
+        "on_bad_rows": on_bad_rows,
     }
+    if on_bad_rows not in BAD_ROWS:
+        raise UsageError(f"on_bad_rows={on_bad_rows!r}", hint=f"use one of {', '.join(BAD_ROWS)}")
     with contextlib.ExitStack() as opened:
         staging = opened.enter_context(_staging(target))
-        sources = open_sources(splits, _wanted(how), label, learned, staging, mapper, where)
+        sources = open_sources(splits, _wanted(how), label, learned, staging, mapper, where, on_bad_rows == QUARANTINE)
+        settings["refused"] = dict(sorted(sources.refused.items()))
         with sources.in_own_names():
             chunks, kinds = _plan(sources, how, mapper)
             manifest = _prepared(chunks, kinds, how, settings, staging, mapper)
