@@ -62,6 +62,9 @@ class PrepareSettings(ClusterSettings, OutputSettings, LogSettings):
     on_bad_rows: str = key(
         one_of("refuse", "quarantine"), "refuse", "documents without text or label: refuse, or put them aside, counted"
     )
+    expect: str | None = key(string, None, "a contract that the documents must keep: columns, ranges, labels, rows")
+    on_drift: str = key(one_of("refuse", "note"), "refuse", "documents that do not keep it: refuse, or say so")
+    write_contract: str | None = key(string, None, "write the contract that these documents keep, to begin with")
     tokenizer: str = key(one_of("words", "identifiers"), "words", "words, or identifiers of source code")
     ngrams: int = key(whole(1), 1, "terms of up to so many words")
     stop_words: tuple[str, ...] | None = key(names, None, "words that are left out; english for a list of them")
@@ -112,6 +115,9 @@ def prepare(settings: PrepareSettings, client: Any) -> Any:
             hashing=settings.hashing,
             where=settings.where,
             on_bad_rows=settings.on_bad_rows,
+            expect=settings.expect,
+            on_drift=settings.on_drift,
+            write_contract=settings.write_contract,
             force=settings.force,
             engine=engine,
         )

@@ -26,12 +26,14 @@ from dboost.data.absent_column import absent_column
 from dboost.data.manifest import MANIFEST, Manifest, load_manifest, write_manifest, write_vocabulary
 from dboost.data.parquet.read import FileInfo, inspect_file
 from dboost.data.prepared.chunk import COUNTS, GROUP_ROWS, TextChunk, TextColumns, count_chunk, write_chunk
+from dboost.data.prepared.contract import contract_of, kept, look, read_contract, together
 from dboost.data.prepared.documents import Wanted
 from dboost.data.prepared.mapper import InProcess, Mapper
 from dboost.data.prepared.text import TextRule, choose_vocabulary, merge_counts
 from dboost.data.sources import COPIES, Source, Sources, open_sources, splits_of
 from dboost.errors import DataError, StorageError, UsageError
 from dboost.files import store_folders
+from dboost.files.storage import write_file
 from dboost.files.stores import AnyPath, StorePath, any_path
 from dboost.files.unfinished import own_folder
 
@@ -44,6 +46,7 @@ _MERGE = 8
 _TF = {(False, True): "(1 + ln tf)", (False, False): "tf", (True, True): "[tf > 0]", (True, False): "[tf > 0]"}
 REFUSE, QUARANTINE = "refuse", "quarantine"
 BAD_ROWS = (REFUSE, QUARANTINE)
+DRIFT = (REFUSE, "note")
 _LABEL_KINDS = ("str", "int", "bool", "float", "bytes")
 
 
@@ -66,6 +69,9 @@ def prepare_text(
     hashing: int | None = None,
     where: str | None = None,
     on_bad_rows: str = "refuse",
+    expect: str | os.PathLike[str] | None = None,
+    on_drift: str = "refuse",
+    write_contract: str | os.PathLike[str] | None = None,
     force: bool = False,
     engine: Mapper | None = None,
 ) -> Manifest:
@@ -103,6 +109,12 @@ def prepare_text(
     on_bad_rows : {"refuse", "quarantine"}
         Whether a document without a text, or without a label in the split that is learned from, ends the preparation,
         or is put aside with its file, row and reason into ``_refused`` within the folder, and counted in the manifest.
+    expect : path, optional
+        A contract that the documents must keep; see ``dboost.data.prepared.contract``.
+    on_drift : {"refuse", "note"}
+        Whether documents that do not are refused, or prepared with a warning and a note in the manifest.
+    write_contract : path, optional
+        A file for the contract that these documents keep, to begin with.
     force : bool
         Replace a folder made by an earlier call.
     engine : object with ``map(fn, items, *args, name=...)``, optional
@@ -144,6 +156,9 @@ def prepare_text(
         "where": where,
         "on_bad_rows": on_bad_rows,
     }
+    if on_drift not in DRIFT:
+        raise UsageError(f"on_drift={on_drift!r}", hint=f"use one of {', '.join(DRIFT)}")
+    contract = None if expect is None else read_contract(expect)
     if on_bad_rows not in BAD_ROWS:
         raise UsageError(f"on_bad_rows={on_bad_rows!r}", hint=f"use one of {', '.join(BAD_ROWS)}")
     with contextlib.ExitStack() as opened:
@@ -152,11 +167,17 @@ def prepare_text(
         settings["refused"] = dict(sorted(sources.refused.items()))
         with sources.in_own_names():
             chunks, kinds = _plan(sources, how, mapper)
+            looked = contract is not None or write_contract is not None
+            seen = together(mapper.map(look, [file for _, file in sources.files], name="look")) if looked else {}
             manifest = _prepared(chunks, kinds, how, settings, staging, mapper)
+        if contract is not None:
+            manifest = kept(contract, seen, manifest, refuses=on_drift == REFUSE)
         for name in (COPIES, COUNTS):
             _remove(staging / name)
         write_manifest(manifest, staging)
         _publish(staging, target)
+    if write_contract is not None:
+        write_file(write_contract, contract_of(seen, manifest).text().encode())
     return load_manifest(target)
 
 
