@@ -15,7 +15,7 @@ KERNELS := $(shell grep -rl "numba" --include=*.py dboost)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-lowest coverage lint oracle against-glmnet passes-table ablation pairs-table titles many-products stumps-million same-bits cv-cost \
-    chaos fuzz docs dist integration retrain-years reproduce reproduce-seeds bench clean
+    chaos kills fuzz docs dist integration retrain-years reproduce reproduce-seeds bench clean
 
 help:
 	@echo "make demo          train and judge three models on the source code this machine has"
@@ -34,6 +34,7 @@ help:
 	@echo "make same-bits     one fit on threads and on 1, 2 and 4 workers: the same bits"
 	@echo "make cv-cost       10 folds x 50 strengths on the arXiv abstracts, in cold fits (needs DBOOST_DATA_HOME)"
 	@echo "make chaos         worker deaths, silence, lack of memory: the undisturbed bits or one clear error (10 minutes)"
+	@echo "make kills         runs, cross-validations and retrainings killed at random instants: the same models (10 minutes)"
 	@echo "make fuzz          2,000 random fits of hostile data against an oracle in long double"
 	@echo "make docs          the documentation as pages (docs/_build/html), with every warning an error"
 	@echo "make dist          wheel and source archive, checked, and the wheel tried in an environment of its own"
@@ -152,6 +153,9 @@ same-bits: $(READY)
 
 cv-cost: $(READY)
 	$(BIN)/python -m lab cv-cost
+
+kills: $(READY)
+	$(BIN)/python -m lab run-kills
 
 chaos: $(READY)
 	$(BIN)/python -m lab chaos

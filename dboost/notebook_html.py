@@ -12,7 +12,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
-__all__ = ["Bar", "Cell", "bar", "block", "escape", "lines", "pre", "shaded", "table"]
+__all__ = ["Cell", "Left", "bar", "block", "escape", "lines", "pre", "shaded", "table", "words"]
 
 _STYLE = """
 .dboost{color:inherit;font-size:13px;line-height:1.5;margin:.4em 0;max-width:100%;overflow-x:auto}
@@ -22,10 +22,10 @@ _STYLE = """
 border-bottom:1px solid rgba(128,128,128,.3);white-space:nowrap;font-variant-numeric:tabular-nums}
 .dboost thead th{font-weight:600;border-bottom:1px solid rgba(128,128,128,.8);max-width:12em;overflow:hidden;
 text-overflow:ellipsis;vertical-align:bottom}
-.dboost tbody th{font-weight:normal;text-align:left;max-width:28em;overflow:hidden;text-overflow:ellipsis}
+.dboost tbody th{font-weight:normal;max-width:28em;overflow:hidden;text-overflow:ellipsis}
 .dboost pre{color:inherit;background:none;margin:0;padding:0;white-space:pre-wrap}
 .dboost p{margin:0}
-.dboost .dboost-left{text-align:left}
+.dboost tbody th,.dboost .dboost-left{text-align:left!important}
 """
 _UP, _DOWN = "213,94,0", "0,114,178"  # the two that people with any colour vision tell apart (Okabe and Ito, 2008)
 
@@ -34,8 +34,8 @@ class Cell(str):
     """A cell of a table that is HTML already."""
 
 
-class Bar(Cell):
-    """A cell with a bar, which begins on its left."""
+class Left(Cell):
+    """A cell that begins on its left, and so does the heading above."""
 
 
 def escape(text: object) -> str:
@@ -67,11 +67,16 @@ def shaded(weight: float, scale: float) -> Cell:
     return Cell(f"<td style='background:rgba({colour},{strength:.2f})' title='{weight:+.6g}'>{weight:+.2g}</td>")
 
 
-def bar(share: float, text: str) -> Bar:
+def words(text: str) -> Left:
+    """A cell of words, which are not numbers to be held against those below."""
+    return Left(f"<td class='dboost-left'>{escape(text)}</td>")
+
+
+def bar(share: float, text: str) -> Left:
     """Text over a bar that is a share of the cell long."""
     end = f"{100.0 * min(1.0, max(0.0, share)):.0f}%"
     fill = f"linear-gradient(to right,rgba({_DOWN},.3) {end},transparent {end})"
-    return Bar(f"<td class='dboost-left' style='min-width:9em;background:{fill}'>{escape(text)}</td>")
+    return Left(f"<td class='dboost-left' style='min-width:9em;background:{fill}'>{escape(text)}</td>")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, named: bool = True) -> str:
@@ -87,7 +92,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, named: bool = T
     """
     body, left = [], {0} if named else set()
     for row in rows:
-        left |= {place for place, cell in enumerate(row) if isinstance(cell, Bar)}
+        left |= {place for place, cell in enumerate(row) if isinstance(cell, Left)}
         cells = [text if isinstance(text, Cell) else f"<td>{escape(text)}</td>" for text in row]
         if named and row and not isinstance(row[0], Cell):
             cells[0] = f"<th title='{escape(row[0])}'>{escape(row[0])}</th>"

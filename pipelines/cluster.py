@@ -161,12 +161,13 @@ async def _who_answers(address: str, timeout: float, security: Any) -> str:
     except Exception as error:
         # Whatever else listens there may make Dask fail in any way: an HTTP server's answer, read as lengths of
         # messages, asks for more memory than there is.
-        if isinstance(_first(error), TimeoutError):
+        first = _first(error)
+        if not str(first) or isinstance(first, TimeoutError):
             # The last of several tries was cut off by the time limit, and nothing is left of why those before failed.
             try:
                 socket.create_connection((host.strip("[]"), int(port)), timeout=1.0).close()
             except OSError as said:
-                error.__cause__ = said
+                first.__cause__ = said
         raise _no_answer(address, timeout, error) from error
 
 

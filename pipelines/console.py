@@ -86,7 +86,10 @@ class Console:
         terminal = self.out.isatty()
         self.mode = log_format if log_format != "auto" else "table" if terminal else "plain"
         width = None if terminal else _columns_of_environment() or PLAIN_WIDTH
-        self.rich = Terminal(file=self.out, width=width, highlight=False, soft_wrap=False, emoji=False, markup=False)
+        # In a notebook rich would show every line below the cell, whatever file it was given.
+        self.rich = Terminal(
+            file=self.out, width=width, highlight=False, soft_wrap=False, emoji=False, markup=False, force_jupyter=False
+        )
         self.seconds: dict[str, float] = {}
         self._line: StageLine | None = None
         # gets every event, whatever is printed: the events of a run folder

@@ -10,11 +10,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from dboost.data.prepared.documents import Wanted, column_types, copy_documents, document_files, format_of, joint_types
+from dboost.data.patterns import column_kinds, folder_columns
+from dboost.data.prepared.copies import copy_documents, copy_rows
+from dboost.data.prepared.documents import (
+    Wanted,
+    column_types,
+    document_files,
+    format_of,
+    joint_types,
+)
 from dboost.data.prepared.mapper import Mapper
+from dboost.data.prepared.where import parsed
 from dboost.errors import DataError, StorageError, UsageError
 from dboost.files.stores import AnyPath, is_store
 
@@ -83,8 +92,11 @@ def open_sources(
     learned: str,
     staging: AnyPath,
     mapper: Mapper,
+    where: str | None = None,
 ) -> Sources:
     """The files of all splits; those in CSV and JSON lines are copied into Parquet within `staging`.
+
+    So are those of which only some rows are wanted, and those whose folders hold a column that is wanted.
 
     Parameters
     ----------
@@ -97,20 +109,36 @@ def open_sources(
     staging : path
         Made where there is something to copy.
     mapper : Mapper
+    where : str, optional
+        A filter of rows; see ``dboost.data.prepared.where``.
 
     Raises
     ------
     UsageError
-        A file is in two splits.
+        A file is in two splits, or the filter has no meaning.
     DataError
         Files that are not there, cannot be read, or lack columns.
     """
     found = [(owner, file) for owner, where in splits for file in document_files(where)]
     _refuse_same(found)
+    filtered = parsed(where)[1] if where is not None else ()
     foreign = [(owner, file[0]) for owner, file in found if format_of(file[0]) is not None]
-    if not foreign:
+    columns = {path: folder_columns(name) for _, (path, name) in found}
+    kinds = column_kinds(list(columns.values()))
+    plain = not foreign and (where is not None or bool(set(kinds) & set(wanted.names())))
+    if not foreign and not plain:
         return Sources(tuple(found), {})
-    copies = _copy(foreign, wanted, label, learned, staging / COPIES, mapper)
+    if foreign:
+        more = tuple(name for name in filtered if name not in wanted.names())
+        wanted = replace(wanted, kept=(*wanted.kept, *more))
+        copies = _copy(foreign, wanted, label, learned, staging / COPIES, mapper, where)
+    else:
+        make_folder(staging / COPIES)
+        loose = replace(wanted, labels=(), kept=wanted.kept, optional=wanted.labels)
+        loose = replace(loose, texts=(*loose.texts, *wanted.labels))
+        items = [(path, str(staging / COPIES / f"{i:05d}.parquet"), columns[path]) for i, path in enumerate(columns)]
+        mapper.map(copy_rows, items, loose, kinds, where, name="copy-documents")
+        copies = {path: copy for path, copy, _ in items}
     files = tuple((owner, (copies.get(path, path), name)) for owner, (path, name) in found)
     return Sources(files, {copy: path for path, copy in copies.items()})
 
@@ -144,6 +172,7 @@ def _copy(
     learned: str,
     folder: AnyPath,
     mapper: Mapper,
+    where: str | None,
 ) -> dict[str, str]:
     """Copy files into Parquet, all with one schema; from the path of each to that of its copy."""
     make_folder(folder)
@@ -158,7 +187,7 @@ def _copy(
             types[i] = report
     joint = joint_types(types, paths)
     items = [(path, str(folder / f"{i:05d}.parquet")) for i, path in enumerate(paths)]
-    mapper.map(copy_documents, items, loose, joint, name="copy-documents")
+    mapper.map(copy_documents, items, loose, joint, where, name="copy-documents")
     return dict(items)
 
 

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from dboost.data.manifest import Manifest, read_vocabulary
 from dboost.data.named_columns import refuse_unread
-from dboost.data.prepared.text import TOKENISERS, TextTransform
+from dboost.data.prepared.text import TOKENISERS, TextRule, TextTransform
 from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.estimators.named_rows import with_names
 from dboost.files.documents import Document, decode_names, encode_names, expect_array
@@ -32,8 +32,8 @@ class DocumentFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     text : sequence of str
         Text columns; several are joined by a newline.
-    tokenizer : str
-        How documents are cut into terms, as in ``dboost prepare``.
+    tokenizer : str or TextRule
+        How documents are cut into terms, and what counts become, as in ``dboost prepare``.
     hashing : int, optional
         Number of buckets, where terms are hashed.
     terms : sequence of str
@@ -46,7 +46,7 @@ class DocumentFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     [[1.0, 0.0], [0.0, 1.0]]
     """
 
-    def __init__(self, text: Any, tokenizer: str, hashing: int | None, terms: Any, idf: Any) -> None:
+    def __init__(self, text: Any, tokenizer: str | TextRule, hashing: int | None, terms: Any, idf: Any) -> None:
         self.text = text
         self.tokenizer = tokenizer
         self.hashing = hashing
@@ -60,7 +60,8 @@ class DocumentFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if vocabulary is None or "tokenizer" not in settings:
             return None
         terms, _, idf = read_vocabulary(manifest.root, vocabulary)
-        return cls(tuple(settings["text"]), settings["tokenizer"], settings["hashing"], tuple(terms), idf)
+        rule = TextRule.from_settings(settings)
+        return cls(tuple(settings["text"]), rule, settings["hashing"], tuple(terms), idf)
 
     def fit(self, X: Any, y: Any = None) -> DocumentFeatures:
         """Refused (UsageError): the vocabulary is that of the prepared folder."""
@@ -106,6 +107,11 @@ class DocumentFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """The term of each feature; `input_features` is there for pipelines."""
         return np.array(list(self.terms), dtype=object)
 
+    @property
+    def rule(self) -> TextRule:
+        """How documents are cut into terms, and what their counts become."""
+        return TextRule.of(self.tokenizer)
+
     def _made(self) -> TextTransform:
         found: TextTransform | None = self.__dict__.get("_transform")
         if found is None:
@@ -123,7 +129,7 @@ class DocumentFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def to_document(self) -> dict[str, Any]:
         """All but the terms, as JSON values."""
-        about = {"text": list(self.text), "tokenizer": self.tokenizer, "hashing": self.hashing}
+        about = {"text": list(self.text), "hashing": self.hashing, **self.rule.about()}
         return {"schema": SCHEMA, **about}
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
@@ -145,7 +151,12 @@ class DocumentFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if terms is None or not terms or len(set(terms)) < len(terms):
             raise ModelFormatError("the terms are missing, or some are there twice", file=document.file)
         idf = expect_array(arrays, "idf", np.float64, (len(terms),), document.file)
-        return cls(tuple(text), document.choice("tokenizer", tuple(TOKENISERS)), hashing, terms, idf)
+        document.choice("tokenizer", tuple(TOKENISERS))
+        try:
+            rule = TextRule.from_settings(document.fields)
+        except (UsageError, TypeError) as error:
+            raise ModelFormatError(f"how documents are read has no meaning: {error}", file=document.file) from error
+        return cls(tuple(text), rule, hashing, terms, idf)
 
 
 def _texts(name: str, values: Any) -> pa.Array:

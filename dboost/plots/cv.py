@@ -41,7 +41,8 @@ def plot_cv(fit: Any, *, quantity: str = "loss", ax: Any = None) -> Any:
     choose("quantity", quantity, ("loss", "error"))
     if not hasattr(fit, "cv_results_"):
         raise UsageError(
-            f"a {type(fit).__name__} has no cv_results_", hint="fit one that ends in CV, or use dboost.cross_validated"
+            f"a {type(fit).__name__} has no cv_results_",
+            hint="fit an estimator that ends in CV, or use dboost.cross_validated",
         )
     records = records_of(fit.cv_results_, "fit")
     alphas = column_of(records, "alpha")

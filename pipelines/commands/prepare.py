@@ -16,6 +16,7 @@ from ..config import (
     Expected,
     LogSettings,
     OutputSettings,
+    boolean,
     key,
     names,
     needed,
@@ -57,7 +58,12 @@ class PrepareSettings(ClusterSettings, OutputSettings, LogSettings):
     label: str | None = key(string, None, "column of the label, copied")
     keep: tuple[str, ...] = key(names, (), "further columns to copy")
     split: str | None = key(string, None, "column that names the split of each document")
+    where: str | None = key(string, None, "a filter of documents, as in: year >= 2020 and lang in ('en', 'de')")
     tokenizer: str = key(one_of("words", "identifiers"), "words", "words, or identifiers of source code")
+    ngrams: int = key(whole(1), 1, "terms of up to so many words")
+    stop_words: tuple[str, ...] | None = key(names, None, "words that are left out; english for a list of them")
+    sublinear_tf: bool = key(boolean, True, "weigh 1 + ln of a count in place of the count")
+    binary: bool = key(boolean, False, "weigh whether a term is there, not how often")
     min_df: Any = key(documents, 5, "fewest documents (or share of them) a term is in")
     max_df: Any = key(documents, 0.5, "most documents (or share of them) a term is in")
     max_features: int | None = key(whole(1), None, "keep the most frequent terms only")
@@ -93,13 +99,27 @@ def prepare(settings: PrepareSettings, client: Any) -> Any:
             keep=settings.keep,
             split=settings.split,
             tokenizer=settings.tokenizer,
+            ngrams=settings.ngrams,
+            stop_words=stop_words(settings.stop_words or ()),
+            sublinear_tf=settings.sublinear_tf,
+            binary=settings.binary,
             min_df=settings.min_df,
             max_df=settings.max_df,
             max_features=settings.max_features,
             hashing=settings.hashing,
+            where=settings.where,
             force=settings.force,
             engine=engine,
         )
+
+
+def stop_words(given: tuple[str, ...]) -> tuple[str, ...]:
+    """The words that are left out; ``english`` alone stands for scikit-learn's list."""
+    if given != ("english",):
+        return given
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+    return tuple(sorted(ENGLISH_STOP_WORDS))
 
 
 def facts(manifest: Any) -> list[tuple[str, str]]:

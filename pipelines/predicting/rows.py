@@ -168,7 +168,7 @@ def raw_rows(
     DataError
         A text column of the model is not there or is not text, or a column to keep is not there.
     """
-    how = TextColumns(tuple(transform.text), None, tuple(keep), None, transform.tokenizer, transform.hashing)
+    how = TextColumns(tuple(transform.text), None, tuple(keep), None, transform.rule, transform.hashing)
     wanted = Wanted(how.text, (), tuple(name for name in how.keep if name not in how.text))
     where = any_path(str(settings.data), "data")
     sources = open_sources([("new", where)], wanted, None, "new", staging, engine)

@@ -143,7 +143,7 @@ def _both(folder: str) -> tuple[Any, Any]:
 def _reads(transform: Any, how: Any) -> Any:
     from dataclasses import replace
 
-    return replace(how, text=tuple(transform.text), tokenizer=transform.tokenizer, hashing=transform.hashing)
+    return replace(how, text=tuple(transform.text), rule=transform.rule, hashing=transform.hashing)
 
 
 def _add(found: Judged, chances: NDArray[np.float64], classes: NDArray[Any], right: NDArray[Any]) -> None:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dboost import notebook_html as page_of
 from dboost.data import load_manifest
 from dboost.errors import UsageError
 from dboost.estimators.transform_files import read_beside
@@ -67,6 +68,16 @@ class Decision:
     champion: str | None
     reasons: list[str]
     values: dict[str, Any]
+
+    def _repr_html_(self) -> str:
+        judged = "nothing was judged" if self.version is None else f"{self.version} was judged"
+        head = f"{self.outcome}: {judged}, the champion is {self.champion}"
+        gates = self.values.get("gates") if self.version is not None else None
+        if not gates:
+            return page_of.block(page_of.lines([head]))
+        verdict = {True: "passed", False: "not passed"}
+        rows = [[one["gate"], *map(page_of.words, (verdict[one["passed"]], one["words"]))] for one in gates]
+        return page_of.block(page_of.lines([head]), page_of.table(["gate", "", "found"], rows))
 
 
 def retrain(

@@ -13,7 +13,7 @@ import pytest
 
 from dboost.data import ParquetData, load_manifest, prepare_text
 from dboost.data.parquet.plan import blocks_of
-from dboost.data.prepared import chunk, documents, prepare
+from dboost.data.prepared import chunk, copies, documents, prepare
 from dboost.data.prepared.documents import Wanted, column_types
 from dboost.errors import DataError, UsageError
 from tests.data.test_prepare import Threads
@@ -62,7 +62,7 @@ def prepared(source: object, out: Path, **options: object) -> dict[str, bytes]:
 def test_the_same_rows_give_the_same_bytes_as_from_parquet(
     suffix: str, rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (prepare, chunk, documents):
+    for module in (prepare, chunk, copies):
         monkeypatch.setattr(module, "GROUP_ROWS", rows)
     # Blocks end within quoted lines and within letters of several bytes.
     monkeypatch.setattr(documents, "BLOCK_BYTES", 997)

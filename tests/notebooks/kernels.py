@@ -7,13 +7,16 @@ import contextlib
 import os
 import queue
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import nbformat
 from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 60.0
@@ -70,11 +73,37 @@ class Kernel:
         os.kill(self.manager.provisioner.pid, signal.SIGINT)
 
 
+def executed(notebook: Path, folder: Path) -> Any:
+    """The notebook with what its cells show, run from the first to the last in a kernel that works in `folder`.
+
+    In a process of its own, since the client of a kernel leaves sockets to be closed with it.
+    """
+    out = folder / "executed.ipynb"
+    command = [sys.executable, "-m", "tests.notebooks.kernels", str(notebook), str(folder), str(out)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=5 * PATIENCE)
+    assert done.returncode == 0, done.stderr
+    return nbformat.read(out, as_version=4)
+
+
+def execute(notebook: str, folder: str, out: str) -> None:
+    """Run a notebook and write it with what its cells show."""
+    read = nbformat.read(notebook, as_version=4)
+    client = NotebookClient(read, km=_manager(Path(folder)), timeout=PATIENCE)
+    asyncio.run(client.async_execute(cwd=folder))
+    nbformat.write(read, out)
+
+
+def _manager(folder: Path) -> AsyncKernelManager:
+    # Files of sockets, not ports: nobody else on this machine may send code.
+    manager = AsyncKernelManager(kernel_name="python3", transport="ipc", ip=str(folder / "socket"))
+    manager.kernel_spec.argv[0] = sys.executable  # not that of whatever kernel is installed for the user
+    return manager
+
+
 @contextlib.contextmanager
 def kernel(folder: Path) -> Iterator[Kernel]:
     """A kernel of this environment, with the library of this checkout, that works in a folder."""
-    # Files of sockets, not ports: nobody else on this machine may send code.
-    manager = AsyncKernelManager(kernel_name="python3", transport="ipc", ip=str(folder / "socket"))
+    manager = _manager(folder)
     # A loop of its own, which the plain manager would leave open.
     with asyncio.Runner() as loop:
         try:
@@ -88,9 +117,12 @@ def kernel(folder: Path) -> Iterator[Kernel]:
 
 
 async def _started(manager: AsyncKernelManager, folder: Path) -> Any:
-    manager.kernel_spec.argv[0] = sys.executable  # not that of whatever kernel is installed for the user
     await manager.start_kernel(cwd=str(folder))
     client = manager.client()
     client.start_channels()
     await client.wait_for_ready(timeout=PATIENCE)
     return client
+
+
+if __name__ == "__main__":
+    execute(*sys.argv[1:])

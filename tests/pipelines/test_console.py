@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import io
 import json
 import math
@@ -99,3 +100,12 @@ def test_an_error_inside_goes_through(name: str) -> None:
     console = Console("plain", out=io.StringIO(), err=io.StringIO())
     with pytest.raises(KeyboardInterrupt), getattr(console, name)("x"):
         raise KeyboardInterrupt
+
+
+def test_in_a_notebook_it_writes_to_its_file_and_not_below_the_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    class ZMQInteractiveShell:
+        """By this name rich knows a notebook."""
+
+    monkeypatch.setattr(builtins, "get_ipython", ZMQInteractiveShell, raising=False)
+    out, _ = run("plain")
+    assert "a sentence" in out and "for a person" in out

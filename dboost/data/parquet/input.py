@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dboost.data.manifest import Manifest, find_manifest
+from dboost.data.patterns import delta_files, matches
 from dboost.errors import DataError, UsageError
 from dboost.files.store_folders import current
 from dboost.files.stores import AnyPath, any_path
@@ -75,6 +76,7 @@ class ParquetData:
         self.weight = weight
         self.n_features = n_features
         self.split = split
+        self._version: int | None = None
 
     def __repr__(self) -> str:
         names = ("features", "label", "weight", "n_features", "split")
@@ -112,6 +114,14 @@ class ParquetData:
             return [(str(path.absolute()), str(path)) for path in paths], None, None
         # Workers may stand in another folder than this process: they are told the whole path.
         path = current(any_path(self.path).absolute())
+        several = matches(path)
+        if several is None and (table := delta_files(path, self._version)) is not None:
+            # the version that was read first is the one that is read until the end
+            several, self._version = table
+        if several is not None:
+            if self.split is not None:
+                raise UsageError(f"split={self.split!r}, but there is no manifest", file=str(path))
+            return several, None, None
         _refuse_absent([path])
         found = find_manifest(str(path))
         if path.is_file():

@@ -128,13 +128,17 @@ def html(data: Any) -> str:
     if found.labels and found.classes is None:
         rows.append(["label", ", ".join(found.labels)])
     if found.classes is None:
-        return page.block(head, page.table([], rows))
+        return page.block(head, _facts(rows))
     rows.append(["classes", f"{len(found.classes):,} in {found.labels[0]}"])
     most = max((count for _, count in found.classes), default=1)
     bars = [[name, page.bar(count / most, f"{count:,}")] for name, count in found.classes[:SHOWN_CLASSES]]
     more = len(found.classes) - SHOWN_CLASSES
     notes = [f"and {more:,} more {'class' if more == 1 else 'classes'}"] if more > 0 else []
-    return page.block(head, page.table([], rows), page.table(["class", "rows"], bars), page.lines(notes))
+    return page.block(head, _facts(rows), page.table(["class", "rows"], bars), page.lines(notes))
+
+
+def _facts(rows: list[list[str]]) -> str:
+    return page.table([], [[name, page.words(fact)] for name, fact in rows])
 
 
 def _held(decoded: int | None) -> str:

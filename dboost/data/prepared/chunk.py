@@ -19,7 +19,7 @@ from dboost.data.labels.factorise import factorise
 from dboost.data.manifest import read_vocabulary, write_parquet
 from dboost.data.parquet.block import at
 from dboost.data.parquet.read import FileRef, as_data_errors, check_unchanged, column_kind, file_ref, open_file
-from dboost.data.prepared.text import TermCounts, TextTransform, count_texts
+from dboost.data.prepared.text import TermCounts, TextRule, TextTransform, count_texts
 from dboost.errors import DataError, StorageError
 from dboost.files.stores import AnyPath, any_path
 
@@ -59,7 +59,7 @@ class TextColumns:
         Joined by a newline.
     label, split : str or None
     keep : tuple of str
-    tokenizer : str
+    rule : TextRule
     hashing : int or None
     learned : str
         The split that the vocabulary is learned from; its rows all need a label, those of others need none.
@@ -69,7 +69,7 @@ class TextColumns:
     label: str | None
     keep: tuple[str, ...]
     split: str | None
-    tokenizer: str
+    rule: TextRule
     hashing: int | None
     learned: str = "train"
 
@@ -153,7 +153,7 @@ def count_chunk(chunk: TextChunk, how: TextColumns, split: str, folder: str) -> 
         texts.append(found.cast(pa.large_string()))
     whole = pa.chunked_array([piece for one in texts for piece in one.chunks], pa.large_string())
     try:
-        counted = count_texts(whole, how.tokenizer, how.hashing)
+        counted = count_texts(whole, how.rule, how.hashing)
     except DataError:
         # Strings are what the file says they are; where one is not, it is looked for.
         for span, one in zip(chunk.spans, texts, strict=True):
@@ -171,9 +171,9 @@ def count_chunk(chunk: TextChunk, how: TextColumns, split: str, folder: str) -> 
 
 
 @lru_cache(maxsize=2)
-def _transform(folder: str, file: str, sha256: str, tokenizer: str, hashing: int | None) -> TextTransform:
+def _transform(folder: str, file: str, sha256: str, rule: TextRule, hashing: int | None) -> TextTransform:
     terms, _, idf = read_vocabulary(folder, {"file": file, "sha256": sha256})
-    return TextTransform(tokenizer, terms, idf, hashing)
+    return TextTransform(rule, terms, idf, hashing)
 
 
 def write_chunk(chunk: TextChunk, how: TextColumns, folder: str, vocabulary: dict[str, str]) -> list[dict[str, Any]]:
@@ -182,7 +182,7 @@ def write_chunk(chunk: TextChunk, how: TextColumns, folder: str, vocabulary: dic
     The vocabulary is read from `folder` once per process: it would be large to send with every task.
     """
     label = how.label if chunk.labelled else None
-    transform = _transform(folder, vocabulary["file"], vocabulary["sha256"], how.tokenizer, how.hashing)
+    transform = _transform(folder, vocabulary["file"], vocabulary["sha256"], how.rule, how.hashing)
     kept_counts = _counts_of(folder, chunk)
     rows = transform.weigh(TermCounts.load(kept_counts), np.float32) if kept_counts.exists() else None
     others = list(dict.fromkeys([*([label] if label else []), *how.keep]))

@@ -1,8 +1,7 @@
 """Documents in CSV and JSON lines, brought into Parquet before they are prepared.
 
-Covers: which files are meant, the types of their columns, and the copy of the wanted columns of one file into a Parquet
-file beside the output, read as a stream: no more than some blocks of bytes and one row group are in memory.
-Does not cover: what is done with the copy (``prepare``), which treats it like any Parquet file.
+Covers: which files are meant, the types of their columns, and their rows as a stream: no more than some blocks of bytes
+are in memory. Does not cover: the copies (``copies``), and what is done with them (``prepare``).
 
 What Parquet says of itself these formats do not, so that types are found by reading every row:
 
@@ -24,11 +23,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from dboost.data.absent_column import absent_column
 from dboost.data.parquet.input import ParquetData
 from dboost.data.parquet.read import as_data_errors
+from dboost.data.patterns import delta_files, matches
 from dboost.errors import DataError
 from dboost.files.store_folders import current
 from dboost.files.stores import AnyPath, StorePath, any_path, is_store, open_input
@@ -37,12 +36,10 @@ CSV, JSON_LINES = "csv", "jsonl"
 FORMATS = {".csv": CSV, ".jsonl": JSON_LINES, ".ndjson": JSON_LINES}
 # Bytes read at once. A document must fit into one block; in memory are a few of them.
 BLOCK_BYTES = 8 << 20
-# A row group of the copy ends at so many rows or bytes, whichever comes first.
-GROUP_ROWS, GROUP_BYTES = 40_000, 32 << 20
 
 _WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 _NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$"
-_TYPES = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "str": pa.string(), "null": pa.null()}
+TYPES = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "str": pa.string(), "null": pa.null()}
 
 
 @dataclass(frozen=True)
@@ -96,6 +93,14 @@ def document_files(where: Any) -> list[tuple[str, str]]:
     """
     if isinstance(where, str | os.PathLike):
         where = current(any_path(where, "source").absolute())
+        files = matches(where)
+        if files is not None:
+            _refuse_foreign([path for path, _ in files])
+            _refuse_mixture([name for _, name in files], where)
+            return files
+        table = delta_files(where)
+        if table is not None:
+            return table[0]
     if not isinstance(where, Path | StorePath) or not where.is_dir():
         one = isinstance(where, Path | StorePath) and format_of(str(where)) is not None
         files = ParquetData([where] if one else where).files()
@@ -105,14 +110,19 @@ def document_files(where: Any) -> list[tuple[str, str]]:
     found = [name for name in there if format_of(name) is not None]
     if not found:
         return ParquetData(where).files()
-    formats = sorted({Path(name).suffix for name in there if name in found or name.endswith(".parquet")})
+    _refuse_mixture([name for name in there if name in found or name.endswith(".parquet")], where)
+    return [(str(where / name), name) for name in found]
+
+
+def _refuse_mixture(names: Sequence[str], where: AnyPath) -> None:
+    """Refuse files of several formats in one folder or pattern."""
+    formats = sorted({Path(name).suffix for name in names})
     if len({FORMATS.get(suffix.lower()) for suffix in formats}) > 1:
         raise DataError(
             f"the folder holds files of several formats: {', '.join(formats)}",
             file=str(where),
             hint="name a folder of one format, or the files themselves",
         )
-    return [(str(where / name), name) for name in found]
 
 
 def _refuse_foreign(paths: Sequence[str]) -> None:
@@ -186,47 +196,11 @@ def _joined(one: str, other: str, *, widens: bool) -> str:
     raise TypeError
 
 
-def copy_documents(item: tuple[str, str], wanted: Wanted, types: Mapping[str, str]) -> str:
-    """Copy the wanted columns of one file, (path, path of the copy), into a Parquet file. Runs on workers."""
-    path, target = item
-    fields = [pa.field(name, _TYPES[types[name]]) for name in wanted.names() if name in types]
-    with _csv_errors(path):
-        there = _csv_header(path) if format_of(path) == CSV else None
-        schema = pa.schema([field for field in fields if there is None or field.name in there])
-        tables = _csv_tables(path, schema) if there is not None else _json_tables(path, schema)
-        place = any_path(target)
-        # an object is there when its stream is closed, after the footer
-        sink = place.open_output() if isinstance(place, StorePath) else open(place, "wb")
-        with sink, pq.ParquetWriter(sink, schema, compression="zstd", write_page_checksum=True) as writer:
-            for table in _grouped(tables):
-                writer.write_table(table.cast(schema), row_group_size=max(table.num_rows, 1))
-    return target
-
-
-def _grouped(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows in tables of ``GROUP_ROWS`` rows, or fewer where they are large."""
-    held: list[pa.Table] = []
-    rows = size = 0
-    for table in tables:
-        while rows + table.num_rows >= GROUP_ROWS:
-            head = table.slice(0, GROUP_ROWS - rows)
-            yield pa.concat_tables([*held, head])
-            held, rows, size = [], 0, 0
-            table = table.slice(head.num_rows)
-        if table.num_rows:
-            held, rows, size = [*held, table], rows + table.num_rows, size + table.nbytes
-        if size >= GROUP_BYTES:
-            yield pa.concat_tables(held)
-            held, rows, size = [], 0, 0
-    if held:
-        yield pa.concat_tables(held)
-
-
 # -- CSV ---------------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def _csv_errors(path: str) -> Iterator[None]:
+def csv_errors(path: str) -> Iterator[None]:
     """As ``as_data_errors``, and a document that is larger than a block is told as that."""
     with as_data_errors(path):
         try:
@@ -259,7 +233,7 @@ def _csv(path: str, names: list[str] | None, types: Mapping[str, Any]) -> Any:
     )
 
 
-def _csv_header(path: str) -> list[str]:
+def csv_header(path: str) -> list[str]:
     """The names of the columns."""
     with _csv(path, None, {}) as reader:
         names: list[str] = reader.schema.names
@@ -270,11 +244,11 @@ def _csv_header(path: str) -> list[str]:
 
 
 def _csv_types(path: str, wanted: Wanted) -> dict[str, str]:
-    with _csv_errors(path):
-        there = _csv_header(path)
+    with csv_errors(path):
+        there = csv_header(path)
     names = _present(path, wanted, there)
     found = dict.fromkeys(names, "null")
-    with _csv_errors(path), _csv(path, names, dict.fromkeys(names, pa.string())) as reader:
+    with csv_errors(path), _csv(path, names, dict.fromkeys(names, pa.string())) as reader:
         for batch in reader:
             for name in names:
                 kind = _csv_kind(batch.column(name).drop_null(), name in wanted.kept)
@@ -293,7 +267,7 @@ def _csv_kind(values: Any, any_number: bool) -> str:
     return "str"
 
 
-def _csv_tables(path: str, schema: pa.Schema) -> Iterator[pa.Table]:
+def csv_tables(path: str, schema: pa.Schema) -> Iterator[pa.Table]:
     texts = {field.name: field.type for field in schema}
     with _csv(path, schema.names, texts) as reader:
         for batch in reader:
@@ -360,7 +334,7 @@ def _json_kind(before: str, value: Any, name: str, number: int, path: str) -> st
     """The type of a column after one more value."""
     kind = "null" if value is None else type(value).__name__
     try:
-        if kind not in _TYPES:
+        if kind not in TYPES:
             raise TypeError
         return _joined(before, kind, widens=False)
     except TypeError:
@@ -368,7 +342,7 @@ def _json_kind(before: str, value: Any, name: str, number: int, path: str) -> st
         raise DataError(f"line {number} holds a {kind}, expected {expected}", file=path, column=name) from None
 
 
-def _json_tables(path: str, schema: pa.Schema) -> Iterator[pa.Table]:
+def json_tables(path: str, schema: pa.Schema) -> Iterator[pa.Table]:
     from pyarrow import json as arrow_json
 
     first = True

@@ -28,7 +28,7 @@ from dboost.data.parquet.read import FileInfo, inspect_file
 from dboost.data.prepared.chunk import COUNTS, GROUP_ROWS, TextChunk, TextColumns, count_chunk, write_chunk
 from dboost.data.prepared.documents import Wanted
 from dboost.data.prepared.mapper import InProcess, Mapper
-from dboost.data.prepared.text import choose_vocabulary, get_tokeniser, merge_counts
+from dboost.data.prepared.text import TextRule, choose_vocabulary, merge_counts
 from dboost.data.sources import COPIES, Source, Sources, open_sources, splits_of
 from dboost.errors import DataError, StorageError, UsageError
 from dboost.files import store_folders
@@ -40,6 +40,8 @@ from dboost.files.unfinished import own_folder
 SLICE_BYTES = 24 << 20
 _SLICES = 8
 _MERGE = 8
+# What stands for a count, by whether it is binary and sublinear.
+_TF = {(False, True): "(1 + ln tf)", (False, False): "tf", (True, True): "[tf > 0]", (True, False): "[tf > 0]"}
 _LABEL_KINDS = ("str", "int", "bool", "float", "bytes")
 
 
@@ -52,10 +54,15 @@ def prepare_text(
     keep: Sequence[str] = (),
     split: str | None = None,
     tokenizer: str = "words",
+    ngrams: int = 1,
+    stop_words: Sequence[str] = (),
+    sublinear_tf: bool = True,
+    binary: bool = False,
     min_df: int | float = 5,
     max_df: int | float = 0.5,
     max_features: int | None = None,
     hashing: int | None = None,
+    where: str | None = None,
     force: bool = False,
     engine: Mapper | None = None,
 ) -> Manifest:
@@ -78,6 +85,8 @@ def prepare_text(
         Column that names the split of each row; without it and without a dict everything is ``"train"``.
     tokenizer : {"words", "identifiers"}
         See ``dboost.data.prepared.text``.
+    ngrams, stop_words, sublinear_tf, binary
+        See ``dboost.data.prepared.text.TextRule``.
     min_df, max_df : int or float
         A term is kept when it is in at least `min_df` and at most `max_df` documents: a number of documents, or as a
         float a share. Counted over the split ``"train"`` (over the only split, if there is one).
@@ -85,6 +94,9 @@ def prepare_text(
         Keep the most frequent of these terms.
     hashing : int, optional
         Hash tokens into that many buckets; names are then lost, memory is bounded.
+    where : str, optional
+        A filter of rows, such as ``'year >= 2020 and lang in ("en", "de")'``; see ``dboost.data.prepared.where``.
+        It may name columns of the files and of their folders (``year=2020/``).
     force : bool
         Replace a folder made by an earlier call.
     engine : object with ``map(fn, items, *args, name=...)``, optional
@@ -104,7 +116,9 @@ def prepare_text(
         The folder cannot be written. Nothing is left behind, an older folder is kept. What a killed process has left
         of the same folder is removed.
     """
-    how = TextColumns((text,) if isinstance(text, str) else tuple(text), label, tuple(keep), split, tokenizer, hashing)
+    stop = (stop_words,) if isinstance(stop_words, str) else tuple(stop_words)
+    rule = TextRule(tokenizer, ngrams, stop, sublinear_tf, binary)
+    how = TextColumns((text,) if isinstance(text, str) else tuple(text), label, tuple(keep), split, rule, hashing)
     _check_settings(how, min_df, max_df, max_features)
     target = any_path(out, "out").absolute()
     _check_target(target, force)
@@ -113,18 +127,19 @@ def prepare_text(
     how = replace(how, learned=learned)
     settings = {
         "text": list(how.text),
-        "tokenizer": tokenizer,
+        **rule.about(),
         "min_df": min_df,
         "max_df": max_df,
         "max_features": max_features,
         "hashing": hashing,
-        "weights": "tf-idf: (1 + ln tf) * (ln((1 + documents) / (1 + df)) + 1), rows of length 1",
+        "weights": f"tf-idf: {_TF[binary, sublinear_tf]} * (ln((1 + documents) / (1 + df)) + 1), rows of length 1",
         "vocabulary_split": learned,
         "keep": list(how.keep),
+        "where": where,
     }
     with contextlib.ExitStack() as opened:
         staging = opened.enter_context(_staging(target))
-        sources = open_sources(splits, _wanted(how), label, learned, staging, mapper)
+        sources = open_sources(splits, _wanted(how), label, learned, staging, mapper, where)
         with sources.in_own_names():
             chunks, kinds = _plan(sources, how, mapper)
             manifest = _prepared(chunks, kinds, how, settings, staging, mapper)
@@ -202,7 +217,6 @@ def _wanted(how: TextColumns) -> Wanted:
 
 
 def _check_settings(how: TextColumns, min_df: Any, max_df: Any, max_features: Any) -> None:
-    get_tokeniser(how.tokenizer)
     if not how.text:
         raise UsageError("text names no column", hint="name the text column")
     if how.label in how.text:

@@ -7,7 +7,7 @@ Words are cut, counted and weighed by the compiled loops of ``dboost.data.prepar
 which is slower.
 
 The weights are those of scikit-learn's ``TfidfVectorizer(sublinear_tf=True)``: (1 + ln tf) * idf with
-idf = ln((1 + documents) / (1 + document frequency)) + 1, each row scaled to length 1.
+idf = ln((1 + documents) / (1 + document frequency)) + 1, each row scaled to length 1. ``TextRule`` says otherwise.
 
 Tokenisers:
 
@@ -23,7 +23,7 @@ import os
 import re
 import secrets
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -42,7 +42,6 @@ from dboost.data.prepared.text_words import WordRule, table_of, text_and_offsets
 from dboost.errors import DataError, UsageError
 from dboost.files.stores import AnyPath, StorePath
 
-_WEIGHTS = Weights(sublinear_tf=True)
 _WORDS = re.compile(r"\w\w+")
 _CASE = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[^\W\d_A-Za-z]+")
 
@@ -72,9 +71,72 @@ def bucket_name(token: str, buckets: int) -> str:
     return f"#{zlib.crc32(token.encode('utf-8', 'surrogatepass')) % buckets:0{len(str(buckets - 1))}d}"
 
 
-def _rule(tokenizer: str) -> WordRule:
-    """How documents become terms; words are cut by compiled loops, identifiers by Python."""
-    return WordRule() if tokenizer == "words" else WordRule(analyzer=get_tokeniser(tokenizer))
+@dataclass(frozen=True)
+class TextRule:
+    """How documents become terms, and what their counts become.
+
+    Parameters
+    ----------
+    tokenizer : str
+        A key of ``TOKENISERS``.
+    ngrams : int
+        Terms of up to so many words, joined by a blank; words alone by default.
+    stop_words : tuple of str
+        Words that are left out before terms are formed.
+    sublinear_tf : bool
+        Whether 1 + ln tf stands for the count tf.
+    binary : bool
+        Whether every count is 1.
+
+    Raises
+    ------
+    UsageError
+        For an unknown tokeniser, and for identifiers that are to be joined or left out: these are cut by Python, and
+        nothing is done to them afterwards.
+    """
+
+    tokenizer: str = "words"
+    ngrams: int = 1
+    stop_words: tuple[str, ...] = ()
+    sublinear_tf: bool = True
+    binary: bool = False
+
+    def __post_init__(self) -> None:
+        get_tokeniser(self.tokenizer)
+        if isinstance(self.ngrams, bool) or not isinstance(self.ngrams, int) or self.ngrams < 1:
+            raise UsageError(f"ngrams={self.ngrams!r}", hint="give the most words of a term, such as 2")
+        if self.stop_words == ("english",):
+            raise UsageError(
+                "stop_words names a language", hint="give the words, such as sklearn's ENGLISH_STOP_WORDS as a list"
+            )
+        for name, given in (("ngrams", self.ngrams != 1), ("stop_words", bool(self.stop_words))):
+            if given and self.tokenizer != "words":
+                raise UsageError(f"{name} beside tokenizer={self.tokenizer!r}", hint=f"leave {name} out")
+
+    def words(self) -> WordRule:
+        """How documents are cut; words by compiled loops, identifiers by Python."""
+        if self.tokenizer != "words":
+            return WordRule(analyzer=get_tokeniser(self.tokenizer))
+        return WordRule(ngram_range=(1, self.ngrams), stop_words=frozenset(self.stop_words))
+
+    def weights(self) -> Weights:
+        """What counts become."""
+        return Weights(sublinear_tf=self.sublinear_tf, binary=self.binary)
+
+    def about(self) -> dict[str, Any]:
+        """As JSON values, under the names of its parameters."""
+        return {**vars(self), "stop_words": list(self.stop_words)}
+
+    @classmethod
+    def of(cls, given: str | TextRule) -> TextRule:
+        """A rule, or the one of that tokeniser."""
+        return given if isinstance(given, TextRule) else cls(given)
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> TextRule:
+        """The rule that `about` wrote; what an earlier version did not know is as it was then."""
+        known = {name: settings[name] for name in vars(cls()) if name in settings}
+        return cls(**known | {"stop_words": tuple(known.get("stop_words", ()))})
 
 
 @dataclass(frozen=True)
@@ -138,18 +200,17 @@ class TermCounts:
         return cls(terms, parts)
 
 
-def count_texts(texts: Any, tokenizer: str, hashing: int | None) -> TermCounts:
+def count_texts(texts: Any, tokenizer: str | TextRule, hashing: int | None) -> TermCounts:
     """Count the terms of documents.
 
     Parameters
     ----------
     texts : list of str or Arrow array of strings
-    tokenizer : str
+    tokenizer : str or TextRule
     hashing : int or None
         Number of buckets, where terms are hashed.
     """
-    get_tokeniser(tokenizer)
-    counted = count_piece(documents(texts), _rule(tokenizer))
+    counted = count_piece(documents(texts), TextRule.of(tokenizer).words())
     terms = names_of(counted.terms, np.arange(counted.terms.number))
     if hashing is None:
         return TermCounts(terms, counted.counts)
@@ -162,7 +223,7 @@ def count_texts(texts: Any, tokenizer: str, hashing: int | None) -> TermCounts:
     return TermCounts(pa.array(list(number), pa.large_string()), parts)
 
 
-def count_terms(texts: Any, tokenizer: str, hashing: int | None) -> pa.Table:
+def count_terms(texts: Any, tokenizer: str | TextRule, hashing: int | None) -> pa.Table:
     """Document and term frequency of every term of some documents; see ``count_texts``.
 
     Returns
@@ -233,8 +294,8 @@ class TextTransform:
 
     Parameters
     ----------
-    tokenizer : str
-        A key of ``TOKENISERS``.
+    tokenizer : str or TextRule
+        A key of ``TOKENISERS``, or all of what is done to documents.
     terms : sequence of str
         Term of each feature.
     idf : float64 array, shape (number of terms,)
@@ -243,10 +304,9 @@ class TextTransform:
     """
 
     def __init__(
-        self, tokenizer: str, terms: Sequence[str], idf: NDArray[np.float64], hashing: int | None = None
+        self, tokenizer: str | TextRule, terms: Sequence[str], idf: NDArray[np.float64], hashing: int | None = None
     ) -> None:
-        get_tokeniser(tokenizer)
-        self.tokenizer = tokenizer
+        self.rule = TextRule.of(tokenizer)
         self.idf = np.asarray(idf, dtype=np.float64)
         self.hashing = hashing
         self.table = table_of(pa.array(terms, pa.large_string()))
@@ -261,14 +321,14 @@ class TextTransform:
             What the values are rounded to, which are computed in float64.
         """
         if self.hashing is not None:
-            return self.weigh(count_texts(texts, self.tokenizer, self.hashing), dtype)
-        counted = count_piece(documents(texts), _rule(self.tokenizer), self.table)
+            return self.weigh(count_texts(texts, self.rule, self.hashing), dtype)
+        counted = count_piece(documents(texts), self.rule.words(), self.table)
         parts = [present(part, self.idf.shape[0]) for part in counted.counts]
-        return rows(parts, _WEIGHTS, self.idf, InProcess(), dtype)
+        return rows(parts, self.rule.weights(), self.idf, InProcess(), dtype)
 
     def weigh(self, counted: TermCounts, dtype: Any = np.float64) -> Any:
         """The rows that ``transform`` gives, of documents whose terms are counted already."""
         feature = self.table.look_up(*text_and_offsets(counted.terms)).astype(np.int64)
         kept = np.flatnonzero(feature >= 0)
         columns = in_order_of_features(feature, kept[np.argsort(feature[kept])])
-        return rows([(part, columns) for part in counted.parts], _WEIGHTS, self.idf, InProcess(), dtype)
+        return rows([(part, columns) for part in counted.parts], self.rule.weights(), self.idf, InProcess(), dtype)

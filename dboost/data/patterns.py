@@ -1,0 +1,131 @@
+"""Which files a path means when it is a pattern or a table of Delta Lake, and the columns that names of folders hold.
+
+Covers: ``*``, ``?``, ``[...]`` and ``**`` in a path, here and in a store; the files of one version of a Delta table;
+``year=2020/`` in the name of a file. Does not cover: what is in the files.
+"""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Mapping, Sequence
+from fnmatch import translate
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from dboost.errors import DataError, UsageError
+from dboost.files.stores import AnyPath, StorePath, any_path
+
+_MAGIC = re.compile(r"[*?\[]")
+_COLUMN = re.compile(r"(?P<name>[^=/]+)=(?P<value>[^/]*)")
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
+DELTA_LOG = "_delta_log"
+# What Hive writes for a value that is missing.
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+
+def matches(path: AnyPath) -> list[tuple[str, str]] | None:
+    """(path, name) of every file that a pattern means, sorted; None where the path is no pattern.
+
+    The name of a file is what follows the last folder before the first sign of the pattern. Files and folders whose
+    names begin with ``_`` or ``.`` are never data.
+
+    Raises
+    ------
+    DataError
+        No file fits.
+    """
+    if isinstance(path, StorePath):
+        if not _MAGIC.search(path.key):
+            return None
+        root = _root(path.key)
+        pattern = re.compile(_regex(path.key))
+        folder = StorePath(path.base, root, path.query)
+        found = [one for one in folder.rglob("*") if pattern.fullmatch(one.key)]
+        files = [(str(one), one.relative_to(folder).as_posix()) for one in found]
+    else:
+        text = str(path)
+        if not _MAGIC.search(text) or path.exists():
+            return None
+        root = _root(text)
+        here = [one for one in glob.glob(text, recursive=True, include_hidden=False) if Path(one).is_file()]
+        files = [(one, Path(one).relative_to(root).as_posix() if root else one) for one in sorted(here)]
+    files = [file for file in files if not any(part.startswith(("_", ".")) for part in file[1].split("/"))]
+    if not files:
+        raise DataError("no file fits the pattern", file=str(path), hint="quote it, so that no shell reads it first")
+    return files
+
+
+def _root(text: str) -> str:
+    """The folder before the first sign of a pattern."""
+    before = text[: _MAGIC.search(text).start()]  # type: ignore[union-attr]  # the callers looked
+    return before.rpartition("/")[0]
+
+
+def _regex(pattern: str) -> str:
+    """A pattern of paths as a regular expression: one star stays within a folder, two do not."""
+    parts = []
+    for piece in pattern.split("/"):
+        parts.append(".*" if piece == "**" else translate(piece)[4:-3].replace(".*", "[^/]*"))
+    return "/".join(parts).replace(".*/", "(?:.*/)?")
+
+
+def folder_columns(name: str) -> dict[str, str | None]:
+    """The columns that the folders of a file's name hold: ``year=2020/lang=en/part.parquet`` has two."""
+    found: dict[str, str | None] = {}
+    for part in name.split("/")[:-1]:
+        column = _COLUMN.fullmatch(part)
+        if column is not None:
+            value = unquote(column["value"])
+            found[column["name"]] = None if value == _NULL else value
+    return found
+
+
+def column_kinds(files: Sequence[Mapping[str, str | None]]) -> dict[str, str]:
+    """The kind of each column that folders hold: ``int`` where every value is a whole number, else ``str``."""
+    kinds: dict[str, str] = {}
+    for columns in files:
+        for name, value in columns.items():
+            whole = value is None or _WHOLE.fullmatch(value) is not None
+            kinds[name] = "int" if whole and kinds.get(name, "int") == "int" else "str"
+    return kinds
+
+
+def delta_files(folder: AnyPath, version: int | None = None) -> tuple[list[tuple[str, str]], int] | None:
+    """(path, name) of the files of a Delta table, and its version; None where the folder is none.
+
+    Parameters
+    ----------
+    folder : path
+    version : int, optional
+        The newest by default.
+
+    Raises
+    ------
+    UsageError
+        The package ``deltalake`` is not there. Read as plain files, a table would have the rows that were deleted.
+    DataError
+        The table cannot be read.
+    """
+    if not (folder / DELTA_LOG).is_dir():
+        return None
+    try:
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
+    except ImportError:
+        raise UsageError(
+            "the folder is a table of Delta Lake, which needs the package deltalake",
+            file=str(folder),
+            hint="pip install 'dboost[delta]'",
+        ) from None
+    try:
+        table = DeltaTable(str(folder), version=version)
+        found: list[Any] = sorted(table.file_uris())
+    except (DeltaError, OSError, ValueError) as error:
+        raise DataError(f"the table of Delta Lake cannot be read: {error}", file=str(folder)) from error
+    root = str(folder).rstrip("/") + "/"
+    names = [unquote(one.removeprefix("file://").removeprefix(root)) for one in found]
+    if not names:
+        raise DataError("the table of Delta Lake has no rows", file=str(folder))
+    return [(str(any_path(folder) / name), name) for name in names], int(table.version())

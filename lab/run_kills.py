@@ -1,0 +1,253 @@
+"""SIGKILL at random instants of a run, of a cross-validation in one, and of a retraining: what is left, what goes on.
+
+Covers: `dboost run`, killed once in each trial and resumed in a new process: the same model and predictions, no stage
+done twice; `dboost retrain`: one sound champion at every moment, and the decision of the undisturbed retraining.
+Does not cover: workers that die (``lab.chaos``), signals that are heard (tests/pipelines/test_signals.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import dboost
+from lab import tables
+from pipelines.retraining.home import Home
+from pipelines.runs.fingerprints import of_model
+
+ROOT = Path(__file__).resolve().parents[1]
+TREES = ("apple", "birch", "cedar", "dogwood")
+STAGES = ["evaluate", "predict", "prepare", "report", "train"]
+LIMIT = 300  # seconds that a process may take
+
+RUN = """
+[data]
+data = "documents.parquet"
+label = "label"
+[prepare]
+split = "split"
+[model]
+penalty = "l1/linf"
+{model}
+[predict]
+probabilities = true
+[cluster]
+workers = 0
+"""
+# Small steps at a small tolerance: rounds enough to be killed in.
+FIT = 'alpha = 0.0005\ntol = 1e-8\nupdate = "gradboost"\nsweeps = 1\nmax_rounds = 400'
+CV = "cv = 5\nn_alphas = 12\ntol = 1e-6"
+RETRAIN_RUN = """
+[data]
+data = "documents.parquet"
+test = "test.parquet"
+label = "label"
+[prepare]
+min_df = 2
+[model]
+penalty = "l1/l2"
+alpha = 0.003
+tol = 1e-6
+[cluster]
+workers = 0
+"""
+RETRAIN = '[retrain]\nrun = "run.toml"\n[gates]\nclass_rows = 20\n'
+
+
+def command(*arguments: str) -> list[str]:
+    """The command line of this checkout."""
+    return [sys.executable, "-m", "pipelines", *arguments, "--log-format", "json"]
+
+
+def finished(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end."""
+    return subprocess.run(command(*arguments), cwd=ROOT, capture_output=True, text=True, timeout=LIMIT)
+
+
+def write_documents(path: Path, rows: int, seed: int = 0) -> None:
+    """Documents of four trees: each has its own word, and two of them share one."""
+    rng = np.random.default_rng(seed)
+    kinds = rng.integers(0, len(TREES), rows)
+    texts = []
+    for kind in kinds.tolist():
+        words = rng.choice([f"noise{i}" for i in range(40)], 8).tolist()
+        words += [f"word_{TREES[kind]}"] * int(rng.random() < 0.8) + ["orchard"] * int(kind < 2)
+        texts.append(" ".join(words))
+    labels = [TREES[kind] for kind in kinds.tolist()]
+    split = ["test" if i % 4 == 0 else "train" for i in range(rows)]
+    pq.write_table(pa.table({"text": texts, "label": labels, "split": split}), path, row_group_size=100)
+
+
+def write_run(folder: Path, model: str, rows: int = 3000) -> Path:
+    """A run file with its documents."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_documents(folder / "documents.parquet", rows)
+    file = folder / "trees.toml"
+    file.write_text(RUN.format(model=model), encoding="utf-8")
+    return file
+
+
+def events(run: Path) -> list[dict[str, Any]]:
+    """What a run has told so far; a line that a kill has cut is passed over."""
+    file = run / "events.jsonl"
+    found = []
+    for line in file.read_text().splitlines() if file.is_file() else []:
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            continue
+    return found
+
+
+def rows_of(run: Path) -> list[Any]:
+    """The predictions of a run."""
+    return list(pq.read_table(run / "predictions").to_pylist())
+
+
+class Undisturbed:
+    """A run that nobody killed, and how long it took from its first event to its last."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.run = file.parent / "undisturbed"
+        done = finished("run", str(file), "--out", str(self.run))
+        assert done.returncode in (0, 6), done.stderr
+        self.code = done.returncode
+        told = events(self.run)
+        self.seconds = told[-1]["time"] - told[0]["time"]
+        self.model = of_model(self.run / "model")
+        self.predictions = rows_of(self.run)
+
+
+def killed_at(arguments: list[str], begun: Callable[[], bool], seconds: float) -> None:
+    """Start a process, and kill it so many seconds after it has begun its work; it may have ended by then."""
+    process = subprocess.Popen(command(*arguments), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        limit = time.monotonic() + 60
+        while not begun() and process.poll() is None:
+            assert time.monotonic() < limit, "the process did not begin within 60 s"
+            time.sleep(0.002)
+        time.sleep(seconds)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def killed_and_resumed(plain: Undisturbed, run: Path, seed: int) -> dict[str, Any]:
+    """Kill a run at a random instant after its first event, go on, and compare; returns what was seen."""
+    instant = random.Random(seed).random() * plain.seconds
+    killed_at(["run", str(plain.file), "--out", str(run)], lambda: bool(events(run)), instant)
+    before = events(run)
+    done = finished("resume", str(run))
+    assert done.returncode == plain.code, done.stderr
+    told = events(run)
+    stages = [event["stage"] for event in told if event["event"] == "stage_done"]
+    assert sorted(stages) == STAGES, f"stages that were done: {stages}"
+    assert of_model(run / "model") == plain.model, "another model"
+    assert rows_of(run) == plain.predictions, "other predictions"
+    assert not (run / "checkpoint").exists() and not list(run.glob(".*.next")), "something was left"
+    rounds = [(event.get("fold"), event.get("strength"), event["round"]) for event in told if event["event"] == "round"]
+    return {
+        "in": next((e["stage"] for e in reversed(before) if e["event"] == "stage_start"), "the beginning"),
+        "rounds again": len(rounds) - len(set(rounds)),
+    }
+
+
+class Retraining:
+    """A champion, new data, and what an undisturbed retraining makes of it."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True)
+        self.before = folder / "before"
+        self.before.mkdir()
+        (self.before / "run.toml").write_text(RETRAIN_RUN, encoding="utf-8")
+        (self.before / "nightly.toml").write_text(RETRAIN, encoding="utf-8")
+        write_documents(self.before / "documents.parquet", 600)
+        write_documents(self.before / "test.parquet", 400, 9)
+        self.retrain(self.before)
+        self.champion = of_model(self.before / "retraining" / "versions" / "v0001" / "model")
+        write_documents(self.before / "documents.parquet", 1500, 1)
+        after = folder / "after"
+        shutil.copytree(self.before, after)
+        start = time.monotonic()
+        self.retrain(after)
+        self.seconds = time.monotonic() - start
+        home = Home(after / "retraining")
+        assert home.champion == "v0002"
+        self.challenger = of_model(home.folder("v0002") / "model")
+
+    @staticmethod
+    def retrain(folder: Path) -> None:
+        done = finished("retrain", str(folder / "nightly.toml"))
+        assert done.returncode == 0, done.stderr
+
+    def trial(self, folder: Path, seed: int) -> dict[str, Any]:
+        """Kill a retraining at a random instant, look at the champion, go on, and compare."""
+        shutil.copytree(self.before, folder)
+        home = Home(folder / "retraining")
+        instant = random.Random(seed).random() * self.seconds
+        killed_at(["retrain", str(folder / "nightly.toml")], lambda: True, instant)
+        known = {"v0001": self.champion, "v0002": self.challenger}
+        there = home.champion
+        assert there is not None and of_model(home.folder(there) / "model") == known[there], "no sound champion"
+        dboost.load_pipeline(home.folder(there) / "model").predict(["word_birch"])
+        left = [path.name for path in sorted((folder / "retraining").rglob("*")) if path.name == "decision.json"]
+        self.retrain(folder)
+        assert home.champion == "v0002" and home.versions() == ["v0001", "v0002"], "another decision"
+        assert of_model(home.folder("v0002") / "model") == self.challenger, "another challenger"
+        return {"in": f"champion {there}, {len(left)} decisions"}
+
+
+def trials(part: str, count: int, folder: Path, say: Callable[[str], None]) -> tuple[int, int, Counter[str]]:
+    """Run the trials of a part; returns how many were tried and passed, and where the kills fell."""
+    base = folder / part
+    plain: Any = Retraining(base) if part == "retrain" else Undisturbed(write_run(base, FIT if part == "fit" else CV))
+    passed, where = 0, Counter[str]()
+    for seed in range(count):
+        target = base / f"trial-{seed}"
+        try:
+            seen = plain.trial(target, seed) if part == "retrain" else killed_and_resumed(plain, target, seed)
+        except AssertionError as error:
+            say(f"{part}, trial {seed}: {error}")
+            continue
+        passed += 1
+        where[seen["in"]] += 1
+        shutil.rmtree(target)
+    return count, passed, where
+
+
+PARTS = ("fit", "cv", "retrain")
+
+
+def main(arguments: Sequence[str] = ()) -> int:
+    """Run the campaign; 1 where a trial failed."""
+    parser = argparse.ArgumentParser(prog="python -m lab run-kills", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--trials", type=int, default=30, help="kills of each part (default: 30)")
+    parser.add_argument("--part", choices=PARTS, action="append", help="one part, or several (default: all)")
+    parser.add_argument("--out", type=Path, default=Path("runs/run-kills.md"))
+    given = parser.parse_args(list(arguments))
+    found: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for part in given.part or PARTS:
+            start = time.monotonic()
+            tried, passed, where = trials(part, given.trials, Path(folder), print)
+            places = ", ".join(f"{place} {n}" for place, n in sorted(where.items()))
+            seconds = round(time.monotonic() - start)
+            found.append({"part": part, "kills": tried, "passed": passed, "seconds": seconds, "where": places})
+            print(f"{part}: {passed} of {tried} passed, {seconds} s; killed in {places}", flush=True)
+    tables.write(given.out, "Kills of runs and retrainings", [tables.markdown(found, list(found[0]))])
+    return 0 if all(one["kills"] == one["passed"] for one in found) else 1
