@@ -79,7 +79,7 @@ lint: $(INSTALLED)
 # tests stays in one process, with what its tests share.
 test: $(INSTALLED)
 	@$(MAKE) --no-print-directory -j 2 lint $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --durations 25
 
 # The lowest versions of all that is declared, in an environment of its own. Its compiled loops lie apart too: beside the
 # sources two versions of numba would throw away each other's. Warnings of libraries of that time are no errors.
