@@ -122,8 +122,9 @@ def test_rowwise(pair, penalty, select):
 @pytest.mark.parametrize("penalty", ["l2_squared", "smooth_l1"])
 def test_gram(loss, penalty):
     data, (best, _, _) = solved(loss, penalty, m=60, n=6)
-    result = plain.fitting(data, cuts=2, penalty=penalty, tol=1e-8, curvature="gram").fit(ALPHA[penalty])
-    check(data, penalty, result, best, rel=1e-6)
+    tol = 1e-5 if loss in plain.KINKED else 1e-8
+    result = plain.fitting(data, cuts=2, penalty=penalty, tol=tol, curvature="gram").fit(ALPHA[penalty])
+    check(data, penalty, result, best, rel=1e-5 if loss in plain.KINKED else 1e-6)
 
 
 @pytest.mark.parametrize("intercept", [True, False], ids=["intercept", "no intercept"])
