@@ -72,6 +72,42 @@ def test_the_lowest_versions_are_those_of_every_bound() -> None:
     assert all(re.fullmatch(r"[\w.-]+(\[\w+\])?==[\d.]+", requirement) for requirement in found)
 
 
+# What is imported -> the distribution it is from, where the names differ.
+DISTRIBUTIONS = {
+    "sklearn": "scikit-learn",
+    "yaml": "pyyaml",
+    "distributed": "dask",
+    "dask_jobqueue": "dask-jobqueue",
+    "dask_kubernetes": "dask-kubernetes",
+    "dask_ml": "dask-ml",
+    "dask_gateway": "dask-gateway",
+}
+# What is used only where somebody else has brought it: tables of pandas and polars, the shell of a notebook.
+BROUGHT = {"pandas", "polars", "IPython", "onnx"}
+
+
+def test_everything_that_is_imported_is_declared() -> None:
+    """An import that works because another package happens to need the same one fails when that changes its mind."""
+    project = PROJECT["project"]
+    extras = [bound for name, bounds in project["optional-dependencies"].items() if name != "test" for bound in bounds]
+    declared = {re.split(r"[>=\[]", bound)[0].lower() for bound in [*project["dependencies"], *extras]}
+    lacking: dict[str, str] = {}
+    for folder in ("dboost", "pipelines"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                names = []
+                if isinstance(node, ast.Import):
+                    names = [alias.name for alias in node.names]
+                elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+                    names = [node.module]
+                for top in {name.split(".")[0] for name in names}:
+                    known = top in sys.stdlib_module_names or top in BROUGHT
+                    if not known and top not in ("dboost", "dboost_pipelines", "pipelines", "lab"):
+                        if DISTRIBUTIONS.get(top, top).lower() not in declared:
+                            lacking[top] = path.relative_to(ROOT).as_posix()
+    assert not lacking, lacking
+
+
 def test_the_conda_recipe_asks_for_what_the_wheel_does() -> None:
     recipe = (ROOT / "packaging" / "conda" / "recipe.yaml").read_text(encoding="utf-8")
     assert f'version: "{dboost.__version__}"' in recipe
