@@ -29,3 +29,12 @@ def test_thirty_rows_a_round(loss, update, rows):
     # rows that entered too early were pruned again
     if rows == 30 and update == "newton":
         assert sum(record["rows_out"] for record in result.history) > 0
+
+
+def test_the_quadratic_bound_of_quantiles_leads_to_the_optimum_of_newton_steps():
+    data = plain.make("quantile", m=60, n=12, seed=61)
+    alpha = 0.4 * plain.alpha_max(data, "l1/l2")
+    newton = plain.fitting(data, penalty="l1/l2", tol=1e-7, update="newton").fit(alpha)
+    bound = plain.fitting(data, penalty="l1/l2", tol=1e-3, update="gradboost").fit(alpha)
+    assert bound.stop_reason == "tol"
+    assert newton.objective * (1 - 1e-6) <= bound.objective <= newton.objective * (1 + 2e-3)

@@ -36,6 +36,8 @@ FITS = {
     "LeveragingClassifier": "LeveragingClassifier(max_rounds=10**6, tol=0.0).fit(X, two)",
     "LeveragingRegressor": "LeveragingRegressor(max_rounds=10**6, tol=0.0).fit(X, real)",
     "BoostedClassifierCV": "BoostedClassifierCV(cv=2, n_alphas=2000, eps=1e-6).fit(X, four)",
+    "BoostedRegressorCV": "BoostedRegressorCV(cv=2, n_alphas=2000, eps=1e-6).fit(X, real)",
+    "MultiTaskBoostedClassifierCV": "MultiTaskBoostedClassifierCV(cv=2, n_alphas=2000, eps=1e-6).fit(X, scores > 0)",
 }
 
 
@@ -67,7 +69,7 @@ def test_an_interrupted_cell_keeps_the_model_of_the_last_round(cells, name):
     assert cells.texts("update_display_data")[-1].endswith(" · interrupted")
     notes = [line for kind, content in cells.shown if kind == "error" for line in content["traceback"]]
     assert any("keeps the" in line for line in notes), notes
-    if name == "BoostedClassifierCV":
+    if name.endswith("CV"):
         assert cells.run("print(len(model.path_), hasattr(model, 'model_'))") == ""
         strengths, chosen = cells.texts("stream")[0].split()
         assert int(strengths) > 0 and chosen == "False"

@@ -76,13 +76,29 @@ def certificates(tmp_path_factory: pytest.TempPathFactory, authority: Authority)
     return authority.folder(tmp_path_factory.mktemp("tls") / "ours")
 
 
+def listening() -> set[tuple[str, int]]:
+    """Addresses that this process and its children listen at."""
+    me = psutil.Process()
+    connections = [
+        one for process in [me, *me.children(recursive=True)] for one in process.net_connections(kind="inet")
+    ]
+    return {(one.laddr.ip, one.laddr.port) for one in connections if one.status == psutil.CONN_LISTEN}
+
+
 @pytest.fixture(scope="module")
-def address(certificates: Path) -> Iterator[str]:
+def cluster(certificates: Path) -> Iterator[tuple[str, set[tuple[str, int]]]]:
+    """The address of a cluster, and where it listens: what other tests of this process left open is not its own."""
+    before = listening()
     security = security_of(str(certificates))
     with LocalCluster(
         n_workers=1, threads_per_worker=1, host="127.0.0.1", protocol="tls", security=security, dashboard_address=None
     ) as cluster:
-        yield cluster.scheduler_address
+        yield cluster.scheduler_address, listening() - before
+
+
+@pytest.fixture
+def address(cluster: tuple[str, set[tuple[str, int]]]) -> str:
+    return cluster[0]
 
 
 def refused(address: str, security: Security | None) -> bool:
@@ -134,12 +150,7 @@ def test_a_run_over_it_has_the_model_of_a_run_without(
     assert of_model(tmp_path / "tls") == of_model(tmp_path / "here")
 
 
-def test_nothing_listens_beyond_loopback(address: str) -> None:
+def test_nothing_listens_beyond_loopback(cluster: tuple[str, set[tuple[str, int]]]) -> None:
     """Neither this process nor a worker that it has started."""
-    me = psutil.Process()
-    listening = []
-    for process in [me, *me.children(recursive=True)]:
-        for one in process.net_connections(kind="inet"):
-            if one.status == psutil.CONN_LISTEN:
-                listening.append(one.laddr.ip)
-    assert listening and all(ipaddress.ip_address(ip).is_loopback for ip in listening), listening
+    found = [ip for ip, _ in cluster[1]]
+    assert len(found) >= 3 and all(ipaddress.ip_address(ip).is_loopback for ip in found), found
