@@ -9,7 +9,6 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Mapping, Sequence
-from fnmatch import translate
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -19,6 +18,9 @@ from dboost.files.stores import AnyPath, StorePath, any_path
 
 _MAGIC = re.compile(r"[*?\[]")
 _COLUMN = re.compile(r"(?P<name>[^=/]+)=(?P<value>[^/]*)")
+# The parts of a pattern, and what those that are no text mean.
+_SIGNS = re.compile(r"\*\*/|\*\*|\*|\?|\[!?[^]/]+\]|[^*?\[]+|\[")
+_MEANINGS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 DELTA_LOG = "_delta_log"
 # What Hive writes for a value that is missing.
@@ -40,7 +42,7 @@ def matches(path: AnyPath) -> list[tuple[str, str]] | None:
         if not _MAGIC.search(path.key):
             return None
         root = _root(path.key)
-        pattern = re.compile(_regex(path.key))
+        pattern = re.compile(regex_of(path.key))
         folder = StorePath(path.base, root, path.query)
         found = [one for one in folder.rglob("*") if pattern.fullmatch(one.key)]
         files = [(str(one), one.relative_to(folder).as_posix()) for one in found]
@@ -63,12 +65,18 @@ def _root(text: str) -> str:
     return before.rpartition("/")[0]
 
 
-def _regex(pattern: str) -> str:
+def regex_of(pattern: str) -> str:
     """A pattern of paths as a regular expression: one star stays within a folder, two do not."""
     parts = []
-    for piece in pattern.split("/"):
-        parts.append(".*" if piece == "**" else translate(piece)[4:-3].replace(".*", "[^/]*"))
-    return "/".join(parts).replace(".*/", "(?:.*/)?")
+    for sign in _SIGNS.findall(pattern):
+        if sign in _MEANINGS:
+            parts.append(_MEANINGS[sign])
+        elif sign.startswith("[") and len(sign) > 2:
+            inside = sign[1:-1].replace("\\", r"\\")
+            parts.append(f"[^{inside[1:]}/]" if inside.startswith("!") else f"[{inside}]")
+        else:
+            parts.append(re.escape(sign))
+    return "".join(parts)
 
 
 def folder_columns(name: str) -> dict[str, str | None]:

@@ -6,6 +6,7 @@ Covers: what each means beside the rows picked by hand, on the command line too;
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pytest
 
 import dboost
 from dboost.data import prepare_text
-from dboost.data.patterns import column_kinds, folder_columns, matches
+from dboost.data.patterns import column_kinds, folder_columns, matches, regex_of
 from dboost.data.prepared.where import parsed
 from dboost.errors import DataError, UsageError
 from dboost.files.stores import any_path
@@ -139,6 +140,20 @@ def test_patterns_mean_what_a_shell_means(years: Path, tmp_path: Path, monkeypat
     assert model.n_features_in_ == 1
     manifest = prepare_text("years/year=202?/*/*.parquet", tmp_path / "p", text="text", min_df=1, max_df=1.0)
     assert manifest.splits["train"]["rows"] == 90
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fits", "fails"),
+    [
+        ("a/y=202?/*.csv", ["a/y=2021/p.csv"], ["a/y=202/p.csv", "a/y=2021/x/p.csv", "a/y=202//p.csv"]),
+        ("a/**/*.csv", ["a/p.csv", "a/b/c/p.csv"], ["b/p.csv", "a/p.csvx"]),
+        ("a/[xy]*b.c+", ["a/xqqb.c+", "a/yb.c+"], ["a/zb.c+", "a/x/b.c+", "a/xqqbxc+"]),
+        ("a/[!x]?", ["a/yz"], ["a/xz", "a/y/"]),
+    ],
+)  # fmt: skip
+def test_patterns_of_keys_mean_what_those_of_files_do(pattern: str, fits: list[str], fails: list[str]) -> None:
+    assert all(re.fullmatch(regex_of(pattern), key) for key in fits)
+    assert not any(re.fullmatch(regex_of(pattern), key) for key in fails)
 
 
 def test_values_of_folders() -> None:

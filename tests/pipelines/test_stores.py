@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import dboost
-from dboost.errors import StorageError, UsageError
+from dboost.errors import DataError, StorageError, UsageError
 from dboost.files import store_folders
 from dboost.files.stores import StorePath, any_path
 from pipelines.cli import main
@@ -111,6 +111,14 @@ def test_a_run_file_reads_a_store(both: tuple[str, str], tmp_path: Path, capsys:
         assert '"event": "stage_start"' not in capsys.readouterr().out
         digests.append(of_model(str(tmp_path / "runs" / f"run{at}" / "model")))
     assert digests[0] == digests[1]
+
+
+def test_a_pattern_means_files_of_a_store(both: tuple[str, str]) -> None:
+    for root in both:
+        found = dboost.ParquetData(f"{root}/docu*.parquet").files()
+        assert [name for _, name in found] == ["documents.parquet"]
+    with pytest.raises(DataError, match="no file fits"):
+        dboost.ParquetData(f"{both[1]}/nothing-*.parquet").files()
 
 
 def test_python_reads_and_writes_a_store(both: tuple[str, str], bucket: str) -> None:
