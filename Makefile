@@ -8,6 +8,7 @@ PEERS := .peers
 LIGHTNING := .peers-lightning
 LOWEST := .lowest
 DIST := .dist
+INTEGRATION := .integration
 DEMO_OUT ?= runs/demo
 REPRODUCE_OUT ?= runs/reproduce
 BENCH_OUT ?= runs/bench
@@ -177,13 +178,17 @@ docs: $(VENV)/.docs
 
 # What make test does without, since installing it takes minutes. Slurm and sshd are packages of the system (Debian:
 # slurmctld slurmd slurm-client munge openssh-server); tests that miss a program say so and are skipped.
-$(VENV)/.integration: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[gateway,kubernetes,mlflow,slurm,ssh]" \
-        jsonschema kubernetes-validate
+# They have an environment of their own: MLflow wants an older Arrow than the one that is pinned.
+$(INTEGRATION)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv --clear $(INTEGRATION)
+	$(INTEGRATION)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,plots]"
+	grep -v '^pyarrow==' constraints.txt > $(INTEGRATION)/constraints.txt
+	$(INTEGRATION)/bin/python -m pip install --quiet --disable-pip-version-check -c $(INTEGRATION)/constraints.txt \
+	    -e ".[gateway,kubernetes,mlflow,slurm,ssh]" jsonschema kubernetes-validate
 	@touch $@
 
-integration: $(VENV)/.integration
-	DBOOST_INTEGRATION=1 $(BIN)/python -m pytest tests/integration
+integration: $(READY) $(INTEGRATION)/.installed
+	DBOOST_INTEGRATION=1 $(INTEGRATION)/bin/python -m pytest tests/integration
 
 reproduce: $(READY)
 	$(BIN)/python -m lab reproduce structural --out $(REPRODUCE_OUT) --force
@@ -213,5 +218,5 @@ dist: $(DIST)/.installed
 	    print(dboost.BoostedClassifier(alpha=0.1).fit(numpy.eye(4), [0, 0, 1, 1]))"
 
 clean:
-	rm -rf $(DIST) $(VENV) $(PEERS) $(LIGHTNING) $(LOWEST) .coverage-data build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(DIST) $(INTEGRATION) $(VENV) $(PEERS) $(LIGHTNING) $(LOWEST) .coverage-data build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
