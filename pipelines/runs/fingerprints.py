@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dboost.data import load_manifest
+from dboost.data.patterns import matches
 from dboost.errors import DataError
 from dboost.files.paths import PathLike
 from dboost.files.storage import sha256_json
@@ -30,7 +31,7 @@ _MAGIC = b"PAR1"
 
 
 def of_input(given: PathLike) -> Any:
-    """A file or a folder that a stage reads; a prepared folder has a fingerprint of its own.
+    """A file, a folder or a pattern that a stage reads; a prepared folder has a fingerprint of its own.
 
     Raises
     ------
@@ -38,6 +39,9 @@ def of_input(given: PathLike) -> Any:
         When it is not there.
     """
     path = current(any_path(given, "data"))
+    several = matches(path)
+    if several is not None:
+        return {name: of_file(any_path(file)) for file, name in several}
     if (path / MANIFEST).is_file():
         return {"prepared": load_manifest(path).fingerprint}
     if path.is_file():

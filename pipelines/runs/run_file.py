@@ -29,7 +29,15 @@ from ..toml import to_toml
 
 TABLES = ("data", "prepare", "model", "evaluate", "predict", "report", "cluster")
 # Keys that are paths: those of a file are relative to its folder.
-PATHS = ("data.data", "data.test", "model.start", "evaluate.data", "predict.data")
+PATHS = (
+    "data.data",
+    "data.test",
+    "prepare.expect",
+    "prepare.write_contract",
+    "model.start",
+    "evaluate.data",
+    "predict.data",
+)
 FILE, SET, DEFAULT = "file", "--set", "default"
 
 

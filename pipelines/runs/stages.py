@@ -112,6 +112,8 @@ def _prepare_inputs(work: Work) -> dict[str, Any]:
     found = {"data": fingerprints.of_input(str(settings.data)), "settings": mine, "versions": _versions()}
     if settings.test is not None:
         found["test"] = fingerprints.of_input(settings.test)
+    if settings.expect is not None:
+        found["expect"] = fingerprints.of_input(settings.expect)
     return found
 
 

@@ -33,7 +33,7 @@ from dboost.data.prepared.text import TextRule, choose_vocabulary, merge_counts
 from dboost.data.sources import COPIES, Source, Sources, open_sources, splits_of
 from dboost.errors import DataError, StorageError, UsageError
 from dboost.files import store_folders
-from dboost.files.storage import write_file
+from dboost.files.storage import check_writable, write_file
 from dboost.files.stores import AnyPath, StorePath, any_path
 from dboost.files.unfinished import own_folder
 
@@ -159,6 +159,8 @@ def prepare_text(
     if on_drift not in DRIFT:
         raise UsageError(f"on_drift={on_drift!r}", hint=f"use one of {', '.join(DRIFT)}")
     contract = None if expect is None else read_contract(expect)
+    if write_contract is not None:
+        check_writable(write_contract)
     if on_bad_rows not in BAD_ROWS:
         raise UsageError(f"on_bad_rows={on_bad_rows!r}", hint=f"use one of {', '.join(BAD_ROWS)}")
     with contextlib.ExitStack() as opened:
