@@ -11,7 +11,6 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
 from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
@@ -28,7 +27,7 @@ from dboost.compiled.examples.loss_rows import (
 )
 from dboost.compiled.vectors.emit import INLINED
 from dboost.errors import UsageError
-from dboost.losses.real import RealLoss
+from dboost.losses.real import RealLoss, is_number
 
 # Above this eps the conjugate is computed with cosh and sinh divided by e^eps, which would overflow.
 _LARGE = 20.0
@@ -194,8 +193,7 @@ class EpsilonInsensitive(RealLoss):
 
     def __post_init__(self) -> None:
         given = self.epsilon
-        number = isinstance(given, (int, float, np.integer, np.floating)) and not isinstance(given, bool)
-        if not (number and 0.0 <= given < math.inf):
+        if not (is_number(given) and 0.0 <= given < math.inf):
             raise UsageError(f"epsilon must be a finite number >= 0, got {given!r}")
         object.__setattr__(self, "epsilon", float(given))
 

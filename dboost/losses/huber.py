@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dboost.compiled.examples.loss_rows import Array
 from dboost.compiled.vectors.emit import INLINED
 from dboost.errors import UsageError
-from dboost.losses.real import FAR, RealLoss, rows_of
+from dboost.losses.real import FAR, RealLoss, is_number, rows_of
 
 
 @njit(nogil=True, cache=True, **INLINED)
@@ -78,8 +78,7 @@ class Huber(RealLoss):
 
     def __post_init__(self) -> None:
         given = self.epsilon
-        number = isinstance(given, (int, float, np.integer, np.floating)) and not isinstance(given, bool)
-        if not (number and 0.0 < given < math.inf):
+        if not (is_number(given) and 0.0 < given < math.inf):
             raise UsageError(f"epsilon must be a finite number > 0, got {given!r}")
         object.__setattr__(self, "epsilon", float(given))
 

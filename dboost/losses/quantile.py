@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dboost.compiled.examples.loss_rows import Array
 from dboost.compiled.vectors.emit import INLINED
 from dboost.errors import UsageError
-from dboost.losses.real import FAR, RealLoss, rows_of
+from dboost.losses.real import FAR, RealLoss, is_number, rows_of
 
 
 @njit(nogil=True, cache=True, **INLINED)
@@ -94,8 +94,7 @@ class Quantile(RealLoss):
     def __post_init__(self) -> None:
         for name, most in (("quantile", 1.0), ("width", math.inf)):
             given = getattr(self, name)
-            number = isinstance(given, (int, float, np.integer, np.floating)) and not isinstance(given, bool)
-            if not (number and 0.0 < given < most):
+            if not (is_number(given) and 0.0 < given < most):
                 raise UsageError(f"{name} must be a number between 0 and {most:g}, got {given!r}")
             object.__setattr__(self, name, float(given))
 

@@ -39,6 +39,11 @@ fits of 150 examples took a seventh fewer passes than with none, and none was st
 """
 
 
+def is_number(given: Any) -> bool:
+    """Whether a parameter of a loss is a real number, and no truth value."""
+    return isinstance(given, (int, float, np.integer, np.floating)) and not isinstance(given, bool)
+
+
 def rows_of(value: Row, pull: Row, curvature: Row, dual: Row) -> Callable[[type], Any]:
     """Decorate a target, a ``NamedTuple`` that holds what four functions read, by the row functions these make.
 

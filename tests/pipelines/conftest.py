@@ -4,33 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
+from lab import run_kills
 from pipelines.cli import main
 
-CLASSES = ("apple", "birch", "cedar", "dogwood")
+CLASSES = run_kills.TREES
 
 
 def write_documents(path: Path, rows: int = 400, seed: int = 0) -> None:
-    """Documents of four trees: each has its own word, and two of them share one."""
-    rng = np.random.default_rng(seed)
-    kinds = rng.integers(0, len(CLASSES), rows)
-    texts = []
-    for kind in kinds.tolist():
-        words = rng.choice([f"noise{i}" for i in range(40)], 8).tolist()
-        words += [f"word_{CLASSES[kind]}"] * int(rng.random() < 0.8) + ["orchard"] * int(kind < 2)
-        texts.append(" ".join(words))
-    table = pa.table(
-        {
-            "text": texts,
-            "label": [CLASSES[kind] for kind in kinds.tolist()],
-            "split": ["test" if i % 4 == 0 else "train" for i in range(rows)],
-        }
-    )
-    pq.write_table(table, path, row_group_size=100)
+    """Documents of four trees, as the campaign of kills has them."""
+    run_kills.write_documents(path, rows, seed)
 
 
 @pytest.fixture(scope="session")
