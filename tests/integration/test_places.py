@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from distributed import Security
 
+from lab.run_kills import events
 from pipelines.cli import main
 from pipelines.runs.fingerprints import of_model
 from pipelines.runs.listing import listed
@@ -78,6 +79,10 @@ def wait(condition, what, folder):
 
 def rounds(folder):
     return listed(folder, folder.parent).rounds or 0
+
+
+def trains(folder):
+    return any(event["event"] == "stage_start" and event["stage"] == "train" for event in events(folder))
 
 
 def state(folder):
@@ -144,7 +149,8 @@ def test_slurm_a_killed_worker_and_a_killed_run_cost_no_bit(work, slurm):
 
 def test_slurm_stop_and_resume(work, slurm):
     folder = submitted(work, "slurm-stopped", slurm)
-    wait(lambda: rounds(folder) >= 1, "no round", folder)
+    # a fit takes little longer than the command that stops it takes to begin: it is stopped where training begins
+    wait(lambda: trains(folder), "no training", folder)
     assert "was asked to end" in dboost("stop", folder, variables=slurm)
     wait(lambda: state(folder) in ("stopped", "done"), "the run did not stop", folder)
     dboost("resume", folder, "--workers", 0)
