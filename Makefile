@@ -16,7 +16,7 @@ KERNELS := $(shell grep -rl "numba" --include=*.py dboost)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-lowest coverage lint oracle against-glmnet passes-table ablation pairs-table titles many-products stumps-million same-bits cv-cost \
-    chaos kills fuzz docs dist integration retrain-years reproduce reproduce-seeds bench clean
+    chaos kills fuzz preflight docs dist audit sbom integration retrain-years reproduce reproduce-seeds bench clean
 
 help:
 	@echo "make demo          train and judge three models on the source code this machine has"
@@ -35,6 +35,7 @@ help:
 	@echo "make same-bits     one fit on threads and on 1, 2 and 4 workers: the same bits"
 	@echo "make cv-cost       10 folds x 50 strengths on the arXiv abstracts, in cold fits (needs DBOOST_DATA_HOME)"
 	@echo "make chaos         worker deaths, silence, lack of memory: the undisturbed bits or one clear error (10 minutes)"
+	@echo "make preflight     estimates of memory and seconds before a training, beside what it then takes (5 minutes)"
 	@echo "make kills         runs, cross-validations and retrainings killed at random instants: the same models (10 minutes)"
 	@echo "make fuzz          2,000 random fits of hostile data against an oracle in long double"
 	@echo "make docs          the documentation as pages (docs/_build/html), with every warning an error"
@@ -154,6 +155,9 @@ same-bits: $(READY)
 
 cv-cost: $(READY)
 	$(BIN)/python -m lab cv-cost
+
+preflight: $(READY)
+	$(BIN)/python -m lab preflight
 
 kills: $(READY)
 	$(BIN)/python -m lab run-kills

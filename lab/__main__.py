@@ -48,6 +48,7 @@ REGISTRY = {
         "lab.chaos", "worker deaths, silence and lack of memory: the undisturbed bits, or one clear error in time"
     ),
     "run-kills": Entry("lab.run_kills", "runs, cross-validations and retrainings killed at random: the same models"),
+    "preflight": Entry("lab.preflight", "estimates of memory and seconds before a training, and what it then takes"),
     "fuzz": Entry("lab.fuzz", "random fits of hostile data against an oracle in long double"),
 }
 """What is typed for each program, and what runs."""

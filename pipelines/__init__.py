@@ -3,7 +3,8 @@
 Owns paths, settings, printing and exit codes; owns no algorithm. It uses the public names of ``dboost``; nothing in
 ``dboost`` imports it. For a notebook or an orchestrator: ``dboost_pipelines.run("run.toml")`` does what `dboost run`
 does and returns a ``RunResult``, ``resume(folder)`` goes on with a run, ``list_runs(folder)`` says how each stands, and
-``retrain("retrain.toml")`` does what `dboost retrain` does and returns a ``Decision``.
+``retrain("retrain.toml")`` does what `dboost retrain` does and returns a ``Decision``; ``preflight(data)`` says what a
+training will take, before it begins.
 """
 
 from importlib import import_module
@@ -13,13 +14,14 @@ _HOMES = {
     "Decision": "retraining.retrain",
     "RunResult": "runs.execute",
     "list_runs": "runs.listing",
+    "preflight": "preflight.verdict",
     "resume": "runs.execute",
     "retrain": "retraining.retrain",
     "rollback": "retraining.retrain",
     "run": "runs.execute",
 }
 
-__all__ = ["Decision", "RunResult", "list_runs", "resume", "retrain", "rollback", "run"]
+__all__ = ["Decision", "RunResult", "list_runs", "preflight", "resume", "retrain", "rollback", "run"]
 
 
 def __getattr__(name: str) -> Any:

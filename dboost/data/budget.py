@@ -6,6 +6,7 @@ Does not cover: who evicts what (the engine's cache does).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from inspect import signature
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -33,25 +34,34 @@ def memory_budget(engine: Mapper) -> int:
     """
     if isinstance(engine, Budgeted):
         return engine.memory_budget
-    limits = _worker_limits(engine)
+    limits = _limits_of(engine)
     return sum(limits) * 2 // 5 if limits else _half_of_here()
 
 
 def block_budget(engine: Mapper) -> int:
     """Bytes that one block may have: it is decoded by one worker, beside Arrow's copy of it."""
-    limits = _worker_limits(engine)
-    return min(limits) * 2 // 5 if limits else memory_budget(engine)
+    limits = _limits_of(engine)
+    return most_of_a_block(limits) if limits else memory_budget(engine)
 
 
-def _worker_limits(engine: Mapper) -> list[int]:
+def most_of_a_block(limits: Sequence[int]) -> int:
+    """Bytes that one block may have on workers of these limits: any of them may get it."""
+    return min(limits) * 2 // 5
+
+
+def workers_of(client: Any) -> dict[str, dict[str, Any]]:
+    """What the scheduler of a Dask client says of every worker, by address."""
+    # Newer versions show 5 workers unless told otherwise, older ones show all.
+    every = {"n_workers": -1} if "n_workers" in signature(client.scheduler_info).parameters else {}
+    workers: dict[str, dict[str, Any]] = client.scheduler_info(**every)["workers"]
+    return workers
+
+
+def _limits_of(engine: Mapper) -> list[int]:
     """Memory limits of the workers, empty without a client or where a worker has none."""
     if not isinstance(engine, Clustered):
         return []
-    client: Any = engine.client
-    # Newer versions show 5 workers unless told otherwise, older ones show all.
-    every = {"n_workers": -1} if "n_workers" in signature(client.scheduler_info).parameters else {}
-    workers = client.scheduler_info(**every)["workers"].values()
-    limits = [int(worker.get("memory_limit") or 0) for worker in workers]
+    limits = [int(worker.get("memory_limit") or 0) for worker in workers_of(engine.client).values()]
     return limits if all(limits) else []
 
 

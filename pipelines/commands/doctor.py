@@ -12,10 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dboost.data.parquet.plan import blocks_of
-from dboost.data.parquet.read import open_file
-from dboost.engine.machine import available_cores, available_memory
-from dboost.errors import DboostError
+from dboost.engine.machine import available_cores
+from dboost.errors import DataError, DboostError
 from dboost.files.store_folders import current
 from dboost.files.stores import any_path
 
@@ -25,11 +23,12 @@ from ..config import ClusterSettings, DataSettings, LogSettings
 from ..console import Console
 from ..fitting_table import FittingTable
 from ..inputs import open_data
+from ..preflight.room import room_of
+from ..preflight.shape import shape_of
+from ..preflight.verdict import judged
 
 GOOD, ADVICE, BAD = "good", "advice", "bad"
 UNFIT = 4
-# A worker keeps what it decoded of its share of the rows, sums and weights beside it, and room for Dask's own limits.
-_DECODED, _ROOM = 16, 0.6
 _TIMEOUT = 20.0
 # Variables by which numerical libraries are told how many threads they may start.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -170,28 +169,17 @@ def _state_of(path: str) -> Any:
 
 
 def memory(patient: Patient) -> Iterator[Finding]:
-    """The memory of the workers against what the data takes once it is decoded."""
+    """What a training takes, of memory, seconds and bytes on the way, against what there is; see ``preflight``."""
     if patient.data is None:
         return
-    blocks = blocks_of(patient.data)
-    values = 0
-    for ref, group in [(ref, group) for block in blocks for ref, groups in block.spans for group in groups]:
-        row_group = open_file(ref.path).metadata.row_group(group)
-        columns = [row_group.column(j) for j in range(row_group.num_columns)]
-        values += max((one.num_values for one in columns if "list" in one.path_in_schema), default=0) or sum(
-            one.num_values for one in columns
-        )
-    needed = values * _DECODED
-    if patient.client is None:
-        room = available_memory() * _ROOM
-    else:
-        workers = patient.client.scheduler_info(n_workers=-1)["workers"].values()
-        room = sum(int(worker["memory_limit"] or available_memory()) for worker in workers) * _ROOM
-    words = f"{needed / 2**30:.2f} GiB decoded, room for {room / 2**30:.2f} GiB"
-    if needed <= room:
-        yield Finding("memory", GOOD, words)
-    else:
-        yield Finding("memory", ADVICE, words, "add workers or memory: what does not fit is read again in every pass")
+    shape, room = shape_of(patient.data), room_of(patient.client)
+    try:
+        found = judged(shape, room)
+    except DataError as error:
+        yield Finding("memory", BAD, error.what, error.hint or "")
+        return
+    words = f"{found.memory}, about {found.needs.seconds:.2g} s a pass"
+    yield Finding("memory", ADVICE if found.advice else GOOD, words, found.advice)
 
 
 def encryption(patient: Patient) -> Iterator[Finding]:

@@ -29,6 +29,7 @@ from ..console import Console, finite
 from ..cross_validation import auto_was_left, hint_of_auto, path_table, strength_facts, strengths_table
 from ..inputs import open_data, refuse_existing
 from ..model_settings import TrainedSettings
+from ..preflight.verdict import announce
 from ..runs.lock import held, holder_of
 from ..toml import to_toml
 from ..training import CERTIFIED, FIT, SEVERAL, Trained, Training, plan_training
@@ -150,7 +151,11 @@ def fit(
     work: Path | None = None,
     partial: Path | None = None,
 ) -> Trained:
-    """Train with the rounds of a single fit shown as they end; those of many fits are events only."""
+    """Train with the rounds of a single fit shown as they end; those of many fits are events only.
+
+    What it will take is said first, and refused where no worker could do it.
+    """
+    announce(data, client, training.kind.__name__, console)
     if training.way == "fit":
         tol = training.parameters.get("tol", 1e-4)
         with console.rounds(title or f"training on {data.path}", tol if isinstance(tol, float) else 0.0) as show:

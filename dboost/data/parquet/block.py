@@ -87,6 +87,8 @@ class ParquetBlock:
         Rows of positive weight; equals `n_rows` before the labels were scanned.
     nbytes_estimate : int
         Bytes of the decoded partition.
+    stored : int
+        Values of features that the footers name, zeros of tables among them.
     coder : LabelCoder or None
         None before the labels were scanned.
     manifest : str or None
@@ -101,6 +103,7 @@ class ParquetBlock:
     n_rows: int
     rows: int
     nbytes_estimate: int
+    stored: int
     coder: LabelCoder | None = None
     manifest: str | None = None
 

@@ -38,7 +38,7 @@ def plan_parquet(data: ParquetData, *, task: str, classes: Any, class_weight: An
     """The plan of a fit over Parquet files; see ``build_plan``."""
     blocks, infos, manifest = plan_blocks(data, engine=engine, n_features=None, labels=True)
     budget = memory_budget(engine)
-    _refuse_giants(blocks, block_budget(engine))
+    refuse_giants(blocks, block_budget(engine))
     reports = engine.map(scan_block, blocks, task, name="scan-labels")
     stats = reduce(LabelStats.merge, reports, LabelStats())
     label = blocks[0].label if blocks else ()
@@ -103,12 +103,15 @@ def blocks_of(data: ParquetData, *, n_features: int | None = None, labels: bool 
 
 
 def looked_at(
-    data: ParquetData, infos: Sequence[FileInfo], manifest: Manifest | None
+    data: ParquetData, infos: Sequence[FileInfo], manifest: Manifest | None, n_features: int | None = None
 ) -> tuple[list[ParquetBlock], Layout, tuple[str, ...]]:
-    """The blocks, the layout and the label columns as footers alone tell them; the width may be unknown (-1)."""
+    """The blocks, the layout and the label columns as footers alone tell them.
+
+    The width of sparse rows that neither a manifest nor `n_features` tells is unknown (-1).
+    """
     label = _label_columns(data, manifest)
     _check_named(infos, {"label": label, "weight": () if data.weight is None else (data.weight,)})
-    layout = _layout(data, infos, manifest, label, None)
+    layout = _layout(data, infos, manifest, label, n_features)
     return _cut(infos, layout, label, data.weight, None), layout, label
 
 
@@ -362,6 +365,7 @@ def _cut(
                     key=key,
                     n_rows=rows,
                     rows=rows,
+                    stored=nnz,
                     nbytes_estimate=8 * (max(layout.n_features, 0) + 1)
                     + nnz * (4 + layout.dtype.itemsize)
                     + rows * (12 if len(label) < 2 else 8 + len(label)),
@@ -389,7 +393,7 @@ def _cut(
     return blocks
 
 
-def _refuse_giants(blocks: Sequence[ParquetBlock], budget: int) -> None:
+def refuse_giants(blocks: Sequence[ParquetBlock], budget: int) -> None:
     """A block that cannot be held once cannot be read at all: refuse before a worker dies of it."""
     for block in blocks:
         if block.nbytes_estimate > budget:
