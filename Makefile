@@ -8,6 +8,7 @@ PEERS := .peers
 LIGHTNING := .peers-lightning
 LOWEST := .lowest
 DIST := .dist
+AUDIT := .audit
 INTEGRATION := .integration
 DEMO_OUT ?= runs/demo
 REPRODUCE_OUT ?= runs/reproduce
@@ -16,7 +17,7 @@ KERNELS := $(shell grep -rl "numba" --include=*.py dboost)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-lowest coverage lint oracle against-glmnet passes-table ablation pairs-table titles many-products stumps-million same-bits cv-cost \
-    chaos kills fuzz preflight docs dist audit sbom integration retrain-years reproduce reproduce-seeds bench clean
+    chaos kills fuzz preflight docs dist audit sbom wheel-alone integration retrain-years reproduce reproduce-seeds bench clean
 
 help:
 	@echo "make demo          train and judge three models on the source code this machine has"
@@ -40,6 +41,8 @@ help:
 	@echo "make fuzz          2,000 random fits of hostile data against an oracle in long double"
 	@echo "make docs          the documentation as pages (docs/_build/html), with every warning an error"
 	@echo "make dist          wheel and source archive, checked, and the wheel tried in an environment of its own"
+	@echo "make audit         known vulnerabilities in the wheel and what it declares (needs a network; AUDIT_SERVICE=pypi or osv)"
+	@echo "make sbom          the bill of materials of the wheel and what it declares, in dist/sbom.json (CycloneDX)"
 	@echo "make integration   against real servers and programs that make test does without (MLflow, Slurm, ssh, schemas)"
 	@echo "make retrain-years retraining over years of arXiv: warm against cold, and the decisions (needs DBOOST_DATA_HOME)"
 	@echo "make reproduce     the paper's experiments, figures and verdicts (needs DBOOST_DATA_HOME; up to an hour)"
@@ -221,6 +224,30 @@ dist: $(DIST)/.installed
 	cd $(DIST)/try && bin/dboost --version && bin/python -c "import numpy, dboost; \
 	    print(dboost.BoostedClassifier(alpha=0.1).fit(numpy.eye(4), [0, 0, 1, 1]))"
 
+# The tools have an environment of their own, so that what they look at holds the wheel and what it declares, and nothing
+# else. The wheel is found by its name: one that is named by its path would be listed with the path of this machine.
+AUDIT_SERVICE ?= pypi
+$(AUDIT)/.installed: Makefile
+	$(PYTHON) -m venv --clear $(AUDIT)
+	$(AUDIT)/bin/python -m pip install --quiet --disable-pip-version-check build cyclonedx-bom pip-audit
+	@touch $@
+
+wheel-alone: $(AUDIT)/.installed
+	rm -rf build $(AUDIT)/built $(AUDIT)/wheel
+	$(AUDIT)/bin/python -m build --wheel --outdir $(AUDIT)/built .
+	$(PYTHON) -m venv --without-pip $(AUDIT)/wheel
+	$(AUDIT)/bin/python -m pip --python $(AUDIT)/wheel/bin/python install --quiet --disable-pip-version-check \
+	    --find-links $(AUDIT)/built dboost==$$($(AUDIT)/bin/python lab/supply_chain.py version $(AUDIT)/built)
+
+audit: wheel-alone
+	$(PYTHON) lab/supply_chain.py audit $(AUDIT)/bin/pip-audit $(AUDIT)/wheel/bin/python $(AUDIT_SERVICE)
+
+sbom: wheel-alone
+	mkdir -p dist
+	$(AUDIT)/bin/cyclonedx-py environment --validate --output-reproducible --output-format JSON \
+	    --output-file dist/sbom.json $(AUDIT)/wheel/bin/python
+	$(PYTHON) lab/supply_chain.py sbom dist/sbom.json
+
 clean:
-	rm -rf $(DIST) $(INTEGRATION) $(VENV) $(PEERS) $(LIGHTNING) $(LOWEST) .coverage-data build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(AUDIT) $(DIST) $(INTEGRATION) $(VENV) $(PEERS) $(LIGHTNING) $(LOWEST) .coverage-data build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

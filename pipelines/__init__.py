@@ -14,7 +14,7 @@ _HOMES = {
     "Decision": "retraining.retrain",
     "RunResult": "runs.execute",
     "list_runs": "runs.listing",
-    "preflight": "preflight.verdict",
+    "preflight": "before_training.verdict",
     "resume": "runs.execute",
     "retrain": "retraining.retrain",
     "rollback": "retraining.retrain",

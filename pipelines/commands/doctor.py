@@ -18,14 +18,14 @@ from dboost.files.store_folders import current
 from dboost.files.stores import any_path
 
 from .. import pages
+from ..before_training.room import room_of
+from ..before_training.shape import shape_of
+from ..before_training.verdict import judged
 from ..cluster import connect
 from ..config import ClusterSettings, DataSettings, LogSettings
 from ..console import Console
 from ..fitting_table import FittingTable
 from ..inputs import open_data
-from ..preflight.room import room_of
-from ..preflight.shape import shape_of
-from ..preflight.verdict import judged
 
 GOOD, ADVICE, BAD = "good", "advice", "bad"
 UNFIT = 4

@@ -23,13 +23,13 @@ from dboost.files.stores import AnyPath, any_path
 from dboost.redact import redact_value
 
 from .. import pages
+from ..before_training.verdict import announce
 from ..cluster import connect
 from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, needed, read_toml
 from ..console import Console, finite
 from ..cross_validation import auto_was_left, hint_of_auto, path_table, strength_facts, strengths_table
 from ..inputs import open_data, refuse_existing
 from ..model_settings import TrainedSettings
-from ..preflight.verdict import announce
 from ..runs.lock import held, holder_of
 from ..toml import to_toml
 from ..training import CERTIFIED, FIT, SEVERAL, Trained, Training, plan_training

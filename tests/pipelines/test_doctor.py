@@ -32,7 +32,7 @@ class Cluster:
         return dict.fromkeys(self.answers, 1)
 
     def scheduler_info(self, n_workers):
-        return {"workers": {name: {"memory_limit": size} for name, size in self.answers.items()}}
+        return {"workers": {name: {"memory_limit": size, "nthreads": 1} for name, size in self.answers.items()}}
 
 
 def test_a_healthy_machine_and_cluster(prepared, capsys):
@@ -71,7 +71,10 @@ def test_memory_against_what_the_data_takes(prepared):
     data = dboost.ParquetData(prepared, split="train")
     found = only(doctor.memory(Patient(Cluster({"one": 1 << 30}), data, None)))
     assert found.state == GOOD
-    assert only(doctor.memory(Patient(Cluster({"one": 1 << 10}), data, None))).state == ADVICE
+    found = only(doctor.memory(Patient(Cluster({"one": 300 << 20}), data, None)))
+    assert found.state == ADVICE and "--memory-limit" in found.advice
+    found = only(doctor.memory(Patient(Cluster({"one": 1 << 10}), data, None)))
+    assert found.state == BAD and "smaller row groups" in found.advice
 
 
 @pytest.mark.parametrize(

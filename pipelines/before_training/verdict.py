@@ -243,10 +243,12 @@ def _advice(shape: Shape, needs: Needs, room: Room) -> str:
 def _to_hold_all(needs: Needs, room: Room, limit: str) -> str:
     """What it takes that nothing is read again."""
     again = "data that does not fit is read again in every pass"
-    wanted = sum(need.all_held for need in needs.places)
+    wanted = sum(need.decoded for need in needs.places)
     if not room.cluster:
         return f"{again}: {limit}, a cluster, or prepare with fewer columns (--max-features, --min-df)"
-    each = SHARE_OF_MEMORY * min(place.memory for place in room.places)
+    each = min(need.kept for need in needs.places)
+    if each <= 0.0:
+        return f"{again}, and these workers have no memory to keep any: {limit}"
     count = max(len(room.places) + 1, math.ceil(wanted / each))
     return f"{again}: {count} workers like these would hold it, or give {limit}"
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dboost.engine.dask.assignment import assign
+from dboost.engine.dask.tasks import SHARE_IN_USE
 from dboost.engine.memo import SHARE_OF_MEMORY
 
-from .room import Room
+from .room import Place, Room
 from .shape import Shape
 
 MIB = 2**20
@@ -41,7 +42,7 @@ SUMS_ALIVE = 3
 MOST_SUMS = 64_000_000
 """Bytes. Larger sums are cut into shards of so many (``dboost.problem.shards``)."""
 
-READING, WORK = 1.5e-9, 0.5e-9
+READING, WORK = 2e-9, 0.8e-9
 """Seconds of one thread for each stored value in a pass, and beside that for each of its outputs; measured in fits of
 ten million values on two cores of 2.9 GHz that others used too."""
 
@@ -71,15 +72,18 @@ class Memory:
         Blocks that stay, and what is derived from them.
     in_work : float
         Blocks that are being decoded, residuals and sums of all threads.
-    all_held : float
-        What `held` would be if there were memory for it; what is missing is read again in every pass.
+    decoded : float
+        Its share of the data, decoded.
+    kept : float
+        Decoded blocks that the engine keeps at most; beyond, blocks are read again in every pass.
     """
 
     name: str
     libraries: float
     held: float
     in_work: float
-    all_held: float
+    decoded: float
+    kept: float
 
     @property
     def total(self) -> float:
@@ -89,7 +93,7 @@ class Memory:
     @property
     def streams(self) -> bool:
         """Whether blocks are read again in every pass."""
-        return self.held < self.all_held
+        return self.decoded > self.kept
 
 
 @dataclass(frozen=True)
@@ -138,20 +142,27 @@ def needs_of(shape: Shape, outputs: int, room: Room) -> Needs:
         lo, hi, count = bundles.get(place.name, (0, 0, 0))
         nodes += count
         blocks = shape.blocks[lo:hi]
+        decoded, kept = float(sum(one.nbytes_estimate for one in blocks)), kept_by(place)
         # Margins, residuals or curvature of the examples, of which the engine keeps one set.
-        all_held = HELD * sum(one.nbytes_estimate for one in blocks) + 8.0 * outputs * sum(one.n_rows for one in blocks)
-        held = min(all_held, SHARE_OF_MEMORY * place.memory)
+        held = min(HELD * decoded + 8.0 * outputs * sum(one.n_rows for one in blocks), kept)
         largest = sorted((in_work(one.nbytes_estimate, one.n_rows, outputs) for one in blocks), reverse=True)
         work = sum(largest[: place.threads]) + SUMS_ALIVE * sums * min(place.threads, len(blocks))
-        places.append(Memory(place.name, LIBRARIES, held, work, all_held))
+        places.append(Memory(place.name, LIBRARIES, held, work, decoded, kept))
     if not room.cluster:
         (here,) = places
-        whole = Memory(here.name, LIBRARIES + several, here.held, here.in_work + model, here.all_held)
+        whole = Memory(here.name, LIBRARIES + several, here.held, here.in_work + model, here.decoded, here.kept)
         return Needs((whole,), whole.total, _seconds(shape, outputs, room), 0.0)
     driver = LIBRARIES + several + sums * (nodes + 1) + model + _of_examples(shape)
     # The model goes to every worker, and sums come back from every node of the tree that a worker has to itself.
     network = 8.0 * ACTIVE_SHARE * (shape.features or 0) * outputs * len(bundles) + sums * nodes
     return Needs(tuple(places), driver, _seconds(shape, outputs, room) + TURN, network)
+
+
+def kept_by(place: Place) -> float:
+    """Bytes of blocks, and of what is derived from them, that the engine keeps in a process (``MemoStore``)."""
+    kept = SHARE_OF_MEMORY * place.memory
+    # A worker that would be paused for what it remembers remembers less.
+    return max(0.0, min(kept, SHARE_IN_USE * place.memory - LIBRARIES)) if place.limited else kept
 
 
 def in_work(decoded: float, rows: int, outputs: int) -> float:

@@ -1,0 +1,215 @@
+"""What is said before a training: the estimates against what is measured, the advice, what is refused and how.
+
+Covers: ``pipelines.before_training`` and the line and event of `train`, `path`, `run` and `doctor`. Does not cover:
+data of ten million values (``make preflight``).
+"""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import dboost
+import pipelines
+from dboost.errors import DataError
+from lab import preflight as measuring
+from pipelines.before_training import room as room_module
+from pipelines.before_training.needs import LIBRARIES, MIB, needs_of
+from pipelines.before_training.room import Place, Room
+from pipelines.before_training.shape import Shape, shape_of
+from pipelines.before_training.verdict import judged
+from pipelines.cli import main
+
+GIB = 2**30
+SCALE = 0.05
+"""Of the data of ``lab.preflight``: half a million stored values, so that a training takes seconds."""
+
+
+def block(nbytes=8_000_000, rows=10_000, stored=1_000_000):
+    ref = SimpleNamespace(path="rows.parquet")
+    return SimpleNamespace(nbytes_estimate=nbytes, n_rows=rows, stored=stored, spans=((ref, (3,)),))
+
+
+def shape(count=8, *, features=1000, classes=2, **of_block):
+    blocks = tuple(block(**of_block) for _ in range(count))
+    rows, values = sum(one.n_rows for one in blocks), sum(one.stored for one in blocks)
+    return Shape(rows, values, features, classes, 1, True, False, blocks)
+
+
+def cluster(*memory, threads=1, limited=True, driver=64 * GIB):
+    places = tuple(Place(f"tcp://10.0.0.{i}:1", size, limited, threads) for i, size in enumerate(memory))
+    return Room(places, True, driver, 0)
+
+
+def here(memory, threads=1):
+    return Room((Place("this process", memory, False, threads),), False, memory, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("kind", measuring.KINDS, ids=lambda kind: kind.name)
+def test_an_estimate_of_memory_is_between_the_peak_and_two_and_a_half_times_it(kind, workers, tmp_path):
+    kind.write(tmp_path / "rows.parquet", SCALE)
+    found = measuring.measured(tmp_path / "rows.parquet", workers, tmp_path / "model")
+    rows = measuring.rows_of(kind.name, str(workers), found)
+    assert {row["process"] for row in rows} == ({"driver", "worker"} if workers else {"driver"})
+    for row in rows:
+        assert 1.0 <= row["times the peak"] <= measuring.MOST, row
+
+
+def test_the_event_and_the_line_of_a_training(prepared, tmp_path, capsys):
+    arguments = ["train", str(prepared), "--workers", "0", "--alpha", "0.01"]
+    assert main([*arguments, "--out", str(tmp_path / "one"), "--log-format", "json"]) == 0
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    names = [event["event"] for event in events]
+    assert names.count("preflight") == 1 and names.index("preflight") < names.index("round")
+    said = events[names.index("preflight")]
+    found = shape_of(dboost.ParquetData(prepared, split="train"))
+    assert said["rows"] == found.rows and said["features"] == found.features and said["outputs"] == 4
+    assert said["places"][0]["needed"] == said["driver_needed"] > LIBRARIES
+    assert said["cluster"] is False and said["bytes_per_pass"] == 0 and said["seconds_per_pass"] > 0
+    assert main([*arguments, "--out", str(tmp_path / "two")]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("pre-flight: ")]
+    assert len(lines) == 1 and f"{found.rows:,} rows" in lines[0] and "GiB" in lines[0]
+
+
+def test_the_event_of_a_path_and_of_a_run(prepared, tmp_path, capsys):
+    arguments = ["path", str(prepared), "--workers", "0", "--path", "2", "--out", str(tmp_path / "path")]
+    assert main([*arguments, "--log-format", "json"]) in (0, 6)
+    names = [json.loads(line)["event"] for line in capsys.readouterr().out.splitlines()]
+    assert names.count("preflight") == 1
+    text = f'[data]\ndata = "{prepared}"\n[model]\nalpha = 0.01\n[cluster]\nworkers = 0\n'
+    (tmp_path / "topics.toml").write_text(text)
+    assert main(["run", str(tmp_path / "topics.toml"), "--out", str(tmp_path / "run")]) == 0
+    events = [json.loads(line) for line in (tmp_path / "run" / "events.jsonl").read_text().splitlines()]
+    assert [event["event"] for event in events].count("preflight") == 1
+    assert capsys.readouterr().out.count("pre-flight: ") == 1
+
+
+def test_a_training_that_cannot_work_is_refused_in_one_line_and_leaves_nothing(prepared, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(room_module, "available_memory", lambda: 10_000)
+    out = tmp_path / "out" / "model"
+    out.parent.mkdir()
+    assert main(["train", str(prepared), "--workers", "0", "--out", str(out)]) == 3
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("dboost: error[data]: ") and "row group 0" in line and "smaller row groups" in line
+    assert list(out.parent.iterdir()) == []
+    assert main(["doctor", str(prepared), "--workers", "0"]) == 4
+    assert "a training cannot work" in capsys.readouterr().out
+
+
+def test_an_output_that_is_there_stays_as_it_is_when_a_training_is_refused(prepared, tmp_path, capsys, monkeypatch):
+    out = tmp_path / "model"
+    arguments = ["train", str(prepared), "--workers", "0", "--out", str(out), "--alpha", "0.01"]
+    assert main(arguments) == 0
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    monkeypatch.setattr(room_module, "available_memory", lambda: 10_000)
+    assert main([*arguments, "--force"]) == 3
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_what_cannot_be_read_is_refused_in_the_words_of_the_fit(tmp_path, capsys):
+    (tmp_path / "rows.parquet").write_bytes(b"no Parquet file at all")
+    arguments = ["train", str(tmp_path / "rows.parquet"), "--label", "y", "--workers", "0"]
+    assert main([*arguments, "--out", str(tmp_path / "model")]) == 3
+    said = capsys.readouterr()
+    assert "pre-flight" not in said.out and len(said.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "room", "words"),
+    [
+        (shape(nbytes=GIB), cluster(2 * GIB, 2 * GIB), "the row group decodes to about"),
+        (shape(classes=5000, rows=1_000_000), cluster(8 * GIB, 16 * GIB), "1,000,000 rows"),
+        (shape(classes=5000, rows=1_000_000), here(8 * GIB), "this process has less"),
+    ],
+)
+def test_what_no_process_could_hold_once_is_refused(given, room, words):
+    with pytest.raises(DataError, match=words) as refused:
+        judged(given, room)
+    assert refused.value.file == "rows.parquet" and refused.value.row_group == 3 and refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("given", "room"),
+    [
+        # All of it is many times the memory of all workers: it is read again in every pass.
+        (shape(count=1000, nbytes=100_000_000), cluster(2 * GIB, 2 * GIB)),
+        (shape(count=1000, nbytes=100_000_000), here(4 * GIB)),
+        # One worker alone is large enough.
+        (shape(classes=1000, rows=500_000), cluster(1 * GIB, 16 * GIB)),
+        # Nobody ends workers without a limit.
+        (shape(classes=5000, rows=1_000_000), cluster(8 * GIB, limited=False)),
+    ],
+)
+def test_what_works_is_not_refused(given, room):
+    assert judged(given, room).advice
+
+
+@pytest.mark.parametrize(
+    ("given", "room", "words"),
+    [
+        (shape(), cluster(2 * GIB, 2 * GIB), ""),
+        (shape(), here(2 * GIB), ""),
+        (shape(), cluster(300 * MIB), "libraries alone"),
+        (shape(nbytes=300_000_000), cluster(GIB, GIB, threads=4), "memory may run out"),
+        (shape(count=100, nbytes=100_000_000), cluster(4 * GIB, 4 * GIB), "6 workers like these would hold it"),
+        (shape(count=100, nbytes=100_000_000), here(4 * GIB), "prepare with fewer columns"),
+        (shape(features=10**9), cluster(2 * GIB, driver=2 * GIB), "the memory of the driver"),
+        (shape(features=10**7, stored=1000), cluster(*[4 * GIB] * 8), "fewer workers"),
+        (shape(count=1, stored=10**7), cluster(4 * GIB, threads=4), "1 blocks keep 1 of 4 threads busy"),
+    ],
+)
+def test_advice(given, room, words):
+    found = judged(given, room)
+    assert words in found.advice if words else not found.advice
+    assert "\n" not in found.line and found.line.endswith(found.advice)
+
+
+def test_more_workers_share_what_is_held_and_more_threads_have_more_in_work():
+    one, two = needs_of(shape(), 1, cluster(8 * GIB)), needs_of(shape(), 1, cluster(8 * GIB, 8 * GIB))
+    assert two.places[0].held == pytest.approx(one.places[0].held / 2)
+    assert two.seconds < one.seconds
+    many = needs_of(shape(), 1, cluster(8 * GIB, threads=4))
+    assert many.places[0].in_work == pytest.approx(4 * one.places[0].in_work)
+    assert needs_of(shape(), 10, cluster(8 * GIB)).places[0].held > one.places[0].held
+
+
+def written(path, labels, indices=None):
+    rows = len(labels)
+    indices = [[i % 7, 9] for i in range(rows)] if indices is None else indices
+    values = pa.array([[1.0] * len(one) for one in indices], pa.list_(pa.float32()))
+    columns = {"indices": pa.array(indices, pa.list_(pa.int32())), "values": values, "y": labels}
+    pq.write_table(pa.table(columns), path, row_group_size=50)
+    return dboost.ParquetData(path, label="y")
+
+
+def test_the_width_of_sparse_rows_is_that_of_the_statistics_of_footers(tmp_path):
+    found = shape_of(written(tmp_path / "rows.parquet", ["a", "b"] * 100))
+    assert (found.features, found.rows, found.values, found.classes) == (10, 200, 400, 2)
+    table = pq.read_table(tmp_path / "rows.parquet")
+    pq.write_table(table, tmp_path / "bare.parquet", write_statistics=False)
+    bare = shape_of(dboost.ParquetData(tmp_path / "bare.parquet", label="y"))
+    assert bare.features is None and bare.values == 400
+    assert "columns unknown" in judged(bare, here(8 * GIB)).line
+
+
+def test_classes_tell_the_outputs(tmp_path, monkeypatch):
+    three = shape_of(written(tmp_path / "three.parquet", ["a", "b", "c", None] * 50))
+    assert three.classes == 3 and three.outputs() == 3 and three.outputs("BoostedRegressor") == 1
+    assert shape_of(written(tmp_path / "numbers.parquet", np.linspace(0, 1, 200))).outputs() == 1
+    monkeypatch.setattr("pipelines.before_training.shape.MOST_LABELS", 100)
+    late = shape_of(written(tmp_path / "late.parquet", ["a"] * 50 + ["b"] * 100 + ["c"] * 50))
+    assert late.classes == 2 and not late.all_labels
+    assert "at least" in judged(late, here(8 * GIB)).line
+
+
+def test_it_is_offered_in_python(prepared):
+    found = pipelines.preflight(dboost.ParquetData(prepared, split="train"))
+    assert found.outputs == 4 and found.line.startswith("pre-flight: ") and found.values()["text"] == found.line
