@@ -24,11 +24,12 @@ LIBRARIES = 400 * MIB
 """Bytes. A worker, or the process of a command, with its libraries and the compiled loops of a fit, before the data
 weighs anything: 290 to 380 MiB were measured (`make preflight` with ``--scale 0.02``)."""
 
-SEVERAL_OUTPUTS = 320 * MIB
-"""Bytes. What a fit of more than one output takes beside that where its rounds run: more compiled loops, and samples of
-examples with curvature, whose size has bounds of its own (``dboost.problem.tuning``). Measured beside ``LIBRARIES``."""
+AN_OUTPUT, MOST_OUTPUTS = 4 * MIB, 80
+"""Bytes for each output beside that where the rounds run, and outputs from which on it is no more: samples of examples
+with their curvature, whose size has bounds of its own (``dboost.problem.tuning``). Measured: nothing at 4 outputs, 120
+MiB at 50, 340 MiB at 100."""
 
-HELD = 3.0
+HELD = 4.0
 """Bytes for each byte of a decoded block that stays: the block, the columns of the model cut from it, and what the
 allocator does not give back after decoding. Between 1.2 (sparse rows) and 3.6 (a table) were measured."""
 
@@ -133,7 +134,7 @@ def needs_of(shape: Shape, outputs: int, room: Room) -> Needs:
         Columns of W.
     room : Room
     """
-    several = SEVERAL_OUTPUTS if outputs > 1 else 0
+    several = AN_OUTPUT * min(outputs, MOST_OUTPUTS) if outputs > 1 else 0
     sums = min(8.0 * (shape.features or 0) * outputs, MOST_SUMS)
     model = 8.0 * (shape.features or 0) * (2 + ACTIVE_SHARE * outputs)
     bundles = _bundles(shape, room)
