@@ -47,6 +47,7 @@ REGISTRY = {
     "chaos": Entry(
         "lab.chaos", "worker deaths, silence and lack of memory: the undisturbed bits, or one clear error in time"
     ),
+    "campaign": Entry("lab.campaign", "everything that may go wrong, tried many times and counted"),
     "run-kills": Entry("lab.run_kills", "runs, cross-validations and retrainings killed at random: the same models"),
     "fuzz": Entry("lab.fuzz", "random fits of hostile data against an oracle in long double"),
 }
