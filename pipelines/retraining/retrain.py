@@ -126,6 +126,8 @@ def rollback(home: str | os.PathLike[str]) -> tuple[str, str]:
         There is none, or another process retrains here.
     """
     path = local_path(home, "home")
+    if Home(path).champion is None:
+        raise UsageError("the folder holds no champion", file=str(path), hint="name the home of a retraining")
     with held(path):
         return Home(path).go_back()
 
