@@ -7,9 +7,9 @@ PyArrow 26 gives the same facts as ``metadata.row_group(g).column(c)``, but of a
 process: its C++ throws where Python cannot catch it (docs/upstream/column-chunk-abort.md). Reading values does raise.
 Whoever asks PyArrow for a column chunk therefore lets ``chunks_of`` look at the footer before.
 
-A footer is a struct in Thrift's compact protocol
-(https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md) with the fields of ``parquet.thrift``
-(https://github.com/apache/parquet-format).
+A footer is a struct in Thrift's compact protocol, with the fields of ``parquet.thrift``:
+https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md and
+https://github.com/apache/parquet-format.
 """
 
 from __future__ import annotations
