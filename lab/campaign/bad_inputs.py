@@ -15,6 +15,7 @@ import os
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ USAGE, DATA = 2, 3
 ON_CLUSTERS = ("train", "prepare", "path", "predict", "evaluate")
 LOCAL = ("--workers", "0")
 NAN, INF = float("nan"), float("inf")
+Trial = Callable[[Tally], None]
 
 COMMANDS: tuple[tuple[str, int, str], ...] = (
     ("", USAGE, "which command"),
@@ -200,19 +202,18 @@ CALLS: tuple[tuple[str, Callable[[], Any], str], ...] = (
 """Kind, the call, and a word of the error."""
 
 
-def cases(folder: Path) -> Iterator[tuple[str, Callable[[Tally], None]]]:
+def cases(folder: Path) -> Iterator[tuple[str, Trial]]:
     """Every trial with its name, commands, tables and calls in turn."""
     places = {name: str(folder / name) for name in ("out", "model", "prepared", "missing", "numbers")}
     places |= {"documents": str(folder / "documents.parquet")}
     places |= {name: str(folder / f"{name}.toml") for name in ("broken", "unknown")}
-    lists: list[list[tuple[str, Callable[[Tally], None]]]] = [[], [], []]
-    for line, code, word in COMMANDS:
-        words = [part.format(**places) for part in line.split()]
-        lists[0].append((f"dboost {line}", lambda tally, a=(words, code, word, line): typed(folder, *a, tally)))
-    for name, tables, word in TABLES:
-        lists[1].append((name, lambda tally, a=(name, tables, word): trained_on(folder, *a, tally)))
-    for name, call, word in CALLS:
-        lists[2].append((name, lambda tally, a=(name, call, word): called(*a, tally)))
+    commands = [
+        (line, partial(typed, folder, [part.format(**places) for part in line.split()], code, word, line))
+        for line, code, word in COMMANDS
+    ]
+    tables = [(name, partial(trained_on, folder, name, files, word)) for name, files, word in TABLES]
+    calls = [(name, partial(called, name, call, word)) for name, call, word in CALLS]
+    lists: list[list[tuple[str, Trial]]] = [[*commands], [*tables], [*calls]]
     while any(lists):
         for some in lists:
             if some:

@@ -82,8 +82,7 @@ def subjects(folder: Path) -> dict[str, Subject]:
     found: dict[str, Subject] = {}
     for name, hypotheses in (("columns", None), ("products", dboost.Products()), ("stumps", dboost.Stumps())):
         target = folder / name
-        options = {} if hypotheses is None else {"hypotheses": hypotheses}
-        dboost.save_model(dboost.BoostedClassifier(alpha=0.02, **options).fit(X, y), target)
+        dboost.save_model(dboost.BoostedClassifier(alpha=0.02, hypotheses=hypotheses).fit(X, y), target)
 
         def scores(target: Path = target) -> bytes:
             return np.asarray(dboost.load_model(target).decision_function(X)).tobytes()

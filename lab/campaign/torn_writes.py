@@ -41,7 +41,7 @@ LIMIT = 1800
 """Seconds for all trials."""
 
 KINDS = {"no space": errno.ENOSPC, "input/output error": errno.EIO, "killed": 0}
-FIT = {"penalty": "l1/l2", "alpha": 1e-3, "tol": 1e-10, "update": "gradboost", "sweeps": 1}
+FIT: dict[str, Any] = {"penalty": "l1/l2", "alpha": 1e-3, "tol": 1e-10, "update": "gradboost", "sweeps": 1}
 FIRST, BEFORE, AFTER = 2, 4, 8
 """Rounds of the two generations of the checkpoint that is there, and of the fit that goes on."""
 

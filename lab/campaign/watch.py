@@ -40,7 +40,8 @@ def watched() -> Iterator[list[str]]:
         # An audit hook stays for the life of the process.
         sys.addaudithook(_hook)
         _hooked = True
-    _seen = found = []
+    found: list[str] = []
+    _seen = found
     try:
         yield found
     finally:

@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -193,7 +194,7 @@ def run(count: int, folder: Path, tally: Tally) -> None:
     calm = time.monotonic() - begun
     costs: list[float] = []
     with ThreadPoolExecutor(BESIDE) as pool:
-        found = pool.map(lambda plan: attempt(*plan[1], each, plan[0], folder), enumerate(plans))
+        found = pool.map(partial(attempt, kills=each, folder=folder), plans, range(len(plans)))
         for (workers, nanny, at_once), outcome in zip(plans, found):
             what = f"{workers} workers, {'nannies' if nanny else 'no nanny'}{', all at once' if at_once else ''}"
             if outcome.get("digest") != expected:
@@ -206,8 +207,9 @@ def run(count: int, folder: Path, tally: Tally) -> None:
         tally.figures["seconds per kill, median of the fits"] = f"{sorted(costs)[len(costs) // 2]:.1f}"
 
 
-def attempt(workers: int, nanny: bool, at_once: bool, kills: int, seed: int, folder: Path) -> dict[str, Any]:
+def attempt(plan: tuple[int, bool, bool], seed: int, *, kills: int, folder: Path) -> dict[str, Any]:
     """Run one fit in a process of its own."""
+    workers, nanny, at_once = plan
     command = [sys.executable, "-m", __name__, *(str(int(x)) for x in (workers, nanny, at_once, kills, seed))]
     process = subprocess.Popen(
         [*command, str(folder)], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
