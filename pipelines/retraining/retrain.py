@@ -181,6 +181,10 @@ def _retrain(plan: Retraining, home: Home, client: Any, console: Console) -> Dec
     console.say(f"{outcome}: {version}; the champion is {home.champion}   {result.folder / PAGE}")
     for reason in reasons:
         console.say(f"  {reason}")
+    gone = [] if plan.keep is None else home.prune(plan.keep)
+    if gone:
+        console.event("versions_deleted", versions=gone)
+        console.say(f"keep = {plan.keep}: deleted {', '.join(gone)}")
     return Decision(outcome, version, home.champion, reasons, values)
 
 
