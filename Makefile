@@ -16,7 +16,7 @@ KERNELS := $(shell grep -rl "numba" --include=*.py dboost)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-lowest coverage lint oracle against-glmnet passes-table ablation pairs-table titles many-products stumps-million same-bits cv-cost \
-    chaos kills fuzz docs dist integration retrain-years reproduce reproduce-seeds bench clean
+    chaos kills campaign soak fuzz docs dist integration retrain-years reproduce reproduce-seeds bench clean
 
 help:
 	@echo "make demo          train and judge three models on the source code this machine has"
@@ -36,6 +36,8 @@ help:
 	@echo "make cv-cost       10 folds x 50 strengths on the arXiv abstracts, in cold fits (needs DBOOST_DATA_HOME)"
 	@echo "make chaos         worker deaths, silence, lack of memory: the undisturbed bits or one clear error (10 minutes)"
 	@echo "make kills         runs, cross-validations and retrainings killed at random instants: the same models (10 minutes)"
+	@echo "make campaign      every fault by the hundred: kills, torn writes, hangs, bad data, attacks (90 minutes; needs gcc)"
+	@echo "make soak          two hours of retraining with workers killed: memory, files, tasks and disk stay flat"
 	@echo "make fuzz          2,000 random fits of hostile data against an oracle in long double"
 	@echo "make docs          the documentation as pages (docs/_build/html), with every warning an error"
 	@echo "make dist          wheel and source archive, checked, and the wheel tried in an environment of its own"
@@ -157,6 +159,12 @@ cv-cost: $(READY)
 
 kills: $(READY)
 	$(BIN)/python -m lab run-kills
+
+campaign: $(READY)
+	$(BIN)/python -m lab campaign
+
+soak: $(READY)
+	$(BIN)/python -m lab soak
 
 chaos: $(READY)
 	$(BIN)/python -m lab chaos

@@ -149,7 +149,8 @@ class Undisturbed:
         assert of_model(run / "model") == self.model, "another model"
         assert rows_of(run) == self.predictions, "other predictions"
         assert not (run / "checkpoint").exists() and not list(run.glob(".*.next")), "something was left"
-        rounds = [(event.get("fold"), event.get("strength"), event["round"]) for event in told if event["event"] == "round"]
+        fitted = [event for event in told if event["event"] == "round"]
+        rounds = [(event.get("fold"), event.get("strength"), event["round"]) for event in fitted]
         return {
             "in": next((e["stage"] for e in reversed(before) if e["event"] == "stage_start"), "the beginning"),
             "rounds again": len(rounds) - len(set(rounds)),

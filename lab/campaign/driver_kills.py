@@ -5,6 +5,7 @@ Covers: the trials of ``lab.run_kills``, two parts at a time. Does not cover: wo
 
 from __future__ import annotations
 
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,12 +19,13 @@ BESIDE = 2
 def run(count: int, folder: Path, tally: Tally) -> None:
     """Share the kills among the parts."""
     each = max(1, count // len(run_kills.PARTS))
+
+    def tried(part: str) -> tuple[int, int, Counter[str]]:
+        return run_kills.trials(part, each, folder, lambda line: print(f"  {line}", flush=True))
+
     with ThreadPoolExecutor(BESIDE) as pool:
-        for part, (tried, passed, where) in zip(
-            run_kills.PARTS,
-            pool.map(lambda part: run_kills.trials(part, each, folder, lambda line: print(f"  {line}")), run_kills.PARTS),
-        ):
+        for part, (kills, passed, where) in zip(run_kills.PARTS, pool.map(tried, run_kills.PARTS)):
             for place, number in where.items():
                 tally.passed(f"{part}, killed in {place}", number)
-            for _ in range(tried - passed):
+            for _ in range(kills - passed):
                 tally.broke(f"{part}: see above")

@@ -1,7 +1,7 @@
 """Who is let in, what listens where, and whether a secret is in anything that is printed or written.
 
-Covers: the tests that show it, counted one by one: four wrong clients of a TLS cluster, sockets beyond loopback, secrets
-in messages, logs, run folders, models, checkpoints and objects of a store.
+Covers: the tests that show it, counted one by one: four wrong clients of a TLS cluster, sockets beyond loopback,
+secrets in messages, logs, run folders, models, checkpoints and objects of a store.
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ def cluster_of(count: int, nanny: bool) -> Iterator[Workers]:
     from distributed import Client, LocalCluster
 
     with (
-        LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=None, silence_logs=50) as cluster,
+        LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=50) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
         workers = Workers(client, count, nanny)

@@ -133,8 +133,12 @@ def test_a_kill_while_versions_are_deleted_leaves_none_in_part(tmp_path: Path, m
     for version in ("v0001", "v0002", "v0003", "v0004"):
         (home.folder(version) / "model").mkdir(parents=True)
         home.promote(version)
+
+    def interrupted(path: Path) -> None:
+        raise KeyboardInterrupt
+
     with monkeypatch.context() as killed, pytest.raises(KeyboardInterrupt):
-        killed.setattr("pipelines.retraining.home.clear_abandoned", lambda path: (_ for _ in ()).throw(KeyboardInterrupt))
+        killed.setattr("pipelines.retraining.home.clear_abandoned", interrupted)
         home.prune(1)
     assert home.versions() == ["v0003", "v0004"] and home.champion == "v0004" and home.former == ["v0003"]
     home.prune(1)
