@@ -81,7 +81,7 @@ def test_a_mute_worker_does_not_hold_up_the_check(two_processes):
 
 
 def test_a_worker_that_dies_during_the_check_is_left_out(two_processes):
-    """Before, a fit that began in the moment of a worker's death was refused, though its nanny had a new one by then."""
+    """Before, a fit that began in the moment of a worker's death was refused, though a new one was on its way."""
     pid = min(pids(two_processes).items())[1]
     os.kill(pid, signal.SIGSTOP)
     timer = threading.Timer(0.5, os.kill, (pid, signal.SIGKILL))
