@@ -50,8 +50,8 @@ def cluster_of(scenario: Scenario) -> Iterator[Any]:
 
 
 @contextmanager
-def outside(workers: int) -> Iterator[Any]:
-    """A scheduler and workers as processes of their own, on loopback; yields a client."""
+def outside(workers: int, nanny: bool = False) -> Iterator[Any]:
+    """A scheduler and workers as processes of their own, on loopback, with nannies or without; yields a client."""
     from distributed import Client
 
     started: list[subprocess.Popen[bytes]] = []
@@ -69,15 +69,17 @@ def outside(workers: int) -> Iterator[Any]:
             start("scheduler", "--port", "0", "--scheduler-file", str(address))
             while not address.exists():
                 time.sleep(0.05)
+            kind = "--nanny" if nanny else "--no-nanny"
             for _ in range(workers):
-                start("worker", "--no-nanny", "--nthreads", "1", "--scheduler-file", str(address))
+                start("worker", kind, "--nthreads", "1", "--scheduler-file", str(address))
             client = Client(scheduler_file=str(address), timeout=20, set_as_default=False)
             client.wait_for_workers(workers, timeout=60)
             yield client
         finally:
-            # A process that was stopped is killed as well as any other; the client has nobody to take leave of.
+            # A process that was stopped is killed as well as any other; the client has nobody to take leave of. A
+            # nanny is asked, so that it ends its worker.
             for process in started:
-                process.kill()
+                process.terminate() if nanny else process.kill()
                 process.wait()
 
 
