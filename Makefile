@@ -17,7 +17,8 @@ KERNELS := $(shell grep -rl "numba" --include=*.py dboost)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-lowest coverage lint oracle against-glmnet passes-table ablation pairs-table titles many-products stumps-million same-bits cv-cost \
-    chaos kills fuzz preflight docs dist audit sbom wheel-alone integration retrain-years reproduce reproduce-seeds bench clean
+    chaos kills campaign soak fuzz preflight docs dist audit sbom wheel-alone integration retrain-years reproduce reproduce-seeds \
+    bench clean
 
 help:
 	@echo "make demo          train and judge three models on the source code this machine has"
@@ -38,6 +39,8 @@ help:
 	@echo "make chaos         worker deaths, silence, lack of memory: the undisturbed bits or one clear error (10 minutes)"
 	@echo "make preflight     estimates of memory and seconds before a training, beside what it then takes (5 minutes)"
 	@echo "make kills         runs, cross-validations and retrainings killed at random instants: the same models (10 minutes)"
+	@echo "make campaign      every fault by the hundred: kills, torn writes, hangs, bad data, attacks (90 minutes; needs gcc)"
+	@echo "make soak          two hours of retraining with workers killed: memory, files, tasks and disk stay flat"
 	@echo "make fuzz          2,000 random fits of hostile data against an oracle in long double"
 	@echo "make docs          the documentation as pages (docs/_build/html), with every warning an error"
 	@echo "make dist          wheel and source archive, checked, and the wheel tried in an environment of its own"
@@ -164,6 +167,12 @@ preflight: $(READY)
 
 kills: $(READY)
 	$(BIN)/python -m lab run-kills
+
+campaign: $(READY)
+	$(BIN)/python -m lab campaign
+
+soak: $(READY)
+	$(BIN)/python -m lab soak
 
 chaos: $(READY)
 	$(BIN)/python -m lab chaos

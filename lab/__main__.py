@@ -47,6 +47,8 @@ REGISTRY = {
     "chaos": Entry(
         "lab.chaos", "worker deaths, silence and lack of memory: the undisturbed bits, or one clear error in time"
     ),
+    "campaign": Entry("lab.campaign", "everything that may go wrong, tried many times and counted"),
+    "soak": Entry("lab.soak", "hours of retraining with workers killed at random: what grows, and what does not"),
     "run-kills": Entry("lab.run_kills", "runs, cross-validations and retrainings killed at random: the same models"),
     "preflight": Entry("lab.preflight", "estimates of memory and seconds before a training, and what it then takes"),
     "fuzz": Entry("lab.fuzz", "random fits of hostile data against an oracle in long double"),

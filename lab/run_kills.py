@@ -1,7 +1,8 @@
-"""SIGKILL at random instants of a run, of a cross-validation in one, and of a retraining: what is left, what goes on.
+"""SIGKILL at random instants of drivers: what is left, what goes on.
 
-Covers: `dboost run`, killed once in each trial and resumed in a new process: the same model and predictions, no stage
-done twice; `dboost retrain`: one sound champion at every moment, and the decision of the undisturbed retraining.
+Covers: `dboost run`, also of a cross-validation, killed once in each trial and resumed in a new process: the same model
+and predictions, no stage done twice; `dboost train` and `path`: the same models; `dboost retrain`: one sound champion
+at every moment, and the decision of the undisturbed retraining.
 Does not cover: workers that die (``lab.chaos``), signals that are heard (tests/pipelines/test_signals.py).
 """
 
@@ -50,6 +51,9 @@ workers = 0
 """
 # Small steps at a small tolerance: rounds enough to be killed in.
 FIT = 'alpha = 0.0005\ntol = 1e-8\nupdate = "gradboost"\nsweeps = 1\nmax_rounds = 400'
+TRAIN = ("--penalty", "l1/linf", "--alpha", "0.0005", "--tol", "1e-8", "--update", "gradboost", "--sweeps", "1",
+         "--max-rounds", "400")  # fmt: skip
+PATH = ("--penalty", "l1/l2", "--n-alphas", "25", "--tol", "1e-8")
 CV = "cv = 5\nn_alphas = 12\ntol = 1e-6"
 RETRAIN_RUN = """
 [data]
@@ -132,6 +136,26 @@ class Undisturbed:
         self.model = of_model(self.run / "model")
         self.predictions = rows_of(self.run)
 
+    def trial(self, run: Path, seed: int) -> dict[str, Any]:
+        """Kill a run at a random instant after its first event, go on, and compare; returns what was seen."""
+        instant = random.Random(seed).random() * self.seconds
+        killed_at(["run", str(self.file), "--out", str(run)], lambda: bool(events(run)), instant)
+        before = events(run)
+        done = finished("resume", str(run))
+        assert done.returncode == self.code, done.stderr
+        told = events(run)
+        stages = [event["stage"] for event in told if event["event"] == "stage_done"]
+        assert sorted(stages) == STAGES, f"stages that were done: {stages}"
+        assert of_model(run / "model") == self.model, "another model"
+        assert rows_of(run) == self.predictions, "other predictions"
+        assert not (run / "checkpoint").exists() and not list(run.glob(".*.next")), "something was left"
+        fitted = [event for event in told if event["event"] == "round"]
+        rounds = [(event.get("fold"), event.get("strength"), event["round"]) for event in fitted]
+        return {
+            "in": next((e["stage"] for e in reversed(before) if e["event"] == "stage_start"), "the beginning"),
+            "rounds again": len(rounds) - len(set(rounds)),
+        }
+
 
 def killed_at(arguments: list[str], begun: Callable[[], bool], seconds: float) -> None:
     """Start a process, and kill it so many seconds after it has begun its work; it may have ended by then."""
@@ -147,24 +171,43 @@ def killed_at(arguments: list[str], begun: Callable[[], bool], seconds: float) -
         process.wait()
 
 
-def killed_and_resumed(plain: Undisturbed, run: Path, seed: int) -> dict[str, Any]:
-    """Kill a run at a random instant after its first event, go on, and compare; returns what was seen."""
-    instant = random.Random(seed).random() * plain.seconds
-    killed_at(["run", str(plain.file), "--out", str(run)], lambda: bool(events(run)), instant)
-    before = events(run)
-    done = finished("resume", str(run))
-    assert done.returncode == plain.code, done.stderr
-    told = events(run)
-    stages = [event["stage"] for event in told if event["event"] == "stage_done"]
-    assert sorted(stages) == STAGES, f"stages that were done: {stages}"
-    assert of_model(run / "model") == plain.model, "another model"
-    assert rows_of(run) == plain.predictions, "other predictions"
-    assert not (run / "checkpoint").exists() and not list(run.glob(".*.next")), "something was left"
-    rounds = [(event.get("fold"), event.get("strength"), event["round"]) for event in told if event["event"] == "round"]
-    return {
-        "in": next((e["stage"] for e in reversed(before) if e["event"] == "stage_start"), "the beginning"),
-        "rounds again": len(rounds) - len(set(rounds)),
-    }
+class Training:
+    """A `dboost train` or `path` of a prepared folder that nobody killed."""
+
+    def __init__(self, folder: Path, name: str, flags: Sequence[str]) -> None:
+        folder.mkdir(parents=True)
+        write_documents(folder / "documents.parquet", 3000)
+        prepare = ["prepare", str(folder / "documents.parquet"), "--label", "label", "--split", "split"]
+        done = finished(*prepare, "--out", str(folder / "prepared"), "--workers", "0")
+        assert done.returncode == 0, done.stderr
+        self.arguments = [name, str(folder / "prepared"), "--workers", "0", *flags]
+        start = time.monotonic()
+        done = finished(*self.arguments, "--out", str(folder / "undisturbed"))
+        self.seconds = time.monotonic() - start
+        assert done.returncode in (0, 6), done.stderr
+        self.code = done.returncode
+        self.digests = digests(folder / "undisturbed")
+
+    def trial(self, folder: Path, seed: int) -> dict[str, Any]:
+        """Kill it at a random instant, go on, and compare."""
+        target = folder / "out"
+        folder.mkdir()
+        instant = random.Random(seed).random() * self.seconds
+        killed_at([*self.arguments, "--out", str(target)], lambda: True, instant)
+        work = target.with_name(f"{target.name}.unfinished")
+        found = "the fit" if work.exists() else "the end" if target.exists() else "the beginning"
+        # Where nothing was begun there is nothing to go on with, and the command is given again.
+        goes_on = ["resume", str(target)] if work.exists() else [*self.arguments, "--out", str(target), "--force"]
+        done = finished(*goes_on)
+        assert done.returncode == self.code, done.stderr
+        assert digests(target) == self.digests, "another model"
+        assert [path.name for path in folder.iterdir()] == ["out"], "something was left"
+        return {"in": found}
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """The digests of all models below a folder."""
+    return {str(file.parent.relative_to(folder)): of_model(file.parent) for file in sorted(folder.rglob("model.json"))}
 
 
 class Retraining:
@@ -215,12 +258,12 @@ class Retraining:
 def trials(part: str, count: int, folder: Path, say: Callable[[str], None]) -> tuple[int, int, Counter[str]]:
     """Run the trials of a part; returns how many were tried and passed, and where the kills fell."""
     base = folder / part
-    plain: Any = Retraining(base) if part == "retrain" else Undisturbed(write_run(base, FIT if part == "fit" else CV))
+    plain = PARTS[part](base)
     passed, where = 0, Counter[str]()
     for seed in range(count):
         target = base / f"trial-{seed}"
         try:
-            seen = plain.trial(target, seed) if part == "retrain" else killed_and_resumed(plain, target, seed)
+            seen = plain.trial(target, seed)
         except AssertionError as error:
             say(f"{part}, trial {seed}: {error}")
             continue
@@ -230,7 +273,14 @@ def trials(part: str, count: int, folder: Path, say: Callable[[str], None]) -> t
     return count, passed, where
 
 
-PARTS = ("fit", "cv", "retrain")
+PARTS: dict[str, Callable[[Path], Any]] = {
+    "fit": lambda folder: Undisturbed(write_run(folder, FIT)),
+    "cv": lambda folder: Undisturbed(write_run(folder, CV)),
+    "train": lambda folder: Training(folder, "train", TRAIN),
+    "path": lambda folder: Training(folder, "path", PATH),
+    "retrain": Retraining,
+}
+"""What is killed: something with ``trial(folder, seed)``."""
 
 
 def main(arguments: Sequence[str] = ()) -> int:

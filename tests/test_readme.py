@@ -106,7 +106,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def scheduler() -> Iterator[str]:
     """A cluster that commands share as they stand: each would start one of its own, which takes seconds."""
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster:
         yield cluster.scheduler_address
 
 

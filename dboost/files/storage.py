@@ -31,8 +31,9 @@ from numpy.typing import NDArray
 from dboost.errors import ModelFormatError, StorageError, UsageError
 from dboost.files import store_folders
 from dboost.files.paths import PathLike, local_path
+from dboost.files.publish import publish
 from dboost.files.stores import StorePath, any_path, write_object
-from dboost.files.unfinished import beside_of, own_file, own_folder
+from dboost.files.unfinished import FOLDER, beside_of, own_file, own_folder
 
 # A header names a handful of arrays; the limit keeps a damaged length field from being allocated.
 MAX_HEADER_BYTES = 1 << 20
@@ -138,7 +139,7 @@ def check_writable(path: PathLike) -> None:
             for folder in reversed([f for f in target.parents if not f.exists()]):
                 folder.mkdir()
                 made.append(folder)
-            trial = beside_of(target)
+            trial = beside_of(target, FOLDER)
             trial.mkdir()
             with contextlib.suppress(FileNotFoundError):  # another process took it for an abandoned one
                 trial.rmdir()
@@ -161,8 +162,7 @@ def write_folder(path: PathLike, *, marker: str, force: bool = False) -> Iterato
         A file that every folder of this kind holds. With `force`, only an empty folder or one that holds `marker`
         is replaced, so that a wrong path does not delete something else.
     force : bool
-        Replace a folder that exists. A rename cannot replace a filled folder, so the old one is renamed aside and
-        deleted last; a crash between the two renames leaves it beside `path` under ``.<name>.<token>.old``.
+        Replace a folder that exists (``dboost.files.publish``).
 
     What a killed process has left of the same folder is removed (``dboost.files.unfinished``).
 
@@ -184,7 +184,6 @@ def write_folder(path: PathLike, *, marker: str, force: bool = False) -> Iterato
         return
     target = found.resolve()
     _refuse_existing(target, path, marker, force)
-    old = target.with_name(f".{target.name}.{secrets.token_hex(6)}.old")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with own_folder(target) as beside:
@@ -192,16 +191,8 @@ def write_folder(path: PathLike, *, marker: str, force: bool = False) -> Iterato
             _flush_tree(beside)
             # Asked again: another process may have filled the name while this one was writing.
             _refuse_existing(target, path, marker, force)
-            if target.exists():
-                os.rename(target, old)
-            try:
-                os.rename(beside, target)
-            except OSError:
-                if old.exists():
-                    os.rename(old, target)
-                raise
+            publish(beside, target)
         _flush_folder(target.parent)
-        shutil.rmtree(old, ignore_errors=True)
     except StorageError:
         raise
     except OSError as error:

@@ -61,5 +61,32 @@ def take_all(mark: str) -> None:
         taken.append(b"\x01" * GULP)
 
 
+def _signal_scheduler(client: Any, number: int) -> None:
+    os.kill(client.run_on_scheduler(os.getpid), number)
+
+
+def kill_scheduler(client: Any, folder: Path) -> None:
+    """Kill the scheduler, which knows everything."""
+    _signal_scheduler(client, signal.SIGKILL)
+
+
+def stop_scheduler(client: Any, folder: Path) -> None:
+    """Stop the scheduler for good: it keeps its connections and says nothing."""
+    _signal_scheduler(client, signal.SIGSTOP)
+
+
+def restart(client: Any, folder: Path) -> None:
+    """Restart all workers, as another program on the cluster may; that takes all results away."""
+    from distributed import Client
+
+    with Client(client.scheduler.address, set_as_default=False) as other:
+        other.restart(wait_for_workers=False)
+
+
+def close(client: Any, folder: Path) -> None:
+    """Close the client that the fit uses."""
+    client.close()
+
+
 def nothing(client: Any, folder: Path) -> None:
     """Leave the fit alone: its cluster is the fault, or nothing is."""

@@ -7,7 +7,10 @@ Does not cover: judging it, or ending a trial that hangs (``campaign``).
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 import warnings
@@ -29,6 +32,10 @@ def cluster_of(scenario: Scenario) -> Iterator[Any]:
     """Open the cluster of a scenario and yield a client."""
     from dboost.engine.dask.cluster import EmbeddedCluster, embedded_cluster
 
+    if scenario.outside:
+        with outside(scenario.workers) as client:
+            yield client
+        return
     if scenario.workers:
         with embedded_cluster(scenario.workers, memory_limit=MEMORY) as cluster:
             with cluster.get_client() as client:
@@ -40,6 +47,40 @@ def cluster_of(scenario: Scenario) -> Iterator[Any]:
         cluster.adapt(minimum=0, maximum=2)
         with cluster.get_client() as client:
             yield client
+
+
+@contextmanager
+def outside(workers: int, nanny: bool = False) -> Iterator[Any]:
+    """A scheduler and workers as processes of their own, on loopback, with nannies or without; yields a client."""
+    from distributed import Client
+
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*words: str) -> None:
+        command = [sys.executable, "-m", "dask", *words, "--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0"]
+        # Workers import what a fit sends them from where this process does.
+        environment = {**os.environ, "PYTHONPATH": os.getcwd()}
+        unheard = subprocess.DEVNULL
+        started.append(subprocess.Popen(command, env=environment, stdout=unheard, stderr=unheard))
+
+    with tempfile.TemporaryDirectory() as folder:
+        address = Path(folder) / "scheduler.json"
+        try:
+            start("scheduler", "--port", "0", "--scheduler-file", str(address))
+            while not address.exists():
+                time.sleep(0.05)
+            kind = "--nanny" if nanny else "--no-nanny"
+            for _ in range(workers):
+                start("worker", kind, "--nthreads", "1", "--scheduler-file", str(address))
+            client = Client(scheduler_file=str(address), timeout=20, set_as_default=False)
+            client.wait_for_workers(workers, timeout=60)
+            yield client
+        finally:
+            # A process that was stopped is killed as well as any other; the client has nobody to take leave of. A
+            # nanny is asked, so that it ends its worker.
+            for process in started:
+                process.terminate() if nanny else process.kill()
+                process.wait()
 
 
 def run(scenario: Scenario, moment: float, folder: Path) -> dict[str, Any]:

@@ -43,6 +43,10 @@ def fit(path: Path, client: Any, began: threading.Event) -> str:
     model = dboost.BoostedClassifier(
         penalty="l1/l2", alpha=1e-4, tol=1e-10, client=client, callbacks=[lambda record: began.set()]
     )
-    model.fit(dboost.ParquetData(str(path), label="label"))
+    return weights_digest(model.fit(dboost.ParquetData(str(path), label="label")))
+
+
+def weights_digest(model: Any) -> str:
+    """The digest of all weights of a linear model, zeros among them."""
     weights = np.ascontiguousarray(model.coef_), np.ascontiguousarray(model.intercept_)
     return hashlib.sha256(b"".join(part.tobytes() for part in weights)).hexdigest()

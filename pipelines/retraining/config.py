@@ -69,16 +69,19 @@ class Retraining:
         The folder of versions, decisions and the pointer to the champion.
     begin : {"champion", "nothing"}
         Where the fit of a challenger begins.
+    keep : int, optional
+        How many of the latest versions stay, beside the champion and the one before it (default: all).
     gates : Gates
     """
 
     run: Path
     home: Path
     begin: str = "champion"
+    keep: int | None = None
     gates: Gates = dataclasses.field(default_factory=Gates)
 
 
-_KEYS: dict[str, Any] = {"run": string, "home": string, "begin": one_of("champion", "nothing")}
+_KEYS: dict[str, Any] = {"run": string, "home": string, "begin": one_of("champion", "nothing"), "keep": whole(1)}
 
 
 def read_retraining(path: str) -> Retraining:
@@ -111,7 +114,8 @@ def checked(tables: Mapping[str, Any], folder: Path, file: str | None = None) ->
     known = {item.name: item.metadata["parse"] for item in dataclasses.fields(Gates)}
     gates = Gates(**_parsed(tables.get("gates", {}), known, "gates", file))
     home = folder / values.get("home", "retraining")
-    return Retraining((folder / values["run"]).resolve(), home.resolve(), values.get("begin", "champion"), gates)
+    more = {name: values[name] for name in ("begin", "keep") if name in values}
+    return Retraining((folder / values["run"]).resolve(), home.resolve(), gates=gates, **more)
 
 
 def _parsed(given: Any, known: Mapping[str, Any], table: str, file: str | None) -> dict[str, Any]:

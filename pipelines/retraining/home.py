@@ -10,12 +10,14 @@ complete before the pointer named it.
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
 
 from dboost.errors import DataError, UsageError
 from dboost.files.storage import write_file
+from dboost.files.unfinished import FOLDER, beside_of, clear_abandoned
 
 POINTER, DECISION, VERSIONS = "champion.json", "decision.json", "versions"
 _NAME = re.compile(r"v\d{4,}")
@@ -102,6 +104,32 @@ class Home:
         left = self.champion
         self._write(former[-1], former[:-1])
         return left, former[-1]
+
+    def prune(self, keep: int) -> list[str]:
+        """Delete versions but the latest ones, the champion and the one before it.
+
+        Parameters
+        ----------
+        keep : int
+            How many of the latest stay.
+
+        Returns
+        -------
+        list of str
+            The versions that are gone.
+        """
+        there, former = self.versions(), self.former
+        staying = {*there[-keep:], self.champion, *former[-1:]}
+        gone = [name for name in there if name not in staying]
+        if gone and self.champion is not None:
+            # First of all, since the pointer must never name what is not there.
+            self._write(self.champion, [name for name in former if name in staying])
+        for name in gone:
+            # A folder that is deleted in part would look like a version that is being made.
+            os.rename(self.folder(name), beside_of(self.folder(name), FOLDER))
+        for path in (self.path / VERSIONS).glob(f".v*{FOLDER}"):
+            clear_abandoned(path.with_name(path.name.split(".")[1]))
+        return gone
 
     def _write(self, version: str, former: list[str]) -> None:
         text = json.dumps({"version": version, "former": former}, indent=1)

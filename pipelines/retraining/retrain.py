@@ -126,6 +126,8 @@ def rollback(home: str | os.PathLike[str]) -> tuple[str, str]:
         There is none, or another process retrains here.
     """
     path = local_path(home, "home")
+    if Home(path).champion is None:
+        raise UsageError("the folder holds no champion", file=str(path), hint="name the home of a retraining")
     with held(path):
         return Home(path).go_back()
 
@@ -179,6 +181,10 @@ def _retrain(plan: Retraining, home: Home, client: Any, console: Console) -> Dec
     console.say(f"{outcome}: {version}; the champion is {home.champion}   {result.folder / PAGE}")
     for reason in reasons:
         console.say(f"  {reason}")
+    gone = [] if plan.keep is None else home.prune(plan.keep)
+    if gone:
+        console.event("versions_deleted", versions=gone)
+        console.say(f"keep = {plan.keep}: deleted {', '.join(gone)}")
     return Decision(outcome, version, home.champion, reasons, values)
 
 

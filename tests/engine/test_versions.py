@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from dboost.engine.dask import versions
 from dboost.engine.dask.engine import DaskEngine
 from dboost.errors import ClusterError
-from tests.engine.conftest import pids
+from tests.engine import leaves
+from tests.engine.conftest import pids, same_bits, undisturbed
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -76,3 +78,19 @@ def test_a_mute_worker_does_not_hold_up_the_check(two_processes):
     finally:
         os.kill(pid, signal.SIGCONT)
     assert time.monotonic() - start < 6
+
+
+def test_a_worker_that_dies_during_the_check_is_left_out(two_processes):
+    """Before, a fit that began in the moment of a worker's death was refused, though a new one was on its way."""
+    pid = min(pids(two_processes).items())[1]
+    os.kill(pid, signal.SIGSTOP)
+    timer = threading.Timer(0.5, os.kill, (pid, signal.SIGKILL))
+    timer.start()
+    try:
+        with DaskEngine(two_processes, version_timeout=3) as engine:
+            engine.set_plan(*leaves.make_specs([5] * 4), "run")
+            expected = undisturbed(leaves.plain, 1.0, rows=[5] * 4)
+            assert same_bits(engine.map_reduce(leaves.plain, 1.0, name="plain"), expected)
+    finally:
+        timer.join()
+        two_processes.wait_for_workers(2, timeout=30)

@@ -21,7 +21,7 @@ import pytest
 
 import dboost
 from dboost.data.prepared.prepare import prepare_text
-from dboost.files.storage import write_folder
+from dboost.files.storage import check_writable, write_folder
 from dboost.files.unfinished import clear_abandoned, own_folder
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -166,3 +166,16 @@ def test_folders_are_made_where_the_file_system_has_no_locks_and_nothing_is_clea
     with own_folder(tmp_path / "out") as folder:
         assert folder.is_dir()
     assert [path.name for path in tmp_path.iterdir() if path != folder] == [".out.0123456789ab.partial"]
+
+
+def test_what_a_look_whether_a_place_can_be_written_left_is_cleared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before, a process that was killed between the two calls of the look left a folder that nobody removed."""
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "rmdir", lambda path: (_ for _ in ()).throw(OSError(5, "Input/output error")))
+        with pytest.raises(dboost.StorageError, match="Input/output"):
+            check_writable(tmp_path / "out")
+    assert len(leftovers(tmp_path)) == 1
+    clear_abandoned(tmp_path / "out")
+    assert leftovers(tmp_path) == []

@@ -181,7 +181,7 @@ def test_workers_tell_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
     told: list[tuple[str, int, int]] = []
     with (
-        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as cluster,
         cluster.get_client() as client,
         telling(lambda *so_far: told.append(so_far)),
         DaskEngine(client) as engine,

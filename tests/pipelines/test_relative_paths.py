@@ -21,7 +21,7 @@ def test_workers_that_stand_elsewhere_read_and_write_what_was_meant(
     (tmp_path / "ours").mkdir()
     write_documents(tmp_path / "ours" / "documents.parquet", rows=300)
     monkeypatch.chdir(tmp_path / "theirs")
-    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster:
         monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", cluster.scheduler_address)
         monkeypatch.chdir(tmp_path / "ours")
         for command in (

@@ -113,6 +113,43 @@ def test_first_better_unchanged_worse_and_back(folder: Path, capsys) -> None:
         pipelines.rollback(folder / "retraining")
 
 
+def test_old_versions_are_deleted_where_that_is_asked_for(folder: Path, capsys) -> None:
+    home = Home(folder / "retraining")
+    (folder / "nightly.toml").write_text(FILE.replace("[gates]", "keep = 1\n[gates]"))
+    for seed, change in ((0, None), (1, None), (2, shuffled), (3, shuffled), (4, shuffled)):
+        documents(folder / "d.parquet", 300 + 200 * seed, seed, change)
+        assert main(["retrain", str(folder / "nightly.toml")]) == 0
+    # The champion, the one before it, and the latest, which was declined.
+    assert home.champion == "v0002" and home.versions() == ["v0001", "v0002", "v0005"]
+    assert "keep = 1: deleted v0004" in capsys.readouterr().out
+    assert sorted(path.name for path in (home.path / "versions").iterdir()) == home.versions()
+    assert pipelines.rollback(home.path) == ("v0002", "v0001")
+    with pytest.raises(UsageError, match="no champion before"):
+        pipelines.rollback(home.path)
+
+
+def test_a_kill_while_versions_are_deleted_leaves_none_in_part(tmp_path: Path, monkeypatch) -> None:
+    home = Home(tmp_path)
+    for version in ("v0001", "v0002", "v0003", "v0004"):
+        (home.folder(version) / "model").mkdir(parents=True)
+        home.promote(version)
+
+    def interrupted(path: Path) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as killed, pytest.raises(KeyboardInterrupt):
+        killed.setattr("pipelines.retraining.home.clear_abandoned", interrupted)
+        home.prune(1)
+    assert home.versions() == ["v0003", "v0004"] and home.champion == "v0004" and home.former == ["v0003"]
+    home.prune(1)
+    assert sorted(path.name for path in (tmp_path / "versions").iterdir()) == ["v0003", "v0004"]
+
+
+def test_a_folder_without_a_champion_cannot_go_back(tmp_path: Path, capsys) -> None:
+    assert main(["rollback", str(tmp_path / "nothing")]) == 2
+    assert "holds no champion" in capsys.readouterr().err and not (tmp_path / "nothing").exists()
+
+
 def test_drifted_labels_are_declined_by_that_gate(folder: Path) -> None:
     retrain(folder)
     documents(folder / "d.parquet", 900, 3, mostly_apples)

@@ -91,7 +91,8 @@ def cluster(certificates: Path) -> Iterator[tuple[str, set[tuple[str, int]]]]:
     before = listening()
     security = security_of(str(certificates))
     with LocalCluster(
-        n_workers=1, threads_per_worker=1, host="127.0.0.1", protocol="tls", security=security, dashboard_address=None
+        n_workers=1, threads_per_worker=1, host="127.0.0.1", protocol="tls", security=security,
+        dashboard_address="127.0.0.1:0",
     ) as cluster:
         yield cluster.scheduler_address, listening() - before
 

@@ -23,11 +23,13 @@ from numpy.typing import NDArray
 
 from dboost.data.labels.factorise import arrow_kind
 from dboost.data.memory.in_memory import dense_piece, numeric_column
+from dboost.data.parquet.footer import Chunk, FooterError, chunks_of
 from dboost.data.sparse.csr import CsrPiece
 from dboost.errors import DataError, StorageError
 from dboost.files.stores import is_store, open_input, state_of
 
 NUMBERS = ("int", "float32", "float64", "bool")
+MARK = b"PAR1"
 CHANGED = "the file changed since it was first read"
 
 
@@ -122,6 +124,16 @@ def as_data_errors(path: str, row_group: int | None = None) -> Iterator[None]:
 
 def file_ref(path: str, name: str) -> FileRef:
     """Size, time and footer hash of a Parquet file."""
+    return _ref_and_footer(path, name)[0]
+
+
+def chunks_in(path: str) -> list[list[Chunk]]:
+    """What the footer of a file says of its column chunks; a footer that makes no sense is refused (DataError)."""
+    with as_data_errors(path):
+        return chunks_of(_ref_and_footer(path, "")[1])
+
+
+def _ref_and_footer(path: str, name: str) -> tuple[FileRef, bytes]:
     with as_data_errors(path), open_input(path) as stream:
         state = state_of(path, stream)
         size = state.st_size
@@ -130,14 +142,15 @@ def file_ref(path: str, name: str) -> FileRef:
         stream.seek(size - 8)
         tail = stream.read(8)
         length = int.from_bytes(tail[:4], "little")
-        if tail[4:] != b"PAR1" or length + 12 > size:
+        if tail[4:] != MARK or length + 12 > size:
             raise DataError(
                 f"no Parquet file, or a truncated one: its {size} bytes do not end with a footer",
                 file=path,
                 hint="restore it or leave it out",
             )
         stream.seek(size - 8 - length)
-        return FileRef(path, name, size, state.st_mtime_ns, hashlib.sha256(stream.read(length)).hexdigest())
+        footer = stream.read(length)
+        return FileRef(path, name, size, state.st_mtime_ns, hashlib.sha256(footer).hexdigest()), footer
 
 
 def check_unchanged(ref: FileRef) -> None:
@@ -178,7 +191,7 @@ def column_kind(kind: pa.DataType) -> str:
 def inspect_file(item: tuple[str, str]) -> FileInfo:
     """Read one footer: (path, name) -> FileInfo. Runs on workers."""
     path, name = item
-    ref = file_ref(path, name)
+    ref, footer = _ref_and_footer(path, name)
     with as_data_errors(path), open_file(path) as file:
         schema, metadata = file.schema_arrow, file.metadata
         seen: set[str] = set()
@@ -189,18 +202,20 @@ def inspect_file(item: tuple[str, str]) -> FileInfo:
             seen.add(field.name)
             owners.extend([field.name] * _leaf_count(field.type))
         nested = {field.name for field in schema if pa.types.is_nested(field.type)}
-        leaves = []
-        for g in range(metadata.num_row_groups):
-            group = metadata.row_group(g)
-            leaves.append({owner: group.column(c).num_values for c, owner in enumerate(owners) if owner in nested})
-        rows = tuple(metadata.row_group(g).num_rows for g in range(metadata.num_row_groups))
         kinds = {field.name: column_kind(field.type) for field in schema}
-        texts = [(c, owner) for c, owner in enumerate(owners) if kinds[owner] == "str"]
-        sizes = tuple(
-            {owner: metadata.row_group(g).column(c).total_uncompressed_size for c, owner in texts}
-            for g in range(metadata.num_row_groups)
+        # Numbers need no look at their chunks, and a wide table has very many.
+        looked_at = [c for c, owner in enumerate(owners) if owner in nested or kinds[owner] == "str"]
+        groups = chunks_of(footer) if looked_at else [[] for _ in range(metadata.num_row_groups)]
+        if any(len(chunks) != len(owners) for chunks in groups if looked_at):
+            raise FooterError(f"the columns are stored in {len(groups[0])} parts, expected {len(owners)}")
+        leaves = tuple(
+            {owners[c]: chunks[c].num_values for c in looked_at if owners[c] in nested} for chunks in groups
         )
-        return FileInfo(ref, kinds, rows, tuple(leaves), _has_checksums(path, metadata), sizes)
+        sizes = tuple(
+            {owners[c]: chunks[c].uncompressed for c in looked_at if kinds[owners[c]] == "str"} for chunks in groups
+        )
+        rows = tuple(metadata.row_group(g).num_rows for g in range(metadata.num_row_groups))
+        return FileInfo(ref, kinds, rows, leaves, not any(rows) or _has_checksums(path), sizes)
 
 
 def _leaf_count(kind: pa.DataType) -> int:
@@ -210,17 +225,14 @@ def _leaf_count(kind: pa.DataType) -> int:
     return 1
 
 
-def _has_checksums(path: str, metadata: Any) -> bool:
+def _has_checksums(path: str) -> bool:
     """Whether the first page header has field 4 (crc); pyarrow does not tell.
 
     Thrift compact protocol: each field is one byte (step of the field number, type), then a variable-length integer.
+    The first page comes after the mark of four bytes that a file begins with.
     """
-    if metadata.num_row_groups == 0 or metadata.num_columns == 0:
-        return True
-    chunk = metadata.row_group(0).column(0)
-    starts = [s for s in (chunk.dictionary_page_offset, chunk.data_page_offset) if s is not None and s > 0]
     with open_input(path) as stream:
-        stream.seek(min(starts))
+        stream.seek(len(MARK))
         header = stream.read(64)
     position, field = 0, 0
     while position < len(header):

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from dboost.data.manifest import Manifest
-from dboost.data.parquet.read import as_data_errors, column_kind, open_file
+from dboost.data.parquet.read import as_data_errors, chunks_in, column_kind, open_file
 from dboost.errors import DataError, UsageError
 from dboost.files.paths import PathLike, local_path
 from dboost.notices import warn_user
@@ -61,6 +61,7 @@ class Seen:
 def look(item: tuple[str, str]) -> dict[str, Seen]:
     """What the footer of a file, (path, name), says of its columns. Runs on workers."""
     path, _ = item
+    chunks_in(path)  # refuses a footer whose chunks PyArrow does not survive
     with as_data_errors(path), open_file(path) as file:
         kinds = {one.name: column_kind(one.type) for one in file.schema_arrow}
         found = {name: Seen(kind) for name, kind in kinds.items()}

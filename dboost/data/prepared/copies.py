@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from dboost.data.absent_column import absent_column
 from dboost.data.manifest import write_parquet
-from dboost.data.parquet.read import as_data_errors, open_file
+from dboost.data.parquet.read import as_data_errors, chunks_in, open_file
 from dboost.data.prepared.documents import (
     CSV,
     TYPES,
@@ -174,6 +174,7 @@ def _fitting(table: pa.Table, where: str | None, path: str) -> pa.Table:
 def lacks_values(item: tuple[str, Sequence[str]]) -> bool:
     """Whether a value of some columns of a Parquet file is missing, or may be. Runs on workers."""
     path, names = item
+    chunks_in(path)  # refuses a footer whose chunks PyArrow does not survive
     with as_data_errors(path), open_file(path) as file:
         for group in range(file.metadata.num_row_groups):
             columns = file.metadata.row_group(group)

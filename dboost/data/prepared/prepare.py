@@ -33,6 +33,7 @@ from dboost.data.prepared.text import TextRule, choose_vocabulary, merge_counts
 from dboost.data.sources import COPIES, Source, Sources, open_sources, splits_of
 from dboost.errors import DataError, StorageError, UsageError
 from dboost.files import store_folders
+from dboost.files.publish import publish
 from dboost.files.storage import check_writable, write_file
 from dboost.files.stores import AnyPath, StorePath, any_path
 from dboost.files.unfinished import own_folder
@@ -389,18 +390,12 @@ def _plain(value: Any) -> Any:
 
 
 def _publish(staging: AnyPath, target: AnyPath) -> None:
-    """Give the finished folder its name; an older one is set aside first and deleted last."""
+    """Give the finished folder its name."""
     if isinstance(target, StorePath):
         store_folders.publish(target, staging.name)
         return
-    assert isinstance(staging, Path)
-    aside = staging.with_suffix(".old")
+    assert isinstance(staging, Path) and isinstance(target, Path)
     try:
-        if target.exists():
-            os.replace(target, aside)
-        os.replace(staging, target)
+        publish(staging, target)
     except OSError as fault:
-        if aside.exists() and not target.exists():
-            os.replace(aside, target)
         raise StorageError(f"cannot write: {fault.strerror or fault}", file=str(target)) from fault
-    shutil.rmtree(aside, ignore_errors=True)

@@ -184,7 +184,7 @@ class DaskEngine(EngineDefaults):
         new = set(threads) - self._checked
         if new:
             # The questions inside have their own limits; the outer one only covers all of them together.
-            limit = 3 * self._version_timeout + 1
+            limit = 5 * self._version_timeout + 1
             self._checked |= self._watchdog.questions.ask(
                 lambda: versions.check(self.client, new, self._version_timeout, strict), limit
             )

@@ -47,6 +47,11 @@ async def _result(future: Any, arrivals: Arrivals) -> Any:
         if future.status != "cancelled":
             raise
         raise CancelledTask(" ".join(str(error).split())) from error
+    except OSError as error:
+        if future.status == "error":
+            raise
+        # The task has its result, and on the way to it the connection ended: that of a client that was closed, say.
+        raise CancelledTask(f"the connection to the scheduler ended ({type(error).__name__})") from error
 
 
 async def gather(futures: list[Any], arrivals: Arrivals) -> Any:

@@ -10,6 +10,8 @@ Equal versions of numpy and numba are also what "the same bits on any worker" re
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,6 +20,9 @@ from dboost.errors import ClusterError
 PACKAGES = ("python", "dask", "distributed", "numpy", "numba", "pyarrow", "dboost")
 _SCHEDULER_MAY_LACK = ("numba", "pyarrow")
 """The scheduler moves tasks and runs none."""
+
+AGAIN = 0.2
+"""Seconds until a worker is asked again that did not answer and is still on the scheduler's list."""
 
 
 def _python(version: str | None) -> str | None:
@@ -77,7 +82,7 @@ async def check(client: Any, addresses: Iterable[str], timeout: float, strict: b
     timeout : float
         Seconds for each question.
     strict : bool
-        Raise when a worker does not answer; otherwise leave it out (it may just have died).
+        Raise when a worker that is still there does not answer; otherwise leave it out (it may be stopped).
 
     Returns
     -------
@@ -106,15 +111,27 @@ async def check(client: Any, addresses: Iterable[str], timeout: float, strict: b
         return answer
 
     answers: dict[str, Any] = {}
-    try:
-        answers = await ask(addresses)
-    except (TimeoutError, OSError):
-        # One frozen worker keeps the joint answer back; ask each, to learn which one it is.
-        for one in await asyncio.gather(*(ask([address]) for address in addresses), return_exceptions=True):
-            if isinstance(one, dict):
-                answers.update(one)
+    mute, until = addresses, time.monotonic() + timeout
+    while mute:
+        try:
+            answers |= await ask(mute)
+        except (TimeoutError, OSError):
+            # One frozen worker keeps the joint answer back; ask each, to learn which one it is.
+            for one in await asyncio.gather(*(ask([address]) for address in mute), return_exceptions=True):
+                if isinstance(one, dict):
+                    answers.update(one)
+        mute = [address for address in mute if address not in answers]
+        if not mute or not strict:
+            break
+        # One that has died since it was listed is taken from the list in a moment, and whoever comes in its place is
+        # asked then.
+        with contextlib.suppress(TimeoutError, OSError):
+            there = await asyncio.wait_for(client.scheduler.ncores_running(), timeout)
+            mute = [address for address in mute if address in there]
+        if time.monotonic() > until:
+            break
+        await asyncio.sleep(AGAIN)
     compare(own_versions(), _relevant(scheduler), {address: _relevant(a) for address, a in answers.items()})
-    mute = [address for address in addresses if address not in answers]
     if mute and strict:
         raise ClusterError(
             f"{len(mute)} of {len(addresses)} workers did not tell their versions within {timeout:g} s: "
