@@ -102,6 +102,10 @@ class ClusterError(DboostError, RuntimeError):
     code = "cluster"
 
 
+class SchedulerLostError(ClusterError):
+    """The scheduler is gone, or does not answer any more; one that is started again knows nothing of before."""
+
+
 class StorageError(DboostError, OSError):
     """A file could not be written or read back (exit code 5, resumable)."""
 

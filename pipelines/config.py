@@ -199,6 +199,9 @@ class ClusterSettings:
         string, None, "address of a Dask scheduler (default: DASK_SCHEDULER_ADDRESS, else a cluster of this machine)"
     )
     connect_timeout: float = key(real(0.0, open_end=True), 30.0, "seconds to wait for the scheduler")
+    rejoin_seconds: float = key(
+        real(0.0), 60.0, "seconds to wait for a lost scheduler to be started again at its address; 0: do not wait"
+    )
     to: str | None = key(
         one_named(registries.places),
         None,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..cluster import connect
 from ..config import key, needed, whole
 from ..console import Console
 from ..inputs import open_data, refuse_existing
+from ..rejoin import Cluster
 from ..training import plan_training, save_path
 from .train import TrainSettings, fit, kept_beside, outcome
 
@@ -34,9 +34,10 @@ def run(settings: PathCommandSettings, console: Console) -> int:
         settings = replace(settings, path=settings.n_alphas or STRENGTHS, n_alphas=None)
     training = plan_training(settings)
     data = open_data(settings, "train")
-    with kept_beside(settings, "path", console) as work, connect(settings, console) as client:
+    with kept_beside(settings, "path", console) as work, Cluster(settings, console) as cluster:
+        cluster.client()  # starts before the stage whose seconds are counted
         with console.stage("path"):
-            trained = fit(training, data, client, console, work=work)
+            trained = cluster.do(lambda client: fit(training, data, client, console, work=work))
         save_path(trained, str(settings.out), force=settings.force)
     values, blocks = outcome(trained)
     console.page("path", blocks, {"out": settings.out, **values})

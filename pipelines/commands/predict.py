@@ -21,7 +21,7 @@ from dboost.files.storage import sha256_json, write_file, write_folder
 from dboost.files.stores import AnyPath, StorePath, any_path
 from dboost.model.fitted import Model
 
-from ..cluster import connect, engine_on
+from ..cluster import engine_on
 from ..config import (
     ClusterSettings,
     DataSettings,
@@ -39,6 +39,7 @@ from ..inputs import read_model, refuse_existing
 from ..predicting.columns import asked_of
 from ..predicting.parts import label_all, put_together
 from ..predicting.rows import Read, are_raw, check_transform, prepared_rows, raw_rows
+from ..rejoin import Cluster
 from ..runs.fingerprints import of_input, of_model
 from .train import PARTS, kept_beside
 
@@ -71,9 +72,10 @@ def run(settings: PredictSettings, console: Console) -> int:
     transform = read_beside(str(settings.model))
     if not are_raw(settings, transform):
         prepared_rows(settings, model, settings.keep or ())  # refused before a cluster starts
-    with kept_beside(settings, "predict", console) as work, connect(settings, console) as client:
+    with kept_beside(settings, "predict", console) as work, Cluster(settings, console) as cluster:
+        cluster.client()  # starts before the stage whose seconds are counted
         with console.stage("predict"):
-            about = predict(settings, model, client, work, console)
+            about = cluster.do(lambda client: predict(settings, model, client, work, console))
     console.event("predictions", out=settings.out, **about)
     console.say(f"{about['rows']:,} predictions: {settings.out}   {read_words(about)}")
     return 0

@@ -32,6 +32,8 @@ class ResumeSettings(ClusterSettings, LogSettings):
 
 
 SETTINGS = ResumeSettings
+# Settings of a cluster that name none.
+_PATIENCE = ("connect_timeout", "rejoin_seconds")
 _COMMANDS: dict[str, Any] = {"train": train, "path": path, "predict": predict}
 
 
@@ -40,7 +42,7 @@ def run(settings: ResumeSettings, console: Console) -> int:
     needed(settings, *settings.required)
     folder = local_path(str(settings.run), "run").resolve()
     cluster = {item.name: getattr(settings, item.name) for item in dataclasses.fields(ClusterSettings)}
-    named = any(value is not None for name, value in cluster.items() if name != "connect_timeout")
+    named = any(value is not None for name, value in cluster.items() if name not in _PATIENCE)
     if (folder / RUN_FILE).is_file():
         chosen = ClusterSettings(**cluster) if named else None
         return run_command.told(resume(folder, cluster=chosen, console=console, take_over=settings.take_over), console)

@@ -24,12 +24,12 @@ from dboost.redact import redact_value
 
 from .. import pages
 from ..before_training.verdict import announce
-from ..cluster import connect
 from ..config import ClusterSettings, DataSettings, LogSettings, OutputSettings, needed, read_toml
 from ..console import Console, finite
 from ..cross_validation import auto_was_left, hint_of_auto, path_table, strength_facts, strengths_table
 from ..inputs import open_data, refuse_existing
 from ..model_settings import TrainedSettings
+from ..rejoin import Cluster
 from ..runs.lock import held, holder_of
 from ..toml import to_toml
 from ..training import CERTIFIED, FIT, SEVERAL, Trained, Training, plan_training
@@ -58,9 +58,10 @@ def run(settings: TrainSettings, console: Console) -> int:
     refuse_existing(settings.out, MARKER, settings.force)
     training = plan_training(settings)
     data = open_data(settings, "train")
-    with kept_beside(settings, "train", console) as work, connect(settings, console) as client:
+    with kept_beside(settings, "train", console) as work, Cluster(settings, console) as cluster:
+        cluster.client()  # starts before the stage whose seconds are counted
         with console.stage("train"):
-            trained = fit(training, data, client, console, work=work)
+            trained = cluster.do(lambda client: fit(training, data, client, console, work=work))
         with console.stage("save"):
             with finished_folder(str(settings.out), MARKER, settings.force) as (out, force):
                 trained.estimator.save(out, force=force)

@@ -21,9 +21,9 @@ from dboost.files.paths import local_path
 from dboost.files.storage import check_writable, sha256_json, write_file
 from dboost.redact import redact
 
-from ..cluster import connect
 from ..config import ClusterSettings
 from ..console import Console, finite
+from ..rejoin import Cluster
 from . import folder as names
 from .folder import RunFolder
 from .lock import held
@@ -180,21 +180,14 @@ def _run(
         if write:
             write_file(target / names.RUN_FILE, run.to_toml().encode())
         opened.enter_context(_told(folder, console))
-        made: list[Any] = []
-
-        def connected() -> Any:
-            if not made:
-                wanted = run.cluster() if cluster is None else cluster
-                made.append(client if client is not None else opened.enter_context(connect(wanted, console)))
-            return made[0]
-
-        work = Work(run, folder, console, connected)
-        outcomes = {stage.name: _do(stage, work) for stage in STAGES}
+        where = opened.enter_context(Cluster(run.cluster() if cluster is None else cluster, console, client))
+        work = Work(run, folder, console, where.client)
+        outcomes = {stage.name: _do(stage, work, where) for stage in STAGES}
         converged = bool(folder.record("train")["facts"]["converged"])
         return RunResult(target, outcomes, converged)
 
 
-def _do(stage: Stage, work: Work) -> Outcome:
+def _do(stage: Stage, work: Work, where: Cluster) -> Outcome:
     """Do a stage unless it is done."""
     folder, console = work.folder, work.console
     why = stage.left_out(work)
@@ -215,7 +208,7 @@ def _do(stage: Stage, work: Work) -> Outcome:
     work.client()
     started = time.perf_counter()
     with console.stage(stage.name):
-        facts = finite(stage.make(work))
+        facts = finite(where.do(lambda _: stage.make(work)))
     seconds = time.perf_counter() - started
     folder.done(stage.name, stage.outputs, inputs, facts, seconds)
     console.event("stage_done", stage=stage.name, **{f"fact_{name}": value for name, value in facts.items()})

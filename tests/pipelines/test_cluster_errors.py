@@ -157,7 +157,7 @@ def test_a_scheduler_lost_in_a_run_is_one_line(table: str, tmp_path: Path) -> No
             assert time.monotonic() < end
             time.sleep(0.1)
         address = file.read_text().split('"address": "')[1].split('"')[0]
-        process = start(table, tmp_path / "out", "--scheduler", address)
+        process = start(table, tmp_path / "out", "--scheduler", address, "--rejoin-seconds", "0")
         until(process, '"round"')
         scheduler.kill()
         _, error = process.communicate(timeout=60)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from dboost.engine.dask.tasks import PROGRESS_TOPIC
-from dboost.errors import ClusterError
+from dboost.errors import SchedulerLostError
 
 V = TypeVar("V")
 
@@ -122,9 +122,9 @@ def address_of(client: Any) -> str:
     return str(client.scheduler.address) if client.scheduler is not None else "(none)"
 
 
-def scheduler_lost(client: Any, reason: str) -> ClusterError:
+def scheduler_lost(client: Any, reason: str) -> SchedulerLostError:
     """Return the error for a scheduler that is gone."""
-    return ClusterError(
+    return SchedulerLostError(
         f"lost the scheduler {address_of(client)}: {reason}",
         hint="a scheduler does not remember its tasks; start the cluster again and resume the run",
     )

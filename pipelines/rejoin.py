@@ -1,0 +1,122 @@
+"""Work on a cluster whose scheduler may go away and come back.
+
+Covers: ``Cluster``: the client of a command or a run, made when it is first asked for; waiting for a lost scheduler
+that the manager of the cluster starts again at its address, and doing the work again from what it has kept.
+Does not cover: connecting (``cluster``), what work keeps of itself (checkpoints, parts of predictions, stages).
+
+A scheduler that comes back knows no task and no worker of before, so nothing is asked of it: the work starts anew with
+a client of its own, and goes on from its last state.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, TypeVar
+
+from dboost.errors import ClusterError, SchedulerLostError
+
+from .cluster import ADDRESS_VARIABLE, connect
+from .config import ClusterSettings
+from .console import Console
+
+T = TypeVar("T")
+
+REJOINS = 5
+"""Times that a scheduler may be lost in one piece of work: one that dies of the work itself would die for ever."""
+
+TRY_AGAIN = 0.5
+"""Seconds between two tries to reach a scheduler that refuses at once."""
+
+
+class Cluster:
+    """The cluster of a command; use it as a context manager.
+
+    Parameters
+    ----------
+    settings : ClusterSettings
+    console : Console
+    client : distributed.Client, optional
+        The caller's own, which is neither closed here nor made again.
+    """
+
+    def __init__(self, settings: ClusterSettings, console: Console, client: Any = None) -> None:
+        self.settings = settings
+        self.console = console
+        self._given = client
+        self._made: list[Any] = []
+        self._opened = contextlib.ExitStack()
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._opened.__exit__(kind, error, where)
+
+    def client(self) -> Any:
+        """The client, or None for threads of this process; the first call makes it."""
+        if self._given is not None:
+            return self._given
+        return self._connected(self.settings)
+
+    def _connected(self, settings: ClusterSettings) -> Any:
+        if not self._made:
+            self._made.append(self._opened.enter_context(connect(settings, self.console)))
+        return self._made[0]
+
+    def do(self, work: Callable[[Any], T]) -> T:
+        """Return ``work(client)``; where the scheduler is lost and comes back, the work is called again.
+
+        Raises
+        ------
+        SchedulerLostError
+            The scheduler did not come back within ``rejoin_seconds``, was lost too often, or is one that nobody
+            brings back: that of a cluster that was made here, or of the caller's client.
+        """
+        losses = 0
+        while True:
+            try:
+                return work(self.client())
+            except SchedulerLostError as error:
+                losses += 1
+                address = self.settings.scheduler or os.environ.get(ADDRESS_VARIABLE)
+                brought_back = address and not self.settings.to and self._given is None
+                if not brought_back or not self.settings.rejoin_seconds or losses > REJOINS:
+                    raise
+                self._rejoin(str(address), error)
+
+    def _rejoin(self, address: str, lost: SchedulerLostError) -> None:
+        """Wait until the scheduler is there again and has a worker, or raise the error by which it was lost."""
+        seconds = self.settings.rejoin_seconds
+        self.console.event("scheduler_lost", text=lost.what, seconds=seconds)
+        self.console.say(f"lost the scheduler {address}; waiting up to {seconds:g} s for it to come back")
+        until = time.monotonic() + seconds
+        self._leave()
+        while True:
+            left = until - time.monotonic()
+            patience = max(0.1, min(self.settings.connect_timeout, left))
+            try:
+                client = self._connected(dataclasses.replace(self.settings, connect_timeout=patience))
+                client.wait_for_workers(1, timeout=max(0.1, until - time.monotonic()))
+            except (ClusterError, TimeoutError, OSError):
+                self._leave()
+                if time.monotonic() >= until:
+                    raise lost from None
+                time.sleep(TRY_AGAIN)
+            else:
+                self.console.event("scheduler_rejoined", seconds=round(seconds - left, 3))
+                self.console.say("the scheduler is back; the work goes on from its last state")
+                return
+
+    def _leave(self) -> None:
+        """Close the client of a scheduler that is gone; it has nobody to take leave of."""
+        self._made.clear()
+        opened, self._opened = self._opened, contextlib.ExitStack()
+        with contextlib.suppress(Exception):
+            opened.close()

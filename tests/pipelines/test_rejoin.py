@@ -1,0 +1,199 @@
+"""A scheduler that is killed and started again at its address: what was in work goes on by itself, to the same bits.
+
+Covers: a training and a run through the command line, a scheduler that stays away, who is not waited for.
+Does not cover: the one line of a lost scheduler (test_cluster_errors.py).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dboost.errors import SchedulerLostError
+from lab.run_kills import FIT, TRAIN, rows_of, write_run
+from pipelines.config import ClusterSettings
+from pipelines.console import Console
+from pipelines.rejoin import REJOINS, Cluster
+from pipelines.runs.fingerprints import of_model
+
+ROOT = Path(__file__).resolve().parents[2]
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
+
+class Manager:
+    """Starts a scheduler and a worker, always at the same port, and kills them, as a cluster's manager may."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = "0"
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.address = self.start()
+        self.port = self.address.rpartition(":")[2]
+
+    def start(self) -> str:
+        file = self.folder / "scheduler.json"
+        file.unlink(missing_ok=True)
+        self._run("scheduler", "--port", self.port, "--scheduler-file", str(file))
+        until = time.monotonic() + 60
+        while not file.exists() or not file.read_text():
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        self._run("worker", "--no-nanny", "--nthreads", "1", "--scheduler-file", str(file))
+        return str(json.loads(file.read_text())["address"])
+
+    def _run(self, *words: str) -> None:
+        command = [sys.executable, "-m", "dask", *words, "--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0"]
+        quiet = subprocess.DEVNULL
+        self.processes.append(subprocess.Popen(command, cwd=ROOT, stdout=quiet, stderr=quiet))
+
+    def kill(self) -> None:
+        for process in self.processes:
+            process.kill()
+            process.wait()
+        self.processes.clear()
+
+
+@pytest.fixture
+def manager(tmp_path: Path) -> Iterator[Manager]:
+    manager = Manager(tmp_path)
+    try:
+        yield manager
+    finally:
+        manager.kill()
+
+
+_started: list[subprocess.Popen[str]] = []
+
+
+@pytest.fixture(autouse=True)
+def _ended() -> Iterator[None]:
+    """End what a test that failed has left running."""
+    yield
+    while _started:
+        process = _started.pop()
+        process.kill()
+        process.communicate()
+
+
+def started(*words: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "pipelines", *words, "--log-format", "json"]
+    _started.append(subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+    return _started[-1]
+
+
+def until(process: subprocess.Popen[str], event: str, told: list[dict[str, Any]]) -> None:
+    """Read events up to the first of a kind."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        told.append(json.loads(line))
+        if told[-1]["event"] == event:
+            return
+    raise AssertionError(f"no {event}: {process.communicate()[1]}")
+
+
+def finished(*words: str) -> None:
+    process = started(*words)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode in (0, 6), errors
+
+
+def test_a_training_goes_on_when_the_scheduler_is_back(manager: Manager, prepared: Path, tmp_path: Path) -> None:
+    words = ["train", str(prepared), *TRAIN[:-1], "60", "--out"]
+    finished(*words, str(tmp_path / "plain"), "--workers", "0")
+    told: list[dict[str, Any]] = []
+    process = started(*words, str(tmp_path / "out"), "--scheduler", manager.address)
+    until(process, "round", told)
+    manager.kill()
+    until(process, "scheduler_lost", told)
+    manager.start()
+    until(process, "scheduler_rejoined", told)
+    rest, errors = process.communicate(timeout=120)
+    assert process.returncode in (0, 6), errors
+    later = [json.loads(line) for line in rest.splitlines()]
+    assert of_model(tmp_path / "out") == of_model(tmp_path / "plain")
+    assert not (tmp_path / "out.unfinished").exists()
+    # it went on and did not begin again
+    done = [event["round"] for event in told if event["event"] == "round"]
+    again = [event["round"] for event in later if event["event"] == "round"]
+    assert again[0] > 1 or done[-1] < 3
+
+
+def test_a_run_goes_on_when_the_scheduler_is_back(manager: Manager, tmp_path: Path) -> None:
+    file = write_run(tmp_path / "run", FIT.replace("400", "60"), 400)
+    finished("run", str(file), "--out", str(tmp_path / "plain"))
+    told: list[dict[str, Any]] = []
+    where = ["--set", f"cluster.scheduler={manager.address}", "--set", "cluster.workers=1"]
+    process = started("run", str(file), "--out", str(tmp_path / "out"), *where)
+    until(process, "round", told)
+    manager.kill()
+    until(process, "scheduler_lost", told)
+    manager.start()
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode in (0, 6), errors
+    assert of_model(tmp_path / "out" / "model") == of_model(tmp_path / "plain" / "model")
+    assert rows_of(tmp_path / "out") == rows_of(tmp_path / "plain")
+
+
+def test_one_that_stays_away_is_told_after_the_wait(manager: Manager, prepared: Path, tmp_path: Path) -> None:
+    told: list[dict[str, Any]] = []
+    away = ["--scheduler", manager.address, "--rejoin-seconds", "2"]
+    process = started("train", str(prepared), *TRAIN, "--out", str(tmp_path / "out"), *away)
+    until(process, "round", told)
+    manager.kill()
+    until(process, "scheduler_lost", told)
+    begun = time.monotonic()
+    _, errors = process.communicate(timeout=60)
+    assert time.monotonic() - begun < 20
+    assert process.returncode == 4 and len(errors.splitlines()) == 1, errors
+    assert "lost the scheduler" in errors and "goes on" in errors
+
+
+class Lost:
+    """Work whose scheduler is always lost."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, client: Any) -> None:
+        self.calls += 1
+        raise SchedulerLostError("lost the scheduler")
+
+
+@pytest.mark.parametrize(
+    ("settings", "client"),
+    [
+        (ClusterSettings(workers=0), None),
+        (ClusterSettings(scheduler="tcp://127.0.0.1:9"), object()),
+        (ClusterSettings(scheduler="tcp://127.0.0.1:9", rejoin_seconds=0.0), object()),
+    ],
+)
+def test_nobody_is_waited_for_who_is_not_brought_back(settings: ClusterSettings, client: Any, monkeypatch) -> None:
+    monkeypatch.delenv("DASK_SCHEDULER_ADDRESS", raising=False)
+    work = Lost()
+    with Cluster(settings, Console("plain", out=StringIO()), client) as cluster, pytest.raises(SchedulerLostError):
+        cluster.do(work)
+    assert work.calls == 1
+
+
+def test_a_scheduler_that_dies_of_the_work_is_not_waited_for_for_ever(monkeypatch) -> None:
+    work, out = Lost(), StringIO()
+    with Cluster(ClusterSettings(scheduler="tcp://127.0.0.1:9"), Console("plain", out=out)) as cluster:
+
+        class Client:
+            def wait_for_workers(self, count: int, timeout: float) -> None:
+                pass
+
+        monkeypatch.setattr(cluster, "_connected", lambda settings: Client())
+        with pytest.raises(SchedulerLostError):
+            cluster.do(work)
+    assert work.calls == REJOINS + 1
+    assert out.getvalue().count("is back") == REJOINS
