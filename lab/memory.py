@@ -1,6 +1,6 @@
 """How much memory the processes of a run take at most.
 
-Covers: a thread that samples this process and all its children. Does not cover: what the memory is used for.
+Covers: a thread that samples a process and all its children. Does not cover: what the memory is used for.
 """
 
 from __future__ import annotations
@@ -19,27 +19,35 @@ class PeakMemory:
     ----------
     every : float
         Seconds between two samples.
+    of : int, optional
+        Process whose descendants are watched. Default: this one.
 
     Attributes
     ----------
     driver : int
-        Largest resident size of this process, bytes.
+        Largest resident size of that process, bytes.
     children : dict of int to int
         Largest resident size of each descendant process, bytes, by process id.
     """
 
-    def __init__(self, every: float = 0.2) -> None:
+    def __init__(self, every: float = 0.2, of: int | None = None) -> None:
         self.every = every
+        self.of = os.getpid() if of is None else of
         self.driver = 0
         self.children: dict[int, int] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="peak-memory", daemon=True)
 
     def _watch(self) -> None:
-        me = psutil.Process(os.getpid())
         while not self._stop.is_set():
-            self.driver = max(self.driver, me.memory_info().rss)
-            for child in me.children(recursive=True):
+            try:
+                me = psutil.Process(self.of)
+                self.driver = max(self.driver, me.memory_info().rss)
+                children = me.children(recursive=True)
+            except psutil.NoSuchProcess:
+                # It has ended, before whoever measures it.
+                return
+            for child in children:
                 try:
                     size = child.memory_info().rss
                 except (psutil.NoSuchProcess, psutil.AccessDenied):

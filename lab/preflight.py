@@ -27,17 +27,8 @@ from lab.tables import markdown, write
 
 MOST = 2.5
 """How many times the measured peak an estimate of memory may be; it may never be below the peak."""
-COLUMNS = (
-    "data",
-    "where",
-    "process",
-    "estimate MiB",
-    "peak MiB",
-    "estimate / peak",
-    "s per pass",
-    "estimate s",
-    "ratio",
-)
+COLUMNS = ["data", "where", "process", "estimate MiB", "peak MiB", "times the peak"]
+COLUMNS += ["s a pass", "estimate s", "times the seconds"]
 MIB = 2**20
 
 
@@ -110,22 +101,21 @@ def measured(data: Path, workers: int, out: Path) -> dict[str, Any]:
     -------
     dict
         ``said``: the event of the pre-flight; ``driver`` and ``worker``: sampled peaks in bytes, the latter that of the
-        largest worker (0 without workers); ``seconds``: of a pass.
+        largest worker (0 without workers, whatever else it starts); ``seconds``: of a pass.
     """
     command = [sys.executable, "-m", "dboost_pipelines", "train", str(data), "--label", "label", "--out", str(out)]
     command += ["--workers", str(workers), "--alpha", "0.001", "--tol", "1e-3", "--force", "--log-format", "json"]
-    with PeakMemory(0.05) as peak:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with PeakMemory(0.05, process.pid) as peak:
         told, errors = process.communicate()
     if process.returncode not in (0, 6):
         raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}: {errors}")
     events = [json.loads(line) for line in told.splitlines()]
     rounds = [event for event in events if event["event"] == "round"]
-    sizes = {pid: size for pid, size in peak.children.items() if pid != process.pid}
     return {
         "said": next((event for event in events if event["event"] == "preflight"), {}),
-        "driver": peak.children[process.pid],
-        "worker": max(sizes.values(), default=0),
+        "driver": peak.driver,
+        "worker": max(peak.children.values(), default=0) if workers else 0,
         "seconds": _seconds_of_a_pass(rounds),
     }
 
@@ -144,6 +134,7 @@ def rows_of(name: str, where: str, found: dict[str, Any]) -> list[dict[str, Any]
     """
     said = found["said"]
     one = {"data": name, "where": where, "s a pass": found["seconds"], "estimate s": said["seconds_per_pass"]}
+    one["times the seconds"] = one["estimate s"] / max(one["s a pass"], 1e-9)
     processes = [("driver", said["driver_needed"], found["driver"])]
     if found["worker"]:
         processes.append(("worker", max(place["needed"] for place in said["places"]), found["worker"]))

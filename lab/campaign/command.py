@@ -21,7 +21,7 @@ from lab.campaign.parts import PARTS
 from lab.campaign.tally import Tally
 
 # A part starts without threads, compiled code or audit hooks of another, and cannot end the campaign with itself.
-_CONTEXT = multiprocessing.get_context("spawn")
+PROCESSES = multiprocessing.get_context("spawn")
 
 
 def main(arguments: Sequence[str] = ()) -> int:
@@ -59,8 +59,8 @@ def main(arguments: Sequence[str] = ()) -> int:
 
 def _apart(name: str, count: int) -> dict[str, Any]:
     """Run a part in a process of its own; one that dies has failed."""
-    mine, its = _CONTEXT.Pipe()
-    process = _CONTEXT.Process(target=_part, args=(name, count, its))
+    mine, its = PROCESSES.Pipe()
+    process = PROCESSES.Process(target=_part, args=(name, count, its))
     process.start()
     its.close()
     try:

@@ -16,7 +16,7 @@ import dboost
 from dboost.data.budget import most_of_a_block
 from dboost.data.parquet.plan import refuse_giants
 from dboost.engine.memo import SHARE_OF_MEMORY
-from dboost.errors import DataError, DboostError
+from dboost.errors import ClusterError, DataError, DboostError
 
 from .needs import MIB, Memory, Needs, least_in_work, needs_of
 from .room import Room, room_of
@@ -63,19 +63,24 @@ class Preflight:
         return _fullest(self.needs, self.room)
 
     @property
-    def line(self) -> str:
-        """All of it in one line."""
+    def lines(self) -> tuple[str, ...]:
+        """What the data is, what it takes, and the advice where there is some: a line each."""
         shape, needs = self.shape, self.needs
         columns = "columns unknown" if shape.features is None else f"{shape.features:,} columns"
-        parts = "1 block" if len(shape.blocks) == 1 else f"{len(shape.blocks):,} blocks"
-        what = f"{shape.rows:,} rows, {shape.values:,} values, {columns}, {self.outputs:,} outputs in {parts}"
+        parts = _counted(len(shape.blocks), "block")
+        what = f"{shape.rows:,} rows, {shape.values:,} values, {columns}, {_counted(self.outputs, 'output')} in {parts}"
         if not shape.all_labels:
             what += f" (at least {self.outputs:,}: the labels of the first rows)"
         passes = f"about {needs.seconds:.2g} s"
         if self.room.cluster:
             passes += f" and {_size(needs.network)} between driver and workers"
-        line = f"pre-flight: {what}; memory {self.memory}; {passes} a pass"
-        return f"{line}; {self.advice}" if self.advice else line
+        takes = f"memory {self.memory}; {passes} a pass"
+        return (f"pre-flight: {what}", takes, self.advice) if self.advice else (f"pre-flight: {what}", takes)
+
+    @property
+    def line(self) -> str:
+        """All of it in one line."""
+        return "; ".join(self.lines)
 
     @property
     def memory(self) -> str:
@@ -137,6 +142,8 @@ def preflight(data: Any, *, client: Any = None, kind: str | None = None) -> Pref
 
     Raises
     ------
+    ClusterError
+        The cluster has no worker.
     DataError
         The files are not there or not what was said, or a block fits no worker.
 
@@ -160,9 +167,13 @@ def judged(shape: Shape, room: Room, kind: str | None = None) -> Preflight:
 
     Raises
     ------
+    ClusterError
+        The cluster has no worker.
     DataError
         A block fits no worker.
     """
+    if not room.places:
+        raise ClusterError("the cluster has no worker, so there is nothing to compare with", hint="start workers first")
     outputs = shape.outputs(kind)
     _refuse(shape, outputs, room)
     needs = needs_of(shape, outputs, room)
@@ -182,10 +193,15 @@ def announce(data: Any, client: Any, kind: str, console: Any) -> None:
     except (DboostError, OSError):
         # What cannot be read or has no meaning is refused by the fit, which is next, and knows file and row group.
         return
-    found = judged(shape, room_of(client), kind)
+    room = room_of(client)
+    if not room.places:
+        # The workers of a cluster may come later: the fit waits for them, and says so.
+        return
+    found = judged(shape, room, kind)
     console.event("preflight", **found.values())
     if console.mode != "json":
-        console.say(found.line)
+        # A line of a terminal each; what follows the first belongs to it.
+        console.say("\n  ".join(found.lines))
 
 
 def _refuse(shape: Shape, outputs: int, room: Room) -> None:
@@ -236,7 +252,9 @@ def _advice(shape: Shape, needs: Needs, room: Room) -> str:
         return "sums travel longer than a pass computes: fewer workers, or prepare with fewer columns (--max-features)"
     idle = len(shape.blocks) < room.threads
     if idle and shape.values > WHOLE_BLOCKS * VALUES_OF_A_BLOCK * max(1, len(shape.blocks)):
-        return f"{len(shape.blocks)} blocks keep {len(shape.blocks)} of {room.threads} threads busy: smaller row groups"
+        keep = "block keeps" if len(shape.blocks) == 1 else "blocks keep"
+        busy = f"{len(shape.blocks)} {keep} {len(shape.blocks)} of {room.threads} threads busy"
+        return f"{busy}: smaller row groups"
     return ""
 
 
@@ -251,6 +269,10 @@ def _to_hold_all(needs: Needs, room: Room, limit: str) -> str:
         return f"{again}, and these workers have no memory to keep any: {limit}"
     count = max(len(room.places) + 1, math.ceil(wanted / each))
     return f"{again}: {count} workers like these would hold it, or give {limit}"
+
+
+def _counted(count: int, thing: str) -> str:
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
 
 
 def _size(count: float) -> str:

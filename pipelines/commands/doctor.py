@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dboost.engine.machine import available_cores
-from dboost.errors import DataError, DboostError
+from dboost.errors import ClusterError, DataError, DboostError
 from dboost.files.store_folders import current
 from dboost.files.stores import any_path
 
@@ -175,7 +175,7 @@ def memory(patient: Patient) -> Iterator[Finding]:
     shape, room = shape_of(patient.data), room_of(patient.client)
     try:
         found = judged(shape, room)
-    except DataError as error:
+    except (ClusterError, DataError) as error:
         yield Finding("memory", BAD, error.what, error.hint or "")
         return
     words = f"{found.memory}, about {found.needs.seconds:.2g} s a pass"

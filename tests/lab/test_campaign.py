@@ -129,7 +129,7 @@ def test_a_part_that_fails_dies_or_is_left_out_fails_the_campaign(
 ) -> None:
     monkeypatch.setitem(sys.modules, "lab.campaign.a_part", SimpleNamespace(run=ends))
     monkeypatch.setattr(command, "PARTS", {"a-part": Part("lab.campaign.a_part", 100, "nothing")})
-    monkeypatch.setattr(command, "_CONTEXT", multiprocessing.get_context("fork"))
+    monkeypatch.setattr(command, "PROCESSES", multiprocessing.get_context("fork"))
     out = tmp_path / "page.md"
     assert command.main(["--share", "0.1", "--out", str(out)]) == code
     assert words in capfd.readouterr().out

@@ -16,7 +16,7 @@ import pytest
 
 import dboost
 import pipelines
-from dboost.errors import DataError
+from dboost.errors import ClusterError, DataError
 from lab import preflight as measuring
 from pipelines.before_training import room as room_module
 from pipelines.before_training.needs import LIBRARIES, MIB, needs_of
@@ -74,8 +74,10 @@ def test_the_event_and_the_line_of_a_training(prepared, tmp_path, capsys):
     assert said["places"][0]["needed"] == said["driver_needed"] > LIBRARIES
     assert said["cluster"] is False and said["bytes_per_pass"] == 0 and said["seconds_per_pass"] > 0
     assert main([*arguments, "--out", str(tmp_path / "two")]) == 0
-    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("pre-flight: ")]
-    assert len(lines) == 1 and f"{found.rows:,} rows" in lines[0] and "GiB" in lines[0]
+    lines = capsys.readouterr().out.splitlines()
+    (first,) = [i for i, line in enumerate(lines) if line.startswith("pre-flight: ")]
+    assert f"{found.rows:,} rows" in lines[first] and lines[first + 1].startswith("  memory ")
+    assert max(len(line) for line in lines[first : first + 2]) <= 100
 
 
 def test_the_event_of_a_path_and_of_a_run(prepared, tmp_path, capsys):
@@ -163,7 +165,7 @@ def test_what_works_is_not_refused(given, room):
         (shape(count=100, nbytes=100_000_000), here(4 * GIB), "prepare with fewer columns"),
         (shape(features=10**9), cluster(2 * GIB, driver=2 * GIB), "the memory of the driver"),
         (shape(features=10**7, stored=1000), cluster(*[4 * GIB] * 8), "fewer workers"),
-        (shape(count=1, stored=10**7), cluster(4 * GIB, threads=4), "1 blocks keep 1 of 4 threads busy"),
+        (shape(count=1, stored=10**7), cluster(4 * GIB, threads=4), "1 block keeps 1 of 4 threads busy"),
     ],
 )
 def test_advice(given, room, words):
@@ -179,6 +181,11 @@ def test_more_workers_share_what_is_held_and_more_threads_have_more_in_work():
     many = needs_of(shape(), 1, cluster(8 * GIB, threads=4))
     assert many.places[0].in_work == pytest.approx(4 * one.places[0].in_work)
     assert needs_of(shape(), 10, cluster(8 * GIB)).places[0].held > one.places[0].held
+
+
+def test_a_cluster_without_workers_is_told():
+    with pytest.raises(ClusterError, match="no worker"):
+        judged(shape(), cluster())
 
 
 def written(path, labels, indices=None):

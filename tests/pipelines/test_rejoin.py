@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -185,14 +186,13 @@ def test_nobody_is_waited_for_who_is_not_brought_back(settings: ClusterSettings,
 
 
 def test_a_scheduler_that_dies_of_the_work_is_not_waited_for_for_ever(monkeypatch) -> None:
+    class Client:
+        def wait_for_workers(self, count: int, timeout: float) -> None:
+            pass
+
     work, out = Lost(), StringIO()
+    monkeypatch.setattr("pipelines.rejoin.connect", lambda settings, console: nullcontext(Client()))
     with Cluster(ClusterSettings(scheduler="tcp://127.0.0.1:9"), Console("plain", out=out)) as cluster:
-
-        class Client:
-            def wait_for_workers(self, count: int, timeout: float) -> None:
-                pass
-
-        monkeypatch.setattr(cluster, "_connected", lambda settings: Client())
         with pytest.raises(SchedulerLostError):
             cluster.do(work)
     assert work.calls == REJOINS + 1
