@@ -7,7 +7,6 @@ with 4 where a training could not work, with 0 otherwise.
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -186,24 +185,16 @@ def encryption(patient: Patient) -> Iterator[Finding]:
     """A scheduler beyond this machine is encrypted: whoever reaches it runs code on it."""
     if patient.client is None:
         return
+    from dboost.engine.dask.encryption import open_address
+
     address = str(patient.client.scheduler.address)
-    scheme, _, rest = address.partition("://")
-    host = rest.rpartition(":")[0].strip("[]")
-    if scheme in ("tls", "wss") or scheme == "inproc":
-        yield Finding("encryption", GOOD, f"{scheme}://")
-    elif _on_loopback(host):
-        yield Finding("encryption", GOOD, "the scheduler is on loopback")
+    found = open_address(address)
+    if found:
+        yield Finding("encryption", ADVICE, f"{found} is open to its network", "use TLS (--tls), or a policy")
     else:
-        yield Finding("encryption", ADVICE, f"{scheme}://{host} is open to its network", "use TLS (--tls), or a policy")
-
-
-def _on_loopback(host: str) -> bool:
-    import ipaddress
-
-    try:
-        return all(ipaddress.ip_address(info[4][0]).is_loopback for info in socket.getaddrinfo(host, None))
-    except (OSError, ValueError):
-        return False
+        scheme = address.partition("://")[0]
+        words = f"{scheme}:// on loopback" if scheme in ("tcp", "inproc") else "encrypted"
+        yield Finding("encryption", GOOD, words)
 
 
 def loops(patient: Patient) -> Iterator[Finding]:

@@ -30,6 +30,7 @@ from dboost.engine.base import EnginePlan, Finish, FinishArgs, Leaf, Step, finis
 from dboost.engine.bundle import combine_sums
 from dboost.engine.dask import tasks, versions
 from dboost.engine.dask.assignment import Bundle, assign, keep_order
+from dboost.engine.dask.encryption import warn_of_open
 from dboost.engine.dask.gathering import Arrivals
 from dboost.engine.dask.holdings import Holdings
 from dboost.engine.dask.pass_tasks import PassTasks
@@ -136,6 +137,7 @@ class DaskEngine(EngineDefaults):
         self._started = 0.0
         self._closed = False
         self._refresh(strict=True)
+        warn_of_open(str(client.scheduler.address))
 
     @property
     def n_workers(self) -> int:
