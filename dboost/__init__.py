@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from dboost.estimators.load import load_model, load_pipeline
     from dboost.estimators.multitask import MultiTaskBoostedClassifier
     from dboost.estimators.multitask_cv import MultiTaskBoostedClassifierCV
+    from dboost.estimators.multitask_regressor import MultiTaskBoostedRegressor
+    from dboost.estimators.multitask_regressor_cv import MultiTaskBoostedRegressorCV
     from dboost.estimators.one_vs_rest import OneVsRestBoostedClassifier
     from dboost.estimators.path import regularization_path
     from dboost.estimators.pipeline_folder import save_model
@@ -67,6 +69,8 @@ _HOMES = {
     "JointBoostClassifier": "dboost.estimators.jointboost",
     "MultiTaskBoostedClassifier": "dboost.estimators.multitask",
     "MultiTaskBoostedClassifierCV": "dboost.estimators.multitask_cv",
+    "MultiTaskBoostedRegressor": "dboost.estimators.multitask_regressor",
+    "MultiTaskBoostedRegressorCV": "dboost.estimators.multitask_regressor_cv",
     "OneVsRestBoostedClassifier": "dboost.estimators.one_vs_rest",
     "ParquetData": "dboost.data.parquet.input",
     "Kernels": "dboost.hypotheses.kernels.family",
@@ -120,6 +124,8 @@ __all__ = [
     "ModelFormatError",
     "MultiTaskBoostedClassifier",
     "MultiTaskBoostedClassifierCV",
+    "MultiTaskBoostedRegressor",
+    "MultiTaskBoostedRegressorCV",
     "OneVsRestBoostedClassifier",
     "ParquetData",
     "Patches",

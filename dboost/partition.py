@@ -38,7 +38,8 @@ class Partition:
         The stored values, finite.
     y : array
         Encoded labels. int8 (m, k) with -1, +1, and 0 for a missing label (losses ``log`` with k = 1, ``multitask``);
-        int32 (m,) class codes 0..k-1 (``multinomial``); float64 (m,) (regression).
+        int32 (m,) class codes 0..k-1 (``multinomial``); float64 (m,) (regression);
+        float64 (m, k), NaN for a missing target (``multitarget``).
     weight : float64 array, shape (m,)
         Example weights s_i >= 0, class weights included.
     key : str

@@ -34,6 +34,7 @@ from dboost.hypotheses.products.family import Products
 from dboost.hypotheses.stumps.family import Stumps
 from dboost.kernel_cache import VARIABLE, lasting
 from dboost.losses import LOSSES
+from dboost.model.tasks import NUMBERS
 from dboost.passes.folds import Folds
 
 
@@ -87,6 +88,7 @@ def warm() -> float:
     many = rng.normal(size=(60, 300)) * (rng.random((60, 300)) < 0.5)
     steps_on_values = [FitSettings("", penalty, alpha=1e-4, max_rounds=12) for penalty in ("l1", "l1/l2")]
     labels = {"binary": code > 0, "multiclass": code, "multitask": np.eye(3)[code], "regression": code * 1.0}
+    labels["multitarget"] = np.eye(3)[code]
     losses = _compiled_apart()
     variants = [
         FitSettings("", "l1/l2"),
@@ -134,7 +136,7 @@ def warm() -> float:
                 with LocalEngine(1) as engine:
                     plan = build_plan((X + 1e3).astype(dtype), labels[task], task=task, engine=engine)
                     fit(plan, engine, FitSettings(loss, "l1", 0.02, max_rounds=3))
-            support = 20 if task == "regression" else "perceptron"
+            support = 20 if task in NUMBERS else "perceptron"
             with LocalEngine(1) as engine:
                 plan = build_plan(X.astype(dtype), labels[task], task=task, engine=engine)
                 fit(plan, engine, FitSettings(loss, "l1/linf", 0.02, max_rounds=3, hypotheses=Kernels(support)))

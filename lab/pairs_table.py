@@ -112,6 +112,8 @@ def _labels(loss: str, F: Array, rng: np.random.Generator) -> NDArray[Any]:
         codes = F.argmax(axis=1).astype(np.int32)
         codes[: F.shape[1]] = np.arange(F.shape[1])
         return codes
+    if LOSSES[loss].task == "multitarget":
+        return np.where(rng.random(F.shape) < 0.1, np.nan, F)
     if LOSSES[loss].task == "regression":
         real = np.ascontiguousarray(F[:, 0])
         return real if LOSSES[loss].invalid(real) < 0 else np.abs(real)
@@ -124,7 +126,7 @@ def _labels(loss: str, F: Array, rng: np.random.Generator) -> NDArray[Any]:
 
 def _plan(loss: str, rng: np.random.Generator, m: int, n: int) -> SimpleNamespace:
     """Random sparse data in two partitions, with columns of different scales, and sometimes a zero or a sign column."""
-    k = int(rng.integers(2, 5)) if LOSSES[loss].task in ("multiclass", "multitask") else 1
+    k = int(rng.integers(2, 5)) if LOSSES[loss].task in ("multiclass", "multitask", "multitarget") else 1
     X = rng.normal(size=(m, n)) * (rng.random((m, n)) < rng.choice([0.3, 0.7, 1.0])) * 10.0 ** rng.uniform(-1, 1, n)
     if rng.random() < 0.3:
         X[:, 0] = 0.0

@@ -60,11 +60,11 @@ def kind_and_parameters(settings: ModelSettings) -> tuple[Any, dict[str, Any]]:
     kind = registries.estimator(name or "boosted")
     if name in (None, "boosted"):
         kind = _by_loss(loss)
-    if kind is not dboost.BoostedClassifier and name in (None, "boosted", "regressor", "multitask"):
+    if kind is not dboost.BoostedClassifier and name in (None, "boosted", "regressor", "multitask", "multitarget"):
         shown = f"loss {loss!r}" if loss is not None else f"estimator {name!r}"
         if parameters.pop("class_weight", None) is not None:
             raise UsageError(f"class_weight has no meaning for {shown}", hint="use a column of example weights")
-        if kind is dboost.BoostedRegressor and parameters.pop("classes", None) is not None:
+        if issubclass(kind, dboost.BoostedRegressor) and parameters.pop("classes", None) is not None:
             raise UsageError(f"classes has no meaning for {shown}", hint="leave classes= out")
     if own:
         parameters["loss"] = _with_parameters(loss, own)
@@ -93,6 +93,7 @@ def _by_loss(loss: Any) -> Any:
     from dboost.losses import LOSSES
 
     by_task = {"multitask": dboost.MultiTaskBoostedClassifier, "regression": dboost.BoostedRegressor}
+    by_task["multitarget"] = dboost.MultiTaskBoostedRegressor
     return by_task.get(LOSSES[loss].task if loss in LOSSES else "", dboost.BoostedClassifier)
 
 

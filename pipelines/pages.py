@@ -18,6 +18,7 @@ from rich.text import Text
 
 from dboost import metrics
 from dboost.model.fitted import Model
+from dboost.model.tasks import NUMBERS
 
 from .fitting_table import LEAST_WORDS, FittingTable
 from .targets import RegressionFigures
@@ -66,7 +67,7 @@ def model_facts(model: Model) -> list[tuple[str, str]]:
     """What a model is and how good its certificate is."""
     found = model.certificate
     share = f" = {found.alpha / found.alpha_max:.3g} of alpha_max" if found.alpha_max > 0 else ""
-    kinds = {"multitask": "tasks", "regression": "target"}
+    kinds = {"multitask": "tasks", "regression": "target", "multitarget": "targets"}
     return [
         ("model", f"{model.penalty} penalty, {model.loss} loss, alpha {found.alpha:.4g}{share}"),
         ("outputs", f"{len(labels_of(model))} {kinds.get(model.task, 'classes')}"),
@@ -167,7 +168,7 @@ def sparsity_map(model: Model, top: int, blocks: tuple[str, ...] = BLOCKS) -> li
     W, labels, words = both_sides(model), labels_of(model), model.hypotheses.words()
     order = np.argsort(-strength(W), kind="stable")[:top]
     if not len(order):
-        said = "one number" if model.task == "regression" else "the most frequent class"
+        said = "the same numbers" if model.task in NUMBERS else "the most frequent class"
         return [Text(f"No feature is used: the model predicts {said}.")]
     if model.task == "regression":
         return [weight_table(model, order)]
@@ -281,14 +282,15 @@ def evaluation_rows(found: metrics.Evaluation, model: Model) -> list[tuple[str, 
     return rows
 
 
-def regression_rows(found: RegressionFigures) -> list[tuple[str, str]]:
+def regression_rows(found: RegressionFigures, labels: Sequence[str] = ()) -> list[tuple[str, str]]:
     """The figures of a regression in words."""
     return [
-        ("examples", f"{found.weight:,.10g}"),
+        ("examples", f"{found.weight:,.10g}" + (" targets" if len(labels) > 1 else "")),
         ("RMSE", f"{found.rmse:.6g}"),
         ("MAE", f"{found.mae:.6g}"),
         ("largest error", f"{found.largest:.6g}"),
         ("R2", f"{found.r2:.4f}"),
+        *((f"R2 of {label}", f"{r2:.4f}") for label, r2 in zip(labels, found.target_r2) if len(labels) > 1),
     ]
 
 
@@ -296,6 +298,7 @@ def regression_values(found: RegressionFigures, model: Model) -> dict[str, Any]:
     """The figures of a regression as plain values."""
     return {"examples": found.weight, "rmse": found.rmse, "mae": found.mae, "r2": found.r2} | {
         "largest_error": found.largest,
+        **({"targets": dict(zip(labels_of(model), found.target_r2))} if model.task == "multitarget" else {}),
         **use_values(model),
     }
 

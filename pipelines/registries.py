@@ -53,11 +53,12 @@ def places() -> tuple[str, ...]:
     return tuple(PLACES)
 
 
-# name in a run file -> the class; "boosted" is one of three, by the loss
+# name in a run file -> the class; "boosted" is one of four, by the loss
 ESTIMATORS = {
     "boosted": "BoostedClassifier",
     "regressor": "BoostedRegressor",
     "multitask": "MultiTaskBoostedClassifier",
+    "multitarget": "MultiTaskBoostedRegressor",
     "shareboost": "ShareBoostClassifier",
     "jointboost": "JointBoostClassifier",
     "adaboost_l1": "AdaBoostL1Classifier",

@@ -1,6 +1,6 @@
-"""How good a regression is, in sums that partitions can add up.
+"""How good a regression is, of one target or several, in sums that partitions can add up.
 
-Covers: root mean square error, mean absolute error, the largest error and R^2, all weighted.
+Covers: root mean square error, mean absolute error, the largest error and R^2, all weighted, over all observed targets.
 Does not cover: classifiers (``dboost.metrics``).
 """
 
@@ -25,11 +25,14 @@ class RegressionFigures:
     Parameters
     ----------
     weight : float
-        Sum of the example weights.
+        Sum of the weights of the observed targets.
     rmse, mae, largest : float
         Root mean square, mean absolute and largest error; examples of weight 0 count in none.
     r2 : float
-        1 - (residual sum of squares) / (sum of squares about the weighted mean); nan where all targets are equal.
+        1 - (residual sum of squares) / (sum of squares about the weighted mean of each target); nan where none
+        varies.
+    target_r2 : tuple of float
+        The same of each target by itself.
     """
 
     weight: float
@@ -37,26 +40,31 @@ class RegressionFigures:
     mae: float
     largest: float
     r2: float
+    target_r2: tuple[float, ...]
 
 
-def partial(predicted: Float, y: Float, weight: Float, centre: float) -> Sums:
+def partial(predicted: Float, y: Float, weight: Float, centre: Float) -> Sums:
     """Sums of one batch.
 
     Parameters
     ----------
-    predicted, y, weight : float64 arrays, shape (m,)
-    centre : float
+    predicted, y : float64 arrays, shape (m,), or (m, k) with NaN where a target is missing
+    weight : float64 array, shape (m,)
+    centre : float64 array, shape (1,) or (1, k)
         Near the mean of the targets, the same for every batch: the sum of squares is taken about it, so that a large
         mean does not eat its digits.
     """
-    error, off = np.abs(y - predicted), y - centre
+    targets = y.reshape(len(weight), -1)
+    seen = ~np.isnan(targets)
+    error = np.where(seen, np.abs(targets - predicted.reshape(targets.shape)), 0.0)
+    off = np.where(seen, targets - centre.reshape(1, -1), 0.0)
     return Sums(
         add={
-            "weight": float(weight.sum()),
-            "off": float(weight @ off),
-            "square": float(weight @ off**2),
-            "absolute": float(weight @ error),
-            "residual": float(weight @ error**2),
+            "weight": weight @ seen,
+            "off": weight @ off,
+            "square": weight @ off**2,
+            "absolute": weight @ error,
+            "residual": weight @ error**2,
         },
         peak={"largest": np.array([error[weight > 0.0].max(initial=0.0)])},
     )
@@ -65,12 +73,18 @@ def partial(predicted: Float, y: Float, weight: Float, centre: float) -> Sums:
 def summarise(total: Sums) -> RegressionFigures:
     """The figures of all batches."""
     sums: dict[str, Any] = total.add
-    weight = sums["weight"]
+    weight = np.maximum(sums["weight"], np.finfo(float).tiny)
     spread = sums["square"] - sums["off"] ** 2 / weight
+    whole = float(sums["weight"].sum())
     return RegressionFigures(
-        weight=weight,
-        rmse=math.sqrt(sums["residual"] / weight),
-        mae=sums["absolute"] / weight,
+        weight=whole,
+        rmse=math.sqrt(sums["residual"].sum() / whole),
+        mae=float(sums["absolute"].sum() / whole),
         largest=float(total.peak["largest"][0]),
-        r2=1.0 - sums["residual"] / spread if spread > 0.0 else math.nan,
+        r2=_explained(float(sums["residual"].sum()), float(spread.sum())),
+        target_r2=tuple(_explained(left, all_) for left, all_ in zip(sums["residual"].tolist(), spread.tolist())),
     )
+
+
+def _explained(residual: float, spread: float) -> float:
+    return 1.0 - residual / spread if spread > 0.0 else math.nan

@@ -40,7 +40,10 @@ CONVERGED = ("tol", "gradient")
 # Limits that end even a fit that has no other end than its number of rounds before that.
 LIMITS = ("max_passes", "max_seconds")
 # Those whose rounds end at an optimum; the others have ends of their own, and a budget of rounds is one.
-CERTIFIED = ("BoostedClassifier", "BoostedClassifierCV", "BoostedRegressor", "MultiTaskBoostedClassifier")
+CERTIFIED = (
+    "BoostedClassifier", "BoostedClassifierCV", "BoostedRegressor", "MultiTaskBoostedClassifier",
+    "MultiTaskBoostedRegressor",
+)  # fmt: skip
 # Strengths of a cross-validation that names none, as the estimator has it.
 STRENGTHS = 50
 
@@ -234,7 +237,7 @@ def plan_training(settings: TrainedSettings) -> Training:
     if "warm_start" not in registries.parameters_of(kind) or "alpha" not in registries.parameters_of(kind):
         raise UsageError(
             f"{kind.__name__} has no path of strengths",
-            hint="use estimator boosted, regressor, multitask, leveraging or leveraging_regressor",
+            hint="use estimator boosted, regressor, multitask, multitarget, leveraging or leveraging_regressor",
         )
     for name in ("rule", "scoring", "fold_tol", "n_alphas"):
         value = getattr(settings, name)

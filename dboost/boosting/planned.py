@@ -23,7 +23,7 @@ class Planned(Protocol):
     feature_names : tuple of str or None
     classes : array or None
         The labels that the outputs stand for; None for regression.
-    task : {"binary", "multiclass", "multitask", "regression"}
+    task : {"binary", "multiclass", "multitask", "regression", "multitarget"}
     nbytes_estimate : int
         Bytes of all decoded partitions.
     weight_exponent : int

@@ -81,7 +81,8 @@ def plan_collection(
     raws = _compute(delayed, client)
     reports: list[BlockReport] = engine.map(scan_raw, raws, task, name="scan-labels")
     stats = reduce(LabelStats.merge, [report.stats for report in reports], LabelStats())
-    coder, task_classes = plan_coder(stats, task, classes, class_weight, task_names if task == "multitask" else None)
+    column_names = task_names if task in ("multitask", "multitarget") else None
+    coder, task_classes = plan_coder(stats, task, classes, class_weight, column_names)
     n_features, names, dtype = _check_alike(reports)
     used = [i for i, report in enumerate(reports) if report.stats.n_kept]
     items: list[Any]

@@ -58,10 +58,10 @@ def build_plan(
     X : array, sparse matrix, table, dask collection or ParquetData
     y : labels, or the name of the label column of a table; None for ParquetData
     sample_weight : array-like, shape (m,), or the name of a column of a table, optional
-    task : {"classification", "binary", "multiclass", "multitask", "regression"}
+    task : {"classification", "binary", "multiclass", "multitask", "regression", "multitarget"}
         ``"classification"`` chooses binary for two classes, multiclass for more.
     classes : sequence, optional
-        All labels there may be; for multitask the names of the tasks.
+        All labels there may be; for several tasks or targets their names.
     class_weight : "balanced" or dict, optional
     engine : Mapper
 
@@ -98,7 +98,8 @@ def plan_memory(
     if y is None:
         raise UsageError("requires y to be passed, but the target y is None")
     X, y, sample_weight, _ = split_named(X, y, sample_weight)
-    task_names = list(y.columns) if task == "multitask" and hasattr(y, "columns") else None
+    several = task in ("multitask", "multitarget")
+    task_names = list(y.columns) if several and hasattr(y, "columns") else None
     rows = as_rows(X, clean=False)
     n_labels = count_rows(y)
     if n_labels != rows.n_rows:
@@ -108,7 +109,7 @@ def plan_memory(
     if rows.n_features == 0 and rows.n_rows:
         raise DataError(f"X has 0 feature(s) (shape=({rows.n_rows}, 0)) while a minimum of 1 is required.")
     weight = check_weight(sample_weight, rows.n_rows)
-    labels = y if task in ("multitask", "regression") else factorise(y)
+    labels = y if several or task == "regression" else factorise(y)
     stats = scan(task, labels, weight)
     coder, task_classes = plan_coder(stats, task, classes, class_weight, task_names)
     keep = weight > 0

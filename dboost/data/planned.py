@@ -34,10 +34,10 @@ class Plan:
     n_features : int
     feature_names : tuple of str or None
     classes : array or None
-        Original labels in sort order; the names of the tasks (or None) for multitask; None for regression.
+        Original labels in sort order; the names (or None) of several tasks or targets; None for regression.
     n_outputs : int
         k: 1 for binary and regression.
-    task : {"binary", "multiclass", "multitask", "regression"}
+    task : {"binary", "multiclass", "multitask", "regression", "multitarget"}
     digest : function () -> str
         Gives `fingerprint`, and waits for it where it is still being computed.
     nbytes_estimate : int
@@ -135,7 +135,7 @@ def plan_coder(
     stats: LabelStats, task: str, classes: Any, class_weight: Any, task_names: Sequence[str] | None
 ) -> tuple[LabelCoder, NDArray[Any] | None]:
     """The encoding, and what ``Plan.classes`` holds."""
-    if task != "multitask":
+    if task not in ("multitask", "multitarget"):
         coder = plan_labels(stats, task, classes=classes, class_weight=class_weight)
         return coder, coder.classes
     names = task_names if classes is None else list(classes)
@@ -145,7 +145,7 @@ def plan_coder(
     assert stats.tasks is not None
     if len(names) != stats.tasks.shape[0] or len(set(names)) != len(names):
         raise UsageError(
-            f"classes names {len(set(names))} different tasks, the labels have {stats.tasks.shape[0]} columns",
+            f"classes names {len(set(names))} different columns, the labels have {stats.tasks.shape[0]} columns",
             hint="give one name per column of y",
         )
     return coder, np.array(names, dtype=object)

@@ -396,7 +396,9 @@ def _attributes(model: Model) -> dict[str, Any]:
         "alpha_": cert.alpha,
         "alpha_max_": cert.alpha_max,
     }
-    if model.task != "regression":
+    if model.task == "multitarget":
+        found["target_names_"] = model.classes
+    elif model.task != "regression":
         found["classes_"] = model.classes
     if model.feature_names is not None:
         found["feature_names_in_"] = np.array(model.feature_names, dtype=object)

@@ -32,6 +32,7 @@ from dboost.estimators.predicting import kind_of
 from dboost.estimators.splits import folds_of, is_splitter
 from dboost.files.paths import PathLike
 from dboost.model.fitted import Model
+from dboost.model.tasks import NUMBERS
 from dboost.notices import warn_user
 from dboost.passes.folds import Folds
 from dboost.penalties import get_penalty
@@ -212,7 +213,7 @@ def validated(
         if isinstance(choice.folds, str):
             parts = replace(parts, named={**parts.named, "folds": choice.folds})
         settings, plan = parts.settings, parts.plan
-        if plan.task == "regression" and choice.scoring == "error":
+        if plan.task in NUMBERS and choice.scoring == "error":
             raise UsageError("scoring='error' of a regression, which has no wrong labels", hint="use scoring='loss'")
         alphas = _strengths(settings, choice)
         folds = Folds(int(choice.cv), settings.random_state) if given is None else _given(given, plan, parts.weight)

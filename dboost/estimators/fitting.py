@@ -192,6 +192,9 @@ def _checked_local(estimator: Any, X: Any, y: Any, kind: str, task: str) -> tupl
     elif hasattr(y, "hasnans") and not y.hasnans and isinstance(getattr(y.dtype, "numpy_dtype", None), np.dtype):
         # scikit-learn turns whole numbers of a type that may be missing into floats, also where none is missing
         y = y.to_numpy(dtype=y.dtype.numpy_dtype)
+    if task == "multitarget":
+        # they may be missing, and are checked where they are encoded
+        return X, y
     if task == "multitask":
         check_tasks(np.asarray(y))
         return X, y

@@ -20,6 +20,8 @@ from dboost.estimators.jointboost import JointBoostClassifier
 from dboost.estimators.leveraging import LeveragingClassifier, LeveragingRegressor
 from dboost.estimators.multitask import MultiTaskBoostedClassifier
 from dboost.estimators.multitask_cv import MultiTaskBoostedClassifierCV
+from dboost.estimators.multitask_regressor import MultiTaskBoostedRegressor
+from dboost.estimators.multitask_regressor_cv import MultiTaskBoostedRegressorCV
 from dboost.estimators.one_vs_rest import OneVsRestBoostedClassifier
 from dboost.estimators.params import loss_from_spec, penalty_from_spec
 from dboost.estimators.regressor import BoostedRegressor
@@ -45,6 +47,8 @@ ESTIMATORS: dict[str, type[BoostedEstimator]] = {
     "JointBoostClassifier": JointBoostClassifier,
     "MultiTaskBoostedClassifier": MultiTaskBoostedClassifier,
     "MultiTaskBoostedClassifierCV": MultiTaskBoostedClassifierCV,
+    "MultiTaskBoostedRegressor": MultiTaskBoostedRegressor,
+    "MultiTaskBoostedRegressorCV": MultiTaskBoostedRegressorCV,
     "ShareBoostClassifier": ShareBoostClassifier,
 }
 

@@ -20,7 +20,8 @@ class RegressingMixin(RegressorMixin):  # type: ignore[misc]
 
         With ``loss="poisson"`` the share of the Poisson deviance, D^2, as scikit-learn's ``PoissonRegressor`` has it
         (``sklearn.metrics.d2_tweedie_score`` with ``power=1``), and with ``loss="quantile"`` that of the pinball loss
-        (``sklearn.metrics.d2_pinball_score``).
+        (``sklearn.metrics.d2_pinball_score``). Of several targets it is the mean of their R^2, each over the rows where
+        it is observed.
 
         Parameters
         ----------

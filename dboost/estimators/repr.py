@@ -111,7 +111,8 @@ def _outputs(model: Model) -> str:
     if model.task == "regression":
         return "one target"
     count = len(model.classes)
-    return _many(count, "task") if model.task == "multitask" else _many(count, "class", "classes")
+    words = {"multitask": ("task", "tasks"), "multitarget": ("target", "targets")}
+    return _many(count, *words.get(model.task, ("class", "classes")))
 
 
 def _held(model: Model) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.data.labels.labels import check_weight
-from dboost.data.labels.targets import regression_targets
+from dboost.data.labels.targets import many_targets, regression_targets
 from dboost.data.named_columns import split_named
 from dboost.data.planned import count_rows
 from dboost.errors import DataError, UsageError
@@ -68,6 +68,8 @@ def explained(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
     predicted, y, weight = _compared(estimator, X, y, sample_weight)
     if not np.any(weight > 0):
         raise DataError("nothing to score: no target has a positive weight")
+    if estimator.model_.task == "multitarget":
+        return _explained_on_average(many_targets(y), np.asarray(predicted), weight)
     target = regression_targets(y)
     # a loss with parameters is one of the estimator; the model tells its name
     given = getattr(estimator, "loss", None)
@@ -81,6 +83,23 @@ def explained(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
     assert from_predicted is not None
     left, whole = float(weight @ from_predicted), float(weight @ from_mean)
     return 1.0 - left / whole if whole > 0.0 else float(left == 0.0)
+
+
+def _explained_on_average(targets: NDArray[np.float64], predicted: NDArray[Any], weight: NDArray[np.float64]) -> float:
+    """The mean of R^2 over the targets, each over the rows where it is observed."""
+    from sklearn.metrics import r2_score
+
+    if targets.shape != predicted.shape:
+        raise DataError(f"targets have shape {targets.shape}, the model predicts {predicted.shape}")
+    seen = ~np.isnan(targets) & (weight > 0)[:, None]
+    if not np.any(seen):
+        raise DataError("nothing to score: no target is observed with a positive weight")
+    shares = [
+        r2_score(targets[rows, r], predicted[rows, r], sample_weight=weight[rows])
+        for r, rows in enumerate(seen.T)
+        if np.any(rows)
+    ]
+    return float(np.mean(shares))
 
 
 def _compared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[Any], Any, NDArray[np.float64]]:

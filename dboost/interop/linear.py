@@ -119,6 +119,10 @@ def to_sklearn(estimator: Any) -> Any:
     names = getattr(estimator, "feature_names_in_", None)
     if linear.task == "regression":
         return _named(_regression(linear), linear, names)
+    if linear.task == "multitarget":
+        several = LinearRegression()
+        several.coef_, several.intercept_ = linear.coef, linear.intercept.copy()
+        return _named(several, linear, names)
     if linear.task == "multitask":
         parts = [_named(_logistic(linear, [r], np.array([0, 1])), linear, names) for r in range(linear.W.shape[1])]
         made = MultiOutputClassifier(LogisticRegression())

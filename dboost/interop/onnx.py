@@ -21,6 +21,7 @@ from dboost.estimators.table_features import TableFeatures
 from dboost.estimators.text_features import TextFeatures
 from dboost.interop.extras import imported
 from dboost.interop.linear import Linear
+from dboost.model.tasks import NUMBERS
 
 EXTRA = "onnx"
 
@@ -68,7 +69,7 @@ def to_onnx(model: Any, X: Any = None, *, target_opset: int | None = None) -> An
     -------
     onnx.ModelProto
         With the outputs "label" and "probabilities" of a classifier, (m,) and (m, classes), of several tasks (m, k)
-        each, or "variable" (m, 1) of a regression.
+        each, or "variable" (m, targets) of a regression.
 
     Raises
     ------
@@ -90,7 +91,7 @@ def to_onnx(model: Any, X: Any = None, *, target_opset: int | None = None) -> An
     if type(last).__name__ not in ESTIMATORS:
         raise UsageError(f"{type(last).__name__} is no estimator of dboost", hint="give one, or a Pipeline of it")
     Linear.of(last)  # refuses what has no operators before the graph is begun
-    options = {} if last.model_.task == "regression" else {id(last): {"zipmap": False}}
+    options = {} if last.model_.task in NUMBERS else {id(last): {"zipmap": False}}
     inputs = _inputs(model, X)
     return skl2onnx.convert_sklearn(model, initial_types=inputs, options=options, target_opset=target_opset)
 
@@ -121,8 +122,8 @@ def _estimator_shapes(operator: Any) -> None:
     """Types and shapes of the outputs."""
     types = imported("skl2onnx.common.data_types", EXTRA)
     linear = Linear.of(operator.raw_operator)
-    if linear.task == "regression":
-        operator.outputs[0].type = types.DoubleTensorType([None, 1])
+    if linear.task in NUMBERS:
+        operator.outputs[0].type = types.DoubleTensorType([None, linear.W.shape[1]])
         return
     several = linear.task == "multitask"
     text = linear.classes.dtype.kind in "UO"
@@ -146,7 +147,7 @@ def _convert_estimator(scope: Any, operator: Any, container: Any) -> None:
         first = ops.OnnxGather(given, np.zeros(1, np.int64), axis=1, **opset)
         scores = ops.OnnxAdd(ops.OnnxMatMul(first, np.zeros((1, F.shape[1])), **opset), F, **opset)
     name = outputs[0].full_name
-    if linear.task == "regression":
+    if linear.task in NUMBERS:
         last = ops.OnnxExp if linear.exponential else ops.OnnxIdentity
         last(scores, output_names=[name], **opset).add_to(scope, container)
         return

@@ -19,6 +19,7 @@ from dboost.losses.one_vs_rest import OneVsRestExponential
 from dboost.losses.poisson import Poisson
 from dboost.losses.quantile import Quantile
 from dboost.losses.squared import Squared
+from dboost.losses.targets import SquaredTargets
 
 # The first of a task is its default.
 LOSSES: dict[str, Loss] = {
@@ -32,6 +33,7 @@ LOSSES: dict[str, Loss] = {
     "poisson": Poisson(),
     "huber": Huber(),
     "quantile": Quantile(),
+    "multitarget": SquaredTargets(),
 }
 # Losses that an estimator makes for the classes it finds: a model names them, and a user does not.
 _MADE: dict[str, Loss] = {"exp_one_vs_rest": OneVsRestExponential()}
@@ -131,7 +133,7 @@ def losses_of(*tasks: str) -> tuple[str, ...]:
 
     Parameters
     ----------
-    *tasks : {"binary", "multiclass", "multitask", "regression"}
+    *tasks : {"binary", "multiclass", "multitask", "regression", "multitarget"}
 
     Returns
     -------

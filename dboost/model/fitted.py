@@ -104,7 +104,7 @@ class Model:
 
     Parameters
     ----------
-    task : {"binary", "multiclass", "multitask", "regression"}
+    task : {"binary", "multiclass", "multitask", "regression", "multitarget"}
     loss, penalty : str
         Their names.
     hypotheses : Chosen
@@ -113,7 +113,7 @@ class Model:
         Their weights; k = 1 for two classes and for regression.
     intercept : float64 array, shape (k,)
     classes : array, shape (2,), (k,) or (0,)
-        Labels in the order of the codes; the names of the tasks for ``multitask``; none for ``regression``.
+        Labels in the order of the codes; the names of several tasks or targets; none for ``regression``.
     n_features : int
         Raw features offered.
     certificate : Certificate
@@ -271,7 +271,7 @@ class Model:
         return log_probabilities(self.task, self.loss, F)
 
     def labels(self, F: Float) -> NDArray[Any]:
-        """Predictions from scores: (m,) of `classes`, int64 (m, k) of 0 and 1 for tasks, float64 (m,) of regression."""
+        """Predictions from scores: (m,) of `classes`, int64 (m, k) of 0 and 1 for tasks, numbers of regressions."""
         return labels(self.task, self.loss, self.classes, F)
 
     def predict_proba(self, X: Any) -> Float:

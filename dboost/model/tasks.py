@@ -16,7 +16,9 @@ from dboost.losses import Loss, loss_of_model
 
 Float = NDArray[np.float64]
 
-TASKS = ("binary", "multiclass", "multitask", "regression")
+TASKS = ("binary", "multiclass", "multitask", "regression", "multitarget")
+# Kinds of problems whose predictions are numbers: there are no classes, and nothing has a probability.
+NUMBERS = ("regression", "multitarget")
 
 
 def belongs(task: str, loss: str) -> bool:
@@ -64,7 +66,7 @@ def log_probabilities(task: str, loss: str, F: Float) -> Float:
 
 def _log_odds(task: str, loss: str, F: Float) -> Float:
     """Scores on the scale of log-odds, up to what they have in common where there are many classes."""
-    if task == "regression":
+    if task in NUMBERS:
         raise UsageError("a regression has no probabilities", hint="use predict")
     return _named(loss).predicted(F)
 
@@ -100,10 +102,13 @@ def labels(task: str, loss: str, classes: NDArray[Any], F: Float) -> NDArray[Any
     Returns
     -------
     array
-        (m,) of `classes`, int64 (m, k) of 0 and 1 for tasks, float64 (m,) of a regression.
+        (m,) of `classes`, int64 (m, k) of 0 and 1 for tasks, float64 (m,) of a regression,
+        (m, k) of one with several targets.
     """
     if task == "regression":
         return _named(loss).predicted(F)[:, 0]
+    if task == "multitarget":
+        return _named(loss).predicted(F)
     if task == "multitask":
         return (F > 0).astype(np.int64)
     codes = np.argmax(F, axis=1) if task == "multiclass" else (F[:, 0] > 0).astype(np.int64)

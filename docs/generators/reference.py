@@ -14,7 +14,8 @@ import dboost
 HEADINGS = {
     "Estimators": (
         "BoostedClassifier", "BoostedRegressor", "MultiTaskBoostedClassifier", "BoostedClassifierCV",
-        "BoostedRegressorCV", "MultiTaskBoostedClassifierCV",
+        "BoostedRegressorCV", "MultiTaskBoostedClassifierCV", "MultiTaskBoostedRegressor",
+        "MultiTaskBoostedRegressorCV",
         "ShareBoostClassifier", "AdaBoostL1Classifier", "LeveragingClassifier", "LeveragingRegressor",
         "JointBoostClassifier", "OneVsRestBoostedClassifier",
     ),

@@ -29,12 +29,15 @@ _ESTIMATORS = {
     "margin_softmax": "BoostedClassifier",
     "multitask": "MultiTaskBoostedClassifier",
     "squared": "BoostedRegressor",
+    "multitarget": "MultiTaskBoostedRegressor",
     "epsilon_insensitive": "BoostedRegressor",
     "poisson": "BoostedRegressor",
 }
 # Decades of float64 and float32 that data are drawn from: the last ones before the next number is infinite or zero.
 _DECADES = {"float64": 300.0, "float32": 36.0}
 _MAX_ROUNDS = 60
+# Losses that came later, by the remainder of the seeds that draw them.
+_LATER = {"poisson": 3, "multitarget": 0}
 
 
 @dataclass(frozen=True)
@@ -104,10 +107,9 @@ def draw(seed: int) -> Case:
     m, n = _shape(rng, words)
     dtype = "float32" if rng.random() < 0.25 else "float64"
     X = _features(rng, m, n, dtype, words)
-    loss = _one(rng, [name for name in LOSSES if name != "poisson"])
-    if seed % 11 == 3:
-        # came later, and no seed that had found a defect before was of this kind: these draw what they drew
-        loss = "poisson"
+    loss = _one(rng, [name for name in LOSSES if name not in _LATER])
+    # No seed that had found a defect before was of these kinds: those draw what they drew.
+    loss = {at: name for name, at in _LATER.items()}.get(seed % 11, loss)
     y, encoded = _labels(rng, loss, X, words)
     weight = _weights(rng, encoded, words)
     given: Any = sparse.csr_matrix(X) if rng.random() < 0.25 else X
@@ -187,13 +189,21 @@ def _labels(rng: Random, loss: str, X: NDArray[Any], words: list[str]) -> tuple[
     noise = _one(rng, (0.0, 0.3, 1.0, 1.0, 10.0))
     if noise == 0.0:
         words.append("noiseless")
-    k = {"multitask": int(rng.integers(1, 4)), "multinomial": 0, "margin_softmax": 0}.get(loss, 1)
+    several = int(rng.integers(1, 4))
+    k = {"multitask": several, "multitarget": several, "multinomial": 0, "margin_softmax": 0}.get(loss, 1)
     k = int(rng.integers(3, 6)) if k == 0 else k
     F = Z @ rng.standard_normal((n, k)) + noise * rng.standard_normal((m, k))
     if loss == "poisson":
         return _counts(rng, F[:, 0], words)
     if loss in ("squared", "epsilon_insensitive"):
         return _targets(rng, F[:, 0], words)
+    if loss == "multitarget":
+        found, _ = _targets(rng, F, words)
+        missing = (rng.random(found.shape) < 0.15) & (rng.random() < 0.4)
+        # a target keeps one of its values
+        missing[0] = False
+        labels = np.where(missing, np.nan, found)
+        return labels, labels
     if loss == "multitask":
         return _tasks(rng, F)
     skew = rng.random() < 0.25
@@ -227,7 +237,7 @@ def _targets(rng: Random, f: NDArray[Any], words: list[str]) -> tuple[Any, NDArr
     elif kind < 0.4:
         words.append("equal targets")
         f = np.full_like(f, _one(rng, (0.0, 1.0, 1.0 / 3.0)))
-    return f, f[:, None]
+    return f, f.reshape(len(f), -1)
 
 
 def _counts(rng: Random, f: NDArray[Any], words: list[str]) -> tuple[Any, NDArray[Any]]:

@@ -95,6 +95,11 @@ def _squared(y: Long, F: Long) -> tuple[Long, Long]:
     return (z * z / 2)[:, 0], z
 
 
+def _targets(y: Long, F: Long) -> tuple[Long, Long]:
+    z = np.where(np.isnan(y), 0, F - y)
+    return (z * z / 2).sum(axis=1), z
+
+
 def _tube(y: Long, F: Long) -> tuple[Long, Long]:
     z, epsilon = F - y, long(EPSILON)
     return (softplus(z - epsilon) + softplus(-z - epsilon))[:, 0], sigma(z - epsilon) - sigma(-z - epsilon)
@@ -114,6 +119,7 @@ LOSSES: dict[str, LossAndSlope] = {
     "multinomial": _softmax,
     "margin_softmax": _margin_softmax,
     "squared": _squared,
+    "multitarget": _targets,
     "epsilon_insensitive": _tube,
     "poisson": _counts,
 }

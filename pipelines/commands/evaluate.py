@@ -14,6 +14,7 @@ from scipy.sparse import csc_array
 from dboost import metrics
 from dboost.data import build_plan
 from dboost.model.fitted import Model
+from dboost.model.tasks import NUMBERS
 from dboost.partition import Partition, Sums
 
 from .. import pages, targets
@@ -69,7 +70,7 @@ def values_of(found: Figures, model: Model) -> dict[str, Any]:
 def page(found: Figures, model: Model, top: int, strangers: Strangers | None = None) -> list[Any]:
     """The figures as renderables."""
     if isinstance(found, targets.RegressionFigures):
-        return [pages.facts(pages.regression_rows(found) + pages.model_facts(model))]
+        return [pages.facts(pages.regression_rows(found, pages.labels_of(model)) + pages.model_facts(model))]
     tables = [pages.confusion_table(found, model, top), pages.task_table(found, model, top)]
     shown = [table for table in tables if table is not None]
     rows = pages.evaluation_rows(found, model)
@@ -92,7 +93,7 @@ def write(out: str, values: dict[str, Any], force: bool) -> None:
 def figures(model: Model, data: Any, client: Any) -> tuple[Figures, Strangers]:
     """Judge a model of any task, and say which rows have a class that it does not know; see ``sums``."""
     total, strangers = sums(model, data, client)
-    if model.task == "regression":
+    if model.task in NUMBERS:
         return targets.summarise(total), strangers
     found = metrics.summarise(total, metrics.margin_norm(model.W))
     return strangers.counted_as_wrong(found, total), strangers
@@ -154,9 +155,8 @@ def judge(partition: Partition, memo: Any, model: Model, at: Integers, numbers: 
     shape = (partition.n_rows, partition.n_features)
     columns = csc_array((partition.values, partition.rows, partition.indptr), shape=shape)
     scores = model.scores_of_inputs(columns[:, at])
-    if model.task == "regression":
-        centre = float(model.labels(model.intercept[None])[0])
-        return targets.partial(model.labels(scores), partition.y, partition.weight, centre)
+    if model.task in NUMBERS:
+        return targets.partial(model.labels(scores), partition.y, partition.weight, model.labels(model.intercept[None]))
     if numbers is None:
         return metrics.partial(scores, partition.y, partition.weight)
     own = numbers[partition.y]

@@ -14,6 +14,7 @@ from dboost.estimators.document_features import DocumentFeatures
 from dboost.estimators.transform_files import read_beside
 from dboost.model.explained import Contributions, contributions
 from dboost.model.fitted import Model
+from dboost.model.tasks import NUMBERS
 
 from .. import pages
 from ..config import DataSettings, LogSettings, key, needed, string, whole
@@ -76,8 +77,8 @@ def _of_row(settings: ExplainSettings, model: Model) -> Contributions:
 def _predicted(found: Contributions, model: Model) -> tuple[list[str], np.ndarray[Any, Any]]:
     """Classes, the predicted one first, and their probabilities; of a regression the prediction."""
     scores, labels = found.scores[None], pages.labels_of(model)
-    if model.task == "regression":
-        return labels, np.asarray(model.labels(scores), dtype=float)
+    if model.task in NUMBERS:
+        return labels, np.asarray(model.labels(scores), dtype=float).reshape(-1)
     chances = model.probabilities(scores)[0]
     order = np.argsort(-chances, kind="stable")
     return [labels[r] for r in order.tolist()], chances[order]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dboost.errors import UsageError
 from dboost.model.fitted import Model
-from dboost.model.tasks import decision
+from dboost.model.tasks import NUMBERS, decision
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def asked_of(settings: Any, model: Model) -> Asked:
     UsageError
         For columns that a model of this task cannot give.
     """
-    if settings.probabilities and model.task == "regression":
+    if settings.probabilities and model.task in NUMBERS:
         raise UsageError("a regression has no probabilities", hint="leave --probabilities out")
     if settings.top is not None and model.task not in ("binary", "multiclass"):
         raise UsageError(f"a {model.task} has no most probable classes", hint="leave --top out")
@@ -54,6 +54,8 @@ def names_of(model: Model, asked: Asked) -> list[str]:
     if model.task == "multitask":
         tasks = [str(name) for name in model.classes.tolist()]
         return [*names, *tasks, *(f"{name}_probability" for name in tasks)]
+    if model.task == "multitarget":
+        return [*names, *(str(name) for name in model.classes.tolist())]
     names.append("prediction")
     if model.task == "regression":
         return names
@@ -85,6 +87,9 @@ def predictions(
         columns["scores"] = pa.array(values) if values.ndim == 1 else _lists(values)
     if model.task == "regression":
         return pa.table(columns | {"prediction": pa.array(labels)})
+    if model.task == "multitarget":
+        names = [str(name) for name in model.classes.tolist()]
+        return pa.table(columns | {name: pa.array(labels[:, r]) for r, name in enumerate(names)})
     chances = model.probabilities(scores)
     if model.task == "multitask":
         names = [str(name) for name in model.classes.tolist()]

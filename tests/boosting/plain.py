@@ -78,6 +78,8 @@ class Data:
                 return float((self.s[:, None] * np.exp(-self.y * F)).sum())
         if self.loss == "squared":
             return float(self.s @ (self.y - F[:, 0]) ** 2 / 2)
+        if self.loss == "multitarget":
+            return float(np.nansum(self.s[:, None] * (self.y - F) ** 2) / 2)
         if self.loss == "poisson":
             with np.errstate(over="ignore"):
                 return float(self.s @ (np.exp(F[:, 0]) - self.y * F[:, 0] + xlogy(self.y, self.y) - self.y))
@@ -104,6 +106,8 @@ class Data:
                 return self.s[:, None] * self.y * np.exp(-self.y * F)
         if self.loss == "squared":
             return (self.s * (self.y - F[:, 0]))[:, None]
+        if self.loss == "multitarget":
+            return np.nan_to_num(self.s[:, None] * (self.y - F))
         if self.loss == "huber":
             return (self.s * np.clip(self.y - F[:, 0], -HUBER, HUBER))[:, None]
         if self.loss == "quantile":
@@ -135,6 +139,9 @@ class Data:
         unit = np.divide(theta, self.s[:, None], out=np.zeros_like(theta), where=self.s[:, None] > 0)
         if self.loss == "squared":
             return float(self.s @ (unit[:, 0] * self.y - unit[:, 0] ** 2 / 2))
+        if self.loss == "multitarget":
+            inside = not unit[np.isnan(self.y)].any()
+            return float(np.nansum(self.s[:, None] * (unit * self.y - unit**2 / 2))) if inside else -np.inf
         if self.loss == "huber":
             inside = np.abs(unit[:, 0]).max() <= HUBER * (1 + 1e-12)
             return float(self.s @ (unit[:, 0] * self.y - unit[:, 0] ** 2 / 2)) if inside else -np.inf
@@ -163,7 +170,8 @@ class Data:
         """Largest curvature of an example; the exponential losses have none."""
         others = dict.fromkeys(MULTICLASS, 0.5)
         others |= {"huber": 1.0, "quantile": 1 / WIDTH}
-        others |= {"squared": 1.0, "epsilon_insensitive": 1 / (1 + np.cosh(EPSILON)), "exp": np.inf, "poisson": np.inf}
+        others |= {"squared": 1.0, "multitarget": 1.0}
+        others |= {"epsilon_insensitive": 1 / (1 + np.cosh(EPSILON)), "exp": np.inf, "poisson": np.inf}
         return others.get(self.loss, 0.25)
 
 
@@ -184,7 +192,7 @@ def without(*names):
 def defined(loss, update):
     """Whether an update has the bound it needs for a loss."""
     lacking = {"exp": ("gradboost",), "poisson": ("gradboost",)}
-    lacking |= dict.fromkeys(("squared", "huber", "quantile"), ("adaboost", "forward"))
+    lacking |= dict.fromkeys(("squared", "huber", "quantile", "multitarget"), ("adaboost", "forward"))
     return update not in lacking.get(loss, ())
 
 
@@ -207,7 +215,7 @@ def _entropy(p):
 def make(loss, m=150, n=25, k=3, seed=0, density=0.5, weights=False, noise=1.5):
     """A random sparse problem with a few informative features."""
     rng = np.random.default_rng([seed, m, n, k])
-    k = k if loss in (*MULTICLASS, "multitask") else 1
+    k = k if loss in (*MULTICLASS, "multitask", "multitarget") else 1
     X = rng.normal(size=(m, n)) * (rng.random((m, n)) < density)
     W = rng.normal(size=(n, k)) * (rng.random((n, 1)) < 0.4)
     F = X @ W + noise * rng.normal(size=(m, k)) + rng.normal(size=k)
@@ -216,6 +224,8 @@ def make(loss, m=150, n=25, k=3, seed=0, density=0.5, weights=False, noise=1.5):
         y[:k] = np.arange(k)
     elif loss in ("squared", "epsilon_insensitive", "huber", "quantile"):
         y = F[:, 0]
+    elif loss == "multitarget":
+        y = np.where(rng.random(F.shape) < 0.1, np.nan, F)
     elif loss == "poisson":
         y = rng.poisson(np.exp(0.3 * F[:, 0])).astype(float)
     else:

@@ -15,7 +15,8 @@ from dboost.compiled.vectors.exponential import log1p_unit, log_positive
 from dboost.losses import LOSSES, get_loss
 from dboost.penalties import get_penalty
 
-SINGLE = [name for name in LOSSES if name not in ("multinomial", "margin_softmax") and not get_loss(name).shifted]
+SEVERAL = ("multinomial", "margin_softmax", "multitarget")
+SINGLE = [name for name in LOSSES if name not in SEVERAL and not get_loss(name).shifted]
 
 
 @njit

@@ -20,6 +20,7 @@ from dboost import (
     Kernels,
     ModelFormatError,
     MultiTaskBoostedClassifier,
+    MultiTaskBoostedRegressor,
     ParquetData,
     Patches,
     PiecewiseLinear,
@@ -53,12 +54,15 @@ def labels(X, task):
         return scores.sum(axis=0) + 3.0
     if task == "multitask":
         return (scores.T > 0).astype(float)
+    if task == "multitarget":
+        return np.where(np.random.default_rng(2).random(scores.T.shape) < 0.1, np.nan, scores.T)
     return np.array(["a", "b", "c"])[scores.argmax(axis=0)] if task == "multiclass" else scores[0] + scores[1] > 0
 
 
 ESTIMATORS = {
     "regression": BoostedRegressor,
     "multitask": MultiTaskBoostedClassifier,
+    "multitarget": MultiTaskBoostedRegressor,
     "multiclass": BoostedClassifier,
     "binary": BoostedClassifier,
 }

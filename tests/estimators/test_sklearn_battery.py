@@ -20,6 +20,7 @@ SHARE = dboost.ShareBoostClassifier(max_rounds=10, tol=1e-10)
 REST = dboost.OneVsRestBoostedClassifier(dboost.ShareBoostClassifier(max_rounds=5, loss="log", tol=1e-10))
 JOINT = dboost.JointBoostClassifier(max_rounds=10)
 TASKS = dboost.MultiTaskBoostedClassifier()
+TARGETS = dboost.MultiTaskBoostedRegressor(tol=1e-12)
 # Weights and repeated rows are compared to seven digits of the predictions, which a gap of 1e-4 does not promise.
 REGRESSORS = [dboost.BoostedRegressor(tol=1e-12, loss=loss) for loss in ("squared", "epsilon_insensitive")]
 REGRESSOR_CV = dboost.BoostedRegressorCV(cv=3, n_alphas=4, eps=0.05, tol=1e-12, fold_tol=1e-12)
@@ -49,6 +50,7 @@ EXPECTED = {
     "AdaBoostL1Classifier": {},
     "LeveragingClassifier": {},
     "LeveragingRegressor": {},
+    "MultiTaskBoostedRegressor": {},
     "JointBoostClassifier": {},
     "MultiTaskBoostedClassifier": {
         "check_estimators_dtypes": _LABELS,
@@ -75,6 +77,7 @@ COUNTS = {
         "BoostedClassifier": 64,
         "BoostedClassifierCV": 64,
         "MultiTaskBoostedClassifier": 69,
+        "MultiTaskBoostedRegressor": 60,
         "BoostedRegressor": 60,
         "BoostedRegressorCV": 60,
         "ShareBoostClassifier": 64,
@@ -87,7 +90,7 @@ COUNTS = {
 }
 VERSION = ".".join(str(part) for part in parse_version(sklearn.__version__).release[:2])
 # Other versions draw other labels for the same checks, so the list of failures for tasks does not fit them.
-ESTIMATORS = [CLASSIFIER, CV, SHARE, REST, JOINT, *REGRESSORS, REGRESSOR_CV, *GREEDY]
+ESTIMATORS = [CLASSIFIER, CV, SHARE, REST, JOINT, *REGRESSORS, REGRESSOR_CV, TARGETS, *GREEDY]
 ESTIMATORS += [TASKS] if VERSION in COUNTS else []
 
 
@@ -98,7 +101,7 @@ def test_scikit_learn_check(estimator, check):
         check(estimator)
 
 
-COUNTED = [CLASSIFIER, CV, SHARE, REST, JOINT, TASKS, REGRESSORS[0], REGRESSOR_CV, *GREEDY]
+COUNTED = [CLASSIFIER, CV, SHARE, REST, JOINT, TASKS, TARGETS, REGRESSORS[0], REGRESSOR_CV, *GREEDY]
 
 
 @pytest.mark.parametrize("estimator", COUNTED, ids=lambda one: type(one).__name__)

@@ -26,6 +26,8 @@ def data(task):
         X, y = load_breast_cancer(return_X_y=True)
         return X / X.std(axis=0), y
     X, y = load_diabetes(return_X_y=True)
+    if task == "multitarget":
+        return X, np.column_stack([y, np.where(y > 200, np.nan, y**2 / 100)])
     return X, y if task == "regression" else np.column_stack([y > 80, y > 150, y > 220]).astype(int)
 
 
@@ -33,8 +35,9 @@ def fitted(loss, alpha=1e-3):
     """A model of a loss and its rows."""
     task = LOSSES[loss].task
     X, y = data(task)
-    cls = {"regression": BoostedRegressor, "multitask": MultiTaskBoostedClassifier}.get(task, BoostedClassifier)
-    return cls(loss=loss, alpha=alpha, max_rounds=30, tol=1e-3).fit(X, y), X
+    cls = {"regression": BoostedRegressor, "multitask": MultiTaskBoostedClassifier}
+    cls["multitarget"] = dboost.MultiTaskBoostedRegressor
+    return cls.get(task, BoostedClassifier)(loss=loss, alpha=alpha, max_rounds=30, tol=1e-3).fit(X, y), X
 
 
 @pytest.mark.filterwarnings("ignore::dboost.ConvergenceWarning")
@@ -43,7 +46,7 @@ def test_a_plain_model_predicts_the_same(loss):
     ours, X = fitted(loss)
     plain = pickle.loads(pickle.dumps(ours.to_sklearn()))
     assert type(plain).__module__.startswith("sklearn.") and plain.n_features_in_ == X.shape[1]
-    if LOSSES[loss].task == "regression":
+    if LOSSES[loss].task in ("regression", "multitarget"):
         np.testing.assert_allclose(plain.predict(X), ours.predict(X), rtol=TINY)
         return
     assert np.array_equal(plain.predict(X), ours.predict(X))

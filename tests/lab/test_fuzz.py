@@ -62,6 +62,7 @@ LABELS = {
     "multinomial": np.eye(3)[np.arange(9) % 3],
     "margin_softmax": np.eye(3)[np.arange(9) % 3],
     "squared": RNG.standard_normal((9, 1)),
+    "multitarget": np.where(RNG.random((9, 3)) < 0.2, np.nan, RNG.standard_normal((9, 3))),
     "epsilon_insensitive": RNG.standard_normal((9, 1)),
     "poisson": np.arange(9.0)[:, None] % 4,
 }

@@ -242,6 +242,50 @@ class Squared:
 
 
 @dataclass(frozen=True)
+class Targets:
+    """(f_r - y_r)^2 / 2 summed over the outputs whose label is a number."""
+
+    k: int
+    kind = "reals"
+
+    def every_label(self):
+        return [np.full(self.k, v) for v in (0.0, 1.0, -3.5, 1e6, np.nan)]
+
+    def labels(self, rng, m):
+        y = rng.normal(size=(m, self.k)) * 3 + 1
+        y[rng.random(y.shape) < 0.15] = np.nan
+        return y
+
+    def follow(self, rng, F):
+        y = F[:, : self.k] + rng.normal(size=F[:, : self.k].shape)
+        y[rng.random(y.shape) < 0.1] = np.nan
+        return y
+
+    def sharpest(self, y):
+        return np.where(np.isnan(y), 0.0, y)
+
+    def bounded(self, F):
+        return F
+
+    def _numbers(self, y, values):
+        return np.where(np.isnan(y), 0, np.asarray(values, WIDE))
+
+    def loss(self, y, F):
+        return (self.residual(y, F) ** 2).sum(axis=1) / 2
+
+    def residual(self, y, F):
+        return self._numbers(y, np.asarray(y, WIDE) - F)
+
+    def hessian(self, y, F):
+        return np.where(np.isnan(y), 0.0, 1.0)[:, :, None] * np.eye(self.k)
+
+    def dual(self, y, theta):
+        theta = np.asarray(theta, WIDE)
+        value = self._numbers(y, theta * y - theta**2 / 2).sum(axis=1)
+        return np.where((np.isnan(y) & (theta != 0)).any(axis=1), -np.inf, value)
+
+
+@dataclass(frozen=True)
 class Epsilon(Squared):
     """softplus(f - y - eps) + softplus(y - f - eps)."""
 
@@ -383,6 +427,7 @@ REFERENCES: dict[str, Any] = {
     "poisson": Poisson(),
     "huber": Huber(),
     "quantile": Quantile(),
+    "multitarget": Targets(3),
 }
 
 

@@ -167,17 +167,19 @@ def test_a_weight_multiplies_and_zero_is_absent(case):
     assert not rows.hessian(y, F, none).any()
 
 
-@pytest.mark.parametrize("name", [n for n in LOSSES if REFERENCES[n].kind == "sign"])
+@pytest.mark.parametrize("name", [n for n in LOSSES if REFERENCES[n].kind in ("sign", "reals")])
 def test_missing_labels_contribute_nothing(name):
     rng = np.random.default_rng(3)
     rows, reference = Rows(name), REFERENCES[name]
     y, F, s = reference.labels(rng, M), rng.normal(size=(M, reference.k)), rng.uniform(0.5, 2, M)
-    y[0] = 0
-    other = np.where(y == 0, rng.normal(size=F.shape) * 100, F)
+    none = 0 if reference.kind == "sign" else np.nan
+    y[0] = none
+    missing = np.isnan(y) if reference.kind == "reals" else y == 0
+    other = np.where(missing, rng.normal(size=F.shape) * 100, F)
     for function in (rows.value, rows.residual, rows.hessian):
         np.testing.assert_array_equal(function(y, F, s), function(y, other, s))
-    assert not rows.residual(y, F, s)[y == 0].any()
-    nothing = np.zeros_like(y)
+    assert not rows.residual(y, F, s)[missing].any()
+    nothing = np.full_like(y, none)
     assert not rows.value(nothing, F, s).any()
 
 
@@ -191,6 +193,9 @@ def test_label_mass_and_null_intercept(name):
     mass, total = loss.label_mass(y, s, reference.k)
     if reference.kind == "real":
         np.testing.assert_allclose((mass, total), ([s @ y], [s.sum()]))
+    elif reference.kind == "reals":
+        np.testing.assert_allclose(mass, np.nansum(s[:, None] * y, axis=0))
+        np.testing.assert_allclose(total, s @ ~np.isnan(y))
     elif reference.kind == "sign":
         np.testing.assert_allclose(mass, [s[y[:, r] > 0].sum() for r in range(reference.k)])
         np.testing.assert_allclose(total, [s[y[:, r] != 0].sum() for r in range(reference.k)])
@@ -211,7 +216,8 @@ def test_the_null_intercept_stays_finite_with_one_label_only(name):
     rows, reference = Rows(name), REFERENCES[name]
     loss = rows.loss
     for label in (1, -1, 0):
-        shape, dtype = {"sign": ((9, reference.k), np.int8), "code": (9, np.int32), "real": (9, float)}[reference.kind]
+        kinds = {"sign": ((9, reference.k), np.int8), "code": (9, np.int32), "real": (9, float)}
+        shape, dtype = (kinds | {"reals": ((9, reference.k), float)})[reference.kind]
         y = np.full(shape, abs(label) if reference.kind == "code" else label, dtype)
         b = loss.null_intercept(*loss.label_mass(y, np.ones(9), reference.k))
         assert np.isfinite(b).all()

@@ -177,11 +177,30 @@ def test_figures_of_batches_add_up_and_weights_count() -> None:
     rng = np.random.default_rng(0)
     y, predicted = 1e6 + rng.normal(size=50), 1e6 + rng.normal(size=50)
     weight = rng.integers(0, 3, 50).astype(float)
-    whole = targets.partial(predicted, y, weight, 1e6)
-    parts = targets.partial(predicted[:20], y[:20], weight[:20], 1e6)
-    found = targets.summarise(parts.merge(targets.partial(predicted[20:], y[20:], weight[20:], 1e6)))
-    np.testing.assert_allclose(list(vars(found).values()), list(vars(targets.summarise(whole)).values()), rtol=1e-9)
+    centre = np.array([1e6])
+    whole = targets.summarise(targets.partial(predicted, y, weight, centre))
+    parts = targets.partial(predicted[:20], y[:20], weight[:20], centre)
+    found = targets.summarise(parts.merge(targets.partial(predicted[20:], y[20:], weight[20:], centre)))
+    for name, value in vars(found).items():
+        np.testing.assert_allclose(value, getattr(whole, name), rtol=1e-9)
+    assert found.target_r2 == (found.r2,)
     assert found.r2 == pytest.approx(r2_score(y, predicted, sample_weight=weight), rel=1e-6)
     assert found.largest == np.abs(y - predicted)[weight > 0].max()
-    constant = targets.summarise(targets.partial(predicted, np.full(50, 2.0), np.ones(50), 0.0))
+    constant = targets.summarise(targets.partial(predicted, np.full(50, 2.0), np.ones(50), np.zeros(1)))
     assert np.isnan(constant.r2)
+
+
+def test_the_figures_of_several_targets_leave_missing_ones_out() -> None:
+    rng = np.random.default_rng(0)
+    y, weight = rng.normal(size=(60, 2)), rng.uniform(0.5, 2.0, 60)
+    predicted = y + rng.normal(size=y.shape)
+    y[rng.random(y.shape) < 0.3] = np.nan
+    found = targets.summarise(targets.partial(predicted, y, weight, np.zeros((1, 2))))
+    for r in range(2):
+        seen = ~np.isnan(y[:, r])
+        wanted = r2_score(y[seen, r], predicted[seen, r], sample_weight=weight[seen])
+        assert found.target_r2[r] == pytest.approx(wanted, rel=1e-12)
+    seen = ~np.isnan(y)
+    each = np.broadcast_to(weight[:, None], y.shape)[seen]
+    assert found.mae == pytest.approx(mean_absolute_error(y[seen], predicted[seen], sample_weight=each), rel=1e-12)
+    assert found.weight == pytest.approx(each.sum(), rel=1e-12)

@@ -27,6 +27,7 @@ ESTIMATORS: dict[str, tuple[dict[str, Any], str]] = {
     "regressor": ({"alpha": 0.01, "loss": "quantile", "quantile": 0.8, "width": 0.2}, "number"),
     "boosted": ({"hypotheses": [{"family": "products", "max_degree": 2}], "alpha": 0.02, "tol": 0.01}, "label"),
     "multitask": ({"alpha": 0.02}, "two,other"),
+    "multitarget": ({"alpha": 0.02, "penalty": "l1/l2"}, "number,sum"),
     "one_vs_rest": ({"of": "boosted", "alpha": 0.02, "penalty": "l1"}, "label"),
 }
 
@@ -43,6 +44,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     columns = {f"x{j}": X[:, j] for j in range(4)}
     labels = {"label": np.array(["a", "b", "c"])[kind], "two": (X[:, 0] > 0).astype(int), "number": X[:, 0] + X[:, 1]}
     labels["other"] = (X[:, 1] > 0.2).astype(int)
+    labels["sum"] = X[:, 0] - X[:, 1] + X[:, 2]
     folder = tmp_path_factory.mktemp("rows")
     for name, part in (("train", slice(0, 90)), ("test", slice(90, None))):
         table = pa.table({key: value[part] for key, value in {**columns, **labels}.items()})
@@ -66,6 +68,7 @@ def test_every_estimator_is_trained_judged_and_predicts(name: str, rows: Path, t
     result = pipelines.run(tables_of(rows, label, {"estimator": name, **parameters}), out=tmp_path / "run")
     model = result.model
     expected = {"boosted": "BoostedClassifier", "multitask": "MultiTaskBoostedClassifier"}
+    expected["multitarget"] = "MultiTaskBoostedRegressor"
     assert type(model).__name__ == expected.get(name, type(model).__name__) and len(model.active_features_) > 0
     assert result.evaluation is not None and result.stages["predict"].state == "done"
     figure = result.evaluation.get("error", result.evaluation.get("rmse"))
@@ -99,6 +102,7 @@ CROSS_VALIDATED: dict[str, tuple[dict[str, Any], str]] = {
     "leveraging_regressor": ({"max_rounds": 3}, "number"),
     "regressor": ({"n_alphas": 3, "scoring": "loss"}, "number"),
     "multitask": ({"n_alphas": 3}, "two,other"),
+    "multitarget": ({"n_alphas": 3, "penalty": "l1/l2"}, "number,sum"),
 }
 
 

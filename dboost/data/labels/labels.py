@@ -11,6 +11,7 @@ Conventions, global over the data:
 - ``"multitask"``: int8 (m, k). Labels are {0, 1}, {-1, +1} or booleans; NaN, None and null are missing labels (code 0).
   Data that holds both 0 and -1 is refused, because 0 could then be a label or a missing one.
 - ``"regression"``: float64 (m,), finite.
+- ``"multitarget"``: float64 (m, k), NaN where a target is missing.
 
 Rows of weight 0 leave no trace: they are dropped before classes are counted, so that a weight of 0 equals absence.
 """
@@ -26,11 +27,11 @@ from numpy.typing import NDArray
 
 from dboost.data.labels.class_weight import weights_by_label
 from dboost.data.labels.factorise import Factorised, factorise, is_arrow, mixed_kinds, tallies
-from dboost.data.labels.targets import regression_targets, task_labels, task_values
+from dboost.data.labels.targets import many_targets, regression_targets, task_labels, task_values
 from dboost.data.ranges import check_sum, check_target, scaled, weight_exponent
 from dboost.errors import DataError, UsageError
 
-TASKS = ("binary", "multiclass", "multitask", "regression")
+TASKS = ("binary", "multiclass", "multitask", "regression", "multitarget")
 _SHOWN = 5
 
 
@@ -48,7 +49,7 @@ class LabelStats:
         Sum of the sample weights of each label.
     count : dict of label to int
     tasks : int64 array, shape (k, 4), optional
-        Multitask: rows with label -1, 0, +1 and missing, per task.
+        Multitask: rows with label -1, 0, +1 and missing, per task; several targets: 0, 0, observed and missing.
     sum_weight : float
     dtype : str
         NumPy type of the labels, wide enough for all blocks; ``"|O"`` for Python objects.
@@ -107,9 +108,9 @@ class LabelCoder:
 
     Parameters
     ----------
-    task : {"binary", "multiclass", "multitask", "regression"}
+    task : {"binary", "multiclass", "multitask", "regression", "multitarget"}
     classes : array, shape (k,) or None
-        Sorted labels; None for regression and multitask.
+        Sorted labels; None for regressions and multitask.
     kind : str
         Kind of the labels.
     factors : float64 array, shape (number of classes,), optional
@@ -151,7 +152,7 @@ class LabelCoder:
 
         Parameters
         ----------
-        labels : array-like, shape (m,), or (m, k) for multitask
+        labels : array-like, shape (m,), or (m, k) for tasks and several targets
         weight : float64 array, shape (m,)
 
         Returns
@@ -163,6 +164,8 @@ class LabelCoder:
         weight = scaled(weight, self.exponent)
         if self.task == "regression":
             return regression_targets(labels), weight
+        if self.task == "multitarget":
+            return many_targets(labels), weight
         if self.task == "multitask":
             return task_labels(labels), weight
         codes = self.codes(labels)
@@ -217,6 +220,17 @@ def scan(task: str, labels: Any, weight: NDArray[np.float64]) -> LabelStats:
         if target.shape == keep.shape:
             stats.largest_target = float(np.abs(target).max(initial=0.0, where=keep))
         return stats
+    if task == "multitarget":
+        targets = many_targets(labels)
+        if stats.n_rows:
+            stats.kind, stats.dtype = "float", "<f8"
+        if targets.shape[0] == keep.shape[0]:
+            targets = targets[keep]
+            seen = np.count_nonzero(~np.isnan(targets), axis=0)
+            none = np.zeros_like(seen)
+            stats.tasks = np.stack([none, none, seen, stats.n_kept - seen], axis=1).astype(np.int64)
+            stats.largest_target = float(np.nanmax(np.abs(targets), initial=0.0)) if targets.size else 0.0
+        return stats
     if task == "multitask":
         values = task_values(labels)[keep]
         columns = [np.count_nonzero(values == v, axis=0) for v in (-1, 0, 1)]
@@ -252,7 +266,7 @@ def plan_labels(
     ----------
     stats : LabelStats
         Merged over all blocks.
-    task : {"classification", "binary", "multiclass", "multitask", "regression"}
+    task : {"classification", "binary", "multiclass", "multitask", "regression", "multitarget"}
         ``"classification"`` is binary for two classes and multiclass for more.
     classes : sequence, optional
         All labels there may be; without it, the labels found.
@@ -260,13 +274,13 @@ def plan_labels(
         Of labels, or of the texts of labels that are numbers, to weights. Balanced: (sum of weights) /
         (classes * sum of weights of the class), which respects sample weights.
     task_names : sequence of str, optional
-        Names of the label columns (multitask), for messages.
+        Names of the label columns (tasks, several targets), for messages.
 
     Raises
     ------
     DataError
-        No rows, all weights 0, one class, labels outside `classes`, a task with one label only, weights or targets
-        beyond what float64 can sum.
+        No rows, all weights 0, one class, labels outside `classes`, a task with one label only, a target without any
+        value, weights or targets beyond what float64 can sum.
     UsageError
         `classes` or `class_weight` have no meaning here.
     """
@@ -280,6 +294,10 @@ def plan_labels(
         _refuse_for(task, classes=classes, class_weight=class_weight)
         check_target(stats.largest_target)
         return LabelCoder("regression", kind="float", exponent=exponent)
+    if task == "multitarget":
+        _refuse_for(task, classes=classes, class_weight=class_weight)
+        _check_targets(stats, task_names)
+        return LabelCoder("multitarget", kind="float", exponent=exponent)
     if task == "multitask":
         _refuse_for(task, classes=classes, class_weight=class_weight)
         _check_tasks(stats, task_names)
@@ -327,6 +345,18 @@ def _check_tasks(stats: LabelStats, names: Sequence[str] | None) -> None:
         raise DataError(
             f"only one class in {bad.size} of {plus.size} tasks: {_some(shown)}",
             hint="drop these tasks: nothing can be learned for them",
+        )
+
+
+def _check_targets(stats: LabelStats, names: Sequence[str] | None) -> None:
+    check_target(stats.largest_target)
+    assert stats.tasks is not None
+    empty = np.flatnonzero(stats.tasks[:, 2] == 0).tolist()
+    if empty:
+        shown = [names[t] if names is not None else t for t in empty]
+        raise DataError(
+            f"{len(empty)} of {len(stats.tasks)} targets are missing in every row: {_some(shown)}",
+            hint="drop these targets: nothing can be learned for them",
         )
 
 

@@ -1,4 +1,4 @@
-"""Labels that are numbers: the targets of a regression, and the columns of several binary tasks."""
+"""Labels that are numbers: the targets of a regression, one or several, and the columns of several binary tasks."""
 
 from __future__ import annotations
 
@@ -40,6 +40,33 @@ def regression_targets(labels: Any) -> NDArray[np.float64]:
     if not np.all(np.isfinite(target)):
         raise DataError(f"target in row {int(np.argmin(np.isfinite(target)))} is not finite", hint="drop these rows")
     return target
+
+
+def many_targets(labels: Any) -> NDArray[np.float64]:
+    """Several targets as float64 (m, k), NaN where one is missing; text that looks like numbers is none."""
+    found = np.asarray(labels.toarray() if hasattr(labels, "toarray") else labels)
+    if found.ndim != 2:
+        raise DataError(
+            f"several targets have shape {found.shape}, expected (m, k): one column per target",
+            hint="use BoostedRegressor for one target",
+        )
+    try:
+        if found.dtype.kind == "O":
+            if any(isinstance(item, str | bytes) for item in found.ravel().tolist()):
+                raise DataError("targets of a regression are not numbers but of type text")
+            found = np.where(np.equal(found, None), np.nan, found)  # type: ignore[call-overload]
+        elif found.dtype.kind not in "biuf":
+            raise DataError(f"targets of a regression are not numbers but of type {found.dtype}")
+        targets = np.ascontiguousarray(found, dtype=np.float64)
+    except (TypeError, ValueError) as fault:
+        if isinstance(fault, DataError):
+            raise
+        raise DataError("targets of a regression are not numbers") from fault
+    endless = np.isinf(targets)
+    if np.any(endless):
+        row, target = (int(v) for v in np.argwhere(endless)[0])
+        raise DataError(f"target {target} in row {row} is not finite", hint="use NaN where a target is missing")
+    return targets
 
 
 def task_values(labels: Any) -> NDArray[Any]:

@@ -234,10 +234,10 @@ class ParquetBlock:
 
 
 def _task_column(column: pa.ChunkedArray, name: str, where: dict[str, Any]) -> NDArray[np.float64]:
-    """One task's labels with NaN for null."""
+    """The labels of a task, or a target, with NaN for null."""
     if not (pa.types.is_boolean(column.type) or pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         raise DataError(
-            f"labels of a task have Arrow type {column.type}", column=name, hint="use 0/1, -1/+1 or booleans", **where
+            f"one of several labels has Arrow type {column.type}", column=name, hint="use numbers or booleans", **where
         )
     found: NDArray[np.float64] = column.cast(pa.float64()).to_numpy()
     return found

@@ -36,7 +36,8 @@ class ParquetData:
         None takes what the manifest says, else a list of integers ``indices`` with a list of floats ``values``, else
         every column that is neither `label` nor `weight`.
     label : str or sequence of str, optional
-        The label column; several columns, or one list column, for several tasks. None takes the manifest's.
+        The label column; several columns, or one list column, for several tasks or
+        targets. None takes the manifest's.
     weight : str, optional
         The column of sample weights.
     n_features : int, optional

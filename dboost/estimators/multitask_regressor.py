@@ -1,0 +1,113 @@
+"""``MultiTaskBoostedRegressor``: several numbers per example, some of them missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dboost.estimators.regressor import BoostedRegressor
+from dboost.files.paths import PathLike
+
+
+class MultiTaskBoostedRegressor(BoostedRegressor):
+    """Linear regressions of several targets that share their features, fitted to a certified optimum.
+
+    Minimises ``sum_i s_i sum_r (y_ir - w_r'x_i - b_r)^2 / 2 / sum_i s_i + alpha * sum_j omega(w_j)``, where r goes
+    through the observed targets of an example and w_j is the row of weights of a feature: with ``"l1/l2"`` or
+    ``"l1/linf"`` a feature is used by every target or by none. With ``"l1/l2"`` and no missing target it is the
+    objective of scikit-learn's ``MultiTaskLasso``, and with ``"l1/l2+ridge"`` that of ``MultiTaskElasticNet``.
+
+    Parameters
+    ----------
+    loss : {"multitarget"}, default "multitarget"
+        Half the squared residual of every observed target.
+    penalty : {"l1/l2", "l1/linf", "l1", ...} or penalty object, default "l1/l2"
+    offset : list of columns, optional
+        One for each target.
+    others
+        As in ``BoostedRegressor``.
+
+    Attributes
+    ----------
+    coef_ : float64 array, shape (k, n)
+    intercept_ : float64 array, shape (k,)
+    target_names_ : array, shape (k,)
+        The columns of a table of targets, else 0..k-1.
+    others
+        As in ``BoostedRegressor``.
+
+    Notes
+    -----
+    Targets have shape (m, k), NaN or None where one is missing; predictions have the same shape. In ``ParquetData``
+    they are several label columns, or one column of lists.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 6))
+    >>> Y = np.column_stack([X[:, 0] + X[:, 1], X[:, 0] - X[:, 1], 2 * X[:, 1]])
+    >>> model = MultiTaskBoostedRegressor(alpha=0.1).fit(X, Y)
+    >>> np.flatnonzero(model.coef_.any(axis=0)).tolist(), model.predict(X).shape
+    ([0, 1], (100, 3))
+    """
+
+    _tasks = ("multitarget",)
+    _task = "multitarget"
+
+    def __init__(
+        self,
+        *,
+        loss: Any = "multitarget",
+        penalty: Any = "l1/l2",
+        alpha: float | str = "auto",
+        update: str = "newton",
+        hypotheses: Any = None,
+        select: str = "greedy",
+        sweeps: int | None = None,
+        rows_per_round: int | None = None,
+        tol: float = 1e-4,
+        max_rounds: int = 1000,
+        max_passes: int | None = None,
+        max_seconds: float | None = None,
+        max_active_rows: int | None = None,
+        fit_intercept: bool = True,
+        standardize: bool = False,
+        penalty_factors: Any = None,
+        offset: Any = None,
+        warm_start: bool = False,
+        random_state: Any = 0,
+        checkpoint: PathLike | None = None,
+        callbacks: Any = None,
+        client: Any = None,
+    ) -> None:
+        # The classes that the base knows of stay None.
+        super().__init__(
+            loss=loss,
+            penalty=penalty,
+            alpha=alpha,
+            update=update,
+            hypotheses=hypotheses,
+            select=select,
+            sweeps=sweeps,
+            rows_per_round=rows_per_round,
+            tol=tol,
+            max_rounds=max_rounds,
+            max_passes=max_passes,
+            max_seconds=max_seconds,
+            max_active_rows=max_active_rows,
+            fit_intercept=fit_intercept,
+            standardize=standardize,
+            penalty_factors=penalty_factors,
+            offset=offset,
+            warm_start=warm_start,
+            random_state=random_state,
+            checkpoint=checkpoint,
+            callbacks=callbacks,
+            client=client,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = False
+        return tags
