@@ -100,8 +100,8 @@ class ModelSettings:
         one_named(registries.losses),
         None,
         "what is minimised; squared, epsilon_insensitive, poisson, huber and quantile are regression, multitask and "
-        "multitarget (of numbers) take several columns (default: by the labels, log for two classes and multinomial for "
-        "more)",
+        "multitarget (of numbers) take several columns (default: by the labels, log for two classes and multinomial "
+        "for more)",
     )
     epsilon: float | None = key(
         real(0.0),

@@ -1,7 +1,7 @@
 """Regression of several targets: the optima of others, missing targets, inputs and engines.
 
-Covers: ``MultiTaskBoostedRegressor`` and its cross-validation. Does not cover: the loss (tests/losses), the command line
-(tests/pipelines/test_run_estimators.py).
+Covers: ``MultiTaskBoostedRegressor`` and its cross-validation. Does not cover: the loss (tests/losses), the command
+line (tests/pipelines/test_run_estimators.py).
 """
 
 from __future__ import annotations
