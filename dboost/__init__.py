@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         DboostError,
         DboostWarning,
         ModelFormatError,
+        SchedulerLostError,
         StorageError,
         UsageError,
     )
@@ -95,6 +96,7 @@ _HOMES = {
     "DboostError": "dboost.errors",
     "DboostWarning": "dboost.errors",
     "ModelFormatError": "dboost.errors",
+    "SchedulerLostError": "dboost.errors",
     "StorageError": "dboost.errors",
     "UsageError": "dboost.errors",
 }
@@ -131,6 +133,7 @@ __all__ = [
     "Patches",
     "PiecewiseLinear",
     "Products",
+    "SchedulerLostError",
     "ShareBoostClassifier",
     "StorageError",
     "Stumps",

@@ -15,6 +15,7 @@ import pytest
 import dboost
 from dboost import errors as known_errors
 from docs.generators import errors, options, reference
+from lab.campaign.parts import PARTS
 from pipelines.retraining.config import checked
 from tests.test_readme import TYPED, Block, blocks
 
@@ -90,3 +91,15 @@ def test_links_between_pages_lead_somewhere() -> None:
 
 def test_the_generators_are_those_of_this_checkout() -> None:
     assert Path(sys.modules["docs.generators"].__file__ or "").is_relative_to(ROOT)
+
+
+def test_what_the_page_on_security_names_is_there() -> None:
+    """Each claim of its tables names a file of tests or a part of the campaign; one that is renamed is missed."""
+    text = (ROOT / "docs" / "guide" / "security.md").read_text(encoding="utf-8")
+    named, parts = set(re.findall(r"\btest_\w+", text)), set(re.findall(r"part `([\w-]+)`", text))
+    files = {path.stem for path in (ROOT / "tests").rglob("test_*.py")}
+    assert len(named) >= 8 and named <= files
+    assert len(parts) >= 5 and parts <= set(PARTS)
+    failures = (ROOT / "docs" / "guide" / "failures.md").read_text(encoding="utf-8")
+    told = set(re.findall(r"^\| ([a-z, -]+) \|", failures, re.MULTILINE))
+    assert {name for row in told for name in row.split(", ")} - {"part"} == set(PARTS)

@@ -34,6 +34,11 @@ CURES = {
         "Start the cluster again and repeat the command or the fit with the same `checkpoint`: it goes on where it "
         "was. For lack of memory: smaller row groups, or workers with more memory.",
     ),
+    "SchedulerLostError": (
+        "the scheduler died, or the network to it; it knows nothing of the work any more",
+        "Commands wait for one that is started again at its address (`--rejoin-seconds`). In Python connect a new "
+        "client and repeat the fit with the same `checkpoint`.",
+    ),
     "StorageError": (
         "no room, no permission, a disk or a network folder that is gone",
         "Repair the storage and repeat the command. What was begun is not there half-written.",

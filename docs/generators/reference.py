@@ -28,8 +28,8 @@ HEADINGS = {
         "Columns", "Products", "Kernels", "Stumps", "PiecewiseLinear", "Patches", "Learned",
     ),
     "Errors and warnings": (
-        "DboostError", "UsageError", "DataError", "ClusterError", "StorageError", "ModelFormatError",
-        "DboostWarning", "ConvergenceWarning",
+        "DboostError", "UsageError", "DataError", "ClusterError", "SchedulerLostError", "StorageError",
+        "ModelFormatError", "DboostWarning", "ConvergenceWarning",
     ),
 }  # fmt: skip
 # Public parts, and what a reader finds there.
