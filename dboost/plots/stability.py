@@ -66,7 +66,7 @@ def plot_stability(selection: Any, *, top: int = 7, ax: Any = None) -> Any:
     left, right = alphas.max() * 1.05, alphas.min() / 1.05
     if used < len(alphas):
         edge = float(np.sqrt(alphas[used - 1] * alphas[used]))
-        ax.axvspan(edge, right, color="0.94", zorder=0, label="not used")
+        ax.axvspan(edge, right, color="0.94", zorder=0, label="strengths not used")
     ax.set_xlim(left, right)
     ax.set_ylim(-0.02, 1.02)
     label_axes(ax, "", "Half samples that use a feature [share]")
