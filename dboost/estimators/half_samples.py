@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import FitSettings
 from dboost.boosting.stability import HalfFits
-from dboost.boosting.updates import system_of
 from dboost.errors import UsageError
 from dboost.estimators.fitting import Prepared
 from dboost.penalties import get_penalty
@@ -55,11 +54,6 @@ def check_rows(settings: FitSettings) -> None:
         raise UsageError(
             "hypotheses= of the estimator: each half sample induces others, which cannot come again",
             hint="use an estimator of the raw columns",
-        )
-    if not system_of(settings).optimises:
-        raise UsageError(
-            f"update={settings.update!r} ends at no optimum, so that no strength says what it uses",
-            hint="use update='newton', 'gradboost' or 'adaboost'",
         )
 
 

@@ -72,8 +72,8 @@ class StabilitySelection(ShownMixin, MaskedMixin, SelectorMixin, BaseEstimator):
         threshold - 1) p), or the tighter bound of Shah & Samworth, which assumes a shape of the frequencies; see Notes.
     random_state : int, RandomState or None, default 0
         Seed of the halves.
-    callbacks : callable or list of callables, optional
-        Called with the record of each round of each fit, where ``"pair"`` and ``"half"`` say of which half and
+    callbacks : list of callables, optional
+        Each is called with the record of each round of each fit, where ``"pair"`` and ``"half"`` say of which half and
         ``"strength"`` is the place of its strength; a true result ends that one fit.
     client : dask.distributed.Client, optional
         As in ``BoostedClassifier``; by default that of the estimator.
