@@ -11,6 +11,7 @@ one copy of the data where it is.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -157,6 +158,7 @@ def fit_halves(
     eps: float,
     callback: Callback | None = None,
     ended: Callable[[HalfFits], None] | None = None,
+    max_seconds: float | None = None,
 ) -> list[HalfFits]:
     """Fit a path to each half of each pair.
 
@@ -173,24 +175,45 @@ def fit_halves(
         ``"half"`` say which half, ``"strength"`` the place of the strength. A true result ends that one fit.
     ended : callable, optional
         Called with what each half came to, one call at a time, in no certain order.
+    max_seconds : float, optional
+        No pair but the first begins after so many; one that has begun is fitted to its end.
 
     Returns
     -------
     list of HalfFits
-        Those of pair 0 first.
+        Those of pair 0 first; both halves of every pair that has begun.
+
+    Raises
+    ------
+    DataError
+        The strengths are to be chosen, and no feature is used at any; or a half lacks labels that the whole has.
     """
+    deadline = None if max_seconds is None else time.monotonic() + max_seconds
     whole = Fitting(plan, engine, settings)
     warn_if_dropped(whole)
     chosen = whole.alpha_max() * np.geomspace(1.0, eps, n_alphas) if alphas is None else np.asarray(alphas, np.float64)
     grid = np.sort(chosen)[::-1]
+    if not grid[0] > 0.0:
+        raise DataError(
+            "no feature says anything of the labels: alpha_max, the least strength that uses none, is 0",
+            hint="check that the features vary",
+        )
     pairs = drawn(plan, engine, seed, n_pairs)
     stop, turn, lock = threading.Event(), threading.Lock(), threading.Lock()
     places = [(halves, half) for halves in pairs for half in (0, 1)]
     free = list(range(max(1, min(getattr(engine, "n_threads", 1), len(places)))))
     asked = interruption.current()
+    begun: dict[int, bool] = {}
 
-    def one(place: tuple[Halves, int]) -> HalfFits:
+    def begins(pair: int) -> bool:
+        # The half that comes first decides for both, or the time would cut a pair in two.
+        in_time = pair == pairs[0].pair or deadline is None or time.monotonic() < deadline
+        return begun.setdefault(pair, in_time)
+
+    def one(place: tuple[Halves, int]) -> HalfFits | None:
         with lock:
+            if not begins(place[0].pair):
+                return None
             lane = free.pop()
         try:
             with interruption.heeded(asked):
@@ -222,7 +245,7 @@ def fit_halves(
     # What a fit does between its passes takes one thread: fits side by side keep the others busy.
     pool = ThreadPoolExecutor(len(free), thread_name_prefix="dboost-half")
     try:
-        return list(pool.map(one, places))
+        return [fits for fits in pool.map(one, places) if fits is not None]
     finally:
         # after an error or an interrupt the fits of the other halves end with their round
         stop.set()

@@ -70,6 +70,8 @@ class StabilitySelection(ShownMixin, MaskedMixin, SelectorMixin, BaseEstimator):
     bound : {"worst_case", "r_concave"}, default "worst_case"
         With q the mean number of features that a half uses at any strength that is used, of p in all: q**2 / ((2
         threshold - 1) p), or the tighter bound of Shah & Samworth, which assumes a shape of the frequencies; see Notes.
+    max_seconds : float, optional
+        No pair but the first begins after so many. The limits of the estimator are those of each fit.
     random_state : int, RandomState or None, default 0
         Seed of the halves.
     callbacks : list of callables, optional
@@ -103,7 +105,7 @@ class StabilitySelection(ShownMixin, MaskedMixin, SelectorMixin, BaseEstimator):
     half_gaps_ : float64 array, shape (n_pairs, 2, n_strengths)
         Certified relative gaps of the fits.
     n_pairs_ : int
-        Pairs that were fitted: fewer than asked for after an interrupt.
+        Pairs that were fitted: fewer than asked for after `max_seconds` or an interrupt.
     n_features_in_ : int
     feature_names_in_ : object array, shape (n,)
         Where the data has names.
@@ -141,6 +143,7 @@ class StabilitySelection(ShownMixin, MaskedMixin, SelectorMixin, BaseEstimator):
         threshold: float = 0.6,
         expected_false: float | None = None,
         bound: str = "worst_case",
+        max_seconds: float | None = None,
         random_state: Any = 0,
         callbacks: Any = None,
         client: Any = None,
@@ -153,6 +156,7 @@ class StabilitySelection(ShownMixin, MaskedMixin, SelectorMixin, BaseEstimator):
         self.threshold = threshold
         self.expected_false = expected_false
         self.bound = bound
+        self.max_seconds = max_seconds
         self.random_state = random_state
         self.callbacks = callbacks
         self.client = client
@@ -185,7 +189,8 @@ class StabilitySelection(ShownMixin, MaskedMixin, SelectorMixin, BaseEstimator):
         ConvergenceWarning
             When fits of halves ended above the estimator's `tol`.
         DboostWarning
-            When the bound is no less than the number of features, and says nothing.
+            When the bound is no less than the number of features, and says nothing; and when `max_seconds` has left
+            pairs out.
         """
         base, seed = self._checked(), resolve_seed(self.random_state)
         functions = of_several_fits(self.callbacks)
@@ -196,7 +201,9 @@ class StabilitySelection(ShownMixin, MaskedMixin, SelectorMixin, BaseEstimator):
             grid = (strengths_of(settings, self.alphas), self.n_alphas, self.eps)
             told = told_of([*functions, *line])
             try:
-                fit_halves(plan, parts.engine, settings, seed, self.n_pairs, *grid, told, ended.append)
+                fit_halves(
+                    plan, parts.engine, settings, seed, self.n_pairs, *grid, told, ended.append, self.max_seconds
+                )
             except (KeyboardInterrupt, ClusterError) as error:
                 found = found_of(ended, plan.n_features)
                 if found is not None:
@@ -235,6 +242,8 @@ class StabilitySelection(ShownMixin, MaskedMixin, SelectorMixin, BaseEstimator):
             )
         if self.expected_false is not None and number("expected_false", self.expected_false) == 0.0:
             raise UsageError("expected_false=0, which no selection can promise", hint="give a number above 0")
+        if self.max_seconds is not None:
+            number("max_seconds", self.max_seconds)
         if self.bound not in BOUNDS:
             raise UsageError(f"bound={self.bound!r}", hint=f"expected one of {', '.join(BOUNDS)}")
         if self.alphas is None:
@@ -296,6 +305,10 @@ class StabilitySelection(ShownMixin, MaskedMixin, SelectorMixin, BaseEstimator):
                 f"{late} of {found.gaps.size} fits of half samples stopped above tol={tol:g}, "
                 f"at a certified relative gap of {found.gaps.max():.2g} at worst",
                 ConvergenceWarning,
+            )
+        if found.n_pairs < self.n_pairs:
+            warn_user(
+                f"max_seconds={self.max_seconds:g} were over after {found.n_pairs} of {self.n_pairs} pairs of halves"
             )
         if self.expected_false_bound_ >= p > 1:
             warn_user(

@@ -15,7 +15,7 @@ def searched(mean, place, steps, r):
     for k in range(place, steps + 1):
         x = np.arange(k + 1) / steps
 
-        def lacking(z):
+        def lacking(z, x=x):
             # f**r is convex and rises: it begins at 1, and its steps grow
             f = np.concatenate([[1.0], 1.0 + np.cumsum(np.cumsum(np.exp(z)))]) ** (1.0 / r)
             f /= f.sum()

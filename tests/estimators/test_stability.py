@@ -1,6 +1,6 @@
 """Stability selection: frequencies are those of a plain loop over explicit halves, and false features within the bound.
 
-Covers: ``StabilitySelection`` on data in memory, on disk and on Dask, what it refuses, interrupts, the columns it leaves.
+Covers: ``StabilitySelection`` on data in memory, on disk and on Dask, refusals, interrupts, the columns it leaves.
 Does not cover: how halves are drawn (tests/test_halving.py), the bounds (test_false_bounds.py).
 """
 
@@ -274,6 +274,14 @@ def test_an_interrupt_keeps_the_pairs_that_had_ended():
     assert not hasattr(none, "support_")
 
 
+def test_after_max_seconds_no_pair_begins_and_those_that_have_are_whole():
+    X, y = planted(4, n=12)
+    params = {"n_alphas": 3, "eps": 0.3}
+    with pytest.warns(DboostWarning, match="max_seconds=0 were over after 1 of 50 pairs"):
+        found = StabilitySelection(**params, max_seconds=0).fit(X, y)
+    assert found.n_pairs_ == 1 and bits(found) == bits(StabilitySelection(**params, n_pairs=1).fit(X, y))
+
+
 @pytest.mark.parametrize(
     ("params", "message"),
     [
@@ -284,6 +292,7 @@ def test_an_interrupt_keeps_the_pairs_that_had_ended():
         ({"n_pairs": 2.5}, "n_pairs=2.5"),
         ({"expected_false": 0.0}, "expected_false=0"),
         ({"expected_false": -1}, "expected_false=-1"),
+        ({"max_seconds": -1}, "max_seconds=-1"),
         ({"bound": "best"}, "bound='best'"),
         ({"alphas": []}, "alphas is empty"),
         ({"alphas": [-1.0]}, "alpha must be finite and >= 0"),
@@ -316,5 +325,7 @@ def test_what_tells_nothing_is_refused_or_said():
         StabilitySelection(n_pairs=2, alphas=[0.1], expected_false=0.01).fit(X, y)
     with pytest.warns(DboostWarning, match="that the bound on false ones says nothing"):
         StabilitySelection(n_pairs=2, alphas=[0.2, 1e-4]).fit(X, y)
+    with pytest.raises(DataError, match="no feature says anything of the labels"):
+        StabilitySelection(dboost.BoostedRegressor(), n_pairs=2).fit(np.zeros((80, 3)), X[:, 0])
     with pytest.raises(DataError, match="has no row of class True"):
         StabilitySelection(n_pairs=2).fit(X, np.arange(80) == 3)
