@@ -25,6 +25,7 @@ import dboost
 from dboost import ConvergenceWarning, DataError, DboostWarning, ParquetData, StabilitySelection, UsageError
 from dboost.boosting.stability import drawn
 from dboost.estimators.fitting import prepared
+from dboost.interruption import Interruption, heeded
 from tests.test_folding import memo
 
 # Short paths of few pairs use many features, and say so.
@@ -272,6 +273,20 @@ def test_an_interrupt_keeps_the_pairs_that_had_ended():
     with pytest.raises(KeyboardInterrupt):
         none.fit(X, y)
     assert not hasattr(none, "support_")
+
+
+def test_a_request_to_end_is_found_by_the_fits_of_halves():
+    X, y = planted(4, n=12)
+    request = Interruption()
+
+    def ask(record):
+        if record["pair"] == 2:
+            request.request(KeyboardInterrupt)
+
+    selection = StabilitySelection(n_pairs=30, n_alphas=3, eps=0.3, callbacks=[ask])
+    with heeded(request), pytest.raises(KeyboardInterrupt):
+        selection.fit(X, y)
+    assert request.answered and 1 <= selection.n_pairs_ < 5
 
 
 def test_after_max_seconds_no_pair_begins_and_those_that_have_are_whole():
