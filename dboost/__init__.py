@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from dboost.estimators.regressor import BoostedRegressor
     from dboost.estimators.regressor_cv import BoostedRegressorCV
     from dboost.estimators.shareboost import ShareBoostClassifier
+    from dboost.estimators.stability import StabilitySelection
     from dboost.estimators.table_features import TableFeatures
     from dboost.estimators.text_features import TextFeatures
     from dboost.hypotheses.columns import Columns
@@ -80,6 +81,7 @@ _HOMES = {
     "PiecewiseLinear": "dboost.hypotheses.pieces.family",
     "Products": "dboost.hypotheses.products.family",
     "ShareBoostClassifier": "dboost.estimators.shareboost",
+    "StabilitySelection": "dboost.estimators.stability",
     "Stumps": "dboost.hypotheses.stumps.family",
     "TextFeatures": "dboost.estimators.text_features",
     "adaptive_factors": "dboost.estimators.adaptive",
@@ -135,6 +137,7 @@ __all__ = [
     "Products",
     "SchedulerLostError",
     "ShareBoostClassifier",
+    "StabilitySelection",
     "StorageError",
     "Stumps",
     "TextFeatures",

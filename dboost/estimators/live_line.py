@@ -124,6 +124,8 @@ class LiveLine:
         parts = []
         if record.get("fold") is not None:
             parts.append(f"without fold {record['fold']}")
+        if "pair" in record:
+            parts.append(f"half {record['half'] + 1} of pair {record['pair'] + 1}")
         if "strength" in record:
             parts.append(f"strength {record['strength'] + 1}")
         parts.append(f"round {record['round']}")

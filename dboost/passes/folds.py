@@ -51,12 +51,22 @@ class Folds:
             return self.given[partition.key]
 
         def build() -> Ids:
-            labels = np.ascontiguousarray(partition.y, dtype=np.float64).reshape(partition.n_rows, -1)
-            found = np.empty(partition.n_rows, np.uint64)
-            hash_rows(partition.indptr, partition.rows, partition.values, labels, self.seed, found)
-            return (found % np.uint64(self.count)).astype(np.int32)
+            return (hashes_of(partition, self.seed) % np.uint64(self.count)).astype(np.int32)
 
-        return np.asarray(memo.get("folds", (self.count, self.seed), build))
+        return np.asarray(memo.get("folds", self.token, build))
+
+    @property
+    def token(self) -> Hashable:
+        """What tells these folds from others of the same data."""
+        return self.count, self.seed
+
+
+def hashes_of(partition: Partition, seed: int) -> NDArray[np.uint64]:
+    """A hash of the content of each row and of the seed, uint64 (m,)."""
+    labels = np.ascontiguousarray(partition.y, dtype=np.float64).reshape(partition.n_rows, -1)
+    found = np.empty(partition.n_rows, np.uint64)
+    hash_rows(partition.indptr, partition.rows, partition.values, labels, seed, found)
+    return found
 
 
 @dataclass(frozen=True)
@@ -89,7 +99,7 @@ class Left:
             y = partition.y if self.present is None else np.maximum(self._codes(partition.y), 0)
             return y, np.where(held_out, 0.0, partition.weight)
 
-        token = (self.folds.count, self.folds.seed, self.number)
+        token = (self.folds.token, self.number)
         y, weight = memo.get(f"left-{self.lane}", token, build)
         return replace(partition, y=y, weight=weight)
 

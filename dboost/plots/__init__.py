@@ -14,6 +14,7 @@ from dboost.plots.feature_life import plot_feature_life
 from dboost.plots.path import plot_path
 from dboost.plots.progress import plot_progress
 from dboost.plots.sparsity_map import plot_sparsity_map
+from dboost.plots.stability import plot_stability
 from dboost.plots.staged import plot_staged
 
 __all__ = [
@@ -25,5 +26,6 @@ __all__ = [
     "plot_path",
     "plot_progress",
     "plot_sparsity_map",
+    "plot_stability",
     "plot_staged",
 ]

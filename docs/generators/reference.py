@@ -17,7 +17,7 @@ HEADINGS = {
         "BoostedRegressorCV", "MultiTaskBoostedClassifierCV", "MultiTaskBoostedRegressor",
         "MultiTaskBoostedRegressorCV",
         "ShareBoostClassifier", "AdaBoostL1Classifier", "LeveragingClassifier", "LeveragingRegressor",
-        "JointBoostClassifier", "OneVsRestBoostedClassifier",
+        "JointBoostClassifier", "OneVsRestBoostedClassifier", "StabilitySelection",
     ),
     "Paths, cross-validation, models": (
         "regularization_path", "cross_validated", "adaptive_factors", "load_model", "load_pipeline", "save_model",

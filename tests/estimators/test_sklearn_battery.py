@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 import sklearn
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import TransformerMixin, is_classifier, is_regressor
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 from sklearn.utils.fixes import parse_version
 
@@ -24,6 +24,8 @@ TARGETS = dboost.MultiTaskBoostedRegressor(tol=1e-12)
 # Weights and repeated rows are compared to seven digits of the predictions, which a gap of 1e-4 does not promise.
 REGRESSORS = [dboost.BoostedRegressor(tol=1e-12, loss=loss) for loss in ("squared", "epsilon_insensitive")]
 REGRESSOR_CV = dboost.BoostedRegressorCV(cv=3, n_alphas=4, eps=0.05, tol=1e-12, fold_tol=1e-12)
+# Few halves and strengths, for the same reason as above.
+STABILITY = dboost.StabilitySelection(n_pairs=2, n_alphas=2, eps=0.3)
 # Few rounds: the checks fit some hundred times.
 GREEDY = [
     dboost.AdaBoostL1Classifier(max_rounds=20),
@@ -35,6 +37,7 @@ GREEDY = [
 _LABELS = "the check's labels are two integers such as 1 and 2; labels of a task are 0/1, -1/+1 or booleans"
 _ONE_COLUMN = "the check passes one column as shape (m,); labels of tasks have shape (m, k), even for one task"
 _SHAPE = "predictions of one task have shape (m, 1), as its labels have; the check expects (m,)"
+_ONE_ROW = "one class of the check is one row and its copies, and every half needs a row of each class"
 _COPIES = "the check has four different rows; equal rows share a fold, and one fold has all rows of a class"
 
 EXPECTED = {
@@ -52,6 +55,10 @@ EXPECTED = {
     "LeveragingRegressor": {},
     "MultiTaskBoostedRegressor": {},
     "JointBoostClassifier": {},
+    "StabilitySelection": {
+        "check_sample_weight_equivalence_on_dense_data": _ONE_ROW,
+        "check_sample_weight_equivalence_on_sparse_data": _ONE_ROW,
+    },
     "MultiTaskBoostedClassifier": {
         "check_estimators_dtypes": _LABELS,
         "check_sample_weights_pandas_series": _LABELS,
@@ -86,11 +93,12 @@ COUNTS = {
         "LeveragingClassifier": 65,
         "LeveragingRegressor": 60,
         "JointBoostClassifier": 64,
+        "StabilitySelection": 56,
     }
 }
 VERSION = ".".join(str(part) for part in parse_version(sklearn.__version__).release[:2])
 # Other versions draw other labels for the same checks, so the list of failures for tasks does not fit them.
-ESTIMATORS = [CLASSIFIER, CV, SHARE, REST, JOINT, *REGRESSORS, REGRESSOR_CV, TARGETS, *GREEDY]
+ESTIMATORS = [CLASSIFIER, CV, SHARE, REST, JOINT, *REGRESSORS, REGRESSOR_CV, TARGETS, STABILITY, *GREEDY]
 ESTIMATORS += [TASKS] if VERSION in COUNTS else []
 
 
@@ -101,7 +109,7 @@ def test_scikit_learn_check(estimator, check):
         check(estimator)
 
 
-COUNTED = [CLASSIFIER, CV, SHARE, REST, JOINT, TASKS, TARGETS, REGRESSORS[0], REGRESSOR_CV, *GREEDY]
+COUNTED = [CLASSIFIER, CV, SHARE, REST, JOINT, TASKS, TARGETS, REGRESSORS[0], REGRESSOR_CV, STABILITY, *GREEDY]
 
 
 @pytest.mark.parametrize("estimator", COUNTED, ids=lambda one: type(one).__name__)
@@ -109,7 +117,9 @@ def test_number_of_checks(estimator):
     name = type(estimator).__name__
     checks = [getattr(check, "func", check).__name__ for _, check in estimator_checks_generator(estimator)]
     assert set(EXPECTED[name]) <= set(checks)
-    assert is_regressor(estimator) if "Regressor" in name else is_classifier(estimator)
+    kinds = {is_regressor: "Regressor" in name, is_classifier: "Classifier" in name}
+    assert all(is_kind(estimator) == expected for is_kind, expected in kinds.items())
+    assert sum(kinds.values()) == 1 or isinstance(estimator, TransformerMixin)
     if VERSION in COUNTS:
         assert len(checks) == COUNTS[VERSION][name]
     else:

@@ -240,3 +240,32 @@ def test_a_curve_of_cross_validation_shows_its_table_and_the_chosen_strength() -
     assert axes.lines[-1].get_xdata() == [0.1, 0.1]
     with pytest.raises(UsageError, match="has no cv_results_"):
         plots.plot_cv(object())
+
+
+def test_stability_shows_every_feature_and_names_the_selected_ones(tmp_path) -> None:
+    @dataclass
+    class Selection:
+        alphas_: np.ndarray = field(default_factory=lambda: np.array([0.4, 0.2, 0.1]))
+        frequencies_: np.ndarray = field(
+            default_factory=lambda: np.array([[0.5, 0.0, 0.0, 0.0], [1.0, 0.7, 0.1, 0.0], [1.0, 0.6, 0.9, 0.0]])
+        )
+        stability_: np.ndarray = field(default_factory=lambda: np.array([1.0, 0.7, 0.1, 0.0]))
+        n_strengths_: int = 2
+        selected_: np.ndarray = field(default_factory=lambda: np.array([0, 1]))
+        support_names_: list[str] = field(default_factory=lambda: ["price", "area"])
+        threshold: float = 0.6
+
+    ax = drawn(plots.plot_stability(Selection()), tmp_path)
+    grey, price, area, threshold = lines(ax)
+    # a feature that no half uses has no line, and one that comes with a strength that is not used is not selected
+    assert grey[2] == [0.0, 0.1, 0.9]
+    assert price == ("price", [0.4, 0.2, 0.1], [0.5, 1.0, 1.0]) and area[2] == [0.0, 0.7, 0.6]
+    assert threshold[0] == "threshold 0.6" and threshold[2] == [0.6, 0.6]
+    left, right = ax.get_xlim()
+    (shade,) = ax.patches
+    assert left > right and ax.get_xscale() == "log" and 0.1 < shade.get_x() < 0.2
+    assert not plots.plot_stability(Selection(n_strengths_=3)).patches
+    assert [text.get_text() for text in ax.get_legend().get_texts()][:2] == ["price", "area"]
+    assert [label for label, *_ in lines(plots.plot_stability(Selection(), top=1)) if label[0] != "_"][0] == "price"
+    with pytest.raises(UsageError, match="is a int without frequencies_"):
+        plots.plot_stability(3)

@@ -1,0 +1,124 @@
+"""Halves by row hash: the same for every cut and order of the rows, each class split evenly, equal rows together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dboost.boosting.stability import drawn
+from dboost.engine.local import LocalEngine
+from dboost.errors import DataError
+from dboost.passes.folds import Left
+from dboost.passes.halves import Halves
+from tests.test_folding import memo, partition
+
+
+class Plan:
+    """What is asked of a plan to draw halves of it."""
+
+    def __init__(self, partitions, task, n_outputs=1, classes=None):
+        self.items = tuple(partitions)
+        self.rows = tuple(one.n_rows for one in partitions)
+        self.n_rows = sum(self.rows)
+        self.task, self.n_outputs, self.classes = task, n_outputs, classes
+
+
+def draw(X, y, task="multiclass", cuts=(), weight=None, n_pairs=5, seed=0, **kwargs):
+    """The half of each row in each pair, (n_pairs, m)."""
+    edges = [0, *cuts, len(y)]
+    weight = np.ones(len(y)) if weight is None else weight
+    parts = [
+        partition(X[a:b], y[a:b], weight[a:b], key=str(a)) for a, b in zip(edges[:-1], edges[1:], strict=True) if b > a
+    ]
+    plan = Plan(parts, task, **kwargs)
+    with LocalEngine(n_threads=2) as engine:
+        engine.set_plan(plan.items, plan.rows, "halves")
+        pairs = drawn(plan, engine, seed, n_pairs)
+    assert [halves.pair for halves in pairs] == list(range(n_pairs))
+    return np.array([np.concatenate([h.ids(part, memo()) for part in parts]) for h in pairs])
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(301, 6)), np.sort(rng.integers(0, 3, 301)).astype(np.int32)
+
+
+def test_each_class_is_split_evenly(rows):
+    X, y = rows
+    found = draw(X, y, n_outputs=3)
+    for label in range(3):
+        first = np.sum(found[:, y == label] == 0, axis=1)
+        assert np.all(first == np.sum(y == label) // 2)
+    signs = np.where(y == 0, -1, 1).astype(np.int8)[:, None]
+    assert np.all(np.sum(draw(X, signs, "binary")[:, y == 0] == 0, axis=1) == np.sum(y == 0) // 2)
+    # numbers are no classes: all rows are split at once
+    assert np.all(np.sum(draw(X, X[:, 0].copy(), "regression") == 0, axis=1) == 150)
+
+
+def test_halves_depend_on_the_rows_alone(rows):
+    X, y = rows
+    whole = draw(X, y, n_outputs=3)
+    assert draw(X, y, n_outputs=3, cuts=(1, 40, 200)).tolist() == whole.tolist()
+    order = np.random.default_rng(1).permutation(len(y))
+    assert draw(X[order], y[order], n_outputs=3, cuts=(77,)).tolist() == whole[:, order].tolist()
+    assert draw(X, y, n_outputs=3, n_pairs=2).tolist() == whole[:2].tolist()
+
+
+def test_pairs_and_seeds_have_nothing_in_common(rows):
+    X, y = rows
+    found = draw(X, y, n_outputs=3, n_pairs=40) == 0
+    agree = np.array([np.mean(found[a] == found[b]) for a in range(40) for b in range(a)])
+    # half of the rows agree by chance, give or take 0.029
+    assert abs(agree.mean() - 0.5) < 0.01 and np.all(np.abs(agree - 0.5) < 0.15)
+    other = draw(X, y, n_outputs=3, n_pairs=40, seed=1) == 0
+    assert abs(np.mean(other == found) - 0.5) < 0.05
+    # and every row is in the first half about as often as in the second: twenty of forty, five deviations of 3.2
+    assert np.all(np.abs(found.sum(axis=0) - 20) < 16)
+
+
+def test_equal_rows_stay_together_and_a_weight_of_two_is_the_row_twice(rows):
+    X, y = rows
+    weight = np.random.default_rng(2).integers(1, 4, len(y))
+    twice = np.repeat(np.arange(len(y)), weight)
+    found = draw(X, y, n_outputs=3, weight=weight.astype(float))
+    assert draw(X[twice], y[twice], n_outputs=3).tolist() == found[:, twice].tolist()
+    for label in range(3):
+        mine = y == label
+        first = (found[:, mine] == 0) @ weight[mine]
+        assert np.all(np.abs(first - weight[mine].sum() / 2) <= weight.max() / 2)
+
+
+def test_two_rows_that_differ_are_enough_and_less_is_refused():
+    X, y = np.arange(8.0).reshape(4, 2), np.array([0, 0, 1, 1], np.int32)
+    for heavy in (1.0, 100.0, 0.01):
+        found = draw(X, y, n_outputs=2, weight=np.array([heavy, 1.0, 1.0, heavy]), n_pairs=20)
+        assert np.all(found[:, :2].sum(axis=1) == 1) and np.all(found[:, 2:].sum(axis=1) == 1)
+    X[1] = X[0]
+    with pytest.raises(DataError, match="has no row of class 'ant'"):
+        draw(X, y, n_outputs=2, classes=np.array(["ant", "bee"]))
+    with pytest.raises(DataError, match="has no row .n_samples = 1."):
+        draw(X[:1], np.array([0.5]), "regression")
+
+
+def test_both_labels_of_every_task_are_in_each_half(rows):
+    X, _ = rows
+    labels = np.where(X[:, :2] > 0, 1, -1).astype(np.int8)
+    labels[::3, 1] = 0
+    assert set(draw(X, labels, "multitask", n_outputs=2).ravel().tolist()) == {0, 1}
+    labels[:, 1] = -1
+    labels[5, 1] = 1
+    with pytest.raises(DataError, match="has no positive label of task 1"):
+        draw(X, labels, "multitask", n_outputs=2)
+    # what the whole lacks is not missed in a half
+    labels[5, 1] = -1
+    draw(X, labels, "multitask", n_outputs=2)
+
+
+def test_what_is_left_of_one_pair_is_not_remembered_for_the_next(rows):
+    part = partition(*rows)
+    mine = memo()
+    for pair in range(3):
+        halves = Halves(pair=pair, cuts=(2**31,))
+        left = Left(halves, 1).training(part, mine)
+        assert left.weight.tolist() == (halves.ids(part, memo()) == 0).astype(float).tolist()
