@@ -51,7 +51,7 @@ class StabilitySelection(ShownMixin, MaskedMixin, SelectorMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : BoostedClassifier, BoostedRegressor or MultiTaskBoostedClassifier, optional
+    estimator : BoostedClassifier, BoostedRegressor, MultiTaskBoostedClassifier or MultiTaskBoostedRegressor, optional
         With a penalty that leaves single features out, and without `hypotheses`. Its `tol` is that of every fit. By
         default ``BoostedClassifier()``.
     n_pairs : int, default 50
