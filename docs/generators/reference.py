@@ -19,8 +19,8 @@ HEADINGS = {
         "JointBoostClassifier", "OneVsRestBoostedClassifier",
     ),
     "Paths, cross-validation, models": (
-        "regularization_path", "cross_validated", "adaptive_factors", "load_model", "load_pipeline", "save_model",
-        "explain",
+        "regularization_path", "cross_validated", "adaptive_factors", "relaxed", "load_model", "load_pipeline",
+        "save_model", "explain",
     ),
     "Data and features": ("ParquetData", "TextFeatures", "TableFeatures"),
     "Families of hypotheses": (
