@@ -37,8 +37,8 @@ from dboost.passes.held_out import held_out_margins, held_out_rows, weight_facts
 Array = NDArray[np.float64]
 
 # Bytes of the scores of the held-out rows, and of the models, that come and go in one pass.
-_MARGIN_BYTES = 64_000_000
-_MODEL_BYTES = 4_000_000
+MARGIN_BYTES = 64_000_000
+MODEL_BYTES = 4_000_000
 _HINT = "use folds that spread each class, such as cv=StratifiedKFold(5), or another scoring="
 
 
@@ -135,7 +135,7 @@ class HeldOut:
             while stop < len(points):
                 margins += 8 * rows * points[stop].W.shape[1]
                 models += points[stop].W.nbytes
-                if stop > start and (margins > _MARGIN_BYTES or models > _MODEL_BYTES):
+                if stop > start and (margins > MARGIN_BYTES or models > MODEL_BYTES):
                     break
                 stop += 1
             asked = tuple(points[start:stop])

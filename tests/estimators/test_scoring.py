@@ -162,7 +162,7 @@ def test_few_strengths_come_in_one_pass_where_their_scores_take_much(monkeypatch
     data = parquet(tmp_path / "data", KIND)
     params = {"cv": 3, "n_alphas": 5, "scoring": "roc_auc_ovr"}
     whole = BoostedClassifierCV(**params).fit(data)
-    monkeypatch.setattr(held_out, "_MARGIN_BYTES", 3_000)
+    monkeypatch.setattr(held_out, "MARGIN_BYTES", 3_000)
     np.testing.assert_array_equal(BoostedClassifierCV(**params).fit(data).fold_scores_, whole.fold_scores_)
 
 
