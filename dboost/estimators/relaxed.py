@@ -51,6 +51,9 @@ def relaxed(
     ``gamma W + (1 - gamma) W_refit``, and its intercept likewise, where W_refit minimises the loss alone over the
     features whose rows of W are not zero.
 
+    Of features that determine each other, such as two copies of a column, the refit is one of several that predict the
+    same on the data.
+
     Parameters
     ----------
     fitted : estimator

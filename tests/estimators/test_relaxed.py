@@ -28,6 +28,7 @@ from dboost import (
     relaxed,
 )
 from dboost.errors import DataError, UsageError
+from dboost.losses import LOSSES
 
 rng = np.random.default_rng(0)
 M = 240
@@ -150,6 +151,29 @@ def test_columns_far_from_zero_and_scaled_penalties_are_refitted():
     assert "h" not in relaxed(charged, table, TWO).active_features_
 
 
+@pytest.mark.parametrize("name", LOSSES)
+def test_every_loss_is_refitted(name):
+    """Also where two columns are the same, of which the refit has one of several weights."""
+    loss = LOSSES[name]
+    y = {"binary": TWO, "multiclass": KIND, "multitask": TASKS, "regression": NUMBER}[loss.task]
+    kind = {"multitask": MultiTaskBoostedClassifier, "regression": BoostedRegressor}.get(loss.task, BoostedClassifier)
+    y = COUNT if name == "poisson" else y
+    both = np.column_stack([X, X[:, 0]])
+    fitted = kind(loss=name, penalty="l1", alpha=0.05).fit(both, y)
+    found = relaxed(fitted, both, y)
+    assert found.relaxed_["stop_reason"] in ("gradient", "precision") and found.relaxed_["gradient"] < 1e-5
+    assert found.objective_ < fitted.objective_ and found.active_features_ == fitted.active_features_
+
+
+def test_weights_of_classes_hold_for_the_refit_too():
+    fitted = BoostedClassifier(penalty="l1", alpha=0.03, class_weight="balanced").fit(X, TWO)
+    Z = X[:, fitted.model_.active]
+    tight = {"tol": 1e-12, "max_iter": 10_000, "solver": "newton-cholesky"}
+    peer = LogisticRegression(C=np.inf, class_weight="balanced", **tight).fit(Z, TWO)
+    np.testing.assert_allclose(relaxed(fitted, X, TWO).model_.W.T, peer.coef_, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:alpha_best_")
 def test_names_and_columns_that_are_given_beside_the_features():
     names = list("abcdefgh")
     fitted = BoostedClassifier(penalty="l1", alpha=0.03).fit(X, TWO, feature_names=names)
