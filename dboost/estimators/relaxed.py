@@ -123,7 +123,8 @@ def relaxed(
             refit = refitted(parts.plan, parts.engine, parts.settings, start, accuracy)
         warn_of_ends(refit, accuracy)
         found = blend(estimator, parts, model, start, refit, share)
-    found = replace(found, manifest={**model.manifest, **found.manifest} | {"estimator": model.manifest["estimator"]})
+    # how the model came about is what it was, but for this
+    found = replace(found, manifest={**model.manifest, BLEND: found.manifest[BLEND]})
     return clone(fitted).set_params(client=client)._adopt(found)
 
 
