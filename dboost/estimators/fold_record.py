@@ -19,9 +19,7 @@ from dboost.model.fitted import Model
 Array = NDArray[np.float64]
 
 
-def recorded(
-    models: Sequence[Model], scores: FoldScores, scoring: str, gammas: Sequence[float] = ()
-) -> dict[str, Any]:
+def recorded(models: Sequence[Model], scores: FoldScores, scoring: str, gammas: Sequence[float] = ()) -> dict[str, Any]:
     """What cross-validation found, as JSON.
 
     Parameters
