@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from dboost.estimators.pipeline_folder import save_model
     from dboost.estimators.regressor import BoostedRegressor
     from dboost.estimators.regressor_cv import BoostedRegressorCV
+    from dboost.estimators.relaxed import relaxed
     from dboost.estimators.shareboost import ShareBoostClassifier
     from dboost.estimators.stability import StabilitySelection
     from dboost.estimators.table_features import TableFeatures
@@ -91,6 +92,7 @@ _HOMES = {
     "load_model": "dboost.estimators.load",
     "load_pipeline": "dboost.estimators.load",
     "regularization_path": "dboost.estimators.path",
+    "relaxed": "dboost.estimators.relaxed",
     "save_model": "dboost.estimators.pipeline_folder",
     "ClusterError": "dboost.errors",
     "ConvergenceWarning": "dboost.errors",
@@ -157,6 +159,7 @@ __all__ = [
     "penalties",
     "plots",
     "regularization_path",
+    "relaxed",
     "save_model",
 ]
 

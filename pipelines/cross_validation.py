@@ -20,12 +20,13 @@ NEXT_ALPHA = 0.2
 
 
 def strengths_table(estimator: Any) -> Grid:
-    """Strengths with their loss and error on held-out rows, the chosen one marked."""
+    """Strengths with their loss, error and score on held-out rows, the chosen one marked."""
     table = list(estimator.cv_results_)
     marks = ["" for _ in table]
+    least = f"{_sought(estimator)} {_judged(estimator)}"
     best, chosen = place(estimator, estimator.alpha_best_), place(estimator, estimator.alpha_)
-    marks[best] = "least loss"
-    marks[chosen] = "chosen" if chosen != best else "least loss, chosen"
+    marks[best] = least
+    marks[chosen] = "chosen" if chosen != best else f"{least}, chosen"
     rows = [
         (
             f"{row['alpha']:.4g}",
@@ -33,14 +34,29 @@ def strengths_table(estimator: Any) -> Grid:
             f"{row['se_loss']:.4f}",
             _share(row["mean_error"]),
             _share(row["se_error"]),
+            *(f"{row[name]:.4f}" for name in ("mean_test_score", "se_test_score") if name in row),
             f"{row['active_rows']:,}",
             mark,
         )
         for row, mark in zip(table, marks, strict=True)
     ]
     shown = spread(len(rows), MOST_ROWS, {best, chosen})
-    headings = ("alpha", "loss", "+-", "error", "+-", "features", "")
-    return Grid(headings, [rows[t] for t in shown], left=frozenset({6}))
+    score = ("score", "+-") if _scored(estimator) else ()
+    headings = ("alpha", "loss", "+-", "error", "+-", *score, "features", "")
+    return Grid(headings, [rows[t] for t in shown], left=frozenset({len(headings) - 1}))
+
+
+def _scored(estimator: Any) -> bool:
+    """Whether a scorer chose, of which more is better."""
+    return hasattr(estimator, "fold_scores_")
+
+
+def _sought(estimator: Any) -> str:
+    return "greatest" if _scored(estimator) else "least"
+
+
+def _judged(estimator: Any) -> str:
+    return "score" if _scored(estimator) else "loss"
 
 
 def _share(value: float) -> str:
@@ -82,15 +98,16 @@ def strength_facts(estimator: Any) -> list[tuple[str, str]]:
 
 
 def end_of_grid(estimator: Any) -> list[str]:
-    """What to do when the least loss is at an end of the grid; nothing where it is within."""
+    """What to do when the best strength is at an end of the grid; nothing where it is within."""
+    least = f"{_sought(estimator)} {_judged(estimator)}"
     best, last = place(estimator, estimator.alpha_best_), len(estimator.alphas_) - 1
     if last == 0:
         return []
     if best == last:
         share = float(estimator.alphas_[-1] / estimator.alphas_[0]) / 10
-        return [f"the least loss is at the end of the grid: try weaker ones with --eps {share:.2g}"]
+        return [f"the {least} is at the end of the grid: try weaker ones with --eps {share:.2g}"]
     if best == 0:
-        return ["the least loss is at the start of the grid, where no feature is used: none of them helps"]
+        return [f"the {least} is at the start of the grid, where no feature is used: none of them helps"]
     return []
 
 

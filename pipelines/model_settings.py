@@ -7,6 +7,7 @@ Does not cover: what the keys mean for the estimator (``training``), the keys th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from . import registries
 from .config import Expected, Takes, key, one_named, one_of, parameter, real, string, whole
@@ -28,6 +29,12 @@ def _groups(value: object) -> tuple[int, ...]:
     return tuple(whole(0)(one.strip() if isinstance(one, str) else one) for one in found)
 
 
+def _scoring(value: object) -> Any:
+    return one_named(registries.scorings)(value)
+
+
+# the names are many: an error and the completion of a shell list them, the help does not
+scorings = Takes(_scoring, lambda: "loss, error, or a scorer of scikit-learn", registries.scorings)
 strengths = Takes(_strengths, lambda: "numbers above 0, separated by commas")
 
 
@@ -68,10 +75,12 @@ class CrossValidationSettings:
     n_alphas: int | None = parameter("n_alphas", whole(2), "strengths that --cv tries, falling by a constant factor")
     eps: float | None = parameter("eps", real(0.0, open_end=True), "the least of them, as a share of the largest")
     rule: str | None = parameter(
-        "rule", one_of("1se", "best"), "best: the least loss; 1se: the largest alpha within one standard error of it"
+        "rule", one_of("1se", "best"), "best: best on the folds; 1se: the largest alpha within one standard error of it"
     )
     scoring: str | None = parameter(
-        "scoring", one_of("loss", "error"), "what is to be least on the folds: the mean loss, or the share of errors"
+        "scoring",
+        scorings,
+        "what chooses on the folds: the least mean loss or share of errors, or the greatest score, such as roc_auc",
     )
     fold_tol: float | None = key(
         real(0.0, open_end=True), None, "gap of the fits without a fold (default: 0.001, or tol where that is larger)"
@@ -106,6 +115,6 @@ class TrainedSettings(EstimatorSettings, ModelSettings, CrossValidationSettings,
     rule: str | None = parameter(
         "rule",
         one_named(registries.rules),
-        "with cv, best: the least loss, 1se: the largest alpha within one standard error of it; "
+        "with cv, best: best on the folds, 1se: the largest alpha within one standard error of it; "
         "of shareboost, which candidate enters: scaled, norm, line, row or full",
     )

@@ -102,6 +102,13 @@ def rules() -> tuple[str, ...]:
     return (*STRENGTHS, *RULES)
 
 
+def scorings() -> tuple[str, ...]:
+    """What judges a strength in cross-validation: two sums over the rows, and the scorers of scikit-learn."""
+    from dboost.estimators.scorers import SUMS, scorer_names
+
+    return (*SUMS, *scorer_names())
+
+
 def learners() -> tuple[str, ...]:
     """What a round of the leveraging regressor takes."""
     from dboost.boosting.rules import RULES

@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 
 from dboost import interruption
 from dboost.boosting.fit import Callback, Fitting, warn_if_dropped
-from dboost.boosting.fold_scores import FoldScores
+from dboost.boosting.fold_scores import FoldScores, HeldOutScorer
 from dboost.boosting.planned import Planned
 from dboost.boosting.progress import FoldKeeper, KeepsNoFold, along
+from dboost.boosting.relaxed import Relaxation
 from dboost.engine.base import Engine
 from dboost.errors import DataError, UsageError
 from dboost.passes import folds as folding
@@ -69,6 +70,8 @@ def cross_validate(
     callback: Callback | None = None,
     keeper: FoldKeeper | None = None,
     after: Callable[[FitResult], None] | None = None,
+    scorer: HeldOutScorer | None = None,
+    relaxation: Relaxation | None = None,
 ) -> tuple[list[FitResult], FoldScores]:
     """Fit a path to all rows, and one without each fold, judged on it.
 
@@ -90,12 +93,17 @@ def cross_validate(
         Where the progress is kept, and what there is of it to go on from.
     after : callable, optional
         Called with each fit of all rows that was not kept before.
+    scorer : HeldOutScorer, optional
+        Judges the fits without a fold beside their loss and error.
+    relaxation : Relaxation, optional
+        Blends of each fit without a fold with its refit are judged, each fold's on its own support.
 
     Returns
     -------
     results : list of FitResult
         The path of all rows, strongest penalty first.
     scores : FoldScores
+        Of each strength; with `relaxation` of each strength and share, the shares of one strength after each other.
 
     Raises
     ------
@@ -115,6 +123,8 @@ def cross_validate(
             hint="equal rows are in one fold; give folds= to choose them yourself",
         )
     present = {number: _present(masses, number) for number in numbers} if classes else {}
+    if scorer is not None:
+        scorer.begin(engine)
     if alphas is None and not math.isfinite(whole.alpha_max()):
         raise UsageError(f"penalty {whole.problem.penalty.name!r} never leaves W = 0", hint="give alphas=")
     grid = whole.alpha_max() * np.geomspace(1.0, eps, n_alphas) if alphas is None else np.sort(np.asarray(alphas))[::-1]
@@ -143,11 +153,25 @@ def cross_validate(
             return found
         some = present.get(number) if plan.task == "multiclass" else None
         left = Left(folds, number, some, lane)
-        fitting = _without_fold(plan, engine, replace(settings, tol=fold_tol), left)
-        fits = along(fitting, alphas, kept.path(number), told(number), stop)
+        seen = LeftEngine(engine, left)
+        fitting = _without_fold(plan, seen, replace(settings, tol=fold_tol), left)
+        fits: list[FitResult] = along(fitting, alphas, kept.path(number), told(number), stop)
         if len(fits) < len(alphas):
             raise _Ended
-        scores = _fold_scores(engine, fitting, left, fits, masses)
+        judged: list[FitResult | None] = [*fits]
+        passes = sum(fit.passes for fit in fits)
+        if relaxation is not None:
+            rows = int(masses["rows"].sum() - masses["rows"][number])
+            refits = relaxation.refits(fitting.plan, seen, fitting.settings, fits, rows, stop.is_set)
+            judged = relaxation.blends(fits, refits)
+            passes += sum(refit.passes for refit in refits if refit is not None)
+            if stop.is_set():
+                raise _Ended
+        there = [result for result in judged if result is not None]
+        scores = _fold_scores(engine, fitting, left, there, masses)
+        if scorer is not None:
+            scores = replace(scores, score=scorer(engine, fitting, left, there)[None])
+        scores = replace(scores.placed([result is not None for result in judged]), passes=np.array([passes]))
         kept.judged(number, alphas, scores)
         return scores
 
@@ -185,13 +209,13 @@ def _one_at_a_time(callback: Callback | None) -> Callable[[int | None], Callback
     return of
 
 
-def _without_fold(plan: Planned, engine: Engine, settings: FitSettings, left: Left) -> Fitting:
-    """The fit of what is left."""
+def _without_fold(plan: Planned, engine: LeftEngine, settings: FitSettings, left: Left) -> Fitting:
+    """The fit of what is left, which is what the engine sees."""
     if left.present is not None:
         plan = plan.of_classes(left.present)
         if settings.offset is not None:
             settings = replace(settings, offset=tuple(settings.offset[r] for r in left.present))
-    return Fitting(plan, LeftEngine(engine, left), settings)
+    return Fitting(plan, engine, settings)
 
 
 def _present(masses: Any, number: int) -> tuple[int, ...] | None:
@@ -223,6 +247,7 @@ def _fold_scores(engine: Engine, fitting: Fitting, left: Left, results: Sequence
         active_rows=np.array([[len(result.active) + len(fitting.fixed) for result in results]], dtype=np.int64),
         gap=np.array([[result.gap for result in results]]),
         passes=np.array([sum(result.passes for result in results)], dtype=np.int64),
+        score=np.full((1, len(results)), np.nan),
     )
 
 

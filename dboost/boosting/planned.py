@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
 
@@ -67,4 +68,8 @@ class Planned(Protocol):
 
     def of_classes(self, present: Sequence[int]) -> Self:
         """The plan of the same partitions with some of the classes only: those with examples, by number."""
+        ...
+
+    def of_columns(self, columns: NDArray[np.int64]) -> Self:
+        """The plan of the same partitions with some of the columns only, ascending."""
         ...

@@ -85,6 +85,12 @@ class Plan:
             raise UsageError(f"a plan for task {self.task!r} has no classes to take some of")
         return replace(self, n_outputs=len(present), classes=self.classes[list(present)])
 
+    def of_columns(self, columns: NDArray[np.int64]) -> Plan:
+        """The plan of the same items with some of the columns only, ascending."""
+        names = self.feature_names
+        some = None if names is None else tuple(names[j] for j in columns.tolist())
+        return replace(self, n_features=len(columns), feature_names=some)
+
     @property
     def fingerprint(self) -> str:
         """A digest of features, labels and weights (in memory) or of sizes, footers and labels (files)."""

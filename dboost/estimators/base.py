@@ -276,6 +276,7 @@ class BoostedEstimator(ShownMixin, MaskedMixin, CallbackSupportMixin, BaseEstima
         by_kind = {
             "matrix": predicting.predict_matrix,
             "table": predicting.predict_table,
+            "margins": predicting.predict_margins,
             "array": predicting.predict_dask_array,
             "frame": predicting.predict_dask_frame,
             "parquet": predicting.predict_parquet,
@@ -400,6 +401,8 @@ def _attributes(model: Model) -> dict[str, Any]:
         found["target_names_"] = model.classes
     elif model.task != "regression":
         found["classes_"] = model.classes
+    if "relaxed" in model.manifest:
+        found["relaxed_"] = dict(model.manifest["relaxed"])
     if model.feature_names is not None:
         found["feature_names_in_"] = np.array(model.feature_names, dtype=object)
     return found

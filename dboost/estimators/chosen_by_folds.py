@@ -14,7 +14,8 @@ from sklearn.base import clone
 
 from dboost.errors import ClusterError, UsageError
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.cross_validated import Choice, attributes, validated, warn_of_ends
+from dboost.estimators.cross_validated import Choice, validated, warn_of_ends
+from dboost.estimators.fold_record import attributes
 from dboost.estimators.path import RegularizationPath
 from dboost.model.fitted import Model
 from dboost.penalties import get_penalty
@@ -70,13 +71,13 @@ class ChosenByFoldsMixin(BoostedEstimator):
             raise UsageError(f"penalty {penalty.name!r} has no strength to choose", hint="use another penalty")
         so_far: list[Model] = []
         try:
-            found = validated(self, choice, X, y, sample_weight, so_far.append, feature_names)
+            found = validated(self, choice, X, y, sample_weight, self._template(), so_far.append, feature_names)
         except (KeyboardInterrupt, ClusterError) as error:
             if so_far:
                 self.path_ = RegularizationPath(tuple(so_far), self._template())
                 error.add_note(f"path_ of the estimator keeps the {len(so_far)} strengths that were fitted to all rows")
             raise
-        model = found.models[found.chosen]
+        model = found.model
         self._adopt(replace(model, manifest={**model.manifest, _SAVED: found.record}))
         self.path_ = RegularizationPath(found.models, self._template())
         warn_of_ends(self, choice)
@@ -89,7 +90,7 @@ class ChosenByFoldsMixin(BoostedEstimator):
     def _adopt(self, model: Model) -> Self:
         super()._adopt(model)
         record = model.manifest[_SAVED]
-        for name, value in attributes(record, record["scoring"]).items():
+        for name, value in attributes(record).items():
             setattr(self, name, value)
         return self
 

@@ -1,7 +1,8 @@
 """A strength of the penalty, or the worth of a model, by cross-validation along the path, for every estimator.
 
-Covers: ``cross_validated``; what the folds say and which strength that chooses; the folds a user gives.
-Does not cover: the fits (``dboost.boosting.cross_validation``) and the folds by hash (``dboost.passes.folds``).
+Covers: ``cross_validated``; how a strength is asked to be chosen; the folds a user gives.
+Does not cover: the fits (``dboost.boosting.cross_validation``), the folds by hash (``dboost.passes.folds``), what the
+folds say (``fold_record``).
 """
 
 from __future__ import annotations
@@ -11,24 +12,29 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from dboost.boosting.checks import check_settings
 from dboost.boosting.cross_validation import cross_validate
 from dboost.boosting.fit import FitResult, FitSettings, warn_if_open
 from dboost.boosting.fold_scores import FoldScores
+from dboost.boosting.relaxed import Refit, Relaxation, refitted, refusal, unchanged
 from dboost.data.labels.labels import check_weight
 from dboost.data.named_columns import take_column
 from dboost.data.planned import Plan
 from dboost.errors import ConvergenceWarning, DataError, UsageError
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.fitting import model_of, prepared
-from dboost.estimators.history import Table
+from dboost.estimators.fitting import Prepared, model_of, prepared
+from dboost.estimators.fold_record import attributes, choose, recorded
+from dboost.estimators.held_out import HeldOut
 from dboost.estimators.live_line import live_line
 from dboost.estimators.params import number
 from dboost.estimators.path import RegularizationPath, check_grid, of_several_fits, told_of
 from dboost.estimators.predicting import kind_of
+from dboost.estimators.relaxed import TOL as RELAXED_TOL
+from dboost.estimators.relaxed import blend, gammas_of
+from dboost.estimators.relaxed import warn_of_ends as warn_of_refit
+from dboost.estimators.scorers import Scorer, scorer_of
 from dboost.estimators.splits import folds_of, is_splitter
 from dboost.files.paths import PathLike
 from dboost.model.fitted import Model
@@ -38,7 +44,6 @@ from dboost.passes.folds import Folds
 from dboost.penalties import get_penalty
 
 RULES = ("1se", "best")
-SCORINGS = ("loss", "error")
 FOLD_TOL = 1e-3
 # Strengths whose ratio is so near to 1 are the same: a grid that begins at alpha_max is off by rounding only.
 _SAME = 1e-9
@@ -50,7 +55,7 @@ class Choice:
 
     Parameters
     ----------
-    cv, folds, alphas, n_alphas, eps, fold_tol, scoring, rule
+    cv, folds, alphas, n_alphas, eps, fold_tol, scoring, rule, relax
     """
 
     cv: Any = 10
@@ -59,8 +64,9 @@ class Choice:
     n_alphas: int = 50
     eps: float = 1e-2
     fold_tol: float | None = None
-    scoring: str = "loss"
+    scoring: Any = "loss"
     rule: str = "1se"
+    relax: Any = None
 
     def check(self) -> None:
         """Refuse parameters of the cross-validation without meaning.
@@ -81,9 +87,26 @@ class Choice:
             raise UsageError("alphas is empty", hint="give at least one strength, or leave alphas out")
         if self.fold_tol is not None:
             number("fold_tol", self.fold_tol)
-        for name, value, known in (("scoring", self.scoring, SCORINGS), ("rule", self.rule, RULES)):
-            if value not in known:
-                raise UsageError(f"{name}={value!r}", hint=f"expected one of {', '.join(known)}")
+        if self.rule not in RULES:
+            raise UsageError(f"rule={self.rule!r}", hint=f"expected one of {', '.join(RULES)}")
+        scorer_of(self.scoring)
+        gammas_of(self.relax)
+
+    @property
+    def gammas(self) -> tuple[float, ...]:
+        """The shares of the penalised model that are judged, falling; none where only that is."""
+        return gammas_of(self.relax)
+
+    @property
+    def scorer(self) -> Scorer | None:
+        """What judges the strengths; None where that is a sum over the held-out rows."""
+        return scorer_of(self.scoring)
+
+    @property
+    def judged_by(self) -> str:
+        """The name of what judges the strengths."""
+        scorer = self.scorer
+        return scorer.name if scorer is not None else str(self.scoring or "loss")
 
 
 @dataclass(frozen=True)
@@ -95,14 +118,14 @@ class Validated:
     models : tuple of Model
         The path of all rows, strongest penalty first.
     record : dict
-        What the folds say of each, as JSON; see `attributes`.
-    chosen : int
-        Place of the strength that the rule chooses.
+        What the folds say of each, as JSON; see ``fold_record``.
+    model : Model
+        That of all rows which the rule chooses.
     """
 
     models: tuple[Model, ...]
     record: dict[str, Any]
-    chosen: int
+    model: Model
 
 
 def cross_validated(
@@ -118,8 +141,9 @@ def cross_validated(
     n_alphas: int = 50,
     eps: float = 1e-2,
     fold_tol: float | None = None,
-    scoring: str = "loss",
+    scoring: Any = "loss",
     rule: str = "1se",
+    relax: Any = None,
     checkpoint: PathLike | None = None,
     callbacks: Any = None,
     on_model: Callable[[Model], None] | None = None,
@@ -139,8 +163,8 @@ def cross_validated(
         Not changed.
     on_model : callable, optional
         Called with the model of all rows at each strength once its fit has ended.
-    cv, folds, alphas, n_alphas, eps, fold_tol, scoring, rule, checkpoint, callbacks, client
-        As in ``BoostedClassifierCV``. A regression has no share of wrong labels to score.
+    cv, folds, alphas, n_alphas, eps, fold_tol, scoring, rule, relax, checkpoint, callbacks, client
+        As in ``BoostedClassifierCV``. A regression has no share of wrong labels, but scorers such as ``"r2"``.
 
     Returns
     -------
@@ -164,18 +188,18 @@ def cross_validated(
     >>> model.fold_losses_.shape, bool(model.alpha_ >= model.alpha_best_)
     ((5, 10), True)
     """
-    choice = Choice(cv, folds, alphas, n_alphas, eps, fold_tol, scoring, rule)
+    choice = Choice(cv, folds, alphas, n_alphas, eps, fold_tol, scoring, rule, relax)
     choice.check()
     chosen = clone(estimator).set_params(checkpoint=checkpoint, callbacks=callbacks, client=client)
     if alphas is not None and "alpha" in chosen.get_params(deep=False):
         # some have no penalty unless it is asked for
         chosen.set_params(alpha="auto")
     chosen._fits_several = True
-    found = validated(chosen, choice, X, y, sample_weight, on_model, feature_names)
     template = clone(estimator).set_params(checkpoint=None, callbacks=None)
+    found = validated(chosen, choice, X, y, sample_weight, template, on_model, feature_names)
     fitted: Any = clone(template)
-    fitted.set_params(client=client)._adopt(found.models[found.chosen])
-    for name, value in attributes(found.record, scoring).items():
+    fitted.set_params(client=client)._adopt(found.model)
+    for name, value in attributes(found.record).items():
         setattr(fitted, name, value)
     fitted.path_ = RegularizationPath(found.models, template)
     warn_of_ends(fitted, choice)
@@ -188,12 +212,14 @@ def validated(
     X: Any,
     y: Any,
     sample_weight: Any,
+    template: BoostedEstimator,
     on_model: Callable[[Model], None] | None = None,
     feature_names: Sequence[str] | None = None,
 ) -> Validated:
     """Fit the path of an estimator with and without each fold; `choice` was checked.
 
-    Its `checkpoint` is a folder, and its `callbacks` are told of all fits.
+    Its `checkpoint` is a folder, and its `callbacks` are told of all fits; `template` is the unfitted estimator of one
+    strength, copies of which a scorer is asked about.
     """
     functions = of_several_fits(estimator.callbacks)
     given = choice.folds
@@ -215,6 +241,14 @@ def validated(
         settings, plan = parts.settings, parts.plan
         if plan.task in NUMBERS and choice.scoring == "error":
             raise UsageError("scoring='error' of a regression, which has no wrong labels", hint="use scoring='loss'")
+        scorer, gammas = choice.scorer, choice.gammas
+        relaxation = Relaxation(gammas, RELAXED_TOL) if gammas else None
+        if gammas and refusal(settings):
+            raise UsageError(
+                f"relax={choice.relax!r} is for fits of penalised columns, and {refusal(settings)}",
+                hint="leave relax out",
+            )
+        judge = None if scorer is None else HeldOut(scorer, template, parts, X)
         alphas = _strengths(settings, choice)
         folds = Folds(int(choice.cv), settings.random_state) if given is None else _given(given, plan, parts.weight)
         fold_tol = max(FOLD_TOL, settings.tol) if choice.fold_tol is None else float(choice.fold_tol)
@@ -222,7 +256,8 @@ def validated(
         if estimator.checkpoint is not None:
             from dboost.estimators.path_checkpoint import FoldFolder
 
-            keeper = FoldFolder(estimator.checkpoint, plan, settings, folds, fold_tol)
+            named = None if scorer is None else scorer.name
+            keeper = FoldFolder(estimator.checkpoint, plan, settings, folds, fold_tol, named, gammas)
         grid = (alphas, choice.n_alphas, choice.eps)
 
         def tell(result: FitResult) -> None:
@@ -230,12 +265,53 @@ def validated(
                 on_model(model_of(estimator, parts, result))
 
         told = told_of([*functions, *line])
-        results, scores = cross_validate(plan, parts.engine, settings, folds, fold_tol, *grid, told, keeper, tell)
+        results, scores = cross_validate(
+            plan, parts.engine, settings, folds, fold_tol, *grid, told, keeper, tell, judge, relaxation
+        )
         models = tuple(model_of(estimator, parts, result) for result in results)
-    record = _record(models, scores)
-    chosen = _choose(record, choice.scoring)[choice.rule]
-    _warn_of_gaps(results[chosen], settings, scores, fold_tol)
-    return Validated(models, record | {"scoring": choice.scoring}, chosen)
+        record, place, refit = _chosen(choice, parts, models, results, scores)
+        place, share = divmod(place, max(1, len(gammas)))
+        model = models[place]
+        if refit is not None:
+            model = blend(estimator, parts, model, results[place], refit, gammas[share])
+    _warn_of_gaps(results[place], settings, scores, fold_tol)
+    if refit is not None:
+        warn_of_refit(refit, RELAXED_TOL)
+        _warn_of_infinite_refits(record, gammas)
+    return Validated(models, record, model)
+
+
+def _chosen(
+    choice: Choice, parts: Prepared, models: Sequence[Model], results: Sequence[FitResult], scores: FoldScores
+) -> tuple[dict[str, Any], int, Refit | None]:
+    """The record, the place in its table that the rule chooses, and the refit of all rows there; None without relax."""
+    gammas = choice.gammas
+    while True:
+        record = recorded(models, scores, choice.judged_by, gammas)
+        place = choose(record)[choice.rule]
+        if not gammas:
+            return record, place, None
+        strength, share = divmod(place, len(gammas))
+        if gammas[share] == 1.0:
+            return record, place, unchanged(results[strength])
+        try:
+            return record, place, refitted(parts.plan, parts.engine, parts.settings, results[strength], RELAXED_TOL)
+        except DataError:
+            # the features of all rows may have no refit where those of every fold had one: it is chosen without it then
+            first = strength * len(gammas)
+            cells = range(first, first + len(gammas))
+            scores = scores.without([cell for cell in cells if gammas[cell - first] < 1.0])
+
+
+def _warn_of_infinite_refits(record: dict[str, Any], gammas: tuple[float, ...]) -> None:
+    """Say at how many strengths there was nothing but the penalised model to choose."""
+    loss = np.array([row["mean_loss"] for row in record["table"]]).reshape(-1, len(gammas))
+    lacking = int(np.isnan(loss).any(axis=1).sum())
+    if lacking:
+        warn_user(
+            f"at {lacking} of {len(loss)} strengths the features of some fold have no finite refit without a penalty, "
+            "as where they separate the classes: there only the penalised model is chosen from"
+        )
 
 
 def _strengths(settings: FitSettings, choice: Choice) -> Sequence[float] | None:
@@ -263,7 +339,7 @@ def _warn_of_gaps(result: FitResult, settings: FitSettings, scores: FoldScores, 
 
 
 def warn_of_ends(fitted: Any, choice: Choice) -> None:
-    """Warn where the least score is at an end of the strengths, beyond which there may be a lesser one."""
+    """Warn where the best strength is at an end of them, beyond which there may be a better one."""
     best, alphas, end = fitted.alpha_best_, fitted.alphas_, None
     if len(alphas) < 2:
         return
@@ -273,28 +349,12 @@ def warn_of_ends(fitted: Any, choice: Choice) -> None:
     elif best == alphas[0] and not best >= fitted.alpha_max_ * (1.0 - _SAME):
         # from alpha_max on every model is the same: it uses no feature; some penalties have none, which is nan
         end = f"the strongest of {len(alphas)} strengths", "larger alphas"
+    sought = f"least {choice.judged_by}" if choice.scorer is None else f"greatest {choice.judged_by}"
     if end is not None:
         warn_user(
-            f"alpha_best_={best:.4g} is {end[0]}, an end of the grid: the least {choice.scoring} may lie beyond it; "
+            f"alpha_best_={best:.4g} is {end[0]}, an end of the grid: the {sought} may lie beyond it; "
             f"give {end[1]}"
         )
-
-
-def attributes(record: dict[str, Any], scoring: str) -> dict[str, Any]:
-    """The fitted attributes that say what the folds say."""
-    best = _choose(record, scoring)
-    alphas = np.array([r["alpha"] for r in record["table"]])
-    return {
-        "alphas_": alphas,
-        "alpha_best_": float(alphas[best["best"]]),
-        "alpha_1se_": float(alphas[best["1se"]]),
-        "cv_results_": Table(record["table"]),
-        "fold_losses_": np.array(record["loss"]),
-        "fold_errors_": np.array(record["error"]),
-        "fold_gaps_": np.array(record["gap"]),
-        "fold_weights_": np.array(record["weight"]),
-        "fold_active_rows_": np.array(record["active_rows"], dtype=np.int64),
-    }
 
 
 def _given(folds: Any, plan: Plan, sample_weight: Any) -> Folds:
@@ -313,40 +373,3 @@ def _given(folds: Any, plan: Plan, sample_weight: Any) -> Folds:
     pieces = np.split(kept, ends[:-1])
     keys = [item.key for item in plan.items]
     return Folds(len(names), given=dict(zip(keys, pieces, strict=True)))
-
-
-def _record(models: Sequence[Model], scores: FoldScores) -> dict[str, Any]:
-    """What cross-validation found, as JSON."""
-    loss, se_loss = _mean_and_error(scores.loss, scores.weight)
-    error, se_error = _mean_and_error(scores.error, scores.weight)
-    table = [
-        {
-            "alpha": float(model.certificate.alpha),
-            "mean_loss": float(loss[t]),
-            "se_loss": float(se_loss[t]),
-            "mean_error": float(error[t]),
-            "se_error": float(se_error[t]),
-            "active_rows": int(model.W.shape[0]),
-        }
-        for t, model in enumerate(models)
-    ]
-    names = ("loss", "error", "gap", "weight", "active_rows")
-    return {"table": table} | {name: getattr(scores, name).tolist() for name in names}
-
-
-def _mean_and_error(
-    values: NDArray[np.float64], weight: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean over folds (F, T) by weight, and its standard error."""
-    share = (weight / weight.sum())[:, None]
-    mean = np.sum(share * values, axis=0)
-    spread = np.sum(share * (values - mean) ** 2, axis=0)
-    return mean, np.sqrt(spread / (values.shape[0] - 1))
-
-
-def _choose(record: dict[str, Any], scoring: str) -> dict[str, int]:
-    """Place of the strength that each rule chooses; ties go to the larger strength."""
-    mean = np.array([r[f"mean_{scoring}"] for r in record["table"]])
-    error = np.array([r[f"se_{scoring}"] for r in record["table"]])
-    best = int(np.argmin(mean))
-    return {"best": best, "1se": int(np.argmax(mean <= mean[best] + error[best]))}

@@ -44,11 +44,23 @@ class_weight, classes, random_state, client
     fold_tol : float, optional
         Certified gap of the fits without a fold. By default 1e-3, or `tol` where that is larger: what a fold tells of a
         strength is uncertain by the standard error over folds, which is well above it.
-    scoring : {"loss", "error"}, default "loss"
-        What is least: the mean loss of the held-out rows, or the share of them that is labelled wrongly.
+    scoring : "loss" (or None), "error", str or callable, default "loss"
+        What is best on the held-out rows: the least mean loss, the least share of wrong labels, or the greatest score
+        of a scorer, a name of scikit-learn's (``"roc_auc"``, ``"balanced_accuracy"``, ``"neg_log_loss"``; all of them
+        in ``sklearn.metrics.get_scorer_names``) or a callable ``scorer(estimator, X, y)``. Where rows have weights
+        other than one, these are given as `sample_weight`, without class weights. Of data in memory a callable is given
+        the held-out rows, of Dask and Parquet data rows that only the predictions of the estimator can read. A callable
+        is not saved with the model.
     rule : {"1se", "best"}, default "1se"
-        ``"best"`` takes the strength with the least mean score, ``"1se"`` the largest whose mean is within one standard
-        error of it.
+        ``"best"`` takes the strength that is best on the mean of the folds, ``"1se"`` the largest whose mean is within
+        one standard error of it.
+    relax : bool or sequence of float, optional
+        Whether the model of each strength is also judged after its features were fitted again without a penalty, wholly
+        or in part (``dboost.relaxed``): at shares `gamma` of the penalised model, 0, 0.25, 0.5, 0.75 and 1 for True, or
+        those given. Each fold refits its own features. Strength and share are chosen together by `rule`, which for
+        ``"1se"`` takes the largest strength and then the largest share. Where a refit has no finite optimum, in any
+        fold, only the penalised model is chosen from, and a warning says so. For ``BoostedClassifier`` and its like, on
+        columns.
 
     checkpoint : path, optional
         A folder. A cross-validation that was broken off goes on there in the next call of `fit` with the same data and
@@ -67,6 +79,8 @@ class_weight, classes, random_state, client
         All strengths, falling.
     cv_results_ : Table
         One record per strength: alpha, mean and standard error of loss and error, features used by the path's model.
+        With a scorer also `mean_test_score`, `std_test_score` and `rank_test_score`, as ``GridSearchCV`` has them, and
+        `se_test_score`, the standard error of the mean. With `relax` one per strength and share, `gamma`.
     fold_losses_, fold_errors_ : float64 arrays, shape (F, T)
         Means over the held-out rows of each fold that has rows.
     fold_gaps_ : float64 array, shape (F, T)
@@ -74,17 +88,33 @@ class_weight, classes, random_state, client
     fold_active_rows_ : int64 array, shape (F, T)
     fold_weights_ : float64 array, shape (F,)
         Weight of the rows of each fold.
+    fold_scores_ : float64 array, shape (F, T)
+        With a scorer: what it says of each fold, greater is better.
+    best_score_ : float
+        With a scorer: the best mean score.
+    gammas_ : float64 array, shape (G,)
+        With `relax`: the shares, falling. Arrays of shape (F, T) have the shape (F, T, G) then.
+    gamma_best_, gamma_1se_ : float
+        With `relax`: what each rule chooses beside the strength.
+    relaxed_ : dict
+        With `relax`: the `gamma` of the model, and how its refit ended; see ``dboost.relaxed``.
     path_ : RegularizationPath
         The path of all rows. It is not saved.
 
     Notes
     -----
     Means over folds are weighted by the folds, and the standard error is that of such a mean, as in glmnet:
-    ``sqrt(sum_f w_f (x_f - mean)**2 / sum_f w_f / (F - 1))``.
+    ``sqrt(sum_f w_f (x_f - mean)**2 / sum_f w_f / (F - 1))``. Under a scorer every fold counts as much, as in
+    scikit-learn: ``cross_val_score`` of ``BoostedClassifier`` at a strength, with the same folds, gives a column of
+    `fold_scores_`.
+
+    A scorer needs the held-out rows on the driver, of one fold at a time. Beside their labels that takes a copy of
+    their features where these are in memory; of Dask and Parquet data it takes, for as many strengths as fit into 64 MB
+    and for one at least, twice the scores X W + b of the rows, 8 k bytes each.
 
     A class may have all its rows in one fold. Without them it is unknown, and the fit is that of the other classes. On
     the held-out rows such a class gets the probability of half a row, whatever the strength, and its rows count as
-    wrong.
+    wrong. A scorer sees a model of all classes that never says that one, as a fit with ``classes=`` is.
 
     Examples
     --------
@@ -92,6 +122,9 @@ class_weight, classes, random_state, client
     >>> X, y = load_iris(return_X_y=True)
     >>> model = BoostedClassifierCV(penalty="l1/l2", cv=5, n_alphas=10).fit(X, y)
     >>> bool(model.alpha_best_ <= model.alpha_1se_ == model.alpha_), model.fold_losses_.shape
+    (True, (5, 10))
+    >>> model = BoostedClassifierCV(penalty="l1/l2", cv=5, n_alphas=10, scoring="balanced_accuracy").fit(X, y)
+    >>> bool(model.best_score_ > 0.9), model.fold_scores_.shape
     (True, (5, 10))
     """
 
@@ -108,8 +141,9 @@ class_weight, classes, random_state, client
         n_alphas: int = 50,
         eps: float = 1e-2,
         fold_tol: float | None = None,
-        scoring: str = "loss",
+        scoring: Any = "loss",
         rule: str = "1se",
+        relax: Any = None,
         update: str = "newton",
         hypotheses: Any = None,
         select: str = "greedy",
@@ -141,6 +175,7 @@ class_weight, classes, random_state, client
         self.fold_tol = fold_tol
         self.scoring = scoring
         self.rule = rule
+        self.relax = relax
         self.update = update
         self.hypotheses = hypotheses
         self.select = select

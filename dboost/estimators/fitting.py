@@ -389,6 +389,9 @@ def saved_params(estimator: Any, settings: FitSettings, classes: Any) -> dict[st
     if "cv" in params and not isinstance(params["cv"], int | np.integer):
         # a splitter is of given rows, as folds are
         del params["cv"]
+    if callable(params.get("scoring")):
+        # a saved model runs no code; what the folds said keeps the name
+        del params["scoring"]
     if "penalty" in params:
         params["penalty"] = penalty_spec(settings.penalty)
     if "random_state" in params:

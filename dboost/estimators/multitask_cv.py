@@ -14,11 +14,14 @@ class MultiTaskBoostedClassifierCV(BoostedClassifierCV, MultiTaskBoostedClassifi
     loss, classes, class_weight
         As in ``MultiTaskBoostedClassifier``.
     others
-        As in ``BoostedClassifierCV``; ``scoring="error"`` is the share of the observed labels that is wrong.
+        As in ``BoostedClassifierCV``; ``scoring="error"`` is the share of the observed labels that is wrong. A scorer
+        of scikit-learn needs every label, and predictions (``"f1_macro"``) or scores (``"roc_auc"``): the probabilities
+        of tasks are none of classes.
 
     Attributes
     ----------
-    alpha_, alpha_best_, alpha_1se_, alphas_, cv_results_, fold_losses_, fold_errors_, path_
+    alpha_, alpha_best_, alpha_1se_, alphas_, cv_results_, fold_losses_, fold_errors_, fold_scores_, \
+best_score_, gammas_, gamma_best_, gamma_1se_, relaxed_, path_
         As in ``BoostedClassifierCV``.
     others
         As in ``MultiTaskBoostedClassifier``, of the model of the chosen strength.

@@ -197,14 +197,30 @@ class FoldFolder:
     folds : Folds
     fold_tol : float
         Gap of the fits without a fold.
+    scorer : str, optional
+        Name of what judges the fits without a fold beside their loss and error.
+    gammas : sequence of float
+        Shares of the blends with their refits that are judged beside them; empty for none.
     """
 
-    def __init__(self, path: PathLike, plan: Any, settings: FitSettings, folds: Folds, fold_tol: float) -> None:
+    def __init__(
+        self,
+        path: PathLike,
+        plan: Any,
+        settings: FitSettings,
+        folds: Folds,
+        fold_tol: float,
+        scorer: str | None = None,
+        gammas: Sequence[float] = (),
+    ) -> None:
         self._folder = any_path(path, "checkpoint").resolve()
         self._plan = plan
         self._settings = settings
         self._fold_tol = fold_tol
         self._folds = {"count": folds.count, "seed": folds.seed, "given": _digest(folds)}
+        self._judged: dict[str, Any] = {} if scorer is None else {"scorer": scorer}
+        self._judged |= {"gammas": list(gammas)} if gammas else {}
+        self._blends = max(1, len(gammas))
 
     def path(self, fold: int | None) -> PathKeeper:
         """For the path without a fold, or for that of all rows."""
@@ -229,7 +245,10 @@ class FoldFolder:
             return None
         arrays, document = opened(found.data, os.fspath(found.file), self._identity(fold, alphas))
         names = [item.name for item in fields(FoldScores)]
-        if sorted(arrays) != sorted(names) or arrays["loss"].shape != (1, len(alphas)):
+        if "score" not in arrays and "loss" in arrays:
+            # a folder from before there were scorers
+            arrays["score"] = np.full_like(arrays["loss"], np.nan)
+        if sorted(arrays) != sorted(names) or arrays["loss"].shape != (1, len(alphas) * self._blends):
             raise ModelFormatError("the scores of the fold do not fit together", file=document.file, hint=_HINT)
         return FoldScores(**arrays)
 
@@ -249,7 +268,7 @@ class FoldFolder:
         return self._folder / f"fold-{fold}.scores"
 
     def _more(self, fold: int) -> dict[str, Any]:
-        return {"fold": fold, "folds": self._folds}
+        return {"fold": fold, "folds": self._folds} | self._judged
 
     def _identity(self, fold: int, alphas: Sequence[float]) -> Identity:
         settings = replace(self._settings, tol=self._fold_tol)

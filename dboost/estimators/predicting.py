@@ -1,7 +1,7 @@
 """Predictions on every kind of input, each giving back its own kind.
 
 Covers: arrays and tables in memory (NumPy out), dask arrays and DataFrames (lazy, same type out), and ``ParquetData``
-(read block by block in this process, NumPy out).
+(read block by block in this process, NumPy out), and rows whose scores are known (``Margins``).
 Does not cover: the arithmetic of one batch (``dboost.model.fitted``).
 
 Only the model's columns are read. Of tables their names decide; a collection or a data set on disk may hold further
@@ -12,7 +12,7 @@ fit was given by name, such as the label.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,14 +27,40 @@ from dboost.model.tasks import decision
 SCORES, PROBABILITIES, LOG_PROBABILITIES, LABELS = "scores", "probabilities", "log-probabilities", "labels"
 
 
+@dataclass(frozen=True, eq=False)
+class Margins:
+    """Rows whose scores under one model are known, and nothing else of them: that model predicts them.
+
+    Parameters
+    ----------
+    F : float64 array, shape (m, k)
+        The scores X W + b.
+    n_features : int
+        Columns that the rows had.
+    """
+
+    F: NDArray[np.float64]
+    n_features: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """As of the rows."""
+        return len(self.F), self.n_features
+
+    def __len__(self) -> int:
+        return len(self.F)
+
+
 def kind_of(X: Any) -> str:
-    """Return "parquet", "array" or "frame" (of dask), "table" or "matrix", told apart without importing anything.
+    """Return "parquet", "array" or "frame" (of dask), "table", "margins" or "matrix"; nothing is imported to tell.
 
     Raises
     ------
     UsageError
         For a query that has not been run.
     """
+    if isinstance(X, Margins):
+        return "margins"
     refuse_unread(X)
     cls = type(X)
     home = cls.__module__.split(".")[0]
@@ -93,6 +119,11 @@ def staged(model: Model, X: Any, kind: str, what: str) -> Iterator[Any]:
 def predict_matrix(model: Model, X: Any, what: str) -> NDArray[Any]:
     """Predict a validated array or sparse matrix with all columns."""
     return finish(model, model.decision_function(X), what)
+
+
+def predict_margins(model: Model, X: Margins, what: str) -> NDArray[Any]:
+    """Predict rows by their scores under this model."""
+    return finish(model, X.F, what)
 
 
 def predict_table(model: Model, X: Any, what: str) -> NDArray[Any]:

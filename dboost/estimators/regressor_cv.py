@@ -20,15 +20,17 @@ class BoostedRegressorCV(ChosenByFoldsMixin, BoostedRegressor):
     loss, penalty, update, hypotheses, select, sweeps, rows_per_round, tol, max_rounds, max_passes, max_seconds, \
 max_active_rows, fit_intercept, standardize, penalty_factors, offset, random_state, client
         As in ``BoostedRegressor``. The penalty must have a strength.
-    scoring : {"loss"}, default "loss"
-        The mean loss of the held-out rows; a regression has no wrong labels.
-    cv, folds, alphas, n_alphas, eps, fold_tol, rule, checkpoint, callbacks
+    scoring : "loss" (or None), str or callable, default "loss"
+        The mean loss of the held-out rows, or a scorer such as ``"r2"`` or ``"neg_mean_absolute_error"``, as in
+        ``BoostedClassifierCV``; a regression has no wrong labels.
+    cv, folds, alphas, n_alphas, eps, fold_tol, rule, relax, checkpoint, callbacks
         As in ``BoostedClassifierCV``.
 
     Attributes
     ----------
     alpha_, alpha_best_, alpha_1se_, alphas_, cv_results_, fold_losses_, fold_gaps_, fold_active_rows_, \
-fold_weights_, path_
+fold_weights_, fold_scores_, best_score_, gammas_, gamma_best_, gamma_1se_, \
+relaxed_, path_
         As in ``BoostedClassifierCV``.
     others
         As in ``BoostedRegressor``, of the model of the chosen strength.
@@ -55,8 +57,9 @@ fold_weights_, path_
         n_alphas: int = 50,
         eps: float = 1e-2,
         fold_tol: float | None = None,
-        scoring: str = "loss",
+        scoring: Any = "loss",
         rule: str = "1se",
+        relax: Any = None,
         update: str = "newton",
         hypotheses: Any = None,
         select: str = "greedy",
@@ -86,6 +89,7 @@ fold_weights_, path_
         self.fold_tol = fold_tol
         self.scoring = scoring
         self.rule = rule
+        self.relax = relax
         self.update = update
         self.hypotheses = hypotheses
         self.select = select

@@ -10,7 +10,7 @@ trained on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -130,12 +130,12 @@ class Left:
         return np.asarray(table[y])
 
 
-class _LaneMemo:
+class LaneMemo:
     """A memo whose values are kept apart from those of other lanes."""
 
     __slots__ = ("_lane", "_memo")
 
-    def __init__(self, memo: Any, lane: int) -> None:
+    def __init__(self, memo: Any, lane: int | str) -> None:
         self._memo = memo
         self._lane = lane
 
@@ -169,13 +169,13 @@ class _NoMemo:
 
 def training(partition: Partition, memo: Any, left: Left, leaf: Any, *args: Any) -> Sums:
     """What `leaf` says of a partition without its held-out rows."""
-    sums: Sums = leaf(left.training(partition, memo), _LaneMemo(memo, left.lane), *args)
+    sums: Sums = leaf(left.training(partition, memo), LaneMemo(memo, left.lane), *args)
     return sums
 
 
 def training_shard(partition: Partition, memo: Any, shard: Any, left: Left, leaf: Any, *args: Any) -> Sums:
     """As `training`, for a leaf with shards."""
-    sums: Sums = leaf(left.training(partition, memo), _LaneMemo(memo, left.lane), shard, *args)
+    sums: Sums = leaf(left.training(partition, memo), LaneMemo(memo, left.lane), shard, *args)
     return sums
 
 
@@ -213,15 +213,22 @@ def judge(partition: Partition, memo: Any, left: Left, points: tuple[Point, ...]
     rows, y, weight, absent = left.held_out(partition, memo)
     target = get_loss(points[0].loss).target(y)
     loss, wrong = np.zeros(len(points)), np.zeros(len(points))
-    mine = _LaneMemo(memo, left.lane)
-    for p, point in enumerate(points):
-        block, places = point.held.block(partition, mine)
-        cut = columns.cut_rows(block.indptr, block.rows, block.values, places, block.n_rows)
-        pointer, slots, values = columns.take_rows(*cut, rows)
-        F = fused.margins(pointer, slots, values, point.W, point.intercept)
+    for p, F in enumerate(margins_of_rows(partition, memo, left, points, rows)):
         wrong[p] = weight @ wrong_share(y, F)
         loss[p] = fused.loss_of_margins(F, target, weight)
     return Sums(add={"loss": loss, "wrong": wrong, "absent": absent})
+
+
+def margins_of_rows(
+    partition: Partition, memo: Any, left: Left, points: tuple[Point, ...], rows: NDArray[np.int64]
+) -> Iterator[NDArray[np.float64]]:
+    """Scores of some rows of a partition under each of some models, float64 (rows, k), one model after the other."""
+    mine = LaneMemo(memo, left.lane)
+    for point in points:
+        block, places = point.held.block(partition, mine)
+        cut = columns.cut_rows(block.indptr, block.rows, block.values, places, block.n_rows)
+        pointer, slots, values = columns.take_rows(*cut, rows)
+        yield fused.margins(pointer, slots, values, point.W, point.intercept)
 
 
 def wrong_share(y: NDArray[Any], F: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -20,8 +20,8 @@ HEADINGS = {
         "JointBoostClassifier", "OneVsRestBoostedClassifier", "StabilitySelection",
     ),
     "Paths, cross-validation, models": (
-        "regularization_path", "cross_validated", "adaptive_factors", "load_model", "load_pipeline", "save_model",
-        "explain",
+        "regularization_path", "cross_validated", "adaptive_factors", "relaxed", "load_model", "load_pipeline",
+        "save_model", "explain",
     ),
     "Data and features": ("ParquetData", "TextFeatures", "TableFeatures"),
     "Families of hypotheses": (

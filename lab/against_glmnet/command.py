@@ -3,7 +3,9 @@
 The same problem goes to ``BoostedClassifier`` or ``BoostedRegressor`` and, through files, to glmnet (``solve.R``). Both
 models are put into one formula of the objective here, in which they may differ by 1e-6 of it, and ours must be
 certified to 1e-9. How far the weights are apart, at most, is shown beside it; those of several classes under l1 are not
-unique. Without R, or without its package, the program says so and ends with code 0.
+unique. Relaxed fits, ``dboost.relaxed`` and ``relax=TRUE``, are compared in their loss over the same features; no gap
+certifies them, and the largest derivative of the mean loss stands in its column. Without R, or without its package, the
+program says so and ends with code 0.
 
 Covers: single strengths. Does not cover: seconds (``lab bench``), choices between strengths.
 """
@@ -31,6 +33,8 @@ Array = NDArray[np.float64]
 
 TOL = 1e-9
 ALLOWED = 1e-6
+# The largest derivative of the mean loss after a refit.
+STEEP = 1e-8
 COLUMNS = ("option", "family", "penalty", "gap", "ours above glmnet", "weights apart", "features", "seconds", "ok")
 SCRIPT = Path(__file__).with_name("solve.R")
 FAMILIES = {"squared": "gaussian", "log": "binomial", "multinomial": "multinomial", "poisson": "poisson"}
@@ -53,6 +57,8 @@ class Case:
     intercept : bool
     offset : bool
         Whether scores begin at offsets, normal with deviation 1.5.
+    relax : bool
+        Whether the features are fitted again without a penalty.
     """
 
     option: str
@@ -63,6 +69,7 @@ class Case:
     factors: Array | None = None
     intercept: bool = True
     offset: bool = False
+    relax: bool = False
 
 
 def problem(loss: str, m: int = 200, n: int = 30, k: int = 4, seed: int = 0) -> tuple[Array, NDArray[Any]]:
@@ -98,6 +105,11 @@ def cases() -> list[Case]:
         Case("offset, grouped", "multinomial", "l1/l2", offset=True),
         Case("offset, no intercept", "poisson", offset=True, intercept=False),
         Case("offset and factors", "log", ElasticNet(0.5), offset=True, factors=some),
+        *(Case("relax", loss, relax=True) for loss in ("squared", "log", "poisson")),
+        Case("relax, grouped", "multinomial", "l1/l2", relax=True),
+        Case("relax, no intercept", "log", relax=True, intercept=False),
+        Case("relax, offset", "poisson", relax=True, offset=True),
+        Case("relax, factors", "squared", relax=True, factors=some),
     ]
 
 
@@ -109,6 +121,7 @@ def solve_with_glmnet(case: Case, X: Array, y: NDArray[Any], alpha: float, begin
         "ratio": repr(float(getattr(case.penalty, "l1_ratio", 1.0))),
         "intercept": str(case.intercept).upper(),
         "type": "grouped" if case.penalty == "l1/l2" else "ungrouped",
+        "relax": str(case.relax).upper(),
         "positive": str(bool(case.given.get("positive", False))).upper(),
     }
     with tempfile.TemporaryDirectory() as folder:
@@ -141,6 +154,8 @@ def objective(case: Case, X: Array, y: NDArray[Any], alpha: float, W: Array, b: 
         loss = np.exp(F[:, 0]) - y * F[:, 0] + np.where(y > 0, y * np.log(np.where(y > 0, y, 1.0)), 0.0) - y
     else:
         loss = 0.5 * (y - F[:, 0]) ** 2
+    if case.relax:
+        return float(loss.mean())
     ratio = getattr(case.penalty, "l1_ratio", 1.0)
     norms = np.linalg.norm(W, axis=1) if case.penalty == "l1/l2" else np.abs(W).sum(axis=1)
     rows = ratio * norms + (1.0 - ratio) * 0.5 * (W * W).sum(axis=1)
@@ -163,22 +178,27 @@ def compare(case: Case) -> dict[str, Any]:
     alpha = case.share * largest
     began = time.perf_counter()
     model = kind(**given, alpha=alpha, tol=TOL).fit(whole, y)
+    gap = model.duality_gap_
+    if case.relax:
+        model = dboost.relaxed(model, whole, y)
+        gap = model.relaxed_["gradient"]
     seconds = time.perf_counter() - began
     mine = np.ascontiguousarray(model.coef_[:, :n].T)
     ours = objective(case, X, y, alpha, mine, model.intercept_, begin)
     W, b = solve_with_glmnet(case, X, y, alpha, begin)
     theirs = objective(case, X, y, alpha, W, b, begin)
     above = (ours - theirs) / abs(theirs)
+    alike = not case.relax or np.array_equal(np.any(mine, axis=1), np.any(W, axis=1))
     return {
         "option": case.option,
         "family": FAMILIES[case.loss],
         "penalty": case.penalty if isinstance(case.penalty, str) else repr(case.penalty),
-        "gap": model.duality_gap_,
+        "gap": gap,
         "ours above glmnet": above,
         "weights apart": float(np.abs(mine - W).max()),
         "features": int(np.any(mine, axis=1).sum()),
         "seconds": seconds,
-        "ok": "yes" if abs(above) <= ALLOWED and model.duality_gap_ <= TOL else "NO",
+        "ok": "yes" if abs(above) <= ALLOWED and alike and gap <= (STEEP if case.relax else TOL) else "NO",
     }
 
 

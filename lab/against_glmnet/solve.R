@@ -27,9 +27,11 @@ more <- if (family %in% c("multinomial")) list(type.multinomial = given("type"))
 fit <- do.call(glmnet, c(list(
   X, y, family = family, alpha = as.numeric(given("ratio")), lambda = path, standardize = FALSE,
   intercept = given("intercept") == "TRUE", thresh = 1e-16, maxit = 1e7, penalty.factor = pf, exclude = out,
-  offset = offset, lower.limits = lower
+  offset = offset, lower.limits = lower, relax = given("relax") == "TRUE"
 ), more))
 last <- length(path)
+# the features of the last model, fitted again without a penalty
+if (given("relax") == "TRUE") fit <- fit$relaxed
 W <- if (is.list(fit$beta)) sapply(fit$beta, function(one) one[, last]) else as.matrix(fit$beta)[, last, drop = FALSE]
 b <- if (is.matrix(fit$a0)) fit$a0[, last] else fit$a0[last]
 write.table(format(rbind(b, W), digits = 17), at("W.csv"), sep = ",", row.names = FALSE, col.names = FALSE, quote = FALSE)

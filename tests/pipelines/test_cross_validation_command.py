@@ -45,6 +45,21 @@ def test_the_best_at_the_end_of_the_grid_is_said_with_the_remedy(
     assert "the end of the grid" not in capsys.readouterr().out
 
 
+def test_a_scorer_chooses_by_its_name(prepared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    short = ["train", str(prepared), "--cv", "3", "--n-alphas", "4", *LOCAL]
+    assert main([*short, "--scoring", "balanced_accuracy", "--out", str(tmp_path / "m")]) == 0
+    page = capsys.readouterr().out
+    data = dboost.ParquetData(prepared, split="train")
+    peer = dboost.BoostedClassifierCV(cv=3, n_alphas=4, scoring="balanced_accuracy").fit(data)
+    assert read_model(tmp_path / "m").certificate.alpha == peer.alpha_
+    assert "greatest score" in page and "least loss" not in page
+    for row in peer.cv_results_:
+        assert f"{row['mean_test_score']:.4f}" in page
+    assert main([*short, "--scoring", "balanced", "--out", str(tmp_path / "n")]) == 2
+    said = capsys.readouterr().err
+    assert "--scoring" in said and "roc_auc" in said and "neg_log_loss" in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

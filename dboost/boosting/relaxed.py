@@ -1,0 +1,278 @@
+"""The relaxed fit: a model fitted again without a penalty on the features that it uses, and what lies between both.
+
+A penalty chooses features and shrinks their weights. Meinshausen (2007, Relaxed Lasso) and Hastie, Tibshirani and
+Tibshirani (2020, Best Subset, Forward Stepwise or Lasso?) undo the shrinking: ``gamma W + (1 - gamma) W_refit``, where
+W_refit minimises the loss alone over the rows of W that are not zero.
+
+Covers: the refit, how near to its optimum it is, the cases in which there is none, the blend.
+Does not cover: estimators (``dboost.estimators.relaxed``).
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.boosting.fit import FitResult, FitSettings, FitState, Fitting
+from dboost.boosting.planned import Planned
+from dboost.engine.base import Engine
+from dboost.errors import DataError, UsageError
+from dboost.losses import get_loss
+from dboost.passes import active_gradient, support
+from dboost.passes.support import Support
+from dboost.problem.engine_view import EngineView, Leaves
+from dboost.problem.offset_columns import offset_columns
+
+Array = NDArray[np.float64]
+
+# A refit is made to its tolerance and then to a hundredth of it. Along a direction that no example is against, the loss
+# falls as e^-t with the scores t, so that this takes them log(100) = 4.6 further; near an optimum they hardly move.
+_CLOSER = 0.01
+_MOVES = 1.0
+REACHED = ("gradient", "precision")
+_INFINITE = "the refit without a penalty has no finite optimum"
+
+
+@dataclass(frozen=True)
+class Refit:
+    """A model without a penalty on the features of another.
+
+    Parameters
+    ----------
+    W : float64 array, shape (a, k)
+        Weights of these features, in their order.
+    intercept : float64 array, shape (k,)
+    objective : float
+        Mean loss.
+    gradient : float
+        The largest derivative of the mean loss by a weight or an intercept; zero at the optimum.
+    stop_reason : str
+        "gradient" or "precision" at the optimum, or the limit that came first; "none" where there was nothing to fit.
+    n_iter, passes : int
+        Rounds, and passes over the data.
+    """
+
+    W: Array
+    intercept: Array
+    objective: float
+    gradient: float
+    stop_reason: str
+    n_iter: int
+    passes: int
+
+
+class SupportEngine(EngineView):
+    """An engine that sees some columns of the partitions of another.
+
+    Parameters
+    ----------
+    engine : Engine
+        Its plan is set. It stays open when this one is done with, and other fits may use it meanwhile.
+    columns : int64 array
+        Stored columns, ascending.
+    """
+
+    def __init__(self, engine: Engine, columns: NDArray[np.int64]) -> None:
+        leaves = Leaves(support.supported, support.supported_shard, support.supported_step)
+        super().__init__(engine, Support(columns, uuid.uuid4().hex[:12]), leaves)
+
+
+def refusal(settings: FitSettings) -> str:
+    """Why models of such settings are not refitted; empty where they are."""
+    if settings.hypotheses is not None:
+        return f"hypotheses={settings.hypotheses!r} are no columns of the data"
+    if settings.system is not None:
+        return f"{settings.system.name!r} minimises no penalised loss"
+    if settings.update == "forward":
+        return "update='forward' minimises no penalised loss"
+    return ""
+
+
+def refitted(
+    plan: Planned, engine: Engine, settings: FitSettings, start: FitResult, tol: float, rows: int | None = None
+) -> Refit:
+    """Fit the features of a model again, without a penalty.
+
+    Parameters
+    ----------
+    plan : Planned
+    engine : Engine
+        Its plan is set.
+    settings : FitSettings
+        Of the fit with a penalty.
+    start : FitResult
+        Its model, without the rows of offsets.
+    tol : float
+        Of the refit: what the last step promises to lower the mean loss by, relative to it.
+    rows : int, optional
+        Examples that count, where the engine leaves some of the plan out.
+
+    Raises
+    ------
+    UsageError
+        For models that are no such fits.
+    DataError
+        When the optimum is infinite, as labels are that the features separate, or is not unique, as of more weights
+        than examples.
+    """
+    why = refusal(settings)
+    if why:
+        raise UsageError(f"a relaxed fit is one of penalised columns, and {why}", hint="use another estimator")
+    active, k = start.active, start.W.shape[1]
+    free = settings.fit_intercept
+    if not len(active):
+        return unchanged(start)
+    n_rows = plan.n_rows if rows is None else rows
+    if len(active) + free >= n_rows:
+        raise DataError(
+            f"the refit without a penalty has {len(active)} features and {n_rows} examples, so that its optimum is not "
+            "unique",
+            hint="give a larger alpha, which uses fewer features",
+        )
+    fixed = np.zeros(0, np.int64)
+    if settings.offset is not None:
+        fixed = offset_columns(settings.offset, plan.n_features, plan.feature_names, plan.n_outputs)
+    columns = np.union1d(active, fixed)
+    view = SupportEngine(engine, columns)
+    asked = replace(
+        settings,
+        penalty="none",
+        alpha="auto",
+        update="newton",
+        select="greedy",
+        sweeps=None,
+        rows_per_round=None,
+        max_active_rows=None,
+        standardize=False,
+        penalty_factors=None,
+        offset=None if settings.offset is None else tuple(np.searchsorted(columns, fixed).tolist()),
+        tol=tol,
+    )
+    fitting = Fitting(plan.of_columns(columns), view, asked)
+    places = np.searchsorted(columns, active)
+    begin = replace(start, active=places, state=replace(start.state, active=places, W=start.W))
+    watch = _Watch(fitting, view, plan.task)
+    first = fitting.fit("auto", begin, watch)
+    # scores that are the label's own unit have no optimum at infinity
+    bounded = plan.task == "regression" and not get_loss(settings.loss).link.exponential
+    result = first
+    if not watch.separated and not bounded:
+        fitting = Fitting(fitting.plan, view, replace(asked, tol=_CLOSER * tol))
+        result = fitting.fit("auto", first, watch)
+    if watch.separated or watch.apart(first, result) > _MOVES:
+        raise DataError(_INFINITE, hint=_remedy(plan.task))
+    sums = view.map_reduce(active_gradient, fitting.point_of(result), name="gradient").plain().add
+    mine = np.isin(np.sort(np.concatenate([result.active, fitting.fixed])), fitting.fixed, invert=True)
+    weight = fitting.problem.statistics.weight
+    slopes = [np.abs(sums["G"][mine]).max(initial=0.0), np.abs(sums["bias"]).max(initial=0.0) if free else 0.0]
+    W = np.zeros((len(active), k))
+    W[np.searchsorted(places, result.active)] = result.W
+    intercept = result.intercept
+    if plan.task == "multiclass" and not get_loss(settings.loss).separable:
+        # without a penalty nothing decides what all classes have in common
+        W, intercept = W - W.mean(axis=1, keepdims=True), intercept - intercept.mean() * free
+    largest = float(max(slopes)) / weight
+    runs = (first,) if result is first else (first, result)
+    rounds, passes = sum(run.n_iter for run in runs), sum(run.passes for run in runs)
+    return Refit(W, intercept, result.objective, largest, result.stop_reason, rounds, passes)
+
+
+def unchanged(result: FitResult) -> Refit:
+    """What stands for a refit where there is nothing to fit: of no feature the intercept is best already."""
+    return Refit(result.W, result.intercept, result.objective, math.nan, "none", 0, 0)
+
+
+def between(result: FitResult, refit: Refit, gamma: float) -> FitResult:
+    """``gamma`` of a penalised model and ``1 - gamma`` of its refit; at 1 and 0 with the bits of each.
+
+    Between them no objective is minimised, and nothing certifies a blend.
+    """
+    if gamma == 1.0:
+        return result
+    return replace(
+        result,
+        W=refit.W + gamma * (result.W - refit.W),
+        intercept=refit.intercept + gamma * (result.intercept - refit.intercept),
+        objective=refit.objective if gamma == 0.0 else math.nan,
+        lower_bound=math.nan,
+        gap=math.nan,
+        stop_reason=refit.stop_reason,
+        n_iter=refit.n_iter,
+        passes=refit.passes,
+    )
+
+
+def _remedy(task: str) -> str:
+    why = "" if task == "regression" else "the features that are used separate the labels, wholly or in part; "
+    return f"{why}give a larger alpha, which uses fewer features, or keep the penalised model"
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """Which blends of each model of a path are judged beside it.
+
+    Parameters
+    ----------
+    gammas : tuple of float
+        Shares of the penalised model, falling.
+    tol : float
+        Of the refits.
+    """
+
+    gammas: tuple[float, ...]
+    tol: float
+
+    def refits(
+        self,
+        plan: Planned,
+        engine: Engine,
+        settings: FitSettings,
+        results: Sequence[FitResult],
+        rows: int | None = None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> list[Refit | None]:
+        """The refit of each result; None where it has no finite optimum, or `stop` asked to end before."""
+        found: list[Refit | None] = []
+        for result in results:
+            try:
+                found.append(None if stop() else refitted(plan, engine, settings, result, self.tol, rows))
+            except DataError:
+                found.append(None)
+        return found
+
+    def blends(self, results: Sequence[FitResult], refits: Sequence[Refit | None]) -> list[FitResult | None]:
+        """All blends of the first result, then of the second, and so on; None where there is no refit."""
+        found: list[FitResult | None] = []
+        for result, refit in zip(results, refits, strict=True):
+            for gamma in self.gammas:
+                known = refit if refit is not None else unchanged(result)
+                found.append(between(result, known, gamma) if refit is not None or gamma == 1.0 else None)
+        return found
+
+
+class _Watch:
+    """Looks on while a refit goes on: whether its model separates the labels, and how far apart two models are."""
+
+    def __init__(self, fitting: Fitting, engine: Engine, task: str) -> None:
+        self._fitting, self._engine, self._task = fitting, engine, task
+        self.separated = False
+
+    def __call__(self, record: dict[str, Any], state: FitState) -> bool:
+        if self._task != "regression" and record["step"] != "certificate":
+            after: Any = self._fitting.as_given(state)
+            self.separated = bool(np.any(self._look(after, after).add["wrong"] <= 0.0))
+        return self.separated
+
+    def apart(self, before: FitResult, after: FitResult) -> float:
+        """The largest difference of a score of an example."""
+        return float(self._look(before, after).peak["moved"][0])
+
+    def _look(self, before: FitResult, after: FitResult) -> Any:
+        points = (self._fitting.point_of(before), self._fitting.point_of(after))
+        return self._engine.map_reduce(support.beside, *points, name="moved")

@@ -1,0 +1,85 @@
+"""The held-out rows of a fold, one by one: their labels and weights, and the scores of models on them.
+
+Covers: the leaves that bring these to the driver, for what no sum over the rows can tell.
+Does not cover: which fold a row is in, or sums over held-out rows (``folds``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.partition import Partition, Sums
+from dboost.passes.folds import Left, margins_of_rows
+from dboost.passes.point import Point
+
+
+def weight_facts(partition: Partition, memo: Any, factors: NDArray[np.float64] | None, exponent: int) -> Sums:
+    """How far the weights of the examples are from one, and whether a task lacks labels.
+
+    Parameters
+    ----------
+    partition, memo
+        As of every leaf.
+    factors : float64 array, shape (number of classes,), or None
+        What the weights of each class were multiplied by.
+    exponent : int
+        All of them were multiplied by 2**exponent too.
+
+    Returns
+    -------
+    Sums
+        The peaks "weights", the largest distance from one, and "missing", 1 where a label is missing; shape (1,).
+    """
+    weight = own_weights(partition.y, partition.weight, factors, exponent)
+    missing = partition.y.ndim == 2 and bool(np.any(partition.y == 0))
+    return Sums(
+        peak={"weights": np.abs(weight - 1.0).max(initial=0.0, keepdims=True), "missing": np.array([float(missing)])}
+    )
+
+
+def held_out_rows(
+    partition: Partition, memo: Any, left: Left, factors: NDArray[np.float64] | None, exponent: int
+) -> Sums:
+    """Places in the partition, encoded labels and given weights of the rows that are held out; see `weight_facts`.
+
+    Returns
+    -------
+    Sums
+        The parts "rows", "y" and "weight", one array of each partition.
+    """
+    rows = _rows(partition, memo, left)
+    y = np.ascontiguousarray(partition.y[rows])
+    weight = own_weights(y, partition.weight[rows], factors, exponent)
+    return Sums(parts={"rows": [rows], "y": [y], "weight": [weight]})
+
+
+def held_out_margins(partition: Partition, memo: Any, left: Left, points: tuple[Point, ...]) -> Sums:
+    """Scores of the rows that are held out, in their order, under each of some models.
+
+    Returns
+    -------
+    Sums
+        The part "margins", one float64 array (number of models, rows, k) of each partition.
+    """
+    rows = _rows(partition, memo, left)
+    found = np.empty((len(points), len(rows), points[0].W.shape[1]))
+    for p, F in enumerate(margins_of_rows(partition, memo, left, points, rows)):
+        found[p] = F
+    return Sums(parts={"margins": [found]})
+
+
+def own_weights(
+    y: NDArray[Any], weight: NDArray[np.float64], factors: NDArray[np.float64] | None, exponent: int
+) -> NDArray[np.float64]:
+    """The weights as they were given: without the factors of the classes, and in their own unit."""
+    if factors is not None:
+        codes = y if y.ndim == 1 else (y[:, 0] > 0).astype(np.int64)
+        weight = weight / factors[codes]
+    return np.ldexp(weight, -exponent)
+
+
+def _rows(partition: Partition, memo: Any, left: Left) -> NDArray[np.int64]:
+    return np.flatnonzero(left.folds.ids(partition, memo) == left.number).astype(np.int64, copy=False)

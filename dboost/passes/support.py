@@ -1,0 +1,101 @@
+"""Some of the stored columns only: what every pass then sees of a partition, and how far models are apart on it.
+
+Covers: ``Support``, the leaves that let any other leaf see a partition so, and the leaf that looks for a model that
+separates the labels. Does not cover: the fit of such columns (``dboost.boosting.relaxed``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.compiled.examples import fused
+from dboost.compiled.sparse.columns import transpose
+from dboost.hypotheses.held_by_model import Held
+from dboost.partition import Partition, Sums
+from dboost.passes.folds import LaneMemo
+from dboost.passes.point import Point
+
+_LANE = "support"
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """The columns that are seen.
+
+    Parameters
+    ----------
+    columns : int64 array, shape (a,)
+        Stored columns, ascending.
+    token : str
+        Names them, for the memo.
+    """
+
+    columns: NDArray[np.int64]
+    token: str
+
+    def seen(self, partition: Any, memo: Any = None) -> Partition:
+        """A partition with these columns and no other."""
+
+        def build() -> Any:
+            held = Held(self.columns, self.token)
+            return transpose(*held.cut(partition, _Once()), held.n)
+
+        indptr, rows, values = build() if memo is None else memo.get("support", self.token, build)
+        return Partition(indptr, rows, values, partition.y, partition.weight, partition.key)
+
+
+class _Once:
+    """A memo for what is built once, and is remembered in another form."""
+
+    def get(self, kind: str, token: Any, build: Any, passing: bool = False, stays: bool = False) -> Any:
+        return build()
+
+
+def supported(partition: Partition, memo: Any, support: Support, leaf: Any, *args: Any) -> Sums:
+    """What `leaf` says of a partition with some columns only."""
+    sums: Sums = leaf(support.seen(partition, memo), LaneMemo(memo, _LANE), *args)
+    return sums
+
+
+def supported_shard(partition: Partition, memo: Any, shard: Any, support: Support, leaf: Any, *args: Any) -> Sums:
+    """As `supported`, for a leaf with shards."""
+    sums: Sums = leaf(support.seen(partition, memo), LaneMemo(memo, _LANE), shard, *args)
+    return sums
+
+
+def supported_step(partition: Partition, state: Any, support: Support, step: Any, *args: Any) -> Any:
+    """As `supported`, for a step of ``Engine.scan``, which has no memo."""
+    return step(support.seen(partition), state, *args)
+
+
+def beside(partition: Partition, memo: Any, before: Point, after: Point) -> Sums:
+    """How a model moved, and whether it is right of every label.
+
+    Returns
+    -------
+    Sums
+        "wrong", float64 array (number of problems,): the weight of the examples whose label the second model does not
+        give strictly, of each task or of all classes together; zeros where labels are numbers. The peak "moved", (1,):
+        the largest change of a score of an example of positive weight.
+    """
+    F, G = (fused.margins(*point.held.cut(partition, memo), point.W, point.intercept) for point in (before, after))
+    counted = partition.weight > 0.0
+    y, k = partition.y, G.shape[1]
+    if y.dtype.kind == "f":
+        wrong = np.zeros(1)
+    elif y.ndim == 1:
+        own = G[np.arange(len(y)), y]
+        others = G.copy()
+        others[np.arange(len(y)), y] = -np.inf
+        wrong = np.array([partition.weight @ (own <= others.max(axis=1, initial=-np.inf))])
+        if k > 1:
+            # what all classes have in common is no part of the model
+            F, G = F - F.mean(axis=1, keepdims=True), G - G.mean(axis=1, keepdims=True)
+    else:
+        wrong = partition.weight @ ((y != 0) & (y * G <= 0.0))
+    moved = np.abs(G - F)[counted].max(initial=0.0)
+    return Sums(add={"wrong": wrong}, peak={"moved": np.array([moved])})
