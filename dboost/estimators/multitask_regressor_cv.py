@@ -22,7 +22,7 @@ class MultiTaskBoostedRegressorCV(BoostedRegressorCV, MultiTaskBoostedRegressor)
 
     Attributes
     ----------
-    alpha_, alpha_best_, alpha_1se_, alphas_, cv_results_, fold_losses_, path_
+    alpha_, alpha_best_, alpha_1se_, alphas_, cv_results_, fold_losses_, fold_scores_, relaxed_, path_
         As in ``BoostedRegressorCV``.
     others
         As in ``MultiTaskBoostedRegressor``, of the model of the chosen strength.
@@ -53,8 +53,9 @@ class MultiTaskBoostedRegressorCV(BoostedRegressorCV, MultiTaskBoostedRegressor)
         n_alphas: int = 50,
         eps: float = 1e-2,
         fold_tol: float | None = None,
-        scoring: str = "loss",
+        scoring: Any = "loss",
         rule: str = "1se",
+        relax: Any = None,
         update: str = "newton",
         hypotheses: Any = None,
         select: str = "greedy",
@@ -84,6 +85,7 @@ class MultiTaskBoostedRegressorCV(BoostedRegressorCV, MultiTaskBoostedRegressor)
         self.fold_tol = fold_tol
         self.scoring = scoring
         self.rule = rule
+        self.relax = relax
         self.update = update
         self.hypotheses = hypotheses
         self.select = select
