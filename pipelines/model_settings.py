@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from . import registries
-from .config import Expected, Takes, key, one_named, one_of, parameter, real, string, whole
+from .config import Expected, Takes, boolean, key, one_named, one_of, parameter, real, string, whole
 from .fit_settings import ModelSettings
 
 
@@ -48,6 +48,9 @@ class EstimatorSettings:
     )
     keep: int | None = key(whole(1), None, "of shareboost: features that are left on the way back (default: all)")
     nu: float | None = key(real(0.0, open_end=True), None, "of adaboost_l1: how fast the budget grows (default: 1)")
+    keep_zeros: bool | None = key(
+        boolean, None, "of adaboost_l1: solve again for hypotheses whose weight became zero (default: no)"
+    )
     step: float | str | None = key(
         real(0.0, open_end=True, word="exact"), None, "of leveraging: exact, or the length of a step (default: exact)"
     )
