@@ -28,6 +28,9 @@ def _groups(value: object) -> tuple[int, ...]:
     return tuple(whole(0)(one.strip() if isinstance(one, str) else one) for one in found)
 
 
+ALL = "all"
+"""The word for a shortlist without an end, which is None in Python."""
+
 strengths = Takes(_strengths, lambda: "numbers above 0, separated by commas")
 
 
@@ -41,18 +44,29 @@ class EstimatorSettings:
     of: str | None = key(
         one_named(registries.binary), None, "what one_vs_rest trains for each class (default: shareboost)"
     )
-    shortlist: int | None = key(whole(1), None, "of shareboost: candidates whose fall is measured (default: 10)")
+    shortlist: int | str | None = key(
+        whole(1, word=ALL), None, "of shareboost: candidates whose fall is measured, or all of them (default: 10)"
+    )
+    corrective: str | None = key(
+        one_named(registries.corrective), None, "of shareboost: what solves all weights again (default: newton)"
+    )
     groups: tuple[int, ...] | None = key(_groups, None, "of shareboost: the group of each column (default: none)")
     bound: float | None = key(
         real(0.0, open_end=True), None, "of shareboost: constant of the generalisation bound (default: none)"
     )
     keep: int | None = key(whole(1), None, "of shareboost: features that are left on the way back (default: all)")
+    search: str | None = key(
+        one_named(registries.searches), None, "of jointboost: how sharing classes are found (default: greedy)"
+    )
     nu: float | None = key(real(0.0, open_end=True), None, "of adaboost_l1: how fast the budget grows (default: 1)")
     keep_zeros: bool | None = key(
         boolean, None, "of adaboost_l1: solve again for hypotheses whose weight became zero (default: no)"
     )
     step: float | str | None = key(
         real(0.0, open_end=True, word="exact"), None, "of leveraging: exact, or the length of a step (default: exact)"
+    )
+    norm: str | None = key(
+        one_named(registries.norms), None, "of leveraging: l1 moves one hypothesis, l2 all at once (default: l1)"
     )
     learner: str | None = key(
         one_named(registries.learners), None, "of leveraging_regressor: what a round takes (default: joint)"

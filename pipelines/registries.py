@@ -101,6 +101,27 @@ def rules() -> tuple[str, ...]:
     return (*STRENGTHS, *RULES)
 
 
+def corrective() -> tuple[str, ...]:
+    """What solves all weights of ShareBoost again."""
+    from dboost.boosting.shareboost.trials import CORRECTIVE
+
+    return tuple(CORRECTIVE)
+
+
+def searches() -> tuple[str, ...]:
+    """How JointBoost finds the classes that share a stump."""
+    from dboost.boosting.jointboost.sharing import SEARCHES
+
+    return SEARCHES
+
+
+def norms() -> tuple[str, ...]:
+    """The norms of which leveraging takes steps of steepest descent."""
+    from dboost.boosting.leveraging.steepest import NORMS
+
+    return NORMS
+
+
 def learners() -> tuple[str, ...]:
     """What a round of the leveraging regressor takes."""
     from dboost.boosting.rules import RULES

@@ -65,6 +65,11 @@ class LeveragingClassifier(TwoClassMixin, LeveragingEstimator):
     step : "exact" or float, default "exact"
         ``"exact"`` searches the best step along the hypothesis. A number is the length of every step: epsilon-boosting,
         which follows the l1 path of solutions approximately.
+    norm : {"l1", "l2"}, default "l1"
+        In which norm a round is a step of steepest descent (Stratos, Lemmas 1.1 and 1.2). ``"l1"`` moves the weight of
+        one hypothesis, that of the largest edge; ``"l2"`` is gradient descent: it moves the weights of all hypotheses
+        at once, in proportion to their edges, so that the model holds every one after a round. Not with ``alpha > 0``,
+        and with at most 100000 hypotheses of a family.
     hypotheses : Family, optional
         What is weighed: by default the raw columns, otherwise a finite family such as
         ``dboost.Stumps(signed=True)`` or ``dboost.Products(max_degree=2)``. Both signs of a hypothesis count.
@@ -92,7 +97,9 @@ class LeveragingClassifier(TwoClassMixin, LeveragingEstimator):
         As in ``BoostedClassifier``. There is no gap without a penalty.
     history_ : Table
         One record per round: beside those of every fit "gradient", the largest ``|sum_i d_i h(x_i)|`` per unit of
-        weight. Objective, gap and gradient are those before the round's step, whose length is "length".
+        weight, and "promised", what an exact step without a penalty is sure to take off the objective: by the largest
+        curvature of the loss, or for ``"exp"`` by its edge (nan where there is no such bound). Objective, gap and
+        gradient are those before the round's step, whose length is "length".
 
     Examples
     --------
@@ -113,6 +120,7 @@ class LeveragingClassifier(TwoClassMixin, LeveragingEstimator):
         loss: str = "exp",
         alpha: float | str = 0.0,
         step: str | float = "exact",
+        norm: str = "l1",
         hypotheses: Any = None,
         fit_intercept: bool = True,
         tol: float = 1e-4,
@@ -145,9 +153,10 @@ class LeveragingClassifier(TwoClassMixin, LeveragingEstimator):
             client=client,
         )
         self.step = step
+        self.norm = norm
 
     def _system(self) -> Leveraging:
-        return Leveraging("edge", self.step)
+        return Leveraging("edge", self.step, self.norm)
 
 
 class LeveragingRegressor(RegressingMixin, LeveragingEstimator):

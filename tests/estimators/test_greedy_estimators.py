@@ -37,6 +37,7 @@ KINDS = {
     "keep_zeros": AdaBoostL1Classifier(keep_zeros=True, max_rounds=8),
     "adaboost": LeveragingClassifier(max_rounds=8),
     "epsilon": LeveragingClassifier(step=0.05, max_rounds=8),
+    "steepest": LeveragingClassifier(norm="l2", max_rounds=8),
     "penalised": LeveragingClassifier(loss="log", alpha="auto", max_rounds=8),
     "ls-boost": LeveragingRegressor(learner="nearest", max_rounds=8),
     "lasso": LeveragingRegressor(alpha=0.01, max_rounds=8),

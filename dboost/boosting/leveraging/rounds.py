@@ -9,6 +9,7 @@ Raetsch, Mika & Warmuth, "On the Convergence of Leveraging" (2001), Algorithms 1
 With a family of hypotheses the learner looks at all of them: it is delta-optimal with delta = 1. A learner of its own
 (``hypotheses.learned``) is delta-optimal as far as it is; what it returns competes with the hypotheses held. With the
 exponential loss Algorithm 1 is AdaBoost, and steepest descent in the l1 norm; with a fixed step it is epsilon-boosting.
+Steepest descent in the l2 norm moves all hypotheses at once instead (``steepest``).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from dboost.boosting.forward.coordinate import Coordinates, Move, best_of, exact_step, moved, offered, worst_held
 from dboost.boosting.greedy_rounds import GreedyRounds
 from dboost.boosting.leveraging.learning import learned, unscored
+from dboost.boosting.leveraging.steepest import NORMS, every_row, promised, steepest, step_along
 from dboost.boosting.records import recorded
 from dboost.boosting.rules import RULES, RankedL1, RankedNone, refuse_searched
 from dboost.certificate.duality_gap import SHORT, dual_bound, relative_gap
@@ -52,10 +54,13 @@ class Leveraging:
         The learner (``rules.rank``).
     step : "exact" or float
         A number is epsilon-boosting: every step has this length.
+    norm : {"l1", "l2"}
+        In which a step is one of steepest descent: one hypothesis moves, or all in proportion to their edges.
     """
 
     rule: str = "edge"
     step: str | float = "exact"
+    norm: str = "l1"
 
     @property
     def name(self) -> str:
@@ -101,20 +106,40 @@ class Leveraging:
             raise UsageError(f"step={self.step!r}", hint="expected 'exact' or a finite number > 0")
         if not fixed and self.step != "exact":
             raise UsageError(f"step={self.step!r}", hint="expected 'exact' or a finite number > 0")
+        self._check_norm(settings, penalty)
         if not penalty.weightless and (fixed or self.rule == "nearest"):
             raise UsageError(
                 f"alpha={settings.alpha!r} with step={self.step!r} and learner={self.rule!r}",
                 hint="the l1 penalty needs step='exact' and a learner other than 'nearest'; or set alpha=0",
             )
 
+    def _check_norm(self, settings: FitSettings, penalty: Penalty) -> None:
+        """Refuse a norm that is none, and one with which no single hypothesis is chosen where one must be."""
+        if self.norm not in NORMS:
+            known = ", ".join(map(repr, NORMS))
+            raise UsageError(f"norm={self.norm!r}", hint=f"expected one of {known}")
+        if self.norm == "l1":
+            return
+        if not penalty.weightless:
+            raise UsageError(
+                f"norm={self.norm!r} with alpha={settings.alpha!r}: Algorithm 2 moves one hypothesis at a time",
+                hint="use norm='l1', or alpha=0",
+            )
+        if learns(settings):
+            raise UsageError(
+                f"norm={self.norm!r} moves all hypotheses at once, and hypotheses=Learned(...) gives one at a time",
+                hint="use norm='l1', or a family of hypotheses",
+            )
+
     def rounds(self, problem: Problem, settings: FitSettings, null: Score, n_rows: int) -> LeveragingRounds:
         """The rounds of a fit."""
         refuse_searched(problem)
-        return LeveragingRounds(problem, settings, null, self)
+        kind = LeveragingRounds if self.norm == "l1" else SteepestRounds
+        return kind(problem, settings, null, self)
 
     def to_json(self) -> dict[str, Any]:
         """Its parameters."""
-        return {"system": self.name, "rule": self.rule, "step": self.step}
+        return {"system": self.name, "rule": self.rule, "step": self.step, "norm": self.norm}
 
 
 class LeveragingRounds(GreedyRounds):
@@ -157,6 +182,10 @@ class LeveragingRounds(GreedyRounds):
             largest = 0.0 if move is None else max(-move.slope, 0.0)
             state = replace(state, carried={"largest": state.carried.get("largest", np.array([largest]))})
         reason, step = self._stopped(state, score, largest), 0.0
+        sure = math.nan
+        if move is not None and not reason and self.lam == 0.0 and isinstance(self.system.step, str):
+            peak, square = float(offer.peak[move.place]), float(offer.square[move.place])
+            sure = promised(self.problem, state.objective, move.slope, peak, square)
         if not reason:
             if move is not None:
                 fixed = self.system.step
@@ -171,7 +200,10 @@ class LeveragingRounds(GreedyRounds):
             state = replace(state, active=active, W=W, intercept=intercept)
         else:
             entering = 0
-        return self._recorded(state, entering, largest, reason, move, step, started, passes), reason
+        kind = "certificate"
+        if move is not None and not reason:
+            kind = "back" if move.limit < math.inf else "step"
+        return self._recorded(state, entering, largest, kind, sure, step, started, passes), reason
 
     def _scored(self, state: FitState, learn: bool = True) -> tuple[FitState, Score]:
         """Every hypothesis at the model, the objective there, and for Algorithm 2 the better of all lower bounds."""
@@ -219,8 +251,8 @@ class LeveragingRounds(GreedyRounds):
         state: FitState,
         entering: int,
         largest: float,
-        reason: str,
-        move: Move | None,
+        kind: str,
+        sure: float,
         step: float,
         started: float,
         passes: int,
@@ -228,9 +260,6 @@ class LeveragingRounds(GreedyRounds):
         """The state with its record: objective, gap and gradient are those before the round's step."""
         weight = self.problem.statistics.weight
         known = self.certified and math.isfinite(state.gap)
-        kind = "certificate"
-        if move is not None and reason == "":
-            kind = "back" if move.limit < math.inf else "step"
         return recorded(
             self.problem,
             state,
@@ -245,8 +274,42 @@ class LeveragingRounds(GreedyRounds):
             length=step,
             started=started,
             passes=passes,
-            more={"gradient": largest / weight},
+            more={"gradient": largest / weight, "promised": sure / weight},
         )
+
+
+class SteepestRounds(LeveragingRounds):
+    """Rounds of steepest descent in the l2 norm: all hypotheses move, in proportion to their edges (Lemma 1.1)."""
+
+    def __init__(self, problem: Problem, settings: FitSettings, null: Score, system: Leveraging) -> None:
+        super().__init__(problem, settings, null, system)
+        self.rows = every_row(problem)
+
+    def advance(self, state: FitState) -> tuple[FitState, str]:
+        """One round: state in, state out, and the reason to stop if there is one."""
+        started, problem, passes = time.perf_counter(), self.problem, self.problem.passes
+        found = steepest(problem, self.rows, state.active, state.W, state.intercept)
+        value = problem.objective(found.at, 0.0)
+        self.mark(value)
+        state = replace(state, objective=value)
+        sizes = np.append(np.abs(found.at.G[:, 0]), np.abs(found.at.bias) if problem.fit_intercept else 0.0)
+        largest, before, exact = float(sizes.max()), state, isinstance(self.system.step, str)
+        reason, step, sure = "", 0.0, math.nan
+        if found.at.shift > 0.0:
+            reason = "precision"
+        elif largest <= self.settings.tol * self.largest:
+            reason = "gradient"
+        else:
+            step = step_along(problem, found) if exact else float(self.system.step)
+            sure = promised(problem, value, found.slope, found.reach, found.square) if exact else math.nan
+            W, intercept = found.at.W + step * found.D, found.at.intercept + step * found.d
+            keep = W[:, 0] != 0.0
+            state = replace(state, active=self.rows[keep], W=W[keep], intercept=intercept)
+            stands = np.array_equal(state.W, before.W) and np.array_equal(intercept, before.intercept)
+            reason = "precision" if stands else ""
+        entering = int(state.active.shape[0]) - int(before.active.shape[0])
+        kind = "certificate" if reason else "step"
+        return self._recorded(state, entering, largest, kind, sure, step, started, passes), reason
 
 
 def learns(settings: FitSettings) -> bool:
