@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from dboost.hypotheses.products.family import Products
     from dboost.hypotheses.stumps.family import Stumps
     from dboost.model.explained import explain
+    from dboost.penalties.linf_minimum import minimise_linf
 
 _HOMES = {
     "AdaBoostL1Classifier": "dboost.estimators.adaboost_l1",
@@ -83,6 +84,7 @@ _HOMES = {
     "explain": "dboost.model.explained",
     "load_model": "dboost.estimators.load",
     "load_pipeline": "dboost.estimators.load",
+    "minimise_linf": "dboost.penalties.linf_minimum",
     "regularization_path": "dboost.estimators.path",
     "save_model": "dboost.estimators.pipeline_folder",
     "ClusterError": "dboost.errors",
@@ -140,6 +142,7 @@ __all__ = [
     "load_pipeline",
     "losses",
     "metrics",
+    "minimise_linf",
     "mlflow",
     "onnx",
     "penalties",

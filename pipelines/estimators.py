@@ -70,6 +70,8 @@ def kind_and_parameters(settings: ModelSettings) -> tuple[Any, dict[str, Any]]:
         parameters["loss"] = _with_parameters(loss, own)
     if parameters.get("shortlist") == ALL:
         parameters["shortlist"] = None
+    if "bounds" in parameters:
+        parameters["bounds"] = tuple(float(side) for side in parameters["bounds"])
     if "penalty_factors" in parameters:
         parameters["penalty_factors"] = _numbers(parameters["penalty_factors"])
     if "hypotheses" in parameters:

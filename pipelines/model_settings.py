@@ -7,6 +7,7 @@ Does not cover: what the keys mean for the estimator (``training``), the keys th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from . import registries
 from .config import Expected, Takes, boolean, key, one_named, one_of, parameter, real, string, whole
@@ -26,6 +27,21 @@ def _groups(value: object) -> tuple[int, ...]:
     if not isinstance(found, list | tuple) or not found:
         raise Expected("a whole number for each column, separated by commas")
     return tuple(whole(0)(one.strip() if isinstance(one, str) else one) for one in found)
+
+
+def _bounds(value: object) -> tuple[float | str, float | str]:
+    wanted = "two numbers, the lower one first, separated by a comma; inf and -inf for none"
+    found = value.split(",") if isinstance(value, str) else value
+    if not isinstance(found, list | tuple) or len(found) != 2:
+        raise Expected(wanted)
+    try:
+        low, high = (float(one) for one in found)
+    except (TypeError, ValueError):
+        raise Expected(wanted) from None
+    if not low <= high:
+        raise Expected(wanted)
+    # settings are also written as JSON, which has no infinity
+    return low if low > -inf else "-inf", high if high < inf else "inf"
 
 
 ALL = "all"
@@ -64,6 +80,9 @@ class EstimatorSettings:
     )
     step: float | str | None = key(
         real(0.0, open_end=True, word="exact"), None, "of leveraging: exact, or the length of a step (default: exact)"
+    )
+    bounds: tuple[float | str, float | str] | None = key(
+        _bounds, None, "of leveraging: low,high, between which every weight stays (default: none)"
     )
     norm: str | None = key(
         one_named(registries.norms), None, "of leveraging: l1 moves one hypothesis, l2 all at once (default: l1)"

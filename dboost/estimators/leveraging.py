@@ -12,6 +12,7 @@ from typing import Any
 
 from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import FitSettings
+from dboost.boosting.leveraging.box import Bound, given_bounds
 from dboost.boosting.leveraging.rounds import Leveraging, learns
 from dboost.errors import UsageError
 from dboost.estimators.base import BoostedEstimator
@@ -70,6 +71,14 @@ class LeveragingClassifier(TwoClassMixin, LeveragingEstimator):
         one hypothesis, that of the largest edge; ``"l2"`` is gradient descent: it moves the weights of all hypotheses
         at once, in proportion to their edges, so that the model holds every one after a round. Not with ``alpha > 0``,
         and with at most 100000 hypotheses of a family.
+    bounds : (low, high), optional
+        Between which every weight stays, ``low <= 0 <= high``: two numbers, or two arrays of shape (n,) for raw
+        columns; ``(0, numpy.inf)`` asks for weights that are not negative. The box of the paper's Theorem 1. A round
+        moves the weight along which the objective falls fastest within the bounds; there is no certificate, and the fit
+        ends when no move within the bounds falls by more than `tol` times the largest edge at the start ("gradient").
+    penalty_factors : array-like, shape (n,), or dict of str to float, optional
+        What the strength of each feature is multiplied by, with ``alpha > 0``: the paper's vector gamma. As in
+        ``BoostedClassifier``.
     hypotheses : Family, optional
         What is weighed: by default the raw columns, otherwise a finite family such as
         ``dboost.Stumps(signed=True)`` or ``dboost.Products(max_degree=2)``. Both signs of a hypothesis count.
@@ -121,6 +130,8 @@ class LeveragingClassifier(TwoClassMixin, LeveragingEstimator):
         alpha: float | str = 0.0,
         step: str | float = "exact",
         norm: str = "l1",
+        bounds: Any = None,
+        penalty_factors: Any = None,
         hypotheses: Any = None,
         fit_intercept: bool = True,
         tol: float = 1e-4,
@@ -139,6 +150,7 @@ class LeveragingClassifier(TwoClassMixin, LeveragingEstimator):
             loss=loss,
             penalty="l1",
             alpha=alpha,
+            penalty_factors=penalty_factors,
             hypotheses=hypotheses,
             tol=tol,
             max_rounds=max_rounds,
@@ -154,9 +166,10 @@ class LeveragingClassifier(TwoClassMixin, LeveragingEstimator):
         )
         self.step = step
         self.norm = norm
+        self.bounds = bounds
 
     def _system(self) -> Leveraging:
-        return Leveraging("edge", self.step, self.norm)
+        return Leveraging("edge", self.step, self.norm, _bounds(self.bounds))
 
 
 class LeveragingRegressor(RegressingMixin, LeveragingEstimator):
@@ -174,8 +187,9 @@ class LeveragingRegressor(RegressingMixin, LeveragingEstimator):
         ``|<d, h>|``.
     alpha : float or "auto", default 0.0
         Strength of an l1 penalty, as in ``LeveragingClassifier``; not for ``"nearest"``.
-    step, hypotheses, fit_intercept, tol, max_rounds, max_passes, max_seconds, warm_start, checkpoint, callbacks, client
-        As in ``LeveragingClassifier``.
+    step, bounds, penalty_factors, hypotheses, fit_intercept, tol, max_rounds, max_passes, max_seconds, warm_start,
+    checkpoint, callbacks, client
+        As in ``LeveragingClassifier``; bounds not for ``"nearest"``.
 
     Attributes
     ----------
@@ -205,6 +219,8 @@ class LeveragingRegressor(RegressingMixin, LeveragingEstimator):
         learner: str = "joint",
         alpha: float | str = 0.0,
         step: str | float = "exact",
+        bounds: Any = None,
+        penalty_factors: Any = None,
         hypotheses: Any = None,
         fit_intercept: bool = True,
         tol: float = 1e-4,
@@ -221,6 +237,7 @@ class LeveragingRegressor(RegressingMixin, LeveragingEstimator):
             loss="squared",
             penalty="l1",
             alpha=alpha,
+            penalty_factors=penalty_factors,
             hypotheses=hypotheses,
             tol=tol,
             max_rounds=max_rounds,
@@ -234,6 +251,11 @@ class LeveragingRegressor(RegressingMixin, LeveragingEstimator):
         )
         self.learner = learner
         self.step = step
+        self.bounds = bounds
 
     def _system(self) -> Leveraging:
-        return Leveraging(self.learner, self.step)
+        return Leveraging(self.learner, self.step, bounds=_bounds(self.bounds))
+
+
+def _bounds(bounds: Any) -> tuple[Bound, Bound] | None:
+    return None if bounds is None else given_bounds(bounds)

@@ -22,6 +22,7 @@ HEADINGS = {
         "regularization_path", "cross_validated", "adaptive_factors", "load_model", "load_pipeline", "save_model",
         "explain",
     ),
+    "Solvers of the papers": ("minimise_linf",),
     "Data and features": ("ParquetData", "TextFeatures", "TableFeatures"),
     "Families of hypotheses": (
         "Columns", "Products", "Kernels", "Stumps", "PiecewiseLinear", "Patches", "Learned",

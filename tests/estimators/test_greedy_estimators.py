@@ -38,6 +38,7 @@ KINDS = {
     "adaboost": LeveragingClassifier(max_rounds=8),
     "epsilon": LeveragingClassifier(step=0.05, max_rounds=8),
     "steepest": LeveragingClassifier(norm="l2", max_rounds=8),
+    "box": LeveragingClassifier(bounds=(0.0, 0.5), max_rounds=8),
     "penalised": LeveragingClassifier(loss="log", alpha="auto", max_rounds=8),
     "ls-boost": LeveragingRegressor(learner="nearest", max_rounds=8),
     "lasso": LeveragingRegressor(alpha=0.01, max_rounds=8),

@@ -22,7 +22,7 @@ ESTIMATORS: dict[str, tuple[dict[str, Any], str]] = {
     "shareboost": ({"max_rounds": 3, "rule": "norm", "standardize": False}, "label"),
     "jointboost": ({"max_rounds": 3}, "label"),
     "adaboost_l1": ({"max_rounds": 5, "nu": 0.5, "keep_zeros": True}, "two"),
-    "leveraging": ({"max_rounds": 5, "loss": "log", "step": "exact"}, "two"),
+    "leveraging": ({"max_rounds": 5, "loss": "log", "step": "exact", "bounds": [-0.5, "inf"]}, "two"),
     "leveraging_regressor": ({"max_rounds": 5, "learner": "edge"}, "number"),
     "regressor": ({"alpha": 0.01, "loss": "quantile", "quantile": 0.8, "width": 0.2}, "number"),
     "boosted": ({"hypotheses": [{"family": "products", "max_degree": 2}], "alpha": 0.02, "tol": 0.01}, "label"),

@@ -100,7 +100,9 @@ class AdaBoostL1:
 
     def to_json(self) -> dict[str, Any]:
         """Its parameters."""
-        return {"system": self.name, "nu": self.nu, "constant": self.constant, "keep_zeros": self.keep_zeros}
+        # Checkpoints written before there was the choice say nothing of it.
+        kept: dict[str, Any] = {"keep_zeros": True} if self.keep_zeros else {}
+        return {"system": self.name, "nu": self.nu, "constant": self.constant} | kept
 
 
 class AdaBoostL1Rounds(GreedyRounds):

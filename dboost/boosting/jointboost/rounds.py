@@ -155,7 +155,8 @@ class JointBoost:
 
     def to_json(self) -> dict[str, Any]:
         """Its name and its search, which is all that a checkpoint must agree with."""
-        return {"system": self.name, "search": self.search}
+        # Checkpoints written before there was the choice say nothing of it.
+        return {"system": self.name} | ({} if self.search == "greedy" else {"search": self.search})
 
 
 class JointRounds(GreedyRounds):

@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 
 from dboost.boosting.forward.coordinate import Coordinates, Move, best_of, exact_step, moved, offered, worst_held
 from dboost.boosting.greedy_rounds import GreedyRounds
+from dboost.boosting.leveraging.box import Bound, given_bounds
 from dboost.boosting.leveraging.learning import learned, unscored
-from dboost.boosting.leveraging.steepest import NORMS, every_row, promised, steepest, step_along
+from dboost.boosting.leveraging.steepest import NORMS, promised
 from dboost.boosting.records import recorded
 from dboost.boosting.rules import RULES, RankedL1, RankedNone, refuse_searched
 from dboost.certificate.duality_gap import SHORT, dual_bound, relative_gap
@@ -56,11 +57,14 @@ class Leveraging:
         A number is epsilon-boosting: every step has this length.
     norm : {"l1", "l2"}
         In which a step is one of steepest descent: one hypothesis moves, or all in proportion to their edges.
+    bounds : (low, high) or None
+        Between which every weight stays, each a number or one for each feature.
     """
 
     rule: str = "edge"
     step: str | float = "exact"
     norm: str = "l1"
+    bounds: tuple[Bound, Bound] | None = None
 
     @property
     def name(self) -> str:
@@ -76,6 +80,11 @@ class Leveraging:
     def exponential(self) -> bool:
         """It ranks by <d, h>."""
         return False
+
+    @property
+    def takes_factors(self) -> bool:
+        """Each hypothesis may have a strength of its own, the paper's vector gamma."""
+        return True
 
     def penalty(self, alpha: Any) -> Penalty:
         """What scoring passes are given for a strength: the l1 penalty, or none for a strength of zero."""
@@ -107,6 +116,7 @@ class Leveraging:
         if not fixed and self.step != "exact":
             raise UsageError(f"step={self.step!r}", hint="expected 'exact' or a finite number > 0")
         self._check_norm(settings, penalty)
+        self._check_bounds(settings, penalty)
         if not penalty.weightless and (fixed or self.rule == "nearest"):
             raise UsageError(
                 f"alpha={settings.alpha!r} with step={self.step!r} and learner={self.rule!r}",
@@ -131,15 +141,39 @@ class Leveraging:
                 hint="use norm='l1', or a family of hypotheses",
             )
 
+    def _check_bounds(self, settings: FitSettings, penalty: Penalty) -> None:
+        """Refuse bounds beside what moves no single weight to its best value within them."""
+        if self.bounds is None:
+            return
+        if given_bounds(self.bounds) != self.bounds:
+            raise UsageError(f"bounds={self.bounds!r}", hint="expected plain numbers, as given_bounds makes them")
+        if self.norm != "l1" or not isinstance(self.step, str) or self.rule == "nearest" or learns(settings):
+            raise UsageError(
+                f"bounds={self.bounds!r} with norm={self.norm!r}, step={self.step!r} and learner={self.rule!r}",
+                hint="bounds need norm='l1', step='exact', a learner other than 'nearest' and hypotheses not learned",
+            )
+        if settings.standardize:
+            raise UsageError("bounds are those of the weights as they are reported", hint="set standardize=False")
+
     def rounds(self, problem: Problem, settings: FitSettings, null: Score, n_rows: int) -> LeveragingRounds:
         """The rounds of a fit."""
+        from dboost.boosting.leveraging.every_weight import BoxRounds, SteepestRounds
+
         refuse_searched(problem)
+        if self.bounds is not None:
+            return BoxRounds(problem, settings, null, self)
         kind = LeveragingRounds if self.norm == "l1" else SteepestRounds
         return kind(problem, settings, null, self)
 
     def to_json(self) -> dict[str, Any]:
         """Its parameters."""
-        return {"system": self.name, "rule": self.rule, "step": self.step, "norm": self.norm}
+        found: dict[str, Any] = {"system": self.name, "rule": self.rule, "step": self.step}
+        # Checkpoints written before there were these choices say nothing of them.
+        if self.norm != "l1":
+            found["norm"] = self.norm
+        if self.bounds is not None:
+            found["bounds"] = [side if isinstance(side, float) else list(side) for side in self.bounds]
+        return found
 
 
 class LeveragingRounds(GreedyRounds):
@@ -276,40 +310,6 @@ class LeveragingRounds(GreedyRounds):
             passes=passes,
             more={"gradient": largest / weight, "promised": sure / weight},
         )
-
-
-class SteepestRounds(LeveragingRounds):
-    """Rounds of steepest descent in the l2 norm: all hypotheses move, in proportion to their edges (Lemma 1.1)."""
-
-    def __init__(self, problem: Problem, settings: FitSettings, null: Score, system: Leveraging) -> None:
-        super().__init__(problem, settings, null, system)
-        self.rows = every_row(problem)
-
-    def advance(self, state: FitState) -> tuple[FitState, str]:
-        """One round: state in, state out, and the reason to stop if there is one."""
-        started, problem, passes = time.perf_counter(), self.problem, self.problem.passes
-        found = steepest(problem, self.rows, state.active, state.W, state.intercept)
-        value = problem.objective(found.at, 0.0)
-        self.mark(value)
-        state = replace(state, objective=value)
-        sizes = np.append(np.abs(found.at.G[:, 0]), np.abs(found.at.bias) if problem.fit_intercept else 0.0)
-        largest, before, exact = float(sizes.max()), state, isinstance(self.system.step, str)
-        reason, step, sure = "", 0.0, math.nan
-        if found.at.shift > 0.0:
-            reason = "precision"
-        elif largest <= self.settings.tol * self.largest:
-            reason = "gradient"
-        else:
-            step = step_along(problem, found) if exact else float(self.system.step)
-            sure = promised(problem, value, found.slope, found.reach, found.square) if exact else math.nan
-            W, intercept = found.at.W + step * found.D, found.at.intercept + step * found.d
-            keep = W[:, 0] != 0.0
-            state = replace(state, active=self.rows[keep], W=W[keep], intercept=intercept)
-            stands = np.array_equal(state.W, before.W) and np.array_equal(intercept, before.intercept)
-            reason = "precision" if stands else ""
-        entering = int(state.active.shape[0]) - int(before.active.shape[0])
-        kind = "certificate" if reason else "step"
-        return self._recorded(state, entering, largest, kind, sure, step, started, passes), reason
 
 
 def learns(settings: FitSettings) -> bool:

@@ -145,7 +145,8 @@ class ShareBoost:
             "groups": groups,
             "bound": self.bound,
             "keep": None if self.keep is None else int(self.keep),
-            "corrective": self.corrective,
+            # Checkpoints written before there was the choice say nothing of it.
+            **({} if self.corrective == "newton" else {"corrective": self.corrective}),
         }
 
 
