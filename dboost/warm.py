@@ -17,7 +17,7 @@ import numpy as np
 from dboost.boosting.checks import check_settings
 from dboost.boosting.cross_validation import cross_validate
 from dboost.boosting.fit import FitSettings, Fitting, fit
-from dboost.boosting.leveraging.rounds import Leveraging
+from dboost.boosting.leveraging.system import Leveraging
 from dboost.boosting.rules import RankedL1
 from dboost.boosting.shareboost.rounds import ShareBoost
 from dboost.boosting.starts.from_sample import solved

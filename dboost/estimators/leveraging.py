@@ -13,7 +13,8 @@ from typing import Any
 from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import FitSettings
 from dboost.boosting.leveraging.box import Bound, given_bounds
-from dboost.boosting.leveraging.rounds import Leveraging, learns
+from dboost.boosting.leveraging.rounds import learns
+from dboost.boosting.leveraging.system import Leveraging
 from dboost.errors import UsageError
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.classifying import TwoClassMixin

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from dboost import BoostedClassifier, LeveragingClassifier, LeveragingRegressor, Products, UsageError, load_model
 from dboost.boosting.leveraging.box import given_bounds
-from dboost.boosting.leveraging.rounds import Leveraging
+from dboost.boosting.leveraging.system import Leveraging
 from tests.boosting import plain
 from tests.boosting.test_leveraging import along, correlated
 from tests.boosting.test_resume import bits

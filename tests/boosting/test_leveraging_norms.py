@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 
 from dboost import Learned, LeveragingClassifier, Products, Stumps, UsageError, load_model
 from dboost.boosting.leveraging import steepest as l2
-from dboost.boosting.leveraging.rounds import Leveraging
+from dboost.boosting.leveraging.system import Leveraging
 from tests.boosting import plain
 from tests.boosting.test_leveraging import stumps
 from tests.boosting.test_resume import bits

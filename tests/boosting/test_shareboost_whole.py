@@ -65,7 +65,7 @@ def test_groups_and_listed_hypotheses(rule, monkeypatch):
     assert len(alone.active) == 6
     listed = fitted(data, rule, rounds=2, shortlist=None, hypotheses=Products(max_degree=1))
     # in pieces the same candidate is found
-    monkeypatch.setattr(trials, "_AT_ONCE", 2)
+    monkeypatch.setattr(trials, "AT_ONCE", 2)
     assert fitted(data, rule, rounds=2, shortlist=None, groups=groups).active.tolist() == alone.active.tolist()
     again = fitted(data, rule, rounds=2, shortlist=None, hypotheses=Products(max_degree=1))
     assert again.active.tolist() == listed.active.tolist()

@@ -14,7 +14,7 @@ import numpy as np
 
 from dboost.boosting.forward.coordinate import Coordinates, exact_step
 from dboost.boosting.leveraging.box import after, best_within, bounds_of
-from dboost.boosting.leveraging.rounds import Leveraging, LeveragingRounds
+from dboost.boosting.leveraging.rounds import LeveragingRounds, Parameters
 from dboost.boosting.leveraging.steepest import every_row, promised, steepest, step_along
 from dboost.problem.iterate import Score
 from dboost.problem.problem import Problem
@@ -24,7 +24,7 @@ from dboost.problem.state import FitSettings, FitState
 class SteepestRounds(LeveragingRounds):
     """Rounds of steepest descent in the l2 norm: all hypotheses move, in proportion to their edges (Lemma 1.1)."""
 
-    def __init__(self, problem: Problem, settings: FitSettings, null: Score, system: Leveraging) -> None:
+    def __init__(self, problem: Problem, settings: FitSettings, null: Score, system: Parameters) -> None:
         super().__init__(problem, settings, null, system)
         self.rows = every_row(problem)
 
@@ -58,7 +58,7 @@ class SteepestRounds(LeveragingRounds):
 class BoxRounds(LeveragingRounds):
     """Rounds of coordinate descent within a box (Theorem 1). There is no certificate; they end by "gradient"."""
 
-    def __init__(self, problem: Problem, settings: FitSettings, null: Score, system: Leveraging) -> None:
+    def __init__(self, problem: Problem, settings: FitSettings, null: Score, system: Parameters) -> None:
         super().__init__(problem, settings, null, system)
         assert system.bounds is not None
         self.certified = False

@@ -33,7 +33,7 @@ CORRECTIVE: dict[str, Solver] = {"newton": solve, "nesterov": solve_accelerated}
 
 # Groups whose trials share their passes: a pass returns k + k^2 numbers for each of their columns, which without a
 # limit of the shortlist are all that there are.
-_AT_ONCE = 256
+AT_ONCE = 256
 # Steps along a line, as multiples of the one that the bound promises; then a finer grid around the best, thrice.
 _DOUBLINGS = 2.0 ** np.arange(-2, 13)
 _FINER = np.linspace(0.0, 1.0, 17)
@@ -82,8 +82,8 @@ def gains(
         Number of examples.
     """
     found: list[float] = []
-    for first in range(0, len(shortlist), _AT_ONCE):
-        found += _gains(problem, here, shortlist[first : first + _AT_ONCE], rule, lam, tol, n_rows)
+    for first in range(0, len(shortlist), AT_ONCE):
+        found += _gains(problem, here, shortlist[first : first + AT_ONCE], rule, lam, tol, n_rows)
     return found
 
 
