@@ -26,8 +26,8 @@ from dboost.solvers.corrective import Free, Solved, left_over, residual
 
 Array = NDArray[np.float64]
 
-# Steps of one call. On a problem that the features separate the gradient falls like the inverse square of their number,
-# so that this many reach a millionth of the first.
+# Steps of one call: on features that separate the classes there is no minimum without a penalty, and no other end. What
+# is left of the gradient then is in the record of the round.
 MAX_STEPS = 5000
 # Share of the largest curvature of an example at which the search for B begins: B is at most the number of columns
 # times that curvature, and at least a share that only a search can tell.

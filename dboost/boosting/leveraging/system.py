@@ -51,7 +51,7 @@ class Leveraging:
 
     @property
     def name(self) -> str:
-        """ "leveraging"."""
+        """Its name."""
         return "leveraging"
 
     @property
