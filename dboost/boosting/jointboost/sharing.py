@@ -24,7 +24,7 @@ Bools = NDArray[np.bool_]
 SEARCHES = ("greedy", "exhaustive")
 
 MOST_CLASSES = 12
-"""Classes up to which all sets are tried: each stump then has 4095 sets to be compared, with one more class twice that."""
+"""Classes up to which all sets are tried: 4095 sets for each stump, and twice as many with one more class."""
 
 # Gains that differ by less than this share are equal but for rounding; the first of them is taken, so that a weight of
 # two and a row twice lead to the same model.
