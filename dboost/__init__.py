@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from dboost.hypotheses.products.family import Products
     from dboost.hypotheses.stumps.family import Stumps
     from dboost.model.explained import explain
+    from dboost.penalties.linf_minimum import minimise_linf
 
 _HOMES = {
     "AdaBoostL1Classifier": "dboost.estimators.adaboost_l1",
@@ -91,6 +92,7 @@ _HOMES = {
     "explain": "dboost.model.explained",
     "load_model": "dboost.estimators.load",
     "load_pipeline": "dboost.estimators.load",
+    "minimise_linf": "dboost.penalties.linf_minimum",
     "regularization_path": "dboost.estimators.path",
     "relaxed": "dboost.estimators.relaxed",
     "save_model": "dboost.estimators.pipeline_folder",
@@ -154,6 +156,7 @@ __all__ = [
     "load_pipeline",
     "losses",
     "metrics",
+    "minimise_linf",
     "mlflow",
     "onnx",
     "penalties",

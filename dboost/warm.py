@@ -17,7 +17,7 @@ import numpy as np
 from dboost.boosting.checks import check_settings
 from dboost.boosting.cross_validation import cross_validate
 from dboost.boosting.fit import FitSettings, Fitting, fit
-from dboost.boosting.leveraging.rounds import Leveraging
+from dboost.boosting.leveraging.system import Leveraging
 from dboost.boosting.rules import RankedL1
 from dboost.boosting.shareboost.rounds import ShareBoost
 from dboost.boosting.starts.from_sample import solved
@@ -34,7 +34,6 @@ from dboost.hypotheses.products.family import Products
 from dboost.hypotheses.stumps.family import Stumps
 from dboost.kernel_cache import VARIABLE, lasting
 from dboost.losses import LOSSES
-from dboost.model.tasks import NUMBERS
 from dboost.passes.folds import Folds
 
 
@@ -136,7 +135,7 @@ def warm() -> float:
                 with LocalEngine(1) as engine:
                     plan = build_plan((X + 1e3).astype(dtype), labels[task], task=task, engine=engine)
                     fit(plan, engine, FitSettings(loss, "l1", 0.02, max_rounds=3))
-            support = 20 if task in NUMBERS else "perceptron"
+            support = 20 if task in ("regression", "multitarget") else "perceptron"
             with LocalEngine(1) as engine:
                 plan = build_plan(X.astype(dtype), labels[task], task=task, engine=engine)
                 fit(plan, engine, FitSettings(loss, "l1/linf", 0.02, max_rounds=3, hypotheses=Kernels(support)))

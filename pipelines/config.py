@@ -69,11 +69,13 @@ def boolean(value: object) -> bool:
     raise Expected("true or false")
 
 
-def whole(low: int) -> Takes:
-    """An integer that is at least `low`."""
-    wanted = f"an integer of at least {low}"
+def whole(low: int, *, word: str | None = None) -> Takes:
+    """An integer that is at least `low`, or the one `word`."""
+    wanted = f"an integer of at least {low}" + (f' or "{word}"' if word else "")
 
-    def parse(value: object) -> int:
+    def parse(value: object) -> Any:
+        if word is not None and value == word:
+            return value
         try:
             number = int(value) if isinstance(value, int | str) and not isinstance(value, bool) else low - 1
         except ValueError:

@@ -16,7 +16,7 @@ from dboost.errors import UsageError
 from . import registries
 from .config import given
 from .fit_settings import ModelSettings
-from .model_settings import EstimatorSettings
+from .model_settings import ALL, EstimatorSettings
 
 # Keys that are parameters of the loss, not of the estimator.
 LOSS_PARAMETERS = ("epsilon", "quantile", "width")
@@ -68,6 +68,10 @@ def kind_and_parameters(settings: ModelSettings) -> tuple[Any, dict[str, Any]]:
             raise UsageError(f"classes has no meaning for {shown}", hint="leave classes= out")
     if own:
         parameters["loss"] = _with_parameters(loss, own)
+    if parameters.get("shortlist") == ALL:
+        parameters["shortlist"] = None
+    if "bounds" in parameters:
+        parameters["bounds"] = tuple(float(side) for side in parameters["bounds"])
     if "penalty_factors" in parameters:
         parameters["penalty_factors"] = _numbers(parameters["penalty_factors"])
     if "hypotheses" in parameters:

@@ -7,10 +7,11 @@ Does not cover: what the keys mean for the estimator (``training``), the keys th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from . import registries
-from .config import Expected, Takes, key, one_named, one_of, parameter, real, string, whole
+from .config import Expected, Takes, boolean, key, one_named, one_of, parameter, real, string, whole
 from .fit_settings import ModelSettings
 
 
@@ -35,6 +36,26 @@ def _scoring(value: object) -> Any:
 
 # the names are many: an error and the completion of a shell list them, the help does not
 scorings = Takes(_scoring, lambda: "loss, error, or a scorer of scikit-learn", registries.scorings)
+
+
+def _bounds(value: object) -> tuple[float | str, float | str]:
+    wanted = "two numbers, the lower one first, separated by a comma; inf and -inf for none"
+    found = value.split(",") if isinstance(value, str) else value
+    if not isinstance(found, list | tuple) or len(found) != 2:
+        raise Expected(wanted)
+    try:
+        low, high = (float(one) for one in found)
+    except (TypeError, ValueError):
+        raise Expected(wanted) from None
+    if not low <= high:
+        raise Expected(wanted)
+    # settings are also written as JSON, which has no infinity
+    return low if low > -inf else "-inf", high if high < inf else "inf"
+
+
+ALL = "all"
+"""The word for a shortlist without an end, which is None in Python."""
+
 strengths = Takes(_strengths, lambda: "numbers above 0, separated by commas")
 
 
@@ -48,15 +69,32 @@ class EstimatorSettings:
     of: str | None = key(
         one_named(registries.binary), None, "what one_vs_rest trains for each class (default: shareboost)"
     )
-    shortlist: int | None = key(whole(1), None, "of shareboost: candidates whose fall is measured (default: 10)")
+    shortlist: int | str | None = key(
+        whole(1, word=ALL), None, "of shareboost: candidates whose fall is measured, or all of them (default: 10)"
+    )
+    corrective: str | None = key(
+        one_named(registries.corrective), None, "of shareboost: what solves all weights again (default: newton)"
+    )
     groups: tuple[int, ...] | None = key(_groups, None, "of shareboost: the group of each column (default: none)")
     bound: float | None = key(
         real(0.0, open_end=True), None, "of shareboost: constant of the generalisation bound (default: none)"
     )
     keep: int | None = key(whole(1), None, "of shareboost: features that are left on the way back (default: all)")
+    search: str | None = key(
+        one_named(registries.searches), None, "of jointboost: how sharing classes are found (default: greedy)"
+    )
     nu: float | None = key(real(0.0, open_end=True), None, "of adaboost_l1: how fast the budget grows (default: 1)")
+    keep_zeros: bool | None = key(
+        boolean, None, "of adaboost_l1: solve again for hypotheses whose weight became zero (default: no)"
+    )
     step: float | str | None = key(
         real(0.0, open_end=True, word="exact"), None, "of leveraging: exact, or the length of a step (default: exact)"
+    )
+    bounds: tuple[float | str, float | str] | None = key(
+        _bounds, None, "of leveraging: low,high, between which every weight stays (default: none)"
+    )
+    norm: str | None = key(
+        one_named(registries.norms), None, "of leveraging: l1 moves one hypothesis, l2 all at once (default: l1)"
     )
     learner: str | None = key(
         one_named(registries.learners), None, "of leveraging_regressor: what a round takes (default: joint)"

@@ -109,6 +109,27 @@ def scorings() -> tuple[str, ...]:
     return (*SUMS, *scorer_names())
 
 
+def corrective() -> tuple[str, ...]:
+    """What solves all weights of ShareBoost again."""
+    from dboost.boosting.shareboost.trials import CORRECTIVE
+
+    return tuple(CORRECTIVE)
+
+
+def searches() -> tuple[str, ...]:
+    """How JointBoost finds the classes that share a stump."""
+    from dboost.boosting.jointboost.sharing import SEARCHES
+
+    return SEARCHES
+
+
+def norms() -> tuple[str, ...]:
+    """The norms of which leveraging takes steps of steepest descent."""
+    from dboost.boosting.leveraging.steepest import NORMS
+
+    return NORMS
+
+
 def learners() -> tuple[str, ...]:
     """What a round of the leveraging regressor takes."""
     from dboost.boosting.rules import RULES

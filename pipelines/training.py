@@ -14,10 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import dboost
-from dboost.data.parquet.plan import blocks_of
 from dboost.errors import ClusterError, DboostError, UsageError
 from dboost.files.paths import PathLike
 from dboost.files.storage import write_folder
@@ -146,7 +143,7 @@ class Training:
                 return Trained(estimator.fit(data), estimator.path_)
         estimator = made(self.kind, self.parameters, **(more if self.way == "fit" else {}))
         if hasattr(estimator, "estimator"):
-            return Trained(estimator.fit(*in_memory(data)))
+            return Trained(estimator.fit(data))
         if self.start is not None:
             estimator.set_params(warm_start=True)
             estimator.model_ = read_model(self.start)
@@ -184,25 +181,6 @@ def save_path(trained: Trained, out: PathLike, force: bool = False) -> None:
             model.save(folder / "models" / f"{place:05d}")
         text = json.dumps(finite(trained.table), indent=1) + "\n"
         (folder / "path.json").write_text(text, encoding="utf-8")
-
-
-def in_memory(data: Any) -> tuple[Any, Any, Any]:
-    """The rows, labels and weights of Parquet data, for an estimator that wants the labels beside the rows."""
-    import pyarrow as pa
-    from scipy import sparse
-
-    rows, labels, weights, names = [], [], [], None
-    for block in blocks_of(data, labels=True):
-        raw = block.read(label=True)
-        rows.append(raw.csr(block.layout.n_features))
-        labels.append(raw.label_array())
-        weights.append(raw.weight_array())
-        names = block.layout.columns if block.layout.kind == "columns" else None
-    X = sparse.vstack(rows).tocsr()
-    if names is not None:
-        # columns that have names are a table, so that the model knows them
-        X = pa.table(dict(zip(names, X.toarray().T, strict=True)))
-    return X, np.concatenate(labels), np.concatenate(weights)
 
 
 def plan_training(settings: TrainedSettings) -> Training:

@@ -194,7 +194,7 @@ def _check_factors(settings: FitSettings, penalty: Penalty) -> None:
             "are made in the fit",
             hint="leave hypotheses or penalty_factors out",
         )
-    if settings.system is not None:
+    if settings.system is not None and not getattr(settings.system, "takes_factors", False):
         raise UsageError(
             f"penalty_factors are for fits to a certified optimum, and {settings.system.name!r} is none",
             hint="leave penalty_factors out",

@@ -23,8 +23,9 @@ class AdaBoostL1Classifier(TwoClassMixin, BoostedEstimator):
     AdaBoost+L1 of Xi, Xiang, Ramadge & Schapire, "Speed and Sparsity of Regularized Boosting". A round takes the
     hypothesis h of the largest edge ``e = sum_i d_i y_i h(x_i)``, lets the budget r grow by
     ``(nu / 2) log((1 + e) / (1 - e))``, AdaBoost's step, and minimises the exponential loss of the hypotheses taken so
-    far over weights of at most r in sum. Weights of zero leave. The least margin ``min_i y_i f(x_i) / sum_j |al_j|``
-    tends to the largest there is, theta*, which is at most the largest edge of any round: their distance is certified.
+    far over weights of at most r in sum. Weights of zero leave, unless `keep_zeros` is set. The least margin
+    ``min_i y_i f(x_i) / sum_j |al_j|`` tends to the largest there is, theta*, which is at most the largest edge of any
+    round: their distance is certified.
 
     Parameters
     ----------
@@ -34,6 +35,12 @@ class AdaBoostL1Classifier(TwoClassMixin, BoostedEstimator):
         absolute value on the training data, and counts with both signs.
     nu : float, default 1.0
         In (0, 1]. Smaller values let the budget grow more slowly, in more rounds.
+    keep_zeros : bool, default False
+        Whether a hypothesis whose weight became zero stays among those that later rounds solve for. The paper's
+        algorithm keeps all that were ever taken, and so does True; False drops them. Both are AdaBoost+L1 with the same
+        certificates, but not the same path: within a larger budget a hypothesis that was kept may get weight again
+        at once, while one that was dropped must first have the largest edge of a round. On the first rounds, while no
+        weight has become zero, the two agree. True costs products with more hypotheses in every round.
     fit_intercept : bool, default True
         Whether the constant 1 is one of the hypotheses; its weight counts in the budget and in margins as any other.
     tol : float, default 1e-3
@@ -65,7 +72,8 @@ class AdaBoostL1Classifier(TwoClassMixin, BoostedEstimator):
         Mean exponential loss.
     history_ : Table
         One record per round: beside those of every fit the largest edge when it began ("edge"), and after it "budget",
-        "l1_norm", "margin" and "margin_gap".
+        "l1_norm", "margin", "margin_gap" and "ensemble", the number of hypotheses that the next round solves for beside
+        the one it takes.
     coef_, intercept_, classes_, active_features_, stop_reason_, n_iter_, model_
         As in ``BoostedClassifier``. A score f means the probability ``1 / (1 + exp(-2f))``.
 
@@ -86,6 +94,7 @@ class AdaBoostL1Classifier(TwoClassMixin, BoostedEstimator):
         *,
         hypotheses: Any = None,
         nu: float = 1.0,
+        keep_zeros: bool = False,
         fit_intercept: bool = True,
         tol: float = 1e-3,
         max_rounds: int = 100,
@@ -114,6 +123,7 @@ class AdaBoostL1Classifier(TwoClassMixin, BoostedEstimator):
             client=client,
         )
         self.nu = nu
+        self.keep_zeros = keep_zeros
 
     @classmethod
     def _minimises(cls, loss: Loss) -> bool:
@@ -121,7 +131,8 @@ class AdaBoostL1Classifier(TwoClassMixin, BoostedEstimator):
         return super()._minimises(loss) and loss.exponential
 
     def _settings(self) -> FitSettings:
-        system = AdaBoostL1(number("nu", self.nu), bool(flag("fit_intercept", self.fit_intercept)))
+        constant, keep_zeros = flag("fit_intercept", self.fit_intercept), flag("keep_zeros", self.keep_zeros)
+        system = AdaBoostL1(number("nu", self.nu), constant, keep_zeros)
         # the constant is a hypothesis of the system, not a free intercept
         stored = stored_settings(self)
         settings = replace(stored, penalty=NormalisedEdges(), fit_intercept=False, system=system)

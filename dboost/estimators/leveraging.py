@@ -12,7 +12,9 @@ from typing import Any
 
 from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import FitSettings
-from dboost.boosting.leveraging.rounds import Leveraging, learns
+from dboost.boosting.leveraging.box import Bound, given_bounds
+from dboost.boosting.leveraging.rounds import learns
+from dboost.boosting.leveraging.system import Leveraging
 from dboost.errors import UsageError
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.classifying import TwoClassMixin
@@ -65,6 +67,19 @@ class LeveragingClassifier(TwoClassMixin, LeveragingEstimator):
     step : "exact" or float, default "exact"
         ``"exact"`` searches the best step along the hypothesis. A number is the length of every step: epsilon-boosting,
         which follows the l1 path of solutions approximately.
+    norm : {"l1", "l2"}, default "l1"
+        In which norm a round is a step of steepest descent (Stratos, Lemmas 1.1 and 1.2). ``"l1"`` moves the weight of
+        one hypothesis, that of the largest edge; ``"l2"`` is gradient descent: it moves the weights of all hypotheses
+        at once, in proportion to their edges, so that the model holds every one after a round. Not with ``alpha > 0``,
+        and with at most 100000 hypotheses of a family.
+    bounds : (low, high), optional
+        Between which every weight stays, ``low <= 0 <= high``: two numbers, or two arrays of shape (n,) for raw
+        columns; ``(0, numpy.inf)`` asks for weights that are not negative. The box of the paper's Theorem 1. A round
+        moves the weight along which the objective falls fastest within the bounds; there is no certificate, and the fit
+        ends when no move within the bounds falls by more than `tol` times the largest edge at the start ("gradient").
+    penalty_factors : array-like, shape (n,), or dict of str to float, optional
+        What the strength of each feature is multiplied by, with ``alpha > 0``: the paper's vector gamma. As in
+        ``BoostedClassifier``.
     hypotheses : Family, optional
         What is weighed: by default the raw columns, otherwise a finite family such as
         ``dboost.Stumps(signed=True)`` or ``dboost.Products(max_degree=2)``. Both signs of a hypothesis count.
@@ -92,7 +107,9 @@ class LeveragingClassifier(TwoClassMixin, LeveragingEstimator):
         As in ``BoostedClassifier``. There is no gap without a penalty.
     history_ : Table
         One record per round: beside those of every fit "gradient", the largest ``|sum_i d_i h(x_i)|`` per unit of
-        weight. Objective, gap and gradient are those before the round's step, whose length is "length".
+        weight, and "promised", what an exact step without a penalty is sure to take off the objective: by the largest
+        curvature of the loss, or for ``"exp"`` by its edge (nan where there is no such bound). Objective, gap and
+        gradient are those before the round's step, whose length is "length".
 
     Examples
     --------
@@ -113,6 +130,9 @@ class LeveragingClassifier(TwoClassMixin, LeveragingEstimator):
         loss: str = "exp",
         alpha: float | str = 0.0,
         step: str | float = "exact",
+        norm: str = "l1",
+        bounds: Any = None,
+        penalty_factors: Any = None,
         hypotheses: Any = None,
         fit_intercept: bool = True,
         tol: float = 1e-4,
@@ -131,6 +151,7 @@ class LeveragingClassifier(TwoClassMixin, LeveragingEstimator):
             loss=loss,
             penalty="l1",
             alpha=alpha,
+            penalty_factors=penalty_factors,
             hypotheses=hypotheses,
             tol=tol,
             max_rounds=max_rounds,
@@ -145,9 +166,11 @@ class LeveragingClassifier(TwoClassMixin, LeveragingEstimator):
             client=client,
         )
         self.step = step
+        self.norm = norm
+        self.bounds = bounds
 
     def _system(self) -> Leveraging:
-        return Leveraging("edge", self.step)
+        return Leveraging("edge", self.step, self.norm, _bounds(self.bounds))
 
 
 class LeveragingRegressor(RegressingMixin, LeveragingEstimator):
@@ -165,8 +188,9 @@ class LeveragingRegressor(RegressingMixin, LeveragingEstimator):
         ``|<d, h>|``.
     alpha : float or "auto", default 0.0
         Strength of an l1 penalty, as in ``LeveragingClassifier``; not for ``"nearest"``.
-    step, hypotheses, fit_intercept, tol, max_rounds, max_passes, max_seconds, warm_start, checkpoint, callbacks, client
-        As in ``LeveragingClassifier``.
+    step, bounds, penalty_factors, hypotheses, fit_intercept, tol, max_rounds, max_passes, max_seconds, warm_start,
+    checkpoint, callbacks, client
+        As in ``LeveragingClassifier``; bounds not for ``"nearest"``.
 
     Attributes
     ----------
@@ -196,6 +220,8 @@ class LeveragingRegressor(RegressingMixin, LeveragingEstimator):
         learner: str = "joint",
         alpha: float | str = 0.0,
         step: str | float = "exact",
+        bounds: Any = None,
+        penalty_factors: Any = None,
         hypotheses: Any = None,
         fit_intercept: bool = True,
         tol: float = 1e-4,
@@ -212,6 +238,7 @@ class LeveragingRegressor(RegressingMixin, LeveragingEstimator):
             loss="squared",
             penalty="l1",
             alpha=alpha,
+            penalty_factors=penalty_factors,
             hypotheses=hypotheses,
             tol=tol,
             max_rounds=max_rounds,
@@ -225,6 +252,11 @@ class LeveragingRegressor(RegressingMixin, LeveragingEstimator):
         )
         self.learner = learner
         self.step = step
+        self.bounds = bounds
 
     def _system(self) -> Leveraging:
-        return Leveraging(self.learner, self.step)
+        return Leveraging(self.learner, self.step, bounds=_bounds(self.bounds))
+
+
+def _bounds(bounds: Any) -> tuple[Bound, Bound] | None:
+    return None if bounds is None else given_bounds(bounds)

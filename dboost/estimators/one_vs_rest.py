@@ -17,6 +17,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from dboost.data.named_columns import refuse_unread, split_named
+from dboost.data.parquet.input import ParquetData
+from dboost.data.plan import build_plan
+from dboost.engine.select import open_engine
 from dboost.errors import DataError, UsageError
 from dboost.estimators import one_vs_rest_folder
 from dboost.estimators.base import BoostedEstimator
@@ -28,6 +31,7 @@ from dboost.estimators.scoring import accuracy
 from dboost.estimators.shareboost import ShareBoostClassifier
 from dboost.estimators.shown import ShownMixin
 from dboost.files.paths import PathLike
+from dboost.interruption import as_raised
 
 
 class OneVsRestBoostedClassifier(ShownMixin, MaskedMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -74,10 +78,10 @@ class OneVsRestBoostedClassifier(ShownMixin, MaskedMixin, ClassifierMixin, BaseE
 
         Parameters
         ----------
-        X : array, SciPy sparse matrix, pandas, Arrow or polars table, dask array or DataFrame
-            Shape (m, n).
+        X : array, SciPy sparse matrix, pandas, Arrow or polars table, dask array or DataFrame, or ParquetData
+            Shape (m, n). Parquet files are read where the fits run, and their labels are compared there.
         y : array-like, or str
-            Labels, or the name of the label column of a table.
+            Labels, or the name of the label column of a table. None for ``ParquetData``, which names its own.
         sample_weight : array-like, shape (m,), or str, optional
             Weights, or the name of a column of a table.
         feature_names : sequence of str, optional
@@ -86,24 +90,36 @@ class OneVsRestBoostedClassifier(ShownMixin, MaskedMixin, ClassifierMixin, BaseE
         Raises
         ------
         UsageError
-            For an estimator that is none of dboost's for two classes, that has a checkpoint, or data whose labels are
-            not given here.
+            For an estimator that is none of dboost's for two classes, or that has a checkpoint.
         DataError
             For labels that are missing, or of one class.
         """
         template = ShareBoostClassifier(loss="log") if self.estimator is None else self.estimator
         _check_template(template)
+        if isinstance(X, ParquetData):
+            return self._fit_parquet(template, X, y, sample_weight, feature_names)
         X, y, sample_weight, named = _split(X, y, sample_weight)
         labels = _labels(y)
         classes = np.unique(labels)
-        if len(classes) < 2:
-            raise DataError(f"only one class: every label is {classes.tolist()[0]!r}, expected at least two classes")
+        _refuse_one_class(classes)
         lazy = hasattr(y, "__dask_graph__")
         wanted = classes[1:] if len(classes) == 2 else classes
         fitted = []
         for label in wanted.tolist():
             mine = (y if lazy else labels) == label
             fitted.append(_with_named(clone(template).fit(X, mine, sample_weight, feature_names), named))
+        return self._adopt(classes, fitted)
+
+    def _fit_parquet(
+        self, template: Any, data: ParquetData, y: Any, sample_weight: Any, feature_names: Sequence[str] | None
+    ) -> Self:
+        """The fits of a data set whose labels are read where the fits run."""
+        with as_raised(), open_engine(template.client, distributed_input=True) as engine:
+            plan = build_plan(data, y, sample_weight, task="classification", engine=engine)
+        classes = np.asarray(plan.classes)
+        _refuse_one_class(classes)
+        wanted = classes[1:] if len(classes) == 2 else classes
+        fitted = [clone(template).fit(data.of_one_label(one), feature_names=feature_names) for one in wanted.tolist()]
         return self._adopt(classes, fitted)
 
     def _adopt(self, classes: NDArray[Any], fitted: list[Any]) -> Self:
@@ -234,13 +250,13 @@ def _split(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, dict[str,
     """Data, labels and weights apart, and the names of those that are columns of a table."""
     refuse_unread(X)
     if y is None:
-        if type(X).__module__.startswith("dboost.data."):
-            raise UsageError(
-                "one classifier for each class needs the labels beside the data, and ParquetData names a column",
-                hint="read it with dask.dataframe.read_parquet",
-            )
         raise ValueError("requires y to be passed, but the target y is None")
     return split_named(X, y, sample_weight)
+
+
+def _refuse_one_class(classes: NDArray[Any]) -> None:
+    if len(classes) < 2:
+        raise DataError(f"only one class: every label is {classes.tolist()[0]!r}, expected at least two classes")
 
 
 def _labels(y: Any) -> NDArray[Any]:

@@ -52,7 +52,10 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
         intercept, its root mean square), which is what the loss is sure to fall by. The other three take the
         `shortlist` best of ``"scaled"`` and measure the fall: along the row of the gradient, over all weights of the
         candidate, or over all weights of the model.
-    shortlist : int, default 10
+    shortlist : int or None, default 10
+        With None the costlier rules measure every candidate, and take the one that makes the objective fall most, as
+        the paper defines them (section 3.1). Under ``"full"`` a round then fits one model for every feature, under
+        ``"line"`` and ``"row"`` it tries every one of them; classes of hypotheses that cannot be listed are refused.
     groups : array-like of int, shape (n,), optional
         Number of the group of each raw column. The columns of a group enter together. Families of hypotheses bring
         their own groups.
@@ -81,6 +84,11 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
         Chosen beside more features than are kept, these have a lower loss than as many that only entered: with
         ``max_rounds=150, keep=75``, say. `path_` and the ``staged_`` methods are then those of the way back, and
         `stop_reason_` is "kept". A checkpoint of a fit on its way back grows no more.
+    corrective : {"newton", "nesterov"}, default "newton"
+        What solves all weights again after a feature entered or left: ``"newton"`` is Newton's method with conjugate
+        gradients, ``"nesterov"`` the accelerated gradient method that the paper used (section 2.1). Both end at the
+        same minimum, to the same gradient; ``"nesterov"`` takes at most 5000 steps and needs many more passes, and what
+        it left is in `history_` as "gradient".
     fit_intercept : bool, default True
         The paper has none; it is not penalised and counts as no feature.
     standardize : bool or None, default None
@@ -134,7 +142,7 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
         max_seconds: float | None = None,
         loss: str = "margin_softmax",
         rule: str = "scaled",
-        shortlist: int = 10,
+        shortlist: int | None = 10,
         groups: Any = None,
         penalty: Any = "l2_squared",
         alpha: float | str = "auto",
@@ -143,6 +151,7 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
         max_active_rows: int | None = None,
         bound: float | None = None,
         keep: int | None = None,
+        corrective: str = "newton",
         fit_intercept: bool = True,
         standardize: Any = None,
         class_weight: Any = None,
@@ -166,6 +175,7 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
         self.max_active_rows = max_active_rows
         self.bound = bound
         self.keep = keep
+        self.corrective = corrective
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.class_weight = class_weight
@@ -205,7 +215,7 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
             standardize=scaled,
             random_state=resolve_seed(self.random_state),
             hypotheses=None if self.hypotheses == Columns() else self.hypotheses,
-            system=ShareBoost(self.rule, self.shortlist, _groups(self.groups), self.bound, self.keep),
+            system=ShareBoost(self.rule, self.shortlist, _groups(self.groups), self.bound, self.keep, self.corrective),
         )
         check_settings(settings)
         return settings

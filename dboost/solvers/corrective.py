@@ -126,8 +126,8 @@ def solve(
     return Solved(at, steps, rest, length, cut)
 
 
-def _residual(problem: Problem, at: Iterate, lam: float, free: Free) -> tuple[Array, Array]:
-    """Minus the gradient, zero where nothing moves."""
+def residual(problem: Problem, at: Iterate, lam: float, free: Free) -> tuple[Array, Array]:
+    """Minus the gradient (a, k) and (k,) of the objective at a model, zero where nothing moves."""
     strength = lam * problem.lam_weight[at.active]
     face = faced(problem.penalty).face(at.W, strength)
     rows, bias = _without_shift(problem, at.G, at.bias)
@@ -147,7 +147,7 @@ def _without_shift(problem: Problem, rows: Array, bias: Array) -> tuple[Array, A
 
 def left_over(problem: Problem, at: Iterate, lam: float, free: Free) -> float:
     """The gradient of the objective over the free rows, as in ``Solved.rest``."""
-    rows, bias = _residual(problem, at, lam, free)
+    rows, bias = residual(problem, at, lam, free)
     largest = float(np.max(np.abs(rows).sum(axis=1) / free.scale, initial=0.0))
     return max(largest, float(np.abs(bias).sum()) / math.sqrt(problem.statistics.weight))
 
@@ -187,7 +187,7 @@ def _direction(
         size = at.W.size
         return dot(u[:size], v[:size]) + dot(u[size:], v[size:])
 
-    right = joined(*_residual(problem, at, lam, free))
+    right = joined(*residual(problem, at, lam, free))
     found = conjugate_gradients(
         right,
         times,

@@ -23,6 +23,7 @@ HEADINGS = {
         "regularization_path", "cross_validated", "adaptive_factors", "relaxed", "load_model", "load_pipeline",
         "save_model", "explain",
     ),
+    "Solvers of the papers": ("minimise_linf",),
     "Data and features": ("ParquetData", "TextFeatures", "TableFeatures"),
     "Families of hypotheses": (
         "Columns", "Products", "Kernels", "Stumps", "PiecewiseLinear", "Patches", "Learned",

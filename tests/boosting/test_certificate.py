@@ -43,6 +43,8 @@ def dual_point(data, at, bound, lam_row, fitting):
         U = data.residual(F)
         pull = np.maximum(data.y * shift, 0) * data.y if data.loss == "exp" else -shift
         return scale * (U + data.s[:, None] * pull)
+    if data.loss == "multitarget":
+        return ~np.isnan(data.y) * scale * (data.residual(F) - data.s[:, None] * shift)
     if data.multiclass:
         F = data.seen(F)
         e = np.exp(F - F.max(axis=1, keepdims=True))

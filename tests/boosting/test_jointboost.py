@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from dboost.boosting.fit import FitSettings, Fitting
-from dboost.boosting.jointboost.rounds import JointBoost, shared_by
+from dboost.boosting.jointboost.rounds import JointBoost
+from dboost.boosting.jointboost.sharing import shared_by
 from dboost.engine.local import LocalEngine
 from dboost.errors import UsageError
 from dboost.hypotheses.columns import Columns

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from dboost.boosting.leveraging.rounds import Leveraging
+from dboost.boosting.leveraging.system import Leveraging
 from dboost.errors import UsageError
 from tests.boosting import plain
 from tests.boosting.test_resume import bits

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from dboost.boosting.adaboost_l1.rounds import AdaBoostL1
-from dboost.boosting.leveraging.rounds import Leveraging
+from dboost.boosting.leveraging.system import Leveraging
 from dboost.boosting.rules import NormalisedEdges, RankedL1
 from dboost.boosting.shareboost.rounds import ShareBoost
 from dboost.boosting.totally_corrective import loop

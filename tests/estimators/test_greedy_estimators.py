@@ -34,8 +34,11 @@ NAMES = ["lstat", "rm", "age", "tax", "dis"]
 PAIRS = Columns() | Products(min_degree=2, max_degree=2)
 KINDS = {
     "adaboost_l1": AdaBoostL1Classifier(nu=0.7, max_rounds=8),
+    "keep_zeros": AdaBoostL1Classifier(keep_zeros=True, max_rounds=8),
     "adaboost": LeveragingClassifier(max_rounds=8),
     "epsilon": LeveragingClassifier(step=0.05, max_rounds=8),
+    "steepest": LeveragingClassifier(norm="l2", max_rounds=8),
+    "box": LeveragingClassifier(bounds=(0.0, 0.5), max_rounds=8),
     "penalised": LeveragingClassifier(loss="log", alpha="auto", max_rounds=8),
     "ls-boost": LeveragingRegressor(learner="nearest", max_rounds=8),
     "lasso": LeveragingRegressor(alpha=0.01, max_rounds=8),

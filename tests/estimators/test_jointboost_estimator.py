@@ -57,9 +57,10 @@ def test_every_input_on_both_engines(X, y, client, tmp_path, cluster):
     check(clone(model).fit(stored), [frame, stored, dd.from_pandas(whole, npartitions=3)])
 
 
-def test_the_engines_agree_bit_for_bit(X, y, client):
+@pytest.mark.parametrize("search", ["greedy", "exhaustive"])
+def test_the_engines_agree_bit_for_bit(X, y, client, search):
     lazy = da.from_array(X, chunks=(60, 4)), da.from_array(y, chunks=60)
-    here, there = (clone(MODEL).set_params(client=one).fit(*lazy) for one in (None, client))
+    here, there = (clone(MODEL).set_params(client=one, search=search).fit(*lazy) for one in (None, client))
     assert here.coef_.tobytes() == there.coef_.tobytes()
     assert here.intercept_.tobytes() == there.intercept_.tobytes()
 

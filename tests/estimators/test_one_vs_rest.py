@@ -9,7 +9,10 @@ import shutil
 import dask.array as da
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from sklearn.base import clone
 
 from dboost import (
     BoostedClassifier,
@@ -17,6 +20,7 @@ from dboost import (
     DboostWarning,
     ModelFormatError,
     OneVsRestBoostedClassifier,
+    ParquetData,
     ShareBoostClassifier,
     UsageError,
     load_model,
@@ -63,6 +67,55 @@ def test_tables_and_dask_arrays(multiclass):
     lazy = OneVsRestBoostedClassifier(LOG).fit(da.from_array(X, chunks=(60, -1)), da.from_array(code, chunks=60))
     assert lazy.active_features_ == whole.active_features_
     assert lazy.predict(X).tolist() == code[np.arange(len(y))].tolist() or lazy.score(X, code) == whole.score(X, y)
+
+
+@pytest.fixture
+def stored(multiclass, tmp_path):
+    """The rows as two Parquet files with weights, and as a table."""
+    X, y = multiclass
+    weight = np.random.default_rng(3).integers(0, 3, len(y)).astype(float)
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(12)]).assign(label=y, w=weight)
+    for name, rows in (("a", slice(0, 70)), ("b", slice(70, None))):
+        table = pa.Table.from_pandas(frame.iloc[rows], preserve_index=False)
+        pq.write_table(table, tmp_path / f"{name}.parquet", write_page_checksum=True)
+    return ParquetData(tmp_path, label="label", weight="w"), frame
+
+
+@pytest.mark.parametrize("cluster", [False, True], ids=["in-process", "cluster"])
+@pytest.mark.parametrize(
+    "inner", [LOG, BoostedClassifier(penalty="l1", alpha=0.05, class_weight="balanced")], ids=["shareboost", "l1"]
+)
+def test_parquet_is_read_where_the_fits_run(stored, client, cluster, inner):
+    data, frame = stored
+    inner = clone(inner).set_params(client=client if cluster else None)
+    expected = OneVsRestBoostedClassifier(clone(inner).set_params(client=None)).fit(frame, "label", "w")
+    model = OneVsRestBoostedClassifier(inner).fit(data)
+    assert model.classes_.tolist() == expected.classes_.tolist() and len(model.estimators_) == 3
+    assert model.active_features_ == expected.active_features_
+    for mine, theirs in zip(model.estimators_, expected.estimators_, strict=True):
+        assert mine.classes_.tolist() == theirs.classes_.tolist() == [False, True]
+        np.testing.assert_allclose(mine.coef_, theirs.coef_, atol=2e-6)
+    assert model.predict(frame).tolist() == expected.predict(frame).tolist()
+    assert np.asarray(model.predict(data)).tolist() == model.predict(frame).tolist()
+    assert model.score(data) == pytest.approx(expected.score(frame, "label", "w"))
+
+
+def test_parquet_of_two_classes_and_of_one(stored, tmp_path):
+    data, frame = stored
+    kept = frame[frame.label != "cat"]
+    table = pa.Table.from_pandas(kept, preserve_index=False)
+    pq.write_table(table, tmp_path / "two.pq", write_page_checksum=True)
+    two = ParquetData(tmp_path / "two.pq", label="label", weight="w")
+    model = OneVsRestBoostedClassifier(LOG).fit(two)
+    assert len(model.estimators_) == 1 and model.predict(kept).tolist() != []
+    assert np.asarray(model.decision_function(kept)).shape == (len(kept),)
+    model.save(tmp_path / "model")
+    assert load_model(tmp_path / "model").predict(kept).tolist() == model.predict(kept).tolist()
+    pq.write_table(pa.Table.from_pandas(frame[frame.label == "ant"]), tmp_path / "one.pq", write_page_checksum=True)
+    with pytest.raises(DataError, match="only one class"):
+        OneVsRestBoostedClassifier(LOG).fit(ParquetData(tmp_path / "one.pq", features=["c0"], label="label"))
+    with pytest.raises(UsageError, match="given beside ParquetData"):
+        OneVsRestBoostedClassifier(LOG).fit(data, frame.label)
 
 
 def test_other_binary_classifiers_serve_too(multiclass):

@@ -21,8 +21,8 @@ from pipelines.runs.fingerprints import of_model
 ESTIMATORS: dict[str, tuple[dict[str, Any], str]] = {
     "shareboost": ({"max_rounds": 3, "rule": "norm", "standardize": False}, "label"),
     "jointboost": ({"max_rounds": 3}, "label"),
-    "adaboost_l1": ({"max_rounds": 5, "nu": 0.5}, "two"),
-    "leveraging": ({"max_rounds": 5, "loss": "log", "step": "exact"}, "two"),
+    "adaboost_l1": ({"max_rounds": 5, "nu": 0.5, "keep_zeros": True}, "two"),
+    "leveraging": ({"max_rounds": 5, "loss": "log", "step": "exact", "bounds": [-0.5, "inf"]}, "two"),
     "leveraging_regressor": ({"max_rounds": 5, "learner": "edge"}, "number"),
     "regressor": ({"alpha": 0.01, "loss": "quantile", "quantile": 0.8, "width": 0.2}, "number"),
     "boosted": ({"hypotheses": [{"family": "products", "max_degree": 2}], "alpha": 0.02, "tol": 0.01}, "label"),
@@ -128,6 +128,14 @@ def test_the_rules_of_shareboost_and_of_cross_validation_are_told_apart(rows: Pa
     result = pipelines.run(tables_of(rows, "label", {"cv": 3, "n_alphas": 4, "rule": "best"}), out=tmp_path / "b")
     assert result.model.alpha_ == result.model.alpha_best_
     assert len(list((result.folder / "path" / "models").iterdir())) == 4
+
+
+def test_the_papers_own_steps_of_shareboost_have_names_on_the_command_line(rows: Path, tmp_path: Path) -> None:
+    given = ["--label", "label", "--features", "x0,x1,x2,x3", "--workers", "0", "--estimator", "shareboost"]
+    own = ["--rule", "row", "--shortlist", "all", "--corrective", "nesterov", "--max-rounds", "2"]
+    assert main(["train", str(rows / "train.parquet"), "--out", str(tmp_path / "model"), *given, *own]) == 0
+    kept = dboost.load_model(tmp_path / "model").get_params()
+    assert kept["shortlist"] is None and kept["corrective"] == "nesterov"
 
 
 def test_a_path_is_a_run_and_a_command(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

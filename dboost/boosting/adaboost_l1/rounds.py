@@ -7,7 +7,7 @@ examples, proportional to s_i e^(-y_i f(x_i)), the edge of h is e(h) = sum_i d_i
     takes the hypothesis k of the largest edge into U;
     r += (nu / 2) log((1 + e_k) / (1 - e_k));
     solves  min sum_i s_i e^(-y_i sum_U al_j h_j(x_i))  over al >= 0, sum al <= r;
-    drops the zeros of al from U.
+    drops the zeros of al from U, unless they are to be kept, as the paper prints it (``AdaBoostL1.keep_zeros``).
 
 Two certificates: with al feasible for the budget r, r max_j e_j - sum_j al_j e_j bounds log(L / L*) over all
 hypotheses, U or not; and the best margin theta* of any normalised al is at most max_j e_j in every round.
@@ -24,25 +24,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.adaboost_l1.budget import Progress, budget_suffices
+from dboost.boosting.adaboost_l1.ensemble import CONSTANT, Ensemble, held_by, kept_of, moments
 from dboost.boosting.adaboost_l1.simplex import minimise_quadratic
 from dboost.boosting.greedy_rounds import GreedyRounds
 from dboost.boosting.records import recorded
 from dboost.boosting.rules import refuse_searched
-from dboost.compiled.solves import one_output
-from dboost.compiled.solves.quadratic import gram
 from dboost.errors import UsageError
 from dboost.losses import get_loss
-from dboost.partition import Partition, Sums
-from dboost.passes import Point
 from dboost.penalties import Penalty
 from dboost.problem.iterate import Iterate, Score
 from dboost.problem.limits import Limits
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitSettings, FitState
-from dboost.solvers.one_output.exact_line import margins
 
 Array = NDArray[np.float64]
-Rows = NDArray[np.int64]
 
 # A hypothesis without errors would ask for an infinite budget: its step is that of an edge of 1 - 2e-13.
 CAP = 15.0
@@ -64,10 +59,13 @@ class AdaBoostL1:
         Share of AdaBoost's step by which the budget grows, in (0, 1].
     constant : bool
         Whether h = 1 is one of the hypotheses.
+    keep_zeros : bool
+        Whether a hypothesis whose weight is zero stays in U.
     """
 
     nu: float = 1.0
     constant: bool = True
+    keep_zeros: bool = False
 
     @property
     def name(self) -> str:
@@ -102,50 +100,9 @@ class AdaBoostL1:
 
     def to_json(self) -> dict[str, Any]:
         """Its parameters."""
-        return {"system": self.name, "nu": self.nu, "constant": self.constant}
-
-
-def moments(partition: Partition, memo: Any, point: Point) -> Sums:
-    """L, G, the bias sum and X'diag(q)X with q_i = s_i e^(-y_i f_i), the constant last; the least margin y f.
-
-    The sums are in units of the largest q. "ends" holds max_i -y_i f_i and max_i -s_i over positive weights.
-    """
-    f = margins(partition, memo, point.held, point.W, point.intercept)
-    block, places = point.held.block(partition, memo)
-    columns = block.indptr, block.rows, block.values, places
-    y = partition.y[:, 0].astype(np.float64)
-    with np.errstate(divide="ignore"):
-        log_q = np.log(partition.weight) - y * f
-    counted = partition.weight > 0.0
-    shift = float(log_q.max(initial=-np.inf))
-    q = np.exp(log_q - (shift if shift > -np.inf else 0.0))
-    G = np.empty(places.shape[0])
-    one_output.column_sums(*columns, y * q, G)
-    ends = [np.max(array[counted], initial=-np.inf) for array in (-y * f, -partition.weight)]
-    return Sums(
-        add={"loss": float(q.sum()), "G": np.append(G, (y * q).sum()), "H": gram(*columns, q, True)},
-        peak={"ends": np.array(ends)},
-        shift=shift,
-    )
-
-
-@dataclass(frozen=True)
-class Ensemble:
-    """A convex problem of a round: the signed, scaled hypotheses U, the constant last.
-
-    Parameters
-    ----------
-    active : int64 array, shape (a,)
-        Rows of W, ascending.
-    scale : float64 array, shape (a + 1,)
-        Weight in W (or the intercept) of al_j = 1: the sign of the hypothesis over its largest absolute value.
-    usable : bool array, shape (a + 1,)
-        Which are in U; the constant may not be.
-    """
-
-    active: Rows
-    scale: Array
-    usable: NDArray[np.bool_]
+        # Checkpoints written before there was the choice say nothing of it.
+        kept: dict[str, Any] = {"keep_zeros": True} if self.keep_zeros else {}
+        return {"system": self.name, "nu": self.nu, "constant": self.constant} | kept
 
 
 class AdaBoostL1Rounds(GreedyRounds):
@@ -179,27 +136,29 @@ class AdaBoostL1Rounds(GreedyRounds):
         so_far = Progress.of(state)
         state, scored = self._certify(state)
         so_far = replace(so_far, bound=min(so_far.bound, scored.edge))
-        state = replace(state, carried=so_far.carried())
+        state = replace(state, carried={**state.carried, **so_far.carried()})
         reason = self._reason(state, scored)
         if reason:
             return self._recorded(state, scored, 0, "certificate", started, passes), reason
         budget = so_far.budget + self.system.nu * min(math.atanh(min(scored.edge, 1.0 - 1e-16)), CAP)
-        before = int(state.active.shape[0])
+        before = state.active
         chosen = self._widened(state, scored)
         limits = self.limits.counted_from(state.passes - passes)
         weights, margin, least = self._solve(chosen, state, budget, limits)
-        # back-pruning: exact zeros leave U
-        keep = weights[:-1] > 0.0
-        W = (chosen.scale * weights)[:-1][keep, None]
+        model = chosen.model(weights)
+        nonzero = model[:-1] != 0.0
+        carried = Progress(budget, margin, so_far.bound, least).carried()
+        if self.system.keep_zeros:
+            carried |= chosen.carried()
         state = replace(
             state,
-            active=chosen.active[keep],
-            W=W,
-            intercept=np.array([chosen.scale[-1] * weights[-1]]),
-            carried=Progress(budget, margin, so_far.bound, least).carried(),
+            active=chosen.active[nonzero],
+            W=model[:-1][nonzero, None],
+            intercept=model[-1:],
+            carried=carried,
             cut=bool(limits.reason(self.problem.passes)),
         )
-        entering = int(chosen.active.shape[0]) - before
+        entering = int(np.setdiff1d(state.active, before).shape[0])
         return self._recorded(state, scored, entering, "resolve", started, passes), ""
 
     def _reason(self, state: FitState, scored: _Edges) -> str:
@@ -250,21 +209,18 @@ class AdaBoostL1Rounds(GreedyRounds):
 
     def _widened(self, state: FitState, scored: _Edges) -> Ensemble:
         """U with the hypothesis of the largest edge."""
-        score, problem = scored.score, self.problem
+        score, peaks = scored.score, self.problem.statistics.peak
         at = score.iterate
-        fresh = np.abs(score.best_G[:, 0]) / problem.statistics.peak[score.best] / scored.loss
+        fresh = np.abs(score.best_G[:, 0]) / peaks[score.best] / scored.loss
         constant = abs(scored.constant) if self.system.constant else -1.0
         largest = max(float(np.max(np.abs(scored.held), initial=0.0)), constant)
         takes = bool(fresh.shape[0]) and float(fresh[0]) > largest
-        active = np.concatenate([at.active, score.best[:1] if takes else score.best[:0]])
-        sign = np.concatenate([np.sign(at.W[:, 0]), np.sign(score.best_G[:1, 0]) if takes else np.zeros(0)])
-        order = np.argsort(active, kind="stable")
-        active, sign = active[order], sign[order]
-        b = float(state.intercept[0])
-        uses = b != 0.0 or (self.system.constant and not takes and constant >= largest)
-        end = np.sign(b) if b != 0.0 else np.sign(scored.constant)
-        scale = np.append(sign / problem.statistics.peak[active], end)
-        return Ensemble(active, scale, np.append(np.ones(active.shape[0], bool), uses))
+        rows, signs = kept_of(state.carried) if self.system.keep_zeros else held_by(state)
+        if takes:
+            rows, signs = np.append(rows, score.best[0]), np.append(signs, np.sign(score.best_G[0, 0]))
+        elif self.system.constant and constant >= largest:
+            rows, signs = np.append(rows, CONSTANT), np.append(signs, np.sign(scored.constant))
+        return Ensemble.of(rows, signs, at.active, peaks)
 
     def _solve(
         self, chosen: Ensemble, state: FitState, budget: float, limits: Limits
@@ -273,19 +229,14 @@ class AdaBoostL1Rounds(GreedyRounds):
 
         Newton's method: each step minimises the exact second-order model within the budget.
         """
-        ids = np.flatnonzero(chosen.usable)
-        z = np.zeros(chosen.scale.shape[0])
-        z[np.searchsorted(chosen.active, state.active)] = state.W[:, 0]
-        z[-1] = float(state.intercept[0])
-        z = np.divide(z, chosen.scale, out=np.zeros_like(z), where=chosen.usable)
+        z = chosen.weights(state)
         value, e, H, ends = self._moments(chosen, z)
         for _ in range(_MAX_STEPS):
-            gap = budget * max(float(e[ids].max()), 0.0) - float((e * z)[ids].sum())
+            gap = budget * max(float(e.max()), 0.0) - float((e * z).sum())
             if gap <= max(_SOLVED, _ROUNDING * budget) or limits.reason(self.problem.passes):
                 break
-            trial = z.copy()
-            trial[ids] = minimise_quadratic(-e[ids], H[np.ix_(ids, ids)], z[ids], budget)
-            promised = float((e * (trial - z))[ids].sum())
+            trial = minimise_quadratic(-e, H, z, budget)
+            promised = float((e * (trial - z)).sum())
             if not promised > 0.0:
                 break
             found, halved = self._moments(chosen, trial), 0
@@ -296,18 +247,19 @@ class AdaBoostL1Rounds(GreedyRounds):
                 break
             z = trial if halved == 0 else z + 0.5**halved * (trial - z)
             value, e, H, ends = found
+        z = chosen.netted(z)
         total = float(z.sum())
         return z, -float(ends[0]) / total if total > 0.0 else 0.0, -float(ends[1])
 
     def _moments(self, chosen: Ensemble, z: Array) -> tuple[float, Array, Array, Array]:
         """log L, the edges of U, the Hessian of log L, and the ends of the margins and weights; one pass."""
-        model = chosen.scale * z
+        model = chosen.model(z)
         zero = np.zeros((chosen.active.shape[0], 1))
         at = Iterate(chosen.active, model[:-1, None], model[-1:], math.nan, zero, np.zeros(1))
         sums = self.problem.own_pass(moments, at, name="resolve", plain=False)
-        loss = sums.add["loss"]
-        e = chosen.scale * sums.add["G"] / loss
-        H = chosen.scale[:, None] * sums.add["H"] * chosen.scale / loss - e[:, None] * e
+        loss, scale, place = sums.add["loss"], chosen.scale, chosen.place
+        e = scale * sums.add["G"][place] / loss
+        H = scale[:, None] * sums.add["H"][np.ix_(place, place)] * scale / loss - e[:, None] * e
         return sums.shift + math.log(loss), e, H, sums.peak["ends"]
 
     # ---- records ---------------------------------------------------------------------------------------------------
@@ -339,8 +291,14 @@ class AdaBoostL1Rounds(GreedyRounds):
                 "l1_norm": self._norm(state),
                 "margin": now.margin,
                 "margin_gap": now.bound - now.margin,
+                "ensemble": self._size_of_ensemble(state),
             },
         )
+
+    def _size_of_ensemble(self, state: FitState) -> int:
+        """How many signed hypotheses are in U."""
+        rows, _ = kept_of(state.carried) if self.system.keep_zeros else held_by(state)
+        return int(rows.shape[0])
 
     def _norm(self, state: FitState) -> float:
         """sum al of a model."""

@@ -94,13 +94,13 @@ def best_of(problem: Problem, offer: Coordinates, rule: str) -> Move | None:
 
 
 def worst_held(offer: Coordinates) -> Move | None:
-    """The hypothesis held, of positive weight al in its sign, with the least <d, h>: moved back, to zero at most."""
+    """The hypothesis held, of weight al > 0 in its sign, with the least <d, h> - C_h: moved back, to zero at most."""
     held = np.flatnonzero((offer.w != 0.0) & (offer.lam > 0.0))
     if not held.shape[0]:
         return None
     sign = np.sign(offer.w[held])
     gamma = offer.G[held] * sign
-    one = int(np.argmin(gamma))
+    one = int(np.argmin(gamma - offer.lam[held]))
     place = int(held[one])
     lam = float(offer.lam[place])
     return Move(place, -float(sign[one]), float(gamma[one]) - lam, -lam, abs(float(offer.w[place])))

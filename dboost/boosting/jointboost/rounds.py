@@ -7,7 +7,8 @@ round takes the stump v < th, the classes S and the numbers that fit z best in w
 
 and adds h to F (Torralba, Murphy & Freeman 2007; Shalev-Shwartz, Wexler & Shashua leave out the k_c; docs/math.md
 7 (J)). All follows from the sums of w over the labels z = 1 and z = -1 below every threshold. S is grown greedily
-from the best class on, and the best of its k stages is taken: O(k^2) per threshold.
+from the best class on, and the best of its k stages is taken, O(k^2) per threshold; or it is the best of all 2^k - 1
+sets (``sharing``).
 
 There is no certificate; a fit ends by its budget, or once no round gains anything.
 """
@@ -23,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.greedy_rounds import GreedyRounds
+from dboost.boosting.jointboost.sharing import SEARCHES, first_of_best, refuse_many_classes, searched, sets_of
 from dboost.boosting.records import recorded
 from dboost.errors import UsageError
 from dboost.hypotheses.base import Key
@@ -41,9 +43,6 @@ Array = NDArray[np.float64]
 
 # A round that gains less than this share of `tol` ends the fit, as in ``forward``.
 _GAINED = 0.1
-# Gains that differ by less than this share are equal but for rounding; the first of them is taken, so that a weight of
-# two and a row twice lead to the same model.
-_TIE = 1e-11
 # Numbers of thresholds times classes that are searched at once.
 CHUNK = 1 << 20
 
@@ -73,58 +72,9 @@ class Joint:
     constant: Array
 
 
-def shared_by(Bz: Array, Bw: Array, Az: Array, Aw: Array) -> tuple[Array, NDArray[np.int64], NDArray[np.int64]]:
-    """Greedy search for the classes that share each of some stumps.
-
-    Parameters
-    ----------
-    Bz, Bw, Az, Aw : float64 arrays, shape (T, k)
-        Sums of w z and of w, below each threshold and elsewhere.
-
-    Returns
-    -------
-    gain : float64 array, shape (T,)
-        What is taken off the weighted squares by the best stage.
-    order : int64 array, shape (T, k)
-        The classes in the order in which they join.
-    count : int64 array, shape (T,)
-        How many of them share the stump at the best stage.
-    """
-    T, k = Bz.shape
-    every = np.arange(T)
-    alone = _ratio(Bz + Az, Bw + Aw)
-    total = alone.sum(axis=1)
-    zero = np.zeros((T, 1))
-    b, wb, a, wa, out = zero, zero, zero, zero, total[:, None]
-    joined = np.zeros((T, k), np.bool_)
-    order = np.empty((T, k), np.int64)
-    best, count = np.full(T, -np.inf), np.zeros(T, np.int64)
-    for stage in range(k):
-        gains = _ratio(b + Bz, wb + Bw) + _ratio(a + Az, wa + Aw) + (out - alone)
-        gains[joined] = -np.inf
-        chosen = _first_of_best(gains)
-        order[:, stage] = chosen
-        joined[every, chosen] = True
-        better = gains[every, chosen] > best + _TIE * np.abs(gains[every, chosen])
-        best[better], count[better] = gains[every, chosen][better], stage + 1
-        b, wb = b + Bz[every, chosen][:, None], wb + Bw[every, chosen][:, None]
-        a, wa = a + Az[every, chosen][:, None], wa + Aw[every, chosen][:, None]
-        out = out - alone[every, chosen][:, None]
-    return best, order, count
-
-
-def _first_of_best(gains: Array) -> NDArray[np.int64]:
-    """Place of the first entry along the last axis that is the largest, but for rounding."""
-    top = gains.max(axis=-1, keepdims=True)
-    return np.asarray((gains >= top - _TIE * np.abs(top)).argmax(axis=-1))
-
-
-def _ratio(z: Array, w: Array) -> Array:
-    """z^2 / w, 0 where there is no weight."""
-    return np.divide(z * z, w, out=np.zeros(np.broadcast(z, w).shape), where=w > 0.0)
-
-
-def best_stump(total: Sums, shard: Any, pool: Any, chunk: int = CHUNK) -> Joint | None:
+def best_stump(
+    total: Sums, shard: Any, pool: Any, chunk: int = CHUNK, search: str = "greedy"
+) -> Joint | None:
     """The best stump of a shard; None where the shard has none.
 
     Parameters
@@ -134,7 +84,8 @@ def best_stump(total: Sums, shard: Any, pool: Any, chunk: int = CHUNK) -> Joint 
     shard : shard of `pool`
     pool : Pool
     chunk : int
-        Thresholds times classes that are searched at once; the stump does not depend on it.
+        Thresholds times classes, or sets of classes, that are searched at once; the stump does not depend on it.
+    search : {"greedy", "exhaustive"}
     """
     plus, minus = total.add["mu_plus"], total.add["mu_minus"]
     T, k = plus.shape
@@ -147,13 +98,11 @@ def best_stump(total: Sums, shard: Any, pool: Any, chunk: int = CHUNK) -> Joint 
         Bz, Bw = plus[rows] - minus[rows], plus[rows] + minus[rows]
         return Bz, Bw, whole_z - Bz, np.maximum(whole_w - Bw, 0.0)
 
-    step = max(1, chunk // k)
-    gain = np.concatenate([shared_by(*sums(slice(t, t + step)))[0] for t in range(0, T, step)])
-    place = int(_first_of_best(gain))
+    step = max(1, chunk // sets_of(search, k))
+    gain = np.concatenate([searched(search, *sums(slice(t, t + step)))[0] for t in range(0, T, step)])
+    place = int(first_of_best(gain))
     Bz, Bw, Az, Aw = sums(slice(place, place + 1))
-    _, order, count = shared_by(Bz, Bw, Az, Aw)
-    shares = np.zeros(k, np.bool_)
-    shares[order[0, : count[0]]] = True
+    shares = searched(search, Bz, Bw, Az, Aw)[1][0]
     constant = np.divide(whole_z, whole_w, out=np.zeros(k), where=whole_w > 0.0)
     below, above = (
         float(z[0, shares].sum() / w[0, shares].sum()) if w[0, shares].sum() > 0.0 else 0.0
@@ -165,16 +114,19 @@ def best_stump(total: Sums, shard: Any, pool: Any, chunk: int = CHUNK) -> Joint 
 
 @dataclass(frozen=True)
 class JointBoost:
-    """The system; it has no parameters but those that no model depends on.
+    """The system, and two numbers that no model depends on.
 
     Parameters
     ----------
+    search : {"greedy", "exhaustive"}
+        Whether the set of classes is grown, or the best of all sets.
     shard_bytes : int
         Bytes of the sums that are formed at once.
     chunk : int
-        Thresholds times classes that are searched at once.
+        Thresholds times classes, or sets of classes, that are searched at once.
     """
 
+    search: str = "greedy"
     shard_bytes: int = SHARD_BYTES
     chunk: int = CHUNK
     name = "jointboost"
@@ -187,6 +139,9 @@ class JointBoost:
 
     def check(self, settings: FitSettings, penalty: Penalty) -> None:
         """Refuse anything but stumps of the values 0 and 1, without a penalty."""
+        if self.search not in SEARCHES:
+            known = ", ".join(map(repr, SEARCHES))
+            raise UsageError(f"search={self.search!r}", hint=f"expected one of {known}")
         family = settings.hypotheses
         if not isinstance(family, Stumps) or family.signed:
             raise UsageError(f"JointBoost: hypotheses={family!r}", hint="expected dboost.Stumps(), not signed")
@@ -195,11 +150,13 @@ class JointBoost:
 
     def rounds(self, problem: Problem, settings: FitSettings, null: Score, n_rows: int) -> JointRounds:
         """The rounds of a fit."""
+        refuse_many_classes(self.search, problem.k)
         return JointRounds(problem, settings, null, self)
 
     def to_json(self) -> dict[str, Any]:
-        """Its name, which is all that a checkpoint must agree with."""
-        return {"system": self.name}
+        """Its name and its search, which is all that a checkpoint must agree with."""
+        # Checkpoints written before there was the choice say nothing of it.
+        return {"system": self.name} | ({} if self.search == "greedy" else {"search": self.search})
 
 
 class JointRounds(GreedyRounds):
@@ -222,7 +179,7 @@ class JointRounds(GreedyRounds):
         value = found[0][1]
         joints = [best for best, _ in found if best is not None]
         self.mark(value)
-        best = joints[int(_first_of_best(np.array([joint.gain for joint in joints])))] if joints else None
+        best = joints[int(first_of_best(np.array([joint.gain for joint in joints])))] if joints else None
         stop = best is None or best.gain <= _GAINED * self.settings.tol * value
         before = len(state.active)
         if best is not None and not stop:
@@ -256,7 +213,7 @@ class JointRounds(GreedyRounds):
             name="score",
             shards=pool.shards(held, 16 * problem.k, self.system.shard_bytes),
             finish=pools.finished,
-            finish_args=lambda shard: (pool, _best_and_loss, pool, self.system.chunk),
+            finish_args=lambda shard: (pool, _best_and_loss, pool, self.system.chunk, self.system.search),
         )
         return found
 
@@ -271,5 +228,5 @@ class JointRounds(GreedyRounds):
         return replace(state, active=active, W=W, intercept=intercept)
 
 
-def _best_and_loss(total: Sums, shard: Any, pool: Any, chunk: int) -> tuple[Joint | None, float]:
-    return best_stump(total, shard, pool, chunk), float(total.add["loss"])
+def _best_and_loss(total: Sums, shard: Any, pool: Any, chunk: int, search: str) -> tuple[Joint | None, float]:
+    return best_stump(total, shard, pool, chunk, search), float(total.add["loss"])

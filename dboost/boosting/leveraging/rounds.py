@@ -9,27 +9,26 @@ Raetsch, Mika & Warmuth, "On the Convergence of Leveraging" (2001), Algorithms 1
 With a family of hypotheses the learner looks at all of them: it is delta-optimal with delta = 1. A learner of its own
 (``hypotheses.learned``) is delta-optimal as far as it is; what it returns competes with the hypotheses held. With the
 exponential loss Algorithm 1 is AdaBoost, and steepest descent in the l1 norm; with a fixed step it is epsilon-boosting.
+Steepest descent in the l2 norm moves all hypotheses at once instead (``steepest``).
 """
 
 from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.forward.coordinate import Coordinates, Move, best_of, exact_step, moved, offered, worst_held
 from dboost.boosting.greedy_rounds import GreedyRounds
+from dboost.boosting.leveraging.box import Bound
 from dboost.boosting.leveraging.learning import learned, unscored
+from dboost.boosting.leveraging.steepest import promised
 from dboost.boosting.records import recorded
-from dboost.boosting.rules import RULES, RankedL1, RankedNone, refuse_searched
 from dboost.certificate.duality_gap import SHORT, dual_bound, relative_gap
-from dboost.errors import UsageError
-from dboost.losses import LOSSES, Loss, get_loss
-from dboost.penalties import Penalty
 from dboost.problem.iterate import Score
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitSettings, FitState
@@ -37,84 +36,23 @@ from dboost.problem.state import FitSettings, FitState
 Array = NDArray[np.float64]
 
 
-def _leverages(loss: Loss) -> bool:
-    """Whether it has one score, and a bound that the search along a step begins with (``coordinate.exact_step``)."""
-    return loss.task in ("binary", "regression") and (math.isfinite(loss.kappa) or loss.exponential)
-
-
-@dataclass(frozen=True)
-class Leveraging:
-    """Settings of the system. With a strength (``FitSettings.alpha``) it is Algorithm 2, otherwise Algorithm 1.
-
-    Parameters
-    ----------
-    rule : {"edge", "nearest", "joint"}
-        The learner (``rules.rank``).
-    step : "exact" or float
-        A number is epsilon-boosting: every step has this length.
-    """
-
-    rule: str = "edge"
-    step: str | float = "exact"
+class Parameters(Protocol):
+    """What the rounds ask of the system: its parameters (``system.Leveraging``)."""
 
     @property
-    def name(self) -> str:
-        """"leveraging"."""
-        return "leveraging"
+    def rule(self) -> str:
+        """The learner."""
+        ...
 
     @property
-    def learns(self) -> bool:
-        """It asks for a hypothesis in every round, so that a family may learn one."""
-        return True
+    def step(self) -> str | float:
+        """"exact", or the length of every step."""
+        ...
 
     @property
-    def exponential(self) -> bool:
-        """It ranks by <d, h>."""
-        return False
-
-    def penalty(self, alpha: Any) -> Penalty:
-        """What scoring passes are given for a strength: the l1 penalty, or none for a strength of zero."""
-        return RankedNone(self.rule) if alpha == 0.0 else RankedL1(self.rule)
-
-    @property
-    def optimises(self) -> bool:
-        """It ends by its own rules."""
-        return False
-
-    def check(self, settings: FitSettings, penalty: Penalty) -> None:
-        """Refuse losses, learners and steps that the algorithms do not have, and pairs without meaning."""
-        loss = get_loss(settings.loss)
-        if not _leverages(loss):
-            raise UsageError(
-                f"leveraging with loss {loss.name!r}: its step needs one score and a largest curvature, or e^(-y f)",
-                hint=f"known losses: {', '.join(name for name, one in LOSSES.items() if _leverages(one))}",
-            )
-        if getattr(penalty, "rule", "") != self.rule:
-            raise UsageError(f"leveraging with penalty {penalty.name!r}", hint="use dboost.LeveragingClassifier")
-        if self.rule not in RULES:
-            raise UsageError(f"learner={self.rule!r}", hint=f"known learners: {', '.join(RULES)}")
-        if self.rule != "edge" and not loss.parabolic:
-            raise UsageError(f"learner={self.rule!r} fits residuals", hint="use it with the squared loss")
-        fixed = not isinstance(self.step, str)
-        number = isinstance(self.step, float | int) and not isinstance(self.step, bool)
-        if fixed and not (number and 0.0 < float(self.step) < math.inf):
-            raise UsageError(f"step={self.step!r}", hint="expected 'exact' or a finite number > 0")
-        if not fixed and self.step != "exact":
-            raise UsageError(f"step={self.step!r}", hint="expected 'exact' or a finite number > 0")
-        if not penalty.weightless and (fixed or self.rule == "nearest"):
-            raise UsageError(
-                f"alpha={settings.alpha!r} with step={self.step!r} and learner={self.rule!r}",
-                hint="the l1 penalty needs step='exact' and a learner other than 'nearest'; or set alpha=0",
-            )
-
-    def rounds(self, problem: Problem, settings: FitSettings, null: Score, n_rows: int) -> LeveragingRounds:
-        """The rounds of a fit."""
-        refuse_searched(problem)
-        return LeveragingRounds(problem, settings, null, self)
-
-    def to_json(self) -> dict[str, Any]:
-        """Its parameters."""
-        return {"system": self.name, "rule": self.rule, "step": self.step}
+    def bounds(self) -> tuple[Bound, Bound] | None:
+        """Between which every weight stays."""
+        ...
 
 
 class LeveragingRounds(GreedyRounds):
@@ -124,10 +62,10 @@ class LeveragingRounds(GreedyRounds):
     ----------
     problem, settings, null
         As for ``GreedyRounds``.
-    system : Leveraging
+    system : Parameters
     """
 
-    def __init__(self, problem: Problem, settings: FitSettings, null: Score, system: Leveraging) -> None:
+    def __init__(self, problem: Problem, settings: FitSettings, null: Score, system: Parameters) -> None:
         super().__init__(problem, settings, null)
         self.system = system
         self.null = null
@@ -157,6 +95,10 @@ class LeveragingRounds(GreedyRounds):
             largest = 0.0 if move is None else max(-move.slope, 0.0)
             state = replace(state, carried={"largest": state.carried.get("largest", np.array([largest]))})
         reason, step = self._stopped(state, score, largest), 0.0
+        sure = math.nan
+        if move is not None and not reason and self.lam == 0.0 and isinstance(self.system.step, str):
+            peak, square = float(offer.peak[move.place]), float(offer.square[move.place])
+            sure = promised(self.problem, state.objective, move.slope, peak, square)
         if not reason:
             if move is not None:
                 fixed = self.system.step
@@ -171,7 +113,10 @@ class LeveragingRounds(GreedyRounds):
             state = replace(state, active=active, W=W, intercept=intercept)
         else:
             entering = 0
-        return self._recorded(state, entering, largest, reason, move, step, started, passes), reason
+        kind = "certificate"
+        if move is not None and not reason:
+            kind = "back" if move.limit < math.inf else "step"
+        return self._recorded(state, entering, largest, kind, sure, step, started, passes), reason
 
     def _scored(self, state: FitState, learn: bool = True) -> tuple[FitState, Score]:
         """Every hypothesis at the model, the objective there, and for Algorithm 2 the better of all lower bounds."""
@@ -219,8 +164,8 @@ class LeveragingRounds(GreedyRounds):
         state: FitState,
         entering: int,
         largest: float,
-        reason: str,
-        move: Move | None,
+        kind: str,
+        sure: float,
         step: float,
         started: float,
         passes: int,
@@ -228,9 +173,6 @@ class LeveragingRounds(GreedyRounds):
         """The state with its record: objective, gap and gradient are those before the round's step."""
         weight = self.problem.statistics.weight
         known = self.certified and math.isfinite(state.gap)
-        kind = "certificate"
-        if move is not None and reason == "":
-            kind = "back" if move.limit < math.inf else "step"
         return recorded(
             self.problem,
             state,
@@ -245,7 +187,7 @@ class LeveragingRounds(GreedyRounds):
             length=step,
             started=started,
             passes=passes,
-            more={"gradient": largest / weight},
+            more={"gradient": largest / weight, "promised": sure / weight},
         )
 
 

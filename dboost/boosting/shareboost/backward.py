@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from dboost.boosting.shareboost.choice import row_lengths
 from dboost.boosting.shareboost.stages_so_far import StagesSoFar
+from dboost.boosting.shareboost.trials import Solver
 from dboost.penalties.capabilities import faced
 from dboost.problem.iterate import Iterate
 from dboost.problem.limits import UNLIMITED, Limits
@@ -134,11 +135,18 @@ def removal_costs(problem: Problem, at: Iterate, lam: float, groups: list[Rows],
 
 
 def without(
-    problem: Problem, at: Iterate, gone: Rows, lam: float, tol: float, n_rows: int, limits: Limits = UNLIMITED
+    problem: Problem,
+    at: Iterate,
+    gone: Rows,
+    lam: float,
+    tol: float,
+    n_rows: int,
+    limits: Limits = UNLIMITED,
+    by: Solver = solve,
 ) -> Solved:
     """The model without some of its places, all others solved again: to `tol` of the gradient that this leaves."""
     keep = np.setdiff1d(np.arange(at.active.shape[0]), gone)
     active = at.active[keep]
     start = problem.evaluate(active, at.W[keep], at.intercept)
     free = Free(np.ones(keep.shape[0], np.bool_), problem.fit_intercept, row_lengths(problem, active), n_rows)
-    return solve(problem, start, lam, free, tol * left_over(problem, start, lam, free), limits)
+    return by(problem, start, lam, free, tol * left_over(problem, start, lam, free), limits)

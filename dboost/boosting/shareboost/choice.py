@@ -6,14 +6,15 @@ Rule names, with the numbers of docs/math.md (7 (J)):
 - ``"scaled"`` (0'): the largest sum of ||G_j||_1^2 / S_j, twice what the sup-norm bound promises the loss to fall by.
   S_j = sum_i s_i x_ij^2; with a free intercept the bound holds for the centred column too, which is the same model, and
   S_j = sum_i s_i (x_ij - mean)^2 is the better constant.
-- ``"line"`` (1), ``"row"`` (2), ``"full"`` (3) take the best few of ``"scaled"`` and measure what each would gain
-  (``trials``).
+- ``"line"`` (1), ``"row"`` (2), ``"full"`` (3) take the best few of ``"scaled"``, or all candidates, and measure what
+  each would gain (``trials``). A candidate whose G_j is zero gains nothing under any rule and is not measured.
 
 Covers: scores of all candidates and the ranked groups. Does not cover: the trials, or the weights.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.errors import UsageError
 from dboost.hypotheses.base import Key, group_of, groups_of
 from dboost.partition import Sums
 from dboost.problem.iterate import Iterate
@@ -64,6 +66,26 @@ def scores(norms: Array, length: Array, rule: str) -> Array:
     if rule == "norm":
         return np.where(usable, norms, 0.0)
     return np.where(usable, norms / np.where(usable, length, 1.0), 0.0) ** 2
+
+
+def tried(problem: Problem, rule: str, shortlist: int | None) -> int:
+    """How many groups a rule asks for, of which one enters: the shortlist, or all that there are where it is None.
+
+    Raises
+    ------
+    UsageError
+        Where all are asked for of a class of hypotheses that no pass sums whole.
+    """
+    if rule not in TRIED:
+        return 1
+    if shortlist is not None:
+        return shortlist
+    if problem.searched or not math.isfinite(problem.n_candidates):
+        raise UsageError(
+            "shortlist=None tries every candidate, and this class of hypotheses cannot be listed",
+            hint="give shortlist a number, or the hypotheses an end, such as dboost.Products(max_degree=2)",
+        )
+    return max(1, int(problem.n_candidates))
 
 
 def ranked(problem: Problem, at: Iterate, rule: str, groups: Rows | None, take: int) -> list[Group]:

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from dboost.boosting.greedy_rounds import GreedyRounds, repeated
 from dboost.boosting.records import last_of_size, recorded
 from dboost.boosting.shareboost.backward import WayBack, removal_costs, without
-from dboost.boosting.shareboost.choice import RULES, TRIED, Group, ranked, row_lengths
+from dboost.boosting.shareboost.choice import RULES, TRIED, Group, ranked, row_lengths, tried
 from dboost.boosting.shareboost.stages_so_far import StagesSoFar
-from dboost.boosting.shareboost.trials import corrected, gains, pull, widened
+from dboost.boosting.shareboost.trials import CORRECTIVE, corrected, gains, pull, widened
 from dboost.errors import UsageError
 from dboost.hypotheses.base import group_of
 from dboost.passes.class_blocks import mistakes
@@ -57,8 +57,8 @@ class ShareBoost:
     ----------
     rule : {"scaled", "norm", "line", "row", "full"}
         Which candidate enters; see ``greedy``.
-    shortlist : int
-        Candidates of "scaled" among which "line", "row" and "full" choose.
+    shortlist : int or None
+        Candidates of "scaled" among which "line", "row" and "full" choose; None for all that there are.
     groups : tuple of int, or None
         Number of the group of each stored column; the columns of a group enter together.
     bound : float or None
@@ -66,13 +66,16 @@ class ShareBoost:
         with the model at which it was lowest.
     keep : int or None
         With a number, the fit goes back from what has grown, and ends with the model of at most so many features.
+    corrective : {"newton", "nesterov"}
+        What solves all weights again.
     """
 
     rule: str = "scaled"
-    shortlist: int = 10
+    shortlist: int | None = 10
     groups: tuple[int, ...] | None = None
     bound: float | None = None
     keep: int | None = None
+    corrective: str = "newton"
 
     @property
     def name(self) -> str:
@@ -100,7 +103,11 @@ class ShareBoost:
 
         if self.rule not in RULES:
             raise UsageError(f"rule={self.rule!r}", hint=f"known rules: {', '.join(RULES)}")
-        _count("shortlist", self.shortlist)
+        if self.shortlist is not None:
+            _count("shortlist", self.shortlist, ", or None for every candidate")
+        if self.corrective not in CORRECTIVE:
+            known = ", ".join(map(repr, CORRECTIVE))
+            raise UsageError(f"corrective={self.corrective!r}", hint=f"expected one of {known}")
         if self.keep is not None:
             _count("keep", self.keep)
         if self.groups is not None and settings.hypotheses is not None:
@@ -134,16 +141,18 @@ class ShareBoost:
         return {
             "system": self.name,
             "rule": self.rule,
-            "shortlist": int(self.shortlist),
+            "shortlist": None if self.shortlist is None else int(self.shortlist),
             "groups": groups,
             "bound": self.bound,
             "keep": None if self.keep is None else int(self.keep),
+            # Checkpoints written before there was the choice say nothing of it.
+            **({} if self.corrective == "newton" else {"corrective": self.corrective}),
         }
 
 
-def _count(name: str, value: Any) -> None:
+def _count(name: str, value: Any, otherwise: str = "") -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise UsageError(f"{name}={value!r}", hint="expected an integer >= 1")
+        raise UsageError(f"{name}={value!r}", hint=f"expected an integer >= 1{otherwise}")
 
 
 class ShareBoostRounds(GreedyRounds):
@@ -173,6 +182,8 @@ class ShareBoostRounds(GreedyRounds):
                 "bound= needs a finite number of candidates, and this class of hypotheses has no end",
                 hint="leave bound out, or give the hypotheses a largest degree",
             )
+
+        self._take = tried(problem, system.rule, system.shortlist)
 
     def _checked_groups(self) -> NDArray[np.int64] | None:
         if self.system.groups is None:
@@ -233,21 +244,22 @@ class ShareBoostRounds(GreedyRounds):
         passes = problem.passes
         so_far = StagesSoFar.of(state.carried)
         here = replace(problem.null(), active=state.active, W=state.W, intercept=state.intercept)
-        tried = self.system.rule in TRIED
-        rule = "scaled" if tried else self.system.rule
-        shortlist = ranked(problem, here, rule, self._groups, self.system.shortlist if tried else 1)
+        costly = self.system.rule in TRIED
+        rule = "scaled" if costly else self.system.rule
+        shortlist = ranked(problem, here, rule, self._groups, self._take)
         if not shortlist:
             whole = self._groups is None and state.active.shape[0] >= problem.n_candidates
             return replace(state, passes=state.passes + problem.passes - passes), "exhausted" if whole else "gradient"
         chosen = shortlist[0]
-        if tried and len(shortlist) > 1:
+        if costly and len(shortlist) > 1:
             found = gains(problem, here, shortlist, self.system.rule, self._lam, self.settings.tol, self.n_rows)
             chosen = shortlist[int(np.argmax(found))]
         at = widened(problem, here, chosen.rows)
         if self._flat(at, chosen):
             return replace(state, passes=state.passes + problem.passes - passes), "gradient"
         limits = self.limits.counted_from(state.passes - passes)
-        solved = corrected(problem, at, self._lam, chosen.rows, self.settings.tol, self.n_rows, limits)
+        by = CORRECTIVE[self.system.corrective]
+        solved = corrected(problem, at, self._lam, chosen.rows, self.settings.tol, self.n_rows, limits, by)
         so_far = so_far.after(solved.at, chosen.rows)
         rows = (chosen.rows.shape[0], 0)
         return self._moved(state, solved, so_far.arrays(), rows, "corrective", started, passes), ""
@@ -279,7 +291,8 @@ class ShareBoostRounds(GreedyRounds):
         costs = removal_costs(problem, here, self._lam, groups, self.n_rows)
         gone = groups[int(np.argmin(costs))]
         limits = self.limits.counted_from(state.passes - passes)
-        solved = without(problem, here, gone, self._lam, self.settings.tol, self.n_rows, limits)
+        by = CORRECTIVE[self.system.corrective]
+        solved = without(problem, here, gone, self._lam, self.settings.tol, self.n_rows, limits, by)
         way = WayBack.of(state.carried).after(solved.at, state.active[gone])
         return self._moved(state, solved, way.arrays(), (0, gone.shape[0]), REMOVAL, started, passes), ""
 

@@ -10,6 +10,8 @@ once. A pass forms the margins of the model once and tells every column's loss, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,11 +21,19 @@ from dboost.penalties.capabilities import faced
 from dboost.problem.iterate import Iterate
 from dboost.problem.limits import UNLIMITED, Limits
 from dboost.problem.problem import Problem
+from dboost.solvers.accelerated import solve_accelerated
 from dboost.solvers.corrective import Free, Solved, solve
 
+Solver = Callable[[Problem, Iterate, float, Free, float, Limits], Solved]
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
+CORRECTIVE: dict[str, Solver] = {"newton": solve, "nesterov": solve_accelerated}
+"""Ways to solve all weights again, by name; both end at the same gradient."""
+
+# Groups whose trials share their passes: a pass returns k + k^2 numbers for each of their columns, which without a
+# limit of the shortlist are all that there are.
+AT_ONCE = 256
 # Steps along a line, as multiples of the one that the bound promises; then a finer grid around the best, thrice.
 _DOUBLINGS = 2.0 ** np.arange(-2, 13)
 _FINER = np.linspace(0.0, 1.0, 17)
@@ -59,7 +69,7 @@ def gains(
     tol: float,
     n_rows: int,
 ) -> list[float]:
-    """What the objective falls by for each group of a shortlist.
+    """What the objective falls by for each group of a shortlist, which may hold every candidate there is.
 
     Parameters
     ----------
@@ -71,6 +81,16 @@ def gains(
     n_rows : int
         Number of examples.
     """
+    found: list[float] = []
+    for first in range(0, len(shortlist), AT_ONCE):
+        found += _gains(problem, here, shortlist[first : first + AT_ONCE], rule, lam, tol, n_rows)
+    return found
+
+
+def _gains(
+    problem: Problem, here: Iterate, shortlist: list[Group], rule: str, lam: float, tol: float, n_rows: int
+) -> list[float]:
+    """`gains` of groups that are tried together."""
     fresh = np.concatenate([group.rows for group in shortlist])
     if rule == "row" and fresh.shape[0] == len(shortlist):
         given: list[float] = _on_single_rows(problem, here, fresh, lam).tolist()
@@ -102,12 +122,19 @@ def pull(at: Iterate, rows: Rows, length: Array) -> float:
 
 
 def corrected(
-    problem: Problem, at: Iterate, lam: float, fresh: Rows, tol: float, n_rows: int, limits: Limits = UNLIMITED
+    problem: Problem,
+    at: Iterate,
+    lam: float,
+    fresh: Rows,
+    tol: float,
+    n_rows: int,
+    limits: Limits = UNLIMITED,
+    by: Solver = solve,
 ) -> Solved:
     """The fully corrective step: its gradient ends at `tol` of the one that the fresh rows began with."""
     length = row_lengths(problem, at.active)
     free = Free(np.ones(at.active.shape[0], np.bool_), problem.fit_intercept, length, n_rows)
-    return solve(problem, at, lam, free, tol * pull(at, fresh, length), limits)
+    return by(problem, at, lam, free, tol * pull(at, fresh, length), limits)
 
 
 def _on_rows(problem: Problem, at: Iterate, rows: Rows, lam: float, n_rows: int) -> Solved:

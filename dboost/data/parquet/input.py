@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 from dboost.data.manifest import Manifest, find_manifest
@@ -78,6 +79,7 @@ class ParquetData:
         self.n_features = n_features
         self.split = split
         self._version: int | None = None
+        self._one: Any = None
 
     def __repr__(self) -> str:
         names = ("features", "label", "weight", "n_features", "split")
@@ -90,6 +92,26 @@ class ParquetData:
         from dboost.data.parquet.summary import html
 
         return html(self)
+
+    def of_one_label(self, label: Any) -> ParquetData:
+        """The same rows, labelled True where they have this label and False elsewhere.
+
+        Parameters
+        ----------
+        label : label of the data, not missing
+
+        Returns
+        -------
+        ParquetData
+        """
+        found = copy(self)
+        found._one = label
+        return found
+
+    @property
+    def one_label(self) -> Any:
+        """The label that `of_one_label` was given; None where the labels are those of the data."""
+        return self._one
 
     def files(self) -> list[tuple[str, str]]:
         """(path, name within the data set) of every file, in the order of the rows."""

@@ -21,6 +21,7 @@ from dboost.data.absent_column import absent_column
 from dboost.data.budget import block_budget, memory_budget
 from dboost.data.labels.labels import LabelStats
 from dboost.data.labels.notes import label_notes
+from dboost.data.labels.one_label import coder_of_one, stats_of_one
 from dboost.data.manifest import Manifest
 from dboost.data.memory.in_memory import BLOCK_COST
 from dboost.data.parquet.block import ParquetBlock, block_width, scan_block
@@ -43,7 +44,12 @@ def plan_parquet(data: ParquetData, *, task: str, classes: Any, class_weight: An
     stats = reduce(LabelStats.merge, reports, LabelStats())
     label = blocks[0].label if blocks else ()
     task_names = list(label) if len(label) > 1 else None
+    kind, one = stats.kind, data.one_label
+    if one is not None:
+        stats = stats_of_one(stats, one)
     coder, task_classes = plan_coder(stats, task, classes, class_weight, task_names)
+    if one is not None:
+        coder = coder_of_one(coder, one, kind)
     ready = [
         replace(block, rows=report.n_kept, coder=coder)
         for block, report in zip(blocks, reports, strict=True)
@@ -57,6 +63,8 @@ def plan_parquet(data: ParquetData, *, task: str, classes: Any, class_weight: An
     digest = hashlib.sha256()
     digest.update(repr((layout.kind, layout.columns, layout.n_features, label, blocks[0].weight)).encode())
     digest.update(repr([(info.ref.size, info.ref.footer) for info in infos]).encode())
+    if one is not None:
+        digest.update(repr(one).encode())
     digest.update(repr((coder.task, class_list(coder), stats.n_kept, stats.sum_weight, sorted(stats.weight))).encode())
     bare = [info.ref.name for info in infos if not info.checksums]
     notes = []

@@ -1,0 +1,128 @@
+"""JointBoost's exhaustive search against brute force over every stump and every set of classes."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+from dboost import JointBoostClassifier, Stumps, UsageError, load_model
+from dboost.boosting.jointboost.rounds import JointBoost
+from dboost.boosting.jointboost.sharing import MOST_CLASSES, of_all_sets, shared_by
+from dboost.hypotheses.stumps.pool import key_arrays
+from tests.boosting.test_jointboost import fitted_by_hand, fitting, labels, make
+from tests.boosting.test_resume import bits
+from tests.boosting.test_stump_fits import thresholds_of
+
+
+def sets_of(k):
+    """Every set of classes but the empty one, in binary order."""
+    return [[c for c in range(k) if number >> c & 1] for number in range(1, 2**k)]
+
+
+def best_by_hand(X, s, z, w):
+    """The least weighted squares over all stumps and sets of classes, and its h."""
+    best = (np.inf, None)
+    for j, th in thresholds_of(X, s):
+        for S in sets_of(z.shape[1]):
+            h = fitted_by_hand(X[:, j] < th, z, w, S)
+            error = (w * (z - h) ** 2).sum()
+            if error < best[0] - 1e-9:
+                best = (error, h)
+    return best
+
+
+@pytest.mark.parametrize("k", [3, 4])
+def test_every_round_is_the_best_of_all_stumps_and_sets(k):
+    data = make("multinomial", m=40, n=2, k=k)
+    result = fitting(data, system=JointBoost("exhaustive"), max_rounds=4).fit("auto")
+    z, s = labels(data), data.s
+    F, values = np.zeros_like(z), []
+    for _ in range(4):
+        w = s[:, None] * np.exp(-z * F)
+        values.append(w.sum() / s.sum())
+        F = F + best_by_hand(data.X, s, z, w)[1]
+    np.testing.assert_allclose([r["objective"] for r in result.history], values, rtol=1e-9)
+    assert result.objective == pytest.approx((s[:, None] * np.exp(-z * F)).sum() / s.sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 7])
+def test_gains_of_all_sets_and_the_greedy_one_is_never_better(k):
+    rng = np.random.default_rng(k)
+    below = 0
+    for case in range(10):
+        Bw, Aw = rng.exponential(size=(2, 6, k)) * (rng.random((2, 6, k)) < 0.9)
+        Bz, Az = Bw * rng.uniform(-1, 1, (6, k)), Aw * rng.uniform(-1, 1, (6, k))
+        gain, shares = of_all_sets(Bz, Bw, Az, Aw)
+        greedy = shared_by(Bz, Bw, Az, Aw)[0]
+        assert np.all(greedy <= gain * (1 + 1e-12)), case
+        below += int(np.count_nonzero(greedy < gain * (1 - 1e-9)))
+
+        def square(z, w):
+            return z * z / w if w > 0 else 0.0
+
+        for t in range(6):
+            values = []
+            for S in sets_of(k):
+                rest = sum(square(Bz[t, c] + Az[t, c], Bw[t, c] + Aw[t, c]) for c in set(range(k)) - set(S))
+                values.append(square(Bz[t, S].sum(), Bw[t, S].sum()) + square(Az[t, S].sum(), Aw[t, S].sum()) + rest)
+            assert gain[t] == pytest.approx(max(values), rel=1e-12)
+            assert values[sets_of(k).index(np.flatnonzero(shares[t]).tolist())] == pytest.approx(gain[t], rel=1e-11)
+    assert below == 0 or k > 2
+
+
+def scores(state, X):
+    """F (m, k) of the stumps of a state."""
+    if not state.keys:
+        return np.tile(state.intercept, (len(X), 1))
+    columns, thresholds = key_arrays(state.keys)
+    below = (X[:, columns] < thresholds).astype(float)
+    return below[:, state.active] @ state.W + state.intercept
+
+
+def test_no_round_is_better_by_the_greedy_search():
+    """From the scores of every round of a greedy fit: what one round of each search leaves of the weighted squares."""
+    data, states, fewer = make("multinomial", m=100, n=4, k=8, seed=2), [], 0
+    z = labels(data)
+    fitting(data, max_rounds=6).fit("auto", callback=lambda r, state: states.append(state))
+    for state in states:
+        F = scores(state, data.X)
+        w, left = data.s[:, None] * np.exp(-z * F), {}
+        for search in ("greedy", "exhaustive"):
+            one = fitting(data, system=JointBoost(search), max_rounds=state.round + 1).fit("auto", resume=state)
+            left[search] = float((w * (z - scores(one.state, data.X) + F) ** 2).sum())
+        assert left["exhaustive"] <= left["greedy"] * (1 + 1e-12)
+        fewer += left["exhaustive"] < left["greedy"] * (1 - 1e-9)
+    assert fewer > 0, "the two searches found the same sets: the data proves nothing"
+
+
+def test_bits_of_chunks_threads_and_resumed_fits():
+    data, states = make("multinomial", k=4), []
+    whole = fitting(data, system=JointBoost("exhaustive")).fit(
+        "auto", callback=lambda r, state: states.append(pickle.dumps(state))
+    )
+    small = JointBoost("exhaustive", shard_bytes=100, chunk=20)
+    assert bits(fitting(data, system=small).fit("auto")) == bits(whole)
+    resumed = fitting(data, system=JointBoost("exhaustive")).fit("auto", resume=pickle.loads(states[3]))
+    assert bits(resumed) == bits(whole)
+
+
+def test_many_classes_are_refused_with_their_number_of_sets():
+    data = make("multinomial", m=80, k=MOST_CLASSES + 1)
+    with pytest.raises(UsageError, match=r"13 classes would try 2\^13 = 8,192 sets .*at most 12 classes"):
+        fitting(data, system=JointBoost("exhaustive")).fit("auto")
+    fitting(data, system=JointBoost("greedy"), max_rounds=1).fit("auto")
+
+
+def test_what_is_no_search_is_refused_and_a_model_knows_its_own(tmp_path):
+    data = make("multinomial", k=3)
+    with pytest.raises(UsageError, match="search='all'.*expected one of 'greedy', 'exhaustive'"):
+        JointBoostClassifier(search="all").fit(data.X, data.y)
+    model = JointBoostClassifier(search="exhaustive", hypotheses=Stumps(), max_rounds=3).fit(data.X, data.y)
+    model.save(tmp_path / "model")
+    assert load_model(tmp_path / "model").get_params()["search"] == "exhaustive"
+    settings = {"checkpoint": tmp_path / "checkpoint", "max_rounds": 3}
+    JointBoostClassifier(search="exhaustive", **settings).fit(data.X, data.y)
+    with pytest.raises(UsageError, match="other settings of system"):
+        JointBoostClassifier(**settings).fit(data.X, data.y)

@@ -1,0 +1,178 @@
+"""Leveraging within a box and with a strength for each hypothesis (RMW, Theorem 1), against scipy and a plain loop."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from dboost import BoostedClassifier, LeveragingClassifier, LeveragingRegressor, Products, UsageError, load_model
+from dboost.boosting.leveraging.box import given_bounds
+from dboost.boosting.leveraging.system import Leveraging
+from tests.boosting import plain
+from tests.boosting.test_leveraging import along, correlated
+from tests.boosting.test_resume import bits
+
+LOSSES = ("exp", "log", "squared")
+BOXES = {
+    "not negative": (0.0, math.inf),
+    "narrow": (-0.2, 0.3),
+    "each its own": (
+        [-0.1, 0.0, -math.inf, -1.0, -0.05, 0.0, -0.3, 0.0],
+        [0.1, 0.2, 0.0, math.inf, 0.4, 0.05, 0.0, 1.0],
+    ),
+}
+
+
+def fitting(data, bounds, alpha=0.0, rule="edge", **settings):
+    system = Leveraging(rule, bounds=given_bounds(bounds))
+    settings = {"penalty": system.penalty(alpha), "alpha": alpha, "tol": 1e-9, "max_rounds": 20_000, **settings}
+    return plain.fitting(data, system=system, **settings)
+
+
+def minimum(data, bounds, lam):
+    """The least objective within the box by L-BFGS-B, each weight a difference of two that are not negative."""
+    n = data.X.shape[1]
+    low, high = (np.broadcast_to(side, n) for side in bounds)
+    X = np.hstack([data.X, -data.X, np.ones((len(data.s), 1))])
+
+    def value(v):
+        F = (X @ v)[:, None]
+        gradient = -X.T @ data.residual(F)[:, 0]
+        gradient[: 2 * n] += lam
+        return data.value(F) + lam * v[: 2 * n].sum(), gradient
+
+    limits = [(0, top) for top in high] + [(0, -least) for least in low] + [(None, None)]
+    limits = [(a, None if b is not None and not np.isfinite(b) else b) for a, b in limits]
+    options = {"maxiter": 20_000, "maxfun": 50_000, "ftol": 1e-16, "gtol": 1e-10}
+    found = minimize(value, np.zeros(2 * n + 1), jac=True, bounds=limits, method="L-BFGS-B", options=options)
+    return found.fun, found.x[:n] - found.x[n : 2 * n]
+
+
+@pytest.mark.parametrize("box", BOXES)
+@pytest.mark.parametrize("loss,share", [("exp", 0.0), ("squared", 0.0), ("log", 0.1)])
+def test_the_fit_ends_at_the_minimum_within_the_box(loss, share, box):
+    data = correlated(loss, m=70, n=8, seed=12)
+    alpha = share * plain.alpha_max(data, "l1")
+    result = fitting(data, BOXES[box], alpha).fit(alpha)
+    least, w = minimum(data, BOXES[box], alpha * data.s.sum())
+    assert result.stop_reason == "gradient" and np.isnan(result.gap)
+    assert result.objective * data.s.sum() <= least + 1e-7 * abs(least)
+    mine = plain.dense(result, 8)[:, 0]
+    low, high = (np.broadcast_to(side, 8) for side in BOXES[box])
+    assert (mine >= low).all() and (mine <= high).all()
+    np.testing.assert_allclose(mine, w, atol=2e-3)
+    free = fitting(data, (-math.inf, math.inf), alpha).fit(alpha)
+    assert free.objective < result.objective, "the box changed nothing: the data proves nothing"
+    assert (mine == low).any() or (mine == high).any()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_rounds_are_coordinate_descent_within_the_box(loss):
+    data = correlated(loss, m=60, n=6, seed=5)
+    result = fitting(data, (0.0, 0.4), max_rounds=20, tol=0.0).fit(0.0)
+    X, w, values = np.hstack([data.X, np.ones((60, 1))]), np.append(np.zeros(6), plain.null_intercept(data)), []
+    low, high = np.append(np.zeros(6), -np.inf), np.append(np.full(6, 0.4), np.inf)
+    for _ in range(len(result.history)):
+        F = (X @ w)[:, None]
+        values.append(data.value(F))
+        G = X.T @ data.residual(F)[:, 0]
+        worth = np.maximum(np.where(w < high, G, -np.inf), np.where(w > low, -G, -np.inf))
+        j = int(np.argmax(worth))
+        sign = 1.0 if G[j] > 0 else -1.0
+        room = high[j] - w[j] if sign > 0 else w[j] - low[j]
+        w[j] += sign * along(data, X, w, j, sign, room, 0.0)
+    np.testing.assert_allclose([r["objective"] for r in result.history], np.array(values) / data.s.sum(), rtol=1e-8)
+    np.testing.assert_allclose(plain.dense(result, 6)[:, 0], w[:6], atol=1e-6)
+
+
+def test_the_joint_learner_takes_the_largest_fall_within_the_box():
+    data = correlated("squared", m=60, n=6, seed=5)
+    result = fitting(data, (-0.1, 0.2), rule="joint").fit(0.0)
+    least, _ = minimum(data, (-0.1, 0.2), 0.0)
+    assert result.objective * data.s.sum() == pytest.approx(least, rel=1e-8)
+
+
+@pytest.mark.parametrize("loss", ["log", "squared"])
+def test_a_strength_for_each_hypothesis(loss):
+    data = correlated(loss, m=70, n=8, seed=9)
+    factors = np.array([0.2, 1.0, 3.0, 1.0, 0.5, 2.0, 1.0, np.inf])
+    alpha = 0.2 * plain.alpha_max(data, "l1")
+    estimator = LeveragingClassifier(loss="log") if loss == "log" else LeveragingRegressor()
+    y = data.y[:, 0] if loss == "log" else data.y
+    estimator.set_params(alpha=alpha, penalty_factors=factors, tol=1e-9, max_rounds=20_000)
+    model = estimator.fit(data.X, y, data.s)
+    lam = alpha * factors * data.s.sum()
+    W, b = model.model_.W, np.ravel(model.intercept_)
+    dense = np.ravel(model.coef_)
+    G = data.X.T @ data.residual((data.X @ dense)[:, None] + b)[:, 0]
+    held = dense != 0
+    assert model.stop_reason_ == "tol" and W.shape[1] == 1 and held.any() and dense[7] == 0.0
+    np.testing.assert_allclose(G[held], lam[held] * np.sign(dense[held]), rtol=1e-3)
+    assert (np.abs(G[~held]) <= lam[~held] * (1 + 1e-3)).all()
+    plain_one = estimator.set_params(penalty_factors=None).fit(data.X, y, data.s)
+    assert not np.allclose(np.ravel(plain_one.coef_), dense, atol=1e-3)
+    if loss == "log":
+        best = BoostedClassifier(alpha=alpha, penalty="l1", penalty_factors=factors, tol=1e-9).fit(data.X, y, data.s)
+        np.testing.assert_allclose(np.ravel(best.coef_), dense, atol=1e-4)
+
+
+def test_factors_and_a_box_together():
+    data = correlated("log", m=70, n=8, seed=9)
+    factors, alpha = [0.2, 1.0, 3.0, 1.0, 0.5, 2.0, 1.0, 1.0], 0.05
+    model = LeveragingClassifier(loss="log", alpha=alpha, penalty_factors=factors, bounds=(-0.1, 0.1), tol=1e-8)
+    w = np.ravel(model.set_params(max_rounds=5000).fit(data.X, data.y[:, 0], data.s).coef_)
+    G = data.X.T @ data.residual((data.X @ w)[:, None] + np.ravel(model.intercept_))[:, 0]
+    lam = alpha * data.s.sum() * np.array(factors)
+    inside = (np.abs(w) < 0.1) & (w != 0)
+    np.testing.assert_allclose(G[inside], (lam * np.sign(w))[inside], rtol=1e-4)
+    assert (np.abs(G[w == 0]) <= lam[w == 0] * (1 + 1e-6)).all()
+    at_bound = np.abs(w) == 0.1
+    assert at_bound.any() and (G[at_bound] * np.sign(w[at_bound]) >= lam[at_bound] * (1 - 1e-6)).all()
+
+
+def test_bits_of_families_threads_and_resumed_fits():
+    data, states = correlated("log", m=70, n=5, seed=2), []
+    for family in (None, Products(max_degree=2)):
+        more = {"hypotheses": family, "max_rounds": 12}
+        whole = fitting(data, (0.0, 0.5), **more).fit(0.0, callback=lambda r, s: states.append(pickle.dumps(s)))
+        again = fitting(data, (0.0, 0.5), **more).fit(0.0, resume=pickle.loads(states[-6]))
+        assert again.W.tobytes() == whole.W.tobytes() and (whole.W > 0).all()
+        runs = [bits(fitting(data, (0.0, 0.5), cuts=5, threads=t, **more).fit(0.0)) for t in (1, 3)]
+        assert runs[0] == runs[1]
+
+
+def test_a_model_and_its_checkpoint_keep_the_bounds(tmp_path):
+    data = correlated("log", m=70, n=5, seed=2)
+    settings = {"loss": "log", "max_rounds": 4}
+    model = LeveragingClassifier(bounds=(0, np.inf), **settings).fit(data.X, data.y[:, 0])
+    model.save(tmp_path / "model")
+    assert load_model(tmp_path / "model").get_params()["bounds"] == (0.0, math.inf)
+    each = LeveragingClassifier(bounds=(np.zeros(5), np.full(5, 0.3)), checkpoint=tmp_path / "c", **settings)
+    each.fit(data.X, data.y[:, 0]).save(tmp_path / "each")
+    assert load_model(tmp_path / "each").get_params()["bounds"] == ([0.0] * 5, [0.3] * 5)
+    with pytest.raises(UsageError, match="other settings of system"):
+        LeveragingClassifier(checkpoint=tmp_path / "c", **settings).fit(data.X, data.y[:, 0])
+
+
+@pytest.mark.parametrize(
+    "more,said",
+    [
+        ({"bounds": 3.0}, "bounds=3.0.*expected"),
+        ({"bounds": (0.1, 1.0)}, "leaves out the weight 0"),
+        ({"bounds": (0.0, 0.0)}, "leaves every weight at 0"),
+        ({"bounds": (-1.0, "much")}, "expected"),
+        ({"bounds": ([0.0, 0.0], 1.0)}, "bounds has 2 numbers for 5 features"),
+        ({"bounds": ([0.0] * 5, 1.0), "hypotheses": Products(max_degree=2)}, "those of raw columns"),
+        ({"bounds": (0.0, 1.0), "step": 0.1}, "bounds need norm='l1', step='exact'"),
+        ({"bounds": (0.0, 1.0), "norm": "l2"}, "bounds need norm='l1', step='exact'"),
+        ({"penalty_factors": [1.0] * 5}, "penalty_factors multiply the strength"),
+    ],
+)
+def test_refusals(more, said):
+    data = correlated("log", m=70, n=5, seed=2)
+    with pytest.raises(UsageError, match=said):
+        LeveragingClassifier(loss="log", **more).fit(data.X, data.y[:, 0])
