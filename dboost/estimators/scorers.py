@@ -23,7 +23,9 @@ from dboost.estimators.fitting import Prepared
 from dboost.estimators.params import loss_name
 from dboost.estimators.predicting import Margins
 from dboost.hypotheses.columns import ColumnSet
+from dboost.losses import get_loss
 from dboost.model.fitted import Certificate, Model
+from dboost.model.tasks import NUMBERS
 
 # What sums over the held-out rows tell, so that no row of them has to come to the driver.
 SUMS = ("loss", "error")
@@ -180,7 +182,7 @@ def check_rows(scorer: Scorer, weighted: bool, missing: bool) -> None:
 
 def labels_of(y: NDArray[Any], task: str, classes: Any) -> NDArray[Any]:
     """Labels as a user gave them, from those of a partition; of tasks 0 and 1, or nan where some are missing."""
-    if task == "regression":
+    if task in NUMBERS:
         return y
     if task == "multitask":
         return (y > 0).astype(np.int64) if np.all(y) else np.where(y == 0, np.nan, (y > 0).astype(np.float64))
@@ -197,8 +199,11 @@ def _made_up(template: Any, parts: Prepared) -> tuple[Model, NDArray[Any], NDArr
     F = rng.uniform(0.5, 1.5, size=(count, k))
     if task == "regression":
         y: NDArray[Any] = rng.uniform(0.5, 1.5, size=count)
-        if parts.settings.loss is not None and loss_name(parts.settings.loss) == "poisson":
+        if get_loss(parts.settings.loss).invalid(-np.ones(1)) >= 0:
+            # a loss of counts
             y = np.round(1.0 + y)
+    elif task == "multitarget":
+        y = rng.uniform(0.5, 1.5, size=(count, k))
     elif task == "multitask":
         F -= 1.0
         y = np.tile(np.array([[0], [1]]), (count // 2, k))

@@ -34,7 +34,8 @@ def weight_facts(partition: Partition, memo: Any, factors: NDArray[np.float64] |
         The peaks "weights", the largest distance from one, and "missing", 1 where a label is missing; shape (1,).
     """
     weight = own_weights(partition.y, partition.weight, factors, exponent)
-    missing = partition.y.ndim == 2 and bool(np.any(partition.y == 0))
+    absent = np.isnan(partition.y) if partition.y.dtype.kind == "f" else partition.y == 0
+    missing = partition.y.ndim == 2 and bool(np.any(absent))
     return Sums(
         peak={"weights": np.abs(weight - 1.0).max(initial=0.0, keepdims=True), "missing": np.array([float(missing)])}
     )

@@ -38,6 +38,8 @@ STEEP = 1e-8
 COLUMNS = ("option", "family", "penalty", "gap", "ours above glmnet", "weights apart", "features", "seconds", "ok")
 SCRIPT = Path(__file__).with_name("solve.R")
 FAMILIES = {"squared": "gaussian", "log": "binomial", "multinomial": "multinomial", "poisson": "poisson"}
+SEVERAL = {"multitarget": "mgaussian"}
+"""Losses whose rows glmnet always takes whole."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,8 @@ def problem(loss: str, m: int = 200, n: int = 30, k: int = 4, seed: int = 0) -> 
         return X, (F[:, 0] + rng.logistic(size=m) > 0).astype(np.int64)
     if loss == "poisson":
         return X, rng.poisson(np.exp(np.clip(0.4 * F[:, 0], -3.0, 3.0))).astype(float)
+    if loss == "multitarget":
+        return X, F + rng.normal(size=F.shape)
     return X, F[:, 0] + rng.normal(size=m)
 
 
@@ -110,6 +114,10 @@ def cases() -> list[Case]:
         Case("relax, no intercept", "log", relax=True, intercept=False),
         Case("relax, offset", "poisson", relax=True, offset=True),
         Case("relax, factors", "squared", relax=True, factors=some),
+        Case("several targets", "multitarget", "l1/l2"),
+        Case("several targets, factors", "multitarget", "l1/l2", factors=some),
+        Case("several targets, offset", "multitarget", "l1/l2", offset=True),
+        Case("several targets, relax", "multitarget", "l1/l2", relax=True),
     ]
 
 
@@ -117,7 +125,7 @@ def solve_with_glmnet(case: Case, X: Array, y: NDArray[Any], alpha: float, begin
     """W (n, k) and b (k,) of glmnet."""
     job = {
         "alpha": repr(alpha),
-        "family": FAMILIES[case.loss],
+        "family": (FAMILIES | SEVERAL)[case.loss],
         "ratio": repr(float(getattr(case.penalty, "l1_ratio", 1.0))),
         "intercept": str(case.intercept).upper(),
         "type": "grouped" if case.penalty == "l1/l2" else "ungrouped",
@@ -152,6 +160,8 @@ def objective(case: Case, X: Array, y: NDArray[Any], alpha: float, W: Array, b: 
         loss = np.logaddexp(0.0, F[:, 0]) - y * F[:, 0]
     elif case.loss == "poisson":
         loss = np.exp(F[:, 0]) - y * F[:, 0] + np.where(y > 0, y * np.log(np.where(y > 0, y, 1.0)), 0.0) - y
+    elif case.loss == "multitarget":
+        loss = 0.5 * ((y - F) ** 2).sum(axis=1)
     else:
         loss = 0.5 * (y - F[:, 0]) ** 2
     if case.relax:
@@ -166,9 +176,10 @@ def compare(case: Case) -> dict[str, Any]:
     """One line of the table."""
     X, y = problem(case.loss)
     m, n = X.shape
-    k = 4 if case.loss == "multinomial" else 1
+    k = 4 if case.loss in ("multinomial", "multitarget") else 1
     begin = np.random.default_rng(2).normal(size=(m, k)) * 1.5 if case.offset else np.zeros((m, k))
-    kind = dboost.BoostedRegressor if case.loss in ("squared", "poisson") else dboost.BoostedClassifier
+    kinds = {"squared": dboost.BoostedRegressor, "poisson": dboost.BoostedRegressor}
+    kind = (kinds | {"multitarget": dboost.MultiTaskBoostedRegressor}).get(case.loss, dboost.BoostedClassifier)
     given = dict(case.given) | {"loss": case.loss, "penalty": case.penalty, "fit_intercept": case.intercept}
     if case.factors is not None:
         given["penalty_factors"] = case.factors if not case.offset else np.append(case.factors, np.ones(k))
@@ -191,7 +202,7 @@ def compare(case: Case) -> dict[str, Any]:
     alike = not case.relax or np.array_equal(np.any(mine, axis=1), np.any(W, axis=1))
     return {
         "option": case.option,
-        "family": FAMILIES[case.loss],
+        "family": (FAMILIES | SEVERAL)[case.loss],
         "penalty": case.penalty if isinstance(case.penalty, str) else repr(case.penalty),
         "gap": gap,
         "ours above glmnet": above,

@@ -27,7 +27,9 @@ def check(data, penalty, alpha, best, result, tol, intercept=True):
     assert 0.0 <= result.gap <= tol
     assert result.objective * weight == pytest.approx(value, rel=1e-13)
     assert result.lower_bound * weight <= best.value * (1 + 1e-13)
-    assert result.objective - result.lower_bound == pytest.approx(result.gap * result.objective, rel=1e-9, abs=1e-15)
+    assert result.objective - result.lower_bound == pytest.approx(
+        result.gap * result.objective, rel=1e-9, abs=1e-15 * (1.0 + abs(result.objective))
+    )
     assert value <= best.value * (1 + max(tol, 1e-9))
     assert value >= best.value * (1 - 1e-12)
     U = data.residual(data.X @ W + b)

@@ -144,6 +144,14 @@ def test_its_strength_is_chosen_by_folds(missing):
     assert path.n_active_rows[0] == 0 < path.n_active_rows[-1]
 
 
+def test_scorers_judge_targets_that_are_all_there(rows, missing):
+    X, Y = rows
+    model = MultiTaskBoostedRegressorCV(cv=3, n_alphas=4, scoring="r2").fit(X, Y)
+    assert model.fold_scores_.shape == (3, 4) and 0.0 < model.best_score_ < 1.0
+    with pytest.raises(UsageError, match="needs every label"):
+        MultiTaskBoostedRegressorCV(cv=3, n_alphas=4, scoring="r2").fit(*missing)
+
+
 def test_an_offset_for_each_target(rows):
     X, Y = rows
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(20)])

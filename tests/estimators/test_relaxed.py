@@ -24,6 +24,7 @@ from dboost import (
     BoostedRegressorCV,
     ConvergenceWarning,
     MultiTaskBoostedClassifier,
+    MultiTaskBoostedRegressor,
     ParquetData,
     relaxed,
 )
@@ -155,8 +156,11 @@ def test_columns_far_from_zero_and_scaled_penalties_are_refitted():
 def test_every_loss_is_refitted(name):
     """Also where two columns are the same, of which the refit has one of several weights."""
     loss = LOSSES[name]
-    y = {"binary": TWO, "multiclass": KIND, "multitask": TASKS, "regression": NUMBER}[loss.task]
-    kind = {"multitask": MultiTaskBoostedClassifier, "regression": BoostedRegressor}.get(loss.task, BoostedClassifier)
+    several = np.column_stack([NUMBER, NUMBER - X[:, 1]])
+    labels = {"binary": TWO, "multiclass": KIND, "multitask": TASKS, "regression": NUMBER, "multitarget": several}
+    y = labels[loss.task]
+    kinds = {"multitask": MultiTaskBoostedClassifier, "regression": BoostedRegressor}
+    kind = (kinds | {"multitarget": MultiTaskBoostedRegressor}).get(loss.task, BoostedClassifier)
     y = COUNT if name == "poisson" else y
     both = np.column_stack([X, X[:, 0]])
     fitted = kind(loss=name, penalty="l1", alpha=0.05).fit(both, y)

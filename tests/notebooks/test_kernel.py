@@ -37,6 +37,8 @@ FITS = {
     "LeveragingRegressor": "LeveragingRegressor(max_rounds=10**6, tol=0.0).fit(X, real)",
     "BoostedClassifierCV": "BoostedClassifierCV(cv=2, n_alphas=2000, eps=1e-6).fit(X, four)",
     "BoostedRegressorCV": "BoostedRegressorCV(cv=2, n_alphas=2000, eps=1e-6).fit(X, real)",
+    "MultiTaskBoostedRegressor": f"MultiTaskBoostedRegressor({WIDE}, scores[:400])",
+    "MultiTaskBoostedRegressorCV": "MultiTaskBoostedRegressorCV(cv=2, n_alphas=2000, eps=1e-6).fit(X, scores)",
     "MultiTaskBoostedClassifierCV": "MultiTaskBoostedClassifierCV(cv=2, n_alphas=2000, eps=1e-6).fit(X, scores > 0)",
 }
 

@@ -52,7 +52,8 @@ def test_a_scorer_chooses_by_its_name(prepared: Path, tmp_path: Path, capsys: py
     data = dboost.ParquetData(prepared, split="train")
     peer = dboost.BoostedClassifierCV(cv=3, n_alphas=4, scoring="balanced_accuracy").fit(data)
     assert read_model(tmp_path / "m").certificate.alpha == peer.alpha_
-    assert "greatest score" in page and "least loss" not in page
+    # a narrow table breaks the line
+    assert "greatest" in page and "least" not in page
     for row in peer.cv_results_:
         assert f"{row['mean_test_score']:.4f}" in page
     assert main([*short, "--scoring", "balanced", "--out", str(tmp_path / "n")]) == 2
