@@ -41,6 +41,10 @@ _NUMBERS = ("regression", "multitarget")
 _INFINITE = "the refit without a penalty has no finite optimum"
 
 
+class NoRefit(DataError):
+    """A model whose features have no finite or no unique refit without a penalty; not public."""
+
+
 @dataclass(frozen=True)
 class Refit:
     """A model without a penalty on the features of another.
@@ -119,7 +123,7 @@ def refitted(
     ------
     UsageError
         For models that are no such fits.
-    DataError
+    NoRefit
         When the optimum is infinite, as labels are that the features separate, or is not unique, as of more weights
         than examples.
     """
@@ -132,7 +136,7 @@ def refitted(
         return unchanged(start)
     n_rows = plan.n_rows if rows is None else rows
     if len(active) + free >= n_rows:
-        raise DataError(
+        raise NoRefit(
             f"the refit without a penalty has {len(active)} features and {n_rows} examples, so that its optimum is not "
             "unique",
             hint="give a larger alpha, which uses fewer features",
@@ -168,7 +172,7 @@ def refitted(
         fitting = Fitting(fitting.plan, view, replace(asked, tol=_CLOSER * tol))
         result = fitting.fit("auto", first, watch)
     if watch.separated or watch.apart(first, result) > _MOVES:
-        raise DataError(_INFINITE, hint=_remedy(plan.task))
+        raise NoRefit(_INFINITE, hint=_remedy(plan.task))
     sums = view.map_reduce(active_gradient, fitting.point_of(result), name="gradient").plain().add
     mine = np.isin(np.sort(np.concatenate([result.active, fitting.fixed])), fitting.fixed, invert=True)
     weight = fitting.problem.statistics.weight
@@ -244,7 +248,7 @@ class Relaxation:
         for result in results:
             try:
                 found.append(None if stop() else refitted(plan, engine, settings, result, self.tol, rows))
-            except DataError:
+            except NoRefit:
                 found.append(None)
         return found
 

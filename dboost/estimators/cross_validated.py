@@ -18,7 +18,7 @@ from dboost.boosting.checks import check_settings
 from dboost.boosting.cross_validation import cross_validate
 from dboost.boosting.fit import FitResult, FitSettings, warn_if_open
 from dboost.boosting.fold_scores import FoldScores
-from dboost.boosting.relaxed import Refit, Relaxation, refitted, refusal, unchanged
+from dboost.boosting.relaxed import NoRefit, Refit, Relaxation, refitted, refusal, unchanged
 from dboost.data.labels.labels import check_weight
 from dboost.data.named_columns import take_column
 from dboost.data.planned import Plan
@@ -296,7 +296,7 @@ def _chosen(
             return record, place, unchanged(results[strength])
         try:
             return record, place, refitted(parts.plan, parts.engine, parts.settings, results[strength], RELAXED_TOL)
-        except DataError:
+        except NoRefit:
             # the features of all rows may have no refit where those of every fold had one: it is chosen without it then
             first = strength * len(gammas)
             cells = range(first, first + len(gammas))

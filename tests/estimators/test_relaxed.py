@@ -386,3 +386,16 @@ def test_files_give_the_choice_of_memory(tmp_path):
     np.testing.assert_allclose(stored.fold_scores_, here.fold_scores_, rtol=1e-9)
     np.testing.assert_allclose(-stored.fold_scores_, stored.fold_losses_, rtol=1e-9)
     assert (stored.alpha_, stored.relaxed_["gamma"]) == (here.alpha_, here.relaxed_["gamma"])
+
+
+def test_damage_met_in_a_refit_is_told_and_not_taken_for_a_fit_without_one(monkeypatch):
+    """Only that there is no refit leaves the penalised model; another error is the user's to see."""
+
+    def damaged(*arguments, **settings):
+        raise DataError("a page is damaged", file="rows.parquet")
+
+    monkeypatch.setattr("dboost.boosting.relaxed.offset_columns", damaged)
+    table = pd.DataFrame(X, columns=list("abcdefgh"))
+    model = dboost.BoostedRegressorCV(cv=3, n_alphas=3, relax=True, offset="h")
+    with pytest.raises(DataError, match="a page is damaged"):
+        model.fit(table, NUMBER)
