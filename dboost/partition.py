@@ -1,6 +1,6 @@
 """One decoded block of examples, and the sums that blocks are reduced to.
 
-Covers: the two frozen values that cross process borders, ``Partition`` and ``Sums``.
+Covers: the two frozen values that cross process borders, ``Partition`` and ``Sums``; the kinds of labels.
 Does not cover: how a block is read (``dboost.data``), what is summed (``dboost.passes``), or along which tree
 (``dboost.engine``).
 """
@@ -19,6 +19,13 @@ ByRow = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]
 
 PLAIN_SHIFT = 60.0
 """Largest shift at which sums are brought to units of one: e^60 and its products with data still are a float32."""
+
+# Kinds of labels. What a block holds of each is told by ``Partition``.
+TASKS = ("binary", "multiclass", "multitask", "regression", "multitarget")
+# Those with a column of labels for each output, in any of which a label may be missing.
+SEVERAL = ("multitask", "multitarget")
+# Those whose labels are numbers: there are no classes, and nothing has a probability.
+NUMBERS = ("regression", "multitarget")
 
 
 @dataclass(frozen=True)

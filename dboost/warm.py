@@ -34,6 +34,7 @@ from dboost.hypotheses.products.family import Products
 from dboost.hypotheses.stumps.family import Stumps
 from dboost.kernel_cache import VARIABLE, lasting
 from dboost.losses import LOSSES
+from dboost.partition import NUMBERS
 from dboost.passes.folds import Folds
 
 
@@ -135,7 +136,7 @@ def warm() -> float:
                 with LocalEngine(1) as engine:
                     plan = build_plan((X + 1e3).astype(dtype), labels[task], task=task, engine=engine)
                     fit(plan, engine, FitSettings(loss, "l1", 0.02, max_rounds=3))
-            support = 20 if task in ("regression", "multitarget") else "perceptron"
+            support = 20 if task in NUMBERS else "perceptron"
             with LocalEngine(1) as engine:
                 plan = build_plan(X.astype(dtype), labels[task], task=task, engine=engine)
                 fit(plan, engine, FitSettings(loss, "l1/linf", 0.02, max_rounds=3, hypotheses=Kernels(support)))

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from dboost import metrics
 from dboost.model.fitted import Model
-from dboost.model.tasks import NUMBERS
+from dboost.partition import NUMBERS
 
 from .fitting_table import LEAST_WORDS, FittingTable
 from .targets import RegressionFigures

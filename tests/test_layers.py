@@ -59,14 +59,17 @@ ALLOWED: dict[str, set[str]] = {
         "compiled", "problem", "certificate", "solvers", "engine.base", "first_compile",
     },
     "estimators": {
-        "errors", "notices", "files", "redact", "losses", "penalties", "hypotheses", "passes", "engine",
+        "errors", "notices", "files", "redact", "partition", "losses", "penalties", "hypotheses", "passes", "engine",
         "engine.base", "data", "model", "metrics", "problem", "boosting", "first_compile",
         "interop.linear", "notebook_html", "interruption", "progress",
     },
     "interop.extras": {"errors"},
     "interop.linear": {"errors", "losses"},
-    "interop": {"errors", "files", "losses", "model", "estimators", "interop.extras", "interop.linear"},
-    "warm": {"errors", "kernel_cache", "losses", "hypotheses", "passes", "engine", "data", "problem", "boosting"},
+    "interop": {"errors", "files", "partition", "losses", "model", "estimators", "interop.extras", "interop.linear"},
+    "warm": {
+        "errors", "partition", "kernel_cache", "losses", "hypotheses", "passes", "engine", "data", "problem",
+        "boosting",
+    },
 }  # fmt: skip
 # The lazy front (PEP 562) names everything and is named by nothing.
 ALLOWED["__init__"] = set(ALLOWED)

@@ -24,6 +24,7 @@ from dboost.boosting.planned import Planned
 from dboost.engine.base import Engine
 from dboost.errors import DataError, UsageError
 from dboost.losses import get_loss
+from dboost.partition import NUMBERS
 from dboost.passes import active_gradient, support
 from dboost.passes.support import Support
 from dboost.problem.engine_view import EngineView, Leaves
@@ -36,8 +37,6 @@ Array = NDArray[np.float64]
 _CLOSER = 0.01
 _MOVES = 1.0
 REACHED = ("gradient", "precision")
-# Kinds of labels that are numbers, which no feature separates.
-_NUMBERS = ("regression", "multitarget")
 _INFINITE = "the refit without a penalty has no finite optimum"
 
 
@@ -166,7 +165,7 @@ def refitted(
     watch = _Watch(fitting, view, plan.task)
     first = fitting.fit("auto", begin, watch)
     # scores that are the label's own unit have no optimum at infinity
-    bounded = plan.task in _NUMBERS and not get_loss(settings.loss).link.exponential
+    bounded = plan.task in NUMBERS and not get_loss(settings.loss).link.exponential
     result = first
     if not watch.separated and not bounded:
         fitting = Fitting(fitting.plan, view, replace(asked, tol=_CLOSER * tol))
@@ -215,7 +214,7 @@ def between(result: FitResult, refit: Refit, gamma: float) -> FitResult:
 
 
 def _remedy(task: str) -> str:
-    why = "" if task in _NUMBERS else "the features that are used separate the labels, wholly or in part; "
+    why = "" if task in NUMBERS else "the features that are used separate the labels, wholly or in part; "
     return f"{why}give a larger alpha, which uses fewer features, or keep the penalised model"
 
 
@@ -270,7 +269,7 @@ class _Watch:
         self.separated = False
 
     def __call__(self, record: dict[str, Any], state: FitState) -> bool:
-        if self._task not in _NUMBERS and record["step"] != "certificate":
+        if self._task not in NUMBERS and record["step"] != "certificate":
             after: Any = self._fitting.as_given(state)
             self.separated = bool(np.any(self._look(after, after).add["wrong"] <= 0.0))
         return self.separated

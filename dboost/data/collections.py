@@ -38,7 +38,7 @@ from dboost.data.planned import (
 from dboost.data.prepared.mapper import Clustered, Mapper
 from dboost.data.sparse.csc import to_csc
 from dboost.errors import DataError, UsageError
-from dboost.partition import Partition
+from dboost.partition import SEVERAL, Partition
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def plan_collection(
     raws = _compute(delayed, client)
     reports: list[BlockReport] = engine.map(scan_raw, raws, task, name="scan-labels")
     stats = reduce(LabelStats.merge, [report.stats for report in reports], LabelStats())
-    column_names = task_names if task in ("multitask", "multitarget") else None
+    column_names = task_names if task in SEVERAL else None
     coder, task_classes = plan_coder(stats, task, classes, class_weight, column_names)
     n_features, names, dtype = _check_alike(reports)
     used = [i for i, report in enumerate(reports) if report.stats.n_kept]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.data.labels.factorise import factorise
-from dboost.data.labels.labels import TASKS, check_weight, scan
+from dboost.data.labels.labels import check_weight, scan
 from dboost.data.labels.notes import label_notes
 from dboost.data.memory.in_memory import Rows, as_rows, block_bounds
 from dboost.data.named_columns import split_named
@@ -35,7 +35,7 @@ from dboost.data.planned import (
 from dboost.data.prepared.mapper import Mapper
 from dboost.data.sparse.csc import Unclean, to_csc
 from dboost.errors import DataError, UsageError
-from dboost.partition import Partition
+from dboost.partition import SEVERAL, TASKS, Partition
 
 ASIDE_BYTES = 1_000_000
 """Data from which on a thread of its own for their digest pays."""
@@ -98,7 +98,7 @@ def plan_memory(
     if y is None:
         raise UsageError("requires y to be passed, but the target y is None")
     X, y, sample_weight, _ = split_named(X, y, sample_weight)
-    several = task in ("multitask", "multitarget")
+    several = task in SEVERAL
     task_names = list(y.columns) if several and hasattr(y, "columns") else None
     rows = as_rows(X, clean=False)
     n_labels = count_rows(y)

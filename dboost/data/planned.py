@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dboost.compiled.vectors.digest import digest_of
 from dboost.data.labels.labels import LabelCoder, LabelStats, plan_labels
 from dboost.errors import UsageError
-from dboost.partition import Partition
+from dboost.partition import SEVERAL, Partition
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def plan_coder(
     stats: LabelStats, task: str, classes: Any, class_weight: Any, task_names: Sequence[str] | None
 ) -> tuple[LabelCoder, NDArray[Any] | None]:
     """The encoding, and what ``Plan.classes`` holds."""
-    if task not in ("multitask", "multitarget"):
+    if task not in SEVERAL:
         coder = plan_labels(stats, task, classes=classes, class_weight=class_weight)
         return coder, coder.classes
     names = task_names if classes is None else list(classes)

@@ -38,8 +38,8 @@ from dboost.estimators.scorers import Scorer, scorer_of
 from dboost.estimators.splits import folds_of, is_splitter
 from dboost.files.paths import PathLike
 from dboost.model.fitted import Model
-from dboost.model.tasks import NUMBERS
 from dboost.notices import warn_user
+from dboost.partition import NUMBERS
 from dboost.passes.folds import Folds
 from dboost.penalties import get_penalty
 

@@ -25,7 +25,7 @@ from dboost.estimators.predicting import Margins
 from dboost.hypotheses.columns import ColumnSet
 from dboost.losses import get_loss
 from dboost.model.fitted import Certificate, Model
-from dboost.model.tasks import NUMBERS
+from dboost.partition import NUMBERS
 
 # What sums over the held-out rows tell, so that no row of them has to come to the driver.
 SUMS = ("loss", "error")

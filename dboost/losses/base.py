@@ -167,7 +167,7 @@ class Loss(Protocol):
 
     @property
     def task(self) -> str:
-        """The kind of labels, one of ``dboost.data.labels.labels.TASKS``: what a plan is asked for."""
+        """The kind of labels, one of ``dboost.partition.TASKS``: what a plan is asked for."""
         ...
 
     @property

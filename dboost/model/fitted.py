@@ -37,7 +37,8 @@ from dboost.hypotheses.base import Key, named_weights
 from dboost.hypotheses.columns import ColumnSet
 from dboost.hypotheses.evaluate import evaluate_rows
 from dboost.model.stages import Stages, restored
-from dboost.model.tasks import TASKS, belongs, labels, log_probabilities, probabilities
+from dboost.model.tasks import belongs, labels, log_probabilities, probabilities
+from dboost.partition import TASKS
 
 Float = NDArray[np.float64]
 

@@ -13,12 +13,10 @@ from numpy.typing import NDArray
 
 from dboost.errors import UsageError
 from dboost.losses import Loss, loss_of_model
+from dboost.partition import NUMBERS
 
 Float = NDArray[np.float64]
 
-TASKS = ("binary", "multiclass", "multitask", "regression", "multitarget")
-# Kinds of problems whose predictions are numbers: there are no classes, and nothing has a probability.
-NUMBERS = ("regression", "multitarget")
 
 
 def belongs(task: str, loss: str) -> bool:

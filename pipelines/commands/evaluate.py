@@ -14,8 +14,7 @@ from scipy.sparse import csc_array
 from dboost import metrics
 from dboost.data import build_plan
 from dboost.model.fitted import Model
-from dboost.model.tasks import NUMBERS
-from dboost.partition import Partition, Sums
+from dboost.partition import NUMBERS, Partition, Sums
 
 from .. import pages, targets
 from ..cluster import connect, engine_on

@@ -14,7 +14,7 @@ from dboost.estimators.document_features import DocumentFeatures
 from dboost.estimators.transform_files import read_beside
 from dboost.model.explained import Contributions, contributions
 from dboost.model.fitted import Model
-from dboost.model.tasks import NUMBERS
+from dboost.partition import NUMBERS
 
 from .. import pages
 from ..config import DataSettings, LogSettings, key, needed, string, whole

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from dboost.errors import UsageError
 from dboost.model.fitted import Model
-from dboost.model.tasks import NUMBERS, decision
+from dboost.model.tasks import decision
+from dboost.partition import NUMBERS
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from scipy.special import expit, softmax
 from sklearn.metrics import mean_poisson_deviance
 
 from dboost.losses import LOSSES, get_loss, loss_of_model, losses_of
-from dboost.model.tasks import TASKS
+from dboost.partition import TASKS
 from tests.losses.references import REFERENCES, Rows
 
 ROOT = Path(__file__).resolve().parents[2]

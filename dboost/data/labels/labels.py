@@ -31,7 +31,6 @@ from dboost.data.labels.targets import many_targets, regression_targets, task_la
 from dboost.data.ranges import check_sum, check_target, scaled, weight_exponent
 from dboost.errors import DataError, UsageError
 
-TASKS = ("binary", "multiclass", "multitask", "regression", "multitarget")
 _SHOWN = 5
 
 
