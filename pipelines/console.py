@@ -17,6 +17,7 @@ import traceback
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from time import monotonic
 from typing import IO, Any
 
 from rich.console import Console as Terminal
@@ -163,7 +164,7 @@ class Console:
     def rounds(self, title: str = "", tol: float = 0.0) -> Iterator[Callable[[Record], None]]:
         """Yield a function that takes one history record per round, of a fit to a gap of `tol`."""
         title = redact_urls(title, self.secrets)
-        begun, remaining = time.monotonic(), Remaining(tol)
+        begun, remaining = monotonic(), Remaining(tol)
         line, self._line = self._line, None
         if line is not None:
             # the rounds tell more than the passes of which they are made
@@ -175,7 +176,7 @@ class Console:
             def told(record: Record) -> None:
                 self.event("round", title=title, **record)
                 gap = record.get("gap")
-                seconds = time.monotonic() - begun
+                seconds = monotonic() - begun
                 left = None if gap is None else remaining.after(seconds, gap)
                 # most fits have ended before anybody could read it
                 show(record, f"{words(left)} left" if left and seconds >= AFTER else "")

@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-import time
 from collections.abc import Callable, Mapping
+from time import monotonic
 from typing import Any
 
 from dboost.progress import of_share, words
@@ -64,7 +64,7 @@ class StageLine:
         self.quiet = False
         self._write, self._say, self._event = write, say, event
         self._in_place = in_place and os.environ.get("TERM", "dumb") != "dumb"
-        self._begun = self._since = time.monotonic()
+        self._begun = self._since = monotonic()
         self._next = self._begun + AFTER
         self._pause = AFTER
         self._what = ""
@@ -80,7 +80,7 @@ class StageLine:
     def show(self, what: str, done: float, of: float, unit: str = "") -> None:
         """Say how much of a piece of work is done, if it is time for it."""
         with self._lock:
-            now = time.monotonic()
+            now = monotonic()
             if what != self._what:
                 self._what, self._since = what, now
             if self.quiet or now < self._next:

@@ -286,3 +286,14 @@ def test_tests_replace_no_private_names() -> None:
         for line in replaced_private_names(path.read_text(encoding="utf-8")):
             found.setdefault(folder, []).append(f"{path.relative_to(ROOT)}:{line}")
     assert not found, found
+
+
+def test_tests_leave_the_clock_of_python_alone() -> None:
+    """Event loops go by it: a worker of another test that sleeps until a made-up hour is taken for lost."""
+    clocks = re.compile(r"setattr\((\"[\w.]*\btime\.|[\w.]*\btime, \")(monotonic|time|perf_counter|sleep)\"")
+    assert clocks.search('monkeypatch.setattr(progress.time, "monotonic", f)')
+    assert clocks.search('monkeypatch.setattr("pipelines.console.time.monotonic", f)')
+    assert not clocks.search('monkeypatch.setattr("pipelines.console.monotonic", f)')
+    found = [str(path) for path in (ROOT / "tests").rglob("*.py") if path.name != "test_project.py"
+             and clocks.search(path.read_text(encoding="utf-8"))]  # fmt: skip
+    assert not found, found
