@@ -13,7 +13,7 @@ INTEGRATION := .integration
 DEMO_OUT ?= runs/demo
 REPRODUCE_OUT ?= runs/reproduce
 BENCH_OUT ?= runs/bench
-KERNELS := $(shell grep -rl "numba" --include=*.py dboost)
+KERNELS := $(shell grep -rlE "numba|njit" --include=*.py dboost)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-lowest coverage lint oracle against-glmnet passes-table ablation pairs-table titles many-products stumps-million same-bits cv-cost \

@@ -7,10 +7,13 @@ what is run, so a new kernel is warmed by being used.
 
 from __future__ import annotations
 
-import itertools
+import multiprocessing
+import os
 import time
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,6 +39,25 @@ from dboost.kernel_cache import VARIABLE, lasting
 from dboost.losses import LOSSES
 from dboost.partition import NUMBERS
 from dboost.passes.folds import Folds
+
+PROCESSES = 4
+"""At most so many compile side by side, each of which takes about 400 MB; more would mostly wait for one loop."""
+
+
+class Part(NamedTuple):
+    """Fits of one loss on stored values of one type; without a loss, the counting of words.
+
+    Parameters
+    ----------
+    loss, task : str
+        Of ``LOSSES``, and what it is given as labels.
+    dtype : type
+        Of the stored values.
+    """
+
+    loss: str
+    task: str
+    dtype: Any
 
 
 def _compiled_apart() -> dict[str, str]:
@@ -78,18 +100,46 @@ def _warm_text() -> None:
 
 
 def warm() -> float:
-    """Compile and cache all kernels; return the seconds it took."""
+    """Compile and cache all kernels in this process; return the seconds it took."""
     started = time.perf_counter()
-    _warm_text()
+    for part in _parts():
+        _warm(part)
+    return time.perf_counter() - started
+
+
+def warm_in_processes(processes: int) -> float:
+    """Compile and cache all kernels in several processes, which find what another one has kept."""
+    started = time.perf_counter()
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+        for _ in pool.map(_warm, _parts()):
+            pass
+    return time.perf_counter() - started
+
+
+def _parts() -> list[Part]:
+    """What can be compiled apart: text, and each kind of loss with each type of stored values."""
+    fits = [Part(*one, dtype) for dtype in (np.float32, np.float64) for one in _compiled_apart().items()]
+    return [*fits, Part("", "text", np.float64)]
+
+
+def _warm(part: Part) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        if part.loss:
+            _warm_fits(part.loss, part.task, part.dtype)
+        else:
+            _warm_text()
+
+
+def _warm_fits(loss: str, task: str, dtype: Any) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 12)) * (rng.random((60, 12)) < 0.5)
     code = (X[:, :3] + rng.normal(size=(60, 3))).argmax(axis=1)
     # more entries in a few rounds than the curvature is formed among (``formed.pays``)
     many = rng.normal(size=(60, 300)) * (rng.random((60, 300)) < 0.5)
-    steps_on_values = [FitSettings("", penalty, alpha=1e-4, max_rounds=12) for penalty in ("l1", "l1/l2")]
     labels = {"binary": code > 0, "multiclass": code, "multitask": np.eye(3)[code], "regression": code * 1.0}
     labels["multitarget"] = np.eye(3)[code]
-    losses = _compiled_apart()
+    steps_on_values = [FitSettings("", penalty, alpha=1e-4, max_rounds=12) for penalty in ("l1", "l1/l2")]
     variants = [
         FitSettings("", "l1/l2"),
         FitSettings("", "l1/l2", sample=0.5),
@@ -108,39 +158,35 @@ def warm() -> float:
         FitSettings("", "l1", hypotheses=Stumps()),
         FitSettings("", "l1", hypotheses=Stumps(bins=4, max_listed=0)),
     ]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for (loss, task), dtype in itertools.product(losses.items(), (np.float32, np.float64)):
-            for settings in variants:
-                if not _defined(loss, settings):
-                    continue
-                with LocalEngine(1) as engine:
-                    plan = build_plan(X.astype(dtype), labels[task], task=task, engine=engine)
-                    fit(plan, engine, replace(settings, loss=loss, alpha=0.02, max_rounds=6))
-            for settings in steps_on_values if task == "multiclass" else ():
-                with LocalEngine(1) as engine:
-                    plan = build_plan(many.astype(dtype), labels[task], task=task, engine=engine)
-                    fit(plan, engine, replace(settings, loss=loss))
-            with LocalEngine(1) as engine:
-                plan = build_plan(X.astype(dtype), labels[task], task=task, engine=engine)
-                cross_validate(plan, engine, replace(variants[0], loss=loss), Folds(2), 1e-3, [0.05, 0.02], 2, 0.1)
-            if task != "multiclass" and labels[task].ndim == 1 and not LOSSES[loss].shifted:
-                # few data begin without a sample, which is therefore asked for; weights have loops of their own
-                with LocalEngine(1) as engine:
-                    plan = build_plan(X.astype(dtype), labels[task], 1.0 + code, task=task, engine=engine)
-                    one = Fitting(plan, engine, FitSettings(loss, "l1"))
-                    lam_max = one.alpha_max() * one.problem.statistics.weight
-                    solved(one.problem, 0.1 * lam_max, lam_max, 0.5, 0, one.accelerators())
-            if loss == next(iter(losses)):
-                # a column far from zero has loops of its own, which are the same for all losses
-                with LocalEngine(1) as engine:
-                    plan = build_plan((X + 1e3).astype(dtype), labels[task], task=task, engine=engine)
-                    fit(plan, engine, FitSettings(loss, "l1", 0.02, max_rounds=3))
-            support = 20 if task in NUMBERS else "perceptron"
-            with LocalEngine(1) as engine:
-                plan = build_plan(X.astype(dtype), labels[task], task=task, engine=engine)
-                fit(plan, engine, FitSettings(loss, "l1/linf", 0.02, max_rounds=3, hypotheses=Kernels(support)))
-    return time.perf_counter() - started
+    for settings in variants:
+        if not _defined(loss, settings):
+            continue
+        with LocalEngine(1) as engine:
+            plan = build_plan(X.astype(dtype), labels[task], task=task, engine=engine)
+            fit(plan, engine, replace(settings, loss=loss, alpha=0.02, max_rounds=6))
+    for settings in steps_on_values if task == "multiclass" else ():
+        with LocalEngine(1) as engine:
+            plan = build_plan(many.astype(dtype), labels[task], task=task, engine=engine)
+            fit(plan, engine, replace(settings, loss=loss))
+    with LocalEngine(1) as engine:
+        plan = build_plan(X.astype(dtype), labels[task], task=task, engine=engine)
+        cross_validate(plan, engine, replace(variants[0], loss=loss), Folds(2), 1e-3, [0.05, 0.02], 2, 0.1)
+    if task != "multiclass" and labels[task].ndim == 1 and not LOSSES[loss].shifted:
+        # few data begin without a sample, which is therefore asked for; weights have loops of their own
+        with LocalEngine(1) as engine:
+            plan = build_plan(X.astype(dtype), labels[task], 1.0 + code, task=task, engine=engine)
+            one = Fitting(plan, engine, FitSettings(loss, "l1"))
+            lam_max = one.alpha_max() * one.problem.statistics.weight
+            solved(one.problem, 0.1 * lam_max, lam_max, 0.5, 0, one.accelerators())
+    if loss == next(iter(LOSSES)):
+        # a column far from zero has loops of its own, which are the same for all losses
+        with LocalEngine(1) as engine:
+            plan = build_plan((X + 1e3).astype(dtype), labels[task], task=task, engine=engine)
+            fit(plan, engine, FitSettings(loss, "l1", 0.02, max_rounds=3))
+    support = 20 if task in NUMBERS else "perceptron"
+    with LocalEngine(1) as engine:
+        plan = build_plan(X.astype(dtype), labels[task], task=task, engine=engine)
+        fit(plan, engine, FitSettings(loss, "l1/linf", 0.02, max_rounds=3, hypotheses=Kernels(support)))
 
 
 def words(seconds: float) -> str:
@@ -151,4 +197,6 @@ def words(seconds: float) -> str:
 
 
 if __name__ == "__main__":
-    print(words(warm()))
+    side_by_side = min(PROCESSES, os.cpu_count() or 1)
+    # What is kept for one process only is of no use to another one.
+    print(words(warm_in_processes(side_by_side) if lasting() and side_by_side > 1 else warm()))

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
 
 Array = NDArray[np.float64]

@@ -11,7 +11,6 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
@@ -25,6 +24,7 @@ from dboost.compiled.examples.loss_rows import (
     residual_row,
     theta_row,
 )
+from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
 from dboost.errors import UsageError
 from dboost.losses.real import RealLoss, is_number

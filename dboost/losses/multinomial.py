@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
@@ -19,6 +18,7 @@ from dboost.compiled.examples.loss_rows import (
     residual_rows,
     theta_row,
 )
+from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
 from dboost.compiled.vectors.lanes import (
     add_row,

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
@@ -31,6 +30,7 @@ from dboost.compiled.examples.loss_rows import (
     residual_row,
     theta_row,
 )
+from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
 from dboost.losses.base import Link, Repair
 from dboost.losses.real import RealLoss, mean_label

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dboost.compiled.examples.loss_rows import Array
+from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
 from dboost.errors import UsageError
 from dboost.losses.real import FAR, RealLoss, is_number, rows_of

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.extending import overload
 from numpy.typing import NDArray
 
 from dboost.compiled.examples.loss_rows import Array, curvature_row, dual_row, loss_row, residual_row, theta_row
+from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
 from dboost.losses.base import Repair
 from dboost.losses.real import RealLoss, mean_label

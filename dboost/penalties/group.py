@@ -16,9 +16,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from dboost.bounds import exponential
+from dboost.compiled.kept import njit
 from dboost.penalties.rows import FloatArray, norm2, soft_threshold
 
 _STEPS = 200

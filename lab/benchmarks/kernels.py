@@ -23,12 +23,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dboost.compiled.examples import fused
 from dboost.compiled.examples import loss_of_rows as rows
+from dboost.compiled.kept import njit
 from dboost.compiled.solves import descent
 from dboost.compiled.sparse import columns
 from dboost.compiled.vectors.scaled_rows import gather, padded, width

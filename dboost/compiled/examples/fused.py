@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dboost.compiled.arrays import Float64, Int32, Int64, Values
 from dboost.compiled.examples import loss_of_rows, tiles, trials
 from dboost.compiled.examples.loss_of_rows import repair
+from dboost.compiled.kept import njit
 from dboost.compiled.vectors.scaled_rows import bend, gather, padded, scatter, width
 
 Array = NDArray[np.float64]

@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from dboost.compiled.arrays import Float32, Float64, Int8
 from dboost.compiled.examples.loss_rows import (
@@ -29,6 +28,7 @@ from dboost.compiled.examples.loss_rows import (
     single_rows,
     theta_row,
 )
+from dboost.compiled.kept import njit
 from dboost.compiled.vectors.lanes import narrow_row
 
 # Curvature below this share of an example's weight is dropped: in float32 it would become subnormal numbers, on which

@@ -13,11 +13,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dboost.compiled.arrays import Float32, Float64, Int32, Int64, Values
 from dboost.compiled.examples import loss_of_rows
+from dboost.compiled.kept import njit
 from dboost.compiled.vectors.scaled_rows import gather, scatter
 
 Array = NDArray[np.float64]

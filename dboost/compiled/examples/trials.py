@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from dboost.compiled.arrays import Bool, Float64, Int32, Int64, Values
 from dboost.compiled.examples.loss_rows import curvature_row, loss_row, residual_row
+from dboost.compiled.kept import njit
 
 
 @njit(nogil=True, cache=True)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dboost.compiled.arrays import Float32, Float64, Int32, Int64, Values
+from dboost.compiled.kept import njit
 from dboost.compiled.solves.order import shuffle
 from dboost.compiled.solves.row_prox import BOUND, diagonal_prox
 from dboost.compiled.vectors.emit import INLINED

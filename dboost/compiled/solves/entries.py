@@ -19,9 +19,9 @@ again, and which classes side by side (``solvers.newton.entry_sweeps``).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dboost.compiled.arrays import Bool, Float32, Float64, Int32, Int64, Values
+from dboost.compiled.kept import njit
 from dboost.compiled.solves.order import shuffle
 from dboost.compiled.vectors.emit import INLINED
 from dboost.compiled.vectors.scaled_rows import gather

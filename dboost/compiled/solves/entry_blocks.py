@@ -7,9 +7,9 @@ looked at once for each entry of its row that takes part, and not once for each 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dboost.compiled.arrays import Float32, Float64, Int32, Int64, Values
+from dboost.compiled.kept import njit
 
 
 @njit(nogil=True, cache=True)

@@ -7,9 +7,9 @@ number of examples.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dboost.compiled.arrays import Float32, Float64
+from dboost.compiled.kept import njit
 from dboost.compiled.solves.row_prox import diagonal_prox
 
 

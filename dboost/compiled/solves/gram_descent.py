@@ -6,9 +6,9 @@ One block is one row of the step D, solved exactly by ``compiled.solves.row_prox
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dboost.compiled.arrays import Float64
+from dboost.compiled.kept import njit
 from dboost.compiled.solves.row_prox import diagonal_prox
 
 

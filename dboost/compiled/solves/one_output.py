@@ -7,9 +7,9 @@ so that a model needs no cut by row of its columns, and arrays of examples have 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dboost.compiled.arrays import Float32, Float64, Int32, Int64, Values
+from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dboost.compiled.arrays import Int64
+from dboost.compiled.kept import njit
 
 
 @njit(nogil=True, cache=True)

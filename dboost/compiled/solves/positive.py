@@ -6,9 +6,9 @@ Not LAPACK: its threads would fight the passes' for the cores, and the bits woul
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dboost.compiled.arrays import Float64, Int64
+from dboost.compiled.kept import njit
 
 # Pivots that are subtracted from the rows below them at once.
 _PANEL = 8

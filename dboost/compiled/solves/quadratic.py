@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dboost.compiled.arrays import Float64, Int32, Int64, Values
+from dboost.compiled.kept import njit
 from dboost.compiled.solves.one_output import shrunk
 from dboost.compiled.vectors.emit import INLINED
 

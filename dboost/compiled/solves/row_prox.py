@@ -14,7 +14,8 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from dboost.compiled.kept import njit
 
 GROUP: Final = 0
 BOUND: Final = 1

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dboost.compiled.arrays import Float64, Int32, Int64, Values
+from dboost.compiled.kept import njit
 
 
 @njit(nogil=True, cache=True)

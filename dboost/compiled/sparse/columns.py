@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dboost.compiled.arrays import Float32, Float64, Int32, Int64, UInt8, Values
+from dboost.compiled.kept import njit
 from dboost.compiled.sparse.transpose import turn
 from dboost.compiled.vectors.scaled_rows import gather, padded, scale, scatter
 

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
 from dboost.compiled.arrays import Int32, Int64, Values
+from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import prefetch
 
 # Values whose places are found before the first of them is written: as many lines of a cache are under way at once.

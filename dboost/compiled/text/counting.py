@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dboost.compiled.kept import njit
 from dboost.compiled.text.terms import RECORD, Terms, add_term, find, term_hash, term_words
 from dboost.compiled.text.words import SLACK, word_edges
 from dboost.compiled.vectors.new_arrays import new_arrays

@@ -16,9 +16,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from dboost.compiled.kept import njit
 from dboost.compiled.text.words import SLACK, load_word
 from dboost.compiled.vectors.new_arrays import new_arrays
 

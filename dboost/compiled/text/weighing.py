@@ -7,7 +7,8 @@ sorting: a block of documents is turned into columns, and the columns are gone t
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from dboost.compiled.kept import njit
 
 _HALF, _ONE = np.uint64(32), np.uint64(1)
 # Codes of the norms.

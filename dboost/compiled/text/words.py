@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from dboost.compiled.kept import njit
 
 # Bytes that are read, and never used, behind the last one of a text: buffers of our own have so many more.
 SLACK = 64

@@ -11,8 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from dboost.compiled.kept import njit
 
 LOG2E = 1.4426950408889634
 LN2_HIGH = 6.93147180369123816490e-01

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dboost.compiled.arrays import Float64
+from dboost.compiled.kept import njit
 from dboost.compiled.vectors.lanes import longest_of, sizes_of
 
 Array = NDArray[np.float64]

@@ -6,9 +6,9 @@ The columns of a partition ascend, so each row is hashed in the order of its col
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dboost.compiled.arrays import Float64, Int32, Int64, UInt64, Values
+from dboost.compiled.kept import njit
 from dboost.compiled.vectors.exponential import float_bits
 
 

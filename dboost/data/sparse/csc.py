@@ -18,10 +18,10 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dboost.compiled.arrays import Int32, Int64, Values
+from dboost.compiled.kept import njit
 from dboost.compiled.sparse.transpose import turn
 from dboost.compiled.vectors.new_arrays import new_arrays
 from dboost.data.prepared.mapper import InProcess

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dboost.compiled.arrays import Int32, Int64, Values
+from dboost.compiled.kept import njit
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from dboost.compiled.arrays import Float64, Int8, Int32, Int64, Values
+from dboost.compiled.kept import njit
 
 TILE = 64
 """Centres whose distances are formed together; their values at the columns of a row stay in the processor's cache."""

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
 from dboost.compiled.arrays import Float32, Float64, Int32, Int64, UInt8, Values
+from dboost.compiled.kept import njit
 
 TILE = 128
 """Templates whose responses are formed together: 49 pixels of them stay in the processor's first cache."""

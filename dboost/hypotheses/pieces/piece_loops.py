@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dboost.compiled.arrays import Float64, UInt8
+from dboost.compiled.kept import njit
 
 _ROWS = 128
 """Rows whose products are formed at a time, so that they stay in the processor's second cache."""

@@ -7,9 +7,9 @@ stored rows, so a range of columns gives the same bits as the whole.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from dboost.compiled.arrays import Float64, Int32, Int64, UInt8, Values
+from dboost.compiled.kept import njit
 from dboost.compiled.vectors.scaled_rows import add, padded
 
 
