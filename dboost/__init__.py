@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dboost.estimators.classifier import BoostedClassifier
     from dboost.estimators.cross_validated import cross_validated
     from dboost.estimators.cv import BoostedClassifierCV
+    from dboost.estimators.early_stopping import EarlyStopping
     from dboost.estimators.jointboost import JointBoostClassifier
     from dboost.estimators.leveraging import LeveragingClassifier, LeveragingRegressor
     from dboost.estimators.load import load_model, load_pipeline
@@ -83,6 +84,7 @@ _HOMES = {
     "PiecewiseLinear": "dboost.hypotheses.pieces.family",
     "Products": "dboost.hypotheses.products.family",
     "ShareBoostClassifier": "dboost.estimators.shareboost",
+    "EarlyStopping": "dboost.estimators.early_stopping",
     "StabilitySelection": "dboost.estimators.stability",
     "Stumps": "dboost.hypotheses.stumps.family",
     "TextFeatures": "dboost.estimators.text_features",
@@ -124,6 +126,7 @@ __all__ = [
     "DataError",
     "DboostError",
     "DboostWarning",
+    "EarlyStopping",
     "JointBoostClassifier",
     "Kernels",
     "Learned",

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from sklearn.base import clone
+
 from dboost.errors import UsageError
 
 Record = dict[str, Any]
@@ -31,11 +33,23 @@ except ImportError:  # scikit-learn < 1.9
 else:
     HAS_PROTOCOL = True
 
-__all__ = ["HAS_PROTOCOL", "CallbackSupportMixin", "Rounds", "registered", "split", "with_callbacks"]
+__all__ = ["HAS_PROTOCOL", "CallbackSupportMixin", "OfModels", "Rounds", "registered", "split", "with_callbacks"]
 
 
-def split(callbacks: Any) -> tuple[list[Any], list[Callable[[Record], Any]]]:
-    """Part the list into objects with scikit-learn's hooks and plain functions of a record.
+class OfModels:
+    """A callback that is told of the model after each round of a single fit, and not of its record alone."""
+
+    def begin(self) -> None:
+        """A fit begins."""
+        raise NotImplementedError
+
+    def after_round(self, record: Record, estimator: Any) -> bool:
+        """Whether the fit is to end, by an estimator that is fitted as if it had ended here."""
+        raise NotImplementedError
+
+
+def split(callbacks: Any) -> tuple[list[Any], list[Any]]:
+    """Part the list into objects with scikit-learn's hooks, and plain functions of a record or callbacks of models.
 
     Raises
     ------
@@ -52,7 +66,7 @@ def split(callbacks: Any) -> tuple[list[Any], list[Callable[[Record], Any]]]:
                 f"the callback {callback!r} has hooks of scikit-learn's protocol, but not all of them are usable here",
                 hint="it needs setup, on_fit_task_begin, on_fit_task_end and teardown, and scikit-learn >= 1.9",
             )
-        elif callable(callback) and not isinstance(callback, type):
+        elif isinstance(callback, OfModels) or (callable(callback) and not isinstance(callback, type)):
             functions.append(callback)
         else:
             raise UsageError(
@@ -82,15 +96,18 @@ class Rounds:
     Parameters
     ----------
     estimator : estimator
-    functions : list of callables
+    functions : list of callables and of ``OfModels``
         Each gets the record of a round; a true value ends the fit after it.
     X, y, sample_weight : training data as given to ``fit``
         Handed to hooks that ask for it.
     """
 
-    def __init__(self, estimator: Any, functions: list[Callable[[Record], Any]], X: Any, y: Any, weight: Any) -> None:
+    def __init__(self, estimator: Any, functions: list[Any], X: Any, y: Any, weight: Any) -> None:
         self._estimator = estimator
-        self._functions = functions
+        self._functions = [one for one in functions if not isinstance(one, OfModels)]
+        self._of_models = [one for one in functions if isinstance(one, OfModels)]
+        for one in self._of_models:
+            one.begin()
         self._context: Any = None
         self._data: dict[str, Any] = {}
         if HAS_PROTOCOL and getattr(estimator, "_skl_callbacks", None):
@@ -118,6 +135,11 @@ class Rounds:
         stop = False
         for function in self._functions:
             stop |= bool(function(dict(record)))
+        if self._of_models:
+            assert attributes is not None
+            model = attributes()["model_"]
+            for one in self._of_models:
+                stop |= one.after_round(dict(record), clone(self._estimator)._adopt(model).to_local())
         if self._context is not None:
             task = self._context.subcontext(task_name="round")
             task.call_on_fit_task_begin(**self._data)

@@ -18,7 +18,7 @@ from dboost.boosting.fit import Callback, FitResult
 from dboost.boosting.path import path
 from dboost.errors import UsageError
 from dboost.estimators.base import BoostedEstimator
-from dboost.estimators.callbacks import split
+from dboost.estimators.callbacks import OfModels, split
 from dboost.estimators.classifier import BoostedClassifier
 from dboost.estimators.fitting import model_of, prepared
 from dboost.estimators.history import Table
@@ -210,6 +210,12 @@ def of_several_fits(callbacks: Any) -> list[Callable[[dict[str, Any]], Any]]:
         For an object with scikit-learn's hooks, which know of one fit.
     """
     hooks, functions = split(callbacks)
+    of_models = [one for one in functions if isinstance(one, OfModels)]
+    if of_models:
+        raise UsageError(
+            f"the callback {of_models[0]!r} is one of a single fit",
+            hint="held-out rows choose among several fits in a cross-validation, such as BoostedClassifierCV",
+        )
     if hooks:
         raise UsageError(
             f"the callback {hooks[0]!r} has hooks of scikit-learn's protocol, which is one of a single fit",

@@ -25,6 +25,8 @@ from dboost.model.fitted import Model
 from dboost.model.tasks import decision
 
 SCORES, PROBABILITIES, LOG_PROBABILITIES, LABELS = "scores", "probabilities", "log-probabilities", "labels"
+# The scores X W + b of all outputs (m, k), as ``Margins`` holds them; SCORES are those that a user is shown.
+MARGINS = "margins"
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +84,8 @@ def named_columns(model: Model) -> list[str]:
 
 def finish(model: Model, F: NDArray[np.float64], what: str) -> NDArray[Any]:
     """What is asked for, of scores."""
+    if what == MARGINS:
+        return F
     if what == LABELS:
         return model.labels(F)
     if what == PROBABILITIES:
@@ -211,7 +215,8 @@ def _as_pandas(model: Model, F: NDArray[np.float64], index: Any, what: str) -> A
     if values.ndim == 1:
         kind = _type_of_labels(model.classes) if what == LABELS and model.task != "regression" else values.dtype
         return pd.Series(values, index=index, name="prediction", dtype=kind)
-    return pd.DataFrame(values, index=index, columns=[str(label) for label in model.classes.tolist()])
+    columns = None if what == MARGINS else [str(label) for label in model.classes.tolist()]
+    return pd.DataFrame(values, index=index, columns=columns)
 
 
 def _type_of_labels(classes: NDArray[Any]) -> Any:

@@ -1,6 +1,7 @@
 """The share of correct labels and R^2, for every kind of input.
 
-Covers: ``accuracy``, ``explained``. Does not cover: richer metrics (``dboost.metrics``).
+Covers: ``accuracy``, ``explained``, and the labels and weights they compare with. Does not cover: richer metrics
+(``dboost.metrics``).
 """
 
 from __future__ import annotations
@@ -104,6 +105,39 @@ def _explained_on_average(targets: NDArray[np.float64], predicted: NDArray[Any],
 
 def _compared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[Any], Any, NDArray[np.float64]]:
     """Predictions, labels and weights of the same rows, in memory."""
+    if kind_of(X) in ("array", "frame"):
+        predicted, y, sample_weight = _computed(estimator, X, y, sample_weight)
+    else:
+        X, y, sample_weight = labels_and_weights(X, y, sample_weight)
+        predicted = estimator.predict(X)
+    if count_rows(y) != len(predicted):
+        raise DataError(
+            f"Found input variables with inconsistent numbers of samples: X has {len(predicted)} rows, "
+            f"y has {count_rows(y)}"
+        )
+    return predicted, y, check_weight(sample_weight, len(predicted))
+
+
+def labels_and_weights(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """The rows without columns that are labels or weights, and labels and weights in memory.
+
+    Parameters
+    ----------
+    X, y, sample_weight : as for ``score``
+
+    Returns
+    -------
+    X, y : object
+    sample_weight : object or None
+        As it was given; of data on disk those of the column, or of ones.
+
+    Raises
+    ------
+    UsageError
+        When there are no labels, or they are given twice.
+    DataError
+        When the data on disk has no rows.
+    """
     kind = kind_of(X)
     if kind == "parquet":
         if y is not None or sample_weight is not None:
@@ -114,21 +148,15 @@ def _compared(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[NDArr
         if not raws:
             raise DataError("no rows to score", file=str(X.path))
         y = np.concatenate([raw.label_array() for raw in raws])
-        sample_weight = np.concatenate([raw.weight_array() for raw in raws])
-        predicted = estimator.predict(X)
-    elif kind in ("array", "frame"):
-        predicted, y, sample_weight = _computed(estimator, X, y, sample_weight)
-    else:
-        X, y, sample_weight, _ = split_named(X, y, sample_weight)
-        if y is None:
-            raise UsageError("score needs y")
-        predicted = estimator.predict(X)
-    if count_rows(y) != len(predicted):
-        raise DataError(
-            f"Found input variables with inconsistent numbers of samples: X has {len(predicted)} rows, "
-            f"y has {count_rows(y)}"
-        )
-    return predicted, y, check_weight(sample_weight, len(predicted))
+        return X, y, np.concatenate([raw.weight_array() for raw in raws])
+    X, y, sample_weight, _ = split_named(X, y, sample_weight)
+    if y is None:
+        raise UsageError("score needs y")
+    if kind in ("array", "frame"):
+        import dask
+
+        y, sample_weight = dask.compute(y, sample_weight)
+    return X, y, sample_weight
 
 
 def _computed(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:

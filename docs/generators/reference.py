@@ -21,7 +21,7 @@ HEADINGS = {
     ),
     "Paths, cross-validation, models": (
         "regularization_path", "cross_validated", "adaptive_factors", "relaxed", "load_model", "load_pipeline",
-        "save_model", "explain",
+        "save_model", "explain", "EarlyStopping",
     ),
     "Solvers of the papers": ("minimise_linf",),
     "Data and features": ("ParquetData", "TextFeatures", "TableFeatures"),

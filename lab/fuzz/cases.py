@@ -285,7 +285,8 @@ def _weights(rng: Random, encoded: NDArray[Any], words: list[str]) -> NDArray[np
     weight = np.where(rng.random(m) < 0.3, 0.0, rng.uniform(0.1, 3.0, m))
     # every label keeps an example that counts
     for column in encoded.T:
-        for label in np.unique(column)[:3]:
+        # a target may be missing, which is no label
+        for label in np.unique(column[~np.isnan(column)])[:3]:
             weight[np.flatnonzero(column == label)[0]] = 1.0
     return weight
 
