@@ -143,7 +143,7 @@ def refuse_part(problem: Problem) -> None:
     ------
     UsageError
     """
-    if math.isfinite(problem.n_candidates) and problem.pool is not None and has_tree(problem.pool):
+    if math.isfinite(problem.n_candidates) and has_tree(problem.pool):
         raise UsageError(
             f"{_number(problem)} are not summed in every round, and some would not be looked at",
             hint=SUMMED_HINT,

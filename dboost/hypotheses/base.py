@@ -277,7 +277,7 @@ class Tree(Pool, Protocol):
 
 def has_tree(pool: Any) -> bool:
     """Whether some hypotheses of a pool are in no shard, and are found by a search of a tree alone."""
-    return bool(pool.searched and isinstance(pool, Tree) and pool.roots())
+    return isinstance(pool, Tree) and pool.searched and bool(pool.roots())
 
 
 @runtime_checkable

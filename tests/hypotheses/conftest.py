@@ -46,9 +46,13 @@ class Raw:
         """Sums of one shard over all blocks; with `split` from the positive and negative parts of theta."""
         return self.keys_and_sums(pool, shard, split)[1]
 
+    def total(self, pool, shard, split=False):
+        """What the sums of all blocks add up to, before they are completed."""
+        return self.engine.map_reduce(_leaf, pool, shard, self.theta, self.ends, split, name="sums")
+
     def keys_and_sums(self, pool, shard, split=False):
         """`sums`, and the hypotheses that they are of."""
-        total = self.engine.map_reduce(_leaf, pool, shard, self.theta, self.ends, split, name="sums")
+        total = self.total(pool, shard, split)
         keys = pool.keys(narrowed(pool, shard, total))
         total = completed(pool, shard, total)
         return keys, {**total.add, **total.peak}

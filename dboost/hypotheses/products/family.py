@@ -40,8 +40,11 @@ class Products(Joinable):
     Parameters
     ----------
     max_degree : int or None, default None
-        Largest degree. None is every degree: a countably infinite class, searched with a bound and certified as a
-        whole.
+        Largest degree. Up to 2 all products are summed in every round, whatever their number, in blocks of which only
+        the best come back: time and memory go by the products that occur, those that are not zero in some example. Of
+        a higher degree up to ten million are. None is every degree: a countably infinite class. It, and a larger class
+        of degree three and more, is searched with a bound and certified as a whole; a rule that needs the best of it
+        in every round refuses it.
     min_degree : int, default 1
         Smallest degree; 2 leaves out the raw features themselves.
     scale : {"max", "range"}, default "max"

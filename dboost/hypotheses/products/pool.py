@@ -38,6 +38,9 @@ SUMMED_DEGREE = 2
 """Products up to this degree are summed whatever their number: each has a single feature for a parent, so the work is
 that of one product of the matrix of features with itself."""
 
+BLOCK_BYTES = 16_000_000
+"""Sums of a shard take at most so much memory, of children that occur: they are held a few times while they are judged,
+and what is judged stays in the cache."""
 # Bytes of a hypothesis that occurs, beside its sums of Theta or of the branches: place, sum s h**2, sum s h, max |h|.
 _ALONGSIDE = 32
 
@@ -194,7 +197,7 @@ class ProductsPool:
             parents = [(key, 0) for key in near if len(key) + 1 >= self.min_degree]
         else:
             parents = [(key, self._first(key)) for key in self._parents()]
-        room = max(1, shard_bytes // (row_bytes + _ALONGSIDE))
+        room = max(1, min(shard_bytes, BLOCK_BYTES) // (row_bytes + _ALONGSIDE))
         shards: list[Shard] = []
         current: list[tuple[Key, int]] = []
         filled = 0
