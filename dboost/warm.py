@@ -31,6 +31,7 @@ from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning, UsageError
 from dboost.hypotheses.kernels.family import Kernels
 from dboost.hypotheses.products.family import Products
+from dboost.hypotheses.products.occurring import Occurring
 from dboost.hypotheses.stumps.family import Stumps
 from dboost.kernel_cache import VARIABLE, lasting
 from dboost.losses import LOSSES
@@ -77,10 +78,17 @@ def _warm_text() -> None:
     rows(Buckets(8).hashed(counted[1], binary=False), Weights(use_idf=False), np.ones(8), InProcess())
 
 
+def _warm_sums_of_products() -> None:
+    """Add up what occurs in two blocks of rows, which the fits below have one of."""
+    one, other = (Occurring(("G",), np.array([place]), np.ones((1, 3)), np.ones(1)) for place in (0, 1))
+    one + other
+
+
 def warm() -> float:
     """Compile and cache all kernels; return the seconds it took."""
     started = time.perf_counter()
     _warm_text()
+    _warm_sums_of_products()
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 12)) * (rng.random((60, 12)) < 0.5)
     code = (X[:, :3] + rng.normal(size=(60, 3))).argmax(axis=1)

@@ -117,7 +117,9 @@ class Products(Joinable):
             low = np.zeros_like(low)
         # a feature that is moved has a value in every row
         moved = low != 0.0
-        stored = np.where(moved, context.n_rows, found.add["stored"][letters])
+        more, values = np.count_nonzero(moved), float(found.add["stored"].sum())
+        formed = found.add["formed"][letters] + more * found.add["stored"][letters]
+        formed[moved] = values + more * context.n_rows
         decay = self.decay
         if decay is None:
             decay = _DECAY if self.max_degree is None else 1.0
@@ -132,18 +134,18 @@ class Products(Joinable):
             max_degree=math.inf if self.max_degree is None else self.max_degree,
             max_opened=self.max_opened,
             enumerated=ENUMERATED,
-            stored=stored.astype(np.int64),
-            longest=int(found.peak["longest"][0]) + int(np.count_nonzero(moved)),
+            formed=formed.astype(np.int64),
         )
 
 
 def _ranges(partition: Partition, memo: Any, n: int) -> Sums:
-    """Least and greatest value of every raw column, and how many values there are in each, and in a row at most."""
+    """Least and greatest value of every raw column, how many values it stores, and how many there are in their rows."""
     low, high = np.empty(n), np.empty(n)
     product_loops.column_ranges(*_live(partition), low, high)
-    in_rows = np.bincount(partition.rows, minlength=partition.n_rows).max(initial=0)
-    peak = {"below": -low, "above": high, "longest": np.array([float(in_rows)])}
-    return Sums(add={"stored": np.diff(partition.indptr).astype(np.float64)}, peak=peak)
+    formed = np.empty(n)
+    product_loops.products_formed(partition.indptr, partition.rows, partition.n_rows, formed)
+    add = {"stored": np.diff(partition.indptr).astype(np.float64), "formed": formed}
+    return Sums(add=add, peak={"below": -low, "above": high})
 
 
 def _between(partition: Partition, memo: Any, low: Array, high: Array) -> Sums:

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,11 +80,12 @@ class ProductsPool:
     max_opened : int
     enumerated : int
         A class of more monomials is searched where their degree is above `SUMMED_DEGREE`.
-    stored : int64 array, shape (l,)
-        In how many examples each letter is not zero.
-    longest : int
-        The most letters that are not zero in one example, or more.
+    formed : int64 array, shape (l,)
+        How many products each letter forms with single letters, counted in every example: at least so many as occur.
     """
+
+    # a large pool travels with every pass, and with every block of it
+    sent_once: ClassVar[bool] = True
 
     letters: NDArray[np.int64]
     low: Array
@@ -96,8 +97,7 @@ class ProductsPool:
     max_degree: float
     max_opened: int
     enumerated: int
-    stored: NDArray[np.int64]
-    longest: int
+    formed: NDArray[np.int64]
 
     @cached_property
     def size(self) -> float:
@@ -213,11 +213,7 @@ class ProductsPool:
 
     def most_children(self, key: Key, first: int) -> int:
         """How many products of a monomial with the letters from `first` on may occur."""
-        every = len(self.letters) - first
-        if not key:
-            return every
-        rows = min(int(self.stored[self._place[j]]) for j in key)
-        return min(every, rows * self.longest)
+        return min([len(self.letters) - first, *(int(self.formed[self._place[j]]) for j in key)])
 
     def keys(self, shard: Shard | Narrowed, places: NDArray[np.int64] | None = None) -> list[Key]:
         """The monomials at some places of a shard's sums; all when `places` is None."""

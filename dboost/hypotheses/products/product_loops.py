@@ -159,3 +159,15 @@ def values_between(
                     break
         if seen < n_live and low[j] < 0.0 and 0.0 < high[j]:
             between[j] = 1.0
+
+
+@njit(nogil=True, cache=True)
+def products_formed(indptr: Int64, rows: Int32, n_rows: int, formed: Float64) -> None:
+    """Per column: how many values are stored in the rows where it has one, itself included."""
+    in_row = np.zeros(n_rows)
+    for p in range(indptr[0], indptr[-1]):
+        in_row[rows[p]] += 1.0
+    for j in range(indptr.shape[0] - 1):
+        formed[j] = 0.0
+        for p in range(indptr[j], indptr[j + 1]):
+            formed[j] += in_row[rows[p]]
