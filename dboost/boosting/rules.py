@@ -119,9 +119,10 @@ class NormalisedEdges(NoPenalty):
 def refuse_searched(problem: Problem) -> None:
     """Refuse a class that no round sums: these systems take the best hypothesis of all in every round.
 
-    What they rank by is divided by max |h| or by the root of sum h^2, and products of ever more features become small
-    in both: no bound on what lies below a product falls with its degree, so a search has no end. A class of which every
-    round finds the best, though it does not sum all (``hypotheses.base.Binned``), will do.
+    The search of a tree finds the largest |h'Theta|. Edges that are divided by max |h|, and gradients by the root of
+    sum h^2, are ranked otherwise: products of ever more features become small in both, no bound on what lies below one
+    falls with its degree, and a search has no end. A class of which every round finds the best, though it does not sum
+    all (``hypotheses.base.Binned``), will do.
 
     Raises
     ------

@@ -112,8 +112,7 @@ class InducedProblem(Problem):
     def _check_search(self, certifies: bool) -> None:
         if self.searched and self.objective.standardize:
             raise UsageError(
-                "standardize=True needs the deviation of every hypothesis, and this class is searched, not summed: "
-                "products of more features may have a deviation as small as they like",
+                "standardize=True needs the deviation of every hypothesis, and this class is searched, not summed",
                 hint=f"set standardize=False, or sum it: {_SUMMED}",
             )
         if self.searched and certifies and self.penalty.join_sizes([1.0, 1.0]) != 1.0:

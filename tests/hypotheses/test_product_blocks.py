@@ -16,6 +16,7 @@ from dboost import (
     ShareBoostClassifier,
 )
 from dboost.boosting.fit import FitSettings, Fitting
+from dboost.boosting.totally_corrective import entering
 from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.local import LocalEngine
 from dboost.errors import UsageError
@@ -85,6 +86,13 @@ def test_every_system_takes_what_it_takes_of_the_explicit_matrix(name, monkeypat
     if name == "l2":
         # the size of a dual point is a sum over all blocks
         np.testing.assert_allclose(again.decision_function(X), scores, rtol=1e-6, atol=1e-9)
+        # of a class too large for all to enter together, the best enter first
+        objective = model.objective_
+        monkeypatch.setattr(entering, "_MOST_AT_ONCE", 100)
+        monkeypatch.setattr(entering, "_INDUCED_ROWS", 5)
+        grown = model.fit(X, y)
+        assert grown.objective_ == pytest.approx(objective, rel=2e-4) and grown.stop_reason_ == "tol"
+        assert grown.history_[0]["rows_in"] == 5
     else:
         np.testing.assert_array_equal(again.decision_function(X), scores)
     matrix = model.set_params(hypotheses=None).fit(H, y)
