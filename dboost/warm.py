@@ -34,6 +34,7 @@ from dboost.engine.local import LocalEngine
 from dboost.errors import ConvergenceWarning, UsageError
 from dboost.hypotheses.kernels.family import Kernels
 from dboost.hypotheses.products.family import Products
+from dboost.hypotheses.products.occurring import Occurring
 from dboost.hypotheses.stumps.family import Stumps
 from dboost.kernel_cache import VARIABLE, lasting
 from dboost.losses import LOSSES
@@ -99,6 +100,12 @@ def _warm_text() -> None:
     rows(Buckets(8).hashed(counted[1], binary=False), Weights(use_idf=False), np.ones(8), InProcess())
 
 
+def _warm_sums_of_products() -> None:
+    """Add up what occurs in two blocks of rows, which the fits below have one of."""
+    one, other = (Occurring(("G",), np.array([place]), np.ones((1, 3)), np.ones(1)) for place in (0, 1))
+    one + other
+
+
 def warm() -> float:
     """Compile and cache all kernels in this process; return the seconds it took."""
     started = time.perf_counter()
@@ -129,6 +136,7 @@ def _warm(part: Part) -> None:
             _warm_fits(part.loss, part.task, part.dtype)
         else:
             _warm_text()
+            _warm_sums_of_products()
 
 
 def _warm_fits(loss: str, task: str, dtype: Any) -> None:

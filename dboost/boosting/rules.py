@@ -7,6 +7,7 @@ Xi et al. and of Stratos answer with edges. These classes are the penalties ``no
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled.vectors.norms import largest_entries
 from dboost.errors import UsageError
-from dboost.hypotheses.base import Binned
+from dboost.hypotheses.base import has_tree
 from dboost.penalties.l1 import L1
 from dboost.penalties.none import NoPenalty
 from dboost.problem.problem import Problem
@@ -27,6 +28,11 @@ RULES = ("edge", "nearest", "joint")
 # log of the smallest number that ``_positive`` tells from zero
 _TINY = 1e-300
 _MIDDLE = 1500.0
+
+SUMMED_HINT = (
+    "use dboost.Products(max_degree=2), which is summed whole whatever the number of features; "
+    "of a higher max_degree at most 10,000,000 products are"
+)
 
 
 def rank(rule: str, G: Array, square: Array, lam: npt.ArrayLike = 0.0) -> Array:
@@ -111,12 +117,40 @@ class NormalisedEdges(NoPenalty):
 
 
 def refuse_searched(problem: Problem) -> None:
-    """Refuse a class without end: these systems take the best hypothesis of all in every round.
+    """Refuse a class that no round sums: these systems take the best hypothesis of all in every round.
 
-    A class of which every round finds the best, though it does not sum all (``hypotheses.base.Binned``), will do.
+    The search of a tree finds the largest |h'Theta|. Edges that are divided by max |h|, and gradients by the root of
+    sum h^2, are ranked otherwise: products of ever more features become small in both, no bound on what lies below one
+    falls with its degree, and a search has no end. A class of which every round finds the best, though it does not sum
+    all (``hypotheses.base.Binned``), will do.
+
+    Raises
+    ------
+    UsageError
     """
-    if problem.searched and not isinstance(problem.pool, Binned):
+    if has_tree(problem.pool):
         raise UsageError(
-            "the best hypothesis of an infinite class cannot be found in every round",
-            hint="give the class an end, such as dboost.Products(max_degree=2)",
+            f"the best hypothesis of {_number(problem)} cannot be found in every round",
+            hint=SUMMED_HINT,
         )
+
+
+def refuse_part(problem: Problem) -> None:
+    """Refuse a class that has an end and is not summed, of which a round would look at a part.
+
+    Of a class without end the part next to the model is all that a round can look at, and what is asked for.
+
+    Raises
+    ------
+    UsageError
+    """
+    if math.isfinite(problem.n_candidates) and has_tree(problem.pool):
+        raise UsageError(
+            f"{_number(problem)} are not summed in every round, and some would not be looked at",
+            hint=SUMMED_HINT,
+        )
+
+
+def _number(problem: Problem) -> str:
+    many = math.isfinite(problem.n_candidates)
+    return f"{problem.n_candidates:,.0f} hypotheses" if many else "an infinite class"

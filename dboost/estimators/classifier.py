@@ -36,7 +36,8 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
         of Duchi & Singer. These reach the same optimum; ``"newton"`` needs tens of passes over the data.
         ``"forward"`` is classical boosting, for ``penalty="none"``: a round moves the best single feature and nothing
         is re-optimised. It ends after `max_rounds`, or once no step gains more than ``0.1 * tol`` of the loss (set
-        ``tol=0`` for all rounds).
+        ``tol=0`` for all rounds). Of a class of hypotheses without end, such as ``dboost.Products()``, it looks at
+        those next to the model.
     hypotheses : Family, optional
         What is weighed: by default the raw columns. ``dboost.Products(max_degree=2)``, ``dboost.Kernels()``,
         ``dboost.Stumps()`` and ``dboost.Columns()``, or several joined by ``|``, are families of columns that are

@@ -55,7 +55,8 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
     shortlist : int or None, default 10
         With None the costlier rules measure every candidate, and take the one that makes the objective fall most, as
         the paper defines them (section 3.1). Under ``"full"`` a round then fits one model for every feature, under
-        ``"line"`` and ``"row"`` it tries every one of them; classes of hypotheses that cannot be listed are refused.
+        ``"line"`` and ``"row"`` it tries every one of them; classes of hypotheses that cannot be listed, or of more
+        than ten million, are refused.
     groups : array-like of int, shape (n,), optional
         Number of the group of each raw column. The columns of a group enter together. Families of hypotheses bring
         their own groups.

@@ -128,6 +128,7 @@ class Pool(Protocol):
         Returns
         -------
         Sums
+            What ``completed`` makes these of, for the c hypotheses of the ``narrowed`` shard.
             ``add``: "G" = h'Theta (c, k), or "mu_plus" = [h]_+'plus + [-h]_+'minus and "mu_minus" with the two
             exchanged; "square" = sum s h**2 and "total" = sum s h, (c,). ``peak``: "peak" = max |h| (c,).
         """
@@ -214,14 +215,34 @@ THETA = "theta "
 
 def completed(pool: Any, shard: Any, total: Sums) -> Sums:
     """What the sums of a shard come to when those of all partitions are added; "G" is always there."""
-    if isinstance(pool, Completing):
-        return pool.complete(shard, total)
+    return pool.complete(shard, total) if isinstance(pool, Completing) else with_gradient(total)
+
+
+def with_gradient(total: Sums) -> Sums:
+    """Sums with "G" among them, the difference of mu+ and mu- where no pass has summed Theta."""
     add = dict(total.add)
     if THETA + "G" in add:
         add["G"] = add.pop(THETA + "G")
     elif "G" not in add:
         add["G"] = add["mu_plus"] - add["mu_minus"]
     return replace(total, add=add)
+
+
+@runtime_checkable
+class Narrowing(Protocol):
+    """What a pool has beside the rest where `completed` sums are of some hypotheses of a shard only.
+
+    The others are zero in every example.
+    """
+
+    def narrowed(self, shard: Any, total: Sums) -> Any:
+        """The shard of those hypotheses alone; ``Pool.keys`` takes it."""
+        ...
+
+
+def narrowed(pool: Any, shard: Any, total: Sums) -> Any:
+    """The shard of the hypotheses that `completed` sums of a shard are of."""
+    return pool.narrowed(shard, total) if isinstance(pool, Narrowing) else shard
 
 
 @runtime_checkable
@@ -252,6 +273,11 @@ class Tree(Pool, Protocol):
     def reach(self, plus: Array, minus: Array) -> Array:
         """Bound on |h'Theta| (c, k) of every descendant h, from its ancestor's mu+ and mu- of Theta's own parts."""
         ...
+
+
+def has_tree(pool: Any) -> bool:
+    """Whether some hypotheses of a pool are in no shard, and are found by a search of a tree alone."""
+    return isinstance(pool, Tree) and pool.searched and bool(pool.roots())
 
 
 @runtime_checkable

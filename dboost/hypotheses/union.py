@@ -32,6 +32,7 @@ from dboost.hypotheses.base import (
     group_of,
     made_of,
     named_weights,
+    narrowed,
     taken,
 )
 from dboost.partition import Partition, Sums
@@ -172,6 +173,10 @@ class UnionPool:
     def complete(self, shard: Shard, total: Sums) -> Sums:
         """What a member's sums come to."""
         return completed(self.pools[shard[0]], shard[1], total)
+
+    def narrowed(self, shard: Shard, total: Sums) -> Shard:
+        """The hypotheses of a member's shard that the sums are of."""
+        return shard[0], narrowed(self.pools[shard[0]], shard[1], total)
 
     def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
         """Names by the members."""

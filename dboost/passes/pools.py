@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled.examples import fused
-from dboost.hypotheses.base import THETA, Binned, Pool, completed
+from dboost.hypotheses.base import THETA, Binned, Pool, completed, narrowed
 from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
 from dboost.passes import Point, arguments_at
@@ -53,8 +53,8 @@ def price(
 
 
 def finished(total: Sums, shard: Any, pool: Pool, finish: Any, *arguments: Any) -> Any:
-    """`finish` of a shard, given what its sums come to; for ``Engine.map_reduce``, where the total is."""
-    return finish(completed(pool, shard, total), shard, *arguments)
+    """`finish` of the hypotheses that a shard's sums are of, given these; for ``Engine.map_reduce``."""
+    return finish(completed(pool, shard, total), narrowed(pool, shard, total), *arguments)
 
 
 def pulled(partition: Partition, memo: Any, shard: Any, pool: Pool, point: Point) -> Sums:

@@ -34,14 +34,17 @@ from dboost.problem.pass_runner import PassRunner
 from dboost.problem.pools import PoolSummary, Rule, settle_gaps, summarise_between, summarise_pool
 from dboost.problem.problem import Problem
 from dboost.problem.statistics import FAR_HYPOTHESIS, Statistics
-from dboost.problem.tree_search import search
+from dboost.problem.tree_search import Opened, search, worth
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 SHARD_BYTES = 64_000_000
+# Shards whose sums a process may hold at a time, half a gigabyte.
+_SHARDS_AT_ONCE = 8
 # Columns that a pass registers take at most so much memory, all examples together.
 _REGISTERED_BYTES = 64_000_000
+_SUMMED = "max_degree=2 of products, or max_listed= of stumps"
 # stands for the number of candidates of a class without end where rows are counted
 _MANY = 2**62
 
@@ -110,12 +113,12 @@ class InducedProblem(Problem):
         if self.searched and self.objective.standardize:
             raise UsageError(
                 "standardize=True needs the deviation of every hypothesis, and this class is searched, not summed",
-                hint="set standardize=False, or sum it: max_degree= of products, max_listed= of stumps",
+                hint=f"set standardize=False, or sum it: {_SUMMED}",
             )
         if self.searched and certifies and self.penalty.join_sizes([1.0, 1.0]) != 1.0:
             raise UsageError(
                 f"penalty {self.penalty.name!r} ties all rows, and this class of hypotheses is searched, not summed",
-                hint="use l1, l1/l2, l1/linf or l1/l2+l1, or sum it: max_degree= of products, max_listed= of stumps",
+                hint=f"use l1, l1/l2, l1/linf or l1/l2+l1, or sum it: {_SUMMED}",
             )
 
     # ---- registered hypotheses -------------------------------------------------------------------------------------
@@ -234,6 +237,7 @@ class InducedProblem(Problem):
                 *arguments,
                 kind,
                 name="score",
+                at_once=_SHARDS_AT_ONCE,
                 shards=self.pool.shards(sorted(held), row_bytes, SHARD_BYTES),
                 finish=pools.finished,
                 finish_args=lambda shard: (self.pool, summarise_pool, self.pool, rule),
@@ -254,10 +258,10 @@ class InducedProblem(Problem):
         best = list(dict.fromkeys(key for _, key in ranked))[:take]
         complete = True
         if self.searched and whole and isinstance(self.pool, Tree):
+            wanted = strength if take else math.inf
             found = search(
                 self.pool,
-                lambda parents: self._children(parents, arguments),
-                self.penalty.dual_norm,
+                lambda parents, seen: self._children(parents, arguments, wanted, seen),
                 16 * self.k * self.raw_features,
                 strength if take else 0.0,
                 take,
@@ -281,6 +285,7 @@ class InducedProblem(Problem):
             (whole.keep, whole.mix, whole.shift, whole.prior),
             "theta",
             name="score",
+            at_once=_SHARDS_AT_ONCE,
             shards=self.pool.shards(sorted(self.held(at.active).keys), 8 * self.k, SHARD_BYTES),
             finish=pools.finished,
             finish_args=lambda shard: (self.pool, finish, *arguments),
@@ -306,18 +311,17 @@ class InducedProblem(Problem):
         )
         return found[0]
 
-    def _children(self, parents: Sequence[Key], arguments: tuple[Any, ...]) -> tuple[list[Key], Array, Array]:
-        shard = self.pool.branch(parents)
-        sums = self.runner.run(
+    def _children(self, parents: Sequence[Key], arguments: tuple[Any, ...], wanted: float, seen: float) -> Opened:
+        found: list[Opened] = self.runner.run(
             pools.price,
             *arguments,
             "signs",
             name="search",
-            shards=[shard],
+            shards=[self.pool.branch(parents)],
             finish=pools.finished,
-            finish_args=lambda shard: (self.pool, _whole),
-        )[0]
-        return self.pool.keys(shard), sums.add["mu_plus"], sums.add["mu_minus"]
+            finish_args=lambda shard: (self.pool, worth, self.pool, self.penalty.dual_norm, wanted, seen),
+        )
+        return found[0]
 
     def _scored(self, at: Iterate, best: Sequence[Key], size: float) -> Score:
         rows = self.register(best)
@@ -329,10 +333,6 @@ class InducedProblem(Problem):
             G = self.evaluate(active, W, at.intercept).G[np.searchsorted(active, rows)]
         norms = self.penalty.dual_norm(at.G)
         return Score(at, at.active, norms, rows, G, size=size)
-
-
-def _whole(total: Sums, shard: Any) -> Sums:
-    return total
 
 
 def _no_columns() -> Sums:

@@ -40,7 +40,9 @@ class PassRunner:
         self._tokens += 1
         return f"{self._run_id}:{self._tokens}"
 
-    def run(self, leaf: Any, *args: Any, name: str, plain: bool = True, **kwargs: Any) -> Any:
+    def run(
+        self, leaf: Any, *args: Any, name: str, plain: bool = True, at_once: int | None = None, **kwargs: Any
+    ) -> Any:
         """One pass: leaf(partition, memo, *args) over every partition, reduced (``Engine.map_reduce``).
 
         Parameters
@@ -51,10 +53,20 @@ class PassRunner:
             What the pass is called where passes are told apart.
         plain : bool
             Whether sums come in units of one, where such numbers can hold them; otherwise in those of their `shift`.
+        at_once : int, optional
+            At most so many shards are summed at a time: a process may hold its sums of all of them until they are
+            added up. It is one pass all the same.
         **kwargs
             `shards`, `finish` and `finish_args` of ``Engine.map_reduce``.
         """
         self.count += 1
+        shards = kwargs.get("shards")
+        if at_once is not None and shards is not None and len(shards) > at_once:
+            found: Any = []
+            for first in range(0, len(shards), at_once):
+                some: Any = kwargs | {"shards": shards[first : first + at_once]}
+                found += self.engine.map_reduce(leaf, *args, name=name, **some)
+            return found
         total = self.engine.map_reduce(leaf, *args, name=name, **kwargs)
         return total.plain() if plain and isinstance(total, Sums) else total
 

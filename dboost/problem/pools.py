@@ -159,11 +159,19 @@ def _summary(total: Sums, keys_at: Callable[[Rows], list[Key]], rule: Rule) -> P
         D = quadratic.one_row(_curvatures(total, rule)[usable], rule.constant)
         scores[usable] = penalty.score_quadratic(G[usable], D, lam[usable])
     # the model's own rows may be among the best
-    order = np.lexsort((np.arange(len(scores)), -scores))[: rule.take + len(rule.held)]
-    order = order[scores[order] > 0.0]
+    order = leading(scores, rule.take + len(rule.held))
     keys = keys_at(order)
     places = [place for place, key in enumerate(keys) if key not in rule.held][: rule.take]
     return PoolSummary([keys[place] for place in places], scores[order[places]], size, unsure=unsure)
+
+
+def leading(scores: Array, count: int) -> Rows:
+    """Places of the largest scores above zero, at most `count`, largest first, of equal ones the first ones first."""
+    some = np.flatnonzero(scores > 0.0)
+    if len(some) > count > 0:
+        least = np.partition(scores[some], len(some) - count)[len(some) - count]
+        some = some[scores[some] >= least]
+    return some[np.lexsort((some, -scores[some]))][:count]
 
 
 def _weights(total: Sums, keys_at: Callable[[Rows], list[Key]], rule: Rule) -> tuple[Array, list[Key]]:

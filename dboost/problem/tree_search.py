@@ -9,10 +9,12 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from dboost.hypotheses.base import Array, Key, Tree
+from dboost.partition import Sums
 
 # Subtrees opened at once: a pass costs a turn through a scheduler, a subtree opened too early only arithmetic.
 _BATCH = 512
@@ -42,10 +44,36 @@ class Found:
     complete: bool
 
 
+Opened = tuple[list[Key], list[float], list[float]]
+"""Children of some parents: their names, ||h'Theta||_*, and the bound on it for all hypotheses below them."""
+
+
+def worth(
+    total: Sums, shard: Any, tree: Tree, dual_norm: Callable[[Array], Array], wanted: float, seen: float
+) -> Opened:
+    """Those of a shard's hypotheses that a search has use for; the others need no names.
+
+    Parameters
+    ----------
+    total : Sums
+        mu+ and mu- of the parts of Theta.
+    dual_norm : callable
+        The penalty's, over rows.
+    wanted : float
+        Hypotheses of a larger size are wanted themselves; infinite where none is.
+    seen : float
+        The strength asked for, or the largest size seen if that is more: what is no larger, and has nothing larger
+        below it, changes neither the size of the class nor what is opened.
+    """
+    plus, minus = total.add["mu_plus"], total.add["mu_minus"]
+    norms, reach = dual_norm(plus - minus), dual_norm(tree.reach(plus, minus))
+    some = np.flatnonzero((norms > min(wanted, seen)) | (reach > seen))
+    return tree.keys(shard, some), norms[some].tolist(), reach[some].tolist()
+
+
 def search(
     tree: Tree,
-    sums: Callable[[Sequence[Key]], tuple[list[Key], Array, Array]],
-    dual_norm: Callable[[Array], Array],
+    open_subtrees: Callable[[Sequence[Key], float], Opened],
     width: int,
     strength: float,
     take: int,
@@ -54,10 +82,8 @@ def search(
 
     Parameters
     ----------
-    sums : callable
-        Given parents of one member, their children, and mu+ and mu- of the children for the parts of Theta.
-    dual_norm : callable
-        The penalty's, over rows.
+    open_subtrees : callable
+        Given parents of one member and a number, those of their children that `worth` names.
     width : int
         Bytes of the sums of one parent's children.
     strength : float
@@ -78,9 +104,8 @@ def search(
                 break
             parents.append(heapq.heappop(heap)[1])
         opened += len(parents)
-        keys, plus, minus = sums(parents)
-        norms, reach = dual_norm(plus - minus), dual_norm(tree.reach(plus, minus))
-        for key, norm, bound in zip(keys, norms.tolist(), reach.tolist(), strict=True):
+        children = open_subtrees(parents, max(strength, largest))
+        for key, norm, bound in zip(*children, strict=True):
             if tree.counts(key):
                 largest = max(largest, norm)
                 if take and norm > strength:

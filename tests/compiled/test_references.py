@@ -19,7 +19,7 @@ from dboost.compiled.solves import one_output
 from dboost.compiled.sparse import columns
 from dboost.compiled.vectors import scaled_rows
 from dboost.compiled.vectors.scaled_rows import padded
-from dboost.hypotheses.products import product_loops
+from dboost.hypotheses.products import children_loops
 from dboost.hypotheses.stumps import histograms
 from dboost.losses import get_loss
 
@@ -39,7 +39,8 @@ ROW = HALF[0].copy()
 TARGET = get_loss("multinomial").target(np.zeros(M, np.int32))
 BY_ROW = (POINTER, SLOTS, VALUES)
 BY_COLUMN = (COLUMNS, SLOTS, VALUES)
-SUMS = (np.zeros(9), np.zeros(9), np.zeros(9))
+CHILDREN = padded(np.zeros((9, K))), np.zeros((9, 2)), np.full(9, -1.0)
+FOUND = np.zeros(99, np.int64), np.zeros((99, K + 2)), np.zeros(99)
 
 CALLS = {
     "margins": (tiles.add_margins, (*BY_ROW, TABLE, TOTAL, 0, TABLE.copy())),
@@ -55,8 +56,8 @@ CALLS = {
          np.zeros((N, K))),
     ),
     "products": (
-        product_loops._children_gradient,
-        (BY_COLUMN, np.zeros(N, np.int64), np.arange(N), BY_ROW, WEIGHT, TABLE, padded(np.zeros((9, K))), *SUMS),
+        children_loops._children_gradient,
+        (BY_COLUMN, np.zeros(N, np.int64), np.arange(N), BY_ROW, WEIGHT, TABLE, CHILDREN, FOUND),
     ),
 }  # fmt: skip
 

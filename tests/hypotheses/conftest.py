@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from dboost.engine.local import LocalEngine
-from dboost.hypotheses.base import Block, Context, completed
+from dboost.hypotheses.base import Block, Context, completed, narrowed
 from dboost.partition import Partition
 
 
@@ -44,9 +44,18 @@ class Raw:
 
     def sums(self, pool, shard, split=False):
         """Sums of one shard over all blocks; with `split` from the positive and negative parts of theta."""
-        total = self.engine.map_reduce(_leaf, pool, shard, self.theta, self.ends, split, name="sums")
+        return self.keys_and_sums(pool, shard, split)[1]
+
+    def total(self, pool, shard, split=False):
+        """What the sums of all blocks add up to, before they are completed."""
+        return self.engine.map_reduce(_leaf, pool, shard, self.theta, self.ends, split, name="sums")
+
+    def keys_and_sums(self, pool, shard, split=False):
+        """`sums`, and the hypotheses that they are of."""
+        total = self.total(pool, shard, split)
+        keys = pool.keys(narrowed(pool, shard, total))
         total = completed(pool, shard, total)
-        return {**total.add, **total.peak}
+        return keys, {**total.add, **total.peak}
 
 
 def _leaf(partition, memo, pool, shard, theta, ends, split):
@@ -63,14 +72,15 @@ def dense(block):
 
 
 def check_sums(raw, pool, active=()):
-    """Every shard's sums are those of the explicit columns; returns the keys of all shards."""
+    """Every shard's sums are those of the explicit columns, as far as these occur; returns the keys of all shards."""
     found = []
+    s = raw.weight
     for shard in pool.shards(list(active), 24, 500):
-        keys = pool.keys(shard)
-        H = dense(pool.columns(raw.block(), keys))
-        s = raw.weight
         for split in (False, True):
-            sums = raw.sums(pool, shard, split)
+            keys, sums = raw.keys_and_sums(pool, shard, split)
+            others = [key for key in pool.keys(shard) if key not in set(keys)]
+            assert not dense(pool.columns(raw.block(), others))[s > 0].any()
+            H = dense(pool.columns(raw.block(), keys))
             plus, minus = np.maximum(raw.theta, 0), np.maximum(-raw.theta, 0)
             up, down = np.maximum(H, 0), np.maximum(-H, 0)
             expected = {"square": s @ H**2, "total": s @ H, "peak": np.abs(H[s > 0]).max(axis=0, initial=0.0)}
@@ -80,6 +90,7 @@ def check_sums(raw, pool, active=()):
             assert sums.keys() == expected.keys()
             for name, value in expected.items():
                 np.testing.assert_allclose(sums[name], value, rtol=1e-10, atol=1e-12, err_msg=name)
+        keys = pool.keys(shard)
         places = np.arange(len(keys))[::2]
         assert pool.keys(shard, places) == keys[::2]
         found.extend(keys)

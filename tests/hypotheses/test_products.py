@@ -93,14 +93,23 @@ def test_names():
 
 
 def ask(raw, pool):
-    """What a search asks for, answered from explicit columns."""
+    """Children of some parents with mu+ and mu- of each."""
 
     def sums(parents):
-        shard = pool.branch(parents)
-        found = raw.sums(pool, shard, split=True)
-        return pool.keys(shard), found["mu_plus"], found["mu_minus"]
+        keys, found = raw.keys_and_sums(pool, pool.branch(parents), split=True)
+        return keys, found["mu_plus"], found["mu_minus"]
 
     return sums
+
+
+def children(raw, pool, norm):
+    """What a search asks for, of all children."""
+
+    def open_subtrees(parents, seen):
+        keys, plus, minus = ask(raw, pool)(parents)
+        return keys, norm(plus - minus).tolist(), norm(pool.reach(plus, minus)).tolist()
+
+    return open_subtrees
 
 
 @pytest.mark.parametrize("penalty", ["l1", "l1/l2", "l1/linf"])
@@ -126,24 +135,25 @@ def test_a_search_finds_the_largest_of_the_class(dense_rows, scale):
     norm = get_penalty("l1/l2").dual_norm
     every = {}
     for shard in pool.shards([], 24, 5_000):
-        every |= dict(zip(pool.keys(shard), norm(dense_rows.sums(pool, shard)["G"]).tolist(), strict=True))
+        keys, sums = dense_rows.keys_and_sums(pool, shard)
+        every |= dict(zip(keys, norm(sums["G"]).tolist(), strict=True))
     pool = replace(pool, enumerated=0)
     assert pool.searched
     largest = max(every.values())
-    found = searching.search(pool, ask(dense_rows, pool), norm, 100, 0.0, 0)
+    found = searching.search(pool, children(dense_rows, pool, norm), 100, 0.0, 0)
     assert found.size == pytest.approx(largest, rel=1e-12)
     assert found.complete and found.opened < len(every) / 3
     strength = sorted(every.values())[-10] * (1 + 1e-9)
-    found = searching.search(pool, ask(dense_rows, pool), norm, 100, strength, 20)
+    found = searching.search(pool, children(dense_rows, pool, norm), 100, strength, 20)
     assert found.best[0] == max(every, key=every.get) and all(every[key] > strength for key in found.best)
-    quiet = searching.search(pool, ask(dense_rows, pool), norm, 100, 1.01 * largest, 20)
+    quiet = searching.search(pool, children(dense_rows, pool, norm), 100, 1.01 * largest, 20)
     assert quiet.size == 1.01 * largest and not quiet.best and quiet.complete
 
 
 def test_an_exhausted_budget_still_bounds_the_class(dense_rows, monkeypatch):
     pool = dense_rows.prepare(Products(scale="range", decay=1.0, max_opened=3))
     norm = get_penalty("l1").dual_norm
-    found = searching.search(pool, ask(dense_rows, pool), norm, 10**9, 0.0, 0)
+    found = searching.search(pool, children(dense_rows, pool, norm), 10**9, 0.0, 0)
     assert found.opened == 3 and not found.complete
     deep = [key for d in range(1, 6) for key in itertools.combinations_with_replacement([0, 2, 3, 4], d)]
     H = dense(pool.columns(dense_rows.block(), deep))

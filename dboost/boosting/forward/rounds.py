@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dboost.boosting.greedy_rounds import GreedyRounds
 from dboost.boosting.records import recorded
+from dboost.boosting.rules import refuse_part
 from dboost.boosting.systems import refuse_sweeps
 from dboost.bounds import exponential
 from dboost.errors import UsageError
@@ -77,6 +78,7 @@ class ForwardGreedy:
 
     def rounds(self, problem: Problem, settings: FitSettings, null: Score, n_rows: int) -> Forward:
         """The rounds of a fit."""
+        refuse_part(problem)
         return Forward(problem, settings, null)
 
     def to_json(self) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from dboost.errors import UsageError
 from dboost.hypotheses.base import Key, group_of, groups_of
 from dboost.partition import Sums
 from dboost.problem.iterate import Iterate
+from dboost.problem.pools import leading
 from dboost.problem.problem import Problem
 from dboost.problem.statistics import deviation
 
@@ -34,6 +35,9 @@ Rows = NDArray[np.int64]
 
 RULES = ("scaled", "norm", "line", "row", "full")
 TRIED = ("line", "row", "full")
+
+MOST_TRIED = 10_000_000
+"""Candidates that one round tries at most: their names alone take a gigabyte, and each trial makes a column."""
 
 
 @dataclass(frozen=True)
@@ -80,10 +84,11 @@ def tried(problem: Problem, rule: str, shortlist: int | None) -> int:
         return 1
     if shortlist is not None:
         return shortlist
-    if problem.searched or not math.isfinite(problem.n_candidates):
+    if problem.searched or problem.n_candidates > MOST_TRIED:
+        many = f"{problem.n_candidates:,.0f} hypotheses" if math.isfinite(problem.n_candidates) else "an infinite class"
         raise UsageError(
-            "shortlist=None tries every candidate, and this class of hypotheses cannot be listed",
-            hint="give shortlist a number, or the hypotheses an end, such as dboost.Products(max_degree=2)",
+            f"shortlist=None tries every candidate, and {many} cannot be listed: a trial makes a column of each",
+            hint=f"give shortlist a number, or use a class that is summed whole and has at most {MOST_TRIED:,}",
         )
     return max(1, int(problem.n_candidates))
 
@@ -175,8 +180,7 @@ def best_of_shard(
     starts = groups_of(pool, shard, norms.shape[0])
     sums = np.add.reduceat(each, starts)
     # the groups of the model may be among the best
-    order = np.lexsort((np.arange(sums.shape[0]), -sums))[: take + len(held)]
-    order = order[sums[order] > 0.0]
+    order = leading(sums, take + len(held))
     keys: Sequence[Key] = pool.keys(shard, starts[order])
     fresh = [(key, float(sums[g])) for key, g in zip(keys, order.tolist(), strict=True) if _outside(pool, key, held)]
     return fresh[:take]

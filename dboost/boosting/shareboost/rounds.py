@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from dboost.boosting.greedy_rounds import GreedyRounds, repeated
 from dboost.boosting.records import last_of_size, recorded
+from dboost.boosting.rules import refuse_part
 from dboost.boosting.shareboost.backward import WayBack, removal_costs, without
 from dboost.boosting.shareboost.choice import RULES, TRIED, Group, ranked, row_lengths, tried
 from dboost.boosting.shareboost.stages_so_far import StagesSoFar
@@ -133,6 +134,7 @@ class ShareBoost:
 
     def rounds(self, problem: Problem, settings: FitSettings, null: Score, n_rows: int) -> ShareBoostRounds:
         """The rounds of one fit."""
+        refuse_part(problem)
         return ShareBoostRounds(self, problem, settings, null, n_rows)
 
     def to_json(self) -> dict[str, Any]:

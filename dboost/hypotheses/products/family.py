@@ -1,44 +1,32 @@
 """Products of raw features: all monomials up to a degree, or of any degree.
 
-Covers: the family ``Products`` and its pool. Candidates are summed as products of a few parents with all single
-features at once, and never stored (docs/math.md 7 (F); Duchi & Singer 2009, section 6).
-Does not cover: the search through the tree of monomials that certifies an infinite class
-(``dboost.problem.tree_search``).
-
-The monomials form a tree: a parent f is extended by the features from its last one on, so each monomial has one parent.
-With |x| <= 1 every descendant h of f has |h'Theta| <= f'|Theta| (half as much bound with x >= 0, where only one sign of
-Theta counts); a subtree whose bound is within the penalty's dual ball holds no candidate.
+Covers: the family ``Products``, and how its features are scaled. Does not cover: its candidates (``pool``).
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.compiled.sparse import columns
 from dboost.errors import UsageError
 from dboost.files.documents import Document
 from dboost.hypotheses import family_from_fields
-from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, taken
+from dboost.hypotheses.base import Array, Context
 from dboost.hypotheses.products import product_loops
-from dboost.hypotheses.products.monomials import MonomialSet, flattened, restore, words
+from dboost.hypotheses.products.monomials import MonomialSet, restore
+from dboost.hypotheses.products.pool import ProductsPool
 from dboost.hypotheses.union import Joinable
 from dboost.partition import Partition, Sums
 
 ENUMERATED = 10_000_000
-"""Monomials that are summed one by one in every round at most, about 1e10 products for a thousand examples. A larger
-class is searched."""
+"""Monomials of degree three and more that are summed one by one in every round at most, about 1e10 products for a
+thousand examples. A larger class is searched: its parents alone may be too many to visit."""
 _DECAY = 0.9
-
-# (parent, first): the parent's products with the letters from `first` on.
-Shard = tuple[tuple[Key, int], ...]
 
 
 @dataclass(frozen=True)
@@ -52,8 +40,11 @@ class Products(Joinable):
     Parameters
     ----------
     max_degree : int or None, default None
-        Largest degree. None is every degree: a countably infinite class, searched with a bound and certified as a
-        whole.
+        Largest degree. Up to 2 all products are summed in every round, whatever their number, in blocks of which only
+        the best come back: time and memory go by the products that occur, those that are not zero in some example. Of
+        a higher degree up to ten million are. None is every degree: a countably infinite class. It, and a larger class
+        of degree three and more, is searched with a bound and certified as a whole; a rule that needs the best of it
+        in every round refuses it.
     min_degree : int, default 1
         Smallest degree; 2 leaves out the raw features themselves.
     scale : {"max", "range"}, default "max"
@@ -113,8 +104,8 @@ class Products(Joinable):
     def prepare(self, context: Context) -> ProductsPool:
         """Find the scale of every feature; two passes."""
         engine, n = context.engine, context.n_features
-        ranges = engine.map_reduce(_ranges, n, name="ranges").peak
-        low, high = -ranges["below"], ranges["above"]
+        found = engine.map_reduce(_ranges, n, name="ranges")
+        low, high = -found.peak["below"], found.peak["above"]
         between = engine.map_reduce(_between, low, high, name="between").peak["between"] > 0.0
         letters = np.flatnonzero(high > low)
         low, high, between = low[letters], high[letters], between[letters]
@@ -124,6 +115,11 @@ class Products(Joinable):
         else:
             width, two_valued = np.maximum(np.abs(low), np.abs(high)), ~between & (low == 0.0)
             low = np.zeros_like(low)
+        # a feature that is moved has a value in every row
+        moved = low != 0.0
+        more, values = np.count_nonzero(moved), float(found.add["stored"].sum())
+        formed = found.add["formed"][letters] + more * found.add["stored"][letters]
+        formed[moved] = values + more * context.n_rows
         decay = self.decay
         if decay is None:
             decay = _DECAY if self.max_degree is None else 1.0
@@ -138,14 +134,18 @@ class Products(Joinable):
             max_degree=math.inf if self.max_degree is None else self.max_degree,
             max_opened=self.max_opened,
             enumerated=ENUMERATED,
+            formed=formed.astype(np.int64),
         )
 
 
 def _ranges(partition: Partition, memo: Any, n: int) -> Sums:
-    """Least and greatest value of every raw column."""
+    """Least and greatest value of every raw column, how many values it stores, and how many there are in their rows."""
     low, high = np.empty(n), np.empty(n)
     product_loops.column_ranges(*_live(partition), low, high)
-    return Sums(peak={"below": -low, "above": high})
+    formed = np.empty(n)
+    product_loops.products_formed(partition.indptr, partition.rows, partition.n_rows, formed)
+    add = {"stored": np.diff(partition.indptr).astype(np.float64), "formed": formed}
+    return Sums(add=add, peak={"below": -low, "above": high})
 
 
 def _between(partition: Partition, memo: Any, low: Array, high: Array) -> Sums:
@@ -158,210 +158,3 @@ def _between(partition: Partition, memo: Any, low: Array, high: Array) -> Sums:
 def _live(partition: Partition) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any], Array, int]:
     live = int(np.count_nonzero(partition.weight > 0.0))
     return partition.indptr, partition.rows, partition.values, partition.weight, live
-
-
-@dataclass(frozen=True, eq=False)
-class ProductsPool:
-    """The monomials over one data set.
-
-    Parameters
-    ----------
-    letters : int64 array, shape (l,)
-        Raw columns that take part, ascending.
-    low, width : float64 arrays, shape (l,)
-        Their scale.
-    decay : float
-        Largest scaled |x|.
-    two_valued : bool array, shape (l,)
-        Letters with two values, one of them 0: their powers are themselves but for a factor of at most 1.
-    nonnegative : bool
-        Whether every scaled value is >= 0.
-    min_degree : int
-    max_degree : int or inf
-    max_opened : int
-    enumerated : int
-        A class of more monomials is searched.
-    """
-
-    letters: NDArray[np.int64]
-    low: Array
-    width: Array
-    decay: float
-    two_valued: NDArray[np.bool_]
-    nonnegative: bool
-    min_degree: int
-    max_degree: float
-    max_opened: int
-    enumerated: int
-
-    @property
-    def size(self) -> float:
-        """Number of monomials."""
-        if math.isinf(self.max_degree):
-            return math.inf if len(self.letters) else 0.0
-        # one letter after the other: how many monomials of each degree there are
-        counts = [1] + [0] * int(self.max_degree)
-        for two_valued in self.two_valued:
-            for degree in range(len(counts) - 1, 0, -1) if two_valued else range(1, len(counts)):
-                counts[degree] += counts[degree - 1]
-        return float(sum(counts[self.min_degree :]))
-
-    @property
-    def searched(self) -> bool:
-        """Whether the class is too large to be summed whole."""
-        return self.size > self.enumerated
-
-    @property
-    def token(self) -> str:
-        """Hash of the letters, their scale and the degrees."""
-        digest = hashlib.sha256(repr((self.min_degree, self.max_degree)).encode())
-        for array in (self.letters, self.low, self.width, self.two_valued):
-            digest.update(array.tobytes())
-        return digest.hexdigest()[:16]
-
-    # ---- columns ---------------------------------------------------------------------------------------------------
-
-    def columns(self, raw: Block, keys: Sequence[Key]) -> Block:
-        """The monomials `keys`; of the raw columns only those that occur are scaled."""
-        return self.chosen(keys, None).evaluate(taken(raw, self._inputs(keys)))
-
-    def _inputs(self, keys: Sequence[Key]) -> NDArray[np.int64]:
-        return np.array(sorted({j for key in keys for j in key}), dtype=np.int64)
-
-    def chosen(self, keys: Sequence[Key], features: Sequence[str] | None) -> MonomialSet:
-        """The monomials `keys` with the scale of the raw columns they use."""
-        inputs = self._inputs(keys)
-        places = np.searchsorted(self.letters, inputs)
-        return MonomialSet(inputs, self.low[places], self.width[places], tuple(keys), tuple(self.names(keys, features)))
-
-    def names(self, keys: Sequence[Key], features: Sequence[str] | None) -> list[str]:
-        """Monomials in words."""
-        low = {j: low for j, low in zip(self.letters.tolist(), self.low.tolist()) if low != 0.0}
-        return [words(key, features, low) for key in keys]
-
-    def follow(self, held: Chosen, keys: Sequence[Key]) -> tuple[NDArray[np.int64], Array]:
-        """The monomials of an earlier model that are candidates here, their weights in the scale of these rows.
-
-        A monomial of features that were only divided, as ``scale="max"`` does, then has the same scores. Where they
-        were also moved it has the same leading term; the terms of lower degree are for the fit to find.
-        """
-        before = dict(zip(held.inputs.tolist(), held.arrays()["width"].tolist()))
-        now = dict(zip(self.letters.tolist(), self.width.tolist()))
-        once = set(self.letters[self.two_valued].tolist())
-        places, factors = [], []
-        for place, key in enumerate(keys):
-            powers_of_two_values = any(a == b and a in once for a, b in zip(key, key[1:], strict=False))
-            if not now.keys() >= set(key) or powers_of_two_values:
-                continue
-            factor = math.prod(now[j] / before[j] for j in key)
-            if 0.0 < factor < math.inf:
-                places.append(place)
-                factors.append(factor)
-        return np.array(places, dtype=np.int64), np.array(factors)
-
-    # ---- candidates ------------------------------------------------------------------------------------------------
-
-    def _parents(self) -> Iterator[Key]:
-        """Every parent of a candidate, lower degrees first."""
-        letters = self.letters.tolist()
-        once = set(self.letters[self.two_valued].tolist())
-        for degree in range(self.min_degree - 1, int(self.max_degree)):
-            for key in combinations_with_replacement(letters, degree):
-                if all(a != b or a not in once for a, b in zip(key, key[1:], strict=False)):
-                    yield key
-
-    def _first(self, key: Key) -> int:
-        """The first letter that extends a monomial in the tree."""
-        if not key:
-            return 0
-        last = int(np.searchsorted(self.letters, key[-1]))
-        return last + 1 if self.two_valued[last] else last
-
-    def shards(self, active: Sequence[Key], row_bytes: int, shard_bytes: int) -> list[Shard]:
-        """All monomials; of a class that is searched, the products of the active ones with every feature."""
-        if self.searched:
-            near = [()] + [key for key in active if len(key) < self.max_degree]
-            parents = [(key, 0) for key in near if len(key) + 1 >= self.min_degree]
-        else:
-            parents = [(key, self._first(key)) for key in self._parents()]
-        room = max(1, shard_bytes // row_bytes)
-        shards: list[Shard] = []
-        current: list[tuple[Key, int]] = []
-        filled = 0
-        for key, first in parents:
-            width = len(self.letters) - first
-            if current and filled + width > room:
-                shards.append(tuple(current))
-                current, filled = [], 0
-            if width:
-                current.append((key, first))
-                filled += width
-        return [*shards, tuple(current)] if current or not shards else shards
-
-    def keys(self, shard: Shard, places: NDArray[np.int64] | None = None) -> list[Key]:
-        """The monomials at some places of a shard's sums; all when `places` is None."""
-        offset = self._offsets(shard)
-        wanted = np.arange(offset[-1]) if places is None else places
-        parents = np.searchsorted(offset, wanted, side="right") - 1
-        found = []
-        for place, parent in zip(wanted.tolist(), parents.tolist(), strict=True):
-            key, first = shard[parent]
-            letter = first + place - int(offset[parent])
-            j = int(self.letters[letter])
-            found.append(key if self.two_valued[letter] and j in key else tuple(sorted((*key, j))))
-        return found
-
-    def _offsets(self, shard: Shard) -> NDArray[np.int64]:
-        """Place of each parent's first child, and the number of children."""
-        return np.cumsum([0] + [len(self.letters) - first for _, first in shard])
-
-    def sums(self, partition: Partition, memo: Any, shard: Shard, plus: Array, minus: Array | None) -> Sums:
-        """Sums of the children of a shard's parents (docs/math.md 7 (F): one product of matrices)."""
-
-        def build() -> tuple[Any, ...]:
-            arrays = (partition.indptr, partition.rows, partition.values, partition.n_rows)
-            scaled = product_loops.scaled_columns(*arrays, self.letters, self.low, self.width)
-            letters = np.arange(len(self.letters))
-            return (*scaled, *columns.cut_rows(*scaled, letters, partition.n_rows))
-
-        held = memo.get("letters", self.token, build)
-        scaled, by_row = held[:3], held[3:]
-        places = {int(j): c for c, j in enumerate(self.letters)}
-        ends, flat = flattened([key for key, _ in shard], places)
-        parents = product_loops.monomials(scaled[0], scaled[1], scaled[2], partition.n_rows, ends, flat)
-        first = np.array([first for _, first in shard], dtype=np.int64)
-        offset = self._offsets(shard)
-        count, k = int(offset[-1]), plus.shape[1]
-        square, total, peak = (np.zeros(count) for _ in range(3))
-        common = (parents, first, offset[:-1], by_row, partition.weight)
-        found = Sums(add={"square": square, "total": total}, peak={"peak": peak})
-        if minus is None:
-            found.add["G"] = np.zeros((count, k))
-            product_loops.children_gradient(*common, plus, found.add["G"], square, total, peak)
-        else:
-            up, down = np.zeros((count, k)), np.zeros((count, k))
-            product_loops.children_mu(*common, plus, minus, up, down, square, total, peak)
-            found.add |= {"mu_plus": up, "mu_minus": down}
-        return found
-
-    # ---- the tree --------------------------------------------------------------------------------------------------
-
-    def roots(self) -> list[Key]:
-        """Where a search begins."""
-        return [()]
-
-    def branch(self, parents: Sequence[Key]) -> Shard:
-        """The children of some parents in the tree."""
-        return tuple((key, self._first(key)) for key in parents)
-
-    def grows(self, key: Key) -> bool:
-        """Whether a monomial has children."""
-        return len(key) < self.max_degree and self._first(key) < len(self.letters)
-
-    def counts(self, key: Key) -> bool:
-        """Whether a monomial is a candidate itself."""
-        return len(key) >= self.min_degree
-
-    def reach(self, plus: Array, minus: Array) -> Array:
-        """Bound on |h'Theta| of all descendants h from mu+ and mu- of their ancestor, for Theta's own parts (c, k)."""
-        return self.decay * (np.maximum(plus, minus) if self.nonnegative else plus + minus)

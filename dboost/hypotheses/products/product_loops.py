@@ -1,4 +1,7 @@
-"""Loops over monomials of stored columns: making the few that a model holds, and summing over all that extend some.
+"""Loops over monomials of stored columns: making the few that a model holds, and what scales the columns.
+
+Covers: scaled columns, their products, and least and greatest values. Does not cover: sums over all products that
+extend some (``children_loops``).
 
 A block enters as CSC. Values are float64 here: a monomial multiplies scaled features, and its bits must not depend on
 whether it was made for a fit or for a prediction.
@@ -6,17 +9,10 @@ whether it was made for a fit or for a prediction.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from dboost.compiled.arrays import Float64, Int32, Int64, Values
 from dboost.compiled.kept import njit
-from dboost.compiled.vectors.emit import INLINED
-from dboost.compiled.vectors.scaled_rows import padded, scale, scatter, width
-
-Array = NDArray[np.float64]
 
 
 @njit(nogil=True, cache=True)
@@ -118,126 +114,6 @@ def monomials(
     return out_ptr, out_rows[:q].copy(), out_values[:q].copy()
 
 
-@njit(nogil=True, cache=True, **INLINED)
-def _first_slot(slots: Int32, start: int, stop: int, wanted: int) -> int:
-    """First place in slots[start:stop], ascending, that holds at least `wanted`."""
-    while start < stop:
-        middle = (start + stop) // 2
-        if slots[middle] < wanted:
-            start = middle + 1
-        else:
-            stop = middle
-    return start
-
-
-def children_gradient(
-    parents: Any,
-    first: NDArray[np.int64],
-    offset: NDArray[np.int64],
-    by_row: Any,
-    weight: Array,
-    theta: Array,
-    G: Array,
-    square: Array,
-    total: Array,
-    peak: Array,
-) -> None:
-    """Sums of the products of parents with single columns.
-
-    Parameters
-    ----------
-    parents : (indptr, rows, values)
-        Parents as CSC.
-    first, offset : int64 arrays
-        Per parent: the lowest column it is multiplied with, and the place of that child in the sums.
-    by_row : (pointer, slots, values)
-        The columns as CSR, slots ascending within a row.
-    weight, theta : float64 arrays, shape (m,) and (m, k)
-    G, square, total, peak : float64 arrays, shape (c, k) and (c,)
-        Added to: h'theta, sum s h**2, sum s h, and max |h|.
-    """
-    k = G.shape[1]
-    sums = np.zeros((G.shape[0], width(k)))
-    _children_gradient(parents, first, offset, by_row, weight, padded(theta), sums, square, total, peak)
-    G += sums[:, :k]
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _children_gradient(
-    parents: tuple[Int64, Int32, Float64],
-    first: Int64,
-    offset: Int64,
-    by_row: tuple[Int64, Int32, Float64],
-    weight: Float64,
-    theta: Float64,
-    G: Float64,
-    square: Float64,
-    total: Float64,
-    peak: Float64,
-) -> None:
-    """As ``children_gradient``, on tables of one width."""
-    indptr, rows, values = parents
-    pointer, slots, entries = by_row
-    z = np.empty(theta.shape[1])
-    for c in range(first.shape[0]):
-        base = offset[c] - first[c]
-        for p in range(indptr[c], indptr[c + 1]):
-            i = rows[p]
-            s = weight[i]
-            if s <= 0.0:
-                continue
-            f = values[p]
-            start, stop = _first_slot(slots, pointer[i], pointer[i + 1], first[c]), pointer[i + 1]
-            scale(f, theta[i], z)
-            scatter(slots, entries, start, stop, z, G, base)
-            for q in range(start, stop):
-                t = f * entries[q]
-                place = base + slots[q]
-                square[place] += s * t * t
-                total[place] += s * t
-                peak[place] = max(peak[place], abs(t))
-
-
-@njit(nogil=True, cache=True)
-def children_mu(
-    parents: tuple[Int64, Int32, Float64],
-    first: Int64,
-    offset: Int64,
-    by_row: tuple[Int64, Int32, Float64],
-    weight: Float64,
-    plus: Float64,
-    minus: Float64,
-    mu_plus: Float64,
-    mu_minus: Float64,
-    square: Float64,
-    total: Float64,
-    peak: Float64,
-) -> None:
-    """As ``children_gradient``, with the sums kept apart by sign: mu+ = [h]_+'plus + [-h]_+'minus, mu- exchanged."""
-    indptr, rows, values = parents
-    pointer, slots, entries = by_row
-    k = plus.shape[1]
-    for c in range(first.shape[0]):
-        base = offset[c] - first[c]
-        for p in range(indptr[c], indptr[c + 1]):
-            i = rows[p]
-            s = weight[i]
-            if s <= 0.0:
-                continue
-            f = values[p]
-            for q in range(_first_slot(slots, pointer[i], pointer[i + 1], first[c]), pointer[i + 1]):
-                t = f * entries[q]
-                place = base + slots[q]
-                up, down = (plus[i], minus[i]) if t > 0.0 else (minus[i], plus[i])
-                size = abs(t)
-                for r in range(k):
-                    mu_plus[place, r] += size * up[r]
-                    mu_minus[place, r] += size * down[r]
-                square[place] += s * t * t
-                total[place] += s * t
-                peak[place] = max(peak[place], size)
-
-
 @njit(nogil=True, cache=True)
 def column_ranges(
     indptr: Int64, rows: Int32, values: Values, weight: Float64, n_live: int, low: Float64, high: Float64
@@ -283,3 +159,15 @@ def values_between(
                     break
         if seen < n_live and low[j] < 0.0 and 0.0 < high[j]:
             between[j] = 1.0
+
+
+@njit(nogil=True, cache=True)
+def products_formed(indptr: Int64, rows: Int32, n_rows: int, formed: Float64) -> None:
+    """Per column: how many values are stored in the rows where it has one, itself included."""
+    in_row = np.zeros(n_rows)
+    for p in range(indptr[0], indptr[-1]):
+        in_row[rows[p]] += 1.0
+    for j in range(indptr.shape[0] - 1):
+        formed[j] = 0.0
+        for p in range(indptr[j], indptr[j + 1]):
+            formed[j] += in_row[rows[p]]
