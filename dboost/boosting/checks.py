@@ -199,6 +199,30 @@ def _check_factors(settings: FitSettings, penalty: Penalty) -> None:
             f"penalty_factors are for fits to a certified optimum, and {settings.system.name!r} is none",
             hint="leave penalty_factors out",
         )
+    if settings.penalty_factors is not None and settings.penalty_factors.frees:
+        _check_free(settings, penalty)
+
+
+def _check_free(settings: FitSettings, penalty: Penalty) -> None:
+    """Features without penalty are solved with the intercept, by a totally corrective fit."""
+    hint = "give a small factor such as 1e-3, which leaves it nearly free"
+    system = system_of(settings)
+    if settings.system is not None or not system.optimises:
+        raise UsageError(
+            f"penalty_factors is 0 for a feature, which is solved for in every round, and {system.name!r} solves for "
+            "the rows it chooses",
+            hint=hint,
+        )
+    if get_loss(settings.loss).shifted:
+        raise UsageError(
+            f"penalty_factors is 0 for a feature, and loss {settings.loss!r} has no bounded curvature to solve it by",
+            hint=f"use loss='log', or {hint}",
+        )
+    if not penalty.separable:
+        raise UsageError(
+            f"penalty_factors is 0 for a feature, and penalty {penalty.name!r} ties all features into one norm",
+            hint=f"use 'l1/l2', or {hint}",
+        )
 
 
 def _check_joint(settings: FitSettings, penalty: Penalty) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +17,10 @@ from numpy.typing import NDArray
 from dboost.losses.base import Repair
 from dboost.penalties import ChargesRows, Penalty
 from dboost.problem import summation
+from dboost.problem.free_rows import ProjectedRepair, dual_value, repaired, without_sums
 from dboost.problem.iterate import Iterate, Score
 from dboost.problem.problem import Problem
-from dboost.problem.shards import among, column_shards, repaired_shard, size_of_shard
+from dboost.problem.shards import among, column_shards, projected_shard, repaired_shard, size_of_shard
 
 Array = NDArray[np.float64]
 
@@ -73,7 +75,10 @@ def restricted_gap(problem: Problem, at: Iterate, lam: float, solves_intercept: 
         # what brings repaired residuals back between their ends scales them all
         keep = float(problem.objective.repair(at).keep.min())
         slack += (1.0 - keep) * (at.loss - problem.loss.floor * problem.statistics.weight)
-    if solves_intercept:
+    if problem.objective.free.size:
+        # rows without penalty are solved with the intercept before a certificate
+        at, slack = without_sums(problem, at), 0.0
+    elif solves_intercept:
         at, slack = replace(at, bias=np.zeros_like(at.bias)), 0.0
     size = 0.0
     if not isinstance(problem.penalty, ChargesRows):
@@ -98,6 +103,15 @@ def price_of_intercept(problem: Problem, null: Score, lam: float) -> float:
     return (size + shift * float(longest)) / lam
 
 
+def price_of_residuals(problem: Problem, lam: float) -> float:
+    """By how many strengths residuals that change by one, of examples of weight one, may raise the norm of a column."""
+    if not lam > 0.0:
+        return math.inf
+    stats, weight = problem.statistics, problem.lam_weight
+    longest = np.max(stats.absolute[weight > 0.0] / weight[weight > 0.0], initial=0.0)
+    return float(problem.penalty.dual_norm(np.ones((1, problem.k)))[0]) * float(longest) / lam
+
+
 @dataclass(frozen=True)
 class Bound:
     """A lower bound on the optimum, with what is needed to screen rows by it.
@@ -120,7 +134,8 @@ def dual_bound(
     """Value of the dual point near the residuals of a scoring pass; one DUAL pass where the pass does not tell it.
 
     With the intercept free, Theta must sum to zero per output. The loss repairs the residuals and says by how much
-    the sums of a column can change (``losses.base.Repair``); the penalty says how far to scale.
+    the sums of a column can change (``losses.base.Repair``); the penalty says how far to scale. Rows without penalty
+    ask the same of their columns, and have a repair of their own (``problem.free_rows``).
 
     Parameters
     ----------
@@ -135,13 +150,19 @@ def dual_bound(
     """
     stats, penalty, at = problem.statistics, problem.penalty, score.iterate
     chosen = score.candidates
+    repair = _repair(problem, at)
+    if isinstance(repair, ProjectedRepair):
+        at = without_sums(problem, at)
+        if repair.step is None:
+            # of these residuals nothing but zero is known to be a dual point
+            value = dual_value(problem, at, repair, 0.0) - summation.of_objective(problem, at, lam)
+            return Bound(value, np.full(chosen.shape[0], np.inf))
     if isinstance(penalty, ChargesRows):
-        return _charged_bound(problem, score, null_norms, lam, tol, short)
+        return _charged_bound(problem, replace(score, iterate=at), repair, null_norms, lam, tol, short)
     weights = problem.lam_weight[chosen]
-    repair = problem.objective.repair(at)
     off = summation.of_norms(problem, at, chosen)
     norms, size = score.norms + score.rounding * stats.absolute[chosen] + off, score.size
-    if problem.fit_intercept and size is None:
+    if _repairs(problem) and size is None:
         if not (penalty.threshold and penalty.separable):
             # these sizes add up over the rows: bounds on the norms would leave a gap linear in the intercept's residual
             size = _with_errors(penalty, _repaired_size(problem, at, chosen, repair), penalty.dual_size(off, weights))
@@ -160,8 +181,18 @@ def dual_bound(
     scale, charge = penalty.dual_point(size, lam)
     value = None if short is None else value_on_ray(problem, score, scale, charge, lam, tol, short)
     if value is None:
-        value = problem.dual_value(at, repair, scale)
+        value = dual_value(problem, at, repair, scale)
     return Bound(value - charge - summation.of_objective(problem, at, lam), scale * norms)
+
+
+def _repairs(problem: Problem) -> bool:
+    """Whether residuals have to be repaired."""
+    return problem.fit_intercept or bool(problem.objective.free.size)
+
+
+def _repair(problem: Problem, at: Iterate) -> Repair:
+    """What makes the residuals at a model a dual point; passes of its own where rows have no penalty."""
+    return repaired(problem, at) if problem.objective.free.size else problem.objective.repair(at)
 
 
 def size_of_score(problem: Problem, score: Score) -> float:
@@ -218,7 +249,7 @@ def dual_point(problem: Problem, at: Iterate, size: float, lam: float, most: flo
 
 
 def _charged_bound(
-    problem: Problem, score: Score, null_norms: Array, lam: float, tol: float, short: float | None
+    problem: Problem, score: Score, repair: Repair, null_norms: Array, lam: float, tol: float, short: float | None
 ) -> Bound:
     """`dual_bound` of a penalty whose held rows are charged.
 
@@ -229,8 +260,7 @@ def _charged_bound(
     assert isinstance(penalty, ChargesRows)
     weights, held = problem.lam_weight[chosen], among(chosen, at.active)
     error = score.rounding * stats.absolute[chosen] + summation.of_norms(problem, at, chosen)
-    repair = problem.objective.repair(at)
-    if problem.fit_intercept:
+    if _repairs(problem):
         drift, spill = problem.penalty.dual_norm(np.vstack([repair.drift, repair.spill]))
         error = error + repair.null_share * null_norms[chosen] + drift * stats.absolute[chosen]
         if spill > 0.0:
@@ -247,17 +277,22 @@ def _charged_bound(
         scale, charge = min(scale, lam / max(problem.penalty.dual_size(norms, weights), lam)), 0.0
     value = None if short is None else value_on_ray(problem, score, scale, charge, lam, tol, short)
     if value is None:
-        value = problem.dual_value(at, repair, scale)
+        value = dual_value(problem, at, repair, scale)
     return Bound(value - charge - summation.of_objective(problem, at, lam), scale * norms)
 
 
 def _repaired_size(problem: Problem, at: Iterate, candidates: NDArray[np.int64], repair: Repair) -> float:
     """``penalty.dual_size`` of the candidate columns at the repaired residuals of a model, by a pass of its own."""
+    leaf: Any = repaired_shard
+    given: tuple[Any, ...] = (repair.keep, repair.mix, repair.shift, repair.prior)
+    if isinstance(repair, ProjectedRepair):
+        assert repair.step is not None
+        leaf, given = projected_shard, (repair.step, repair.keep)
     sizes = problem.runner.run(
-        repaired_shard,
+        leaf,
         candidates,
         problem.point(at.active, at.W, at.intercept),
-        (repair.keep, repair.mix, repair.shift, repair.prior),
+        given,
         name="repaired",
         shards=column_shards(candidates.shape[0], 8 * problem.k),
         finish=size_of_shard,
@@ -302,7 +337,7 @@ def value_on_ray(
     D(1) = L + <G, W> at the residuals themselves, with the slope D'(1) = <G, W>, and -D'' <= S / t between
     (``losses.base.Loss.ray_curvature``): D(t) >= L + t <G, W> - (1 - t)**2 S / (2 t).
     """
-    if problem.fit_intercept or not np.isfinite(score.ray) or scale <= 0.0:
+    if _repairs(problem) or not np.isfinite(score.ray) or scale <= 0.0:
         return None
     at = score.iterate
     off = score.rounding * problem.penalty.total(at.W, problem.statistics.absolute[at.active])

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dboost.bounds import exponential
-from dboost.penalties.rows import BoolArray, FloatArray, per_row
+from dboost.penalties.rows import BoolArray, FloatArray, in_strengths, per_row
 
 
 @runtime_checkable
@@ -137,9 +137,9 @@ class RowPenalty(ABC):
         norms : ndarray (rows,)
             ||X_j'Theta||_*, or upper bounds on them.
         weights : ndarray (rows,)
-            w_j > 0; inf for a row that never enters.
+            w_j; inf for a row that never enters, 0 for one without penalty, which counts for nothing here.
         """
-        return float(np.max(norms / weights, initial=0.0))
+        return float(np.max(in_strengths(norms, weights), initial=0.0))
 
     def join_sizes(self, sizes: Sequence[float]) -> float:
         """`dual_size` of all rows from those of parts of them."""

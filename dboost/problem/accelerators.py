@@ -196,6 +196,22 @@ ACCELERATORS: dict[str, Accelerator] = {
 EVERY = tuple(ACCELERATORS)
 """Their names."""
 
+NOT_BESIDE_FREE_ROWS = (
+    # a sample may lack what tells these rows apart, and nothing would hold them
+    "sampled_start",
+    # both know of moves of the intercept alone what they know
+    "column_bounds",
+    "solved_intercept",
+    # the null model has rows
+    "null_sums",
+    # sums that shall be zero are not rounded, and the dual value is not that of the residuals on their ray
+    "float32_scores",
+    "ray_value",
+    # which are told by their strengths
+    "worst_rows",
+)
+"""Those that a fit with rows without penalty (``Objective.free``) does not take."""
+
 
 def allowed(settings: FitSettings) -> tuple[str, ...]:
     """The names of those that a fit may take, where they apply."""
@@ -239,6 +255,8 @@ class Accelerators:
     def of(cls, problem: Problem, settings: FitSettings) -> Accelerators:
         """Those of a fit."""
         names = [name for name in allowed(settings) if ACCELERATORS[name].applies(problem, settings)]
+        if problem.objective.free.size:
+            names = [name for name in names if name not in NOT_BESIDE_FREE_ROWS]
         return cls(names, settings.tuning)
 
     def on(self, name: str) -> bool:

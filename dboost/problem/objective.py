@@ -50,6 +50,8 @@ class Objective:
         What the user wants each row's strength to be multiplied by; None: by one. They are in `lam_weight`.
     fixed : int64 array
         Stored columns that are the offsets of scores: their weight is one, and they have no row in W.
+    free : int64 array
+        Rows without penalty, ascending: their strength is 0 at every strength, and they are always held.
     """
 
     loss: Loss
@@ -61,6 +63,7 @@ class Objective:
     lam_weight: Array
     factors: Array | None = None
     fixed: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
+    free: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @classmethod
     def of(
@@ -76,19 +79,23 @@ class Objective:
     ) -> Self:
         """With the factors of the strength that follow from the statistics and from what the user gave."""
         weights = row_weights(statistics, standardize, penalty.degree)
+        free = np.zeros(0, np.int64)
         if factors is not None:
-            weights = weights * factors
-        found = cls(loss, penalty, k, fit_intercept, standardize, statistics, weights, factors)
+            # a constant column of a standardised fit stays out whatever its factor
+            with np.errstate(invalid="ignore"):
+                weights = np.where(np.isinf(weights), np.inf, weights * factors)
+            free = np.flatnonzero((factors == 0.0) & (weights == 0.0))
+        found = cls(loss, penalty, k, fit_intercept, standardize, statistics, weights, factors, free=free)
         if fixed is None:
             return found
         weights = weights.copy()
         weights[fixed] = np.inf
-        return replace(found, lam_weight=weights, fixed=fixed)
+        return replace(found, lam_weight=weights, fixed=fixed, free=np.setdiff1d(free, fixed))
 
     def of_columns(self, statistics: Statistics) -> Self:
         """The same on other columns of the same examples, for which the user gave no factors."""
         weights = row_weights(statistics, self.standardize, self.penalty.degree)
-        return replace(self, statistics=statistics, lam_weight=weights, factors=None)
+        return replace(self, statistics=statistics, lam_weight=weights, factors=None, free=self.free[:0])
 
     # ---- values ----------------------------------------------------------------------------------------------------
 

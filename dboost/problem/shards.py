@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dboost import passes
 from dboost.partition import Sums
 from dboost.passes import Point
+from dboost.passes.projected import projected_gradient
 from dboost.penalties import Penalty
 from dboost.penalties.capabilities import exponential_solves
 from dboost.problem.iterate import Iterate, Score
@@ -169,6 +170,13 @@ def repaired_shard(
 ) -> Sums:
     """G at the repaired residuals for one shard of the candidates."""
     return passes.repaired_gradient(partition, memo, candidates[shard[0] : shard[1]], point, repair)
+
+
+def projected_shard(
+    partition: Any, memo: Any, shard: tuple[int, int], candidates: Rows, point: Point, repair: tuple[Any, ...]
+) -> Sums:
+    """G at projected residuals for one shard of the candidates (``passes.projected``)."""
+    return projected_gradient(partition, memo, candidates[shard[0] : shard[1]], point, *repair)
 
 
 def size_of_shard(total: Sums, shard: Any, penalty: Penalty, weights: Array) -> float:

@@ -19,6 +19,7 @@ from dboost.partition import Sums
 from dboost.passes import Point
 from dboost.passes.centring import Centres
 from dboost.penalties import Penalty
+from dboost.problem.free_rows import solved_null
 from dboost.problem.first_passes import far_columns, label_sums
 from dboost.problem.iterate import Iterate, Score
 from dboost.problem.null_model import NullModel
@@ -97,12 +98,24 @@ class StoredProblem(Problem):
         self._centres = centres
         # where the partitions lie in this process, the sums of one shard are formed in it anyway
         self._driver_bytes = _DRIVER_BYTES if engine.resident_partitions() is None else ONE_SHARD_BYTES
+        # with rows that are in every model, nobody asks for the sums of the model without any
+        keeps_null = keeps_null and (factors is None or bool(np.all(factors)))
+        self._free_null: Iterate | None = None
         loss, runner, null = get_loss(loss), PassRunner(engine, run_id, passes_before), NullModel(keeps_null)
         labels = label_sums(runner, loss, n_outputs, fit_intercept)
         together = keeps_null and n_outputs == 1 and not (exponential or loss.shifted)
         statistics = _first_sums(runner, loss, labels, fit_intercept, null if together else None)
         objective = Objective.of(loss, penalty, n_outputs, fit_intercept, standardize, statistics, factors, fixed)
         super().__init__(runner, objective, int(labels.add["rows"]), exponential, on_driver, null)
+
+    def null(self) -> Iterate:
+        """As in ``Problem``, with the rows without penalty at their optimum, which are in every model."""
+        found = super().null()
+        if not self.objective.free.size:
+            return found
+        if self._free_null is None:
+            self._free_null = solved_null(self, found)
+        return self._free_null
 
     def columns_of(self, rows: Rows) -> Held:
         """As in ``Problem``."""

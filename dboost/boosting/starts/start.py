@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from dboost.boosting.starts.from_sample import sampled_start
 from dboost.problem.accelerators import Accelerators
+from dboost.problem.free_rows import with_free_rows
+from dboost.problem.iterate import Iterate
 from dboost.problem.memory import Memory
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitResult, FitSettings, FitState
@@ -158,5 +160,15 @@ def begun(nearer: Sequence[Start], zero: Zero, passes: int) -> FitState:
     for start in nearer:
         state = start.begin()
         if state is not None:
-            return replace(state, passes=state.passes + passes)
+            return replace(_with_free_rows(zero.problem, state), passes=state.passes + passes)
     return replace(zero.begin(), passes=passes)
+
+
+def _with_free_rows(problem: Problem, state: FitState) -> FitState:
+    """The state with all rows without penalty among its own: those it lacks at zero."""
+    if not problem.objective.free.size:
+        return state
+    none = np.zeros(problem.k)
+    at = Iterate(state.active, state.W, state.intercept, np.nan, np.zeros_like(state.W), none)
+    at = with_free_rows(problem, at)
+    return replace(state, active=at.active, W=at.W)
