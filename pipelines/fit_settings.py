@@ -54,7 +54,7 @@ def label_weights(value: object) -> Any:
 
 def factors(value: object) -> dict[str, Any] | tuple[Any, ...]:
     """A table of feature to factor, or a factor for every column; a flag takes either as JSON."""
-    wanted = "a table {feature = factor} or a number for each feature, above 0 or inf"
+    wanted = "a table {feature = factor} or a number for each feature, from 0 to inf"
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -68,9 +68,9 @@ def factors(value: object) -> dict[str, Any] | tuple[Any, ...]:
 
 
 def _factor(value: object, wanted: str) -> float | str:
-    """A number above 0, which JSON has no other way to say is infinite than the word."""
+    """A number from 0 on, which JSON has no other way to say is infinite than the word."""
     number = math.inf if value == "inf" else value
-    if isinstance(number, bool) or not isinstance(number, int | float) or not number > 0:
+    if isinstance(number, bool) or not isinstance(number, int | float) or not number >= 0:
         raise Expected(wanted)
     return "inf" if math.isinf(number) else float(number)
 
@@ -142,7 +142,8 @@ class ModelSettings:
     penalty_factors: Any = key(
         factors,
         None,
-        'what multiplies alpha for single features: {"price": 0.5, "id": "inf"}; inf leaves one out (default: 1 each)',
+        'what multiplies alpha for single features: {"price": 0.5, "id": "inf"}; 0 leaves one without penalty, inf out '
+        "(default: 1 each)",
     )
     offset: tuple[str, ...] | None = key(
         names, None, "column that is added to the scores as it is; several classes need one each (default: none)"

@@ -206,11 +206,10 @@ def _check_factors(settings: FitSettings, penalty: Penalty) -> None:
 def _check_free(settings: FitSettings, penalty: Penalty) -> None:
     """Features without penalty are solved with the intercept, by a totally corrective fit."""
     hint = "give a small factor such as 1e-3, which leaves it nearly free"
-    system = system_of(settings)
-    if settings.system is not None or not system.optimises:
+    if settings.system is not None:
         raise UsageError(
-            f"penalty_factors is 0 for a feature, which is solved for in every round, and {system.name!r} solves for "
-            "the rows it chooses",
+            "penalty_factors is 0 for a feature, which is solved for in every round, and "
+            f"{settings.system.name!r} solves for the rows it chooses",
             hint=hint,
         )
     if get_loss(settings.loss).shifted:

@@ -150,13 +150,13 @@ def dual_bound(
     """
     stats, penalty, at = problem.statistics, problem.penalty, score.iterate
     chosen = score.candidates
-    repair = _repair(problem, at)
+    repair = _repair(problem, score)
     if isinstance(repair, ProjectedRepair):
         at = without_sums(problem, at)
         if repair.step is None:
             # of these residuals nothing but zero is known to be a dual point
-            value = dual_value(problem, at, repair, 0.0) - summation.of_objective(problem, at, lam)
-            return Bound(value, np.full(chosen.shape[0], np.inf))
+            lower = dual_value(problem, at, repair, 0.0) - summation.of_objective(problem, at, lam)
+            return Bound(lower, np.full(chosen.shape[0], np.inf))
     if isinstance(penalty, ChargesRows):
         return _charged_bound(problem, replace(score, iterate=at), repair, null_norms, lam, tol, short)
     weights = problem.lam_weight[chosen]
@@ -190,9 +190,11 @@ def _repairs(problem: Problem) -> bool:
     return problem.fit_intercept or bool(problem.objective.free.size)
 
 
-def _repair(problem: Problem, at: Iterate) -> Repair:
-    """What makes the residuals at a model a dual point; passes of its own where rows have no penalty."""
-    return repaired(problem, at) if problem.objective.free.size else problem.objective.repair(at)
+def _repair(problem: Problem, score: Score) -> Repair:
+    """What makes the residuals of a scoring pass a dual point; it may take passes where rows have no penalty."""
+    if problem.objective.free.size:
+        return repaired(problem, score.iterate, score.projection)
+    return problem.objective.repair(score.iterate)
 
 
 def size_of_score(problem: Problem, score: Score) -> float:

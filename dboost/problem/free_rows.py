@@ -28,7 +28,7 @@ from dboost.errors import DataError
 from dboost.losses.base import Repair
 from dboost.passes import projected
 from dboost.problem import summation
-from dboost.problem.iterate import Iterate
+from dboost.problem.iterate import Iterate, Projection
 from dboost.problem.problem import Problem
 from dboost.problem.shards import among
 
@@ -57,41 +57,6 @@ _SURE = 4.0
 
 
 @dataclass(frozen=True)
-class Projection:
-    """A Newton step over the rows without penalty and the intercept, and what it leaves.
-
-    Parameters
-    ----------
-    V, v : float64 arrays, shape (a, k) and (k,)
-        The step, zero where a row has a penalty.
-    moved : float64 array, shape (k,)
-        The largest |H_i z_i| of an example of weight one, z_i = V'x_i + v.
-    keep : float
-        The share of Theta that is a dual point, but for the rest (``Loss.kept``); 0 where none is.
-    gained : float
-        <e, (V, v)>: twice what the step lowers the quadratic model of the loss by.
-    left, left_bias : float64 arrays, shape (a, k) and (k,)
-        X_F'Theta, zero where a row has a penalty, and the sums of Theta.
-    exact : bool
-        Whether these are but rounding.
-    """
-
-    V: Array
-    v: Array
-    moved: Array
-    keep: float
-    gained: float
-    left: Array
-    left_bias: Array
-    exact: bool
-
-    @property
-    def step(self) -> tuple[Array, Array]:
-        """(V, v)."""
-        return self.V, self.v
-
-
-@dataclass(frozen=True)
 class ProjectedRepair(Repair):
     """The repair of residuals by a projection: it differs from example to example.
 
@@ -109,7 +74,8 @@ class ProjectedRepair(Repair):
 
 def free_places(problem: Problem, at: Iterate) -> NDArray[np.bool_]:
     """Which of the active rows have no penalty, shape (a,)."""
-    return problem.lam_weight[at.active] == 0.0
+    found: NDArray[np.bool_] = problem.lam_weight[at.active] == 0.0
+    return found
 
 
 def with_free_rows(problem: Problem, at: Iterate) -> Iterate:
@@ -223,9 +189,9 @@ def projection(problem: Problem, at: Iterate) -> Projection:
     return best[1]
 
 
-def repaired(problem: Problem, at: Iterate) -> ProjectedRepair:
-    """What makes the residuals at a model a dual point beside rows without penalty."""
-    found, plain = projection(problem, at), _plain_repair(problem)
+def repaired(problem: Problem, at: Iterate, known: Projection | None = None) -> ProjectedRepair:
+    """What makes the residuals at a model a dual point beside rows without penalty; `known` if the step there is."""
+    found, plain = projection(problem, at) if known is None else known, _plain_repair(problem)
     none = np.zeros(problem.k)
     if not (found.exact and found.keep > 0.0):
         return ProjectedRepair(none, none, none, plain.prior, 0.0, none, none)

@@ -19,8 +19,8 @@ from dboost.partition import Sums
 from dboost.passes import Point
 from dboost.passes.centring import Centres
 from dboost.penalties import Penalty
-from dboost.problem.free_rows import solved_null
 from dboost.problem.first_passes import far_columns, label_sums
+from dboost.problem.free_rows import solved_null
 from dboost.problem.iterate import Iterate, Score
 from dboost.problem.null_model import NullModel
 from dboost.problem.objective import Objective

@@ -187,8 +187,8 @@ class SolvedFreeRows:
         if self.strengths.passing(state.lam) or is_guess(self.problem, state):
             return self.inner.score(state, asked)
         small = max(_INTERCEPT_SHARE * self.tol * state.memory.closer / self.price, _INTERCEPT_ROUNDING)
-        at, _ = solved(self.problem, asked.at, small)
-        return self.inner.score(state, replace(asked, at=at))
+        at, known = solved(self.problem, asked.at, small)
+        return replace(self.inner.score(state, replace(asked, at=at)), projection=known)
 
 
 @dataclass(frozen=True)
