@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dboost.losses.base import Repair
 from dboost.penalties import ChargesRows, Penalty
+from dboost.penalties.capabilities import charges
 from dboost.problem import summation
 from dboost.problem.free_rows import ProjectedRepair, dual_value, repaired, without_sums
 from dboost.problem.iterate import Iterate, Score
@@ -82,7 +83,8 @@ def restricted_gap(problem: Problem, at: Iterate, lam: float, solves_intercept: 
         at, slack = replace(at, bias=np.zeros_like(at.bias)), 0.0
     size = 0.0
     if not isinstance(problem.penalty, ChargesRows):
-        size = problem.penalty.dual_size(problem.penalty.dual_norm(at.G), problem.lam_weight[at.active])
+        norms = problem.objective.penalty_of(at.active).dual_norm(at.G)
+        size = problem.penalty.dual_size(norms, problem.lam_weight[at.active])
     return expected_gap(problem, at, size, lam) + slack
 
 
@@ -223,13 +225,14 @@ def dual_point(problem: Problem, at: Iterate, size: float, lam: float, most: flo
     if not isinstance(penalty, ChargesRows):
         return penalty.dual_point(size, lam)
     strength = lam * problem.lam_weight[at.active]
-    held = penalty.dual_size(penalty.dual_norm(at.G), problem.lam_weight[at.active])
+    charging = problem.objective.penalty_of(at.active)
+    held = penalty.dual_size(charging.dual_norm(at.G), problem.lam_weight[at.active])
     most = min(most, lam / size if size > lam else 1.0)
     inner = float(np.sum(at.G * at.W)) + float(at.bias @ at.intercept)
     fall = at.loss - problem.loss.floor * problem.statistics.weight
 
     def charge(t: float) -> float:
-        return float(np.sum(penalty.conjugate(t * at.G, strength)))
+        return float(np.sum(charges(charging).conjugate(t * at.G, strength)))
 
     def left(t: float) -> float:
         return _lost(problem, t) * fall - t * inner + charge(t)
@@ -273,7 +276,8 @@ def _charged_bound(
     scale, _ = dual_point(problem, at, size, lam, min(1.0, _SURE / missed) if missed > 0.0 else 1.0)
     share = 1.0 - scale * missed
     strength = lam * problem.lam_weight[at.active]
-    charge = share * float(np.sum(penalty.conjugate(scale / share * at.G, strength)))
+    charging = charges(problem.objective.penalty_of(at.active))
+    charge = share * float(np.sum(charging.conjugate(scale / share * at.G, strength)))
     if not math.isfinite(charge) or scale * problem.penalty.dual_size(norms, weights) <= lam:
         # all rows are within their strengths, or shall be
         scale, charge = min(scale, lam / max(problem.penalty.dual_size(norms, weights), lam)), 0.0
@@ -281,6 +285,11 @@ def _charged_bound(
     if value is None:
         value = dual_value(problem, at, repair, scale)
     return Bound(value - charge - summation.of_objective(problem, at, lam), scale * norms)
+
+
+def _of_shard(problem: Problem, columns: NDArray[np.int64]) -> tuple[Any, Array]:
+    """What ``size_of_shard`` is given for some columns."""
+    return problem.objective.penalty_of(columns), problem.lam_weight[columns]
 
 
 def _repaired_size(problem: Problem, at: Iterate, candidates: NDArray[np.int64], repair: Repair) -> float:
@@ -298,7 +307,7 @@ def _repaired_size(problem: Problem, at: Iterate, candidates: NDArray[np.int64],
         name="repaired",
         shards=column_shards(candidates.shape[0], 8 * problem.k),
         finish=size_of_shard,
-        finish_args=lambda shard: (problem.penalty, problem.lam_weight[candidates[shard[0] : shard[1]]]),
+        finish_args=lambda shard: _of_shard(problem, candidates[shard[0] : shard[1]]),
     )
     return problem.penalty.join_sizes(sizes)
 

@@ -229,6 +229,18 @@ def check_accelerators(names: Sequence[str]) -> None:
             )
 
 
+NOT_WITH_SIGNS = (
+    # solvers that take a penalty as alike on both sides of zero
+    "entrywise", "formed_curvature", "quadratic_model", "gram", "extrapolation", "worst_rows",
+    # a sample is solved by these
+    "sampled_start",
+)  # fmt: skip
+"""Those that a fit whose weights have signs (``Objective.signs``) does not take."""
+
+NOT_WITH_SIGNED_ROWS = ("conjugate_gradients", "heavy_blocks", "entry_blocks")
+"""Those that it does not take where rows are not sums of their entries: a face of these holds the signs of rows."""
+
+
 class Accelerators:
     """Those that a fit may take, and how often it took each.
 
@@ -257,6 +269,9 @@ class Accelerators:
         names = [name for name in allowed(settings) if ACCELERATORS[name].applies(problem, settings)]
         if problem.objective.free.size:
             names = [name for name in names if name not in NOT_BESIDE_FREE_ROWS]
+        if problem.objective.signs is not None:
+            others = () if problem.penalty.entries is not None else NOT_WITH_SIGNED_ROWS
+            names = [name for name in names if name not in (*NOT_WITH_SIGNS, *others)]
         return cls(names, settings.tuning)
 
     def on(self, name: str) -> bool:

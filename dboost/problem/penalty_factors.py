@@ -6,7 +6,6 @@ Does not cover: what else multiplies the strength of a row (``statistics.row_wei
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import numbers
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.errors import UsageError
+from dboost.problem.by_column import by_column
 
 Array = NDArray[np.float64]
 
@@ -87,7 +87,7 @@ class PenaltyFactors:
         UsageError
             Where there are not as many factors as features, a name is unknown, or no feature is left to be penalised.
         """
-        found = self._placed(n, names)
+        found = by_column("penalty_factors", self.values, self.named, 1.0, n, names)
         if n and np.isinf(found).all():
             raise UsageError("penalty_factors leaves every feature out", hint="give at least one a finite factor")
         if n and not np.any(found[np.isfinite(found)]):
@@ -101,32 +101,6 @@ class PenaltyFactors:
     def frees(self) -> bool:
         """Whether some feature is left without penalty."""
         return 0.0 in (self.values if self.values is not None else (self.named or {}).values())
-
-    def _placed(self, n: int, names: Sequence[str] | None) -> Array:
-        if self.values is not None:
-            if self.values.shape[0] != n:
-                raise UsageError(
-                    f"penalty_factors has {self.values.shape[0]} numbers, and the data has {n} features",
-                    hint="give one number for each feature, or a dict by name of those that differ from 1",
-                )
-            return self.values
-        found = np.ones(n)
-        given = self.named or {}
-        if given and names is None:
-            raise UsageError(
-                "penalty_factors is given by name, and the features of the data have no names",
-                hint="give an array with one number for each feature, or a table with named columns",
-            )
-        place = {name: at for at, name in enumerate(names or ())}
-        for name, factor in given.items():
-            if name not in place:
-                near = difflib.get_close_matches(name, list(place), n=1, cutoff=0.0)
-                raise UsageError(
-                    f"penalty_factors names {name!r}, which is no feature of the data",
-                    hint=f"did you mean {near[0]!r}?" if near else "name features of the data",
-                )
-            found[place[name]] = factor
-        return found
 
     def digest(self) -> str:
         """A name for these factors, of fixed length however many there are."""

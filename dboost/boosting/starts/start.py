@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.starts.from_sample import sampled_start
+from dboost.penalties.signed import rightly_signed
 from dboost.problem.accelerators import Accelerators
 from dboost.problem.free_rows import with_free_rows
 from dboost.problem.iterate import Iterate
@@ -129,6 +130,11 @@ class FromModel:
         active = problem.rows_of(start.active, start.state.keys)
         order = np.argsort(active)
         active, W = active[order], start.W[order]
+        if problem.objective.signs is not None:
+            # the line through two optima, and the model of other data, may lie beyond zero
+            W = rightly_signed(W, problem.objective.signs[active])
+            held = np.any(W != 0.0, axis=1)
+            active, W = active[held], W[held]
         candidates = self._strong(start)
         # along a path the curvature changes little from strength to strength
         anchor = start.state.memory.anchor if self.before is not None else None
