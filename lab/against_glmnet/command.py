@@ -108,6 +108,8 @@ def cases() -> list[Case]:
         Case("penalty_factors, 0, no intercept", "log", factors=free, intercept=False),
         Case("penalty_factors, 0", "squared", ElasticNet(0.5), factors=free),
         Case("penalty_factors, 0, grouped", "multinomial", "l1/l2", factors=free),
+        *(Case("positive", loss, given={"positive": True}) for loss in FAMILIES),
+        Case("positive", "squared", ElasticNet(0.5), given={"positive": True}),
         Case("penalty_factors, no intercept", "log", factors=f, intercept=False),
         Case("penalty_factors", "log", ElasticNet(0.5), factors=f),
         Case("penalty_factors, grouped", "multinomial", "l1/l2", factors=f),

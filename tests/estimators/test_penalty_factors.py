@@ -62,6 +62,7 @@ def test_two_processes_give_the_bits_of_one(data, two_processes):
     assert not alone.coef_[:, 3].any() and here.coef_[:, 1].all() and here.duality_gap_ <= 1e-4
 
 
+@pytest.mark.filterwarnings("ignore:alpha_best_")
 def test_every_fold_has_those_without_penalty(data):
     found = BoostedClassifierCV(cv=2, n_alphas=2, penalty_factors=FREED).fit(data.X, data.y)
     assert found.coef_[:, 1].all() and (found.fold_gaps_ <= 1e-2).all()

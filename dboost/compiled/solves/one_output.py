@@ -137,8 +137,8 @@ def descend(
 
     The coordinates are visited in random order, with V = H X D kept per example. The first and the last sweep visit
     every coordinate, the others those that are not zero; sweeping ends when one gains less than `enough` times the
-    first. With `intercept` the last coordinate is the intercept's. Where `signs`, one for each coordinate, is not 0, the
-    coordinate has no other sign. Returns the number of sweeps.
+    first. With `intercept` the last coordinate is the intercept's. Where `signs`, one for each coordinate, is not 0,
+    the coordinate has no other sign. Returns the number of sweeps.
     """
     n = W.shape[0]
     m = h.shape[0]
