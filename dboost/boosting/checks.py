@@ -244,12 +244,17 @@ def _check_signs(settings: FitSettings, penalty: Penalty) -> None:
             f"{name} need a penalty under which rows vanish one by one, and {penalty.name!r} is none",
             hint="use 'l1', 'l1/l2', 'l1/linf' or 'elastic_net'",
         )
+    if not getattr(penalty, "sizes_only", False):
+        raise UsageError(
+            f"{name} need a penalty of the sizes of weights, and penalty {penalty.name!r} is not said to be one",
+            hint="set sizes_only = True in its class where omega grows with the size of every entry, whatever its sign",
+        )
     if settings.curvature != "newton":
         raise UsageError(
             f"curvature={settings.curvature!r} takes weights of both signs", hint="leave curvature at 'newton'"
         )
     exponential = settings.update == "adaboost" or not math.isfinite(get_loss(settings.loss).kappa)
-    several = get_loss(settings.loss).task in ("multiclass", "multitask", "multitarget")
+    several = get_loss(settings.loss).task not in ("binary", "regression")
     if exponential and several and penalty.entries is None:
         raise UsageError(
             f"{name} under an exponential bound are solved entry by entry, and penalty {penalty.name!r} ties them",

@@ -61,7 +61,7 @@ class Side:
                         f"{name} names a feature {one!r}", hint="expected the name of a feature, a text"
                     )
             return cls(name, free, named={one: _bound(name, free, bound, repr(one)) for one, bound in value.items()})
-        if isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_):
+        if _is_real(value):
             return cls(name, free, every=_bound(name, free, value, "every feature"))
         try:
             found = np.asarray(value)
@@ -77,7 +77,8 @@ class Side:
         """Which columns are bounded at 0, shape (n,)."""
         if self.every is not None:
             return np.full(n, self.every == 0.0)
-        return by_column(self.name, self.values, self.named, self.free, n, names) == 0.0
+        found: NDArray[np.bool_] = by_column(self.name, self.values, self.named, self.free, n, names) == 0.0
+        return found
 
     def spelled(self) -> str:
         """All that it says, as a text."""
@@ -153,13 +154,16 @@ class Signs:
         return hash(self.digest())
 
 
+def _is_real(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+
+
 def _expected(free: float) -> str:
     return f"expected 0 or {free} for each feature"
 
 
 def _bound(name: str, free: float, bound: Any, whose: str) -> float:
-    real = isinstance(bound, numbers.Real) and not isinstance(bound, bool | np.bool_)
-    if not real or float(bound) not in (0.0, free):
+    if not _is_real(bound) or float(bound) not in (0.0, free):
         raise UsageError(f"{name} is {bound!r} for {whose}", hint=f"{_expected(free)}; {_OTHER}")
     # -0.0 is the same bound
     return float(bound) + 0.0

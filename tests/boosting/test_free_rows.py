@@ -175,9 +175,12 @@ def test_standardize_and_columns_far_from_zero():
         assert far.objective == pytest.approx(near.objective, rel=1e-7)
 
 
-def test_columns_that_separate_the_labels_have_no_model():
-    data = plain.make("log", m=90, n=N, seed=4)
-    data.X[:, 2] = np.where(data.y[:, 0] > 0, 1.0, -1.0)
+@pytest.mark.parametrize("loss,few", [("log", False), ("log", True), ("poisson", True)])
+def test_columns_that_separate_the_labels_have_no_model(loss, few):
+    """All of them, or a few: a column that is one for examples of one label only, or for counts of zero."""
+    data = plain.make(loss, m=90, n=N, seed=4)
+    on = data.y[:, 0] > 0 if loss == "log" else data.y == 0
+    data.X[:, 2] = on & (np.arange(90) < 45) if few else np.where(on, 1.0, -1.0)
     with pytest.raises(DataError, match="penalty_factors are 0 have no finite optimum"):
         fitting(data, penalty="l1").fit(0.02)
 

@@ -17,8 +17,9 @@ from dboost import penalties
 from dboost.boosting import fit as fits
 from dboost.boosting import path as paths
 from dboost.engine.local import LocalEngine
+from dboost.errors import UsageError
 from dboost.losses import LOSSES
-from dboost.penalties import get_penalty
+from dboost.penalties import L1, get_penalty
 from dboost.penalties.signed import Signed, rightly_signed
 from dboost.problem.signs import Signs
 from tests.boosting import plain
@@ -36,6 +37,15 @@ def test_positive_is_a_lower_bound_of_all_and_mixed_bounds_are_by_place_or_name(
     assert Signs.given(positive=True).of_columns(3, None).tolist() == [1, 1, 1]
     assert Signs.given(upper={"b": 0.0, "a": np.inf}).of_columns(2, ["a", "b"]).tolist() == [0, -1]
     assert Signs.given(positive=True) == Signs.given(lower=0) and Signs.given(lower=0) != Signs.given(upper=0)
+
+
+def test_a_penalty_that_is_not_said_to_look_at_sizes_is_refused():
+    class Other(L1):
+        name = "other"
+        sizes_only = False
+
+    with pytest.raises(UsageError, match="'other' is not said to be one.*sizes_only"):
+        plain.fitting(plain.make("log", m=20, n=N, seed=4), penalty=Other(), signs=MIXED)
 
 
 # ---- the penalty ---------------------------------------------------------------------------------------------------

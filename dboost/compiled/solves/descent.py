@@ -293,9 +293,10 @@ def _newton_descent(
             for r in range(k):
                 metric[r] = max(metric[r], smallest)
                 z[r] = W[j, r] + D[j, r] + (G[j, r] - g[r] - damping[j, r] * D[j, r]) / metric[r]
+            if signs[j] != 0:
                 # an entry that is drawn to the wrong sign is best at zero, and the others as without it
-                if signs[j] * z[r] < 0.0:
-                    z[r] = 0.0
+                for r in range(k):
+                    z[r] = 0.0 if signs[j] * z[r] < 0.0 else z[r]
             if lam[j] == 0.0:
                 for r in range(k):
                     out[r] = z[r]
