@@ -52,6 +52,9 @@ _LEFT = 1e-24
 _LEFT_BY_PASSES = 1e-12
 _REFINED = 6
 _FLAT = 1e-12
+# Curvature of the examples that hold a column, below this share of that of the most curved one: e^-20, of labels that
+# are told so surely that no finite weight would.
+_VANISHED = 2e-9
 # Sums may be off by this many times what their rounding is.
 _SURE = 4.0
 
@@ -117,6 +120,7 @@ class _Solver:
             scale = found.add["diagonal"][chosen].ravel()
             self._product = problem.curvature_at(at)
         self._used = np.tile(self.outputs, chosen.size)
+        self.diagonal = scale.reshape(chosen.size, problem.k)
         self.scale = np.maximum(scale, _FLAT * max(float(scale.max(initial=0.0)), np.finfo(float).tiny))
 
     def joined(self, G: Array, bias: Array) -> Array:
@@ -271,6 +275,18 @@ def _stepped(problem: Problem, at: Iterate, found: Projection) -> Iterate | None
     return problem.evaluate(at.active, at.W + t * V, at.intercept + t * v)
 
 
+def _vanishing(problem: Problem, at: Iterate) -> bool:
+    """Whether the curvature of a row without penalty has all but vanished: its weight goes on to infinity.
+
+    The loss then falls by less than its rounding. A column without a label has no curvature at all, and none to lose.
+    """
+    solver = _Solver(problem, at)
+    square = problem.statistics.square[at.active[solver.rows]]
+    square = np.append(square, problem.statistics.weight) if problem.fit_intercept else square
+    each = solver.diagonal[:, solver.outputs] / np.where(square > 0.0, square, 1.0)[:, None]
+    return bool(np.any((each > 0.0) & (each < _VANISHED * each.max(axis=0, initial=0.0))))
+
+
 def solved_null(problem: Problem, null: Iterate) -> Iterate:
     """The model of the rows without penalty alone, from that of the intercept alone.
 
@@ -280,7 +296,7 @@ def solved_null(problem: Problem, null: Iterate) -> Iterate:
         Where it has no finite optimum, as of labels that these features separate.
     """
     at, last = solved(problem, with_free_rows(problem, null), 0.0)
-    if not last.keep > 0.0 or not last.exact:
+    if not last.keep > 0.0 or not last.exact or _vanishing(problem, at):
         raise DataError(
             "the features whose penalty_factors are 0 have no finite optimum, so that no penalty holds their weights: "
             "they may separate the labels, wholly or in part",
