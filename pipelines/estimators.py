@@ -74,6 +74,9 @@ def kind_and_parameters(settings: ModelSettings) -> tuple[Any, dict[str, Any]]:
         parameters["bounds"] = tuple(float(side) for side in parameters["bounds"])
     if "penalty_factors" in parameters:
         parameters["penalty_factors"] = _numbers(parameters["penalty_factors"])
+    for side in ("lower", "upper"):
+        if side in parameters:
+            parameters[side] = _numbers(parameters[side])
     if "hypotheses" in parameters:
         parameters["hypotheses"] = family_of(parameters["hypotheses"])
     _refuse_foreign(kind, name or "boosted", parameters)
@@ -120,7 +123,9 @@ def _refuse_foreign(kind: Any, name: str, parameters: Mapping[str, Any]) -> None
 
 
 def _numbers(factors: Any) -> Any:
-    """Factors as numbers: settings, which are also written as JSON, hold infinity as a word."""
+    """Factors or bounds as numbers: settings, which are also written as JSON, hold infinity as a word."""
+    if isinstance(factors, int | float | str):
+        return float(factors)
     if isinstance(factors, Mapping):
         return {name: float(one) for name, one in factors.items()}
     return [float(one) for one in factors]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +54,7 @@ def label_weights(value: object) -> Any:
 
 def factors(value: object) -> dict[str, Any] | tuple[Any, ...]:
     """A table of feature to factor, or a factor for every column; a flag takes either as JSON."""
-    wanted = "a table {feature = factor} or a number for each feature, above 0 or inf"
+    wanted = "a table {feature = factor} or a number for each feature, from 0 to inf"
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -68,11 +68,36 @@ def factors(value: object) -> dict[str, Any] | tuple[Any, ...]:
 
 
 def _factor(value: object, wanted: str) -> float | str:
-    """A number above 0, which JSON has no other way to say is infinite than the word."""
+    """A number from 0 on, which JSON has no other way to say is infinite than the word."""
     number = math.inf if value == "inf" else value
-    if isinstance(number, bool) or not isinstance(number, int | float) or not number > 0:
+    if isinstance(number, bool) or not isinstance(number, int | float) or not number >= 0:
         raise Expected(wanted)
     return "inf" if math.isinf(number) else float(number)
+
+
+def _side(free: str) -> Callable[[object], Any]:
+    """Takes 0 for all features, a table of feature to bound, or a bound for every column; a flag takes them as JSON."""
+    wanted = f"0 for every feature, a table {{feature = 0}} or 0 or {free} for each"
+
+    def bound(one: object) -> float | str:
+        number = float(one) if one == free else one
+        if isinstance(number, bool) or not isinstance(number, int | float) or number not in (0, float(free)):
+            raise Expected(wanted)
+        return 0.0 if number == 0 else free
+
+    def side(value: object) -> Any:
+        if isinstance(value, str) and value != free:
+            try:
+                value = json.loads(value)
+            except json.JSONDecodeError:
+                raise Expected(wanted + ' (as a flag in JSON: 0, {"price": 0})') from None
+        if isinstance(value, Mapping) and value:
+            return {str(name): bound(one) for name, one in value.items()}
+        if isinstance(value, list | tuple) and value:
+            return tuple(bound(one) for one in value)
+        return bound(value)
+
+    return side
 
 
 def _families(value: object) -> Any:
@@ -142,7 +167,15 @@ class ModelSettings:
     penalty_factors: Any = key(
         factors,
         None,
-        'what multiplies alpha for single features: {"price": 0.5, "id": "inf"}; inf leaves one out (default: 1 each)',
+        'what multiplies alpha for single features: {"price": 0.5, "id": "inf"}; 0 leaves one without penalty, inf out '
+        "(default: 1 each)",
+    )
+    positive: bool | None = key(boolean, None, "no weight may be negative (default: weights of both signs)")
+    lower: Any = key(
+        _side("-inf"), None, 'no weight of these features may be negative: 0 for all, {"price": 0} (default: any)'
+    )
+    upper: Any = key(
+        _side("inf"), None, 'no weight of these features may be positive: 0 for all, {"price": 0} (default: any)'
     )
     offset: tuple[str, ...] | None = key(
         names, None, "column that is added to the scores as it is; several classes need one each (default: none)"

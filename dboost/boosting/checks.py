@@ -124,6 +124,8 @@ def _check_pairs(settings: FitSettings, penalty: Penalty) -> None:
         _check_offset(settings)
     if settings.penalty_factors is not None:
         _check_factors(settings, penalty)
+    if settings.signs is not None:
+        _check_signs(settings, penalty)
     if settings.standardize and penalty.degree == 0:
         raise UsageError(
             f"standardize=True multiplies the strength of a feature by a power of its scale, which penalty "
@@ -198,6 +200,87 @@ def _check_factors(settings: FitSettings, penalty: Penalty) -> None:
         raise UsageError(
             f"penalty_factors are for fits to a certified optimum, and {settings.system.name!r} is none",
             hint="leave penalty_factors out",
+        )
+    if settings.penalty_factors is not None and settings.penalty_factors.frees:
+        _check_free(settings, penalty)
+
+
+def _check_free(settings: FitSettings, penalty: Penalty) -> None:
+    """Features without penalty are solved with the intercept, by a totally corrective fit."""
+    hint = "give a small factor such as 1e-3, which leaves it nearly free"
+    if settings.system is not None:
+        raise UsageError(
+            "penalty_factors is 0 for a feature, which is solved for in every round, and "
+            f"{settings.system.name!r} solves for the rows it chooses",
+            hint=hint,
+        )
+    if get_loss(settings.loss).shifted:
+        raise UsageError(
+            f"penalty_factors is 0 for a feature, and loss {settings.loss!r} has no bounded curvature to solve it by",
+            hint=f"use loss='log', or {hint}",
+        )
+    if not penalty.separable:
+        raise UsageError(
+            f"penalty_factors is 0 for a feature, and penalty {penalty.name!r} ties all features into one norm",
+            hint=f"use 'l1/l2', or {hint}",
+        )
+
+
+def _check_signs(settings: FitSettings, penalty: Penalty) -> None:
+    """Signs are those of stored columns, under a penalty whose rows vanish one by one."""
+    name = "positive, lower and upper"
+    if settings.hypotheses is not None:
+        raise UsageError(
+            f"{name} are those of the columns of the data, and hypotheses={settings.hypotheses!r} are made in the fit",
+            hint="leave hypotheses out, or these",
+        )
+    if settings.system is not None:
+        raise UsageError(
+            f"{name} are for fits to a certified optimum, and {settings.system.name!r} is none",
+            hint="use bounds= of the leveraging estimators",
+        )
+    if not (penalty.threshold and penalty.separable and penalty.certified):
+        raise UsageError(
+            f"{name} need a penalty under which rows vanish one by one, and {penalty.name!r} is none",
+            hint="use 'l1', 'l1/l2', 'l1/linf' or 'elastic_net'",
+        )
+    if not getattr(penalty, "sizes_only", False):
+        raise UsageError(
+            f"{name} need a penalty of the sizes of weights, and penalty {penalty.name!r} is not said to be one",
+            hint="set sizes_only = True in its class where omega grows with the size of every entry, whatever its sign",
+        )
+    if settings.curvature != "newton":
+        raise UsageError(
+            f"curvature={settings.curvature!r} takes weights of both signs", hint="leave curvature at 'newton'"
+        )
+    exponential = settings.update == "adaboost" or not math.isfinite(get_loss(settings.loss).kappa)
+    several = get_loss(settings.loss).task not in ("binary", "regression")
+    if exponential and several and penalty.entries is None:
+        raise UsageError(
+            f"{name} under an exponential bound are solved entry by entry, and penalty {penalty.name!r} ties them",
+            hint="use penalty='l1', or update='newton' with a loss of bounded curvature",
+        )
+
+
+def refuse_signs_of_free(signs: Any, factors: Any, names: Any) -> None:
+    """Refuse a sign for a feature without penalty: its weight would be neither free nor held by a strength.
+
+    Parameters
+    ----------
+    signs : int8 array, shape (n,)
+    factors : float64 array, shape (n,), or None
+    names : sequence of str or None
+
+    Raises
+    ------
+    UsageError
+    """
+    wrong = np.flatnonzero((signs != 0) & (factors == 0.0)) if factors is not None else np.zeros(0, np.int64)
+    if wrong.size:
+        whose = f"feature {wrong[0]}" if names is None else repr(names[wrong[0]])
+        raise UsageError(
+            f"{whose} has a penalty factor of 0, and a sign by positive, lower or upper",
+            hint="give it a factor above 0, or no bound: lower=-inf and upper=inf",
         )
 
 

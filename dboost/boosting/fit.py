@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.checks import check_settings
+from dboost.boosting.checks import check_settings, refuse_signs_of_free
 from dboost.boosting.planned import Planned
 from dboost.boosting.starts.start import FromModel, FromSample, Zero, begun
 from dboost.boosting.updates import system_of
@@ -109,7 +109,14 @@ class Fitting:
         factors = None
         if settings.penalty_factors is not None:
             factors = settings.penalty_factors.of_columns(plan.n_features, plan.feature_names)
+        signs = None
+        if settings.signs is not None:
+            found = settings.signs.of_columns(plan.n_features, plan.feature_names)
+            refuse_signs_of_free(found, factors, plan.feature_names)
+            # bounds that bound nothing change no bit
+            signs = found if found.any() else None
         one_for_each: dict[str, Any] = {"factors": factors, "fixed": self.fixed if self.fixed.size else None}
+        one_for_each["signs"] = signs
         if settings.hypotheses is not None:
             return InducedProblem(
                 engine,

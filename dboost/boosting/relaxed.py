@@ -94,6 +94,8 @@ def refusal(settings: FitSettings) -> str:
         return f"hypotheses={settings.hypotheses!r} are no columns of the data"
     if settings.system is not None:
         return f"{settings.system.name!r} minimises no penalised loss"
+    if settings.signs is not None:
+        return "its weights have signs, which a refit without a penalty would not keep"
     if settings.update == "forward":
         return "update='forward' minimises no penalised loss"
     return ""

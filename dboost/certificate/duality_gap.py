@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dboost.losses.base import Repair
 from dboost.penalties import ChargesRows, Penalty
+from dboost.penalties.capabilities import charges
 from dboost.problem import summation
+from dboost.problem.free_rows import ProjectedRepair, dual_value, repaired, without_sums
 from dboost.problem.iterate import Iterate, Score
 from dboost.problem.problem import Problem
-from dboost.problem.shards import among, column_shards, repaired_shard, size_of_shard
+from dboost.problem.shards import among, column_shards, projected_shard, repaired_shard, size_of_shard
 
 Array = NDArray[np.float64]
 
@@ -73,11 +76,15 @@ def restricted_gap(problem: Problem, at: Iterate, lam: float, solves_intercept: 
         # what brings repaired residuals back between their ends scales them all
         keep = float(problem.objective.repair(at).keep.min())
         slack += (1.0 - keep) * (at.loss - problem.loss.floor * problem.statistics.weight)
-    if solves_intercept:
+    if problem.objective.free.size:
+        # rows without penalty are solved with the intercept before a certificate
+        at, slack = without_sums(problem, at), 0.0
+    elif solves_intercept:
         at, slack = replace(at, bias=np.zeros_like(at.bias)), 0.0
     size = 0.0
     if not isinstance(problem.penalty, ChargesRows):
-        size = problem.penalty.dual_size(problem.penalty.dual_norm(at.G), problem.lam_weight[at.active])
+        norms = problem.objective.penalty_of(at.active).dual_norm(at.G)
+        size = problem.penalty.dual_size(norms, problem.lam_weight[at.active])
     return expected_gap(problem, at, size, lam) + slack
 
 
@@ -96,6 +103,15 @@ def price_of_intercept(problem: Problem, null: Score, lam: float) -> float:
     shift = float(problem.penalty.dual_norm(rarer[None])[0])
     longest = np.max(stats.absolute[weight > 0.0] / weight[weight > 0.0], initial=0.0)
     return (size + shift * float(longest)) / lam
+
+
+def price_of_residuals(problem: Problem, lam: float) -> float:
+    """By how many strengths residuals that change by one, of examples of weight one, may raise the norm of a column."""
+    if not lam > 0.0:
+        return math.inf
+    stats, weight = problem.statistics, problem.lam_weight
+    longest = np.max(stats.absolute[weight > 0.0] / weight[weight > 0.0], initial=0.0)
+    return float(problem.penalty.dual_norm(np.ones((1, problem.k)))[0]) * float(longest) / lam
 
 
 @dataclass(frozen=True)
@@ -120,7 +136,8 @@ def dual_bound(
     """Value of the dual point near the residuals of a scoring pass; one DUAL pass where the pass does not tell it.
 
     With the intercept free, Theta must sum to zero per output. The loss repairs the residuals and says by how much
-    the sums of a column can change (``losses.base.Repair``); the penalty says how far to scale.
+    the sums of a column can change (``losses.base.Repair``); the penalty says how far to scale. Rows without penalty
+    ask the same of their columns, and have a repair of their own (``problem.free_rows``).
 
     Parameters
     ----------
@@ -135,13 +152,19 @@ def dual_bound(
     """
     stats, penalty, at = problem.statistics, problem.penalty, score.iterate
     chosen = score.candidates
+    repair = _repair(problem, score)
+    if isinstance(repair, ProjectedRepair):
+        at = without_sums(problem, at)
+        if repair.step is None:
+            # of these residuals nothing but zero is known to be a dual point
+            lower = dual_value(problem, at, repair, 0.0) - summation.of_objective(problem, at, lam)
+            return Bound(lower, np.full(chosen.shape[0], np.inf))
     if isinstance(penalty, ChargesRows):
-        return _charged_bound(problem, score, null_norms, lam, tol, short)
+        return _charged_bound(problem, replace(score, iterate=at), repair, null_norms, lam, tol, short)
     weights = problem.lam_weight[chosen]
-    repair = problem.objective.repair(at)
     off = summation.of_norms(problem, at, chosen)
     norms, size = score.norms + score.rounding * stats.absolute[chosen] + off, score.size
-    if problem.fit_intercept and size is None:
+    if _repairs(problem) and size is None:
         if not (penalty.threshold and penalty.separable):
             # these sizes add up over the rows: bounds on the norms would leave a gap linear in the intercept's residual
             size = _with_errors(penalty, _repaired_size(problem, at, chosen, repair), penalty.dual_size(off, weights))
@@ -160,8 +183,20 @@ def dual_bound(
     scale, charge = penalty.dual_point(size, lam)
     value = None if short is None else value_on_ray(problem, score, scale, charge, lam, tol, short)
     if value is None:
-        value = problem.dual_value(at, repair, scale)
+        value = dual_value(problem, at, repair, scale)
     return Bound(value - charge - summation.of_objective(problem, at, lam), scale * norms)
+
+
+def _repairs(problem: Problem) -> bool:
+    """Whether residuals have to be repaired."""
+    return problem.fit_intercept or bool(problem.objective.free.size)
+
+
+def _repair(problem: Problem, score: Score) -> Repair:
+    """What makes the residuals of a scoring pass a dual point; it may take passes where rows have no penalty."""
+    if problem.objective.free.size:
+        return repaired(problem, score.iterate, score.projection)
+    return problem.objective.repair(score.iterate)
 
 
 def size_of_score(problem: Problem, score: Score) -> float:
@@ -190,13 +225,14 @@ def dual_point(problem: Problem, at: Iterate, size: float, lam: float, most: flo
     if not isinstance(penalty, ChargesRows):
         return penalty.dual_point(size, lam)
     strength = lam * problem.lam_weight[at.active]
-    held = penalty.dual_size(penalty.dual_norm(at.G), problem.lam_weight[at.active])
+    charging = problem.objective.penalty_of(at.active)
+    held = penalty.dual_size(charging.dual_norm(at.G), problem.lam_weight[at.active])
     most = min(most, lam / size if size > lam else 1.0)
     inner = float(np.sum(at.G * at.W)) + float(at.bias @ at.intercept)
     fall = at.loss - problem.loss.floor * problem.statistics.weight
 
     def charge(t: float) -> float:
-        return float(np.sum(penalty.conjugate(t * at.G, strength)))
+        return float(np.sum(charges(charging).conjugate(t * at.G, strength)))
 
     def left(t: float) -> float:
         return _lost(problem, t) * fall - t * inner + charge(t)
@@ -218,7 +254,7 @@ def dual_point(problem: Problem, at: Iterate, size: float, lam: float, most: flo
 
 
 def _charged_bound(
-    problem: Problem, score: Score, null_norms: Array, lam: float, tol: float, short: float | None
+    problem: Problem, score: Score, repair: Repair, null_norms: Array, lam: float, tol: float, short: float | None
 ) -> Bound:
     """`dual_bound` of a penalty whose held rows are charged.
 
@@ -229,8 +265,7 @@ def _charged_bound(
     assert isinstance(penalty, ChargesRows)
     weights, held = problem.lam_weight[chosen], among(chosen, at.active)
     error = score.rounding * stats.absolute[chosen] + summation.of_norms(problem, at, chosen)
-    repair = problem.objective.repair(at)
-    if problem.fit_intercept:
+    if _repairs(problem):
         drift, spill = problem.penalty.dual_norm(np.vstack([repair.drift, repair.spill]))
         error = error + repair.null_share * null_norms[chosen] + drift * stats.absolute[chosen]
         if spill > 0.0:
@@ -241,27 +276,38 @@ def _charged_bound(
     scale, _ = dual_point(problem, at, size, lam, min(1.0, _SURE / missed) if missed > 0.0 else 1.0)
     share = 1.0 - scale * missed
     strength = lam * problem.lam_weight[at.active]
-    charge = share * float(np.sum(penalty.conjugate(scale / share * at.G, strength)))
+    charging = charges(problem.objective.penalty_of(at.active))
+    charge = share * float(np.sum(charging.conjugate(scale / share * at.G, strength)))
     if not math.isfinite(charge) or scale * problem.penalty.dual_size(norms, weights) <= lam:
         # all rows are within their strengths, or shall be
         scale, charge = min(scale, lam / max(problem.penalty.dual_size(norms, weights), lam)), 0.0
     value = None if short is None else value_on_ray(problem, score, scale, charge, lam, tol, short)
     if value is None:
-        value = problem.dual_value(at, repair, scale)
+        value = dual_value(problem, at, repair, scale)
     return Bound(value - charge - summation.of_objective(problem, at, lam), scale * norms)
+
+
+def _of_shard(problem: Problem, columns: NDArray[np.int64]) -> tuple[Any, Array]:
+    """What ``size_of_shard`` is given for some columns."""
+    return problem.objective.penalty_of(columns), problem.lam_weight[columns]
 
 
 def _repaired_size(problem: Problem, at: Iterate, candidates: NDArray[np.int64], repair: Repair) -> float:
     """``penalty.dual_size`` of the candidate columns at the repaired residuals of a model, by a pass of its own."""
+    leaf: Any = repaired_shard
+    given: tuple[Any, ...] = (repair.keep, repair.mix, repair.shift, repair.prior)
+    if isinstance(repair, ProjectedRepair):
+        assert repair.step is not None
+        leaf, given = projected_shard, (repair.step, repair.keep)
     sizes = problem.runner.run(
-        repaired_shard,
+        leaf,
         candidates,
         problem.point(at.active, at.W, at.intercept),
-        (repair.keep, repair.mix, repair.shift, repair.prior),
+        given,
         name="repaired",
         shards=column_shards(candidates.shape[0], 8 * problem.k),
         finish=size_of_shard,
-        finish_args=lambda shard: (problem.penalty, problem.lam_weight[candidates[shard[0] : shard[1]]]),
+        finish_args=lambda shard: _of_shard(problem, candidates[shard[0] : shard[1]]),
     )
     return problem.penalty.join_sizes(sizes)
 
@@ -302,7 +348,7 @@ def value_on_ray(
     D(1) = L + <G, W> at the residuals themselves, with the slope D'(1) = <G, W>, and -D'' <= S / t between
     (``losses.base.Loss.ray_curvature``): D(t) >= L + t <G, W> - (1 - t)**2 S / (2 t).
     """
-    if problem.fit_intercept or not np.isfinite(score.ray) or scale <= 0.0:
+    if _repairs(problem) or not np.isfinite(score.ray) or scale <= 0.0:
         return None
     at = score.iterate
     off = score.rounding * problem.penalty.total(at.W, problem.statistics.absolute[at.active])

@@ -48,6 +48,9 @@ class BoostedEstimator(ShownMixin, MaskedMixin, CallbackSupportMixin, BaseEstima
     _fits_several = False
     # Parameters of those that minimise one objective over stored columns.
     penalty_factors: Any = None
+    positive: bool = False
+    lower: Any = None
+    upper: Any = None
     offset: Any = None
 
     def __init__(
@@ -69,6 +72,9 @@ class BoostedEstimator(ShownMixin, MaskedMixin, CallbackSupportMixin, BaseEstima
         fit_intercept: bool = True,
         standardize: bool = False,
         penalty_factors: Any = None,
+        positive: bool = False,
+        lower: Any = None,
+        upper: Any = None,
         offset: Any = None,
         class_weight: Any = None,
         classes: Any = None,
@@ -94,6 +100,9 @@ class BoostedEstimator(ShownMixin, MaskedMixin, CallbackSupportMixin, BaseEstima
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.penalty_factors = penalty_factors
+        self.positive = positive
+        self.lower = lower
+        self.upper = upper
         self.offset = offset
         self.class_weight = class_weight
         self.classes = classes

@@ -74,6 +74,9 @@ def identity(plan: Planned, settings: FitSettings) -> Identity:
     factors = shown.pop("penalty_factors")
     if factors is not None:
         shown["penalty_factors"] = factors.digest()
+    signs = shown.pop("signs")
+    if signs is not None:
+        shown["signs"] = signs.digest()
     if shown["offset"] is None:
         del shown["offset"]
     shown["penalty"] = penalty_spec(settings.penalty)

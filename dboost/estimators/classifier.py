@@ -69,9 +69,16 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
         scale and sparse data stays sparse. A constant column has no deviation to be scaled by: it is left out and named
         in a warning.
     penalty_factors : array-like, shape (n,), or dict of str to float, optional
-        What the strength of each feature is multiplied by, above 0; as a dict by the feature's name, 1 for those it
-        does not name. A feature with a smaller factor enters earlier, one with ``inf`` never does. They are taken as
-        they are, where glmnet divides its `penalty.factor` by their mean. See ``dboost.adaptive_factors``.
+        What the strength of each feature is multiplied by, from 0 on; as a dict by the feature's name, 1 for those it
+        does not name. A feature with a smaller factor enters earlier, one with ``inf`` never does, and one with 0 is
+        in every model, without penalty, as the intercept is. They are taken as they are, where glmnet divides its
+        `penalty.factor` by their mean. See ``dboost.adaptive_factors``.
+    positive : bool, default False
+        Whether no weight is negative: ``lower=0`` for every feature. The intercept may have any sign.
+    lower, upper : number, array-like of shape (n,), or dict of str to float, optional
+        The sign that the weights of each feature may have: ``lower`` is 0 where none is negative and ``-inf``
+        elsewhere, ``upper`` is 0 where none is positive and ``inf`` elsewhere; as a dict by the feature's name. For
+        other bounds see ``LeveragingClassifier``. R's `lower.limits` and `upper.limits`.
     offset : str, int or sequence of these, optional
         Columns of X, by name or place, that are added to the scores as they are, one for each output: of two classes
         and the loss ``"log"`` one, of more one for each class in the order of ``classes_``. Such a column is no

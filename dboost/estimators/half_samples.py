@@ -55,6 +55,12 @@ def check_rows(settings: FitSettings) -> None:
             "hypotheses= of the estimator: each half sample induces others, which cannot come again",
             hint="use an estimator of the raw columns",
         )
+    if settings.penalty_factors is not None and settings.penalty_factors.frees:
+        raise UsageError(
+            "penalty_factors of the estimator is 0 for a feature, which every model then has: that it comes again says "
+            "nothing",
+            hint="give it a small factor such as 1e-3, or leave it to be chosen",
+        )
 
 
 def strengths_of(settings: FitSettings, alphas: Sequence[float] | None) -> Sequence[float] | None:

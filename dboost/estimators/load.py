@@ -161,6 +161,10 @@ def _param(name: str, value: Any, model: Model) -> Any:
         return family_from_json(value)
     if name == "penalty_factors" and value is not None:
         return {key: float(one) for key, one in value.items()} if isinstance(value, dict) else [*map(float, value)]
+    if name in ("lower", "upper") and value is not None:
+        if not isinstance(value, dict | list):
+            return float(value)
+        return {key: float(one) for key, one in value.items()} if isinstance(value, dict) else [*map(float, value)]
     if name == "bounds" and value is not None:
         return tuple([*map(float, side)] if isinstance(side, list) else float(side) for side in value)
     if name == "classes" and value == "given":

@@ -69,6 +69,9 @@ class MultiTaskBoostedRegressorCV(BoostedRegressorCV, MultiTaskBoostedRegressor)
         fit_intercept: bool = True,
         standardize: bool = False,
         penalty_factors: Any = None,
+        positive: bool = False,
+        lower: Any = None,
+        upper: Any = None,
         offset: Any = None,
         random_state: Any = 0,
         checkpoint: PathLike | None = None,
@@ -99,6 +102,9 @@ class MultiTaskBoostedRegressorCV(BoostedRegressorCV, MultiTaskBoostedRegressor)
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.penalty_factors = penalty_factors
+        self.positive = positive
+        self.lower = lower
+        self.upper = upper
         self.offset = offset
         # the base knows of classes, of which there are none
         self.class_weight = self.classes = None

@@ -26,6 +26,7 @@ from dboost.losses import Loss, get_loss
 from dboost.penalties import Penalty, get_penalty
 from dboost.problem.offset_columns import given_offset
 from dboost.problem.penalty_factors import PenaltyFactors
+from dboost.problem.signs import Signs
 
 
 def fit_settings(estimator: Any) -> FitSettings:
@@ -60,6 +61,7 @@ def stored_settings(estimator: Any) -> FitSettings:
     split(estimator.callbacks)
     flag("warm_start", estimator.warm_start)
     factors = estimator.penalty_factors
+    signs = Signs.given(estimator.positive, estimator.lower, estimator.upper)
     return FitSettings(
         loss=estimator.loss or estimator._losses()[0],
         penalty=estimator.penalty,
@@ -77,6 +79,7 @@ def stored_settings(estimator: Any) -> FitSettings:
         standardize=flag("standardize", estimator.standardize),
         offset=None if estimator.offset is None else given_offset(estimator.offset),
         penalty_factors=None if factors is None else PenaltyFactors.given(factors),
+        signs=signs,
         random_state=resolve_seed(estimator.random_state),
         # the columns alone are what a fit chooses from anyhow, in its fastest way
         hypotheses=None if hypotheses == Columns() else hypotheses,

@@ -18,7 +18,7 @@ class BoostedRegressorCV(ChosenByFoldsMixin, BoostedRegressor):
     Parameters
     ----------
     loss, penalty, update, hypotheses, select, sweeps, rows_per_round, tol, max_rounds, max_passes, max_seconds, \
-max_active_rows, fit_intercept, standardize, penalty_factors, offset, random_state, client
+max_active_rows, fit_intercept, standardize, penalty_factors, positive, lower, upper, offset, random_state, client
         As in ``BoostedRegressor``. The penalty must have a strength.
     scoring : "loss" (or None), str or callable, default "loss"
         The mean loss of the held-out rows, or a scorer such as ``"r2"`` or ``"neg_mean_absolute_error"``, as in
@@ -73,6 +73,9 @@ relaxed_, path_
         fit_intercept: bool = True,
         standardize: bool = False,
         penalty_factors: Any = None,
+        positive: bool = False,
+        lower: Any = None,
+        upper: Any = None,
         offset: Any = None,
         random_state: Any = 0,
         checkpoint: PathLike | None = None,
@@ -103,6 +106,9 @@ relaxed_, path_
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.penalty_factors = penalty_factors
+        self.positive = positive
+        self.lower = lower
+        self.upper = upper
         self.offset = offset
         # the base knows of classes, of which there are none
         self.class_weight = self.classes = None

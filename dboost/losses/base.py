@@ -25,6 +25,7 @@ Array = NDArray[np.float64]
 
 # Below it, a probability that is one less another is not known to many digits.
 _LEAST_PROBABILITY = 1e-10
+_HALF = 0.5
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,15 @@ def share(excess: Array, mass: Array) -> Array:
     positive = np.maximum(excess, 0.0)
     total = positive + mass
     return np.where(total > 0.0, positive / np.where(total > 0.0, total, 1.0), 0.0)
+
+
+def near(far: Array) -> float:
+    """1 where no |z| is above a half, else 0.
+
+    Probabilities q become q_r (1 + z_r - <q, z>), and a mean mu becomes mu (1 + z): with |z| of a half all of them stay
+    positive, and probabilities at most one.
+    """
+    return 1.0 if float(np.max(far, initial=0.0)) <= _HALF else 0.0
 
 
 @njit(nogil=True, cache=True, **(INLINED | {"fastmath": {"contract", "reassoc"}}))
@@ -284,6 +294,20 @@ class Loss(Protocol):
         """Make residuals with column sums `bias` feasible for a free intercept; `mass`, `total` of `label_mass`."""
         ...
 
+    def shifts(self, pull: Array, z: Array) -> Array:
+        """What ``loss_rows.dual_row`` is given as the `shift` of every example whose residual is to be U_i - H_i z_i.
+
+        Both (m, k): `pull` is H_i z_i per unit of weight, the part of a Newton step's change that is the example's.
+        """
+        ...
+
+    def kept(self, far: Array, moved: Array) -> float:
+        """The share of all residuals U_i - H_i z_i that are dual points, 0 where none is known to be.
+
+        From the largest |z| and the largest |H_i z_i| per unit of weight of each output, (k,).
+        """
+        ...
+
 
 class Common:
     """What most losses say alike. A loss may say otherwise."""
@@ -324,6 +348,14 @@ class Common:
     def pulls(self, value: float, mass: Array, total: Array, bias: Array) -> float:
         """The loss, which residuals of e^(-y f) are as large as; not asked for where curvature is bounded."""
         return value
+
+    def shifts(self, pull: Array, z: Array) -> Array:
+        """What is taken off a residual."""
+        return pull
+
+    def kept(self, far: Array, moved: Array) -> float:
+        """All of it while no prediction moves by more than half of itself, which leaves all of them above zero."""
+        return near(far)
 
     def terms(self, value: float, at_zero: float, mass: Array, total: Array, bias: Array) -> float:
         """2 sqrt(L) sqrt(L(0)): sum_i s_i |u_i y_i| of the squared loss is no larger (Cauchy and Schwarz)."""

@@ -265,6 +265,10 @@ class Multinomial(Common):
         longest[:2] = (1.0, -1.0)[:k]
         return longest
 
+    def shifts(self, pull: Array, z: Array) -> Array:
+        """What a prediction rises by is what its residual falls by, and `dual_row` subtracts from predictions."""
+        return -pull
+
     def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
         """Predictions become (1 - t)(q - e/M) + t n/M, with e the excess of predicted over observed mass, one t."""
         seen = total > 0.0

@@ -199,6 +199,14 @@ class Offset:
         drift = (1.0 - t) * plain.drift + t * np.maximum(prior, 1.0 - prior)
         return replace(plain, null_share=0.0, drift=drift)
 
+    def shifts(self, pull: Array, z: Array) -> Array:
+        """As the loss says: a step moves scores that have their offsets."""
+        return self.inner.shifts(pull, z)
+
+    def kept(self, far: Array, moved: Array) -> float:
+        """As the loss says."""
+        return self.inner.kept(far, moved)
+
     # ---- what it does not ------------------------------------------------------------------------------------------
 
     @property

@@ -32,7 +32,7 @@ from dboost.compiled.examples.loss_rows import (
 )
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
-from dboost.losses.base import Link, Repair
+from dboost.losses.base import Link, Repair, near
 from dboost.losses.real import RealLoss, mean_label
 
 # What stands for a mean of zero, whose logarithm there is none of.
@@ -206,6 +206,14 @@ class Poisson(RealLoss):
         if not np.all(predicted > _LEAST_SHARE * labels):
             return math.inf
         return float(np.sum(u * u / predicted))
+
+    def shifts(self, pull: Array, z: Array) -> Array:
+        """The mean e^f becomes e^f (1 + z)."""
+        return z
+
+    def kept(self, far: Array, moved: Array) -> float:
+        """All of it while no mean moves by more than half of itself."""
+        return near(far)
 
     def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
         """Predictions are multiplied by one number, which makes them sum to what the labels sum to.

@@ -182,6 +182,11 @@ class RealLoss(Common):
         """`largest`, where there is one."""
         return np.full(k, self.largest) if math.isfinite(self.largest) else None
 
+    def kept(self, far: Array, moved: Array) -> float:
+        """1 / (1 + |moved| / a), a being how far the nearer end of a residual lies from zero."""
+        low, high = self.ends
+        return 1.0 / (1.0 + float(np.max(moved, initial=0.0)) / min(-low, high))
+
     def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
         """Residuals minus their weighted mean e, over 1 + |e| / a, which brings them back between their ends.
 

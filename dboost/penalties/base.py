@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dboost.bounds import exponential
-from dboost.penalties.rows import BoolArray, FloatArray, per_row
+from dboost.penalties.rows import BoolArray, FloatArray, in_strengths, per_row
 
 
 @runtime_checkable
@@ -85,6 +85,9 @@ class RowPenalty(ABC):
     monotone : bool
         Whether the score under the exponential bound grows with the larger of mu+ and mu- and falls with the smaller.
         Where it is not known to, a score is at most what it would be without a penalty.
+    sizes_only : bool
+        Whether omega looks at the sizes of the entries alone, and grows with each of them: what ``penalties.signed``
+        needs. Where it is not known to, signs of weights are refused.
     single, entries : (float, float) or None
         ``(u, c)`` with omega(w) = u |w| + c w**2 / 2 for rows of one entry, and for each entry of longer rows; None
         where omega is not of that form. Solves of one output, and entry by entry, need it.
@@ -97,6 +100,7 @@ class RowPenalty(ABC):
     degree: ClassVar[int] = 1
     weightless: ClassVar[bool] = False
     monotone: ClassVar[bool] = False
+    sizes_only: ClassVar[bool] = False
 
     @property
     def single(self) -> tuple[float, float] | None:
@@ -137,9 +141,9 @@ class RowPenalty(ABC):
         norms : ndarray (rows,)
             ||X_j'Theta||_*, or upper bounds on them.
         weights : ndarray (rows,)
-            w_j > 0; inf for a row that never enters.
+            w_j; inf for a row that never enters, 0 for one without penalty, which counts for nothing here.
         """
-        return float(np.max(norms / weights, initial=0.0))
+        return float(np.max(in_strengths(norms, weights), initial=0.0))
 
     def join_sizes(self, sizes: Sequence[float]) -> float:
         """`dual_size` of all rows from those of parts of them."""

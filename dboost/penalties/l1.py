@@ -26,6 +26,7 @@ class L1(TiltedPenalty):
     """
 
     name: ClassVar[str] = "l1"
+    sizes_only: ClassVar[bool] = True
     monotone: ClassVar[bool] = True
 
     @property

@@ -25,6 +25,7 @@ class L2(TiltedPenalty):
     """
 
     name: ClassVar[str] = "l1/l2"
+    sizes_only: ClassVar[bool] = True
 
     @property
     def compiled(self) -> tuple[int, float, float]:

@@ -28,6 +28,7 @@ class Linf(TiltedPenalty):
     """
 
     name: ClassVar[str] = "l1/linf"
+    sizes_only: ClassVar[bool] = True
     monotone: ClassVar[bool] = True
 
     @property

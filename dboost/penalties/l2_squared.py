@@ -12,7 +12,7 @@ import numpy.typing as npt
 from dboost.compiled.solves.row_prox import SQUARE
 from dboost.penalties.base import TiltedPenalty
 from dboost.penalties.group import solve_entries
-from dboost.penalties.rows import BoolArray, FloatArray, norm2, per_row
+from dboost.penalties.rows import BoolArray, FloatArray, in_strengths, norm2, per_row
 from dboost.penalties.smooth_faces import SmoothFace
 
 
@@ -46,7 +46,7 @@ class L2Squared(TiltedPenalty):
 
     def dual_size(self, norms: FloatArray, weights: FloatArray) -> float:
         """sum_j ||X_j'Theta||_2^2 / w_j: twice lam times the charge."""
-        return float(np.sum(norms * (norms / weights)))
+        return float(np.sum(norms * in_strengths(norms, weights)))
 
     def join_sizes(self, sizes: Sequence[float]) -> float:
         """They add up."""

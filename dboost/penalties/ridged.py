@@ -41,6 +41,7 @@ class RidgedPenalty(TiltedPenalty):
 
     l1_ratio: float = 0.5
     degree: ClassVar[int] = 0
+    sizes_only: ClassVar[bool] = True
     alone: ClassVar[str]
 
     def __post_init__(self) -> None:

@@ -23,6 +23,14 @@ def per_row(value: npt.ArrayLike, rows: int) -> FloatArray:
     return given if given.shape == (rows,) else np.broadcast_to(given, (rows,))
 
 
+def in_strengths(norms: FloatArray, weights: FloatArray) -> FloatArray:
+    """norms / weights, (rows,); 0 for a row without penalty, whose sums a dual point does not have at all."""
+    if weights.all():
+        return norms / weights
+    found: FloatArray = np.where(weights > 0.0, norms / np.where(weights > 0.0, weights, 1.0), 0.0)
+    return found
+
+
 def norm2(Z: FloatArray) -> FloatArray:
     """Euclidean norm of each row of Z (rows, k), without overflow or underflow of the squares."""
     squares = np.einsum("ij,ij->i", Z, Z)

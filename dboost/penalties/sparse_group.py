@@ -38,6 +38,7 @@ class SparseGroup(TiltedPenalty):
 
     l1_ratio: float = 0.5
     name: ClassVar[str] = "l1/l2+l1"
+    sizes_only: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.l1_ratio <= 1.0:

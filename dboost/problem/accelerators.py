@@ -196,6 +196,22 @@ ACCELERATORS: dict[str, Accelerator] = {
 EVERY = tuple(ACCELERATORS)
 """Their names."""
 
+NOT_BESIDE_FREE_ROWS = (
+    # a sample may lack what tells these rows apart, and nothing would hold them
+    "sampled_start",
+    # both know of moves of the intercept alone what they know
+    "column_bounds",
+    "solved_intercept",
+    # the null model has rows
+    "null_sums",
+    # sums that shall be zero are not rounded, and the dual value is not that of the residuals on their ray
+    "float32_scores",
+    "ray_value",
+    # which are told by their strengths
+    "worst_rows",
+)
+"""Those that a fit with rows without penalty (``Objective.free``) does not take."""
+
 
 def allowed(settings: FitSettings) -> tuple[str, ...]:
     """The names of those that a fit may take, where they apply."""
@@ -211,6 +227,18 @@ def check_accelerators(names: Sequence[str]) -> None:
                 f"unknown accelerator {name!r}",
                 hint=f"did you mean {nearest[0]!r}? There are: {', '.join(EVERY)}",
             )
+
+
+NOT_WITH_SIGNS = (
+    # solvers that take a penalty as alike on both sides of zero
+    "entrywise", "formed_curvature", "quadratic_model", "gram", "extrapolation", "worst_rows",
+    # a sample is solved by these
+    "sampled_start",
+)  # fmt: skip
+"""Those that a fit whose weights have signs (``Objective.signs``) does not take."""
+
+NOT_WITH_SIGNED_ROWS = ("conjugate_gradients", "heavy_blocks", "entry_blocks")
+"""Those that it does not take where rows are not sums of their entries: a face of these holds the signs of rows."""
 
 
 class Accelerators:
@@ -239,6 +267,11 @@ class Accelerators:
     def of(cls, problem: Problem, settings: FitSettings) -> Accelerators:
         """Those of a fit."""
         names = [name for name in allowed(settings) if ACCELERATORS[name].applies(problem, settings)]
+        if problem.objective.free.size:
+            names = [name for name in names if name not in NOT_BESIDE_FREE_ROWS]
+        if problem.objective.signs is not None:
+            others = () if problem.penalty.entries is not None else NOT_WITH_SIGNED_ROWS
+            names = [name for name in names if name not in (*NOT_WITH_SIGNS, *others)]
         return cls(names, settings.tuning)
 
     def on(self, name: str) -> bool:

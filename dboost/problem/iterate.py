@@ -52,6 +52,41 @@ class Iterate:
 
 
 @dataclass(frozen=True)
+class Projection:
+    """A Newton step over the rows without penalty and the intercept, and what it leaves.
+
+    Parameters
+    ----------
+    V, v : float64 arrays, shape (a, k) and (k,)
+        The step, zero where a row has a penalty.
+    moved : float64 array, shape (k,)
+        The largest |H_i z_i| of an example of weight one, z_i = V'x_i + v.
+    keep : float
+        The share of Theta that is a dual point, but for the rest (``Loss.kept``); 0 where none is.
+    gained : float
+        <e, (V, v)>: twice what the step lowers the quadratic model of the loss by.
+    left, left_bias : float64 arrays, shape (a, k) and (k,)
+        X_F'Theta, zero where a row has a penalty, and the sums of Theta.
+    exact : bool
+        Whether these are but rounding.
+    """
+
+    V: Array
+    v: Array
+    moved: Array
+    keep: float
+    gained: float
+    left: Array
+    left_bias: Array
+    exact: bool
+
+    @property
+    def step(self) -> tuple[Array, Array]:
+        """(V, v)."""
+        return self.V, self.v
+
+
+@dataclass(frozen=True)
 class Score:
     """Result of a full scoring pass: sums at the model, and every candidate's standing.
 
@@ -80,6 +115,8 @@ class Score:
     bounds : float64 array, shape (n,), or None
         Bounds on ||G_j||_* of all columns at the model, infinite for those never scored; None where nothing bounds them
         (``column_bounds``). The `norms` of candidates that were not looked at are such bounds too.
+    projection : Projection or None
+        The step of the rows without penalty at the model, where it is known already.
     """
 
     iterate: Iterate
@@ -93,6 +130,7 @@ class Score:
     ray: float = np.inf
     rounding: float = 0.0
     bounds: Array | None = None
+    projection: Projection | None = None
 
     def over(self, norms: Array) -> Array:
         """Dual norms of all columns (n,): of the candidates those found here, of the others those given."""

@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from dboost.losses import Loss
 from dboost.losses.base import Repair
 from dboost.penalties import Penalty
+from dboost.penalties.signed import Signed
 from dboost.problem.iterate import Iterate
 from dboost.problem.statistics import Statistics, row_weights
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
+Int8 = NDArray[np.int8]
 
 # Residuals of 1e-12 of the labels are rounding. This is the square of it, as the loss of W = 0 is their square or more.
 _RESOLUTION = 1e-24
@@ -50,6 +52,10 @@ class Objective:
         What the user wants each row's strength to be multiplied by; None: by one. They are in `lam_weight`.
     fixed : int64 array
         Stored columns that are the offsets of scores: their weight is one, and they have no row in W.
+    signs : int8 array, shape (n,), or None
+        Which sign the weights of each row may have (``penalties.signed``); None: any. The intercept may have any.
+    free : int64 array
+        Rows without penalty, ascending: their strength is 0 at every strength, and they are always held.
     """
 
     loss: Loss
@@ -61,6 +67,8 @@ class Objective:
     lam_weight: Array
     factors: Array | None = None
     fixed: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
+    free: Rows = field(default_factory=lambda: np.zeros(0, np.int64))
+    signs: Int8 | None = None
 
     @classmethod
     def of(
@@ -73,22 +81,42 @@ class Objective:
         statistics: Statistics,
         factors: Array | None = None,
         fixed: Rows | None = None,
+        signs: Int8 | None = None,
     ) -> Self:
         """With the factors of the strength that follow from the statistics and from what the user gave."""
         weights = row_weights(statistics, standardize, penalty.degree)
+        free = np.zeros(0, np.int64)
         if factors is not None:
-            weights = weights * factors
-        found = cls(loss, penalty, k, fit_intercept, standardize, statistics, weights, factors)
+            # a constant column of a standardised fit stays out whatever its factor
+            with np.errstate(invalid="ignore"):
+                weights = np.where(np.isinf(weights), np.inf, weights * factors)
+            free = np.flatnonzero((factors == 0.0) & (weights == 0.0))
+        found = cls(loss, penalty, k, fit_intercept, standardize, statistics, weights, factors, free=free, signs=signs)
         if fixed is None:
             return found
         weights = weights.copy()
         weights[fixed] = np.inf
-        return replace(found, lam_weight=weights, fixed=fixed)
+        return replace(found, lam_weight=weights, fixed=fixed, free=np.setdiff1d(free, fixed))
 
     def of_columns(self, statistics: Statistics) -> Self:
         """The same on other columns of the same examples, for which the user gave no factors."""
         weights = row_weights(statistics, self.standardize, self.penalty.degree)
-        return replace(self, statistics=statistics, lam_weight=weights, factors=None)
+        return replace(self, statistics=statistics, lam_weight=weights, factors=None, free=self.free[:0], signs=None)
+
+    # ---- the penalty of some rows ----------------------------------------------------------------------------------
+
+    def penalty_of(self, rows: Rows) -> Penalty | Signed:
+        """The penalty for arrays whose rows are these; it is the penalty itself where weights may have any sign."""
+        return self.penalty if self.signs is None else Signed(self.penalty, self.signs[rows])
+
+    def signs_with_intercept(self, rows: Rows) -> Int8:
+        """Signs of the rows that `with_intercept` makes of a model that holds these."""
+        found = np.zeros(rows.shape[0], np.int8) if self.signs is None else self.signs[rows]
+        return np.append(found, np.int8(0)) if self.fit_intercept else found
+
+    def penalty_with_intercept(self, rows: Rows) -> Penalty | Signed:
+        """The penalty for those rows."""
+        return self.penalty if self.signs is None else Signed(self.penalty, self.signs_with_intercept(rows))
 
     # ---- values ----------------------------------------------------------------------------------------------------
 

@@ -6,9 +6,7 @@ Does not cover: what else multiplies the strength of a row (``statistics.row_wei
 
 from __future__ import annotations
 
-import difflib
 import hashlib
-import math
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.errors import UsageError
+from dboost.problem.by_column import by_column
 
 Array = NDArray[np.float64]
 
-_EXPECTED = "expected a number above 0 for each feature, inf for one that is left out"
+_EXPECTED = "expected a number from 0 on for each feature: 0 for one without penalty, inf for one that is left out"
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +51,7 @@ class PenaltyFactors:
         Raises
         ------
         UsageError
-            For anything else, and for numbers that are not above 0.
+            For anything else, and for numbers below 0.
         """
         if isinstance(value, PenaltyFactors):
             return value
@@ -67,7 +66,7 @@ class PenaltyFactors:
                 f"penalty_factors={_short(value)}", hint=f"{_EXPECTED}, as an array or as a dict by the feature's name"
             )
         found = values.astype(np.float64)
-        wrong = np.flatnonzero(~(found > 0.0))
+        wrong = np.flatnonzero(~(found >= 0.0))
         if wrong.size:
             _factor(found[wrong[0]].item(), f"feature {wrong[0]}")
         found.flags.writeable = False
@@ -86,38 +85,22 @@ class PenaltyFactors:
         Raises
         ------
         UsageError
-            Where there are not as many factors as features, a name is unknown, or no feature is left.
+            Where there are not as many factors as features, a name is unknown, or no feature is left to be penalised.
         """
-        found = self._placed(n, names)
+        found = by_column("penalty_factors", self.values, self.named, 1.0, n, names)
         if n and np.isinf(found).all():
             raise UsageError("penalty_factors leaves every feature out", hint="give at least one a finite factor")
+        if n and not np.any(found[np.isfinite(found)]):
+            raise UsageError(
+                "penalty_factors leaves no feature with a penalty: all are 0 or inf",
+                hint="use penalty='none', or give at least one a factor above 0",
+            )
         return found
 
-    def _placed(self, n: int, names: Sequence[str] | None) -> Array:
-        if self.values is not None:
-            if self.values.shape[0] != n:
-                raise UsageError(
-                    f"penalty_factors has {self.values.shape[0]} numbers, and the data has {n} features",
-                    hint="give one number for each feature, or a dict by name of those that differ from 1",
-                )
-            return self.values
-        found = np.ones(n)
-        given = self.named or {}
-        if given and names is None:
-            raise UsageError(
-                "penalty_factors is given by name, and the features of the data have no names",
-                hint="give an array with one number for each feature, or a table with named columns",
-            )
-        place = {name: at for at, name in enumerate(names or ())}
-        for name, factor in given.items():
-            if name not in place:
-                near = difflib.get_close_matches(name, list(place), n=1, cutoff=0.0)
-                raise UsageError(
-                    f"penalty_factors names {name!r}, which is no feature of the data",
-                    hint=f"did you mean {near[0]!r}?" if near else "name features of the data",
-                )
-            found[place[name]] = factor
-        return found
+    @property
+    def frees(self) -> bool:
+        """Whether some feature is left without penalty."""
+        return 0.0 in (self.values if self.values is not None else (self.named or {}).values())
 
     def digest(self) -> str:
         """A name for these factors, of fixed length however many there are."""
@@ -140,12 +123,7 @@ def _name(name: Any) -> str:
 
 def _factor(number: Any, whose: str) -> float:
     real = isinstance(number, numbers.Real) and not isinstance(number, bool | np.bool_)
-    if real and float(number) == 0.0:
-        raise UsageError(
-            f"penalty_factors is 0 for {whose}: a feature without any penalty is not supported",
-            hint="give a small number such as 1e-3, which leaves it nearly free",
-        )
-    if not real or not float(number) > 0.0 or math.isnan(float(number)):
+    if not real or not float(number) >= 0.0:
         raise UsageError(f"penalty_factors is {number!r} for {whose}", hint=_EXPECTED)
     return float(number)
 

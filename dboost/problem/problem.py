@@ -246,7 +246,7 @@ class Problem(ABC):
         return found
 
     def null(self) -> Iterate:
-        """The model without features, its intercept optimal; the sums are not filled in."""
+        """The model without features, its intercept optimal; its sums need not be filled in."""
         return self._null.iterate(self.objective, self._slope_of_intercept, self._sums_of_intercept)
 
     def forget_null(self) -> None:

@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from dboost import passes
 from dboost.partition import Sums
 from dboost.passes import Point
+from dboost.passes.projected import projected_gradient
 from dboost.penalties import Penalty
 from dboost.penalties.capabilities import exponential_solves
+from dboost.penalties.signed import Signed
 from dboost.problem.iterate import Iterate, Score
 
 Array = NDArray[np.float64]
@@ -71,7 +73,7 @@ def summarise_shard(
     active: Rows,
     lam: Array,
     scale: Array,
-    penalty: Penalty,
+    penalty: Penalty | Signed,
     exponential: bool,
     take: int,
 ) -> ShardSummary:
@@ -98,20 +100,22 @@ def summarise_shard(
         # at a model whose loss is beyond all numbers both may be infinite; what is chosen there is not used
         G = total.add["mu_plus"] - total.add["mu_minus"] if exponential else total.add["G"]
     norms = penalty.dual_norm(G)
+    plain = penalty.inner if isinstance(penalty, Signed) else penalty
     held = among(columns, active)
     moving = (np.isfinite(scale) if exponential else scale > 0.0) & np.isfinite(lam) & ~held
     if take == 0:
         moving[:] = False
-    elif penalty.threshold and penalty.separable:
+    elif plain.threshold and plain.separable:
         # most rows are optimal at zero, and have no score
         moving &= norms > lam
     some = np.flatnonzero(moving)
+    scored = Signed(plain, penalty.signs[some]) if isinstance(penalty, Signed) else penalty
     scores = np.zeros(columns.shape[0])
     if exponential:
         mu_plus, mu_minus = total.add["mu_plus"][some], total.add["mu_minus"][some]
-        scores[some] = exponential_solves(penalty).score_exponential(mu_plus, mu_minus, scale[some], lam[some])
+        scores[some] = exponential_solves(scored).score_exponential(mu_plus, mu_minus, scale[some], lam[some])
     else:
-        scores[some] = penalty.score_quadratic(G[some], scale[some], lam[some])
+        scores[some] = scored.score_quadratic(G[some], scale[some], lam[some])
     positive = some[scores[some] > 0.0]
     order = positive[np.lexsort((columns[positive], -scores[positive]))[:take]]
     return ShardSummary(
@@ -171,7 +175,14 @@ def repaired_shard(
     return passes.repaired_gradient(partition, memo, candidates[shard[0] : shard[1]], point, repair)
 
 
-def size_of_shard(total: Sums, shard: Any, penalty: Penalty, weights: Array) -> float:
+def projected_shard(
+    partition: Any, memo: Any, shard: tuple[int, int], candidates: Rows, point: Point, repair: tuple[Any, ...]
+) -> Sums:
+    """G at projected residuals for one shard of the candidates (``passes.projected``)."""
+    return projected_gradient(partition, memo, candidates[shard[0] : shard[1]], point, *repair)
+
+
+def size_of_shard(total: Sums, shard: Any, penalty: Penalty | Signed, weights: Array) -> float:
     """``penalty.dual_size`` of one shard."""
     return penalty.dual_size(penalty.dual_norm(total.add["G"]), weights)
 

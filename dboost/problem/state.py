@@ -13,6 +13,7 @@ from dboost.hypotheses.base import Family, Key
 from dboost.losses import Loss
 from dboost.problem.memory import Memory
 from dboost.problem.penalty_factors import PenaltyFactors
+from dboost.problem.signs import Signs
 from dboost.problem.tuning import Tuning
 
 Array = NDArray[np.float64]
@@ -93,6 +94,8 @@ class FitSettings:
         As in the estimators; `alpha` is on the mean loss, or "auto" for 0.05 alpha_max.
     penalty_factors : PenaltyFactors or None
         What the strength of each feature is multiplied by; None: by one.
+    signs : Signs or None
+        Which sign the weights of each feature may have; None: any.
     offset : tuple of str or int, or None
         The columns that are added to the scores, one for each output, by name or place.
     random_state : int
@@ -126,6 +129,7 @@ class FitSettings:
     fit_intercept: bool = True
     standardize: bool = False
     penalty_factors: PenaltyFactors | None = None
+    signs: Signs | None = None
     offset: tuple[str | int, ...] | None = None
     random_state: int = 0
     curvature: str = "newton"

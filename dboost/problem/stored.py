@@ -20,6 +20,7 @@ from dboost.passes import Point
 from dboost.passes.centring import Centres
 from dboost.penalties import Penalty
 from dboost.problem.first_passes import far_columns, label_sums
+from dboost.problem.free_rows import solved_null
 from dboost.problem.iterate import Iterate, Score
 from dboost.problem.null_model import NullModel
 from dboost.problem.objective import Objective
@@ -66,6 +67,8 @@ class StoredProblem(Problem):
         Passes that were done for the fit already.
     factors : float64 array, shape (n,), or None
         What the strength of each row is multiplied by (``penalty_factors``).
+    signs : int8 array, shape (n,), or None
+        Which sign the weights of each row may have; None: any.
     fixed : int64 array or None
         Stored columns that are the offsets of scores, which the engine shows beside the labels (``offset_engine``).
     """
@@ -91,18 +94,32 @@ class StoredProblem(Problem):
         passes_before: int = 0,
         factors: NDArray[np.float64] | None = None,
         fixed: Rows | None = None,
+        signs: NDArray[np.int8] | None = None,
     ) -> None:
         self.n = n_features
         self.n_candidates = n_features
         self._centres = centres
         # where the partitions lie in this process, the sums of one shard are formed in it anyway
         self._driver_bytes = _DRIVER_BYTES if engine.resident_partitions() is None else ONE_SHARD_BYTES
+        # with rows that are in every model, nobody asks for the sums of the model without any
+        keeps_null = keeps_null and (factors is None or bool(np.all(factors)))
+        self._free_null: Iterate | None = None
         loss, runner, null = get_loss(loss), PassRunner(engine, run_id, passes_before), NullModel(keeps_null)
         labels = label_sums(runner, loss, n_outputs, fit_intercept)
         together = keeps_null and n_outputs == 1 and not (exponential or loss.shifted)
         statistics = _first_sums(runner, loss, labels, fit_intercept, null if together else None)
-        objective = Objective.of(loss, penalty, n_outputs, fit_intercept, standardize, statistics, factors, fixed)
+        parts = (loss, penalty, n_outputs, fit_intercept, standardize, statistics, factors, fixed, signs)
+        objective = Objective.of(*parts)
         super().__init__(runner, objective, int(labels.add["rows"]), exponential, on_driver, null)
+
+    def null(self) -> Iterate:
+        """As in ``Problem``, with the rows without penalty at their optimum, which are in every model."""
+        found = super().null()
+        if not self.objective.free.size:
+            return found
+        if self._free_null is None:
+            self._free_null = solved_null(self, found)
+        return self._free_null
 
     def columns_of(self, rows: Rows) -> Held:
         """As in ``Problem``."""
@@ -152,7 +169,7 @@ class StoredProblem(Problem):
             weights = self.lam_weight[columns]
             # a column that is left out stays out where there is no penalty either
             lam = strength * weights if strength > 0.0 else np.where(np.isinf(weights), np.inf, 0.0)
-            return columns, at.active, lam, scale, self.penalty, self.exponential, take
+            return columns, at.active, lam, scale, self.objective.penalty_of(columns), self.exponential, take
 
         if count * row_bytes <= self._driver_bytes:
             total = self._one_shard(at, where, shards[0], rounding > 0.0)

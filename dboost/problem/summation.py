@@ -41,6 +41,12 @@ def of_norms(problem: Problem, at: Iterate, columns: NDArray[np.int64]) -> Array
     return share_of_sum(problem.n_rows) * problem.penalty.dual_radius(problem.k) * lengths
 
 
+def of_intercept(problem: Problem, at: Iterate) -> float:
+    """What the sums of the residuals themselves are off by at most: those of a column of ones."""
+    ones = _lengths(problem, at, np.array([problem.statistics.weight]), np.ones(1))
+    return float(share_of_sum(problem.n_rows) * ones[0])
+
+
 def of_objective(problem: Problem, at: Iterate, lam: float) -> float:
     """What the objective at a model and the dual value of its residuals are off by at most, together.
 

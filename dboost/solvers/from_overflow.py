@@ -42,7 +42,10 @@ def lost(problem: Problem, at: Iterate, null: Iterate) -> bool:
 
 def on_the_way(problem: Problem, at: Iterate, lam: float) -> Iterate:
     """The best of some models between one and the null model, whose loss is a number."""
-    D, d = -at.W, problem.null().intercept - at.intercept
+    null = problem.null()
+    D, d = -at.W, null.intercept - at.intercept
+    # the rows of the null model are those without penalty, which every model holds
+    D[np.isin(at.active, null.active)] += null.W
     values = problem.losses_along(at, D, d, _STEPS)
     values += [problem.objective.penalty_value(at.active, at.W + t * D, lam) for t in _STEPS]
     t = float(_STEPS[int(np.argmin(values))])

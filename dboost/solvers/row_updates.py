@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from dboost import passes
 from dboost.bounds import exponential, quadratic
+from dboost.penalties import Penalty
 from dboost.penalties.capabilities import exponential_solves, faced
+from dboost.penalties.signed import Signed
 from dboost.problem.iterate import Iterate
 from dboost.problem.limits import UNLIMITED, Limits
 from dboost.problem.problem import Problem
@@ -107,7 +109,7 @@ class RowwiseSteps:
 
     def _solve(self, W: Array, sums: _Sums, slots: NDArray[np.int64], lam: float) -> Array:
         """New rows: the minimiser of bound plus penalty, row by row."""
-        penalty = self.problem.penalty
+        penalty = self._penalty_of(slots)
         strength = np.append(lam * self.problem.lam_weight[self.active], 0.0)[slots]
         if self.problem.exponential:
             rows, _ = exponential_solves(penalty).solve_exponential(
@@ -121,6 +123,13 @@ class RowwiseSteps:
             )
             return rows
         return penalty.solve_quadratic(W, sums.G, self._scale[slots], strength)
+
+    def _penalty_of(self, slots: NDArray[np.int64]) -> Penalty | Signed:
+        """The penalty for the rows in some slots."""
+        objective = self.problem.objective
+        if objective.signs is None:
+            return objective.penalty
+        return Signed(objective.penalty, np.append(objective.signs[self.active], np.int8(0))[slots])
 
     def _gains(self, W: Array, new: Array, sums: _Sums, slots: NDArray[np.int64], lam: float) -> Array:
         """Decrease of bound plus penalty that each row's update guarantees (docs/math.md 5)."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dboost.problem.iterate import Iterate
 
@@ -29,6 +30,7 @@ class Step:
     promised: float
 
 
-def pruned(at: Iterate) -> Iterate:
-    """The model without the rows that are exactly zero (back-pruning)."""
-    return at.rows(np.any(at.W != 0.0, axis=1))
+def pruned(at: Iterate, free: NDArray[np.int64]) -> Iterate:
+    """The model without the rows that are exactly zero (back-pruning), but for those without penalty, `free`."""
+    held = np.any(at.W != 0.0, axis=1)
+    return at.rows(held | np.isin(at.active, free) if free.size else held)

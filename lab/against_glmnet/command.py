@@ -97,11 +97,19 @@ def cases() -> list[Case]:
     f = np.exp(np.random.default_rng(1).uniform(-1.5, 1.5, 30))
     some = f.copy()
     some[[2, 11]] = np.inf
+    free = f.copy()
+    free[[0, 7]] = 0.0
     return [
         *(Case("plain", loss) for loss in FAMILIES),
         *(Case("penalty_factors", loss, factors=f) for loss in FAMILIES),
         Case("penalty_factors, inf", "squared", factors=some),
         Case("penalty_factors, inf", "log", factors=some),
+        *(Case("penalty_factors, 0", loss, factors=free) for loss in FAMILIES),
+        Case("penalty_factors, 0, no intercept", "log", factors=free, intercept=False),
+        Case("penalty_factors, 0", "squared", ElasticNet(0.5), factors=free),
+        Case("penalty_factors, 0, grouped", "multinomial", "l1/l2", factors=free),
+        *(Case("positive", loss, given={"positive": True}) for loss in FAMILIES),
+        Case("positive", "squared", ElasticNet(0.5), given={"positive": True}),
         Case("penalty_factors, no intercept", "log", factors=f, intercept=False),
         Case("penalty_factors", "log", ElasticNet(0.5), factors=f),
         Case("penalty_factors, grouped", "multinomial", "l1/l2", factors=f),

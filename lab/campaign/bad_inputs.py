@@ -175,6 +175,8 @@ CALLS: tuple[tuple[str, Callable[[], Any], str], ...] = (
     ("penalty factors too few", classifier(penalty_factors=[1.0]), "penalty_factors"),
     ("penalty factors NaN", classifier(penalty_factors=[1.0, NAN, 1.0, 1.0]), "penalty_factors"),
     ("penalty factors below zero", classifier(penalty_factors=[1.0, -1.0, 1.0, 1.0]), "penalty_factors"),
+    ("bounds that cross", classifier(penalty="l1", lower=0.0, upper=0.0), "lower and upper"),
+    ("a bound that is not 0", classifier(penalty="l1", upper=1.0), "upper"),
     ("a client that is none", classifier(client=3), "client"),
     ("a checkpoint that is a number", classifier(checkpoint=3), "checkpoint"),
     ("features NaN", fitted_on(with_value(NAN)), "NaN"),

@@ -135,11 +135,14 @@ def test_columns_are_taken_and_joined(block):
 
 
 @pytest.mark.parametrize("intercept", [False, True])
-def test_descent_ends_where_the_loops_over_outputs_end(block, intercept, rng):
+@pytest.mark.parametrize("signed", [False, True])
+def test_descent_ends_where_the_loops_over_outputs_end(block, intercept, signed, rng):
     """Both solve the same model; neither is asked to stop early."""
     n = 14 + intercept
+    signs = np.append(np.resize([1, 0, -1] if signed else [0], 14), [0] * intercept).astype(np.int8)
     h = rng.random(1300).astype(np.float32)
     G, W = rng.normal(size=n) * 3, np.where(rng.random(n) < 0.5, rng.normal(size=n), 0.0)
+    W = np.where(signs * W < 0.0, 0.0, W)
     strength = np.append(np.full(14, 1.5), [0.0] * intercept)
     diagonal = np.append((block.power(2).T @ h).astype(float), [h.sum()] * intercept)
     damping = 0.01 * diagonal
@@ -147,12 +150,13 @@ def test_descent_ends_where_the_loops_over_outputs_end(block, intercept, rng):
     indptr, row, _ = arrays(block)
     new = W.copy()
     one_output.descend(
-        indptr, row, single, np.arange(14), h, G, W, strength, diagonal, damping, intercept, 500, 0.0, 1, new
+        indptr, row, single, np.arange(14), h, G, W, strength, diagonal, damping, intercept, 500, 0.0, 1, new, signs
     )
     D = np.zeros((n, 1))
     wide = [v[:, None].copy() for v in (G, W, diagonal, damping)]
     model = (indptr, row, single, h[:, None].copy(), np.zeros(1300), wide[0], wide[1], strength, wide[2], wide[3])
-    descent.newton_descent(*model, *get_penalty("l1").compiled, 500, 1, D, 1e-9)
+    descent.newton_descent(*model, *get_penalty("l1").compiled, 500, 1, D, 1e-9, signs)
+    assert np.all(signs * new >= 0.0) and np.all(signs * (W + D[:, 0]) >= 0.0)
     np.testing.assert_allclose(new, W + D[:, 0], atol=2e-5)
     assert np.array_equal(new[:14] == 0.0, (W + D[:, 0])[:14] == 0.0) and np.any(new == 0.0)
     assert new[5] == W[5]

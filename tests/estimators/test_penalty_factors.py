@@ -19,6 +19,8 @@ from tests.boosting import plain
 
 F = np.array([0.5, 2.0, 1.0, np.inf, 0.7, 1.5, 1.0, 3.0])
 NAMES = [f"x{j}" for j in range(8)]
+# the same, and a feature without penalty
+FREED = np.where(np.arange(8) == 1, 0.0, F)
 BY_NAME = {"x0": 0.5, "x1": 2.0, "x3": np.inf, "x4": 0.7, "x5": 1.5, "x7": 3.0}
 
 
@@ -49,18 +51,24 @@ def test_other_estimators_have_them(kind, loss):
 
 def test_two_processes_give_the_bits_of_one(data, two_processes):
     lazy = da.from_array(data.X, chunks=(45, -1)), da.from_array(data.y, chunks=45)
-    here = BoostedClassifier(alpha=0.01, penalty_factors=F).fit(*lazy)
-    there = BoostedClassifier(alpha=0.01, penalty_factors=F, client=two_processes).fit(*lazy)
+    here = BoostedClassifier(alpha=0.01, penalty_factors=FREED).fit(*lazy)
+    there = BoostedClassifier(alpha=0.01, penalty_factors=FREED, client=two_processes).fit(*lazy)
     np.testing.assert_array_equal(there.coef_, here.coef_)
     np.testing.assert_array_equal(there.intercept_, here.intercept_)
     asked = BoostedClassifierCV(cv=2, n_alphas=3, penalty_factors=F, client=two_processes)
     spread, alone = asked.fit(*lazy), clone(asked).set_params(client=None).fit(*lazy)
     np.testing.assert_array_equal(spread.fold_losses_, alone.fold_losses_)
     np.testing.assert_array_equal(spread.coef_, alone.coef_)
-    assert not alone.coef_[:, 3].any()
+    assert not alone.coef_[:, 3].any() and here.coef_[:, 1].all() and here.duality_gap_ <= 1e-4
 
 
-@pytest.mark.parametrize("given", [F, BY_NAME])
+@pytest.mark.filterwarnings("ignore:alpha_best_")
+def test_every_fold_has_those_without_penalty(data):
+    found = BoostedClassifierCV(cv=2, n_alphas=2, penalty_factors=FREED).fit(data.X, data.y)
+    assert found.coef_[:, 1].all() and (found.fold_gaps_ <= 1e-2).all()
+
+
+@pytest.mark.parametrize("given", [FREED, BY_NAME])
 def test_they_are_saved(data, given, tmp_path):
     table = pd.DataFrame(data.X, columns=NAMES)
     model = BoostedClassifier(alpha=0.01, penalty_factors=given).fit(table, data.y)
@@ -78,21 +86,22 @@ def test_a_checkpoint_belongs_to_its_factors(data, tmp_path):
 
 
 def test_a_path_has_them(data):
-    found = dboost.regularization_path(data.X, data.y, n_alphas=5, penalty="l1/l2", penalty_factors=F)
+    found = dboost.regularization_path(data.X, data.y, n_alphas=5, penalty="l1/l2", penalty_factors=FREED)
     assert (found.gaps <= 1e-4).all() and not found.coefs[:, :, 3].any() and found.n_active_rows[-1] == 7
+    assert found.coefs[:, :, 1].all() and found.n_active_rows[0] == 1
 
 
 REFUSED = [
     ([1.0, 2.0], "has 2 numbers, and the data has 8 features"),
     ([*F[:7], np.nan], "penalty_factors is nan for feature 7"),
     ([-1.0, *F[1:]], "penalty_factors is -1.0 for feature 0"),
-    ([0.0, *F[1:]], "0 for feature 0: a feature without any penalty is not supported"),
+    ([0.0] * 7 + [np.inf], "leaves no feature with a penalty"),
     (np.full(8, np.inf), "leaves every feature out"),
-    (np.ones((2, 4)), "expected a number above 0"),
-    ("x0", "expected a number above 0"),
-    (["a"] * 8, "expected a number above 0"),
-    ([[1.0], [1.0, 2.0]], "expected a number above 0"),
-    ([True] * 8, "expected a number above 0"),
+    (np.ones((2, 4)), "expected a number from 0 on"),
+    ("x0", "expected a number from 0 on"),
+    (["a"] * 8, "expected a number from 0 on"),
+    ([[1.0], [1.0, 2.0]], "expected a number from 0 on"),
+    ([True] * 8, "expected a number from 0 on"),
     ({"x9": 2.0}, "names 'x9', which is no feature.*did you mean 'x"),
     ({"x1": -2.0}, "-2.0 for 'x1'"),
     ({"x1": "much"}, "'much' for 'x1'"),

@@ -232,6 +232,8 @@ def test_a_number_as_alpha_is_the_one_strength_and_factors_count():
     estimator = dboost.BoostedClassifier(alpha=0.05, penalty_factors=factors)
     some = StabilitySelection(estimator, n_pairs=2).fit(X, y)
     assert not some.frequencies_[:, :6].any()
+    with pytest.raises(UsageError, match="which every model then has"):
+        StabilitySelection(clone(estimator).set_params(penalty_factors=[0.0, *factors[1:]]), n_pairs=2).fit(X, y)
     # six features can be used, and the bound is of these
     assert some.expected_false_bound_ == pytest.approx(some.chosen_per_half_[0] ** 2 / (0.2 * 6))
 

@@ -84,6 +84,17 @@ def test_class_weights_name_whole_number_labels_by_their_texts(given: str, tmp_p
     assert dboost.load_model(tmp_path / "m").class_weight == {0: 1.0, 1: 2.0}
 
 
+def test_signs_and_columns_without_penalty_are_named(tmp_path: Path) -> None:
+    pq.write_table(houses(), tmp_path / "t.parquet")
+    arguments = ["train", str(tmp_path / "t.parquet"), "--label", "label", "--out", str(tmp_path / "m"), *LOCAL]
+    given = ["--upper", '{"price": 0}', "--penalty-factors", '{"size": 0}', "--penalty", "l1", "--alpha", "1e-3"]
+    assert main([*arguments, *given]) == 0
+    found = dboost.load_model(tmp_path / "m")
+    assert found.upper == {"price": 0.0} and found.penalty_factors == {"size": 0.0}
+    assert "size" in found.active_features_ and found.duality_gap_ <= 1e-4
+    assert (found.coef_[:, list(found.feature_names_in_).index("price")] <= 0.0).all()
+
+
 @pytest.mark.parametrize("given", ["flag", "file"])
 def test_penalty_factors_name_columns(given: str, tmp_path: Path) -> None:
     pq.write_table(houses(), tmp_path / "t.parquet")

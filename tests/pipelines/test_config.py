@@ -60,8 +60,11 @@ BAD: list[tuple[str, Any, str]] = [
     ("class_weight", "even", "balanced"),
     ("penalty_factors", "price", "a table {feature = factor}"),
     ("penalty_factors", {}, "a table {feature = factor}"),
-    ("penalty_factors", {"price": 0.0}, "above 0 or inf"),
-    ("penalty_factors", [1.0, float("nan")], "above 0 or inf"),
+    ("penalty_factors", {"price": -0.5}, "from 0 to inf"),
+    ("penalty_factors", [1.0, float("nan")], "from 0 to inf"),
+    ("lower", 1.0, "0 for every feature"),
+    ("lower", {"price": "inf"}, "0 or -inf for each"),
+    ("upper", "price", "as a flag in JSON"),
     ("class_weight", {"a": -1}, "a finite number of at least 0"),
     ("scheduler", "", "a text that is not empty"),
     ("log_format", "jsn", "did you mean 'json'"),
@@ -87,7 +90,11 @@ GOOD: list[tuple[str, Any, Any]] = [
     ("class_weight", '{"spam": 2}', {"spam": 2.0}),
     ("class_weight", "balanced", "balanced"),
     ("penalty_factors", '{"price": 0.5, "id": "inf"}', {"price": 0.5, "id": "inf"}),
-    ("penalty_factors", [2, float("inf")], (2.0, "inf")),
+    ("penalty_factors", [0, float("inf")], (0.0, "inf")),
+    ("positive", "yes", True),
+    ("lower", "0", 0.0),
+    ("lower", '{"price": 0, "id": "-inf"}', {"price": 0.0, "id": "-inf"}),
+    ("upper", [0, float("inf")], (0.0, "inf")),
 ]
 
 

@@ -15,7 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.starts.from_sample import sampled_start
+from dboost.penalties.signed import rightly_signed
 from dboost.problem.accelerators import Accelerators
+from dboost.problem.free_rows import with_free_rows
+from dboost.problem.iterate import Iterate
 from dboost.problem.memory import Memory
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitResult, FitSettings, FitState
@@ -127,6 +130,11 @@ class FromModel:
         active = problem.rows_of(start.active, start.state.keys)
         order = np.argsort(active)
         active, W = active[order], start.W[order]
+        if problem.objective.signs is not None:
+            # the line through two optima, and the model of other data, may lie beyond zero
+            W = rightly_signed(W, problem.objective.signs[active])
+            held = np.any(W != 0.0, axis=1)
+            active, W = active[held], W[held]
         candidates = self._strong(start)
         # along a path the curvature changes little from strength to strength
         anchor = start.state.memory.anchor if self.before is not None else None
@@ -158,5 +166,15 @@ def begun(nearer: Sequence[Start], zero: Zero, passes: int) -> FitState:
     for start in nearer:
         state = start.begin()
         if state is not None:
-            return replace(state, passes=state.passes + passes)
+            return replace(_with_free_rows(zero.problem, state), passes=state.passes + passes)
     return replace(zero.begin(), passes=passes)
+
+
+def _with_free_rows(problem: Problem, state: FitState) -> FitState:
+    """The state with all rows without penalty among its own: those it lacks at zero."""
+    if not problem.objective.free.size:
+        return state
+    none = np.zeros(problem.k)
+    at = Iterate(state.active, state.W, state.intercept, np.nan, np.zeros_like(state.W), none)
+    at = with_free_rows(problem, at)
+    return replace(state, active=at.active, W=at.W)

@@ -16,6 +16,7 @@ from dboost.boosting.totally_corrective.scorer import is_guess
 from dboost.boosting.totally_corrective.strengths import Strengths
 from dboost.certificate.duality_gap import SHORT, Bound, dual_bound, expected_gap, relative_gap, screened, size_of_score
 from dboost.problem.accelerators import Accelerators
+from dboost.problem.free_rows import without_sums
 from dboost.problem.iterate import Score
 from dboost.problem.problem import Problem
 from dboost.problem.shards import among
@@ -59,7 +60,9 @@ class Certify:
         """The state with the better of all lower bounds so far, and the candidates that remain."""
         problem, lam, at = self.problem, self.strengths.final, score.iterate
         value = problem.objective(at, lam)
-        state = replace(state, intercept=at.intercept, norms=score.bounds, drift=0.0, objective=value)
+        # what is scored may be solved a little further than the state: its intercept, and its rows without penalty
+        state = replace(state, active=at.active, W=at.W, intercept=at.intercept)
+        state = replace(state, norms=score.bounds, drift=0.0, objective=value)
         if at.shift > 0.0:
             # so far from any optimum that there is nothing to certify
             return state
@@ -69,7 +72,8 @@ class Certify:
             return state
         if is_guess(problem, state):
             # not a certificate: it says how far to solve, and is looked at again over all columns
-            rest = expected_gap(problem, at, size_of_score(problem, score), lam)
+            near = without_sums(problem, at) if problem.objective.free.size else at
+            rest = expected_gap(problem, near, size_of_score(problem, score), lam)
             return replace(state, gap=relative_gap(problem, value, value - max(rest, 0.0)))
         bound = self._bound(score)
         lower = float(np.maximum(state.lower_bound, bound.value))

@@ -179,7 +179,7 @@ class Loop:
         del score                                                        # as much memory as the examples of a step
         limits = self.limits.counted_from(state.passes - begun.passes)
         solved = self._solved(state, widened, others_wait, limits)       # all rows held are solved again
-        after = pruned(solved.at)                                        # rows that became exactly zero go out
+        after = pruned(solved.at, self.problem.objective.free)           # rows that became exactly zero go out
         state = self._moved(state, widened, solved, after, limits)
         dropped = widened.active.shape[0] - after.active.shape[0]
         state = self._recorded(state, after, begun, opened, added, dropped, solved.step)

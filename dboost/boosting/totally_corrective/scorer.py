@@ -19,10 +19,11 @@ from typing import Protocol
 from dboost.boosting.totally_corrective.entering import Entering
 from dboost.boosting.totally_corrective.strengths import Strengths
 from dboost.certificate.column_bounds import known, moved_by_intercept, reach, unsure
-from dboost.certificate.duality_gap import price_of_intercept
+from dboost.certificate.duality_gap import price_of_intercept, price_of_residuals
 from dboost.certificate.float32_scores import Rounding
 from dboost.certificate.free_intercept import solve_intercept
 from dboost.problem.accelerators import Accelerators
+from dboost.problem.free_rows import solved
 from dboost.problem.iterate import Iterate, Rows, Score
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitSettings, FitState
@@ -163,6 +164,34 @@ class SolvedIntercept:
 
 
 @dataclass(frozen=True)
+class SolvedFreeRows:
+    """The rows without penalty solved first, and the intercept with them, where the model is about to be judged.
+
+    No accelerator: a certificate is worth nothing where their sums are not zero but for a short step.
+
+    Parameters
+    ----------
+    price : float
+        By how many strengths a change of residuals, of one for an example of weight one, may raise the dual norm of a
+        column (``certificate.price_of_residuals``), at least 1.
+    """
+
+    inner: Scorer
+    problem: Problem
+    strengths: Strengths
+    tol: float
+    price: float
+
+    def score(self, state: FitState, asked: Asked) -> Score:
+        """The score of the model with these rows solved."""
+        if self.strengths.passing(state.lam) or is_guess(self.problem, state):
+            return self.inner.score(state, asked)
+        small = max(_INTERCEPT_SHARE * self.tol * state.memory.closer / self.price, _INTERCEPT_ROUNDING)
+        at, known = solved(self.problem, asked.at, small)
+        return replace(self.inner.score(state, replace(asked, at=at)), projection=known)
+
+
+@dataclass(frozen=True)
 class Scoring:
     """What is asked for at a state, and the scorer that is asked.
 
@@ -201,6 +230,9 @@ class Scoring:
         if accelerators.on("solved_intercept"):
             price = max(1.0, price_of_intercept(problem, null, strengths.final))
             scorer = SolvedIntercept(scorer, problem, strengths, settings.tol, price, accelerators)
+        if problem.objective.free.size:
+            price = max(1.0, price_of_residuals(problem, strengths.final))
+            scorer = SolvedFreeRows(scorer, problem, strengths, settings.tol, price)
         return cls(problem, entering, strengths, scorer)
 
     def __call__(self, state: FitState) -> Score:

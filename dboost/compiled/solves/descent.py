@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.compiled.arrays import Float32, Float64, Int32, Int64, Values
+from dboost.compiled.arrays import Float32, Float64, Int8, Int32, Int64, Values
 from dboost.compiled.kept import njit
 from dboost.compiled.solves.order import shuffle
 from dboost.compiled.solves.row_prox import BOUND, diagonal_prox
@@ -207,12 +207,14 @@ def newton_descent(
     seed: int,
     D: Array,
     settle: float = 0.0,
+    signs: NDArray[np.int8] | None = None,
 ) -> int:
     """Minimise the sampled Newton model over the step D, by sweeps of exact row solves.
 
     Model: -<G, D> + 1/2 sum_i z_i' H_i z_i + 1/2 sum damping D**2 + sum_j lam_j omega(W_j + D_j), z = X D; `diagonal`
     bounds the rows' curvature from the examples, `damping` (a + 1, k) is what is added to it.
-    The last row is the intercept's when W has one row more than there are columns; its lam is 0.
+    The last row is the intercept's when W has one row more than there are columns; its lam is 0. `signs` has one for
+    each row of W: where it is not 0, W + D has no entry of the other sign.
 
     Returns the number of sweeps. With `settle`, a row is solved again until it misses its optimality by no more than
     this share of its lam; a sweep of all rows then looks whether others have come to. Without it the first and the
@@ -224,7 +226,8 @@ def newton_descent(
     V = new_arrays((single.size, np.float32))[0].reshape(single.shape)
     V[:] = 0.0
     model = (columns, rows, values, single, rank_one, G, W, lam, diagonal, damping, V)
-    return int(_newton_descent(*model, code, a, b, max_sweeps, seed, D, settle))
+    signs = np.zeros(W.shape[0], np.int8) if signs is None else signs
+    return int(_newton_descent(*model, code, a, b, max_sweeps, seed, D, settle, signs))
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -247,6 +250,7 @@ def _newton_descent(
     seed: int,
     D: Float64,
     settle: float,
+    signs: Int8,
 ) -> int:
     n_columns = columns.shape[0] - 1
     n_rows, k = W.shape
@@ -289,6 +293,10 @@ def _newton_descent(
             for r in range(k):
                 metric[r] = max(metric[r], smallest)
                 z[r] = W[j, r] + D[j, r] + (G[j, r] - g[r] - damping[j, r] * D[j, r]) / metric[r]
+            if signs[j] != 0:
+                # an entry that is drawn to the wrong sign is best at zero, and the others as without it
+                for r in range(k):
+                    z[r] = 0.0 if signs[j] * z[r] < 0.0 else z[r]
             if lam[j] == 0.0:
                 for r in range(k):
                     out[r] = z[r]

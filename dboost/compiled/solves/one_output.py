@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dboost.compiled.arrays import Float32, Float64, Int32, Int64, Values
+from dboost.compiled.arrays import Float32, Float64, Int8, Int32, Int64, Values
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
 
@@ -131,12 +131,14 @@ def descend(
     enough: float,
     seed: int,
     new: Float64,
+    signs: Int8,
 ) -> int:
     """Minimise the Newton model of ``descent.newton_descent`` for one output; `new` becomes W + D, exact zeros as such.
 
     The coordinates are visited in random order, with V = H X D kept per example. The first and the last sweep visit
     every coordinate, the others those that are not zero; sweeping ends when one gains less than `enough` times the
-    first. With `intercept` the last coordinate is the intercept's. Returns the number of sweeps.
+    first. With `intercept` the last coordinate is the intercept's. Where `signs`, one for each coordinate, is not 0,
+    the coordinate has no other sign. Returns the number of sweeps.
     """
     n = W.shape[0]
     m = h.shape[0]
@@ -182,6 +184,8 @@ def descend(
             held = new[j]
             z = metric * held + (G[j] - g - damping[j] * (held - W[j]))
             out = shrunk(z, strength[j], metric)
+            if signs[j] * out < 0.0:
+                out = 0.0
             change = out - held
             if change == 0.0:
                 continue

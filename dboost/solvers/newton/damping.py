@@ -23,7 +23,8 @@ def growth(problem: Problem, at: Iterate, lam: float, diagonal: Array) -> Array:
         return np.zeros_like(diagonal)
     G, W, strength = problem.objective.with_intercept(at, lam)
     D = diagonal.max(axis=1, initial=0.0)
-    net = D[:, None] * (problem.penalty.solve_quadratic(W, G, D, strength) - W)
+    penalty = problem.objective.penalty_with_intercept(at.active)
+    net = D[:, None] * (penalty.solve_quadratic(W, G, D, strength) - W)
     stats = problem.statistics
     size = stats.square[at.active] / np.maximum(stats.absolute[at.active], np.finfo(float).tiny)
     size = np.append(size, 1.0)[: W.shape[0], None]

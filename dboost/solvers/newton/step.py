@@ -193,7 +193,8 @@ class NewtonSteps:
         """Whether few rows at zero are to leave it, which conjugate gradients would keep there."""
         problem, support = self.problem, _support(at.W)
         zero = at.rows(np.flatnonzero(~support))
-        leaving = problem.penalty.leaves_zero(zero.G, lam * problem.lam_weight[zero.active])
+        penalty = problem.objective.penalty_of(zero.active)
+        leaving = penalty.leaves_zero(zero.G, lam * problem.lam_weight[zero.active])
         return int(np.count_nonzero(leaving)) <= _SETTLED_SHARE * max(1, int(np.count_nonzero(support)))
 
     def _formed(
@@ -248,7 +249,8 @@ class NewtonSteps:
         D = np.zeros_like(W)
         model = (*self._sample.by_column, h, rank_one, G, W, strength, diagonal, damping)
         beside.wait_for(descent._newton_descent)
-        descent.newton_descent(*model, *compiled_prox(self.problem.penalty), most, self._seed(), D, settle)
+        signs = self.problem.objective.signs_with_intercept(at.active)
+        descent.newton_descent(*model, *compiled_prox(self.problem.penalty), most, self._seed(), D, settle, signs)
         return self.problem.objective.split_intercept(D)
 
     def _focused(self, at: Iterate, lam: float, few: NDArray[np.int64]) -> tuple[Iterate, Step] | None:

@@ -60,6 +60,9 @@ def few_rows(
         # a row that is held is beyond its strength at the optimum too: nothing tells the worst
         return None
     a = at.active.shape[0]
+    if not problem.lam_weight[at.active].all():
+        # rows without penalty have no strength that they could be beyond
+        return None
     excess = problem.penalty.dual_norm(at.G) / (lam * problem.lam_weight[at.active]) - 1.0
     worst = np.argsort(-excess, kind="stable")
     size = sizes.first

@@ -63,7 +63,7 @@ def little_left(problem: Problem, at: Iterate, lam: float, gap: float) -> float:
     Zero once none of the rows that are zero violates optimality. Until then other rows are likely to be missing: what
     a step promises says sooner than the gap, which is far above what is left to gain, that it is time to look for them.
     """
-    norms = problem.penalty.dual_norm(at.G)
+    norms = problem.objective.penalty_of(at.active).dual_norm(at.G)
     entering = (norms > lam * problem.lam_weight[at.active]) & (at.W[:, 0] == 0.0)
     return _LITTLE * gap if np.any(entering) else 0.0
 
@@ -275,6 +275,7 @@ class OneOutputSteps:
             _ENOUGH,
             self._seed * 1_000_003 + self.memory.draws,
             new,
+            problem.objective.signs_with_intercept(self._active),
         )
         target, b = problem.objective.split_intercept(new[:, None])
         return int(sweeps), target, b if problem.fit_intercept else at.intercept

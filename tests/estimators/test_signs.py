@@ -1,0 +1,90 @@
+"""``positive=``, ``lower=`` and ``upper=`` of the estimators: by place and by name, on both engines, saved, refused.
+
+Covers: what users see. Does not cover: the optimum they have (tests/boosting/test_signs.py).
+"""
+
+from __future__ import annotations
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+import dboost
+from dboost import BoostedClassifier, BoostedClassifierCV, BoostedRegressor, MultiTaskBoostedRegressor
+from dboost.errors import UsageError
+from tests.boosting import plain
+
+LOWER = [0.0, -np.inf, 0.0, -np.inf, -np.inf, -np.inf, -np.inf, -np.inf]
+UPPER = {"x1": 0.0, "x3": 0.0}
+NAMES = [f"x{j}" for j in range(8)]
+BOTH = [1, -1, 1, -1, 0, 0, 0, 0]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return plain.make("multinomial", m=90, n=8, seed=4)
+
+
+def test_by_name_and_by_place_saved_and_kept(data, tmp_path):
+    table = pd.DataFrame(data.X, columns=NAMES)
+    asked = BoostedClassifier(alpha=0.005, penalty="l1", lower=LOWER, upper=UPPER, checkpoint=tmp_path / "state")
+    found = asked.fit(table, data.y)
+    assert found.duality_gap_ <= 1e-4 and found.coef_.any() and np.all(BOTH * found.coef_ >= 0.0)
+    places = [np.inf, 0.0, np.inf, 0.0, *[np.inf] * 4]
+    by_place = clone(asked).set_params(upper=places, checkpoint=None).fit(data.X, data.y)
+    np.testing.assert_array_equal(by_place.coef_, found.coef_)
+    by_place.save(tmp_path / "model")
+    np.testing.assert_array_equal(dboost.load_model(tmp_path / "model").fit(data.X, data.y).coef_, found.coef_)
+    with pytest.raises(UsageError, match="signs"):
+        clone(asked).set_params(lower=0.0, upper=None).fit(table, data.y)
+
+
+def test_two_processes_give_the_bits_of_one(data, two_processes):
+    lazy = da.from_array(data.X, chunks=(45, -1)), da.from_array(data.y, chunks=45)
+    here = BoostedClassifier(alpha=0.01, penalty="l1/l2", positive=True).fit(*lazy)
+    there = clone(here).set_params(client=two_processes).fit(*lazy)
+    np.testing.assert_array_equal(there.coef_, here.coef_)
+    np.testing.assert_array_equal(there.intercept_, here.intercept_)
+    assert here.duality_gap_ <= 1e-4 and here.coef_.any() and (here.coef_ >= 0.0).all()
+
+
+@pytest.mark.filterwarnings("ignore:alpha_best_")
+def test_paths_folds_and_targets_have_them(data):
+    along = dboost.regularization_path(data.X, data.y, n_alphas=4, penalty="l1", positive=True)
+    assert (along.gaps <= 1e-4).all() and (along.coefs >= 0.0).all() and along.coefs[-1].any()
+    found = BoostedClassifierCV(cv=2, n_alphas=3, penalty="l1", upper=0).fit(data.X, data.y)
+    assert (found.coef_ <= 0.0).all() and found.coef_.any() and (found.fold_gaps_ <= 1e-2).all()
+    labels = data.X @ np.random.default_rng(0).normal(size=(8, 2))
+    several = MultiTaskBoostedRegressor(alpha=0.01, positive=True).fit(data.X, labels)
+    assert several.duality_gap_ <= 1e-4 and several.coef_.any() and (several.coef_ >= 0.0).all()
+
+
+@pytest.mark.parametrize(
+    "given,said",
+    [
+        ({"positive": 1}, "positive=1.*expected True or False"),
+        ({"positive": True, "upper": 0}, "positive=True is lower=0"),
+        ({"lower": [0.0]}, "lower has 1 numbers, and the data has 8 features"),
+        ({"lower": [np.nan, *LOWER[1:]]}, "lower is nan for feature 0.*expected 0 or -inf"),
+        ({"lower": -1.0}, "lower is -1.0 for every feature.*expected 0 or -inf.*bounds="),
+        ({"upper": {"x0": 2.0}}, "upper is 2.0 for 'x0'.*expected 0 or inf"),
+        ({"upper": {"x9": 0.0}}, "upper names 'x9'.*did you mean 'x"),
+        ({"upper": "x0"}, "upper='x0'.*expected 0 or inf for each feature"),
+        ({"upper": {3: 0.0}}, "upper names a feature 3"),
+        ({"lower": 0, "upper": UPPER}, "lower and upper are both 0 for 'x1'"),
+        ({"positive": True, "penalty_factors": {"x2": 0.0}}, "'x2' has a penalty factor of 0, and a sign"),
+        ({"positive": True, "penalty": "l2_squared"}, "rows vanish one by one, and 'l2_squared' is none"),
+        ({"positive": True, "hypotheses": dboost.Products(max_degree=2)}, "made in the fit"),
+    ],
+)
+def test_what_has_no_meaning_is_refused(data, given, said):
+    with pytest.raises(UsageError, match=said):
+        BoostedClassifier(**({"penalty": "l1"} | given)).fit(pd.DataFrame(data.X, columns=NAMES), data.y)
+
+
+def test_a_relaxed_model_would_not_keep_them(data):
+    model = BoostedRegressor(alpha=0.1, positive=True).fit(data.X, data.X[:, 0])
+    with pytest.raises(UsageError, match="its weights have signs"):
+        dboost.relaxed(model, data.X, data.X[:, 0])
