@@ -159,11 +159,20 @@ def _summary(total: Sums, keys_at: Callable[[Rows], list[Key]], rule: Rule) -> P
         D = quadratic.one_row(_curvatures(total, rule)[usable], rule.constant)
         scores[usable] = penalty.score_quadratic(G[usable], D, lam[usable])
     # the model's own rows may be among the best
-    order = np.lexsort((np.arange(len(scores)), -scores))[: rule.take + len(rule.held)]
+    order = best_first(scores, rule.take + len(rule.held))
     order = order[scores[order] > 0.0]
     keys = keys_at(order)
     places = [place for place, key in enumerate(keys) if key not in rule.held][: rule.take]
     return PoolSummary([keys[place] for place in places], scores[order[places]], size, unsure=unsure)
+
+
+def best_first(scores: Array, count: int) -> Rows:
+    """Places of the `count` largest scores, largest first, of equal ones the first; the others are not sorted."""
+    if count >= len(scores):
+        return np.argsort(-scores, kind="stable")
+    least = np.partition(-scores, count)[count]
+    among = np.flatnonzero(~(-scores > least))
+    return among[np.argsort(-scores[among], kind="stable")][:count]
 
 
 def _weights(total: Sums, keys_at: Callable[[Rows], list[Key]], rule: Rule) -> tuple[Array, list[Key]]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dboost.errors import ModelFormatError
 from dboost.files.documents import Document, expect_array
 from dboost.hypotheses.base import Array, Block
+from dboost.hypotheses.stumps import below
 
 FAMILY = "stumps"
 
@@ -27,6 +28,26 @@ def words(
     named = [f"x{j}" if features is None else features[j] for j in columns]
     plain = [f"{name} < {threshold:.6g}" for name, threshold in zip(named, thresholds, strict=True)]
     return [f"sign({name})" for name in plain] if signed else plain
+
+
+def made(raw: Block, places: NDArray[np.int64], thresholds: Array, signed: bool) -> Block:
+    """Stumps as columns, from the columns of `raw` at some places."""
+    n = len(places)
+    arrays = raw.n_rows, places, thresholds
+    counts = np.empty(n, np.int64)
+    below.count_below(raw.indptr, raw.values, *arrays, counts)
+    indptr = np.zeros(n + 1, np.int64)
+    np.cumsum(counts, out=indptr[1:])
+    # one more, which the loop may write to
+    found = np.empty(int(indptr[-1]) + 1, np.int32)
+    below.rows_below(raw.indptr, raw.rows, raw.values, *arrays, indptr, found)
+    rows, kind = found[:-1], raw.values.dtype
+    if not signed:
+        return Block(indptr, rows, np.ones(len(rows), kind), raw.n_rows)
+    values = np.full((n, raw.n_rows), kind.type(-1.0))
+    values[np.repeat(np.arange(n), counts), rows] = kind.type(1.0)
+    every = np.tile(np.arange(raw.n_rows, dtype=np.int32), n)
+    return Block(np.arange(n + 1, dtype=np.int64) * raw.n_rows, every, values.reshape(-1), raw.n_rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,27 +89,7 @@ class StumpSet:
 
     def evaluate(self, raw: Block) -> Block:
         """The stumps as columns, from a block of the columns `inputs`."""
-        rows: list[NDArray[np.int32]] = [np.zeros(0, np.int32)] * self.n_hypotheses
-        below: list[NDArray[np.bool_]] = [np.zeros(0, np.bool_)] * self.n_hypotheses
-        for place, j in enumerate(self.inputs.tolist()):
-            span = slice(int(raw.indptr[place]), int(raw.indptr[place + 1]))
-            dense = np.zeros(raw.n_rows)
-            dense[raw.rows[span]] = raw.values[span]
-            for stump in np.flatnonzero(self.columns == j).tolist():
-                below[stump] = dense < self.thresholds[stump]
-                if not self.signed:
-                    rows[stump] = np.flatnonzero(below[stump]).astype(np.int32)
-        kind = raw.values.dtype
-        if self.signed:
-            count = self.n_hypotheses
-            every = np.tile(np.arange(raw.n_rows, dtype=np.int32), count)
-            values = np.concatenate([np.zeros(0, np.bool_), *below])
-            indptr = np.arange(count + 1, dtype=np.int64) * raw.n_rows
-            return Block(indptr, every, np.where(values, kind.type(1.0), kind.type(-1.0)), raw.n_rows)
-        indptr = np.zeros(self.n_hypotheses + 1, np.int64)
-        np.cumsum([len(part) for part in rows], out=indptr[1:])
-        joined = np.concatenate([np.zeros(0, np.int32), *rows])
-        return Block(indptr, joined, np.ones(len(joined), kind), raw.n_rows)
+        return made(raw, np.searchsorted(self.inputs, self.columns), self.thresholds, self.signed)
 
     def to_json(self) -> dict[str, Any]:
         """Family, form and names."""
