@@ -32,29 +32,29 @@ def console() -> Console:
 
 def test_a_kernel_that_is_run_more_often_is_caught_and_an_unchanged_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a wide margin: what else the machine does is no part of the test."""
-    stored = beside.measured(["stumps"], turns=5, scale=0.1)
-    (same,) = standings(stored, beside.measured(["stumps"], turns=5, scale=0.1), least=1.0)
+    stored = beside.measured(["stumps"], visits=1, scale=0.1)
+    (same,) = standings(stored, beside.measured(["stumps"], visits=1, scale=0.1), least=1.0)
     assert not same.worse, same
     swept = histograms.split_sums_of_one
 
     def slowed(*arguments: Any) -> None:
         *data, bins = arguments
-        for _ in range(100):
+        for _ in range(300):
             swept(*data, bins.copy())
         swept(*data, bins)
 
     monkeypatch.setattr(histograms, "split_sums_of_one", slowed)
-    (slow,) = standings(stored, beside.measured(["stumps"], turns=5, scale=0.1), least=1.0)
+    (slow,) = standings(stored, beside.measured(["stumps"], visits=1, scale=0.1), least=1.0)
     assert slow.worse and slow.change > same.change, slow
 
 
 def test_what_slows_both_is_no_change_and_one_turn_is_no_noise() -> None:
     ours, other = [1.0, 1.1, 0.9, 1.05, 0.95], [0.5, 0.55, 0.45, 0.525, 0.475]
-    found = Ratio.of(ours, other)
+    found = Ratio.of(ours, other, 3)
     assert found.ratio == pytest.approx(2.0) and found.noise == pytest.approx(0.0, abs=1e-12)
-    doubled = Ratio.of([2 * x for x in ours], [2 * x for x in other])
+    doubled = Ratio.of([2 * x for x in ours], [2 * x for x in other], 3)
     assert Standing("a", found, doubled).change == pytest.approx(1.0)
-    interrupted = Ratio.of([1.0, 1.1, 9.0, 1.05, 0.95], other)
+    interrupted = Ratio.of([1.0, 1.1, 9.0, 1.05, 0.95], other, 3)
     assert interrupted.ratio == pytest.approx(2.0) and interrupted.noise == pytest.approx(0.0, abs=1e-12)
 
 
@@ -64,7 +64,7 @@ def test_what_slows_both_is_no_change_and_one_turn_is_no_noise() -> None:
         (2.0, 0.01, False, False),
         (2.19, 0.01, False, False),
         (2.3, 0.01, True, False),
-        (2.3, 0.05, False, False),
+        (2.3, 0.07, False, False),
         (4.0, 0.05, True, False),
         (1.7, 0.01, False, True),
         (float("nan"), 0.01, True, False),

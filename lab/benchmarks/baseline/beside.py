@@ -3,9 +3,11 @@
 Covers: measuring in turns, the noise of a median, the verdict. Does not cover: the problems (``small``), the file and
 the words of the command line (``kept``).
 
-One turn times our work and the work beside it, one directly after the other, and gives one ratio: what slows the machine
-down for a while slows both. A problem's figure is the median of its turns. Its noise is the standard error of that
-median, from the median distance of the turns to it, so that a turn that was interrupted counts for nothing.
+One turn times our work and the work beside it, one directly after the other, and gives one ratio: what slows the
+machine down for a while slows both. Every problem is visited several times, with the others in between and its data
+made anew: where data lies, and what else the machine does, are the same for all turns of one visit. A problem's figure
+is the median of all turns. Its noise is the standard error of a median of as many turns as there are visits, from the
+median distance of the turns to it, so that a turn that was interrupted counts for nothing.
 """
 
 from __future__ import annotations
@@ -19,14 +21,14 @@ from dataclasses import dataclass
 from dboost.errors import DataError
 from lab.benchmarks.baseline.small import ON_THE_CLOCK, PROBLEMS, Made
 
-TURNS = 9
-"""Turns of a problem: with a scatter of 10 % the median is known to 4 %, and the whole set takes two minutes."""
+VISITS, TURNS = 3, 3
+"""Visits of every problem, and turns of each that count: a scatter of 5 % makes a noise of 4 %, in three minutes."""
 SIGMA_OF_MAD = 1.4826
 """Standard deviation of normal errors over their median absolute deviation."""
 MEDIAN_OF_MEAN = 1.2533
 """Standard error of the median of normal errors over that of their mean: sqrt(pi / 2)."""
-ERRORS = 4.0
-"""Standard errors that a change must exceed: of seven problems, one in thousands is then called slower by chance."""
+ERRORS = 3.0
+"""Standard errors that a change must exceed: of a hundred comparisons of seven problems, one errs by chance."""
 LEAST_MARGIN = 0.10
 """Least change that counts, as a share. Where the same code lies in memory differs from one process to the next, by up
 to some per cent of the time, and no turn of one process sees it."""
@@ -52,12 +54,12 @@ class Ratio:
     beside: float
 
     @staticmethod
-    def of(ours: Sequence[float], beside: Sequence[float]) -> Ratio:
-        """From the times of each turn."""
+    def of(ours: Sequence[float], beside: Sequence[float], visits: int) -> Ratio:
+        """From the times of each turn, in so many visits."""
         turns = [a / b for a, b in zip(ours, beside, strict=True)]
         middle = statistics.median(turns)
         scatter = SIGMA_OF_MAD * statistics.median(abs(turn - middle) for turn in turns)
-        noise = MEDIAN_OF_MEAN * scatter / math.sqrt(len(turns)) / middle
+        noise = MEDIAN_OF_MEAN * scatter / math.sqrt(visits) / middle
         return Ratio(middle, noise, statistics.median(ours), statistics.median(beside))
 
 
@@ -101,6 +103,7 @@ class Standing:
 
 def measured(
     names: Sequence[str] | None = None,
+    visits: int = VISITS,
     turns: int = TURNS,
     scale: float = 1.0,
     problems: Mapping[str, Made] = PROBLEMS,
@@ -112,8 +115,10 @@ def measured(
     ----------
     names : sequence of str, optional
         Which problems (default: all).
+    visits : int
+        Times that each problem is made.
     turns : int
-        Turns that count; one before them compiles, and fills caches.
+        Turns of a visit that count; one before them compiles, and fills caches.
     scale : float
         Size of the problems; 1 for the stored baseline.
     problems : mapping of str to function
@@ -121,19 +126,23 @@ def measured(
     say : callable
         Given one line for each problem.
     """
-    found = {}
-    for name in problems if names is None else names:
-        clock = time.perf_counter if name in ON_THE_CLOCK else time.process_time
-        with problems[name](scale) as pair:
-            times: tuple[list[float], list[float]] = ([], [])
-            for turn in range(turns + 1):
-                for work, mine in zip(pair, times, strict=True):
-                    began = clock()
-                    work()
-                    if turn:
-                        mine.append(clock() - began)
-        found[name] = Ratio.of(*times)
-        say(f"{name}: {found[name].ratio:.3f}, to {100 * found[name].noise:.1f} %")
+    wanted = list(problems if names is None else names)
+    ours: dict[str, list[float]] = {name: [] for name in wanted}
+    other: dict[str, list[float]] = {name: [] for name in wanted}
+    for visit in range(visits):
+        say(f"visit {visit + 1} of {visits}")
+        for name in wanted:
+            clock = time.perf_counter if name in ON_THE_CLOCK else time.process_time
+            with problems[name](scale) as pair:
+                for turn in range(turns + 1):
+                    for work, times in zip(pair, (ours[name], other[name]), strict=True):
+                        began = clock()
+                        work()
+                        if turn:
+                            times.append(clock() - began)
+    found = {name: Ratio.of(ours[name], other[name], visits) for name in wanted}
+    for name, one in found.items():
+        say(f"{name}: {one.ratio:.3f}, to {100 * one.noise:.1f} %")
     return found
 
 

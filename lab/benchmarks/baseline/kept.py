@@ -104,26 +104,19 @@ def read(path: Path) -> Baseline:
         raise DataError(f"the baseline is incomplete: {error}", file=str(path), hint="record it again") from None
 
 
-def record(console: Console, turns: int = beside.TURNS, scale: float = 1.0, path: Path = FILE) -> int:
+def record(console: Console, path: Path = FILE) -> int:
     """Measure every problem and store the ratios."""
-    found = here(beside.measured(turns=turns, scale=scale, say=console.say))
+    found = here(beside.measured(say=console.say))
     write(found, path)
     console.say(f"{len(found.ratios)} problems of {found.commit}: {path}")
     return 0
 
 
-def compare(
-    console: Console,
-    names: Sequence[str] | None = None,
-    turns: int = beside.TURNS,
-    scale: float = 1.0,
-    path: Path = FILE,
-    least: float = beside.LEAST_MARGIN,
-) -> int:
+def compare(console: Console, path: Path = FILE) -> int:
     """Measure again and set it beside what is stored; 1 when a ratio is worse by more than noise."""
     stored = read(path)
-    measured = beside.measured(names, turns, scale, say=console.say)
-    return show(console, stored, here(measured), beside.standings(stored.ratios, measured, least))
+    measured = beside.measured(say=console.say)
+    return show(console, stored, here(measured), beside.standings(stored.ratios, measured))
 
 
 def show(console: Console, stored: Baseline, now: Baseline, found: Sequence[Standing]) -> int:

@@ -1,8 +1,8 @@
 """``python -m lab bench record NAME``: measure this checkout beside a yardstick, and store the figures.
 
-Without a name the stored baseline is measured and written (``kept``). The file is ``lab/baselines/NAME.json`` unless NAME
-is a path. A yardstick, a fixed piece of work of other libraries, runs in each turn, and files of different days are
-compared in its units.
+Without a name the stored baseline is measured and written (``kept``). The file is ``lab/baselines/NAME.json`` unless
+NAME is a path. A yardstick, a fixed piece of work of other libraries, runs in each turn, and files of different days
+are compared in its units.
 """
 
 from __future__ import annotations
