@@ -333,10 +333,7 @@ def made_of(pool: Any, partition: Partition, memo: Any, keys: Sequence[Key]) -> 
 
 @runtime_checkable
 class ColumnWise(Protocol):
-    """What a pool has beside the rest where margins of one output are summed hypothesis by hypothesis, without a cut.
-
-    The order of a sum is part of its result, so a pool says for good which of the two it is.
-    """
+    """A pool whose margins of one output are summed hypothesis by hypothesis, for good: order decides the bits."""
 
     @property
     def by_column(self) -> bool: ...
