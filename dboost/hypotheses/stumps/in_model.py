@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
+from dboost.compiled.arrays import Float64, Int32, Int64, Values
 from dboost.errors import ModelFormatError
 from dboost.files.documents import Document, expect_array
 from dboost.hypotheses.base import Array, Block
-from dboost.hypotheses.stumps import below
 
 FAMILY = "stumps"
 
@@ -30,17 +31,69 @@ def words(
     return [f"sign({name})" for name in plain] if signed else plain
 
 
+@njit(nogil=True, cache=True)
+def count_below(indptr: Int64, values: Values, n_rows: int, places: Int64, thresholds: Float64, counts: Int64) -> None:
+    """Count the rows of every stump, those below its threshold in the column at its place; others are zeros."""
+    for s in range(places.shape[0]):
+        begin, end = indptr[places[s]], indptr[places[s] + 1]
+        th, found = thresholds[s], 0
+        for p in range(begin, end):
+            found += np.float64(values[p]) < th
+        counts[s] = found + (n_rows - (end - begin) if th > 0.0 else 0)
+
+
+@njit(nogil=True, cache=True)
+def rows_below(
+    indptr: Int64,
+    rows: Int32,
+    values: Values,
+    n_rows: int,
+    places: Int64,
+    thresholds: Float64,
+    start: Int64,
+    out: Int32,
+) -> None:
+    """Write the rows of every stump, ascending.
+
+    Parameters
+    ----------
+    start : int64 array, shape (stumps + 1,)
+        Where the rows of each stump lie.
+    out : int32 array, shape (start[-1] + 1,)
+        The last entry has no meaning: a row is written before it is known whether it counts.
+    """
+    for s in range(places.shape[0]):
+        begin, end = indptr[places[s]], indptr[places[s] + 1]
+        th, p = thresholds[s], start[s]
+        if end - begin == n_rows or not th > 0.0:
+            for q in range(begin, end):
+                out[p] = rows[q]
+                p += np.float64(values[q]) < th
+            continue
+        row = 0
+        for q in range(begin, end):
+            for absent in range(row, rows[q]):
+                out[p] = absent
+                p += 1
+            row = rows[q] + 1
+            out[p] = rows[q]
+            p += np.float64(values[q]) < th
+        for absent in range(row, n_rows):
+            out[p] = absent
+            p += 1
+
+
 def made(raw: Block, places: NDArray[np.int64], thresholds: Array, signed: bool) -> Block:
     """Stumps as columns, from the columns of `raw` at some places."""
     n = len(places)
     arrays = raw.n_rows, places, thresholds
     counts = np.empty(n, np.int64)
-    below.count_below(raw.indptr, raw.values, *arrays, counts)
+    count_below(raw.indptr, raw.values, *arrays, counts)
     indptr = np.zeros(n + 1, np.int64)
     np.cumsum(counts, out=indptr[1:])
     # one more, which the loop may write to
     found = np.empty(int(indptr[-1]) + 1, np.int32)
-    below.rows_below(raw.indptr, raw.rows, raw.values, *arrays, indptr, found)
+    rows_below(raw.indptr, raw.rows, raw.values, *arrays, indptr, found)
     rows, kind = found[:-1], raw.values.dtype
     if not signed:
         return Block(indptr, rows, np.ones(len(rows), kind), raw.n_rows)
