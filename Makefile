@@ -16,7 +16,7 @@ BENCH_OUT ?= runs/bench
 KERNELS := $(shell grep -rlE "numba|njit" --include=*.py dboost)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-lowest coverage lint oracle against-glmnet passes-table ablation pairs-table titles many-products stumps-million same-bits cv-cost \
+.PHONY: help demo test test-lowest coverage lint oracle against-glmnet passes-table ablation pairs-table titles many-products stumps-million baseline compare same-bits cv-cost \
     chaos kills campaign soak fuzz preflight docs dist audit sbom wheel-alone integration retrain-years reproduce reproduce-seeds \
     bench clean
 
@@ -33,6 +33,8 @@ help:
 	@echo "make pairs-table   every loss, penalty and bound: counts tried and the worst of each"
 	@echo "make titles        573,800 arXiv titles, 172 categories (needs DBOOST_DATA_HOME)"
 	@echo "make many-products all products of 2,000 words over 100,000 documents (needs DBOOST_DATA_HOME)"
+	@echo "make compare       our speed on small made-up problems beside the stored baseline: which is slower, and by how much"
+	@echo "make baseline      measure that baseline again and store it: lab/benchmarks/baseline.json"
 	@echo "make stumps-million the best of all stumps over 1,000,000 rows in every round, beside LightGBM"
 	@echo "make same-bits     one fit on threads and on 1, 2 and 4 workers: the same bits"
 	@echo "make cv-cost       10 folds x 50 strengths on the arXiv abstracts, in cold fits (needs DBOOST_DATA_HOME)"
@@ -155,6 +157,13 @@ many-products: $(READY)
 
 stumps-million: $(READY) $(PEERS)/.ready
 	DBOOST_PEER_PYTHON=$(PEERS)/bin/python $(BIN)/python -m lab bench stumps --out runs/stumps --force
+
+# Ratios to work of scikit-learn, SciPy and Dask that runs in the same turns; no data sets, about a minute of processor.
+baseline: $(READY)
+	$(BIN)/python -m lab bench record
+
+compare: $(READY)
+	$(BIN)/python -m lab bench compare
 
 same-bits: $(READY)
 	$(BIN)/python -m lab same-bits

@@ -180,6 +180,9 @@ def gain(p: FloatArray, q: FloatArray, lam: npt.ArrayLike, *, excess: FloatArray
     p, q, lam = np.broadcast_arrays(p, q, np.asarray(lam, dtype=np.float64))
     over: FloatArray = p - q - lam if excess is None else np.broadcast_to(excess, p.shape)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        if not (lam > 0).any():
+            # Without a penalty no logarithm is needed; they took most of the time of a round over all stumps.
+            return np.where(over > 0, (over / (np.sqrt(p) + np.sqrt(q))) ** 2, 0.0)
         R = np.hypot(lam, 2.0 * np.sqrt(p) * np.sqrt(q))
         near = np.log1p((4.0 * p / (lam + R)) * (over / (2.0 * p - lam + R)))
         # d = log(2 p / (lam + R)): exact enough away from the threshold, where the quotient itself may overflow.

@@ -358,6 +358,19 @@ def made_of(pool: Any, partition: Partition, memo: Any, keys: Sequence[Key]) -> 
 
 
 @runtime_checkable
+class ColumnWise(Protocol):
+    """A pool whose margins of one output are summed hypothesis by hypothesis, for good: order decides the bits."""
+
+    @property
+    def by_column(self) -> bool: ...
+
+
+def by_column(pool: Any) -> bool:
+    """``ColumnWise.by_column``; False where a pool does not say."""
+    return isinstance(pool, ColumnWise) and pool.by_column
+
+
+@runtime_checkable
 class Scaled(Protocol):
     """What the hypotheses of a model have beside the rest where their values are scaled, and their names say not."""
 

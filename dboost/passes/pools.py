@@ -16,6 +16,7 @@ from dboost.hypotheses.base import THETA, Binned, Pool, completed, narrowed
 from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
 from dboost.passes import Point, arguments_at
+from dboost.passes.residuals import one_branch
 
 Array = NDArray[np.float64]
 
@@ -99,6 +100,9 @@ def _pulls(partition: Partition, memo: Any, point: Point) -> tuple[Array, Array,
     """The branches of the loss, both >= 0, and the loss."""
 
     def build() -> tuple[Array, Array, float]:
+        one = one_branch(partition, memo, point)
+        if one is not None:
+            return one
         plus, minus, loss = fused.branches(*arguments_at(partition, memo, point), np.zeros(point.intercept.shape[0]))
         return plus, minus, float(loss)
 

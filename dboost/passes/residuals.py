@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled.examples import fused
+from dboost.compiled.examples.loss_rows import TWO_BRANCHED
 from dboost.compiled.vectors.scaled_rows import width
+from dboost.hypotheses.base import by_column
 from dboost.losses import get_loss
 from dboost.partition import Partition
 from dboost.passes.point import Array, Point, shifted_arguments, single_margins, single_state
@@ -84,10 +86,25 @@ def residuals_of_classes(point: Point, y: NDArray[Any], mass: Array) -> tuple[Ar
     return U, total, loss, ray
 
 
+def one_branch(partition: Partition, memo: Any, point: Point) -> tuple[Array, Array, float] | None:
+    """The pulls up and down (m, 1) and the loss, by column; None where the pool or the loss has it otherwise."""
+    target = get_loss(point.loss).target(partition.y)
+    if not by_column(point.held.pool) or type(target) in TWO_BRANCHED:
+        return None
+    single = single_margins(partition, memo, point)
+    if single is None:
+        return None
+    u, _, loss = single_state(partition, point.loss, single[0])
+    return np.maximum(u, 0.0)[:, None], np.maximum(-u, 0.0)[:, None], loss
+
+
 def branches(partition: Partition, memo: Any, point: Point) -> tuple[Array, Array, Array, float, float]:
     """The pulls up and down of the examples, the column sums of U, the loss, in units of e^c, and c."""
 
     def build() -> tuple[Array, Array, Array, float, float]:
+        one = one_branch(partition, memo, point)
+        if one is not None:
+            return one[0], one[1], (one[0] - one[1]).sum(axis=0), one[2], 0.0
         total = np.zeros(point.intercept.shape[0])
         at, shift = shifted_arguments(partition, memo, point)
         plus, minus, loss = fused.branches(*at, total)

@@ -205,7 +205,10 @@ class InducedProblem(Problem):
         return replace(found, size=self.score(at, None, strength, 0).size)
 
     def _priced(self, at: Iterate, strength: float, take: int, whole: bool, repaired: bool) -> Score:
-        at = self.evaluate(at.active, at.W, at.intercept)
+        # what the pass at the model with its new rows says of the rows it holds is the same, bit for bit
+        once = not repaired and self.k == 1 and not self.loss.shifted
+        if not once:
+            at = self.evaluate(at.active, at.W, at.intercept)
         if at.shift > 0.0:
             # residuals beyond all numbers: nothing is induced before the model held has come back from there
             return self._scored(at, [], math.inf)
@@ -269,7 +272,7 @@ class InducedProblem(Problem):
             opened, complete = opened + found.opened, found.complete
             size = max(size, found.size)
             best = (best + [key for key in found.best if key not in held and key not in set(best)])[:take]
-        return replace(self._scored(at, best, size), opened=opened, complete=complete)
+        return replace(self._scored(at, best, size, evaluated=not once), opened=opened, complete=complete)
 
     def summed(self, at: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
         """As for ``Problem``, shard by shard of the pool: beside "G" there are "square", "total" and "peak".
@@ -323,14 +326,19 @@ class InducedProblem(Problem):
         )
         return found[0]
 
-    def _scored(self, at: Iterate, best: Sequence[Key], size: float) -> Score:
+    def _scored(self, at: Iterate, best: Sequence[Key], size: float, evaluated: bool = True) -> Score:
+        """What a scoring pass says, with the sums of the best rows, and of the model where they are not known yet."""
         rows = self.register(best)
         G = np.zeros((0, self.k))
-        if len(rows):
+        if len(rows) or not evaluated:
             active = np.sort(np.concatenate([at.active, rows]))
             W = np.zeros((active.shape[0], self.k))
-            W[np.searchsorted(active, at.active)] = at.W
-            G = self.evaluate(active, W, at.intercept).G[np.searchsorted(active, rows)]
+            held = np.searchsorted(active, at.active)
+            W[held] = at.W
+            found = self.evaluate(active, W, at.intercept)
+            G = found.G[np.searchsorted(active, rows)]
+            if not evaluated:
+                at = replace(at, loss=found.loss, G=found.G[held], bias=found.bias, shift=found.shift)
         norms = self.penalty.dual_norm(at.G)
         return Score(at, at.active, norms, rows, G, size=size)
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from dboost.engine.memo import Memo, MemoStore
 from dboost.hypotheses.base import THETA, Binned, completed
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.distinct import Distinct, cuts
+from dboost.hypotheses.held_by_model import Held
 from dboost.hypotheses.stumps.family import Stumps
+from dboost.partition import Partition
+from dboost.passes.point import Point
+from dboost.passes.residuals import branches, one_branch
+from dboost.problem.pools import leading
 from tests.hypotheses.conftest import Raw, dense
 from tests.hypotheses.test_stumps import every_stump, keys_of
 
@@ -184,3 +192,39 @@ def test_a_shard_of_constant_columns_has_no_bins():
     assert pool.searched and {key[0] for key in keys_of(pool)} == {1}
     total = shard_sums(raw, pool, (0, 1), False)
     assert len(pool.gaps((0, 1), total).places) == 0 and total.add["G"].shape == (0, 3)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 9, 10, 40])
+def test_the_best_above_zero_are_in_the_order_of_all(count):
+    rng = np.random.default_rng(count)
+    for scores in (rng.integers(0, 4, 10).astype(float), rng.normal(size=10), np.zeros(10)):
+        whole = [place for place in np.lexsort((np.arange(10), -scores)) if scores[place] > 0.0]
+        assert leading(scores, count).tolist() == whole[:count]
+
+
+@pytest.mark.parametrize(("loss", "summed"), [("log", True), ("exp", False), ("epsilon_insensitive", False)])
+def test_pulls_by_column_are_those_by_row_where_a_loss_pulls_one_way(raw, loss, summed):
+    """Losses that pull both ways, or whose sums need a unit, keep the way by row."""
+    pool, m = raw.prepare(BINNED[0]), len(raw.X)
+    rng = np.random.default_rng(3)
+    y = rng.normal(size=m) if loss == "epsilon_insensitive" else rng.choice([-1, 1], (m, 1)).astype(np.int8)
+    partition = Partition(*raw.block()[:3], y, raw.weight, "whole")
+    keys = tuple(pool.keys((0, 5), np.array([0, 3, 5])))
+    point = Point(loss, Held(np.zeros(0, np.int64), "held", pool, keys), rng.normal(size=(3, 1)), np.ones(1), "at")
+    found = one_branch(partition, Memo(MemoStore(0), "run", "whole"), point)
+    assert (found is not None) == summed
+    if found is not None:
+        columns = replace(point, held=Held(np.zeros(0, np.int64), "held", ByRow(pool), keys))
+        plus, minus, _, loss_at, _ = branches(partition, Memo(MemoStore(0), "run", "whole"), columns)
+        np.testing.assert_allclose(np.hstack(found[:2]), np.hstack([plus, minus]), rtol=1e-12, atol=1e-15)
+        assert found[2] == pytest.approx(loss_at, rel=1e-12)
+
+
+class ByRow:
+    """The same stumps, of a pool that says nothing of columns."""
+
+    def __init__(self, pool):
+        self._pool = pool
+
+    def columns(self, given, keys):
+        return self._pool.columns(given, keys)

@@ -106,6 +106,11 @@ class BinnedStumps(StumpsPool):
         """Whether there are stumps inside the bins."""
         return bool(self.hidden.any())
 
+    @property
+    def by_column(self) -> bool:
+        """Yes: every value of a stump is one, and a round needs the margins several times."""
+        return True
+
     def sums(self, partition: Partition, memo: Any, shard: Shard, plus: Array, minus: Array | None) -> Sums:
         """What is added up for `complete`: "between" of several outputs; of one what is inside each bin, "bins".
 
@@ -234,9 +239,9 @@ class BinnedStumps(StumpsPool):
             slot = np.full(int(self.start[j + 1] - self.start[j]) + 1, -1, np.int64)
             slot[[nodes[number].code for number in mine]] = mine
             span = slice(int(partition.indptr[j]), int(partition.indptr[j + 1]))
-            stored, found = partition.rows[span], slot[codes[span]]
-            chosen = np.flatnonzero((found >= 0) & live[stored])
-            numbers.append(found[chosen])
+            stored, mine_of = partition.rows[span], np.empty(span.stop - span.start + 1, np.int64)
+            chosen = mine_of[: histograms.places_in_bins(stored, codes[span], slot, live, mine_of)]
+            numbers.append(slot[codes[span][chosen]])
             values.append(partition.values[span][chosen].astype(np.float64))
             rows.append(stored[chosen].astype(np.int64))
             if slot[zero[j]] >= 0:

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.compiled.arrays import Float64, Int32, Int64, Values
+from dboost.compiled.kept import njit
 from dboost.errors import ModelFormatError
 from dboost.files.documents import Document, expect_array
 from dboost.hypotheses.base import Array, Block
@@ -27,6 +29,78 @@ def words(
     named = [f"x{j}" if features is None else features[j] for j in columns]
     plain = [f"{name} < {threshold:.6g}" for name, threshold in zip(named, thresholds, strict=True)]
     return [f"sign({name})" for name in plain] if signed else plain
+
+
+@njit(nogil=True, cache=True)
+def count_below(indptr: Int64, values: Values, n_rows: int, places: Int64, thresholds: Float64, counts: Int64) -> None:
+    """Count the rows of every stump, those below its threshold in the column at its place; others are zeros."""
+    for s in range(places.shape[0]):
+        begin, end = indptr[places[s]], indptr[places[s] + 1]
+        th, found = thresholds[s], 0
+        for p in range(begin, end):
+            found += np.float64(values[p]) < th
+        counts[s] = found + (n_rows - (end - begin) if th > 0.0 else 0)
+
+
+@njit(nogil=True, cache=True)
+def rows_below(
+    indptr: Int64,
+    rows: Int32,
+    values: Values,
+    n_rows: int,
+    places: Int64,
+    thresholds: Float64,
+    start: Int64,
+    out: Int32,
+) -> None:
+    """Write the rows of every stump, ascending.
+
+    Parameters
+    ----------
+    start : int64 array, shape (stumps + 1,)
+        Where the rows of each stump lie.
+    out : int32 array, shape (start[-1] + 1,)
+        The last entry has no meaning: a row is written before it is known whether it counts.
+    """
+    for s in range(places.shape[0]):
+        begin, end = indptr[places[s]], indptr[places[s] + 1]
+        th, p = thresholds[s], start[s]
+        if end - begin == n_rows or not th > 0.0:
+            for q in range(begin, end):
+                out[p] = rows[q]
+                p += np.float64(values[q]) < th
+            continue
+        row = 0
+        for q in range(begin, end):
+            for absent in range(row, rows[q]):
+                out[p] = absent
+                p += 1
+            row = rows[q] + 1
+            out[p] = rows[q]
+            p += np.float64(values[q]) < th
+        for absent in range(row, n_rows):
+            out[p] = absent
+            p += 1
+
+
+def made(raw: Block, places: NDArray[np.int64], thresholds: Array, signed: bool) -> Block:
+    """Stumps as columns, from the columns of `raw` at some places."""
+    n = len(places)
+    arrays = raw.n_rows, places, thresholds
+    counts = np.empty(n, np.int64)
+    count_below(raw.indptr, raw.values, *arrays, counts)
+    indptr = np.zeros(n + 1, np.int64)
+    np.cumsum(counts, out=indptr[1:])
+    # one more, which the loop may write to
+    found = np.empty(int(indptr[-1]) + 1, np.int32)
+    rows_below(raw.indptr, raw.rows, raw.values, *arrays, indptr, found)
+    rows, kind = found[:-1], raw.values.dtype
+    if not signed:
+        return Block(indptr, rows, np.ones(len(rows), kind), raw.n_rows)
+    values = np.full((n, raw.n_rows), kind.type(-1.0))
+    values[np.repeat(np.arange(n), counts), rows] = kind.type(1.0)
+    every = np.tile(np.arange(raw.n_rows, dtype=np.int32), n)
+    return Block(np.arange(n + 1, dtype=np.int64) * raw.n_rows, every, values.reshape(-1), raw.n_rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,27 +142,7 @@ class StumpSet:
 
     def evaluate(self, raw: Block) -> Block:
         """The stumps as columns, from a block of the columns `inputs`."""
-        rows: list[NDArray[np.int32]] = [np.zeros(0, np.int32)] * self.n_hypotheses
-        below: list[NDArray[np.bool_]] = [np.zeros(0, np.bool_)] * self.n_hypotheses
-        for place, j in enumerate(self.inputs.tolist()):
-            span = slice(int(raw.indptr[place]), int(raw.indptr[place + 1]))
-            dense = np.zeros(raw.n_rows)
-            dense[raw.rows[span]] = raw.values[span]
-            for stump in np.flatnonzero(self.columns == j).tolist():
-                below[stump] = dense < self.thresholds[stump]
-                if not self.signed:
-                    rows[stump] = np.flatnonzero(below[stump]).astype(np.int32)
-        kind = raw.values.dtype
-        if self.signed:
-            count = self.n_hypotheses
-            every = np.tile(np.arange(raw.n_rows, dtype=np.int32), count)
-            values = np.concatenate([np.zeros(0, np.bool_), *below])
-            indptr = np.arange(count + 1, dtype=np.int64) * raw.n_rows
-            return Block(indptr, every, np.where(values, kind.type(1.0), kind.type(-1.0)), raw.n_rows)
-        indptr = np.zeros(self.n_hypotheses + 1, np.int64)
-        np.cumsum([len(part) for part in rows], out=indptr[1:])
-        joined = np.concatenate([np.zeros(0, np.int32), *rows])
-        return Block(indptr, joined, np.ones(len(joined), kind), raw.n_rows)
+        return made(raw, np.searchsorted(self.inputs, self.columns), self.thresholds, self.signed)
 
     def to_json(self) -> dict[str, Any]:
         """Family, form and names."""

@@ -18,9 +18,9 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.hypotheses.base import Array, Block, Key, taken
+from dboost.hypotheses.base import Array, Block, Key
 from dboost.hypotheses.stumps import histograms
-from dboost.hypotheses.stumps.in_model import StumpSet, words
+from dboost.hypotheses.stumps.in_model import StumpSet, made, words
 from dboost.partition import Partition, Sums
 
 _SIGN = np.uint64(1 << 63)
@@ -139,8 +139,7 @@ class StumpsPool:
 
     def columns(self, raw: Block, keys: Sequence[Key]) -> Block:
         """The stumps `keys`."""
-        chosen = self.chosen(keys, None)
-        return chosen.evaluate(taken(raw, chosen.inputs))
+        return made(raw, *key_arrays(keys), self.signed)
 
     def chosen(self, keys: Sequence[Key], features: Sequence[str] | None) -> StumpSet:
         """The stumps `keys`."""

@@ -1,7 +1,8 @@
 """``python -m lab bench record NAME``: measure this checkout beside a yardstick, and store the figures.
 
-The file is ``lab/baselines/NAME.json`` unless NAME is a path. A yardstick, a fixed piece of work of other libraries,
-runs in each turn, and files of different days are compared in its units.
+Without a name the stored baseline is measured and written (``kept``). The file is ``lab/baselines/NAME.json`` unless
+NAME is a path. A yardstick, a fixed piece of work of other libraries, runs in each turn, and files of different days
+are compared in its units.
 """
 
 from __future__ import annotations
@@ -10,14 +11,13 @@ import datetime
 import platform
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import ClassVar
 
 import dboost
 from dboost.engine.machine import available_cores
 from dboost.errors import UsageError
-from lab.benchmarks.baseline import stored, trees
+from lab.benchmarks.baseline import kept, stored, trees
 from lab.benchmarks.baseline.turns import Turns, measured
-from lab.benchmarks.baseline.words import TurnSettings, wanted
+from lab.benchmarks.baseline.words import TurnSettings
 from lab.benchmarks.process import ROOT
 from lab.benchmarks.suite import problems_of
 from lab.reproduce.machine import processor
@@ -31,9 +31,12 @@ PACKAGES = ("numba", "numpy", "scikit-learn", "scipy")
 class RecordSettings(TurnSettings):
     """What `python -m lab bench record` takes."""
 
-    required: ClassVar[tuple[str, ...]] = ("name",)
-
-    name: str | None = key(string, None, "name in lab/baselines, or a path that ends in .json", positional=1)
+    name: str | None = key(
+        string,
+        None,
+        "name in lab/baselines, or a path that ends in .json; without one, the stored baseline",
+        positional=1,
+    )
     force: bool = key(boolean, False, "write over an earlier measurement of this name")
 
 
@@ -42,8 +45,9 @@ SETTINGS = RecordSettings
 
 def run(settings: RecordSettings, console: Console) -> int:
     """Measure, and write the file."""
-    (name,) = wanted(settings, "name")
-    path = stored.place(name)
+    if settings.name is None:
+        return kept.record(console)
+    path = stored.place(settings.name)
     if path.exists() and not settings.force:
         raise UsageError("the measurement exists", file=str(path), hint="choose another name, or give --force")
     problems = problems_of(settings)

@@ -1,0 +1,133 @@
+"""The stored baseline: a kernel that takes longer is caught, an unchanged one is not; the file, the words, exit codes.
+
+Does not cover: the figures (``python -m lab bench compare``), or measurements with the peers' problems
+(``test_baseline``).
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dboost.errors import DataError, UsageError
+from dboost.hypotheses.stumps import histograms
+from lab.benchmarks import command
+from lab.benchmarks.baseline import beside, compare, kept, record
+from lab.benchmarks.baseline.beside import LEAST_MARGIN, Ratio, Standing, standings
+from lab.benchmarks.baseline.kept import Baseline
+from lab.benchmarks.baseline.small import PROBLEMS
+from pipelines.console import Console
+
+STEADY = Ratio(ratio=2.0, noise=0.01, seconds=0.2, beside=0.1)
+
+
+def console() -> Console:
+    return Console("plain", out=io.StringIO(), err=io.StringIO())
+
+
+def test_a_kernel_that_is_run_more_often_is_caught_and_an_unchanged_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a wide margin: what else the machine does is no part of the test."""
+    stored = beside.measured(["stumps"], visits=1, scale=0.1)
+    (same,) = standings(stored, beside.measured(["stumps"], visits=1, scale=0.1), least=1.0)
+    assert not same.worse, same
+    swept = histograms.split_sums_of_one
+
+    def slowed(*arguments: Any) -> None:
+        *data, bins = arguments
+        for _ in range(300):
+            swept(*data, bins.copy())
+        swept(*data, bins)
+
+    monkeypatch.setattr(histograms, "split_sums_of_one", slowed)
+    (slow,) = standings(stored, beside.measured(["stumps"], visits=1, scale=0.1), least=1.0)
+    assert slow.worse and slow.change > same.change, slow
+
+
+def test_what_slows_both_is_no_change_and_one_turn_is_no_noise() -> None:
+    ours, other = [1.0, 1.1, 0.9, 1.05, 0.95], [0.5, 0.55, 0.45, 0.525, 0.475]
+    found = Ratio.of(ours, other, 3)
+    assert found.ratio == pytest.approx(2.0) and found.noise == pytest.approx(0.0, abs=1e-12)
+    doubled = Ratio.of([2 * x for x in ours], [2 * x for x in other], 3)
+    assert Standing("a", found, doubled).change == pytest.approx(1.0)
+    interrupted = Ratio.of([1.0, 1.1, 9.0, 1.05, 0.95], other, 3)
+    assert interrupted.ratio == pytest.approx(2.0) and interrupted.noise == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "noise", "worse", "better"),
+    [
+        (2.0, 0.01, False, False),
+        (2.19, 0.01, False, False),
+        (2.3, 0.01, True, False),
+        (2.3, 0.07, False, False),
+        (4.0, 0.05, True, False),
+        (1.7, 0.01, False, True),
+        (float("nan"), 0.01, True, False),
+    ],
+)
+def test_a_verdict_is_by_the_noise_of_both(ratio: float, noise: float, worse: bool, better: bool) -> None:
+    found = Standing("a", STEADY, replace(STEADY, ratio=ratio, noise=noise))
+    assert (found.worse, found.better) == (worse, better)
+    assert found.margin >= LEAST_MARGIN
+
+
+def stored(**ratios: Ratio) -> Baseline:
+    return Baseline("abc", "2026-11-26", {"processor": "p"}, {"numpy": "2"}, ratios)
+
+
+def test_what_is_written_is_read_and_something_else_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "baseline.json"
+    with pytest.raises(UsageError, match="no stored baseline"):
+        kept.read(path)
+    kept.write(stored(a=STEADY), path)
+    assert kept.read(path) == stored(a=STEADY)
+    good = json.loads(path.read_text())
+    zero = {"ratio": 0.0, "noise": 0.1, "seconds": 1.0, "beside": 1.0}
+    wrong = {"schema": 9}, {"ratios": {}}, {"ratios": {"a": {"ratio": 1}}}, {"ratios": {"a": zero}}, {"more": 1}
+    for change in (
+        {"schema": 9},
+        {"ratios": {}},
+        {"ratios": {"a": {"ratio": 1}}},
+        {"ratios": {"a": wrong}},
+        {"more": 1},
+    ):
+        path.write_text(json.dumps(good | change))
+        with pytest.raises(DataError):
+            kept.read(path)
+    path.write_text("no")
+    with pytest.raises(DataError, match="no JSON"):
+        kept.read(path)
+
+
+def test_the_committed_baseline_has_every_problem_and_names_no_place() -> None:
+    found = kept.read(kept.FILE)
+    assert set(found.ratios) == set(PROBLEMS)
+    assert "/" not in "".join([*found.machine.values(), *found.versions.values(), found.commit])
+
+
+def test_what_is_slower_is_said_with_the_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "baseline.json"
+    kept.write(stored(a=STEADY, b=STEADY), path)
+    now = {"a": STEADY, "b": replace(STEADY, ratio=2.5)}
+    monkeypatch.setattr(beside, "measured", lambda *_, **__: now)
+    said = console()
+    assert kept.compare(said, path=path) == 1
+    assert "b takes 1.25 times as long as stored; up to 1.10 may be noise" in said.out.getvalue()  # type: ignore[attr-defined]
+    now["b"] = STEADY
+    assert kept.compare(console(), path=path) == 0
+    now["c"] = STEADY
+    with pytest.raises(DataError, match="no problem 'c'"):
+        kept.compare(console(), path=path)
+
+
+def test_the_words_without_names_are_those_of_the_stored_baseline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "record", lambda console: 0)
+    monkeypatch.setattr(kept, "compare", lambda console: 1)
+    assert record.run(record.SETTINGS(), console()) == 0
+    assert compare.run(compare.SETTINGS(), console()) == 1
+    assert command.main(["compare"]) == 1
