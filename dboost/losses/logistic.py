@@ -49,11 +49,16 @@ _VECTOR = INLINED | {"fastmath": {"contract"}}
 @njit(nogil=True, cache=True, inline="always", error_model="numpy")
 def _entropy(f: float, y: float, scale: float, mix: float, shift: float, prior: float) -> float:
     """al log(al) + (1 - al) log(1 - al), al being the mass that the dual point moves away from the label y."""
-    e = exp_nonpositive(-abs(f))
-    q = (1.0 if f > 0.0 else e) / (1.0 + e)
-    q = (1.0 - mix) * (q - shift) + mix * prior
-    al = scale * (1.0 - q if y > 0.0 else q)
-    rest = 1.0 - al
+    z = f if y > 0.0 else -f
+    e = exp_nonpositive(-abs(z))
+    inverse = 1.0 / (1.0 + e)
+    toward = shift if y > 0.0 else -shift
+    other = 1.0 - prior if y > 0.0 else prior
+    # Only the larger mass is one less the other: what a difference lacks, the logarithm of a small mass multiplies.
+    al = scale * ((1.0 - mix) * ((e if z > 0.0 else 1.0) * inverse + toward) + mix * other)
+    stays = (1.0 - mix) * ((1.0 if z > 0.0 else e) * inverse - toward) + mix * (1.0 - other)
+    rest = 1.0 - al if al < 0.5 else (1.0 - scale) + scale * stays
+    al = al if al < 0.5 else 1.0 - rest
     # at the ends both products vanish
     al = al if al < 1.0 else 1.0
     al, rest = al if al > _TINY else _TINY, rest if rest > _TINY else _TINY

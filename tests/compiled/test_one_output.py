@@ -95,6 +95,31 @@ def test_state_and_dual_value_are_those_of_the_row_functions(loss, rng):
         assert loss_of_rows.single_dual_value(target, f, weight, *given) == pytest.approx(dual, rel=1e-12)
 
 
+@pytest.mark.parametrize("repair", [(0.0, 0.0, 0.0), (1e-3, 1e-9, 0.3)])
+@pytest.mark.parametrize("scale", [1.0, 1.0 - 1e-9, 0.7])
+def test_the_dual_value_of_examples_far_from_the_boundary_has_its_digits(rng, scale, repair):
+    """A probability near one is told by what it lacks, else a certificate would inherit the error of a difference."""
+    one, (mix, shift, prior) = np.ones(1), repair
+    for label in (-1, 1):
+        target = get_loss("log").target(np.array([[label]], np.int8))
+        for f in np.concatenate([rng.uniform(-30.0, 30.0, 200), [0.0]]):
+            z = np.longdouble(label) * np.longdouble(f)
+            moved = 1 / (1 + np.exp(z))
+            other = prior if label < 0 else 1 - np.longdouble(prior)
+            moved = (1 - np.longdouble(mix)) * (moved + label * np.longdouble(shift)) + mix * other
+            al = np.longdouble(scale) * moved
+            if not 0 < al < 1:
+                continue
+            exact = -(al * np.log(al) + (1 - al) * np.log1p(-al))
+            got = loss_of_rows.single_dual_value(target, np.array([f]), one, scale, mix, shift, prior)
+            rows = loss_of_rows.dual_values(
+                np.array([[f]]), 0, target, one, *(np.array([v]) for v in (scale, mix, shift, prior))
+            )
+            # the unit of what is near one, and a few of those of the value itself
+            allowed = 2.0**-52 + 16 * 2.0**-53 * float(exact)
+            assert abs(float(got - exact)) <= allowed and abs(float(rows - exact)) <= allowed, (label, f)
+
+
 def test_missing_labels_count_in_nothing():
     target = get_loss("log").target(np.array([[0], [1]], np.int8))
     u, h, one = np.empty(2), np.empty(2), np.ones(2)

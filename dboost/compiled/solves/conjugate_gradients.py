@@ -82,9 +82,11 @@ def conjugate_gradients(
     start = left = inner(residual, z)
     enough, products = least(start), 0
     while products < limit and left > enough:
-        q = times(p)
+        # A curvature that is too large for a number is none that `curved` lets pass.
+        with np.errstate(over="ignore", invalid="ignore"):
+            q = times(p)
+            curvature = inner(p, q)
         products += 1
-        curvature = inner(p, q)
         if not curved(p, curvature, left):
             break
         step = left / curvature

@@ -165,8 +165,11 @@ class _Search:
             model = (self.H, self.G, self.W, self.strength, self.diagonal, self.damping)
             formed_curvature.sweep_rows(*model, *compiled_prox(self.problem.penalty), _SWEEPS, _ENOUGH, D, pull)
             D, pull = self._conjugate(D, pull)
-            before, value = value, self._value(D, pull)
-            if value >= before - solved * abs(value):
+            before = value
+            # A step that is too long for a number is none that falls, and the line search has the last word.
+            with np.errstate(over="ignore", invalid="ignore"):
+                value = self._value(D, pull)
+            if not value < before - solved * abs(value):
                 break
         return D
 
