@@ -45,7 +45,7 @@ _PRODUCTS = 3
 _MOST_PRODUCTS = 600
 # Up to so many unknowns their curvature is formed, by one pass in place of one for each product. It has as many
 # operations as so many products, and a million numbers at most.
-_FORMED = 1000
+FORMED = 1000
 # The square of what a solve leaves, as a share; of products by passes, which are formed in float32, less would mean
 # nothing. What is left of the sums is measured in float64, and solved for again.
 _LEFT = 1e-24
@@ -108,7 +108,7 @@ class _Solver:
         # an output with one label only has no finite optimum, and zero for its dual point
         self.outputs = self.plain.keep > 0.0
         chosen = np.append(self.rows, at.active.shape[0]) if problem.fit_intercept else self.rows
-        self._formed = chosen.size * problem.k <= _FORMED
+        self._formed = chosen.size * problem.k <= FORMED
         if self._formed:
             place = np.full(at.active.shape[0], -1)
             place[self.rows] = np.arange(self.rows.size)

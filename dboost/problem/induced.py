@@ -41,7 +41,7 @@ Rows = NDArray[np.int64]
 
 SHARD_BYTES = 64_000_000
 # Shards whose sums a process may hold at a time, half a gigabyte.
-_SHARDS_AT_ONCE = 8
+SHARDS_AT_ONCE = 8
 # Columns that a pass registers take at most so much memory, all examples together.
 _REGISTERED_BYTES = 64_000_000
 _SUMMED = "max_degree=2 of products, or max_listed= of stumps"
@@ -240,7 +240,7 @@ class InducedProblem(Problem):
                 *arguments,
                 kind,
                 name="score",
-                at_once=_SHARDS_AT_ONCE,
+                at_once=SHARDS_AT_ONCE,
                 shards=self.pool.shards(sorted(held), row_bytes, SHARD_BYTES),
                 finish=pools.finished,
                 finish_args=lambda shard: (self.pool, summarise_pool, self.pool, rule),
@@ -288,7 +288,7 @@ class InducedProblem(Problem):
             (whole.keep, whole.mix, whole.shift, whole.prior),
             "theta",
             name="score",
-            at_once=_SHARDS_AT_ONCE,
+            at_once=SHARDS_AT_ONCE,
             shards=self.pool.shards(sorted(self.held(at.active).keys), 8 * self.k, SHARD_BYTES),
             finish=pools.finished,
             finish_args=lambda shard: (self.pool, finish, *arguments),

@@ -30,7 +30,7 @@ PARTS: dict[str, Part] = {
     "driver-kills": Part("lab.campaign.driver_kills", 200, "drivers killed and called again: the same models"),
     "torn-writes": Part("lab.campaign.torn_writes", 200, "every call that writes fails once, or is the last one"),
     "hangs": Part("lab.campaign.hangs", 300, "whatever is silent, the fit ends or goes on in time"),
-    "bad-inputs": Part("lab.campaign.bad_inputs", 112, "one line, the right exit code, outputs untouched"),
+    "bad-inputs": Part("lab.campaign.bad_inputs", 114, "one line, the right exit code, outputs untouched"),
     "bit-flips": Part("lab.campaign.bit_flips", 3000, "no changed bit of the data is taken for data"),
     "drifts": Part("lab.campaign.drifts", 102, "files that differ are refused, or equal to what was cast by hand"),
     "fuzzed-fits": Part("lab.campaign.fuzzed_fits", 5000, "no certificate is false, no error is foreign"),

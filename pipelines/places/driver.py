@@ -16,8 +16,8 @@ from typing import Any
 
 from dboost.errors import ClusterError, UsageError
 
+from ..runs.folder import read_events
 from ..runs.listing import listed
-from ..runs.lock import holder_of
 
 LOG = "driver.log"
 # Seconds in which a process has either begun its run or said why it cannot.
@@ -30,7 +30,9 @@ def command(folder: Path) -> list[str]:
 
 
 def start(folder: Path) -> dict[str, Any]:
-    """Start it, and wait until it holds the lock of its folder.
+    """Start it, and wait until it is at its first stage.
+
+    That it holds the lock of its folder says too little: it looks at its inputs with the lock in its hands.
 
     Raises
     ------
@@ -46,7 +48,7 @@ def start(folder: Path) -> dict[str, Any]:
     )  # fmt: skip
     pid = int(done.stdout)
     until = time.monotonic() + _BEGINS
-    while time.monotonic() < until and (holder_of(folder) or {}).get("pid") != pid:
+    while time.monotonic() < until and not _begun(folder, pid):
         if not _lives(pid):
             if listed(folder, folder.parent).state == "done":
                 break  # there was little or nothing left to do
@@ -54,6 +56,17 @@ def start(folder: Path) -> dict[str, Any]:
             raise ClusterError(f"the run ended at once: {said[-1]}", file=str(log))
         time.sleep(0.05)
     return {"pid": pid, "host": socket.gethostname()}
+
+
+def _begun(folder: Path, pid: int) -> bool:
+    """Whether the process has told of a stage."""
+    mine = False
+    for event in read_events(folder):
+        if event.get("event") == "run_start":
+            mine = event.get("pid") == pid
+        elif mine and str(event.get("event")).startswith("stage_"):
+            return True
+    return False
 
 
 def _lives(pid: int) -> bool:

@@ -69,7 +69,7 @@ def in_blocks(monkeypatch, size):
     """Blocks of at most `size` bytes, three of which are held at a time, of a class far beyond what is enumerated."""
     monkeypatch.setattr(pool, "BLOCK_BYTES", size)
     monkeypatch.setattr(family, "ENUMERATED", 0)
-    monkeypatch.setattr(induced, "_SHARDS_AT_ONCE", 3)
+    monkeypatch.setattr(induced, "SHARDS_AT_ONCE", 3)
 
 
 @pytest.mark.filterwarnings("ignore::dboost.errors.ConvergenceWarning")
@@ -88,8 +88,8 @@ def test_every_system_takes_what_it_takes_of_the_explicit_matrix(name, monkeypat
         np.testing.assert_allclose(again.decision_function(X), scores, rtol=1e-6, atol=1e-9)
         # of a class too large for all to enter together, the best enter first
         objective = model.objective_
-        monkeypatch.setattr(entering, "_MOST_AT_ONCE", 100)
-        monkeypatch.setattr(entering, "_INDUCED_ROWS", 5)
+        monkeypatch.setattr(entering, "MOST_AT_ONCE", 100)
+        monkeypatch.setattr(entering, "INDUCED_ROWS", 5)
         grown = model.fit(X, y)
         assert grown.objective_ == pytest.approx(objective, rel=2e-4) and grown.stop_reason_ == "tol"
         assert grown.history_[0]["rows_in"] == 5
@@ -137,7 +137,7 @@ def test_a_block_holds_what_it_may_and_only_some_are_held(monkeypatch):
     asked, engine = [], LocalEngine(1)
     run = engine.map_reduce
     monkeypatch.setattr(engine, "map_reduce", lambda *a, **b: asked.append(len(b.get("shards") or ())) or run(*a, **b))
-    monkeypatch.setattr(induced, "_SHARDS_AT_ONCE", 2)
+    monkeypatch.setattr(induced, "SHARDS_AT_ONCE", 2)
     monkeypatch.setattr(pool, "BLOCK_BYTES", 300)
     data = plain.make("log", m=50, n=12, seed=62)
     with engine:

@@ -11,10 +11,10 @@ _FIRST_ROWS = 200
 _MOST_FIRST_ROWS = 400
 _FIRST_ENTRIES = 15_000
 # Hypotheses a round may induce at first; Duchi & Singer (2009, section 6) take 30 in every round.
-_INDUCED_ROWS = 30
+INDUCED_ROWS = 30
 # Hypotheses that may enter together under a penalty that leaves none of them at zero; of more the best enter first, and
 # as many as the model holds in each round.
-_MOST_AT_ONCE = 10_000_000
+MOST_AT_ONCE = 10_000_000
 
 
 class Entering:
@@ -45,8 +45,8 @@ class Entering:
             free = self.settings.update == "newton" and self.sparse
             more = min(_FIRST_ENTRIES // self.problem.k, _MOST_FIRST_ROWS) if self.problem.k > 1 else 0
             asked = max(_FIRST_ROWS, more, n_active) if free else self.problem.n
-            if not self.problem.screens and (self.problem.penalty.separable or self.problem.n > _MOST_AT_ONCE):
-                asked = max(_INDUCED_ROWS, n_active)
+            if not self.problem.screens and (self.problem.penalty.separable or self.problem.n > MOST_AT_ONCE):
+                asked = max(INDUCED_ROWS, n_active)
         if self.settings.max_active_rows is not None:
             asked = min(asked, max(0, self.settings.max_active_rows - n_active))
         return asked
