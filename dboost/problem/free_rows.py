@@ -172,25 +172,30 @@ def projection(problem: Problem, at: Iterate) -> Projection:
     solver = _Solver(problem, at)
     right = left = solver.joined(at.G, at.bias)
     allowed = solver.allowed()
-    x, best = np.zeros_like(right), None
+    x, best, least = np.zeros_like(right), None, np.inf
+
+    def missed(sums: Array) -> float:
+        return float(np.max(np.abs(sums) / np.maximum(allowed, np.finfo(float).tiny), initial=0.0))
+
     for _ in range(_REFINED):
         x = x + solver(left)
         V, v = solver.split(x)
         sums = problem.own_pass(projected.projected_sums, at, (V, v), name="projected")
         left = solver.joined(sums.add["G"], sums.add["bias"])
-        exact = bool(np.all(np.abs(left) <= allowed))
-        far, moved = sums.peak["far"], sums.peak["moved"]
-        size = float(np.max(np.abs(left) / np.maximum(allowed, np.finfo(float).tiny), initial=0.0))
-        found = Projection(
-            V, v, moved, problem.loss.kept(far, moved), float(np.sum(right * x)), *solver.split(left), exact
-        )
-        if best is not None and not size < best[0]:
+        size, far, moved = missed(left), sums.peak["far"], sums.peak["moved"]
+        if not size < least:
             break
-        best = (size, found)
-        if exact:
-            break
-    assert best is not None
-    return best[1]
+        least, keep, gained = size, problem.loss.kept(far, moved), float(np.sum(right * x))
+        best = Projection(V, v, moved, keep, gained, *solver.split(left), size <= 1.0)
+        if best.exact:
+            return best
+    if best is None or missed(right) <= 1.0:
+        # A solve for sums that are rounding follows the directions in which nothing is curved, such as a common shift
+        # of all classes, and may leave more than it takes.
+        none = np.zeros(problem.k)
+        split = solver.split(np.zeros_like(right))
+        best = Projection(*split, none, problem.loss.kept(none, none), 0.0, *solver.split(right), missed(right) <= 1.0)
+    return best
 
 
 def repaired(problem: Problem, at: Iterate, known: Projection | None = None) -> ProjectedRepair:

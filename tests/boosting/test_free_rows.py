@@ -185,6 +185,21 @@ def test_columns_that_separate_the_labels_have_no_model(loss, few):
         fitting(data, penalty="l1").fit(0.02)
 
 
+def test_sums_that_are_rounding_are_no_missing_optimum():
+    """Of several classes a common shift is not curved: a solve for rounding would go along it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 30)) * np.exp(rng.uniform(-1.0, 1.0, 30))
+    W = np.zeros((30, 4))
+    W[rng.choice(30, 8, replace=False)] = rng.normal(size=(8, 4))
+    F = 0.5 * X @ W
+    y = np.argmax(F + rng.gumbel(size=F.shape), axis=1)
+    given = np.ones(30)
+    given[[0, 7]] = 0.0
+    model = dboost.BoostedClassifier(loss="multinomial", penalty="l1", alpha=0.05, tol=1e-9, penalty_factors=given)
+    assert model.fit(X, y).duality_gap_ <= 1e-9
+    assert np.all(model.coef_[:, [0, 7]])
+
+
 def test_what_they_cannot_be_combined_with_is_named():
     data = plain.make("log", m=20, n=N, seed=4)
     with pytest.raises(UsageError, match="'l2' ties all features"):
