@@ -89,7 +89,9 @@ def problem(loss: str, m: int = 200, n: int = 30, k: int = 4, seed: int = 0) -> 
         return X, rng.poisson(np.exp(np.clip(0.4 * F[:, 0], -3.0, 3.0))).astype(float)
     if loss == "multitarget":
         return X, F + rng.normal(size=F.shape)
-    return X, F[:, 0] + rng.normal(size=m)
+    y = F[:, 0] + rng.normal(size=m)
+    # glmnet scales targets to deviation one, and the strength of the ridge with them: the elastic net would be another.
+    return X, y / y.std()
 
 
 def cases() -> list[Case]:

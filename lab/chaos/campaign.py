@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dboost.errors import ClusterError, SchedulerLostError
 from lab.chaos.scenarios import SCENARIOS, UNDISTURBED, Scenario
 from lab.chaos.work import DATA, fit, write
 
@@ -114,6 +115,10 @@ def judged(found: dict[str, Any], expected: str) -> Outcome:
     return Outcome("too late" if late else "fit", found["after"], same, words, found["rounds"])
 
 
+CLEAR = tuple(f"{kind.__name__}: " for kind in (ClusterError, SchedulerLostError))
+"""How the words of an error begin that says what became of the cluster."""
+
+
 def passed(outcome: Outcome, scenario: Scenario) -> bool:
     """Tell whether a trial came to the undisturbed bits, or to one clear error where that is all it can, in time."""
     if outcome.seconds > LIMIT:
@@ -121,7 +126,7 @@ def passed(outcome: Outcome, scenario: Scenario) -> bool:
     if outcome.outcome == "fit":
         return outcome.same and scenario.ends != "error"
     # An error of another kind, or of more than one line, is not clear.
-    clear = outcome.words.startswith("ClusterError: ") and "\n" not in outcome.words
+    clear = outcome.words.startswith(CLEAR) and "\n" not in outcome.words
     return outcome.outcome == "error" and clear and scenario.ends != "bits"
 
 

@@ -24,6 +24,7 @@ ERROR = "ClusterError: no running worker for 30 s"
         ("bits", Outcome("too late", 5.0, True), False),
         ("bits", Outcome("hung", 5.0, False), False),
         ("error", Outcome("error", 5.0, False, ERROR), True),
+        ("error", Outcome("error", 5.0, False, "SchedulerLostError: lost the scheduler"), True),
         ("error", Outcome("error", LIMIT + 1, False, ERROR), False),
         ("error", Outcome("error", 5.0, False, "KilledWorker: ('x', 1)"), False),
         ("error", Outcome("error", 5.0, False, ERROR + "\nand more"), False),
