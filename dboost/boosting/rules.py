@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled.vectors.norms import largest_entries
 from dboost.errors import UsageError
-from dboost.hypotheses.base import has_tree
+from dboost.hypotheses.capabilities import has_tree
 from dboost.penalties.l1 import L1
 from dboost.penalties.none import NoPenalty
 from dboost.problem.problem import Problem
@@ -122,7 +122,7 @@ def refuse_searched(problem: Problem) -> None:
     The search of a tree finds the largest |h'Theta|. Edges that are divided by max |h|, and gradients by the root of
     sum h^2, are ranked otherwise: products of ever more features become small in both, no bound on what lies below one
     falls with its degree, and a search has no end. A class of which every round finds the best, though it does not sum
-    all (``hypotheses.base.Binned``), will do.
+    all (``hypotheses.capabilities.Binned``), will do.
 
     Raises
     ------

@@ -18,7 +18,7 @@ from dboost.boosting.fit import FitResult, FitState
 from dboost.errors import UsageError
 from dboost.estimators.fitting import Prepared, class_places
 from dboost.files.documents import plain
-from dboost.hypotheses.base import Following
+from dboost.hypotheses.capabilities import Following
 from dboost.model.fitted import Model
 from dboost.problem.offset_columns import offset_columns
 

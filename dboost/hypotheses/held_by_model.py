@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from dboost.compiled.sparse.centring import less_centres
 from dboost.compiled.sparse.columns import cut_of_rows, cut_rows, transpose
-from dboost.hypotheses.base import Block, Key, Pool, made_of
+from dboost.hypotheses.base import Block, Key, Pool
+from dboost.hypotheses.capabilities import made_of
 from dboost.partition import Partition
 
 # Columns cut out of a block, by row: (row pointer, slot of each value, values).

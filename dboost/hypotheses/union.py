@@ -16,24 +16,18 @@ from numpy.typing import NDArray
 from dboost.errors import ModelFormatError, UsageError
 from dboost.files.documents import Document
 from dboost.hypotheses import family_from_json, restore_chosen
-from dboost.hypotheses.base import (
-    Array,
+from dboost.hypotheses.base import Array, Block, Chosen, Context, Family, Key, taken
+from dboost.hypotheses.capabilities import (
     Binned,
-    Block,
-    Chosen,
-    Context,
-    Family,
     Following,
     Gaps,
     Grouped,
-    Key,
     Tree,
     completed,
     group_of,
     made_of,
     named_weights,
     narrowed,
-    taken,
 )
 from dboost.partition import Partition, Sums
 

@@ -33,7 +33,8 @@ from dboost.files.documents import (
 from dboost.files.paths import PathLike
 from dboost.files.storage import pack_arrays, sha256_bytes, write_folder
 from dboost.hypotheses import Chosen, restore_chosen
-from dboost.hypotheses.base import Key, named_weights
+from dboost.hypotheses.base import Key
+from dboost.hypotheses.capabilities import named_weights
 from dboost.hypotheses.columns import ColumnSet
 from dboost.hypotheses.evaluate import evaluate_rows
 from dboost.model.stages import Stages, restored

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled.examples import fused
-from dboost.hypotheses.base import THETA, Binned, Pool, completed, narrowed
+from dboost.hypotheses.base import Pool
+from dboost.hypotheses.capabilities import THETA, Binned, completed, narrowed
 from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
 from dboost.passes import Point, arguments_at

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from dboost import passes
 from dboost.engine.base import Engine
 from dboost.errors import UsageError
-from dboost.hypotheses.base import Context, Family, Key, Tree
+from dboost.hypotheses.base import Context, Family, Key
+from dboost.hypotheses.capabilities import Tree
 from dboost.hypotheses.held_by_model import Held
 from dboost.losses import Loss
 from dboost.losses.base import Repair

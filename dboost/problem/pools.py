@@ -2,7 +2,7 @@
 
 Covers: judging the sums of a shard (``summarise_pool``), the bounds on hypotheses that a shard leaves out, and which of
 these are looked into (``settle_gaps``). Does not cover: the passes (``induced``), or how a pool bounds what it leaves
-out (``hypotheses.base.Binned``).
+out (``hypotheses.capabilities.Binned``).
 
 After ``settle_gaps`` no hypothesis that was left out has a larger score than the best one found; where the size of the
 whole pool is asked for, none is larger than the size either.
@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.bounds import exponential, quadratic
-from dboost.hypotheses.base import Binned, Gaps, Key
+from dboost.hypotheses.base import Key
+from dboost.hypotheses.capabilities import Binned, Gaps
 from dboost.partition import Sums
 from dboost.penalties import NoPenalty, Penalty
 from dboost.penalties.capabilities import exponential_solves

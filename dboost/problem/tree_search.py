@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from dboost.hypotheses.base import Array, Key, Tree
+from dboost.hypotheses.base import Array, Key
+from dboost.hypotheses.capabilities import Tree
 from dboost.partition import Sums
 
 # Subtrees opened at once: a pass costs a turn through a scheduler, a subtree opened too early only arithmetic.

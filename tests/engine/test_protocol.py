@@ -37,7 +37,8 @@ from dboost.engine.base import Engine
 from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.defaults import EngineDefaults
 from dboost.engine.local import LocalEngine
-from dboost.hypotheses.base import Chosen, Family, Following, Pool
+from dboost.hypotheses.base import Chosen, Family, Pool
+from dboost.hypotheses.capabilities import Following
 from dboost.hypotheses.listed import ListedFamily, ListedPool, ListedSet
 
 class Partial:

@@ -9,7 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 from dboost.engine.local import LocalEngine
-from dboost.hypotheses.base import Block, Context, completed, narrowed
+from dboost.hypotheses.base import Block, Context
+from dboost.hypotheses.capabilities import completed, narrowed
 from dboost.partition import Partition
 
 

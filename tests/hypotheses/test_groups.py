@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.hypotheses.base import Grouped, Key, group_of, groups_of
+from dboost.hypotheses.base import Key
+from dboost.hypotheses.capabilities import Grouped, group_of, groups_of
 from dboost.hypotheses.columns import ColumnsPool
 from dboost.hypotheses.union import UnionPool
 

@@ -14,7 +14,8 @@ from dboost.engine.memo import Memo, MemoStore
 from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.files.documents import Document
 from dboost.hypotheses import family_from_json, restore_chosen, same_hypotheses
-from dboost.hypotheses.base import Block, Family, Pool, made_of
+from dboost.hypotheses.base import Block, Family, Pool
+from dboost.hypotheses.capabilities import made_of
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.evaluate import evaluate_rows
 from dboost.hypotheses.patches import patch_loops as loops

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dboost.engine.memo import Memo, MemoStore
-from dboost.hypotheses.base import THETA, Binned, completed
+from dboost.hypotheses.capabilities import THETA, Binned, completed
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.distinct import Distinct, cuts
 from dboost.hypotheses.held_by_model import Held

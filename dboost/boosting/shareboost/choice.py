@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.errors import UsageError
-from dboost.hypotheses.base import Key, group_of, groups_of
+from dboost.hypotheses.base import Key
+from dboost.hypotheses.capabilities import group_of, groups_of
 from dboost.partition import Sums
 from dboost.problem.iterate import Iterate
 from dboost.problem.pools import leading

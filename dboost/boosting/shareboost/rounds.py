@@ -28,7 +28,7 @@ from dboost.boosting.shareboost.choice import RULES, TRIED, Group, ranked, row_l
 from dboost.boosting.shareboost.stages_so_far import StagesSoFar
 from dboost.boosting.shareboost.trials import CORRECTIVE, corrected, gains, pull, widened
 from dboost.errors import UsageError
-from dboost.hypotheses.base import group_of
+from dboost.hypotheses.capabilities import group_of
 from dboost.passes.class_blocks import mistakes
 from dboost.penalties import Penalty
 from dboost.problem.iterate import Iterate, Score

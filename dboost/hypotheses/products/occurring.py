@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.hypotheses.base import THETA, Array, with_gradient
+from dboost.hypotheses.base import Array
+from dboost.hypotheses.capabilities import THETA, with_gradient
 from dboost.hypotheses.products import children_loops
 from dboost.partition import Sums
 

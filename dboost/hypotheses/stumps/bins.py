@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.hypotheses.base import THETA, Array, Gaps, Key
+from dboost.hypotheses.base import Array, Key
+from dboost.hypotheses.capabilities import THETA, Gaps
 from dboost.hypotheses.stumps import histograms
 from dboost.hypotheses.stumps.pool import Codes, Shard, StumpsPool, ThresholdKeys, encoded, halfway, token_of
 from dboost.partition import Partition, Sums
