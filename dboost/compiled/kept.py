@@ -37,6 +37,11 @@ class FilesByKey(caching.IndexDataCacheFile):
         Time and size of the source file; code of another stamp is never loaded, and removed when code is saved.
     """
 
+    def __init__(self, cache_path: str, filename_base: str, source_stamp: Any) -> None:
+        super().__init__(cache_path, filename_base, source_stamp)
+        self._base = filename_base
+        self._stamped = _digest((numba.__version__, source_stamp))[:8]
+
     def save(self, key: Any, data: Any) -> None:
         """Keep the code for one kind of arguments; nobody ever sees a part of the file."""
         path = self._path(key)
@@ -54,7 +59,10 @@ class FilesByKey(caching.IndexDataCacheFile):
             with open(self._path(key), "rb") as file:
                 # Two keys of the same name would differ in what the file says, which therefore decides.
                 return pickle.load(file) if pickle.load(file) == self._says(key) else None
-        except (OSError, EOFError, pickle.UnpicklingError):  # it is not there, or what is there is damaged
+        except FileNotFoundError:
+            return None
+        except Exception:
+            # What is damaged may be read as anything, and is compiled again: a cache decides nothing.
             return None
 
     def flush(self) -> None:
@@ -62,11 +70,6 @@ class FilesByKey(caching.IndexDataCacheFile):
         for name in os.listdir(self._cache_path):
             if name.startswith(f"{self._base}.{self._stamped}-"):
                 _remove(os.path.join(self._cache_path, name))
-
-    def __init__(self, cache_path: str, filename_base: str, source_stamp: Any) -> None:
-        super().__init__(cache_path, filename_base, source_stamp)
-        self._base = filename_base
-        self._stamped = _digest((numba.__version__, source_stamp))[:8]
 
     def _says(self, key: Any) -> Any:
         return numba.__version__, self._source_stamp, key

@@ -9,6 +9,7 @@ with the protocol's hooks is refused.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -36,16 +37,16 @@ else:
 __all__ = ["HAS_PROTOCOL", "CallbackSupportMixin", "OfModels", "Rounds", "registered", "split", "with_callbacks"]
 
 
-class OfModels:
+class OfModels(ABC):
     """A callback that is told of the model after each round of a single fit, and not of its record alone."""
 
+    @abstractmethod
     def begin(self) -> None:
         """A fit begins."""
-        raise NotImplementedError
 
+    @abstractmethod
     def after_round(self, record: Record, estimator: Any) -> bool:
         """Whether the fit is to end, by an estimator that is fitted as if it had ended here."""
-        raise NotImplementedError
 
 
 def split(callbacks: Any) -> tuple[list[Any], list[Any]]:

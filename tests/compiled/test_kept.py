@@ -54,7 +54,7 @@ def test_code_of_another_source_is_not_loaded_and_goes(tmp_path):
     assert after.load("floats") is None
 
 
-@pytest.mark.parametrize("content", [b"", b"\x80", b"not what was written"])
+@pytest.mark.parametrize("content", [b"", b"\x80", b"not what was written", b"cnowhere\nat_all\n.", b"I1x\n."])
 def test_a_damaged_file_is_compiled_again(tmp_path, content):
     files = FilesByKey(str(tmp_path), BASE, STAMP)
     files.save("floats", "code")
