@@ -158,6 +158,15 @@ def _taken_out(
     return count
 
 
+@njit(nogil=True, cache=True, **INLINED)
+def _noted(t: float, s: float, j: int, squares: Float64, peak: Float64, near: Bool) -> None:
+    """Add a value t of child j in an example of weight s to all of its sums but those of Theta."""
+    squares[j, 0] += s * t * t
+    squares[j, 1] += s * t
+    peak[j] = max(peak[j], abs(t))
+    near[j >> _NEAR_BITS] = True
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
 def _children_gradient(
     parents: tuple[Int64, Int32, Float64],
@@ -188,10 +197,7 @@ def _children_gradient(
             scatter(slots, entries, start, stop, z, sums, 0)
             for q in range(start, stop):
                 t, j = f * entries[q], slots[q]
-                squares[j, 0] += s * t * t
-                squares[j, 1] += s * t
-                peak[j] = max(peak[j], abs(t))
-                near[j >> _NEAR_BITS] = True
+                _noted(t, s, j, squares, peak, near)
         count = _taken_out(first[c], offset[c], near, tables, found, count)
     return count
 
@@ -229,10 +235,7 @@ def _children_mu(
                 for r in range(k):
                     sums[j, r] += size * up[r]
                     sums[j, k + r] += size * down[r]
-                squares[j, 0] += s * t * t
-                squares[j, 1] += s * t
-                peak[j] = max(peak[j], size)
-                near[j >> _NEAR_BITS] = True
+                _noted(t, s, j, squares, peak, near)
         count = _taken_out(first[c], offset[c], near, tables, found, count)
     return count
 
