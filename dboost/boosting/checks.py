@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dboost.boosting.grouping import check_groups
 from dboost.boosting.systems import refuse_sweeps
 from dboost.boosting.updates import FORWARD, UPDATES, system_of
 from dboost.errors import UsageError
@@ -126,6 +127,8 @@ def _check_pairs(settings: FitSettings, penalty: Penalty) -> None:
         _check_factors(settings, penalty)
     if settings.signs is not None:
         _check_signs(settings, penalty)
+    if settings.column_groups is not None:
+        check_groups(settings, penalty)
     if settings.standardize and penalty.degree == 0:
         raise UsageError(
             f"standardize=True multiplies the strength of a feature by a power of its scale, which penalty "

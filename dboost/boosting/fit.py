@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.checks import check_settings, refuse_signs_of_free
+from dboost.boosting.grouping import penalty_of_columns
 from dboost.boosting.planned import Planned
 from dboost.boosting.starts.start import FromModel, FromSample, Zero, begun
 from dboost.boosting.updates import system_of
@@ -28,7 +29,7 @@ from dboost.notices import warn_user
 from dboost.passes import Point
 from dboost.passes.centring import Centres
 from dboost.passes.offsets import Offsets
-from dboost.penalties import Penalty, get_penalty
+from dboost.penalties import Penalty
 from dboost.problem import summation
 from dboost.problem.accelerators import Accelerators, allowed, one_output
 from dboost.problem.centred import CentredEngine
@@ -94,7 +95,10 @@ class Fitting:
 
     def _problem(self, engine: Engine, run_id: str) -> Problem:
         plan, settings = self.plan, self.settings
-        loss, penalty = get_loss(settings.loss), get_penalty(settings.penalty)
+        factors = None
+        if settings.penalty_factors is not None:
+            factors = settings.penalty_factors.of_columns(plan.n_features, plan.feature_names)
+        loss, penalty = get_loss(settings.loss), penalty_of_columns(settings, plan, factors, self.fixed)
         if self.fixed.size:
             loss = Offset(loss)
         arguments = (
@@ -106,9 +110,6 @@ class Fitting:
         )
         more = (self.system.exponential, settings.standardize)
         on_driver = self._on_driver(loss, penalty)
-        factors = None
-        if settings.penalty_factors is not None:
-            factors = settings.penalty_factors.of_columns(plan.n_features, plan.feature_names)
         signs = None
         if settings.signs is not None:
             found = settings.signs.of_columns(plan.n_features, plan.feature_names)

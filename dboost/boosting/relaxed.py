@@ -158,6 +158,7 @@ def refitted(
         max_active_rows=None,
         standardize=False,
         penalty_factors=None,
+        column_groups=None,
         offset=None if settings.offset is None else tuple(np.searchsorted(columns, fixed).tolist()),
         tol=tol,
     )

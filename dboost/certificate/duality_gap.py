@@ -21,7 +21,7 @@ from dboost.problem import summation
 from dboost.problem.free_rows import ProjectedRepair, dual_value, repaired, without_sums
 from dboost.problem.iterate import Iterate, Score
 from dboost.problem.problem import Problem
-from dboost.problem.shards import among, column_shards, projected_shard, repaired_shard, size_of_shard
+from dboost.problem.shards import among, column_shards, norms_of_shard, projected_shard, repaired_shard
 
 Array = NDArray[np.float64]
 
@@ -83,8 +83,8 @@ def restricted_gap(problem: Problem, at: Iterate, lam: float, solves_intercept: 
         at, slack = replace(at, bias=np.zeros_like(at.bias)), 0.0
     size = 0.0
     if not isinstance(problem.penalty, ChargesRows):
-        norms = problem.objective.penalty_of(at.active).dual_norm(at.G)
-        size = problem.penalty.dual_size(norms, problem.lam_weight[at.active])
+        held = problem.objective.penalty_of(at.active)
+        size = held.dual_size(held.dual_norm(at.G), problem.lam_weight[at.active])
     return expected_gap(problem, at, size, lam) + slack
 
 
@@ -287,11 +287,6 @@ def _charged_bound(
     return Bound(value - charge - summation.of_objective(problem, at, lam), scale * norms)
 
 
-def _of_shard(problem: Problem, columns: NDArray[np.int64]) -> tuple[Any, Array]:
-    """What ``size_of_shard`` is given for some columns."""
-    return problem.objective.penalty_of(columns), problem.lam_weight[columns]
-
-
 def _repaired_size(problem: Problem, at: Iterate, candidates: NDArray[np.int64], repair: Repair) -> float:
     """``penalty.dual_size`` of the candidate columns at the repaired residuals of a model, by a pass of its own."""
     leaf: Any = repaired_shard
@@ -299,17 +294,18 @@ def _repaired_size(problem: Problem, at: Iterate, candidates: NDArray[np.int64],
     if isinstance(repair, ProjectedRepair):
         assert repair.step is not None
         leaf, given = projected_shard, (repair.step, repair.keep)
-    sizes = problem.runner.run(
+    norms = problem.runner.run(
         leaf,
         candidates,
         problem.point(at.active, at.W, at.intercept),
         given,
         name="repaired",
         shards=column_shards(candidates.shape[0], 8 * problem.k),
-        finish=size_of_shard,
-        finish_args=lambda shard: _of_shard(problem, candidates[shard[0] : shard[1]]),
+        finish=norms_of_shard,
+        finish_args=lambda shard: (problem.objective.penalty_of(candidates[shard[0] : shard[1]]),),
     )
-    return problem.penalty.join_sizes(sizes)
+    # not the sizes of shards: one of them may cut a group of columns
+    return problem.penalty.dual_size(np.concatenate(norms), problem.lam_weight[candidates])
 
 
 def relative_gap(problem: Problem, value: float, lower: float) -> float:
@@ -351,7 +347,7 @@ def value_on_ray(
     if _repairs(problem) or not np.isfinite(score.ray) or scale <= 0.0:
         return None
     at = score.iterate
-    off = score.rounding * problem.penalty.total(at.W, problem.statistics.absolute[at.active])
+    off = score.rounding * float(np.sum(problem.statistics.absolute[at.active] * problem.penalty.value(at.W)))
     bound = at.loss + scale * (float(np.sum(at.G * at.W)) - off)
     less = (1.0 - scale) ** 2 * score.ray / (2.0 * scale)
     value = problem.objective(at, lam)

@@ -48,6 +48,7 @@ class BoostedEstimator(ShownMixin, MaskedMixin, CallbackSupportMixin, BaseEstima
     _fits_several = False
     # Parameters of those that minimise one objective over stored columns.
     penalty_factors: Any = None
+    column_groups: Any = None
     positive: bool = False
     lower: Any = None
     upper: Any = None
@@ -72,6 +73,7 @@ class BoostedEstimator(ShownMixin, MaskedMixin, CallbackSupportMixin, BaseEstima
         fit_intercept: bool = True,
         standardize: bool = False,
         penalty_factors: Any = None,
+        column_groups: Any = None,
         positive: bool = False,
         lower: Any = None,
         upper: Any = None,
@@ -100,6 +102,7 @@ class BoostedEstimator(ShownMixin, MaskedMixin, CallbackSupportMixin, BaseEstima
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.penalty_factors = penalty_factors
+        self.column_groups = column_groups
         self.positive = positive
         self.lower = lower
         self.upper = upper

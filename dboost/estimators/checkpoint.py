@@ -77,6 +77,9 @@ def identity(plan: Planned, settings: FitSettings) -> Identity:
     signs = shown.pop("signs")
     if signs is not None:
         shown["signs"] = signs.digest()
+    groups = shown.pop("column_groups")
+    if groups is not None:
+        shown["column_groups"] = groups.digest()
     if shown["offset"] is None:
         del shown["offset"]
     shown["penalty"] = penalty_spec(settings.penalty)

@@ -25,7 +25,7 @@ class BoostedClassifierCV(ChosenByFoldsMixin, BoostedClassifier):
     Parameters
     ----------
     loss, penalty, update, hypotheses, select, sweeps, rows_per_round, tol, max_rounds, max_passes, max_seconds, \
-max_active_rows, fit_intercept, standardize, penalty_factors, positive, lower, upper, offset, \
+max_active_rows, fit_intercept, standardize, penalty_factors, column_groups, positive, lower, upper, offset, \
 class_weight, classes, random_state, client
         As in ``BoostedClassifier``; `random_state` enters the hash of the folds too. The penalty must have a strength.
         The limits hold for each fit of the paths, that of one strength to the rows outside one fold.
@@ -157,6 +157,7 @@ class_weight, classes, random_state, client
         fit_intercept: bool = True,
         standardize: bool = False,
         penalty_factors: Any = None,
+        column_groups: Any = None,
         positive: bool = False,
         lower: Any = None,
         upper: Any = None,
@@ -192,6 +193,7 @@ class_weight, classes, random_state, client
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.penalty_factors = penalty_factors
+        self.column_groups = column_groups
         self.positive = positive
         self.lower = lower
         self.upper = upper

@@ -161,6 +161,8 @@ def _param(name: str, value: Any, model: Model) -> Any:
         return family_from_json(value)
     if name == "penalty_factors" and value is not None:
         return {key: float(one) for key, one in value.items()} if isinstance(value, dict) else [*map(float, value)]
+    if name == "column_groups" and value is not None:
+        return {key: list(one) for key, one in value.items()} if isinstance(value, dict) else [*map(int, value)]
     if name in ("lower", "upper") and value is not None:
         if not isinstance(value, dict | list):
             return float(value)

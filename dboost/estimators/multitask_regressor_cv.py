@@ -69,6 +69,7 @@ class MultiTaskBoostedRegressorCV(BoostedRegressorCV, MultiTaskBoostedRegressor)
         fit_intercept: bool = True,
         standardize: bool = False,
         penalty_factors: Any = None,
+        column_groups: Any = None,
         positive: bool = False,
         lower: Any = None,
         upper: Any = None,
@@ -102,6 +103,7 @@ class MultiTaskBoostedRegressorCV(BoostedRegressorCV, MultiTaskBoostedRegressor)
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.penalty_factors = penalty_factors
+        self.column_groups = column_groups
         self.positive = positive
         self.lower = lower
         self.upper = upper

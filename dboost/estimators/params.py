@@ -24,6 +24,7 @@ from dboost.hypotheses import Family
 from dboost.hypotheses.columns import Columns
 from dboost.losses import Loss, get_loss
 from dboost.penalties import Penalty, get_penalty
+from dboost.problem.column_groups import ColumnGroups
 from dboost.problem.offset_columns import given_offset
 from dboost.problem.penalty_factors import PenaltyFactors
 from dboost.problem.signs import Signs
@@ -60,7 +61,7 @@ def stored_settings(estimator: Any) -> FitSettings:
     check_hypotheses(hypotheses)
     split(estimator.callbacks)
     flag("warm_start", estimator.warm_start)
-    factors = estimator.penalty_factors
+    factors, groups = estimator.penalty_factors, estimator.column_groups
     signs = Signs.given(estimator.positive, estimator.lower, estimator.upper)
     return FitSettings(
         loss=estimator.loss or estimator._losses()[0],
@@ -80,6 +81,7 @@ def stored_settings(estimator: Any) -> FitSettings:
         offset=None if estimator.offset is None else given_offset(estimator.offset),
         penalty_factors=None if factors is None else PenaltyFactors.given(factors),
         signs=signs,
+        column_groups=None if groups is None else ColumnGroups.given(groups),
         random_state=resolve_seed(estimator.random_state),
         # the columns alone are what a fit chooses from anyhow, in its fastest way
         hypotheses=None if hypotheses == Columns() else hypotheses,

@@ -18,7 +18,8 @@ class BoostedRegressorCV(ChosenByFoldsMixin, BoostedRegressor):
     Parameters
     ----------
     loss, penalty, update, hypotheses, select, sweeps, rows_per_round, tol, max_rounds, max_passes, max_seconds, \
-max_active_rows, fit_intercept, standardize, penalty_factors, positive, lower, upper, offset, random_state, client
+max_active_rows, fit_intercept, standardize, penalty_factors, column_groups, positive, lower, upper, offset, \
+random_state, client
         As in ``BoostedRegressor``. The penalty must have a strength.
     scoring : "loss" (or None), str or callable, default "loss"
         The mean loss of the held-out rows, or a scorer such as ``"r2"`` or ``"neg_mean_absolute_error"``, as in
@@ -73,6 +74,7 @@ relaxed_, path_
         fit_intercept: bool = True,
         standardize: bool = False,
         penalty_factors: Any = None,
+        column_groups: Any = None,
         positive: bool = False,
         lower: Any = None,
         upper: Any = None,
@@ -106,6 +108,7 @@ relaxed_, path_
         self.fit_intercept = fit_intercept
         self.standardize = standardize
         self.penalty_factors = penalty_factors
+        self.column_groups = column_groups
         self.positive = positive
         self.lower = lower
         self.upper = upper

@@ -1,7 +1,7 @@
 """What a solver may need of a penalty beyond the least that every penalty has: capabilities, one Protocol each.
 
-Covers: the faces of conjugate gradients, the exponential bound, compiled proxes, and conjugates of rows. Does not
-cover: the least (``base``), and who needs what (``dboost.boosting.checks``).
+Covers: the faces of conjugate gradients, the exponential bound, compiled proxes, conjugates of rows, and norms of
+several rows. Does not cover: the least (``base``), and who needs what (``dboost.boosting.checks``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dboost.bounds import exponential
 from dboost.errors import UsageError
-from dboost.penalties.rows import BoolArray, FloatArray
+from dboost.penalties.rows import BoolArray, FloatArray, IntArray
 
 
 @runtime_checkable
@@ -122,6 +122,38 @@ class ChargesRows(Protocol):
         It is zero where ``dual_norm(G_j) <= lam_j``, and inf where the supremum is.
         """
         ...
+
+
+@runtime_checkable
+class JoinsRows(Protocol):
+    """A norm of several rows at once that follows from those of the rows: what groups of columns need.
+
+    The three are for groups of rows, ``count`` of them, row j being of group ``place[j]``; a group may be empty.
+    """
+
+    @property
+    def compiled(self) -> tuple[int, float, float]:
+        """As ``CompiledProx``: of the entries of all rows of a group, read as one row."""
+        ...
+
+    def joined(self, values: FloatArray, place: IntArray, count: int) -> FloatArray:
+        """omega of every group (count,), from omega of its rows (rows,)."""
+        ...
+
+    def dual_joined(self, norms: FloatArray, place: IntArray, count: int) -> FloatArray:
+        """Dual norm of every group (count,), from those of its rows (rows,)."""
+        ...
+
+    def of_size(self, rows: FloatArray) -> FloatArray:
+        """What a group of so many rows has its strength multiplied by (docs/math.md 6.5), (groups,)."""
+        ...
+
+
+def joins_rows(penalty: object, who: str = "column_groups") -> JoinsRows:
+    """The penalty, where it is a norm of groups of rows too; refused otherwise, with `who` asks for it."""
+    if not isinstance(penalty, JoinsRows):
+        raise lacks(penalty, who, "a norm of several rows", "use penalty='l1/l2' or 'l1/linf', or leave it out")
+    return penalty
 
 
 def exponential_solves(penalty: object, who: str = "the exponential bound") -> ExponentialSolves:

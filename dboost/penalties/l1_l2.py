@@ -11,7 +11,7 @@ import numpy.typing as npt
 from dboost.penalties.base import TiltedPenalty
 from dboost.penalties.faces import RowFace
 from dboost.penalties.group import prox_group, score_group, solve_group
-from dboost.penalties.rows import FloatArray, norm2, per_row
+from dboost.penalties.rows import FloatArray, IntArray, norm2, per_row, sums_by
 
 
 @dataclass(frozen=True)
@@ -60,3 +60,21 @@ class L2(TiltedPenalty):
     def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> RowFace:
         """All entries of nonzero rows are free."""
         return RowFace.through(W, lam)
+
+    def joined(self, values: FloatArray, place: IntArray, count: int) -> FloatArray:
+        """Euclidean norm of those of the rows."""
+        # in units of the largest: squares of others than these are out of the range of float64, or next to nothing
+        top = float(values.max(initial=0.0))
+        if not 0.0 < top < np.inf:
+            return sums_by(values, place, count)
+        found: FloatArray = top * np.sqrt(sums_by((values / top) ** 2, place, count))
+        return found
+
+    def dual_joined(self, norms: FloatArray, place: IntArray, count: int) -> FloatArray:
+        """The same: the norm is its own dual."""
+        return self.joined(norms, place, count)
+
+    def of_size(self, rows: FloatArray) -> FloatArray:
+        """sqrt(rows)."""
+        found: FloatArray = np.sqrt(rows)
+        return found

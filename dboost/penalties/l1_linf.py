@@ -12,7 +12,7 @@ from dboost.bounds import exponential
 from dboost.compiled.vectors.norms import largest_entries, sums_of_entries
 from dboost.penalties.base import TiltedPenalty
 from dboost.penalties.faces import BoundFace
-from dboost.penalties.rows import FloatArray, per_row
+from dboost.penalties.rows import FloatArray, IntArray, per_row, sums_by
 
 _LOG2, _LOG4 = np.log(2.0), np.log(4.0)
 
@@ -92,6 +92,20 @@ class Linf(TiltedPenalty):
     def face(self, W: FloatArray, lam: npt.ArrayLike | None = None) -> BoundFace:
         """One size per nonzero row for its tied entries, the other entries free."""
         return BoundFace.through(W, lam)
+
+    def joined(self, values: FloatArray, place: IntArray, count: int) -> FloatArray:
+        """Largest of those of the rows."""
+        found = np.zeros(count)
+        np.maximum.at(found, place, values)
+        return found
+
+    def dual_joined(self, norms: FloatArray, place: IntArray, count: int) -> FloatArray:
+        """Sum of those of the rows."""
+        return sums_by(norms, place, count)
+
+    def of_size(self, rows: FloatArray) -> FloatArray:
+        """The number itself."""
+        return rows
 
 
 def _unpenalised(P: FloatArray, N: FloatArray) -> FloatArray:

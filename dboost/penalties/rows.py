@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
+IntArray: TypeAlias = npt.NDArray[np.int64]
 
 _SAFE_SQUARES = (1e-280, 1e280)
 
@@ -29,6 +30,11 @@ def in_strengths(norms: FloatArray, weights: FloatArray) -> FloatArray:
         return norms / weights
     found: FloatArray = np.where(weights > 0.0, norms / np.where(weights > 0.0, weights, 1.0), 0.0)
     return found
+
+
+def sums_by(values: FloatArray, place: IntArray, count: int) -> FloatArray:
+    """Sums of values (rows,) by the group of each row, (count,)."""
+    return np.bincount(place, weights=values, minlength=count)
 
 
 def norm2(Z: FloatArray) -> FloatArray:

@@ -157,6 +157,11 @@ def _gram(problem: Problem, settings: FitSettings) -> bool:
     return _descends(problem, settings) and bool(np.isfinite(problem.loss.kappa))
 
 
+def _groups(problem: Problem, settings: FitSettings) -> bool:
+    """Whether columns are penalised in groups."""
+    return _newton(problem, settings) and settings.column_groups is not None and settings.column_groups.ties
+
+
 def _extrapolated(problem: Problem, settings: FitSettings) -> bool:
     return _newton(problem, settings) and settings.curvature == "gram"
 
@@ -188,6 +193,7 @@ ACCELERATORS: dict[str, Accelerator] = {
     "conjugate_gradients": Accelerator("solves for all rows at once where the support has settled", _descends),
     "heavy_blocks": Accelerator("preconditions that with the curvature among the heaviest rows", _descends),
     "entry_blocks": Accelerator("preconditions it with the curvature among the entries of each output", _entries),
+    "group_curvature": Accelerator("forms the curvature among the groups held, for Newton steps", _groups),
     "gram": Accelerator("minimises one quadratic bound for all rows where a step does not help", _gram),
     "extrapolation": Accelerator("extrapolates steps on that bound", _extrapolated),
 }

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dboost.losses import Loss
 from dboost.losses.base import Repair
 from dboost.penalties import Penalty
+from dboost.penalties.grouped import Grouped
 from dboost.penalties.signed import Signed
 from dboost.problem.iterate import Iterate
 from dboost.problem.statistics import Statistics, row_weights
@@ -106,7 +107,12 @@ class Objective:
     # ---- the penalty of some rows ----------------------------------------------------------------------------------
 
     def penalty_of(self, rows: Rows) -> Penalty | Signed:
-        """The penalty for arrays whose rows are these; it is the penalty itself where weights may have any sign."""
+        """The penalty for arrays whose rows are these; it is the penalty itself where it asks nothing of their places.
+
+        It does where the weights of some rows have signs, and where rows are in groups.
+        """
+        if isinstance(self.penalty, Grouped):
+            return self.penalty.of_rows(rows)
         return self.penalty if self.signs is None else Signed(self.penalty, self.signs[rows])
 
     def signs_with_intercept(self, rows: Rows) -> Int8:
@@ -129,7 +135,8 @@ class Objective:
 
     def penalty_value(self, active: Rows, W: Array, lam: float) -> float:
         """sum_j lam_j omega(W_j), or the penalty of all rows together."""
-        return self.penalty.total(W, lam * self.lam_weight[active])
+        penalty = self.penalty.of_rows(active) if isinstance(self.penalty, Grouped) else self.penalty
+        return penalty.total(W, lam * self.lam_weight[active])
 
     @property
     def resolution(self) -> float:

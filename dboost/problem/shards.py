@@ -182,9 +182,9 @@ def projected_shard(
     return projected_gradient(partition, memo, candidates[shard[0] : shard[1]], point, *repair)
 
 
-def size_of_shard(total: Sums, shard: Any, penalty: Penalty | Signed, weights: Array) -> float:
-    """``penalty.dual_size`` of one shard."""
-    return penalty.dual_size(penalty.dual_norm(total.add["G"]), weights)
+def norms_of_shard(total: Sums, shard: Any, penalty: Penalty | Signed) -> Array:
+    """Dual norms ||G_j||_* of the columns of one shard."""
+    return penalty.dual_norm(total.add["G"])
 
 
 def score_shard(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dboost.hypotheses.base import Family, Key
 from dboost.losses import Loss
+from dboost.problem.column_groups import ColumnGroups
 from dboost.problem.memory import Memory
 from dboost.problem.penalty_factors import PenaltyFactors
 from dboost.problem.signs import Signs
@@ -96,6 +97,8 @@ class FitSettings:
         What the strength of each feature is multiplied by; None: by one.
     signs : Signs or None
         Which sign the weights of each feature may have; None: any.
+    column_groups : ColumnGroups or None
+        Which features are penalised together; None: each by itself.
     offset : tuple of str or int, or None
         The columns that are added to the scores, one for each output, by name or place.
     random_state : int
@@ -130,6 +133,7 @@ class FitSettings:
     standardize: bool = False
     penalty_factors: PenaltyFactors | None = None
     signs: Signs | None = None
+    column_groups: ColumnGroups | None = None
     offset: tuple[str | int, ...] | None = None
     random_state: int = 0
     curvature: str = "newton"

@@ -136,15 +136,33 @@ class Blocks:
 
 
 @dataclass(frozen=True)
+class Groups:
+    """When the curvature among groups of columns is formed (``group_curvature``).
+
+    Parameters
+    ----------
+    entries : int
+        Entries of the model, at most: the table has their square, a million numbers.
+    work : float
+        Multiplications that the table takes, at most: about four seconds on one core. Hundreds of gradient steps over
+        so many columns take less than a few of such tables.
+    """
+
+    entries: int = 1000
+    work: float = 4e9
+
+
+@dataclass(frozen=True)
 class Tuning:
     """All of them.
 
     Parameters
     ----------
-    samples, start, worst_rows, blocks
+    samples, start, worst_rows, blocks, groups
     """
 
     samples: Samples = field(default_factory=Samples)
     start: SampledStart = field(default_factory=SampledStart)
     worst_rows: WorstRows = field(default_factory=WorstRows)
     blocks: Blocks = field(default_factory=Blocks)
+    groups: Groups = field(default_factory=Groups)

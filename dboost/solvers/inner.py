@@ -1,8 +1,9 @@
 """The inner solve of a round: the weights of the rows held, solved again (docs/math.md 7).
 
-Covers: ``Goal``, how far they are solved; ``Solved``, all that a solve leaves; and the three ways to solve. The plain
+Covers: ``Goal``, how far they are solved; ``Solved``, all that a solve leaves; and the ways to solve. The plain
 one is the paper's, one-row updates on a diagonal bound of the loss (``Sweeps``). Gram steps minimise one bound for all
-rows, accelerated (``GramSteps``); Newton steps have the curvature of the loss itself (``NewtonSteps``).
+rows, accelerated (``GramSteps``); Newton steps have the curvature of the loss itself (``NewtonSteps``). Rows that are
+penalised in groups have steps of their own (``GroupSteps``).
 Does not cover: which rows are held (``entering``), or what a step is (``row_updates``, ``gram``,
 ``solvers.newton.step``).
 
@@ -26,7 +27,9 @@ from dboost.problem.limits import Limits, round_passes
 from dboost.problem.memory import Memory
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitSettings, FitState
+from dboost.penalties.grouped import Grouped
 from dboost.solvers.gram import AcceleratedGram
+from dboost.solvers.grouped import formed, proximal
 from dboost.solvers.newton.accuracy import Aim
 from dboost.solvers.newton.worst_rows import few_rows
 from dboost.solvers.one_output.steps import little_left
@@ -201,7 +204,9 @@ class Context:
         return few_rows(self.problem, at, lam, gap, target, solved, sizes)
 
     def solver(self) -> InnerSolver:
-        """The inner solver that the settings name."""
+        """The inner solver that the settings name, or that of groups of columns."""
+        if isinstance(self.problem.penalty, Grouped):
+            return GroupSteps(self)
         if self.settings.update != "newton":
             return Sweeps(self)
         return GramSteps(self) if self.settings.curvature == "gram" else NewtonSteps(self)
@@ -293,6 +298,34 @@ class GramSteps:
             return after, Step("gram", 1.0 if gained > 0.0 else 0.0, gained)
 
         at, step = until_solved(self.context, at, goal, limits, minimise, "gram", most)
+        return Solved(at, step, state.memory)
+
+
+@dataclass(frozen=True)
+class GroupSteps:
+    """Steps over groups of columns: Newton's where their curvature can be formed, else proximal gradient steps."""
+
+    context: Context
+
+    def solve(self, at: Iterate, goal: Goal, state: FitState, limits: Limits) -> Solved:
+        """Step until the rows are solved; see `InnerSolver.solve`."""
+        context, problem, lam = self.context, self.context.problem, goal.lam
+
+        def solved(now: Iterate) -> bool:
+            context.mark(now)
+            rest = context.restricted_gap(now, lam, Step("", 1.0, 0.0))
+            return rest <= goal.enough or bool(limits.reason(problem.passes))
+
+        step = Step("proximal", 0.0, 0.0)
+        if context.accelerators.on("group_curvature") and formed.pays(problem, at, context.accelerators.tuning.groups):
+            for _ in range(_MAX_NEWTON_STEPS):
+                context.accelerators.take("group_curvature")
+                at, step = formed.step(problem, at, lam)
+                if step.length == 0.0 or solved(at):
+                    break
+        if step.length == 0.0:
+            most = round_passes(context.n_rows, at.active.shape[0], problem.k)
+            at, step = proximal.solve(problem, at, lam, most, solved)
         return Solved(at, step, state.memory)
 
 

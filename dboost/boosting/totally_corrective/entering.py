@@ -7,7 +7,7 @@ from dboost.problem.problem import Problem
 from dboost.problem.state import FitSettings
 
 # Rows a round may add; more of them where they have few entries: one that has to wait costs another scoring pass.
-_FIRST_ROWS = 200
+FIRST_ROWS = 200
 _MOST_FIRST_ROWS = 400
 _FIRST_ENTRIES = 15_000
 # Hypotheses a round may induce at first; Duchi & Singer (2009, section 6) take 30 in every round.
@@ -44,15 +44,18 @@ class Entering:
         if asked is None:
             free = self.settings.update == "newton" and self.sparse
             more = min(_FIRST_ENTRIES // self.problem.k, _MOST_FIRST_ROWS) if self.problem.k > 1 else 0
-            asked = max(_FIRST_ROWS, more, n_active) if free else self.problem.n
+            asked = max(FIRST_ROWS, more, n_active) if free else self.problem.n
             if not self.problem.screens and (self.problem.penalty.separable or self.problem.n > MOST_AT_ONCE):
                 asked = max(INDUCED_ROWS, n_active)
         if self.settings.max_active_rows is not None:
             asked = min(asked, max(0, self.settings.max_active_rows - n_active))
         return asked
 
-    def widened(self, at: Iterate, score: Score) -> tuple[Iterate, int, bool]:
-        """The model with the best violating rows added at zero; how many, and whether others wait for a next round."""
+    def widened(self, at: Iterate, score: Score, lam: float) -> tuple[Iterate, int, bool]:
+        """The model with the best violating rows added at zero; how many, and whether others wait for a next round.
+
+        Which violate optimality, at which strength, is in the score: the final one, `lam`, asks for nothing more.
+        """
         held = at.active.shape[0]
         fresh = self.most(held)
         new, G = score.best[:fresh], score.best_G[:fresh]

@@ -27,12 +27,14 @@ from dboost.boosting.records import recorded
 from dboost.boosting.systems import refuse_sweeps
 from dboost.boosting.totally_corrective.certify import Certify, closer
 from dboost.boosting.totally_corrective.entering import Entering
+from dboost.boosting.totally_corrective.entering_groups import EnteringGroups
 from dboost.boosting.totally_corrective.scorer import Scoring, is_guess
 from dboost.boosting.totally_corrective.stalls import stalled
 from dboost.boosting.totally_corrective.strengths import Strengths
 from dboost.certificate.column_bounds import moved
 from dboost.losses import get_loss
 from dboost.penalties import Penalty
+from dboost.penalties.grouped import Grouped
 from dboost.problem.accelerators import Accelerators
 from dboost.problem.iterate import Iterate, Score
 from dboost.problem.limits import Limits
@@ -64,8 +66,12 @@ class TotallyCorrective:
 
     @classmethod
     def of(cls, settings: FitSettings) -> TotallyCorrective:
-        """The system of an update; without a largest curvature the exponential bound is the only one."""
-        return cls(settings.update == "adaboost" or not math.isfinite(get_loss(settings.loss).kappa))
+        """The system of an update; without a largest curvature the exponential bound is the only one of rows.
+
+        Groups of columns are ranked by the curvature itself.
+        """
+        rows = settings.column_groups is None or not settings.column_groups.ties
+        return cls(settings.update == "adaboost" or (rows and not math.isfinite(get_loss(settings.loss).kappa)))
 
     @property
     def name(self) -> str:
@@ -118,7 +124,7 @@ class Loop:
         self.strengths = Strengths.of(lam, self.accelerators)
         # rows vanish one by one: only then are there rows to keep out
         sparse = problem.penalty.threshold and problem.penalty.separable
-        self.entering = Entering(problem, settings, sparse)
+        self.entering = entering_of(problem, settings, sparse)
         self.scoring = Scoring.of(problem, settings, self.entering, self.strengths, null, self.accelerators)
         self.certify = Certify(problem, self.strengths, null.norms, settings.tol, self.accelerators)
         # not a method of this object: a circle would keep the columns' memory after the fit
@@ -175,7 +181,7 @@ class Loop:
             state = replace(state, gap=math.nan) if reason == "uncertified" else state
             return self._recorded(state, score.iterate, begun, score.opened), reason
         at, opened = score.iterate, score.opened
-        widened, added, others_wait = self.entering.widened(at, score)   # the best rows come in
+        widened, added, others_wait = self.entering.widened(at, score, self.lam)  # the best rows come in
         del score                                                        # as much memory as the examples of a step
         limits = self.limits.counted_from(state.passes - begun.passes)
         solved = self._solved(state, widened, others_wait, limits)       # all rows held are solved again
@@ -320,6 +326,13 @@ class Loop:
             passes=begun.passes,
             subtrees=opened,
         )
+
+
+def entering_of(problem: Problem, settings: FitSettings, sparse: bool) -> Entering | EnteringGroups:
+    """What decides what may enter: rows, or whole groups of them."""
+    if isinstance(problem.penalty, Grouped):
+        return EnteringGroups(problem, problem.penalty)
+    return Entering(problem, settings, sparse)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from dboost.boosting.totally_corrective.entering import Entering
+from dboost.boosting.totally_corrective.entering_groups import EnteringGroups
 from dboost.boosting.totally_corrective.strengths import Strengths
 from dboost.certificate.column_bounds import known, moved_by_intercept, reach, unsure
 from dboost.certificate.duality_gap import price_of_intercept, price_of_residuals
@@ -205,7 +206,7 @@ class Scoring:
     """
 
     problem: Problem
-    entering: Entering
+    entering: Entering | EnteringGroups
     strengths: Strengths
     scorer: Scorer
 
@@ -214,7 +215,7 @@ class Scoring:
         cls,
         problem: Problem,
         settings: FitSettings,
-        entering: Entering,
+        entering: Entering | EnteringGroups,
         strengths: Strengths,
         null: Score,
         accelerators: Accelerators,

@@ -1,0 +1,122 @@
+"""A Newton step over groups of columns: the curvature among all entries held is formed, and the model solved by blocks.
+
+The loss is replaced by its quadratic model at the point, with the Hessian itself (``passes.projected``). The intercept
+has no penalty, so that the model is minimised over it in closed form: what is left is a quadratic in W with the Schur
+complement for its matrix, less collinear than before where the columns of a group add up to one. In V_j = w_j W_j every
+group is charged with c_g omega(V_g), and block coordinate descent solves for one group after the other.
+
+Covers: the step, and where it pays. Does not cover: where the curvature would be too large a table
+(``dboost.solvers.grouped.proximal``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dboost.compiled.solves.group_descent import group_descent
+from dboost.passes import projected
+from dboost.penalties.grouped import Grouped
+from dboost.problem.iterate import Iterate
+from dboost.problem.problem import Problem
+from dboost.problem.tuning import Groups
+from dboost.solvers.line_search import LONG, line_search
+from dboost.solvers.step import Step
+
+Array = NDArray[np.float64]
+
+# Sweeps over the groups of one model at most, in operations on the driver; there are at least so many.
+_SWEEP_WORK = 4e9
+_LEAST_SWEEPS = 50
+_MOST_SWEEPS = 1000
+# What the last sweep moves, as a share of the first, in squares.
+_SETTLED = 1e-16
+# Directions in which the intercept is not curved, such as a common shift of all classes, as a share of the largest.
+_FLAT = 1e-12
+
+
+def pays(problem: Problem, at: Iterate, sizes: Groups) -> bool:
+    """Whether the curvature among the rows of a model is formed: the table is small, and so is the work on it."""
+    entries = (at.active.shape[0] + problem.fit_intercept) * problem.k
+    values = problem.statistics.values(at.active, problem.n_rows) / max(problem.n_rows, 1)
+    work = problem.n_rows * ((values + problem.fit_intercept) * problem.k) ** 2
+    return not problem.loss.shifted and entries <= sizes.entries and work <= sizes.work
+
+
+def step(problem: Problem, at: Iterate, lam: float) -> tuple[Iterate, Step]:
+    """A Newton step from a model that has its sums and whole groups; of length zero where none helps.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its penalty is a ``Grouped`` one.
+    at : Iterate
+    lam : float
+        Strength of the penalty, sum form.
+    """
+    D, d = _direction(problem, at, lam)
+    value = problem.objective.penalty_value
+    promised = float(np.sum(at.G * D) + at.bias @ d) + value(at.active, at.W, lam) - value(at.active, at.W + D, lam)
+    if not (D.any() or d.any()):
+        return at, Step("newton", 0.0, 0.0)
+    # near the optimum a promise is less than the rounding of its parts, and the step still leads there
+    promised = max(promised, 0.0)
+    found = line_search(problem, at, lam, D, d, promised, grid=LONG)
+    return (at, Step("newton", 0.0, promised)) if found is None else (found[0], Step("newton", found[1], promised))
+
+
+def _direction(problem: Problem, at: Iterate, lam: float) -> tuple[Array, Array]:
+    """Rows and intercept that minimise the model plus the penalty, less those of `at`."""
+    penalty = problem.objective.penalty_of(at.active)
+    assert isinstance(penalty, Grouped)
+    rows, k = at.W.shape
+    order = penalty.order()
+    H, pull, back = _without_intercept(problem, at, _curvature(problem, at, order), at.G[order].ravel())
+    weights = np.repeat(problem.lam_weight[at.active][order], k)
+    V = weights * at.W[order].ravel()
+    sweeps = int(min(_MOST_SWEEPS, max(_LEAST_SWEEPS, _SWEEP_WORK / max(V.size, 1) ** 2)))
+    group_descent(
+        H / weights / weights[:, None],
+        pull / weights,
+        V,
+        lam * penalty.factors,
+        penalty.starts(k),
+        *penalty.norm.compiled,
+        sweeps,
+        _SETTLED,
+    )
+    new = np.empty_like(at.W)
+    new[order] = (V / weights).reshape(rows, k)
+    # what becomes zero does so exactly: W - W
+    D = new - at.W
+    return D, back(D[order].ravel())
+
+
+def _without_intercept(
+    problem: Problem, at: Iterate, H: Array, pull: Array
+) -> tuple[Array, Array, Callable[[Array], Array]]:
+    """The model less its intercept: matrix, pull, and the step of the intercept that goes with a step (entries,)."""
+    k, size = problem.k, pull.size
+    if not problem.fit_intercept:
+        return H, pull, lambda D: np.zeros(k)
+    across, inverse = H[:size, size:], np.linalg.pinv(H[size:, size:], rcond=_FLAT, hermitian=True)
+    # not by BLAS, whose threads might change the bits
+    gone = np.einsum("ir,rs->is", across, inverse)
+    left = H[:size, :size] - np.einsum("ir,jr->ij", gone, across)
+
+    def back(D: Array) -> Array:
+        found: Array = np.einsum("rs,s->r", inverse, at.bias - np.einsum("ir,i->r", across, D))
+        return found
+
+    return left, pull - np.einsum("ir,r->i", gone, at.bias), back
+
+
+def _curvature(problem: Problem, at: Iterate, order: NDArray[np.int64]) -> Array:
+    """The Hessian of the loss in all entries held, rows in an order, and the intercept's last; one pass."""
+    place = np.empty(order.size, np.int64)
+    place[order] = np.arange(order.size)
+    found = problem.own_pass(projected.free_curvature, at, place, problem.fit_intercept, name="curvature")
+    H: Array = found.add["H"]
+    return 0.5 * (H + H.T)

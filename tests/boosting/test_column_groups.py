@@ -1,0 +1,299 @@
+"""Columns that are penalised in groups: the optimum, its certificate, the largest strength, paths, and refusals.
+
+Covers: fits by settings against an independent solver (``grouped``), for each loss, penalty, and kind of step. Does not
+cover: names, files and engines of several processes (tests/estimators/test_column_groups.py).
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from dboost.boosting import path as paths
+from dboost.boosting.checks import check_settings
+from dboost.boosting.fit import FitSettings
+from dboost.engine.local import LocalEngine
+from dboost.errors import UsageError
+from dboost.hypotheses.products.family import Products
+from dboost.losses import LOSSES
+from dboost.penalties.grouped import Grouped
+from dboost.penalties.l1_l2 import L2
+from dboost.penalties.l1_linf import Linf
+from dboost.problem.column_groups import ColumnGroups
+from dboost.problem.penalty_factors import PenaltyFactors
+from dboost.problem.signs import Signs
+from dboost.problem.tuning import Groups, Tuning
+from tests.boosting import plain
+from tests.boosting.grouped import Oracle
+
+# groups of one to four columns, not beside each other
+LABELS = np.array([7, 3, 3, 0, 5, 5, 0, 5, 9, 0, 5, 9])
+N = LABELS.size
+FACTORS = np.exp(np.random.default_rng(2).uniform(-0.7, 0.7, N))
+FACTORS[4] = np.inf
+WITHOUT = ("exp", "margin_softmax")
+
+
+def grouped(data, **settings):
+    asked = {"penalty": "l1/l2", "column_groups": ColumnGroups.given(LABELS), "tol": 1e-8}
+    return plain.fitting(data, **asked | settings)
+
+
+def data_of(loss, **more):
+    return plain.make(loss, **{"m": 90, "n": N, "seed": 4, "weights": True} | more)
+
+
+def whole(found):
+    """Whether the model holds groups as a whole."""
+    held = np.isin(np.arange(N), found.active)
+    return all(held[LABELS == g].all() or not held[LABELS == g].any() for g in LABELS)
+
+
+CASES = plain.covering(
+    [name for name in LOSSES if name not in WITHOUT],
+    ["l1/l2", "l1/linf"],
+    [True, False],
+    [None, FACTORS],
+    ["formed", "gradient"],
+    allowed=lambda *row: True,
+)
+
+
+@pytest.mark.parametrize("loss,penalty,intercept,factors,kind", CASES)
+def test_the_optimum_is_that_of_an_independent_solver(loss, penalty, intercept, factors, kind):
+    data = data_of(loss)
+    oracle = Oracle(data, penalty, LABELS, np.ones(N) if factors is None else factors, intercept)
+    asked = grouped(
+        data,
+        penalty=penalty,
+        fit_intercept=intercept,
+        penalty_factors=None if factors is None else PenaltyFactors.given(factors),
+        tuning=Tuning() if kind == "formed" else Tuning(groups=Groups(entries=0)),
+        # a kink of the dual value leaves a gap that falls like the distance from the optimum
+        tol=1e-7,
+    )
+    assert asked.alpha_max() == pytest.approx(oracle.alpha_max(), rel=1e-9)
+    alpha = 0.2 * asked.alpha_max()
+    lam = alpha * data.s.sum()
+    found = asked.fit(alpha)
+    W = plain.dense(found, N)
+    assert found.stop_reason == "tol" and found.gap <= 1e-7
+    assert {r["step"] for r in found.history} == {"newton" if kind == "formed" else "proximal", "certificate"}
+    # the model is as good as it says by the definition of the objective, and the optimum lies within its bounds
+    value = oracle.value(W, found.intercept, lam) / data.s.sum()
+    assert found.objective == pytest.approx(value, rel=1e-12)
+    best_W, best_b, best = oracle.solved(lam)
+    best /= data.s.sum()
+    assert found.lower_bound <= best * (1.0 + 1e-12) and found.objective <= best * (1.0 + 1e-7)
+    assert best <= found.objective * (1.0 + 1e-6), "the independent solver came near enough to judge"
+    if loss not in plain.KINKED:
+        np.testing.assert_allclose(data.X @ W + found.intercept, data.X @ best_W + best_b, atol=2e-2)
+    if not intercept:
+        assert oracle.gap(W, found.intercept, lam) / data.s.sum() == pytest.approx(
+            found.gap * found.objective, rel=1e-3, abs=1e-12 * found.objective
+        )
+
+
+@pytest.mark.parametrize("penalty", ["l1/l2", "l1/linf"])
+@pytest.mark.parametrize("loss", ["log", "multinomial", "squared"])
+def test_a_group_enters_as_one(loss, penalty):
+    """Along a path, and just below the largest strength it is one group alone."""
+    data = data_of(loss)
+    asked = grouped(data, penalty=penalty)
+    largest = asked.alpha_max()
+    assert not asked.fit(1.0001 * largest).active.size
+    first = asked.fit(0.99 * largest)
+    assert np.unique(LABELS[first.active]).size == 1 and whole(first)
+    with LocalEngine(1) as engine:
+        found = paths.path(plain.plan(data), engine, asked.settings, n_alphas=6)
+    assert all(one.gap <= 1e-8 and whole(one) for one in found)
+    sizes = [one.active.size for one in found]
+    assert sizes[0] == 0 < sizes[2] < N and found[-1].active.size == N
+    # the end of the path is where a fit of its own ends
+    alone = asked.fit(found[3].alpha)
+    assert alone.objective == pytest.approx(found[3].objective, rel=2e-8)
+
+
+def test_groups_of_one_column_change_no_bit():
+    data = data_of("multinomial")
+    for groups in (np.arange(N)[::-1], {"one": [3], "other": [0]}):
+        mine = grouped(data, column_groups=ColumnGroups.given(groups)).fit(0.01)
+        theirs = grouped(data, column_groups=None).fit(0.01)
+        np.testing.assert_array_equal(mine.W, theirs.W)
+        np.testing.assert_array_equal(mine.intercept, theirs.intercept)
+        assert mine.passes == theirs.passes
+
+
+@pytest.mark.parametrize("penalty", ["l1/l2", "l1/linf"])
+def test_a_group_of_which_one_column_is_left_is_a_row(penalty):
+    """Solved as a group, with the optimum of the rows by themselves: the size of a group is that of what is in it."""
+    data = data_of("multinomial")
+    factors = np.ones(N)
+    factors[[2, 6]] = np.inf
+    pairs = np.arange(N)
+    pairs[2], pairs[6] = pairs[1], pairs[5]
+    mine = grouped(
+        data,
+        penalty=penalty,
+        tol=1e-12,
+        penalty_factors=PenaltyFactors.given(factors),
+        column_groups=ColumnGroups.given(pairs),
+    ).fit(0.01)
+    theirs = grouped(
+        data, penalty=penalty, tol=1e-12, penalty_factors=PenaltyFactors.given(factors), column_groups=None
+    ).fit(0.01)
+    assert mine.objective == pytest.approx(theirs.objective, rel=1e-11)
+    np.testing.assert_allclose(plain.dense(mine, N), plain.dense(theirs, N), atol=1e-6)
+
+
+@pytest.mark.parametrize("penalty", ["l1/l2", "l1/linf"])
+def test_copies_of_a_column_cost_what_the_column_does(penalty):
+    """Why the factors are sqrt(p) and p: a group of p copies is as dear as one of them, at the same fit."""
+    data = data_of("log", n=4)
+    copied = replace(data, X=np.hstack([data.X, data.X[:, [0]], data.X[:, [0]]]))
+    labels = np.array([0, 1, 2, 3, 0, 0])
+    mine = grouped(copied, penalty=penalty, column_groups=ColumnGroups.given(labels), tol=1e-10).fit(0.02)
+    theirs = grouped(data, penalty=penalty, column_groups=None, tol=1e-10).fit(0.02)
+    assert mine.objective == pytest.approx(theirs.objective, rel=1e-9)
+    W = plain.dense(mine, 6)
+    np.testing.assert_allclose(W[[0, 4, 5]].sum(axis=0), plain.dense(theirs, 4)[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("penalty", ["l1/l2", "l1/linf"])
+def test_columns_of_a_category_that_add_up_to_one(penalty):
+    """They are collinear with the intercept, which the model of a step is solved without."""
+    rng = np.random.default_rng(3)
+    codes = rng.integers(0, [4, 3], size=(200, 2))
+    X = np.hstack([np.eye(4)[codes[:, 0]], np.eye(3)[codes[:, 1]], rng.normal(size=(200, 5))])
+    y = np.where(X[:, 0] - X[:, 5] + rng.normal(size=200) > 0, 1, -1).astype(np.int8)[:, None]
+    data = plain.Data("log", X, y, np.ones(200), 1)
+    labels = np.array([0, 0, 0, 0, 1, 1, 1, 2, 3, 4, 5, 6])
+    asked = grouped(data, penalty=penalty, column_groups=ColumnGroups.given(labels))
+    alpha = 0.1 * asked.alpha_max()
+    found = asked.fit(alpha)
+    best = Oracle(data, penalty, labels, np.ones(N)).solved(alpha * 200)[2] / 200
+    assert found.gap <= 1e-8 and found.n_iter <= 6 and found.objective == pytest.approx(best, rel=2e-8)
+
+
+@pytest.mark.parametrize("penalty", ["l1/l2", "l1/linf"])
+def test_standardised_columns_are_columns_that_were_scaled(penalty):
+    data = data_of("squared", weights=False)
+    moved = replace(data, X=data.X * np.exp(np.linspace(-1.0, 1.0, N)) + 0.5)
+    deviation = moved.X.std(axis=0)
+    scaled = replace(data, X=moved.X / deviation)
+    alpha = 0.2 * grouped(scaled, penalty=penalty).alpha_max()
+    mine = grouped(moved, penalty=penalty, standardize=True, tol=1e-10).fit(alpha)
+    theirs = grouped(scaled, penalty=penalty, tol=1e-10).fit(alpha)
+    assert mine.objective == pytest.approx(theirs.objective, rel=1e-9)
+    np.testing.assert_allclose(plain.dense(mine, N)[:, 0] * deviation, plain.dense(theirs, N)[:, 0], atol=1e-4)
+
+
+def test_columns_far_from_zero_and_offsets_have_them():
+    data = data_of("log")
+    asked = grouped(data)
+    alpha = 0.2 * asked.alpha_max()
+    best = asked.fit(alpha)
+    far = grouped(replace(data, X=data.X + 1e3 * (np.arange(N) == 3))).fit(alpha)
+    # float64 itself has 1e-13 of such columns
+    assert far.gap <= 1e-8 and far.objective == pytest.approx(best.objective, rel=1e-7)
+    # an offset of zeros, in a group: it is no feature, and no part of the size of that group
+    X = np.hstack([data.X, np.zeros((90, 1))])
+    groups = ColumnGroups.given(np.append(LABELS, 3))
+    with_offset = grouped(replace(data, X=X), column_groups=groups, offset=(N,)).fit(alpha)
+    assert with_offset.gap <= 1e-8 and with_offset.objective == pytest.approx(best.objective, rel=2e-8)
+
+
+@pytest.mark.parametrize("inner", [L2(), Linf()])
+def test_the_dual_norm_is_the_largest_product(inner):
+    """sup <G, W> / omega(W), by SciPy over the entries of a group with weights of its rows."""
+    rng = np.random.default_rng(1)
+    penalty = Grouped.of(inner, np.array([0, 1, 0, 0]), np.array([3.0, 1.0]))
+    G, weights = rng.normal(size=(4, 2)), np.array([0.5, 2.0, 1.0, 3.0])
+    found = penalty.dual_norms(inner.dual_norm(G), weights)
+    for group, rows in enumerate(([0, 2, 3], [1])):
+        # on the sphere of the norm, from many sides
+        best = max(_largest(inner, G[rows], weights[rows], rng) for _ in range(20))
+        c = inner.of_size(np.array([float(len(rows))]))[0]
+        assert found[group] == pytest.approx(best / c, rel=1e-4)
+
+
+def _largest(inner, G, weights, rng):
+    start = rng.normal(size=G.size)
+
+    def minus(v):
+        W = v.reshape(G.shape)
+        V = (weights[:, None] * W).ravel()
+        size = np.sqrt(V @ V) if isinstance(inner, L2) else np.abs(V).max()
+        return -np.sum(G * W) / max(size, 1e-12)
+
+    options = {"maxiter": 4000, "maxfev": 20_000, "xatol": 1e-9, "fatol": 1e-12}
+    return -minimize(minus, start, method="Nelder-Mead", options=options).fun
+
+
+@pytest.mark.parametrize("inner", [L2(), Linf()])
+def test_the_row_solve_of_groups_is_that_of_one_long_row(inner):
+    """Of equal curvature and weights; a group of columns without data is zero."""
+    rng = np.random.default_rng(5)
+    place = np.array([0, 1, 0, 1, 2])
+    penalty = Grouped.of(inner, place, np.array([2.0, 2.0, 1.0]))
+    W, G, lam = rng.normal(size=(5, 3)), 3.0 * rng.normal(size=(5, 3)), np.full(5, 0.9)
+    D = np.array([2.0, 3.0, 2.0, 3.0, 0.0])
+    new = penalty.solve_quadratic(W, G, D, lam)
+    for group in (0, 1):
+        rows = np.flatnonzero(place == group)
+        long = inner.solve_quadratic(
+            W[rows].reshape(1, -1), G[rows].reshape(1, -1), D[rows[0]], lam[0] * penalty.factors[group]
+        )
+        np.testing.assert_allclose(new[rows].reshape(1, -1), long, atol=1e-12)
+    assert not new[4].any()
+    assert penalty.leaves_zero(G, lam).tolist() == [bool(penalty.solve_quadratic(0 * W, G, 1.0, lam)[j].any()) for j in range(5)]
+
+
+REFUSED = [
+    ({"penalty": "l1"}, "column_groups needs a norm of several rows, which penalty 'l1' does not have.*'l1/l2'"),
+    ({"penalty": "l1/l2+l1"}, "which penalty 'l1/l2\\+l1' does not have"),
+    ({"penalty": "none"}, "which penalty 'none' does not have"),
+    ({"hypotheses": Products(max_degree=2)}, "made in the fit"),
+    ({"update": "gradboost"}, "update='gradboost' moves one row at a time"),
+    ({"update": "adaboost"}, "update='adaboost' moves one row at a time"),
+    ({"curvature": "gram"}, "curvature='gram' moves one row at a time"),
+    ({"loss": "exp"}, "loss 'exp', which has no curvature"),
+    ({"signs": Signs.given(positive=True)}, "positive, lower and upper are of single features"),
+    ({"penalty_factors": PenaltyFactors.given({"a": 0.0})}, "penalty_factors is 0 for a feature.*small factor"),
+    ({"rows_per_round": 5}, "rows_per_round=5 is about single rows"),
+    ({"max_active_rows": 5}, "max_active_rows=5 is about single rows"),
+    ({"sweeps": 2}, "sweeps=2"),
+    ({"sample": 0.5}, "sample=0.5"),
+]
+
+
+@pytest.mark.parametrize("given,said", REFUSED)
+def test_what_it_is_not_combined_with_is_refused(given, said):
+    asked = {"loss": "log", "penalty": "l1/l2", "column_groups": ColumnGroups.given([0, 0, 1])}
+    with pytest.raises(UsageError, match=said):
+        check_settings(FitSettings(**asked | given))
+
+
+def test_limits_end_it_with_a_certificate():
+    data = data_of("multinomial")
+    asked = grouped(data, tuning=Tuning(groups=Groups(entries=0)), max_passes=12, tol=1e-12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = asked.fit(0.01)
+    assert found.stop_reason == "max_passes" and 0.0 < found.gap < 1.0 and found.passes <= 16
+
+
+def test_more_groups_than_a_round_takes():
+    """The best enter first, at least one, however large it is; those that wait are in a later round."""
+    data = plain.make("squared", m=300, n=420, seed=3)
+    labels = np.repeat(np.arange(4), [250, 90, 70, 10])
+    asked = grouped(data, column_groups=ColumnGroups.given(labels), tol=1e-6)
+    alpha = 0.2 * asked.alpha_max()
+    found = asked.fit(alpha)
+    assert found.gap <= 1e-6 and found.history[0]["rows_in"] < 420 == found.active.size
+    best = Oracle(data, "l1/l2", labels, np.ones(420)).solved(alpha * 300, 3000)[2] / 300
+    assert found.objective == pytest.approx(best, rel=2e-6)
