@@ -67,6 +67,33 @@ def factors(value: object) -> dict[str, Any] | tuple[Any, ...]:
     raise Expected(wanted)
 
 
+def groups(value: object) -> dict[str, list[str | int]] | tuple[int, ...]:
+    """A table of group to its columns, or the label of a group for every column; a flag takes either as JSON."""
+    wanted = "a table {group = [features]} or a whole number from 0 on for each feature"
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except json.JSONDecodeError:
+            raise Expected(wanted + ' (as a flag in JSON: {"colour": ["red", "green"]})') from None
+    if isinstance(value, Mapping) and value:
+        return {str(name): _columns_of(one, wanted) for name, one in value.items()}
+    if isinstance(value, list | tuple) and value and all(_is_place(one) for one in value):
+        return tuple(value)
+    raise Expected(wanted)
+
+
+def _columns_of(value: object, wanted: str) -> list[str | int]:
+    """The columns of a group, by name or by place."""
+    known = isinstance(value, list | tuple) and all(isinstance(one, str) or _is_place(one) for one in value)
+    if not (isinstance(value, list | tuple) and known and value):
+        raise Expected(wanted)
+    return list(value)
+
+
+def _is_place(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
 def _factor(value: object, wanted: str) -> float | str:
     """A number from 0 on, which JSON has no other way to say is infinite than the word."""
     number = math.inf if value == "inf" else value
@@ -169,6 +196,12 @@ class ModelSettings:
         None,
         'what multiplies alpha for single features: {"price": 0.5, "id": "inf"}; 0 leaves one without penalty, inf out '
         "(default: 1 each)",
+    )
+    column_groups: Any = key(
+        groups,
+        None,
+        'features that enter together, under the penalties l1/l2 and l1/linf: {"colour": ["red", "green"]} (default: '
+        "each by itself)",
     )
     positive: bool | None = key(boolean, None, "no weight may be negative (default: weights of both signs)")
     lower: Any = key(

@@ -21,13 +21,13 @@ from typing import Protocol
 import numpy as np
 
 from dboost.certificate.duality_gap import restricted_gap
+from dboost.penalties.grouped import Grouped
 from dboost.problem.accelerators import Accelerators
 from dboost.problem.iterate import Iterate, Rows
 from dboost.problem.limits import Limits, round_passes
 from dboost.problem.memory import Memory
 from dboost.problem.problem import Problem
 from dboost.problem.state import FitSettings, FitState
-from dboost.penalties.grouped import Grouped
 from dboost.solvers.gram import AcceleratedGram
 from dboost.solvers.grouped import formed, proximal
 from dboost.solvers.newton.accuracy import Aim

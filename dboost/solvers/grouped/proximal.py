@@ -13,7 +13,7 @@ the largest curvature of an example times the number of columns is enough. By co
 implies (a), and tells it where the values of (a) differ by less than their rounding. The momentum is that of
 docs/math.md 8 (iii).
 
-Covers: the steps, for every loss. Does not cover: Newton's, which need fewer passes (``dboost.solvers.grouped.formed``).
+Covers: the steps, for every loss. Does not cover: Newton's, which need fewer passes (``solvers.grouped.formed``).
 """
 
 from __future__ import annotations

@@ -1,0 +1,168 @@
+"""``column_groups`` of the estimators: by place and by name, on both engines, saved, kept, along paths, refused.
+
+Covers: what users see. Does not cover: the optimum they have (tests/boosting/test_column_groups.py).
+"""
+
+from __future__ import annotations
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+import dboost
+from dboost import (
+    BoostedClassifier,
+    BoostedClassifierCV,
+    BoostedRegressor,
+    MultiTaskBoostedClassifier,
+    MultiTaskBoostedRegressor,
+    UsageError,
+)
+from tests.boosting import plain
+from tests.boosting.grouped import Oracle
+
+LABELS = np.array([4, 1, 1, 0, 4, 4, 2, 3])
+NAMES = [f"x{j}" for j in range(8)]
+BY_NAME = {"first": ["x0", "x4", "x5"], "second": ["x1", "x2"]}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return plain.make("multinomial", m=90, n=8, seed=4)
+
+
+def test_by_name_by_place_and_sparse_are_the_same(data):
+    table = pd.DataFrame(data.X, columns=NAMES)
+    asked = BoostedClassifier(alpha=0.03, penalty="l1/l2", column_groups=LABELS)
+    by_place = asked.fit(data.X, data.y)
+    for given, X in ((BY_NAME, table), ({"a": [5, 0, 4], "b": (1, 2)}, data.X), (pd.Series(LABELS), sp.csr_array(data.X))):
+        found = clone(asked).set_params(column_groups=given).fit(X, data.y)
+        np.testing.assert_array_equal(found.coef_, by_place.coef_)
+    used = by_place.coef_.any(axis=0)
+    assert by_place.duality_gap_ <= 1e-4 and 0 < used.sum() < 8
+    assert used[[0, 4, 5]].all() == used[[0, 4, 5]].any() and used[[1, 2]].all() == used[[1, 2]].any()
+
+
+KINDS = {
+    "log": BoostedClassifier,
+    "multinomial": BoostedClassifier,
+    "squared": BoostedRegressor,
+    "multitask": MultiTaskBoostedClassifier,
+    "multitarget": MultiTaskBoostedRegressor,
+}
+
+
+@pytest.mark.parametrize("penalty", ["l1/l2", "l1/linf"])
+@pytest.mark.parametrize("loss", list(KINDS))
+def test_two_processes_find_the_optimum_with_the_bits_of_one(loss, penalty, two_processes):
+    """The certified optimum of an independent solver, from Dask arrays, here and there."""
+    data = plain.make(loss, m=90, n=8, seed=4)
+    y = np.where(data.y == 0, np.nan, data.y) if loss == "multitask" else data.y
+    y = y[:, 0] if loss == "log" else y
+    oracle = Oracle(data, penalty, LABELS, np.ones(8))
+    alpha = 0.2 * oracle.alpha_max()
+    lazy = da.from_array(data.X, chunks=(45, -1)), da.from_array(y, chunks=45)
+    asked = KINDS[loss](alpha=alpha, penalty=penalty, tol=1e-7, column_groups=LABELS, client=two_processes)
+    there = asked.fit(*lazy)
+    here = clone(asked).set_params(client=None).fit(*lazy)
+    np.testing.assert_array_equal(there.coef_, here.coef_)
+    np.testing.assert_array_equal(there.intercept_, here.intercept_)
+    best = oracle.solved(alpha * data.s.sum())[2] / data.s.sum()
+    assert there.stop_reason_ == "tol" and there.objective_ == pytest.approx(best, rel=1e-6)
+
+
+def test_gradient_steps_of_two_processes_have_the_bits_of_one(data, two_processes):
+    """More entries than the curvature is formed for."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 1100)), rng.normal(size=60)
+    lazy = da.from_array(X, chunks=(30, -1)), da.from_array(y, chunks=30)
+    asked = BoostedRegressor(alpha=0.02, penalty="l1/linf", column_groups=np.arange(1100) // 500, client=two_processes)
+    there, here = asked.fit(*lazy), clone(asked).set_params(client=None).fit(*lazy)
+    assert set(there.history_["step"]) == {"proximal", "certificate"} and there.duality_gap_ <= 1e-4
+    np.testing.assert_array_equal(there.coef_, here.coef_)
+
+
+@pytest.mark.parametrize("given", [LABELS, LABELS.tolist(), BY_NAME])
+def test_they_are_saved(data, given, tmp_path):
+    table = pd.DataFrame(data.X, columns=NAMES)
+    model = BoostedClassifier(alpha=0.03, penalty="l1/l2", column_groups=given).fit(table, data.y)
+    model.save(tmp_path / "model")
+    again = dboost.load_model(tmp_path / "model")
+    expected = {name: list(one) for name, one in given.items()} if isinstance(given, dict) else LABELS.tolist()
+    assert again.column_groups == expected
+    np.testing.assert_array_equal(again.predict(table), model.predict(table))
+    np.testing.assert_array_equal(again.fit(table, data.y).coef_, model.coef_)
+
+
+def test_a_checkpoint_belongs_to_its_groups(data, tmp_path):
+    asked = BoostedClassifier(alpha=0.003, penalty="l1/l2", column_groups=LABELS, checkpoint=tmp_path / "state")
+    whole = clone(asked).set_params(checkpoint=None).fit(data.X, data.y)
+    clone(asked).set_params(callbacks=[lambda record: True]).fit(data.X, data.y)
+    np.testing.assert_array_equal(asked.fit(data.X, data.y).coef_, whole.coef_)
+    with pytest.raises(UsageError, match="column_groups"):
+        clone(asked).set_params(column_groups=LABELS[::-1].copy()).fit(data.X, data.y)
+
+
+@pytest.mark.filterwarnings("ignore:alpha_best_")
+def test_paths_folds_and_refits_have_them(data):
+    def whole(coef):
+        used = np.any(coef, axis=0)
+        return all(used[LABELS == g].all() or not used[LABELS == g].any() for g in LABELS)
+
+    given = {"penalty": "l1/linf", "column_groups": LABELS}
+    along = dboost.regularization_path(data.X, data.y, n_alphas=5, **given)
+    assert (along.gaps <= 1e-4).all() and all(map(whole, along.coefs))
+    assert not along.coefs[0].any() and along.coefs[-1].any()
+    found = BoostedClassifierCV(cv=2, n_alphas=3, relax=True, **given).fit(data.X, data.y)
+    assert whole(found.coef_) and (found.fold_gaps_ <= 1e-2).all() and found.fold_losses_.shape == (2, 3, 5)
+    model = BoostedClassifier(alpha=0.02, warm_start=True, **given).fit(data.X, data.y)
+    refit = dboost.relaxed(model, data.X, data.y)
+    assert refit.active_features_ == model.active_features_ and whole(refit.coef_)
+    before = model.coef_
+    again = model.fit(data.X, data.y)
+    assert again.n_iter_ == 1 and np.allclose(again.coef_, before, atol=1e-3)
+
+
+def test_stability_counts_groups_together(data):
+    asked = BoostedClassifier(penalty="l1/l2", column_groups=LABELS)
+    found = dboost.stability_selection(asked, data.X, data.y, n_pairs=2)
+    chosen = np.asarray(found.probabilities).max(axis=0)
+    assert all(np.ptp(chosen[LABELS == g]) == 0.0 for g in LABELS) and chosen.any()
+
+
+BAD = [
+    ([0, 0, 1], "column_groups has 3 labels, and the data has 8 features"),
+    ([0.0, 0, 1, 1, 2, 2, 3, 3], "column_groups=.*expected a whole number from 0 on"),
+    ([0, np.nan, 1, 1, 2, 2, 3, 3], "column_groups=.*expected a whole number from 0 on"),
+    ([0, -2, 1, 1, 2, 2, 3, 3], "column_groups is -2 for feature 1"),
+    ([True] * 8, "column_groups=.*expected a whole number"),
+    (["a"] * 8, "column_groups=.*expected a whole number"),
+    ([[0, 1], [2]], "column_groups=.*expected a whole number"),
+    (3, "column_groups=3"),
+    ("x0", "column_groups='x0'"),
+    ({"a": ["x0", "x9"]}, "names 'x9' in the group 'a'.*did you mean 'x"),
+    ({"a": ["x0", "x1"], "b": ["x1", "x2"]}, "feature 'x1' in the groups 'a' and 'b'"),
+    ({"a": ["x0", "x0"]}, "feature 'x0' in the groups 'a' and 'a'"),
+    ({"a": []}, "column_groups is \\[\\] for the group 'a'"),
+    ({"a": "x0"}, "column_groups is 'x0' for the group 'a'"),
+    ({"a": [0, 8]}, "has feature 8 in the group 'a', and the data has 8 features"),
+    ({"a": [0, -1]}, "has a feature -1 in the group 'a'"),
+    ({"a": [0, 1.0]}, "has a feature 1.0 in the group 'a'"),
+    ({2: ["x0", "x1"]}, "names a group 2"),
+]
+
+
+@pytest.mark.parametrize("given,said", BAD)
+def test_what_is_no_grouping_is_refused(data, given, said):
+    with pytest.raises(UsageError, match=said):
+        BoostedClassifier(penalty="l1/l2", column_groups=given).fit(pd.DataFrame(data.X, columns=NAMES), data.y)
+
+
+def test_names_need_named_columns_and_a_penalty_that_ties(data):
+    with pytest.raises(UsageError, match="by name in the group 'first', and those of the data have no names"):
+        BoostedClassifier(penalty="l1/l2", column_groups=BY_NAME).fit(data.X, data.y)
+    with pytest.raises(UsageError, match="column_groups needs a norm of several rows, which penalty 'l1'"):
+        BoostedRegressor(column_groups=LABELS).fit(data.X, data.X[:, 0])
