@@ -16,7 +16,7 @@ BENCH_OUT ?= runs/bench
 KERNELS := $(shell grep -rlE "numba|njit" --include=*.py dboost)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-lowest coverage lint oracle against-glmnet passes-table ablation pairs-table titles many-products stumps-million baseline compare same-bits cv-cost \
+.PHONY: help demo test test-lowest coverage lint oracle against-glmnet same-features passes-table ablation pairs-table titles many-products stumps-million baseline compare same-bits cv-cost \
     chaos kills campaign soak fuzz preflight docs dist audit sbom wheel-alone integration retrain-years reproduce reproduce-seeds \
     bench clean
 
@@ -28,6 +28,7 @@ help:
 	@echo "make coverage      the tests once more, with which lines and branches they run (COVER: files or folders of tests)"
 	@echo "make oracle        every loss and penalty against independent solvers"
 	@echo "make against-glmnet the options of R's glmnet, each solved by both (needs R)"
+	@echo "make same-features error and time at the same number of features, beside glmnet and abess (needs DBOOST_DATA_HOME)"
 	@echo "make passes-table  passes over the data to 1e-6, per method"
 	@echo "make ablation      what each accelerator of the solver is worth (needs DBOOST_DATA_HOME; an hour)"
 	@echo "make pairs-table   every loss, penalty and bound: counts tried and the worst of each"
@@ -119,7 +120,7 @@ $(PEERS)/.ready: Makefile
 	$(PYTHON) -m venv --clear $(PEERS)
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check numpy scipy scikit-learn
 	@for peer in celer==0.7.4 cyanure==1.2.2 python-glmnet==2.6.1 skglm==0.5 xgboost-cpu==3.2.0 pyspark==4.3.0 \
-	    dask-ml==2025.1.0 lightgbm==4.7.0; do \
+	    dask-ml==2025.1.0 lightgbm==4.7.0 abess==0.4.11; do \
 	    $(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check $$peer \
 	    || echo "$$peer cannot be installed here; the table will say so" >&2; done
 	@touch $@
@@ -133,6 +134,9 @@ $(LIGHTNING)/.ready: Makefile
 	    sklearn-contrib-lightning==0.6.2.post0 \
 	    || echo "lightning cannot be installed here; the table will say so" >&2
 	@touch $@
+
+same-features: $(READY) $(PEERS)/.ready
+	DBOOST_PEER_PYTHON=$(PEERS)/bin/python $(BIN)/python -m lab same-features
 
 oracle: $(READY) $(PEERS)/.ready
 	DBOOST_PEER_PYTHON=$(PEERS)/bin/python $(BIN)/python -m lab oracle

@@ -61,6 +61,8 @@ html_static_path = ["_static"]
 html_css_files = ["dboost.css"]
 html_show_sourcelink = False
 html_copy_source = False
+# A page without others below it has nothing to list beside it, and its lines of code need the room.
+html_sidebars = {name: [] for name in ("index", "why", "quickstart", "faq", "performance", "speed")}
 html_theme_options = {
     "show_prev_next": True,
     "navigation_with_keys": False,

@@ -10,8 +10,10 @@ import argparse
 import importlib
 import multiprocessing
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -40,21 +42,58 @@ def main(arguments: Sequence[str] = ()) -> int:
     parser.add_argument("--share", type=float, default=1.0, help="of the trials of each part (default: all, 1.0)")
     parser.add_argument("--out", type=Path, default=Path("runs/campaign.md"))
     given = parser.parse_args(list(arguments))
-    found: list[dict[str, Any]] = []
-    sound = True
-    for name in given.part or PARTS:
-        part = PARTS[name]
-        print(f"{name}: {part.summary}", flush=True)
+    return 0 if Campaign(list(given.part or PARTS), given.share, given.out).run() else 1
+
+
+class Campaign:
+    """Parts that run one after the other, and beside them those that mostly wait.
+
+    Parameters
+    ----------
+    names : list of str
+        The parts.
+    share : float
+        Of the trials of each.
+    out : pathlib.Path
+        Where their table goes.
+    """
+
+    def __init__(self, names: list[str], share: float, out: Path) -> None:
+        self.names, self.share, self.out = names, share, out
+        self._found: dict[str, dict[str, Any]] = {}
+        self._sound: set[str] = set()
+        self._noting = threading.Lock()
+
+    def run(self) -> bool:
+        """Run them all; whether every trial of every part passed."""
         begun = time.monotonic()
-        told = _apart(name, max(1, round(part.count * given.share)))
-        seconds = round(time.monotonic() - begun)
-        sound &= told["sound"]
-        found.append({"part": name, **told["counts"], "seconds": seconds, "how": told["words"]})
-        print(f"  {told['counts']['passed']:,} of {told['counts']['tried']:,} passed, {seconds} s; {told['words']}",
-              flush=True)  # fmt: skip
-        # Written after each part: a campaign that is ended early has told of those that were over.
-        tables.write(given.out, "The campaign of faults", [tables.markdown(found, list(found[0]))])
-    return 0 if sound else 1
+        with ThreadPoolExecutor(2) as lanes:
+            for lane in [lanes.submit(self._one_after_the_other, waits) for waits in (True, False)]:
+                lane.result()
+        minutes = (time.monotonic() - begun) / 60
+        print(f"{len(self._sound)} of {len(self.names)} parts passed, {minutes:.0f} minutes", flush=True)
+        return len(self._sound) == len(self.names)
+
+    def _one_after_the_other(self, waits: bool) -> None:
+        for name in self.names:
+            part = PARTS[name]
+            if part.waits == waits:
+                print(f"{name}: {part.summary}", flush=True)
+                begun = time.monotonic()
+                told = _apart(name, max(1, round(part.count * self.share)))
+                self._note(name, told, round(time.monotonic() - begun))
+
+    def _note(self, name: str, told: dict[str, Any], seconds: int) -> None:
+        counts = told["counts"]
+        with self._noting:
+            if told["sound"]:
+                self._sound.add(name)
+            self._found[name] = {"part": name, **counts, "seconds": seconds, "how": told["words"]}
+            passed = f"{counts['passed']:,} of {counts['tried']:,} passed"
+            print(f"{name}: {passed}, {seconds} s; {told['words']}", flush=True)
+            # Written after each part: a campaign that is ended early has told of those that were over.
+            rows = [self._found[known] for known in self.names if known in self._found]
+            tables.write(self.out, "The campaign of faults", [tables.markdown(rows, list(rows[0]))])
 
 
 def _apart(name: str, count: int) -> dict[str, Any]:

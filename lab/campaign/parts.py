@@ -17,11 +17,14 @@ class Part:
         Trials of a whole campaign.
     summary : str
         What must hold, in one line.
+    waits : bool
+        Whether most of its time is waiting, so that others may run beside it.
     """
 
     module: str
     count: int
     summary: str
+    waits: bool = False
 
 
 PARTS: dict[str, Part] = {
@@ -29,7 +32,7 @@ PARTS: dict[str, Part] = {
     "configurations": Part("lab.campaign.configurations", 24, "workers, threads, growing, shrinking: the same bits"),
     "driver-kills": Part("lab.campaign.driver_kills", 200, "drivers killed and called again: the same models"),
     "torn-writes": Part("lab.campaign.torn_writes", 200, "every call that writes fails once, or is the last one"),
-    "hangs": Part("lab.campaign.hangs", 300, "whatever is silent, the fit ends or goes on in time"),
+    "hangs": Part("lab.campaign.hangs", 300, "whatever is silent, the fit ends or goes on in time", waits=True),
     "bad-inputs": Part("lab.campaign.bad_inputs", 114, "one line, the right exit code, outputs untouched"),
     "bit-flips": Part("lab.campaign.bit_flips", 3000, "no changed bit of the data is taken for data"),
     "drifts": Part("lab.campaign.drifts", 102, "files that differ are refused, or equal to what was cast by hand"),

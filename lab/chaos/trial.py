@@ -22,6 +22,7 @@ from typing import Any
 from lab.chaos.scenarios import SCENARIOS, Scenario
 from lab.chaos.strikes import nothing
 from lab.chaos.work import DATA, fit
+from lab.scheduler_file import address_in
 
 MEMORY = "1 GiB"
 """Of each worker: several times what the fit takes, and little enough to be taken in a second."""
@@ -67,8 +68,7 @@ def outside(workers: int, nanny: bool = False) -> Iterator[Any]:
         address = Path(folder) / "scheduler.json"
         try:
             start("scheduler", "--port", "0", "--scheduler-file", str(address))
-            while not address.exists():
-                time.sleep(0.05)
+            address_in(address)
             kind = "--nanny" if nanny else "--no-nanny"
             for _ in range(workers):
                 start("worker", kind, "--nthreads", "1", "--scheduler-file", str(address))

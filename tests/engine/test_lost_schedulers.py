@@ -18,6 +18,7 @@ from distributed import Client
 
 from dboost.engine.dask.engine import DaskEngine
 from dboost.errors import ClusterError
+from lab.scheduler_file import address_in
 from tests.engine import leaves
 from tests.engine.conftest import kill_when, same_bits, scheduler_keys, undisturbed, wait_until
 
@@ -40,7 +41,7 @@ def outside_scheduler(tmp_path_factory):
     scheduler = start("scheduler", "--port", "0", "--scheduler-file", str(address))
     client = None
     try:
-        wait_until(address.exists, 30)
+        address_in(address)
         client = Client(scheduler_file=str(address), timeout=20, set_as_default=False)
         yield client, scheduler, str(address)
     finally:

@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -134,6 +135,30 @@ def test_a_part_that_fails_dies_or_is_left_out_fails_the_campaign(
     assert command.main(["--share", "0.1", "--out", str(out)]) == code
     assert words in capfd.readouterr().out
     assert "a-part" in out.read_text()
+
+
+def test_what_waits_runs_beside_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    mark = tmp_path / "mark"
+
+    def waits(count: int, folder: Path, tally: Tally) -> None:
+        end = time.monotonic() + 20.0
+        while not mark.exists() and time.monotonic() < end:
+            time.sleep(0.01)
+        tally.check(mark.exists(), "seen", "the other part has not run")
+
+    monkeypatch.setitem(sys.modules, "lab.campaign.slow", SimpleNamespace(run=waits))
+    monkeypatch.setitem(
+        sys.modules, "lab.campaign.busy", SimpleNamespace(run=lambda count, folder, tally: mark.touch())
+    )
+    parts = {"slow": Part("lab.campaign.slow", 1, "", waits=True), "busy": Part("lab.campaign.busy", 1, "")}
+    monkeypatch.setattr(command, "PARTS", parts)
+    monkeypatch.setattr(command, "PROCESSES", multiprocessing.get_context("fork"))
+    assert command.main(["--out", str(tmp_path / "page.md")]) == 0
+    assert "2 of 2 parts passed" in capfd.readouterr().out
+    rows = (tmp_path / "page.md").read_text()
+    assert rows.index("slow") < rows.index("busy")
 
 
 def test_a_wrong_answer_to_a_bad_input_is_counted(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dboost.model.fitted import read_model
+from lab.scheduler_file import address_in
 from pipelines.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -152,11 +153,7 @@ def test_a_scheduler_lost_in_a_run_is_one_line(table: str, tmp_path: Path) -> No
         cwd=ROOT, **quiet,
     )  # type: ignore[call-overload]  # fmt: skip
     try:
-        end = time.monotonic() + 30
-        while not file.exists():
-            assert time.monotonic() < end
-            time.sleep(0.1)
-        address = file.read_text().split('"address": "')[1].split('"')[0]
+        address = address_in(file)
         process = start(table, tmp_path / "out", "--scheduler", address, "--rejoin-seconds", "0")
         until(process, '"round"')
         scheduler.kill()

@@ -20,6 +20,7 @@ import pytest
 
 from dboost.errors import SchedulerLostError
 from lab.run_kills import FIT, TRAIN, rows_of, write_run
+from lab.scheduler_file import address_in
 from pipelines.config import ClusterSettings
 from pipelines.console import Console
 from pipelines.rejoin import REJOINS, Cluster
@@ -44,12 +45,9 @@ class Manager:
         file = self.folder / "scheduler.json"
         file.unlink(missing_ok=True)
         self._run("scheduler", "--port", self.port, "--scheduler-file", str(file))
-        until = time.monotonic() + 60
-        while not file.exists() or not file.read_text():
-            assert time.monotonic() < until
-            time.sleep(0.1)
+        address = address_in(file)
         self._run("worker", "--no-nanny", "--nthreads", "1", "--scheduler-file", str(file))
-        return str(json.loads(file.read_text())["address"])
+        return address
 
     def _run(self, *words: str) -> None:
         command = [sys.executable, "-m", "dask", *words, "--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0"]
