@@ -17,6 +17,7 @@ from dboost.losses import get_loss
 from dboost.penalties import Penalty, get_penalty
 from dboost.penalties.capabilities import joins_rows
 from dboost.penalties.grouped import Grouped
+from dboost.penalties.rows import sums_by
 from dboost.problem.state import FitSettings
 
 _LEAVE = "or leave column_groups out"
@@ -97,4 +98,4 @@ def penalty_of_columns(
         return penalty
     counted = np.ones(plan.n_features) if factors is None else np.isfinite(factors).astype(np.float64)
     counted[fixed] = 0.0
-    return Grouped.of(penalty, place, np.bincount(place, weights=counted))
+    return Grouped.of(penalty, place, sums_by(counted, place, int(place.max(initial=-1)) + 1))

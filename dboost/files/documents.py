@@ -39,15 +39,15 @@ _WORDS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
 def plain(value: Any) -> Any:
-    """Return `value` in JSON's own types: NumPy numbers as Python's, non-finite numbers as "inf", "-inf", "nan"."""
+    """Return `value` in JSON's own types: NumPy numbers as Python's, series as lists, infinite numbers as words."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
+    if hasattr(value, "__array__"):
+        return plain(np.asarray(value).tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
     if value is None or isinstance(value, bool | int | float | str):

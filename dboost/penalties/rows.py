@@ -34,7 +34,8 @@ def in_strengths(norms: FloatArray, weights: FloatArray) -> FloatArray:
 
 def sums_by(values: FloatArray, place: IntArray, count: int) -> FloatArray:
     """Sums of values (rows,) by the group of each row, (count,)."""
-    return np.bincount(place, weights=values, minlength=count)
+    found: FloatArray = np.bincount(place, weights=values, minlength=count).astype(np.float64, copy=False)
+    return found
 
 
 def norm2(Z: FloatArray) -> FloatArray:

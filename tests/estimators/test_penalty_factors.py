@@ -68,7 +68,7 @@ def test_every_fold_has_those_without_penalty(data):
     assert found.coef_[:, 1].all() and (found.fold_gaps_ <= 1e-2).all()
 
 
-@pytest.mark.parametrize("given", [FREED, BY_NAME])
+@pytest.mark.parametrize("given", [FREED, pd.Series(FREED), BY_NAME], ids=["array", "series", "by name"])
 def test_they_are_saved(data, given, tmp_path):
     table = pd.DataFrame(data.X, columns=NAMES)
     model = BoostedClassifier(alpha=0.01, penalty_factors=given).fit(table, data.y)
