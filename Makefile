@@ -16,7 +16,7 @@ BENCH_OUT ?= runs/bench
 KERNELS := $(shell grep -rlE "numba|njit" --include=*.py dboost)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-lowest coverage lint oracle against-glmnet same-features passes-table ablation pairs-table titles many-products stumps-million baseline compare same-bits cv-cost \
+.PHONY: help demo test test-lowest coverage lint oracle against-glmnet same-features passes-table ablation pairs-table titles many-products many-workers stumps-million baseline compare same-bits cv-cost \
     chaos kills campaign soak fuzz preflight docs dist audit sbom wheel-alone integration retrain-years reproduce reproduce-seeds \
     bench clean
 
@@ -36,6 +36,7 @@ help:
 	@echo "make many-products all products of 2,000 words over 100,000 documents (needs DBOOST_DATA_HOME)"
 	@echo "make compare       our speed on small made-up problems beside the stored baseline: which is slower, and by how much"
 	@echo "make baseline      measure that baseline again and store it: lab/benchmarks/baseline.json"
+	@echo "make many-workers  a real scheduler with up to 1,024 thin workers: where a pass over 10^8 documents binds (15 minutes)"
 	@echo "make stumps-million the best of all stumps over 1,000,000 rows in every round, beside LightGBM"
 	@echo "make same-bits     one fit on threads and on 1, 2 and 4 workers: the same bits"
 	@echo "make cv-cost       10 folds x 50 strengths on the arXiv abstracts, in cold fits (needs DBOOST_DATA_HOME)"
@@ -158,6 +159,9 @@ titles: $(READY)
 
 many-products: $(READY)
 	$(BIN)/python -m lab many-products
+
+many-workers: $(READY)
+	$(BIN)/python -m lab many-workers
 
 stumps-million: $(READY) $(PEERS)/.ready
 	DBOOST_PEER_PYTHON=$(PEERS)/bin/python $(BIN)/python -m lab bench stumps --out runs/stumps --force

@@ -85,11 +85,13 @@ def taken(total: Sums, shard: Any, big: Big) -> float:
     return float(big.values.sum())
 
 
-@pytest.mark.parametrize("count", [1, 3])
-def test_sums_of_many_workers_are_merged_by_a_tree(two_processes, monkeypatch, count):
+@pytest.mark.parametrize("count, picks", [(1, 1000), (3, 1000), (3, 8)])
+def test_sums_of_many_workers_are_merged_by_a_tree(two_processes, monkeypatch, count, picks):
     # As if there were many workers: the tree must give the bits of the driver's own merging.
     monkeypatch.setattr("dboost.engine.dask.pass_tasks.FAN_IN", 2)
-    monkeypatch.setattr("dboost.engine.dask.engine.TREE_BYTES", -1)
+    monkeypatch.setattr("dboost.engine.dask.pass_tasks.PICKS", picks)
+    monkeypatch.setattr("dboost.engine.dask.submission.HOLD_BYTES", 0)
+    monkeypatch.setattr("dboost.engine.dask.sum_sizes.TREE_BYTES", -1)
     monkeypatch.setattr("dboost.engine.dask.engine.assign", many(count))
     specs, rows = leaves.make_specs([20, 1, 1, 40, 3, 0, 9, 30, 7, 7, 2, 11])
     with DaskEngine(two_processes) as engine:

@@ -6,7 +6,8 @@ Does not cover: what a task does (``tasks``), how it is submitted (``submission`
 A pass is one graph, sent in one message: one task per worker over a bundle of neighbouring partitions, and nothing else
 when the sum is not sharded. The driver merges what comes back along the tree; where that is much, a tree of tasks
 merges first. With shards the bundles' sums stay where they are, and one task per shard merges, finishes, and returns
-the small value; where there are several shards, small tasks pick each out of each bundle.
+the small value; where there are several shards, small tasks pick each out of each bundle. Of many bundles pairs merge
+all their shards before that, and what is large and wanted by all is handed on from worker to worker.
 
 All tasks are plain: no actors, no scattered data, no worker attributes. A worker that dies costs its bundle, which the
 scheduler computes again elsewhere; ``allow_other_workers`` is set, because a task that is bound to a worker waits for
@@ -37,6 +38,7 @@ from dboost.engine.dask.pass_tasks import PassTasks
 from dboost.engine.dask.restrictions import Restrictions, restrictions_here
 from dboost.engine.dask.spent_results import Spent
 from dboost.engine.dask.submission import NAMES_SHOWN, Submission, names, release
+from dboost.engine.dask.sum_sizes import SumSizes
 from dboost.engine.dask.watchdog import Watchdog, killed
 from dboost.engine.dask.watched import Limits, Stuck, Watched
 from dboost.engine.defaults import EngineDefaults
@@ -50,9 +52,6 @@ from dboost.progress import listener
 T = TypeVar("T")
 
 WORKERS_MAX_AGE = 1.0
-
-TREE_BYTES = 8 * 2**20
-"""Sums that took more than this to reach the driver are merged by a tree of tasks the next time."""
 
 RESUBMISSIONS = 3
 """Times a pass is submitted again. A partition that ends every worker it comes to would otherwise go on for ever; Dask
@@ -133,7 +132,7 @@ class DaskEngine(EngineDefaults):
         self._left_out: frozenset[str] = frozenset()
         self._checked: set[str] = set()
         self._spent = Spent(client)
-        self._received: dict[str, int] = {}
+        self._sizes = SumSizes()
         self._started = 0.0
         self._closed = False
         self._refresh(strict=True)
@@ -247,7 +246,7 @@ class DaskEngine(EngineDefaults):
             branches = work.bundles(plan, bundles, (plan.run_id, leaf, args, pieces, self._memo_bytes))
             if pieces is not None:
                 return work.reductions(plan, branches, pieces, finish, finish_args)
-            if self._received.get(name, 0) > TREE_BYTES:
+            if self._sizes.by_tree(name, len(branches)):
                 branches = work.merged(plan, branches)
             nodes[:] = [node for branch in branches for node in branch.nodes]
             return [branch.key for branch in branches]
@@ -355,7 +354,7 @@ class DaskEngine(EngineDefaults):
         now = time.perf_counter()
         size = sum(nbytes_of(result.value) for result in results)
         self._bytes_received += size
-        self._received[name] = size
+        self._sizes.note(name, size, len(results))
         kernels = max((result.kernels for result in results), default=0.0)
         network = max((result.network for result in results), default=0.0) + arrivals.seconds
         self._seconds.add(before - self._started, now - before, kernels, network)

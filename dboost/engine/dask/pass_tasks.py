@@ -1,7 +1,7 @@
 """The tasks of one pass, as one graph.
 
-Covers: bundles, the merging of their sums by a tree of tasks, one reduction per shard, and what a pass tells about its
-tasks in words.
+Covers: bundles, handing what they share from worker to worker, the merging of their sums by a tree of tasks, one
+reduction per shard, and what a pass tells about its tasks in words.
 Does not cover: submitting and waiting (``dask``), or what the tasks do (``tasks``).
 """
 
@@ -23,7 +23,14 @@ from dboost.engine.tree import Node, coalesce
 
 FAN_IN = 8
 """A task merges the sums of at most so many others. What arrives at one worker, or at the driver, is then independent
-of the number of workers; up to this number a tree would only be another turn through the scheduler."""
+of the number of workers; up to this number a tree would only be another turn through the scheduler. So is what a worker
+that holds a large argument passes on."""
+
+PICKS = 1024
+"""A pass has at most so many tasks that pick a shard out of the sums of a worker. A pick costs the scheduler nearly a
+millisecond, and with many workers there are more picks than all else: pairs of neighbours then merge all shards first.
+Each such step costs the time in which a worker receives the sums of another one, and saves half of the picks; at this
+number the two are alike for sums of 800 MB (docs/how/many_workers.md)."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +88,29 @@ class PassTasks:
             self._held.count(blob.nbytes * copies)
             return blob, constants
         self._held.count(blob.nbytes)
-        return self.graph.add(self._key("hold"), address, tasks.hold, blob), constants
+        return self._hold(blob, address), constants
+
+    def _hold(self, value: Any, address: str | None) -> str:
+        """Add a task that returns what it is given: bytes, or the key of another such task."""
+        return self.graph.add(self._key("hold"), address, tasks.hold, value)
+
+    def handed_on(self, key: str, addresses: Sequence[str]) -> list[str]:
+        """Return, for each address, the key of the task from which it gets what task `key` at the first one holds.
+
+        A worker that holds it gives it to the first workers of up to so many groups, and these do so in their groups.
+        One worker alone would have to send it to all others, one after the other.
+        """
+        span = FAN_IN
+        while span * FAN_IN < len(addresses):
+            span *= FAN_IN
+        holders = [key] * len(addresses)
+        while span >= FAN_IN:
+            for first in range(0, len(addresses), span):
+                if first % (span * FAN_IN):
+                    copy = self._hold(holders[first], addresses[first])
+                    holders[first : first + span] = [copy] * len(holders[first : first + span])
+            span //= FAN_IN
+        return holders
 
     def map(self, fn: Callable[..., Any], pieces: Sequence[list[Any]], args: tuple[Any, ...]) -> None:
         """Add one task for each list of items, wherever there is room."""
@@ -95,11 +124,13 @@ class PassTasks:
     def bundles(self, plan: EnginePlan, bundles: Sequence[Bundle], value: Any) -> list[Branch]:
         """Add one task per bundle; `value` is what they share (``tasks.bundle_task``)."""
         common, constants = self.common(value, len(bundles), bundles[0].address)
+        places = [bundle.address for bundle in bundles]
+        shared = self.handed_on(common, places) if isinstance(common, str) else [common] * len(bundles)
         branches = []
-        for bundle in bundles:
+        for bundle, given in zip(bundles, shared, strict=True):
             part, partitions = self._held.of_bundle(plan, bundle)
             resident = self._held.constants(constants, bundle.address)
-            key = self.graph.add(self._key(""), bundle.address, tasks.bundle_task, common, part, resident, partitions)
+            key = self.graph.add(self._key(""), bundle.address, tasks.bundle_task, given, part, resident, partitions)
             self.described[key] = names(plan.items[bundle.lo : bundle.hi])
             branches.append(Branch(key, bundle.nodes, bundle.address))
         return branches
@@ -116,14 +147,21 @@ class PassTasks:
             self.described[key] = names(plan.items[bundle.lo : bundle.hi])
         return str(key)
 
-    def merged(self, plan: EnginePlan, branches: list[Branch]) -> list[Branch]:
-        """Add tasks that merge neighbours until few branches are left."""
+    def merged(self, plan: EnginePlan, branches: list[Branch], turn: int = 0) -> list[Branch]:
+        """Add tasks that merge neighbours until few branches are left.
+
+        They run at a worker whose sums are among those that they merge; at which one, goes by `turn`. The shards of a
+        pass have a turn each: the same few workers would otherwise receive all shards of all others.
+        """
         while len(branches) > FAN_IN:
-            groups = [branches[i : i + FAN_IN] for i in range(0, len(branches), FAN_IN)]
-            branches = [self._merge(plan, group) for group in groups]
+            branches = self._merged_by(plan, branches, FAN_IN, turn)
         return branches
 
-    def _merge(self, plan: EnginePlan, group: list[Branch]) -> Branch:
+    def _merged_by(self, plan: EnginePlan, branches: list[Branch], count: int, turn: int) -> list[Branch]:
+        groups = [branches[i : i + count] for i in range(0, len(branches), count)]
+        return [self._merge(plan, group, turn) for group in groups]
+
+    def _merge(self, plan: EnginePlan, group: list[Branch], turn: int) -> Branch:
         if len(group) == 1:
             return group[0]
         nodes = [node for branch in group for node in branch.nodes]
@@ -134,9 +172,10 @@ class PassTasks:
         shifted = [[(a - lo, b - lo) for a, b in given] for given in (nodes, wanted)]
         key = self._key("merge")
         given = ([branch.key for branch in group], self._held.pack((rows, *shifted))[0])
-        self.graph.add(key, group[0].address, tasks.merge_task, *given)
+        address = group[turn % len(group)].address
+        self.graph.add(key, address, tasks.merge_task, *given)
         self.described[key] = "a part of the sum"
-        return Branch(key, tuple(wanted), group[0].address)
+        return Branch(key, tuple(wanted), address)
 
     def reductions(
         self,
@@ -147,10 +186,12 @@ class PassTasks:
         finish_args: FinishArgs | None,
     ) -> list[str]:
         """Add one reduction per shard; return their keys."""
+        while len(shards) > 1 and len(branches) * len(shards) > PICKS and len(branches) > FAN_IN:
+            branches = self._merged_by(plan, branches, 2, 0)
         wanted = []
         for number, shard in enumerate(shards):
             mine = branches if len(shards) == 1 else [self._pick(branch, number) for branch in branches]
-            mine = self.merged(plan, mine)
+            mine = self.merged(plan, mine, number)
             # The reductions are spread over the workers.
             address = branches[number * len(branches) // len(shards)].address
             nodes = [node for branch in mine for node in branch.nodes]

@@ -212,33 +212,36 @@ def bundle_task(common: Blob, part: Blob, constants: Sequence[Any], partitions: 
     return clock.done(results)
 
 
-def _given(bundles: Sequence[Any]) -> Refused | list[Sums]:
-    """Return the sums of all nodes of some bundles, in order."""
+def _given(bundles: Sequence[Any]) -> Refused | list[list[Sums]]:
+    """Return, for each shard, the sums of all nodes of some bundles, in order."""
     for bundle in bundles:
         if isinstance(bundle, Refused):
             return bundle
-    return [sums for bundle in bundles for sums in bundle.value[0]]
+    return [
+        [sums for of_bundle in shard for sums in of_bundle] for shard in zip(*(b.value for b in bundles), strict=True)
+    ]
 
 
 def merge_task(bundles: Sequence[Any], blob: Blob) -> Any:
-    """Merge one shard's sums of neighbouring bundles as far as the tree allows.
+    """Merge the sums of neighbouring bundles, of each shard that they come with, as far as the tree allows.
 
     Parameters
     ----------
-    bundles : sequence of Done with the shard's sums, or Refused
+    bundles : sequence of Done with the sums of shards, or Refused
     blob : Blob
         Rows of the partitions of these bundles, the bundles' nodes, and the nodes they are merged to.
     """
-    values = _given(bundles)
-    if isinstance(values, Refused):
-        return values
+    given = _given(bundles)
+    if isinstance(given, Refused):
+        return given
     clock = _Clock(bundles)
     rows, nodes, wanted = unpack(blob)
-    merged = []
+    merged: list[list[Sums]] = [[] for _ in given]
     for lo, hi in wanted:
         inside = [i for i, (a, b) in enumerate(nodes) if lo <= a and b <= hi]
-        merged.append(combine_sums(rows, [nodes[i] for i in inside], [values[i] for i in inside], (lo, hi)))
-    return clock.done([merged])
+        for shard, values in zip(merged, given, strict=True):
+            shard.append(combine_sums(rows, [nodes[i] for i in inside], [values[i] for i in inside], (lo, hi)))
+    return clock.done(merged)
 
 
 def reduce_task(bundles: Sequence[Any], blob: Blob, constants: Sequence[Any]) -> Any:
@@ -252,10 +255,11 @@ def reduce_task(bundles: Sequence[Any], blob: Blob, constants: Sequence[Any]) ->
     constants : sequence
         What was left out of `blob`.
     """
-    values = _given(bundles)
-    if isinstance(values, Refused):
-        return values
+    given = _given(bundles)
+    if isinstance(given, Refused):
+        return given
     clock = _Clock(bundles)
+    [values] = given
     rows, nodes, finish, shard, extra = unpack(blob, constants)
     clock.decoded()
     total = combine_sums(rows, nodes, values)
