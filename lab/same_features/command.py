@@ -40,7 +40,7 @@ from lab.oracle.peers import peer_python
 Array = NDArray[np.float64]
 
 SIZES = (8, 16, 32, 64)
-STRENGTHS, EPS, TOL = 60, 3e-3, 1e-5
+STRENGTHS, EPS, TOL = 40, 1e-2, 1e-4
 COLUMNS = ("data", "model", "features", "test error %", "after a refit %", "seconds")
 HERE = Path(__file__).parent
 LIMIT = 900.0
