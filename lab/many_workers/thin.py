@@ -53,7 +53,7 @@ class Few:
         counts = np.bincount(places // ROWS, minlength=self.n_features)
         indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         y = rng.integers(0, self.n_classes, ROWS).astype(np.int32)
-        values = rng.random(places.shape[0]).astype(np.float32)
+        values = rng.random((places.shape[0],), np.float32)
         return Partition(indptr, (places % ROWS).astype(np.int32), values, y, np.ones(ROWS), self.key)
 
 
