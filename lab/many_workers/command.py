@@ -120,6 +120,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     parser.add_argument("--quick", action="store_true", help="4 workers and a small problem, to see that it runs")
     parser.add_argument("--out", type=Path, default=Path("runs/many-workers"))
     given = parser.parse_args(list(arguments))
+    curve: tuple[int, ...]
     question, documents, large, curve = Question(), DOCUMENTS, LARGE, CURVE
     if given.quick:
         question, documents, large, curve = Question(10**6, 10**5, 20, 20, 10**4), (200, 1000), 200_000, (4, 64)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -60,7 +61,7 @@ def documents_of(question: Question, rows: int, seed: int) -> Partition:
     order = np.argsort(columns.ravel(), kind="stable")
     counts = np.bincount(columns.ravel(), minlength=question.features)
     indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    values = rng.random(order.shape[0]).astype(np.float32)
+    values = rng.random(order.shape[0], dtype=np.float32)
     y = rng.integers(0, question.classes, rows).astype(np.int32)
     return Partition(indptr, (order // question.stored).astype(np.int32), values, y, np.ones(rows), f"real-{seed}")
 
@@ -87,7 +88,7 @@ def seconds_of(question: Question, rows: int) -> dict[str, float]:
         # as a worker cuts the columns, which are smaller where driver and data share a memory
         shards = column_shards(question.features, 8 * question.classes)
         point = problem.point(active, W, at.intercept)
-        runs = {
+        runs: dict[str, Callable[[], object]] = {
             "score": lambda: engine.map_reduce(
                 score_shard, None, point, False, False, name="score", shards=shards, finish=taken
             ),
