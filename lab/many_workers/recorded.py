@@ -61,7 +61,7 @@ def documents_of(question: Question, rows: int, seed: int) -> Partition:
     order = np.argsort(columns.ravel(), kind="stable")
     counts = np.bincount(columns.ravel(), minlength=question.features)
     indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    values = rng.random(order.shape[0], dtype=np.float32)
+    values = rng.random(order.shape, np.float32)
     y = rng.integers(0, question.classes, rows).astype(np.int32)
     return Partition(indptr, (order // question.stored).astype(np.int32), values, y, np.ones(rows), f"real-{seed}")
 
