@@ -22,6 +22,7 @@ from dboost.estimators.checkpoint import identity
 from dboost.hypotheses.products.family import Products
 from dboost.hypotheses.stumps.family import Stumps
 from dboost.problem.accelerators import ACCELERATORS, EVERY, Accelerators
+from dboost.problem.column_groups import ColumnGroups
 from dboost.problem.tuning import Blocks, SampledStart, Samples, Tuning, WorstRows
 from tests.boosting import plain
 
@@ -87,6 +88,7 @@ SOLVE = "conjugate_gradients heavy_blocks"
 ALWAYS_SAMPLED = Tuning(samples=Samples(tiny=0, small=0))
 ONE_START = Tuning(start=SampledStart(least=300, of_a_label=20))
 START = Tuning(start=SampledStart(fewest=50, per_output=10, sure=0.0))
+THREE_EACH = ColumnGroups.given(np.arange(30) // 3)
 FEW_ROWS = Tuning(worst_rows=WorstRows(first=1, share=0.5, cheap=1.0), blocks=Blocks(heavy=4))
 
 CASES = [
@@ -122,6 +124,7 @@ CASES = [
     Case("multinomial", "l1/l2", "column_bounds gap_safe_screening", share=0.2, shape=LONG, tol=1e-8),
     Case("multinomial", "l1/l2", "float32_scores gap_safe_screening", 0.2, {}, {"update": "gradboost"}, tol=1e-4),
     Case("log", "l1", "gap_safe_screening column_bounds", settings={"update": "adaboost"}, tol=1e-4),
+    Case("multinomial", "l1/l2", "group_curvature", settings={"column_groups": THREE_EACH}),
 ]
 PAIRS = [(case, name) for case in CASES for name in case.takes.split()]
 
