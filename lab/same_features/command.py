@@ -2,10 +2,10 @@
 
 Each data set has a training and a test part, and models of at most 8, 16, 32 and 64 features are asked for. A path of
 strengths gives for each of these numbers the model of the smallest strength that uses no more; its error is told as it
-is, and after a refit without a penalty on its features. The others hold exactly so many.
+is, and after a refit without a penalty on its features, where that has an optimum. The others hold exactly so many.
 
 - **l1/l2**: ``regularization_path``, and ``relaxed`` for the refit.
-- **ShareBoost**: ``ShareBoostClassifier``; one run has all numbers of features.
+- **ShareBoost**: ``ShareBoostClassifier``, one run for each number of features.
 - **glmnet**: R's, ``type.multinomial="grouped"``, the strengths of our path, its own tolerance.
 - **abess**: best subsets by splicing, ``MultinomialRegression``, one fit for each number of features.
 
@@ -22,7 +22,6 @@ import os
 import subprocess
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dboost
-from dboost.errors import DboostWarning
+from dboost.errors import DataError
 from lab import tables
 from lab.datasets import arxiv, usps
 from lab.oracle.peers import peer_python
@@ -129,16 +128,18 @@ def ours(problem: Problem, sizes: Sequence[int]) -> tuple[Array, Iterable[Found]
     found = []
     for size, at in of_path(sizes, [dense(model, n) for model in path.models]).items():
         estimator = dboost.BoostedClassifier(penalty="l1/l2", alpha=float(path.alphas[at]), tol=TOL)
-        with warnings.catch_warnings():
-            # Few examples that many features separate have no best weights without a penalty.
-            warnings.simplefilter("ignore", DboostWarning)
-            again = dboost.relaxed(estimator.fit(problem.X, problem.y), problem.X, problem.y).model_
-        found.append(Found(size, *dense(path.models[at], n), seconds, dense(again, n)))
+        fitted = estimator.fit(problem.X, problem.y)
+        try:
+            refit = dense(dboost.relaxed(fitted, problem.X, problem.y).model_, n)
+        except DataError:
+            # Features that separate a class have no best weights without a penalty.
+            refit = None
+        found.append(Found(size, *dense(path.models[at], n), seconds, refit))
     return path.alphas, found
 
 
 def shareboost(problem: Problem, sizes: Sequence[int]) -> Iterable[Found]:
-    """One run, and its models by the way."""
+    """One run for each number of features."""
     n = problem.X.shape[1]
     for size in sizes:
         begun = time.perf_counter()
