@@ -74,6 +74,11 @@ def _descends(problem: Problem, settings: FitSettings) -> bool:
     return _newton(problem, settings) and settings.curvature == "newton" and _sparse(problem)
 
 
+def _solves(problem: Problem, settings: FitSettings) -> bool:
+    """Whether conjugate gradients solve for all rows at once, on a support or of a smooth penalty."""
+    return _newton(problem, settings) and settings.curvature == "newton"
+
+
 def _several(problem: Problem, settings: FitSettings) -> bool:
     return _descends(problem, settings) and problem.k > 1
 
@@ -191,7 +196,7 @@ ACCELERATORS: dict[str, Accelerator] = {
     "formed_curvature": Accelerator("solves it on the table of the curvature among few dense rows", _formed),
     "worst_rows": Accelerator("solves the few rows that keep a model from its certificate alone", _worst_rows),
     "conjugate_gradients": Accelerator("solves for all rows at once where the support has settled", _descends),
-    "heavy_blocks": Accelerator("preconditions that with the curvature among the heaviest rows", _descends),
+    "heavy_blocks": Accelerator("preconditions that with the curvature among the heaviest rows", _solves),
     "entry_blocks": Accelerator("preconditions it with the curvature among the entries of each output", _entries),
     "group_curvature": Accelerator("forms the curvature among the groups held, for Newton steps", _groups),
     "gram": Accelerator("minimises one quadratic bound for all rows where a step does not help", _gram),

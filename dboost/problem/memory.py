@@ -67,7 +67,8 @@ class Memory:
     wait : int
         Steps of descent before the next of them.
     wide : bool
-        Whether such solves need many rows to precondition with: a solve with the heaviest ones got nowhere.
+        Whether such solves need many rows to precondition with: a solve with the heaviest ones got nowhere. Of steps on
+        all rows of a smooth penalty, whether they need any: a solve without took longer than it takes to form them.
     descended : float
         What the last step of descent promised; 0 before the first, and after such a solve.
     falling : bool

@@ -136,6 +136,28 @@ class Blocks:
 
 
 @dataclass(frozen=True)
+class AllRows:
+    """How much curvature is formed to precondition steps on all rows of a smooth penalty (``smooth``).
+
+    Parameters
+    ----------
+    numbers : float
+        In the blocks of all outputs.
+    factors : float
+        Multiplications that factoring them may take.
+    work : float
+        Multiplications that the sums may take, where that is enough examples for their size:
+    examples : float
+        for each of the rows so many.
+    """
+
+    numbers: float = 2e6
+    factors: float = 1e9
+    work: float = 1e9
+    examples: float = 10.0
+
+
+@dataclass(frozen=True)
 class Groups:
     """When the curvature among groups of columns is formed (``group_curvature``).
 
@@ -158,11 +180,12 @@ class Tuning:
 
     Parameters
     ----------
-    samples, start, worst_rows, blocks, groups
+    samples, start, worst_rows, blocks, all_rows, groups
     """
 
     samples: Samples = field(default_factory=Samples)
     start: SampledStart = field(default_factory=SampledStart)
     worst_rows: WorstRows = field(default_factory=WorstRows)
     blocks: Blocks = field(default_factory=Blocks)
+    all_rows: AllRows = field(default_factory=AllRows)
     groups: Groups = field(default_factory=Groups)

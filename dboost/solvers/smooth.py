@@ -3,17 +3,27 @@
 No row vanishes on its own under ``l2_squared``, ``smooth_l1``, ``l2`` and without a penalty, so all rows move together
 and there is no support to wait for. ``l2`` alone has a kink, at W = 0, which a step on the diagonal bound over all
 rows leaves (docs/math.md 3).
+
+The diagonal preconditions, until a solve takes more products than it would cost to form the curvature of every output
+among the heaviest rows, which precondition from then on. Columns that pull on one another, as neighbouring pixels do,
+need them: a solve of a hundred products then takes ten.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dboost import passes
+from dboost.problem.accelerators import Accelerators
 from dboost.problem.iterate import Iterate
 from dboost.problem.memory import Memory
 from dboost.problem.problem import Problem
+from dboost.problem.tuning import AllRows
+from dboost.solvers.conjugate.class_blocks import grams
+from dboost.solvers.conjugate.preconditioner import HeavyRows
 from dboost.solvers.conjugate.settled_support import conjugate_step
 from dboost.solvers.line_search import LONG, line_search
 from dboost.solvers.newton.accuracy import Aim
@@ -23,6 +33,8 @@ from dboost.solvers.step import Step
 Array = NDArray[np.float64]
 
 _MAX_PRODUCTS = 100
+# Multiplications of a product with the curvature for each value that an example stores, and each output.
+_OF_A_PRODUCT = 2.0
 
 
 class SmoothSteps:
@@ -33,12 +45,21 @@ class SmoothSteps:
     problem : Problem
         The problem.
     memory : Memory
-        What earlier steps left; kept as it is.
+        What earlier steps left.
+    accelerators : Accelerators
+        Those that the fit may take.
+
+    Attributes
+    ----------
+    memory : Memory
+        What the next steps need to know: whether blocks precondition.
     """
 
-    def __init__(self, problem: Problem, memory: Memory) -> None:
+    def __init__(self, problem: Problem, memory: Memory, accelerators: Accelerators) -> None:
         self.problem = problem
         self.memory = memory
+        self.accelerators = accelerators
+        self._blocks: HeavyRows | None = None
 
     def step(self, at: Iterate, lam: float, aim: Aim) -> tuple[Iterate, Step]:
         """Take one step; the objective of the result is never above that of `at`.
@@ -59,8 +80,21 @@ class SmoothSteps:
         strength = lam * problem.lam_weight[at.active]
         sums = problem.own_pass(passes.curvature_diagonal, at, problem.fit_intercept, name="diagonal")
         diagonal = sums.add["diagonal"]
-        product = problem.curvature_at(at)
-        W, d, slope = conjugate_step(problem, at, strength, diagonal, product, _MAX_PRODUCTS, value)
+        times, products = problem.curvature_at(at), 0
+
+        def product(V: Array, v: Array) -> tuple[Array, Array]:
+            nonlocal products
+            products += 1
+            return times(V, v)
+
+        forming = Forming.of(problem, at, diagonal, self.accelerators.tuning.all_rows)
+        if self.memory.wide and self._blocks is None and self.accelerators.take("heavy_blocks"):
+            self._blocks = forming.blocks(problem, at)
+        limit, blocks = _MAX_PRODUCTS, self._blocks
+        W, d, slope = conjugate_step(problem, at, strength, diagonal, product, limit, value, blocks)
+        if products > forming.products:
+            # the next step begins with blocks, or with those of its own model where these have aged
+            self.memory, self._blocks = replace(self.memory, wide=True), None
         if not slope > 0.0:
             return at, Step("conjugate", 0.0, 0.0)
         # a Newton step gains half of what the gradient promises along it
@@ -76,3 +110,44 @@ class SmoothSteps:
         moved = template.sweep(at, lam)
         gain = value - self.problem.objective(moved, lam)
         return (moved, Step("bound", 1.0, gain)) if gain > 0.0 else (at, Step("bound", 0.0, 0.0))
+
+
+@dataclass(frozen=True)
+class Forming:
+    """How the blocks of the heaviest rows would be formed, and what that costs.
+
+    Parameters
+    ----------
+    rows : int64 array, shape (t,)
+        Places of the heaviest rows, ascending.
+    every : int
+        Of how many examples one is looked at.
+    whole : bool
+        Whether these are all rows.
+    products : float
+        How many products with the curvature cost as much.
+    """
+
+    rows: NDArray[np.int64]
+    every: int
+    whole: bool
+    products: float
+
+    @classmethod
+    def of(cls, problem: Problem, at: Iterate, diagonal: Array, sizes: AllRows) -> Forming:
+        """For the rows of a model, whose curvature has this diagonal (a or a + 1, k), the intercept last."""
+        a, k, m = at.active.shape[0], problem.k, problem.n_rows
+        most = max(1, int(min((sizes.numbers / k) ** (1 / 2), (3.0 * sizes.factors / k) ** (1 / 3))))
+        rows = np.sort(np.argsort(-diagonal[:a].sum(axis=1), kind="stable")[:most])
+        intercept = int(problem.fit_intercept)
+        held, stored = (problem.statistics.values(some, m) / m + intercept for some in (at.active[rows], at.active))
+        t = rows.shape[0] + intercept
+        pairs = max(0.5 * k * held**2, 1.0)
+        every = max(1, int(m // max(sizes.work / pairs, sizes.examples * t)))
+        forms = pairs * (m / every) + k * t**3 / 3.0
+        return cls(rows, every, rows.shape[0] == a, forms / (_OF_A_PRODUCT * k * m * max(stored, 1.0)))
+
+    def blocks(self, problem: Problem, at: Iterate) -> HeavyRows:
+        """Those of a model; one pass."""
+        gram, = grams(problem, at, [self.rows], problem.fit_intercept, self.every)
+        return HeavyRows(self.rows, gram, self.whole)

@@ -42,7 +42,7 @@ def steps_on(
         Those that the fit may take.
     """
     if not sparse:
-        return SmoothSteps(problem, state.memory)
+        return SmoothSteps(problem, state.memory, accelerators)
 
     def newton(memory: Memory) -> NewtonSteps:
         given = (settings.sample, settings.random_state, memory, accelerators, state.gap)
