@@ -116,8 +116,8 @@ class Blocks:
     ----------
     heavy : int
         Rows of a block.
-    wide : int
-        Numbers in the blocks of all outputs where many rows are taken.
+    wide, factors : float
+        Where many rows are taken: numbers in the blocks of all outputs, and multiplications that factoring them takes.
     examples, for_a_row : int
         Examples that blocks are summed over: in all, and for each row of a block.
     cubes : float
@@ -128,11 +128,20 @@ class Blocks:
     """
 
     heavy: int = 32
-    wide: int = 400_000
+    wide: float = 2e6
+    factors: float = 3e8
     examples: int = 2048
     for_a_row: int = 8
     cubes: float = 5e7
     work: float = 5e7
+
+    def many(self, k: int) -> int:
+        """Rows of a block of k outputs where many are taken."""
+        return max(self.heavy, int(min((self.wide / k) ** (1 / 2), (3.0 * self.factors / k) ** (1 / 3))))
+
+    def looked_at(self, t: int) -> int:
+        """Examples that blocks of `t` rows are summed over."""
+        return max(self.examples, self.for_a_row * t)
 
 
 @dataclass(frozen=True)

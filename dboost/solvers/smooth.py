@@ -23,7 +23,7 @@ from dboost.problem.memory import Memory
 from dboost.problem.problem import Problem
 from dboost.problem.tuning import AllRows
 from dboost.solvers.conjugate.class_blocks import grams
-from dboost.solvers.conjugate.preconditioner import HeavyRows
+from dboost.solvers.conjugate.preconditioner import HeavyRows, to_form
 from dboost.solvers.conjugate.settled_support import conjugate_step
 from dboost.solvers.line_search import LONG, line_search
 from dboost.solvers.newton.accuracy import Aim
@@ -33,8 +33,6 @@ from dboost.solvers.step import Step
 Array = NDArray[np.float64]
 
 _MAX_PRODUCTS = 100
-# Multiplications of a product with the curvature for each value that an example stores, and each output.
-_OF_A_PRODUCT = 2.0
 
 
 class SmoothSteps:
@@ -144,8 +142,7 @@ class Forming:
         t = rows.shape[0] + intercept
         pairs = max(0.5 * k * held**2, 1.0)
         every = max(1, int(m // max(sizes.work / pairs, sizes.examples * t)))
-        forms = pairs * (m / every) + k * t**3 / 3.0
-        return cls(rows, every, rows.shape[0] == a, forms / (_OF_A_PRODUCT * k * m * max(stored, 1.0)))
+        return cls(rows, every, rows.shape[0] == a, to_form(k, t, held, m / every, m * stored))
 
     def blocks(self, problem: Problem, at: Iterate) -> HeavyRows:
         """Those of a model; one pass."""

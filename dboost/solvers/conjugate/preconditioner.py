@@ -45,6 +45,8 @@ SEEN = 0.5
 _LEAST = 1e-10
 # Rows with more curvature are left out of the blocks, whose sums are float32.
 _LARGEST = 1e30
+# Multiplications of a product with the curvature for each value, and each output.
+_OF_A_PRODUCT = 2.0
 # Multiplications of all factors from which they are shared by threads.
 _SHARED = 5e6
 
@@ -143,7 +145,7 @@ class HeavyRows:
             How many rows and examples.
         """
         m, a, k = h.shape[0], diagonal.shape[0] - intercept, diagonal.shape[1]
-        most = max(sizes.heavy, int(np.sqrt(sizes.wide / k))) if wide else sizes.heavy
+        most = sizes.many(k) if wide else sizes.heavy
         weight = diagonal[:a].sum(axis=1)
         heavy = np.sort(np.argsort(-weight, kind="stable")[:most])
         # products of columns with those beyond it are no float32
@@ -157,7 +159,7 @@ class HeavyRows:
             descent.curvature_blocks(*cut, h, rank_one, place, first, every, intercept, sums)
 
         room = np.zeros((size, size, h.shape[1]), np.float32)
-        enough = max(sizes.examples, sizes.for_a_row * size)
+        enough = sizes.looked_at(size)
         upper = np.moveaxis(summed(add, room, m, enough, held * held * k, each)[:, :, :k], 2, 0)
         return cls(heavy, upper + np.swapaxes(np.triu(upper, 1), 1, 2), heavy.shape[0] == a)
 
@@ -223,6 +225,22 @@ class HeavyRows:
         t = self.rows.shape[0]
         found: Array = np.einsum("jr,lr,rjl->jl", steps, steps, self.gram[:, :t, :t])
         return found
+
+
+def to_form(k: int, t: int, held: float, examples: float, stored: float) -> float:
+    """How many products with the curvature cost as much as to form blocks of `t` rows for k outputs, and factor them.
+
+    Parameters
+    ----------
+    held : float
+        Values of an example that are in these rows.
+    examples : float
+        So many are looked at.
+    stored : float
+        Values that a product goes over.
+    """
+    forms = 0.5 * k * held**2 * examples + k * t**3 / 3.0
+    return forms / (_OF_A_PRODUCT * k * max(stored, 1.0))
 
 
 def block_of(places: Places, gram: Array, share: Array, least: Array) -> tuple[Places, Array]:
