@@ -116,8 +116,9 @@ class Blocks:
     ----------
     heavy : int
         Rows of a block.
-    wide, factors : float
-        Where many rows are taken: numbers in the blocks of all outputs, and multiplications that factoring them takes.
+    wide, products : float
+        Where many rows are taken: numbers in the blocks of all outputs, and how many products with the curvature it may
+        cost to form them.
     examples, for_a_row : int
         Examples that blocks are summed over: in all, and for each row of a block.
     cubes : float
@@ -129,15 +130,11 @@ class Blocks:
 
     heavy: int = 32
     wide: float = 2e6
-    factors: float = 3e8
+    products: float = 15.0
     examples: int = 2048
     for_a_row: int = 8
     cubes: float = 5e7
     work: float = 5e7
-
-    def many(self, k: int) -> int:
-        """Rows of a block of k outputs where many are taken."""
-        return max(self.heavy, int(min((self.wide / k) ** (1 / 2), (3.0 * self.factors / k) ** (1 / 3))))
 
     def looked_at(self, t: int) -> int:
         """Examples that blocks of `t` rows are summed over."""

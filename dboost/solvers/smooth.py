@@ -142,7 +142,7 @@ class Forming:
         t = rows.shape[0] + intercept
         pairs = max(0.5 * k * held**2, 1.0)
         every = max(1, int(m // max(sizes.work / pairs, sizes.examples * t)))
-        return cls(rows, every, rows.shape[0] == a, to_form(k, t, held, m / every, m * stored))
+        return cls(rows, every, rows.shape[0] == a, to_form(t, held, m / every, m * stored))
 
     def blocks(self, problem: Problem, at: Iterate) -> HeavyRows:
         """Those of a model; one pass."""

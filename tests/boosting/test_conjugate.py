@@ -62,13 +62,13 @@ def test_wide_blocks_hold_as_many_rows_as_is_affordable_on_any_threads(curved, m
         assert len(items) > 1
         return [function(item) for item in reversed(items)][::-1]
 
-    wide = HeavyRows.of(cut, h, rank_one, diagonal, True, True, backwards, sizes)
+    wide = HeavyRows.of(cut, h, rank_one, diagonal, True, np.inf, backwards, sizes)
     assert wide.rows.shape[0] == 6 and not wide.whole
-    assert wide.gram.tobytes() == HeavyRows.of(cut, h, rank_one, diagonal, True, True, sizes=sizes).gram.tobytes()
+    assert wide.gram.tobytes() == HeavyRows.of(cut, h, rank_one, diagonal, True, np.inf, sizes=sizes).gram.tobytes()
     X = Z[:, np.append(wide.rows, A)]
     np.testing.assert_allclose(wide.gram, np.einsum("ij,ir,il->rjl", X, d, X), rtol=1e-5, atol=1e-5)
     more = Blocks(heavy=4, wide=400 * K)
-    assert HeavyRows.of(cut, h, rank_one, diagonal, True, True, sizes=more).whole
+    assert HeavyRows.of(cut, h, rank_one, diagonal, True, np.inf, sizes=more).whole
 
 
 def test_blocks_lie_by_themselves_in_memory(curved, monkeypatch):

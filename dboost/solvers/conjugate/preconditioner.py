@@ -45,8 +45,10 @@ SEEN = 0.5
 _LEAST = 1e-10
 # Rows with more curvature are left out of the blocks, whose sums are float32.
 _LARGEST = 1e30
-# Multiplications of a product with the curvature for each value, and each output.
-_OF_A_PRODUCT = 2.0
+# What a pair of values in the sums of blocks, and a multiplication of factoring them, take in terms of what a value takes
+# in a product with the curvature: as measured, all for each output.
+_OF_A_PAIR = 1.0
+_OF_A_FACTOR = 5.0
 # Multiplications of all factors from which they are shared by threads.
 _SHARED = 5e6
 
@@ -123,7 +125,7 @@ class HeavyRows:
         rank_one: Array,
         diagonal: Array,
         intercept: bool,
-        wide: bool = False,
+        stored: float | None = None,
         each: Each = in_turn,
         sizes: Blocks = DEFAULT,
     ) -> HeavyRows:
@@ -137,15 +139,16 @@ class HeavyRows:
             Their Hessians, diag(h_i) - r_i h_i h_i'.
         diagonal : float64 array, shape (a or a + 1, k)
             Diagonal of the curvature, the intercept last: it says which rows are heavy.
-        wide : bool
-            Whether to take as many rows as is affordable.
+        stored : float, optional
+            Take as many rows as is affordable, where a product with the curvature goes over so many values.
         each : callable, optional
             Runs the parts.
         sizes : Blocks, optional
             How many rows and examples.
         """
         m, a, k = h.shape[0], diagonal.shape[0] - intercept, diagonal.shape[1]
-        most = sizes.many(k) if wide else sizes.heavy
+        held = cut[1].shape[0] / max(m, 1) + intercept
+        most = sizes.heavy if stored is None else affordable(k, held, stored, sizes)
         weight = diagonal[:a].sum(axis=1)
         heavy = np.sort(np.argsort(-weight, kind="stable")[:most])
         # products of columns with those beyond it are no float32
@@ -153,7 +156,6 @@ class HeavyRows:
         place = np.full(a, -1, np.int64)
         place[heavy] = np.arange(heavy.shape[0])
         size = heavy.shape[0] + intercept
-        held = cut[1].shape[0] / max(m, 1) + intercept
 
         def add(first: int, every: int, sums: NDArray[np.float32]) -> None:
             descent.curvature_blocks(*cut, h, rank_one, place, first, every, intercept, sums)
@@ -227,8 +229,8 @@ class HeavyRows:
         return found
 
 
-def to_form(k: int, t: int, held: float, examples: float, stored: float) -> float:
-    """How many products with the curvature cost as much as to form blocks of `t` rows for k outputs, and factor them.
+def to_form(t: int, held: float, examples: float, stored: float) -> float:
+    """How many products with the curvature cost as much as to form blocks of `t` rows and factor them.
 
     Parameters
     ----------
@@ -239,8 +241,16 @@ def to_form(k: int, t: int, held: float, examples: float, stored: float) -> floa
     stored : float
         Values that a product goes over.
     """
-    forms = 0.5 * k * held**2 * examples + k * t**3 / 3.0
-    return forms / (_OF_A_PRODUCT * k * max(stored, 1.0))
+    pairs = 0.5 * held**2 * examples
+    return (_OF_A_PAIR * pairs + _OF_A_FACTOR * t**3 / 3.0) / max(stored, 1.0)
+
+
+def affordable(k: int, held: float, stored: float, sizes: Blocks) -> int:
+    """How many rows blocks of k outputs may have, for examples of so many values; the rest as for ``to_form``."""
+    t = max(sizes.heavy, int((sizes.wide / k) ** 0.5))
+    while t > sizes.heavy and to_form(t, min(held, t), sizes.looked_at(t), stored) > sizes.products:
+        t = max(sizes.heavy, t - max(1, t // 16))
+    return t
 
 
 def block_of(places: Places, gram: Array, share: Array, least: Array) -> tuple[Places, Array]:

@@ -323,8 +323,11 @@ class NewtonSteps:
         if not self.accelerators.take("heavy_blocks"):
             return None, None
 
+        stored = self.problem.statistics.values(at.active, self._n_rows)
+
         def heavy() -> HeavyRows:
-            return HeavyRows.of(by_row, h, rank_one, diagonal, intercept, self.memory.wide, each, sizes)
+            many = stored if self.memory.wide else None
+            return HeavyRows.of(by_row, h, rank_one, diagonal, intercept, many, each, sizes)
 
         def wider() -> HeavyRows:
             self.memory = replace(self.memory, wide=True)
