@@ -45,8 +45,8 @@ SEEN = 0.5
 _LEAST = 1e-10
 # Rows with more curvature are left out of the blocks, whose sums are float32.
 _LARGEST = 1e30
-# What a pair of values in the sums of blocks, and a multiplication of factoring them, take in terms of what a value takes
-# in a product with the curvature: as measured, all for each output.
+# What a pair of values in the sums of blocks, and a multiplication of factoring them, take in terms of what a value
+# takes in a product with the curvature: as measured, all for each output.
 _OF_A_PAIR = 1.0
 _OF_A_FACTOR = 5.0
 # Multiplications of all factors from which they are shared by threads.
