@@ -245,9 +245,10 @@ def test_doubled_rows_are_weight_two(loss, penalty):
     chosen = np.arange(0, 60, 3)
     doubled = data.take(np.concatenate([np.arange(60), chosen]))
     weighted = replace(data, s=np.where(np.isin(np.arange(60), chosen), 2.0, 1.0))
-    first, second = (plain.fitting(d, penalty=penalty, tol=1e-9).fit(ALPHA[penalty]) for d in (doubled, weighted))
-    assert first.objective == pytest.approx(second.objective, rel=1e-9)
-    np.testing.assert_allclose(first.W, second.W, rtol=0, atol=1e-6 * np.abs(first.W).max())
+    first, second = (plain.fitting(d, penalty=penalty, tol=1e-12).fit(ALPHA[penalty]) for d in (doubled, weighted))
+    assert first.objective == pytest.approx(second.objective, rel=1e-12)
+    # weights are as near as the square root of the gap lets them be
+    np.testing.assert_allclose(first.W, second.W, rtol=0, atol=1e-5 * np.abs(first.W).max())
 
 
 @pytest.mark.parametrize("pair,penalty", plain.covering(plain.DEFINED, SMOOTH)[::2])
