@@ -16,7 +16,7 @@ BENCH_OUT ?= runs/bench
 KERNELS := $(shell grep -rlE "numba|njit" --include=*.py dboost)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-lowest coverage lint oracle against-glmnet same-features passes-table ablation pairs-table titles many-products many-workers stumps-million baseline compare same-bits cv-cost \
+.PHONY: help demo test test-lowest coverage lint oracle against-glmnet same-features passes-table ablation pairs-table titles many-products many-classes many-workers stumps-million baseline compare same-bits cv-cost \
     chaos kills campaign soak fuzz preflight docs dist audit sbom wheel-alone integration retrain-years reproduce reproduce-seeds \
     bench clean
 
@@ -33,6 +33,7 @@ help:
 	@echo "make ablation      what each accelerator of the solver is worth (needs DBOOST_DATA_HOME; an hour)"
 	@echo "make pairs-table   every loss, penalty and bound: counts tried and the worst of each"
 	@echo "make titles        573,800 arXiv titles, 172 categories (needs DBOOST_DATA_HOME)"
+	@echo "make many-classes  1,000 to 10,000 classes: seconds and memory as their number grows"
 	@echo "make many-products all products of 2,000 words over 100,000 documents (needs DBOOST_DATA_HOME)"
 	@echo "make compare       our speed on small made-up problems beside the stored baseline: which is slower, and by how much"
 	@echo "make baseline      measure that baseline again and store it: lab/benchmarks/baseline.json"
@@ -156,6 +157,9 @@ pairs-table: $(READY)
 
 titles: $(READY)
 	$(BIN)/python -m lab titles
+
+many-classes: $(READY)
+	$(BIN)/python -m lab many-classes
 
 many-products: $(READY)
 	$(BIN)/python -m lab many-products

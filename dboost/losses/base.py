@@ -283,6 +283,13 @@ class Loss(Protocol):
         """
         ...
 
+    def without_features(self, intercept: Array, mass: Array) -> Alike | None:
+        """What the examples of a class have in common at the model of an intercept (k,) alone; None without a formula.
+
+        `mass` (k,) is the weight of each class.
+        """
+        ...
+
     def longest_residual(self, k: int) -> Array | None:
         """A row (k,) that no residual of an example of weight one is longer than, in any norm that looks at sizes only.
 
@@ -309,6 +316,25 @@ class Loss(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Alike:
+    """A model without features, by class: the residual of an example of class c and weight one is e_c - `p`.
+
+    Parameters
+    ----------
+    p : float64 array, shape (k,)
+        Probabilities of the classes.
+    loss : float
+        Of all examples.
+    ray : float
+        Their ``Loss.ray_curvature``.
+    """
+
+    p: Array
+    loss: float
+    ray: float
+
+
 class Common:
     """What most losses say alike. A loss may say otherwise."""
 
@@ -327,6 +353,10 @@ class Common:
     def unbounded(self, mass: Array, total: Array) -> str:
         """Empty: the labels that plans let through have an optimum, or are refused by class (``boosting.fit``)."""
         return ""
+
+    def without_features(self, intercept: Array, mass: Array) -> Alike | None:
+        """None: there is no formula."""
+        return None
 
     def predicted(self, F: Array) -> Array:
         """The scores as they are, or what `link` makes of them."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.losses.base import Array, Repair
+from dboost.losses.base import Alike, Array, Repair
 from dboost.losses.multinomial import Multinomial, MultinomialTarget
 
 _MARGIN = 1.0
@@ -29,6 +29,10 @@ class MarginSoftmax(Multinomial):
     def target(self, y: NDArray[Any]) -> MultinomialTarget:
         """Wrap int32 class codes of shape (m,)."""
         return MultinomialTarget(y, _MARGIN)
+
+    def without_features(self, intercept: Array, mass: Array) -> Alike | None:
+        """None: which classes have the head start goes by the class."""
+        return None
 
     def shown(self, F: Array) -> Array:
         """Of two classes the difference, as of every classifier of two that scikit-learn knows."""

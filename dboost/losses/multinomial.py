@@ -33,7 +33,7 @@ from dboost.compiled.vectors.lanes import (
     total_of,
 )
 from dboost.compiled.vectors.softmax import LONGEST, softmax_parts, softmax_residual, softmax_scaled
-from dboost.losses.base import Array, Common, Repair, odds_sum, share
+from dboost.losses.base import Alike, Array, Common, Repair, odds_sum, share
 
 _SATURATED = 30.0
 _TINY = 1e-300
@@ -251,6 +251,20 @@ class Multinomial(Common):
             logs = np.log(mass) - np.log(total)
         logs = np.maximum(logs, -_SATURATED)
         return np.asarray(logs - logs.mean())
+
+    def without_features(self, intercept: Array, mass: Array) -> Alike | None:
+        """Residuals e_c - p, p the softmax of the intercept: no table of a row for each class is needed."""
+        top = float(intercept.max())
+        e = np.exp(intercept - top)
+        whole = float(e.sum())
+        held = mass > 0.0
+        # 1 - p_c as the sum of the other probabilities, not by subtraction, where a class has nearly all
+        rest = np.maximum(whole - e, 0.0)
+        rest[e > 0.5 * whole] = e[e <= 0.5 * whole].sum()
+        loss = float(np.sum(mass[held] * (np.log(whole) + top - intercept[held])))
+        with np.errstate(divide="ignore"):
+            ray = float(np.sum(mass[held] * rest[held] / e[held]))
+        return Alike(e / whole, loss, ray)
 
     def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
         """Sum of s q / (1 - q), 1 - q being the probability of the label (``base.odds_sum``).

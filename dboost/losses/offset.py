@@ -279,6 +279,10 @@ class Offset:
         """That of the loss."""
         return self.inner.link
 
+    def without_features(self, intercept: Array, mass: Array) -> None:
+        """None: examples of a class differ by their offsets."""
+        return None
+
     def predicted(self, F: Array) -> Array:
         """As the loss says of scores that have their offsets."""
         return self.inner.predicted(F)

@@ -8,7 +8,15 @@ Every leaf is a pure function of the partition and its arguments; the memo only 
 
 from __future__ import annotations
 
-from dboost.passes.curvature import curvature_diagonal, curvature_of, gram, hessian_product, losses_along, template_sums
+from dboost.passes.curvature import (
+    curvature_diagonal,
+    curvature_of,
+    gram,
+    hessian_product,
+    intercept_product,
+    losses_along,
+    template_sums,
+)
 from dboost.passes.point import Point, arguments_at, columns_held
 from dboost.passes.scores import active_gradient, dual_value, intercept_sums, repaired_gradient, score
 from dboost.passes.statistics import NULL_SUMS, feature_statistics, label_counts, moments_about
@@ -25,6 +33,7 @@ __all__ = [
     "feature_statistics",
     "gram",
     "hessian_product",
+    "intercept_product",
     "intercept_sums",
     "label_counts",
     "losses_along",

@@ -43,9 +43,15 @@ def score(
     alike = None if mu or point.held.n or given.shifted else one_of_each_class(partition, shape[1])
     if alike is not None:
         y, mass = alike
-        U, total, loss, ray = residuals_of_classes(point, y, mass)
         sums.add["G"] = np.empty(shape)
-        columns.class_gradient(*arrays, partition.weight, partition.y, U, candidates, sums.add["G"])
+        examples = (partition.weight, partition.y)
+        known = given.without_features(point.intercept, mass)
+        if known is not None:
+            total, loss, ray = mass - mass.sum() * known.p, known.loss, known.ray
+            columns.null_gradient(*arrays, *examples, known.p, candidates, sums.add["G"])
+        else:
+            U, total, loss, ray = residuals_of_classes(point, y, mass)
+            columns.class_gradient(*arrays, *examples, U, candidates, sums.add["G"])
     elif mu:
         plus, minus, total, loss, sums.shift = branches(partition, memo, point)
         sums.add["mu_plus"], sums.add["mu_minus"] = np.empty(shape), np.empty(shape)
@@ -97,14 +103,14 @@ def active_gradient(partition: Partition, memo: Any, point: Point) -> Sums:
     return Sums(add={"G": G, "bias": total, "loss": loss}, shift=shift)
 
 
-def intercept_sums(partition: Partition, memo: Any, point: Point) -> Sums:
-    """L, the bias sums and the Hessian of the intercept at `point`."""
+def intercept_sums(partition: Partition, memo: Any, point: Point, whole: bool = True) -> Sums:
+    """L, the bias sums and the Hessian of the intercept at `point`, (k, k), or its diagonal alone, (1, k)."""
     single = single_margins(partition, memo, point)
     if single is not None:
         u, h, loss = single_state(partition, point.loss, single[0])
         return Sums(add={"loss": loss, "bias": np.array([u.sum()]), "H": np.array([[h.sum()]])})
     k = point.intercept.shape[0]
-    total, H = np.zeros(k), np.zeros((k, k))
+    total, H = np.zeros(k), np.zeros((k if whole else 1, k))
     loss = fused.intercept_sums(*arguments_at(partition, memo, point), total, H)
     return Sums(add={"loss": loss, "bias": total, "H": H})
 

@@ -120,7 +120,10 @@ def active_gradient(
 def intercept_sums(
     pointer: Any, slots: Any, values: Any, W: Array, b: Array, target: Any, weight: Array, total: Array, H: Array
 ) -> float:
-    """Add the column sums of U to `total` and the intercept's Hessian, sum_i H_i, to `H` (k, k); return L."""
+    """Add the column sums of U to `total` and the intercept's Hessian, sum_i H_i, to `H` (k, k); return L.
+
+    An H of one row is given its diagonal alone.
+    """
     loss = 0.0
     for first, F in _blocks(pointer, slots, values, W, b):
         loss += loss_of_rows.intercept_sums(F, first, b.shape[0], target, weight, total, H)

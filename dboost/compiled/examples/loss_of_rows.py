@@ -96,11 +96,15 @@ def repair(
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def intercept_sums(F: Float64, first: int, k: int, target: Any, weight: Float64, total: Float64, H: Float64) -> float:
-    """Add the sum of the residuals to `total` (k,) and that of the Hessians to `H` (k, k); return the loss."""
+    """Add the sum of the residuals to `total` (k,) and that of the Hessians to `H` (k, k); return the loss.
+
+    An H of one row, of two outputs and more, is given the diagonal alone.
+    """
     held = np.empty(k)
     u = np.empty(k)
     h = np.empty(k)
     loss = 0.0
+    whole = H.shape[0] == k
     for t in range(F.shape[0]):
         i = first + t
         if weight[i] <= 0.0:
@@ -112,8 +116,11 @@ def intercept_sums(F: Float64, first: int, k: int, target: Any, weight: Float64,
         rank_one = curvature_row(target, i, held, weight[i], h)
         for r in range(k):
             total[r] += u[r]
-            H[r, r] += h[r]
-        if rank_one != 0.0:
+            if whole:
+                H[r, r] += h[r]
+            else:
+                H[0, r] += h[r] - rank_one * h[r] * h[r]
+        if whole and rank_one != 0.0:
             for r in range(k):
                 c = rank_one * h[r]
                 row = H[r]
