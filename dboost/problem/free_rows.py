@@ -11,7 +11,12 @@ Near the optimum the step is short, and Theta then is as feasible as U: of a pro
 between them. A subtraction of multiples of the columns themselves would need no curvature, and would throw out of the
 domain all examples that are predicted more surely than the step is long.
 
-Covers: the step by conjugate gradients, the point, and the model in which these rows are optimal with all others held.
+Entries of these rows may have a sign, as those of any row. A dual point then must not pull them into what their sign
+allows, and may pull them against it. The step is the minimiser of its quadratic model among those after which every
+entry has its sign (``compiled.solves.within_bounds``); at it the pulls on held entries, those that end at zero, are
+such.
+
+Covers: the step, the point, and the model in which these rows are optimal with all others held.
 Does not cover: what the certificate makes of the point (``certificate.duality_gap``).
 """
 
@@ -24,9 +29,12 @@ from numpy.typing import NDArray
 
 from dboost import passes
 from dboost.compiled.solves.conjugate_gradients import conjugate_gradients
+from dboost.compiled.solves.positive import solve_positive
+from dboost.compiled.solves.within_bounds import held_at_zero, within_bounds
 from dboost.errors import DataError
 from dboost.losses.base import Repair
 from dboost.passes import projected
+from dboost.penalties.signed import centred
 from dboost.problem import summation
 from dboost.problem.iterate import Iterate, Projection
 from dboost.problem.problem import Problem
@@ -57,6 +65,10 @@ _FLAT = 1e-12
 _VANISHED = 2e-9
 # Sums may be off by this many times what their rounding is.
 _SURE = 4.0
+
+
+class NoFiniteOptimum(DataError):
+    """Rows without penalty whose best weights are infinite, as of labels that their columns separate; not public."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +121,7 @@ class _Solver:
         self.outputs = self.plain.keep > 0.0
         chosen = np.append(self.rows, at.active.shape[0]) if problem.fit_intercept else self.rows
         self._formed = chosen.size * problem.k <= FORMED
+        self._ends = _LEFT if self._formed else _LEFT_BY_PASSES
         if self._formed:
             place = np.full(at.active.shape[0], -1)
             place[self.rows] = np.arange(self.rows.size)
@@ -122,6 +135,10 @@ class _Solver:
         self._used = np.tile(self.outputs, chosen.size)
         self.diagonal = scale.reshape(chosen.size, problem.k)
         self.scale = np.maximum(scale, _FLAT * max(float(scale.max(initial=0.0)), np.finfo(float).tiny))
+        # where no entry has a sign every one is solved for at once
+        self.signs = _signs_of(problem, at.active[self.rows])
+        self.start = self.joined(at.W, at.intercept)
+        self.allowed = self._allowed()
 
     def joined(self, G: Array, bias: Array) -> Array:
         """The sums that are to vanish, as one vector."""
@@ -140,8 +157,46 @@ class _Solver:
         # not by BLAS, whose threads might change the bits
         return np.where(self._used, np.sum(self._H * p, axis=1), 0.0)
 
-    def __call__(self, right: Array) -> Array:
-        """H_F^+ of such a vector, by conjugate gradients scaled by the diagonal."""
+    def further(self, left: Array, x: Array) -> Array:
+        """The step that is best by the quadratic model, from the sums `left` after the step x."""
+        if self.signs is None:
+            return x + self._all(left)
+        # what a solve leaves of the sums is no pull
+        size = np.sqrt(self._ends * float(np.sum(left * left / self.scale)))
+        settled = np.maximum(0.5 * self.allowed, size * np.sqrt(self.scale))
+        return within_bounds(left, self._times, self._some, self.start + x, self.signs, settled) - self.start
+
+    def _some(self, right: Array, moving: NDArray[np.bool_]) -> Array:
+        """H^+ of such a vector among the entries that move."""
+        moving = moving & self._used
+        if not self._formed:
+            return self._all(np.where(moving, right, 0.0), moving)
+        few, step = np.flatnonzero(moving), np.zeros_like(right)
+        step[few] = solve_positive(self._H[np.ix_(few, few)], right[few], _FLAT)
+        return step
+
+    def counted(self, sums: Array, x: Array) -> Array:
+        """Of the sums after the step x those that are to vanish: what pulls a held entry against its sign may stay."""
+        if self.signs is None:
+            return sums
+        return np.where(held_at_zero(self.start + x, self.signs) & (self.signs * sums < 0.0), 0.0, sums)
+
+    def charge(self, left: Array, x: Array) -> float:
+        """What sums that are left after the step x may take from the dual value, which they multiply the weights in.
+
+        The weights are those at the optimum, which are near the model's, and near those after the step.
+        """
+        charge = 2.0 * float(np.sum(np.abs(left * self.start)))
+        if self.signs is None:
+            return charge
+        # a weight that is zero here may still be a little more there: twice what its own curvature lets it gain
+        return charge + 2.0 * float(np.sum(np.abs(left * x)) + np.sum(left * left / self.scale))
+
+    def _all(self, right: Array, moving: NDArray[np.bool_] | None = None) -> Array:
+        """H^+ of such a vector, by conjugate gradients scaled by the diagonal; of the entries that move alone."""
+
+        def times(p: Array) -> Array:
+            return self._times(p) if moving is None else np.where(moving, self._times(p), 0.0)
 
         def curved(p: Array, curvature: float, left: float) -> bool:
             # along columns that add up to others nothing is curved: what is left of the residual there is rounding
@@ -149,14 +204,14 @@ class _Solver:
 
         return conjugate_gradients(
             right,
-            self._times,
+            times,
             lambda residual: residual / self.scale,
             limit=_PRODUCTS * right.size if self._formed else min(_PRODUCTS * right.size, _MOST_PRODUCTS),
-            least=lambda start: (_LEFT if self._formed else _LEFT_BY_PASSES) * start,
+            least=lambda start: self._ends * start,
             curved=curved,
         ).x
 
-    def allowed(self) -> Array:
+    def _allowed(self) -> Array:
         """What the sums in such a vector may be off by, through the rounding of residuals and of their sums."""
         problem, at = self.problem, self.at
         labels = replace(at, loss=at.loss + problem.statistics.at_zero)
@@ -167,34 +222,49 @@ class _Solver:
         return _SURE * np.concatenate([each, np.full(problem.k, summation.of_intercept(problem, labels))])
 
 
+def _signs_of(problem: Problem, rows: NDArray[np.int64]) -> NDArray[np.int8] | None:
+    """Signs of the entries of some rows, and of the intercept after them; None where each may have any."""
+    signs = problem.objective.signs
+    if signs is None or not signs[rows].any():
+        return None
+    bias = np.zeros(problem.k if problem.fit_intercept else 0, np.int8)
+    return np.concatenate([np.repeat(signs[rows], problem.k), bias])
+
+
 def projection(problem: Problem, at: Iterate) -> Projection:
     """The step at a model that has its sums and all rows without penalty, refined until its rest is rounding."""
     solver = _Solver(problem, at)
     right = left = solver.joined(at.G, at.bias)
-    allowed = solver.allowed()
     x, best, least = np.zeros_like(right), None, np.inf
 
     def missed(sums: Array) -> float:
-        return float(np.max(np.abs(sums) / np.maximum(allowed, np.finfo(float).tiny), initial=0.0))
+        return float(np.max(np.abs(sums) / np.maximum(solver.allowed, np.finfo(float).tiny), initial=0.0))
+
+    def made(x: Array, rest: Array, moved: Array, keep: float, gained: float) -> Projection:
+        return Projection(
+            *solver.split(x), moved, keep, gained, *solver.split(rest), missed(rest) <= 1.0, solver.charge(rest, x)
+        )
 
     for _ in range(_REFINED):
-        x = x + solver(left)
+        x = solver.further(left, x)
         V, v = solver.split(x)
         sums = problem.own_pass(projected.projected_sums, at, (V, v), name="projected")
         left = solver.joined(sums.add["G"], sums.add["bias"])
-        size, far, moved = missed(left), sums.peak["far"], sums.peak["moved"]
+        rest = solver.counted(left, x)
+        size, far, moved = missed(rest), sums.peak["far"], sums.peak["moved"]
         if not size < least:
             break
-        least, keep, gained = size, problem.loss.kept(far, moved), float(np.sum(right * x))
-        best = Projection(V, v, moved, keep, gained, *solver.split(left), size <= 1.0)
+        # entries that are held leave sums, and have moved
+        least, gained = size, float(np.sum((right if solver.signs is None else right + left) * x))
+        best = made(x, rest, moved, problem.loss.kept(far, moved), gained)
         if best.exact:
             return best
-    if best is None or missed(right) <= 1.0:
+    rest = solver.counted(right, np.zeros_like(right))
+    if best is None or missed(rest) <= 1.0:
         # A solve for sums that are rounding follows the directions in which nothing is curved, such as a common shift
         # of all classes, and may leave more than it takes.
         none = np.zeros(problem.k)
-        split = solver.split(np.zeros_like(right))
-        best = Projection(*split, none, problem.loss.kept(none, none), 0.0, *solver.split(right), missed(right) <= 1.0)
+        best = made(np.zeros_like(right), rest, none, problem.loss.kept(none, none), 0.0)
     return best
 
 
@@ -207,9 +277,8 @@ def repaired(problem: Problem, at: Iterate, known: Projection | None = None) -> 
     # scaled residuals are shorter by 1 - keep of themselves, and no residual that has ends is longer than the longest
     longest = problem.loss.longest_residual(problem.k)
     drift = found.moved + (1.0 - found.keep) * (0.0 if found.keep == 1.0 or longest is None else longest)
-    charge = 2.0 * float(np.sum(np.abs(found.left * at.W)) + np.sum(np.abs(found.left_bias * at.intercept)))
     return ProjectedRepair(
-        found.keep * plain.keep, none, none, plain.prior, 0.0, drift, none, step=found.step, charge=charge
+        found.keep * plain.keep, none, none, plain.prior, 0.0, drift, none, step=found.step, charge=found.charge
     )
 
 
@@ -249,7 +318,7 @@ def solved(problem: Problem, at: Iterate, small: float) -> tuple[Iterate, Projec
     Iterate, Projection
         The model with its sums, and the step that would come next.
     """
-    at = problem.evaluate(at.active, at.W, at.intercept)
+    at = problem.evaluate(at.active, _centred(problem, at.active, at.W), at.intercept)
     before = np.inf
     for _ in range(_MAX_STEPS):
         found = projection(problem, at)
@@ -269,27 +338,46 @@ def solved(problem: Problem, at: Iterate, small: float) -> tuple[Iterate, Projec
 def _stepped(problem: Problem, at: Iterate, found: Projection) -> Iterate | None:
     """The model after the step, halved until the loss does not rise; None where it always does."""
     V, v = found.step
-    after = problem.evaluate(at.active, at.W + V, at.intercept + v)
-    if after.shift == 0.0 and after.loss <= at.loss + _ROUNDING * abs(at.loss):
-        return after
+
+    def after(t: float) -> Iterate:
+        return problem.evaluate(at.active, _centred(problem, at.active, at.W + t * V), at.intercept + t * v)
+
+    whole = after(1.0)
+    if whole.shift == 0.0 and whole.loss <= at.loss + _ROUNDING * abs(at.loss):
+        return whole
     values = problem.losses_along(at, V, v, _HALVINGS)
     lower = np.flatnonzero(values < at.loss)
-    if not lower.size:
-        return None
-    t = float(_HALVINGS[lower[0]])
-    return problem.evaluate(at.active, at.W + t * V, at.intercept + t * v)
+    return after(float(_HALVINGS[lower[0]])) if lower.size else None
+
+
+def _centred(problem: Problem, active: NDArray[np.int64], W: Array) -> Array:
+    """W with the rows that have a sign and no penalty as near to a mean of zero as that lets them, if classes have one.
+
+    What all classes have in common changes no loss. A row without a sign keeps the mean of zero that it begins with.
+    """
+    signs = problem.objective.signs
+    if signs is None or problem.loss.separable:
+        return W
+    rows = (problem.lam_weight[active] == 0.0) & (signs[active] != 0)
+    found = W.copy()
+    found[rows] = centred(W[rows], signs[active[rows]])
+    return found
 
 
 def _vanishing(problem: Problem, at: Iterate) -> bool:
     """Whether the curvature of a row without penalty has all but vanished: its weight goes on to infinity.
 
-    The loss then falls by less than its rounding. A column without a label has no curvature at all, and none to lose.
+    The loss then falls by less than its rounding. A column without a label has no curvature at all, and none to lose,
+    and an entry that is held at zero goes nowhere.
     """
     solver = _Solver(problem, at)
     square = problem.statistics.square[at.active[solver.rows]]
     square = np.append(square, problem.statistics.weight) if problem.fit_intercept else square
     each = solver.diagonal[:, solver.outputs] / np.where(square > 0.0, square, 1.0)[:, None]
-    return bool(np.any((each > 0.0) & (each < _VANISHED * each.max(axis=0, initial=0.0))))
+    low = (each > 0.0) & (each < _VANISHED * each.max(axis=0, initial=0.0))
+    if solver.signs is not None:
+        low &= ~held_at_zero(solver.start, solver.signs).reshape(-1, problem.k)[:, solver.outputs]
+    return bool(np.any(low))
 
 
 def solved_null(problem: Problem, null: Iterate) -> Iterate:
@@ -297,12 +385,12 @@ def solved_null(problem: Problem, null: Iterate) -> Iterate:
 
     Raises
     ------
-    DataError
+    NoFiniteOptimum
         Where it has no finite optimum, as of labels that these features separate.
     """
     at, last = solved(problem, with_free_rows(problem, null), 0.0)
     if not last.keep > 0.0 or not last.exact or _vanishing(problem, at):
-        raise DataError(
+        raise NoFiniteOptimum(
             "the features whose penalty_factors are 0 have no finite optimum, so that no penalty holds their weights: "
             "they may separate the labels, wholly or in part",
             hint="give them a small factor such as 1e-3, or leave those out that tell the labels",
