@@ -244,10 +244,7 @@ NOT_WITH_SIGNS = (
 """Those that a fit whose weights have signs (``Objective.signs``) does not take."""
 
 NOT_WITH_SIGNED_ROWS = ("conjugate_gradients", "heavy_blocks", "entry_blocks")
-"""Those that it does not take where rows are not sums of their entries: a face of these holds the signs of rows.
-
-Nor does it beside rows that have a sign and no penalty: on a face these have any sign.
-"""
+"""Those that it does not take where rows are not sums of their entries: a face of these holds the signs of rows."""
 
 
 class Accelerators:
@@ -279,8 +276,7 @@ class Accelerators:
         if problem.objective.free.size:
             names = [name for name in names if name not in NOT_BESIDE_FREE_ROWS]
         if problem.objective.signs is not None:
-            alone = problem.penalty.entries is not None and not problem.objective.signs[problem.objective.free].any()
-            others = () if alone else NOT_WITH_SIGNED_ROWS
+            others = () if problem.penalty.entries is not None else NOT_WITH_SIGNED_ROWS
             names = [name for name in names if name not in (*NOT_WITH_SIGNS, *others)]
         return cls(names, settings.tuning)
 
