@@ -59,6 +59,8 @@ FORMED = 1000
 _LEFT = 1e-24
 _LEFT_BY_PASSES = 1e-12
 _REFINED = 6
+# Sets of held entries that are tried where every product is a pass.
+_MOST_SETS = 50
 _FLAT = 1e-12
 # Curvature of the examples that hold a column, below this share of that of the most curved one: e^-20, of labels that
 # are told so surely that no finite weight would.
@@ -164,11 +166,14 @@ class _Solver:
         # what a solve leaves of the sums is no pull
         size = np.sqrt(self._ends * float(np.sum(left * left / self.scale)))
         settled = np.maximum(0.5 * self.allowed, size * np.sqrt(self.scale))
-        return within_bounds(left, self._times, self._some, self.start + x, self.signs, settled) - self.start
+        most = None if self._formed else _MOST_SETS
+        place = within_bounds(left, self._times, self._some, self.start + x, self.signs, settled, most)
+        return place - self.start
 
     def _some(self, right: Array, moving: NDArray[np.bool_]) -> Array:
         """H^+ of such a vector among the entries that move."""
-        moving = moving & self._used
+        # what is hardly curved beside the others would go anywhere, as it would not by conjugate gradients
+        moving = moving & self._used & (self.diagonal.ravel() >= self.scale)
         if not self._formed:
             return self._all(np.where(moving, right, 0.0), moving)
         few, step = np.flatnonzero(moving), np.zeros_like(right)
@@ -202,6 +207,12 @@ class _Solver:
             # along columns that add up to others nothing is curved: what is left of the residual there is rounding
             return curvature > _FLAT * float(np.sum(self.scale * p * p))
 
+        if not self.problem.loss.separable:
+            # A common shift of all classes has no curvature, and its sum is zero but for rounding, which no step takes
+            # off: followed for it, the shift would grow until its own rounding were all that is left of the sums.
+            each = right.reshape(-1, self.problem.k)
+            mean = np.sum(each, axis=1, keepdims=True) / max(int(np.count_nonzero(self.outputs)), 1)
+            right = np.where(self._used, (each - mean).ravel(), 0.0)
         return conjugate_gradients(
             right,
             times,
@@ -223,9 +234,13 @@ class _Solver:
 
 
 def _signs_of(problem: Problem, rows: NDArray[np.int64]) -> NDArray[np.int8] | None:
-    """Signs of the entries of some rows, and of the intercept after them; None where each may have any."""
+    """Signs of the entries of some rows, and of the intercept after them; None where none of them binds.
+
+    What all classes have in common changes no loss, and may be anything where there is no penalty: a row of classes has
+    its sign once enough is added to all of its entries (`_centred`).
+    """
     signs = problem.objective.signs
-    if signs is None or not signs[rows].any():
+    if signs is None or not problem.loss.separable or not signs[rows].any():
         return None
     bias = np.zeros(problem.k if problem.fit_intercept else 0, np.int8)
     return np.concatenate([np.repeat(signs[rows], problem.k), bias])
@@ -351,9 +366,9 @@ def _stepped(problem: Problem, at: Iterate, found: Projection) -> Iterate | None
 
 
 def _centred(problem: Problem, active: NDArray[np.int64], W: Array) -> Array:
-    """W with the rows that have a sign and no penalty as near to a mean of zero as that lets them, if classes have one.
+    """W with the rows of classes that have a sign and no penalty as near to a mean of zero as the sign lets them.
 
-    What all classes have in common changes no loss. A row without a sign keeps the mean of zero that it begins with.
+    A row without a sign keeps the mean of zero that it begins with.
     """
     signs = problem.objective.signs
     if signs is None or problem.loss.separable:

@@ -37,6 +37,7 @@ def within_bounds(
     start: Array,
     signs: NDArray[np.int8],
     allowed: Array,
+    most: int | None = None,
 ) -> Array:
     """Minimise 1/2 d'A d - <right, d> over d with signs * (start + d) >= 0, A positive semidefinite; return start + d.
 
@@ -52,6 +53,8 @@ def within_bounds(
         1 for an entry that is not negative, -1 for one that is not positive, 0 for any.
     allowed : float64 array, shape (n,)
         What a held entry may be pulled by into what its sign allows, for it to stay where it is.
+    most : int, optional
+        Solves after which the best so far has to do.
 
     Returns
     -------
@@ -73,7 +76,7 @@ def within_bounds(
     """
     place, residual = start, right
     moving = ~held_at_zero(start, signs) | (signs * right > allowed)
-    for _ in range(max(_LEAST_SETS, _SETS * int(np.count_nonzero(signs)))):
+    for _ in range(max(_LEAST_SETS, _SETS * int(np.count_nonzero(signs))) if most is None else most):
         d = solved(residual, moving)
         crossing = moving & (signs * (place + d) < 0.0)
         if not crossing.any():
