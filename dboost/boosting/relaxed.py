@@ -144,8 +144,7 @@ def refitted(
     why = refusal(settings)
     if why:
         raise UsageError(f"a relaxed fit is one of penalised columns, and {why}", hint="use another estimator")
-    active, k = start.active, start.W.shape[1]
-    free = settings.fit_intercept
+    active, free = start.active, settings.fit_intercept
     if not len(active):
         return unchanged(start)
     n_rows = plan.n_rows if rows is None else rows
