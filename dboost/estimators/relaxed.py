@@ -76,8 +76,8 @@ def relaxed(
     estimator
         A fitted copy. `relaxed_` says how it came about: `gamma`, the `stop_reason` of the refit ("gradient" or
         "precision" at the optimum, "tol" of one with signs, "none" where none was needed), the largest `gradient` of
-        the mean loss by a weight there, `rounds` and `passes`. `objective_` is the mean loss of the refit where gamma is 0,
-        and not known in between. There is no duality gap, but of a refit with signs where gamma is 0.
+        the mean loss by a weight there, `rounds` and `passes`. `objective_` is the mean loss of the refit where gamma
+        is 0, and not known in between. There is no duality gap, but of a refit with signs where gamma is 0.
 
     Raises
     ------
