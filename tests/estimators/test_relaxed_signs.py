@@ -173,7 +173,7 @@ def test_free_features_have_their_signs_by_name_and_by_place(loss, tmp_path):
     assert warm.fit(table, labels(data)).objective_ == pytest.approx(alone.objective_, rel=3e-9)
 
 
-@pytest.mark.parametrize("loss", ["log", "multitask"])
+@pytest.mark.parametrize("loss", LOSSES)
 def test_two_processes_give_the_bits_of_one(loss, two_processes):
     data = made(loss)
     y = labels(data)
