@@ -265,28 +265,6 @@ def _check_signs(settings: FitSettings, penalty: Penalty) -> None:
         )
 
 
-def refuse_signs_of_free(signs: Any, factors: Any, names: Any) -> None:
-    """Refuse a sign for a feature without penalty: its weight would be neither free nor held by a strength.
-
-    Parameters
-    ----------
-    signs : int8 array, shape (n,)
-    factors : float64 array, shape (n,), or None
-    names : sequence of str or None
-
-    Raises
-    ------
-    UsageError
-    """
-    wrong = np.flatnonzero((signs != 0) & (factors == 0.0)) if factors is not None else np.zeros(0, np.int64)
-    if wrong.size:
-        whose = f"feature {wrong[0]}" if names is None else repr(names[wrong[0]])
-        raise UsageError(
-            f"{whose} has a penalty factor of 0, and a sign by positive, lower or upper",
-            hint="give it a factor above 0, or no bound: lower=-inf and upper=inf",
-        )
-
-
 def _check_joint(settings: FitSettings, penalty: Penalty) -> None:
     """The rows enter, and move, all together or not at all (docs/math.md 3)."""
     if settings.update in ("gradboost", "adaboost") and settings.select not in TEMPLATES:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.boosting.checks import check_settings, refuse_signs_of_free
+from dboost.boosting.checks import check_settings
 from dboost.boosting.grouping import penalty_of_columns
 from dboost.boosting.planned import Planned
 from dboost.boosting.starts.start import FromModel, FromSample, Zero, begun
@@ -113,7 +113,6 @@ class Fitting:
         signs = None
         if settings.signs is not None:
             found = settings.signs.of_columns(plan.n_features, plan.feature_names)
-            refuse_signs_of_free(found, factors, plan.feature_names)
             # bounds that bound nothing change no bit
             signs = found if found.any() else None
         one_for_each: dict[str, Any] = {"factors": factors, "fixed": self.fixed if self.fixed.size else None}
@@ -276,9 +275,10 @@ class Fitting:
         weight = problem.statistics.weight
         if not loop.certified:
             done = replace(done, gap=math.nan)
+        held = problem.objective.shown(done.active, done.W)
         return FitResult(
-            active=done.active,
-            W=done.W,
+            active=done.active[held],
+            W=done.W[held],
             intercept=done.intercept - problem.offset(done.active, done.W),
             objective=done.objective / weight,
             lower_bound=done.lower_bound / weight if loop.certified else math.nan,

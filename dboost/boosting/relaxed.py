@@ -2,7 +2,8 @@
 
 A penalty chooses features and shrinks their weights. Meinshausen (2007, Relaxed Lasso) and Hastie, Tibshirani and
 Tibshirani (2020, Best Subset, Forward Stepwise or Lasso?) undo the shrinking: ``gamma W + (1 - gamma) W_refit``, where
-W_refit minimises the loss alone over the rows of W that are not zero.
+W_refit minimises the loss alone over the rows of W that are not zero. Where weights have signs (``problem.signs``) it
+does so among weights with these signs, as a fit of features that all have a penalty factor of 0, and is certified.
 
 Covers: the refit, how near to its optimum it is, the cases in which there is none, the blend.
 Does not cover: estimators (``dboost.estimators.relaxed``).
@@ -27,16 +28,21 @@ from dboost.losses import get_loss
 from dboost.partition import NUMBERS
 from dboost.passes import active_gradient, support
 from dboost.passes.support import Support
+from dboost.penalties.signed import centred, rightly_signed
 from dboost.problem.engine_view import EngineView, Leaves
+from dboost.problem.free_rows import NoFiniteOptimum
 from dboost.problem.offset_columns import offset_columns
+from dboost.problem.penalty_factors import PenaltyFactors
+from dboost.problem.signs import Signs
 
 Array = NDArray[np.float64]
+Int8 = NDArray[np.int8]
 
 # A refit is made to its tolerance and then to a hundredth of it. Along a direction that no example is against, the loss
 # falls as e^-t with the scores t, so that this takes them log(100) = 4.6 further; near an optimum they hardly move.
 _CLOSER = 0.01
 _MOVES = 1.0
-REACHED = ("gradient", "precision")
+REACHED = ("gradient", "precision", "tol")
 _INFINITE = "the refit without a penalty has no finite optimum"
 
 
@@ -56,11 +62,15 @@ class Refit:
     objective : float
         Mean loss.
     gradient : float
-        The largest derivative of the mean loss by a weight or an intercept; zero at the optimum.
+        The largest derivative of the mean loss by a weight or an intercept; zero at the optimum. A weight of zero whose
+        sign keeps it from falling further has none.
     stop_reason : str
-        "gradient" or "precision" at the optimum, or the limit that came first; "none" where there was nothing to fit.
+        "gradient" or "precision" at the optimum, "tol" where that is certified, or the limit that came first; "none"
+        where there was nothing to fit.
     n_iter, passes : int
         Rounds, and passes over the data.
+    lower_bound, gap : float
+        Certified, of a refit with signs; nan of others.
     """
 
     W: Array
@@ -70,6 +80,8 @@ class Refit:
     stop_reason: str
     n_iter: int
     passes: int
+    lower_bound: float = math.nan
+    gap: float = math.nan
 
 
 class SupportEngine(EngineView):
@@ -94,8 +106,8 @@ def refusal(settings: FitSettings) -> str:
         return f"hypotheses={settings.hypotheses!r} are no columns of the data"
     if settings.system is not None:
         return f"{settings.system.name!r} minimises no penalised loss"
-    if settings.signs is not None:
-        return "its weights have signs, which a refit without a penalty would not keep"
+    if settings.signs is not None and get_loss(settings.loss).shifted:
+        return f"its weights have signs, and loss {settings.loss!r} has no bounded curvature to keep them by in a refit"
     if settings.update == "forward":
         return "update='forward' minimises no penalised loss"
     return ""
@@ -116,7 +128,8 @@ def refitted(
     start : FitResult
         Its model, without the rows of offsets.
     tol : float
-        Of the refit: what the last step promises to lower the mean loss by, relative to it.
+        Of the refit: what the last step promises to lower the mean loss by, relative to it; with signs the certified
+        relative gap.
     rows : int, optional
         Examples that count, where the engine leaves some of the plan out.
 
@@ -131,8 +144,7 @@ def refitted(
     why = refusal(settings)
     if why:
         raise UsageError(f"a relaxed fit is one of penalised columns, and {why}", hint="use another estimator")
-    active, k = start.active, start.W.shape[1]
-    free = settings.fit_intercept
+    active, free = start.active, settings.fit_intercept
     if not len(active):
         return unchanged(start)
     n_rows = plan.n_rows if rows is None else rows
@@ -162,8 +174,16 @@ def refitted(
         offset=None if settings.offset is None else tuple(np.searchsorted(columns, fixed).tolist()),
         tol=tol,
     )
-    fitting = Fitting(plan.of_columns(columns), view, asked)
+    few = plan.of_columns(columns)
+    signs = np.zeros(len(columns), np.int8)
+    if settings.signs is not None:
+        every = settings.signs.of_columns(plan.n_features, plan.feature_names)
+        signs[~np.isin(columns, fixed)] = every[active]
     places = np.searchsorted(columns, active)
+    if signs.any():
+        return _signed(few, view, replace(asked, penalty="l1"), signs, places)
+    asked = replace(asked, signs=None)
+    fitting = Fitting(few, view, asked)
     begin = replace(start, active=places, state=replace(start.state, active=places, W=start.W))
     watch = _Watch(fitting, view, plan.task)
     first = fitting.fit("auto", begin, watch)
@@ -175,20 +195,62 @@ def refitted(
         result = fitting.fit("auto", first, watch)
     if watch.separated or watch.apart(first, result) > _MOVES:
         raise NoRefit(_INFINITE, hint=_remedy(plan.task))
+    runs = (first,) if result is first else (first, result)
+    return replace(
+        _refit(fitting, view, result, signs, places),
+        n_iter=sum(run.n_iter for run in runs),
+        passes=sum(run.passes for run in runs),
+    )
+
+
+def _signed(
+    plan: Planned, view: SupportEngine, settings: FitSettings, signs: Int8, places: NDArray[np.int64]
+) -> Refit:
+    """The refit among weights with signs: every feature has a penalty factor of 0, so that no penalty is left.
+
+    Parameters
+    ----------
+    plan : Planned
+        Of the columns that are fitted, and of offsets.
+    view : SupportEngine
+    settings : FitSettings
+        Of the refit, but for these; the penalty is any with a certificate.
+    signs : int8 array
+        One for each column.
+    places : int64 array
+        The columns that are fitted.
+    """
+    free = PenaltyFactors.all_zero(len(signs))
+    asked = replace(settings, penalty_factors=free, signs=Signs.of_signs(signs))
+    fitting = Fitting(plan, view, asked)
+    try:
+        # any strength will do
+        result = fitting.fit(1.0)
+    except NoFiniteOptimum as fault:
+        raise NoRefit(_INFINITE, hint=_remedy(plan.task)) from fault
+    refit = _refit(fitting, view, result, signs, places)
+    return replace(refit, lower_bound=result.lower_bound, gap=result.gap)
+
+
+def _refit(
+    fitting: Fitting, view: SupportEngine, result: FitResult, signs: Int8, places: NDArray[np.int64]
+) -> Refit:
+    """What a fit without a penalty found for the columns at some places, signs as for `_signed`; one pass."""
+    plan, settings, weight = fitting.plan, fitting.settings, fitting.problem.statistics.weight
     sums = view.map_reduce(active_gradient, fitting.point_of(result), name="gradient").plain().add
     mine = np.isin(np.sort(np.concatenate([result.active, fitting.fixed])), fitting.fixed, invert=True)
-    weight = fitting.problem.statistics.weight
-    slopes = [np.abs(sums["G"][mine]).max(initial=0.0), np.abs(sums["bias"]).max(initial=0.0) if free else 0.0]
-    W = np.zeros((len(active), k))
+    G = sums["G"][mine]
+    G = np.where(result.W == 0.0, rightly_signed(G, signs[result.active]), G)
+    free = settings.fit_intercept
+    slopes = [np.abs(G).max(initial=0.0), np.abs(sums["bias"]).max(initial=0.0) if free else 0.0]
+    W = np.zeros((len(places), result.W.shape[1]))
     W[np.searchsorted(places, result.active)] = result.W
     intercept = result.intercept
     if plan.task == "multiclass" and not get_loss(settings.loss).separable:
-        # without a penalty nothing decides what all classes have in common
-        W, intercept = W - W.mean(axis=1, keepdims=True), intercept - intercept.mean() * free
+        # without a penalty nothing but signs decides what all classes have in common
+        W, intercept = centred(W, signs[places]), intercept - intercept.mean() * free
     largest = float(max(slopes)) / weight
-    runs = (first,) if result is first else (first, result)
-    rounds, passes = sum(run.n_iter for run in runs), sum(run.passes for run in runs)
-    return Refit(W, intercept, result.objective, largest, result.stop_reason, rounds, passes)
+    return Refit(W, intercept, result.objective, largest, result.stop_reason, result.n_iter, result.passes)
 
 
 def unchanged(result: FitResult) -> Refit:
@@ -199,17 +261,21 @@ def unchanged(result: FitResult) -> Refit:
 def between(result: FitResult, refit: Refit, gamma: float) -> FitResult:
     """``gamma`` of a penalised model and ``1 - gamma`` of its refit; at 1 and 0 with the bits of each.
 
-    Between them no objective is minimised, and nothing certifies a blend.
+    Between them no objective is minimised, and nothing certifies a blend. Features whose weights are zero, as signs may
+    hold them at in a refit, are no part of it.
     """
     if gamma == 1.0:
         return result
+    W = refit.W + gamma * (result.W - refit.W)
+    held = np.any(W != 0.0, axis=1)
     return replace(
         result,
-        W=refit.W + gamma * (result.W - refit.W),
+        active=result.active[held],
+        W=W[held],
         intercept=refit.intercept + gamma * (result.intercept - refit.intercept),
         objective=refit.objective if gamma == 0.0 else math.nan,
-        lower_bound=math.nan,
-        gap=math.nan,
+        lower_bound=refit.lower_bound if gamma == 0.0 else math.nan,
+        gap=refit.gap if gamma == 0.0 else math.nan,
         stop_reason=refit.stop_reason,
         n_iter=refit.n_iter,
         passes=refit.passes,

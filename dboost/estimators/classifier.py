@@ -71,8 +71,9 @@ class BoostedClassifier(ClassifyingMixin, BoostedEstimator):
     penalty_factors : array-like, shape (n,), or dict of str to float, optional
         What the strength of each feature is multiplied by, from 0 on; as a dict by the feature's name, 1 for those it
         does not name. A feature with a smaller factor enters earlier, one with ``inf`` never does, and one with 0 is
-        in every model, without penalty, as the intercept is. They are taken as they are, where glmnet divides its
-        `penalty.factor` by their mean. See ``dboost.adaptive_factors``.
+        in every model, without penalty, as the intercept is, unless `lower` or `upper` hold its weights at zero. They
+        are taken as they are, where glmnet divides its `penalty.factor` by their mean. See
+        ``dboost.adaptive_factors``.
     column_groups : array-like of int, shape (n,), or dict of str to list, optional
         Which features belong together, as the columns that a category was made into do: the label of the group of each
         feature, or the features of each group by name or place, where those in no list are groups of their own. All

@@ -168,7 +168,10 @@ class PathFolder:
             and all(array.dtype == np.float64 and np.all(np.isfinite(array)) for array in (W, intercept))
             and W.shape == (len(active), sizes[1])
             and intercept.shape == (sizes[1],)
-            and np.array_equal(active, state.active)
+            # a fit holds rows that are zero, and no part of its model (``Objective.shown``)
+            and np.all(np.diff(active) > 0)
+            and np.isin(active, state.active).all()
+            and not state.W[~np.isin(state.active, active)].any()
         )
         if not sound:
             raise ModelFormatError("the arrays of the fit do not fit together", file=document.file, hint=_HINT)

@@ -49,7 +49,8 @@ def relaxed(
     A penalty chooses features, and shrinks their weights too. The relaxed fit (Meinshausen 2007; Hastie, Tibshirani and
     Tibshirani 2020; ``relax=TRUE`` of glmnet) keeps the choice and undoes the shrinking: its weights are
     ``gamma W + (1 - gamma) W_refit``, and its intercept likewise, where W_refit minimises the loss alone over the
-    features whose rows of W are not zero.
+    features whose rows of W are not zero. Signs of weights (`positive`, `lower`, `upper`) are kept: a feature that has
+    one may then have the weight zero, and be no part of the refit.
 
     Of features that determine each other, such as two copies of a column, the refit is one of several that predict the
     same on the data.
@@ -65,7 +66,8 @@ def relaxed(
     gamma : float, default 0.0
         From 0, the refit alone, to 1, the model as it was, bit for bit.
     tol : float, default 1e-9
-        Of the refit: what its last step promises to lower the mean loss by, relative to it.
+        Of the refit: what its last step promises to lower the mean loss by, relative to it; with signs its certified
+        relative duality gap.
     client : distributed.Client, optional
         As in ``BoostedClassifier``.
 
@@ -73,9 +75,9 @@ def relaxed(
     -------
     estimator
         A fitted copy. `relaxed_` says how it came about: `gamma`, the `stop_reason` of the refit ("gradient" or
-        "precision" at the optimum, "none" where none was needed), the largest `gradient` of the mean loss by a weight
-        there, `rounds` and `passes`. `objective_` is the mean loss of the refit where gamma is 0, and not known in
-        between; there is no duality gap.
+        "precision" at the optimum, "tol" of one with signs, "none" where none was needed), the largest `gradient` of
+        the mean loss by a weight there, `rounds` and `passes`. `objective_` is the mean loss of the refit where gamma
+        is 0, and not known in between. There is no duality gap, but of a refit with signs where gamma is 0.
 
     Raises
     ------

@@ -30,6 +30,20 @@ def rightly_signed(Z: FloatArray, signs: Int8) -> FloatArray:
     return found
 
 
+def centred(W: FloatArray, signs: Int8) -> FloatArray:
+    """Rows (rows, k) less one number each, which brings their mean as near to zero as their signs allow, (rows,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> centred(np.array([[1.0, 4.0], [1.0, 4.0], [-1.0, 2.0]]), np.array([1, -1, 0], np.int8)).tolist()
+    [[0.0, 3.0], [-3.0, 0.0], [-1.5, 1.5]]
+    """
+    least, mean, most = (take(W, axis=1, keepdims=True) for take in (np.min, np.mean, np.max))
+    found: FloatArray = W - np.where(signs[:, None] > 0, least, np.where(signs[:, None] < 0, most, mean))
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class Signed:
     """A penalty on some rows, with their signs.

@@ -11,8 +11,14 @@ Near the optimum the step is short, and Theta then is as feasible as U: of a pro
 between them. A subtraction of multiples of the columns themselves would need no curvature, and would throw out of the
 domain all examples that are predicted more surely than the step is long.
 
-Covers: the step by conjugate gradients, the point, and the model in which these rows are optimal with all others held.
-Does not cover: what the certificate makes of the point (``certificate.duality_gap``).
+Entries of these rows may have a sign, as those of any row. A dual point then must not pull them into what their sign
+allows, and may pull them against it. The step is the minimiser of its quadratic model among those after which every
+entry has its sign (``compiled.solves.within_bounds``); at it the pulls on held entries, those that end at zero, are
+such.
+
+Covers: the point, and the model in which these rows are optimal with all others held.
+Does not cover: how the step is solved for (``free_steps``), or what the certificate makes of the point
+(``certificate.duality_gap``).
 """
 
 from __future__ import annotations
@@ -22,12 +28,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost import passes
-from dboost.compiled.solves.conjugate_gradients import conjugate_gradients
+from dboost.compiled.solves.within_bounds import held_at_zero
 from dboost.errors import DataError
 from dboost.losses.base import Repair
 from dboost.passes import projected
-from dboost.problem import summation
+from dboost.penalties.signed import centred
+from dboost.problem.free_steps import FreeSteps, free_places, plain_repair, projection
 from dboost.problem.iterate import Iterate, Projection
 from dboost.problem.problem import Problem
 from dboost.problem.shards import among
@@ -40,23 +46,13 @@ _SETTLED = 1e-24
 # Sums of the loss carry about this relative error.
 _ROUNDING = 1e-14
 _HALVINGS = 0.5 ** np.arange(1.0, 12.0)
-# Products of one solve, for each unknown: rounding makes the last of them necessary.
-_PRODUCTS = 3
-_MOST_PRODUCTS = 600
-# Up to so many unknowns their curvature is formed, by one pass in place of one for each product. It has as many
-# operations as so many products, and a million numbers at most.
-FORMED = 1000
-# The square of what a solve leaves, as a share; of products by passes, which are formed in float32, less would mean
-# nothing. What is left of the sums is measured in float64, and solved for again.
-_LEFT = 1e-24
-_LEFT_BY_PASSES = 1e-12
-_REFINED = 6
-_FLAT = 1e-12
 # Curvature of the examples that hold a column, below this share of that of the most curved one: e^-20, of labels that
 # are told so surely that no finite weight would.
 _VANISHED = 2e-9
-# Sums may be off by this many times what their rounding is.
-_SURE = 4.0
+
+
+class NoFiniteOptimum(DataError):
+    """Rows without penalty whose best weights are infinite, as of labels that their columns separate; not public."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +71,6 @@ class ProjectedRepair(Repair):
     charge: float = 0.0
 
 
-def free_places(problem: Problem, at: Iterate) -> NDArray[np.bool_]:
-    """Which of the active rows have no penalty, shape (a,)."""
-    found: NDArray[np.bool_] = problem.lam_weight[at.active] == 0.0
-    return found
-
-
 def with_free_rows(problem: Problem, at: Iterate) -> Iterate:
     """A model that holds all rows without penalty, those it lacks at zero; sums of them are zero too."""
     free = problem.objective.free
@@ -94,131 +84,18 @@ def without_sums(problem: Problem, at: Iterate) -> Iterate:
     return replace(at, G=G, bias=np.zeros_like(at.bias))
 
 
-# ---- the step ----------------------------------------------------------------------------------------------------
-
-
-class _Solver:
-    """Newton steps over the rows without penalty and the intercept at one model; products are passes."""
-
-    def __init__(self, problem: Problem, at: Iterate) -> None:
-        self.problem = problem
-        self.at = at
-        self.rows = np.flatnonzero(free_places(problem, at))
-        self.plain = _plain_repair(problem)
-        # an output with one label only has no finite optimum, and zero for its dual point
-        self.outputs = self.plain.keep > 0.0
-        chosen = np.append(self.rows, at.active.shape[0]) if problem.fit_intercept else self.rows
-        self._formed = chosen.size * problem.k <= FORMED
-        if self._formed:
-            place = np.full(at.active.shape[0], -1)
-            place[self.rows] = np.arange(self.rows.size)
-            found = problem.own_pass(projected.free_curvature, at, place, problem.fit_intercept, name="curvature")
-            self._H = found.add["H"]
-            scale = np.diag(self._H).copy()
-        else:
-            found = problem.own_pass(passes.curvature_diagonal, at, problem.fit_intercept, name="diagonal")
-            scale = found.add["diagonal"][chosen].ravel()
-            self._product = problem.curvature_at(at)
-        self._used = np.tile(self.outputs, chosen.size)
-        self.diagonal = scale.reshape(chosen.size, problem.k)
-        self.scale = np.maximum(scale, _FLAT * max(float(scale.max(initial=0.0)), np.finfo(float).tiny))
-
-    def joined(self, G: Array, bias: Array) -> Array:
-        """The sums that are to vanish, as one vector."""
-        parts = [np.where(self.outputs, G[self.rows], 0.0).ravel()]
-        return np.concatenate([*parts, np.where(self.outputs, bias, 0.0)]) if self.problem.fit_intercept else parts[0]
-
-    def split(self, x: Array) -> tuple[Array, Array]:
-        """The step of all active rows and of the intercept of such a vector."""
-        V, v, size = np.zeros_like(self.at.W), np.zeros(self.problem.k), self.rows.size * self.problem.k
-        V[self.rows] = x[:size].reshape(-1, self.problem.k)
-        return V, x[size:] if self.problem.fit_intercept else v
-
-    def _times(self, p: Array) -> Array:
-        if not self._formed:
-            return self.joined(*self._product(*self.split(p)))
-        # not by BLAS, whose threads might change the bits
-        return np.where(self._used, np.sum(self._H * p, axis=1), 0.0)
-
-    def __call__(self, right: Array) -> Array:
-        """H_F^+ of such a vector, by conjugate gradients scaled by the diagonal."""
-
-        def curved(p: Array, curvature: float, left: float) -> bool:
-            # along columns that add up to others nothing is curved: what is left of the residual there is rounding
-            return curvature > _FLAT * float(np.sum(self.scale * p * p))
-
-        return conjugate_gradients(
-            right,
-            self._times,
-            lambda residual: residual / self.scale,
-            limit=_PRODUCTS * right.size if self._formed else min(_PRODUCTS * right.size, _MOST_PRODUCTS),
-            least=lambda start: (_LEFT if self._formed else _LEFT_BY_PASSES) * start,
-            curved=curved,
-        ).x
-
-    def allowed(self) -> Array:
-        """What the sums in such a vector may be off by, through the rounding of residuals and of their sums."""
-        problem, at = self.problem, self.at
-        labels = replace(at, loss=at.loss + problem.statistics.at_zero)
-        rows = summation.of_norms(problem, labels, at.active[self.rows])
-        each = np.repeat(rows, problem.k)
-        if not problem.fit_intercept:
-            return _SURE * each
-        return _SURE * np.concatenate([each, np.full(problem.k, summation.of_intercept(problem, labels))])
-
-
-def projection(problem: Problem, at: Iterate) -> Projection:
-    """The step at a model that has its sums and all rows without penalty, refined until its rest is rounding."""
-    solver = _Solver(problem, at)
-    right = left = solver.joined(at.G, at.bias)
-    allowed = solver.allowed()
-    x, best, least = np.zeros_like(right), None, np.inf
-
-    def missed(sums: Array) -> float:
-        return float(np.max(np.abs(sums) / np.maximum(allowed, np.finfo(float).tiny), initial=0.0))
-
-    for _ in range(_REFINED):
-        x = x + solver(left)
-        V, v = solver.split(x)
-        sums = problem.own_pass(projected.projected_sums, at, (V, v), name="projected")
-        left = solver.joined(sums.add["G"], sums.add["bias"])
-        size, far, moved = missed(left), sums.peak["far"], sums.peak["moved"]
-        if not size < least:
-            break
-        least, keep, gained = size, problem.loss.kept(far, moved), float(np.sum(right * x))
-        best = Projection(V, v, moved, keep, gained, *solver.split(left), size <= 1.0)
-        if best.exact:
-            return best
-    if best is None or missed(right) <= 1.0:
-        # A solve for sums that are rounding follows the directions in which nothing is curved, such as a common shift
-        # of all classes, and may leave more than it takes.
-        none = np.zeros(problem.k)
-        split = solver.split(np.zeros_like(right))
-        best = Projection(*split, none, problem.loss.kept(none, none), 0.0, *solver.split(right), missed(right) <= 1.0)
-    return best
-
-
 def repaired(problem: Problem, at: Iterate, known: Projection | None = None) -> ProjectedRepair:
     """What makes the residuals at a model a dual point beside rows without penalty; `known` if the step there is."""
-    found, plain = projection(problem, at) if known is None else known, _plain_repair(problem)
+    found, plain = projection(problem, at) if known is None else known, plain_repair(problem)
     none = np.zeros(problem.k)
     if not (found.exact and found.keep > 0.0):
         return ProjectedRepair(none, none, none, plain.prior, 0.0, none, none)
     # scaled residuals are shorter by 1 - keep of themselves, and no residual that has ends is longer than the longest
     longest = problem.loss.longest_residual(problem.k)
     drift = found.moved + (1.0 - found.keep) * (0.0 if found.keep == 1.0 or longest is None else longest)
-    charge = 2.0 * float(np.sum(np.abs(found.left * at.W)) + np.sum(np.abs(found.left_bias * at.intercept)))
     return ProjectedRepair(
-        found.keep * plain.keep, none, none, plain.prior, 0.0, drift, none, step=found.step, charge=charge
+        found.keep * plain.keep, none, none, plain.prior, 0.0, drift, none, step=found.step, charge=found.charge
     )
-
-
-def _plain_repair(problem: Problem) -> Repair:
-    """The repair of residuals that need none: what the loss keeps of each output, and where labels are measured."""
-    if not problem.fit_intercept:
-        return Repair.nothing(problem.k)
-    stats = problem.statistics
-    return problem.loss.repair(stats.mass, stats.total, np.zeros(problem.k))
 
 
 def dual_value(problem: Problem, at: Iterate, repair: Repair, scale: float) -> float:
@@ -249,7 +126,7 @@ def solved(problem: Problem, at: Iterate, small: float) -> tuple[Iterate, Projec
     Iterate, Projection
         The model with its sums, and the step that would come next.
     """
-    at = problem.evaluate(at.active, at.W, at.intercept)
+    at = problem.evaluate(at.active, _centred(problem, at.active, at.W), at.intercept)
     before = np.inf
     for _ in range(_MAX_STEPS):
         found = projection(problem, at)
@@ -269,27 +146,46 @@ def solved(problem: Problem, at: Iterate, small: float) -> tuple[Iterate, Projec
 def _stepped(problem: Problem, at: Iterate, found: Projection) -> Iterate | None:
     """The model after the step, halved until the loss does not rise; None where it always does."""
     V, v = found.step
-    after = problem.evaluate(at.active, at.W + V, at.intercept + v)
-    if after.shift == 0.0 and after.loss <= at.loss + _ROUNDING * abs(at.loss):
-        return after
+
+    def after(t: float) -> Iterate:
+        return problem.evaluate(at.active, _centred(problem, at.active, at.W + t * V), at.intercept + t * v)
+
+    whole = after(1.0)
+    if whole.shift == 0.0 and whole.loss <= at.loss + _ROUNDING * abs(at.loss):
+        return whole
     values = problem.losses_along(at, V, v, _HALVINGS)
     lower = np.flatnonzero(values < at.loss)
-    if not lower.size:
-        return None
-    t = float(_HALVINGS[lower[0]])
-    return problem.evaluate(at.active, at.W + t * V, at.intercept + t * v)
+    return after(float(_HALVINGS[lower[0]])) if lower.size else None
+
+
+def _centred(problem: Problem, active: NDArray[np.int64], W: Array) -> Array:
+    """W with the rows of classes that have no penalty as near to a mean of zero as their signs let them.
+
+    What all classes have in common changes no loss, and nothing else says what it is.
+    """
+    if problem.loss.separable:
+        return W
+    signs = problem.objective.signs
+    rows = problem.lam_weight[active] == 0.0
+    found = W.copy()
+    found[rows] = centred(W[rows], np.zeros(int(rows.sum()), np.int8) if signs is None else signs[active[rows]])
+    return found
 
 
 def _vanishing(problem: Problem, at: Iterate) -> bool:
     """Whether the curvature of a row without penalty has all but vanished: its weight goes on to infinity.
 
-    The loss then falls by less than its rounding. A column without a label has no curvature at all, and none to lose.
+    The loss then falls by less than its rounding. A column without a label has no curvature at all, and none to lose,
+    and an entry that is held at zero goes nowhere.
     """
-    solver = _Solver(problem, at)
+    solver = FreeSteps(problem, at)
     square = problem.statistics.square[at.active[solver.rows]]
     square = np.append(square, problem.statistics.weight) if problem.fit_intercept else square
     each = solver.diagonal[:, solver.outputs] / np.where(square > 0.0, square, 1.0)[:, None]
-    return bool(np.any((each > 0.0) & (each < _VANISHED * each.max(axis=0, initial=0.0))))
+    low = (each > 0.0) & (each < _VANISHED * each.max(axis=0, initial=0.0))
+    if solver.signs is not None:
+        low &= ~held_at_zero(solver.start, solver.signs).reshape(-1, problem.k)[:, solver.outputs]
+    return bool(np.any(low))
 
 
 def solved_null(problem: Problem, null: Iterate) -> Iterate:
@@ -297,12 +193,12 @@ def solved_null(problem: Problem, null: Iterate) -> Iterate:
 
     Raises
     ------
-    DataError
+    NoFiniteOptimum
         Where it has no finite optimum, as of labels that these features separate.
     """
     at, last = solved(problem, with_free_rows(problem, null), 0.0)
     if not last.keep > 0.0 or not last.exact or _vanishing(problem, at):
-        raise DataError(
+        raise NoFiniteOptimum(
             "the features whose penalty_factors are 0 have no finite optimum, so that no penalty holds their weights: "
             "they may separate the labels, wholly or in part",
             hint="give them a small factor such as 1e-3, or leave those out that tell the labels",

@@ -67,8 +67,11 @@ class Projection:
         <e, (V, v)>: twice what the step lowers the quadratic model of the loss by.
     left, left_bias : float64 arrays, shape (a, k) and (k,)
         X_F'Theta, zero where a row has a penalty, and the sums of Theta.
+        Of entries that have a sign and are zero after the step, only what pulls them into what it allows.
     exact : bool
         Whether these are but rounding.
+    charge : float
+        What these may take from the dual value.
     """
 
     V: Array
@@ -79,6 +82,7 @@ class Projection:
     left: Array
     left_bias: Array
     exact: bool
+    charge: float
 
     @property
     def step(self) -> tuple[Array, Array]:

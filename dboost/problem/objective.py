@@ -120,6 +120,25 @@ class Objective:
         found = np.zeros(rows.shape[0], np.int8) if self.signs is None else self.signs[rows]
         return np.append(found, np.int8(0)) if self.fit_intercept else found
 
+    def of_face(self, rows: Rows, strength: Array) -> Array:
+        """Strengths (a,) of rows as a face of the penalty is told them: above 0 where a row keeps its side of zero.
+
+        Rows with a penalty do, and rows that have a sign.
+        """
+        if self.signs is None or not self.free.size:
+            return strength
+        return np.where((strength == 0.0) & (self.signs[rows] != 0), np.finfo(np.float64).tiny, strength)
+
+    def shown(self, rows: Rows, W: Array) -> NDArray[np.bool_]:
+        """Which rows that are held are part of the model: all but those without penalty that their signs hold at zero.
+
+        A row without penalty that may have any sign is zero by chance only, and is part of every model.
+        """
+        if self.signs is None or not self.free.size:
+            return np.ones(rows.shape[0], np.bool_)
+        found: NDArray[np.bool_] = np.any(W != 0.0, axis=1) | (self.signs[rows] == 0) | ~np.isin(rows, self.free)
+        return found
+
     def penalty_with_intercept(self, rows: Rows) -> Penalty | Signed:
         """The penalty for those rows."""
         return self.penalty if self.signs is None else Signed(self.penalty, self.signs_with_intercept(rows))

@@ -33,6 +33,8 @@ class PenaltyFactors:
         By place.
     named : mapping of str to float, or None
         By name; the other features have a factor of one.
+    penalises : bool
+        Whether some feature is to have a penalty, which is what a user means; a refit without a penalty has none.
 
     Examples
     --------
@@ -43,6 +45,12 @@ class PenaltyFactors:
 
     values: Array | None = None
     named: Mapping[str, float] | None = None
+    penalises: bool = True
+
+    @classmethod
+    def all_zero(cls, n: int) -> PenaltyFactors:
+        """Those of so many features none of which has a penalty."""
+        return cls(values=np.zeros(n), penalises=False)
 
     @classmethod
     def given(cls, value: Any) -> PenaltyFactors:
@@ -90,7 +98,7 @@ class PenaltyFactors:
         found = by_column("penalty_factors", self.values, self.named, 1.0, n, names)
         if n and np.isinf(found).all():
             raise UsageError("penalty_factors leaves every feature out", hint="give at least one a finite factor")
-        if n and not np.any(found[np.isfinite(found)]):
+        if n and self.penalises and not np.any(found[np.isfinite(found)]):
             raise UsageError(
                 "penalty_factors leaves no feature with a penalty: all are 0 or inf",
                 hint="use penalty='none', or give at least one a factor above 0",

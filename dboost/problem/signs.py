@@ -125,6 +125,12 @@ class Signs:
             return None
         return cls(Side.given("lower", -math.inf, lower), Side.given("upper", math.inf, upper))
 
+    @classmethod
+    def of_signs(cls, signs: Int8) -> Signs:
+        """From the signs of all columns, (n,), as `of_columns` tells them."""
+        low, high = np.where(signs > 0, 0.0, -math.inf), np.where(signs < 0, 0.0, math.inf)
+        return cls(Side.given("lower", -math.inf, low), Side.given("upper", math.inf, high))
+
     def of_columns(self, n: int, names: Sequence[str] | None) -> Int8:
         """1 for a column whose weights are not negative, -1 for one whose weights are not positive, else 0: (n,).
 

@@ -20,7 +20,7 @@ from dboost.engine.local import LocalEngine
 from dboost.errors import DataError, UsageError
 from dboost.losses import LOSSES
 from dboost.penalties import get_penalty
-from dboost.problem import free_rows
+from dboost.problem import free_rows, free_steps
 from dboost.problem.penalty_factors import PenaltyFactors
 from tests.boosting import plain
 
@@ -152,7 +152,7 @@ def test_columns_that_add_up_are_no_hindrance_and_products_by_passes_find_the_sa
     alone, whole = fitting(data, penalty="l1/l2").fit(0.01), fitting(more, penalty_factors=given, penalty="l1/l2")
     assert whole.fit(0.01).gap <= 1e-8
     assert whole.fit(0.01).objective == pytest.approx(alone.objective, rel=2e-8)
-    monkeypatch.setattr(free_rows, "FORMED", 0)
+    monkeypatch.setattr(free_steps, "FORMED", 0)
     assert fitting(data, penalty="l1/l2").fit(0.01).objective == pytest.approx(alone.objective, rel=2e-8)
 
 

@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import clone
 
 import dboost
-from dboost import BoostedClassifier, BoostedClassifierCV, BoostedRegressor, MultiTaskBoostedRegressor
+from dboost import BoostedClassifier, BoostedClassifierCV, MultiTaskBoostedRegressor
 from dboost.errors import UsageError
 from tests.boosting import plain
 
@@ -74,7 +74,6 @@ def test_paths_folds_and_targets_have_them(data):
         ({"upper": "x0"}, "upper='x0'.*expected 0 or inf for each feature"),
         ({"upper": {3: 0.0}}, "upper names a feature 3"),
         ({"lower": 0, "upper": UPPER}, "lower and upper are both 0 for 'x1'"),
-        ({"positive": True, "penalty_factors": {"x2": 0.0}}, "'x2' has a penalty factor of 0, and a sign"),
         ({"positive": True, "penalty": "l2_squared"}, "rows vanish one by one, and 'l2_squared' is none"),
         ({"positive": True, "hypotheses": dboost.Products(max_degree=2)}, "made in the fit"),
     ],
@@ -82,9 +81,3 @@ def test_paths_folds_and_targets_have_them(data):
 def test_what_has_no_meaning_is_refused(data, given, said):
     with pytest.raises(UsageError, match=said):
         BoostedClassifier(**({"penalty": "l1"} | given)).fit(pd.DataFrame(data.X, columns=NAMES), data.y)
-
-
-def test_a_relaxed_model_would_not_keep_them(data):
-    model = BoostedRegressor(alpha=0.1, positive=True).fit(data.X, data.X[:, 0])
-    with pytest.raises(UsageError, match="its weights have signs"):
-        dboost.relaxed(model, data.X, data.X[:, 0])

@@ -81,7 +81,7 @@ def add_curvature(
     k = F.shape[1]
     most = H.shape[0] // k
     at, x = np.empty(most, np.int64), np.empty(most)
-    f, h = np.empty(k), np.empty(k)
+    f, h, block = np.empty(k), np.empty(k), np.empty((k, k))
     for i in range(weight.shape[0]):
         if weight[i] <= 0.0:
             continue
@@ -98,12 +98,23 @@ def add_curvature(
         for r in range(k):
             f[r] = F[i, r]
         rank_one = curvature_row(target, i, f, weight[i], h)
+        for r in range(k):
+            for q in range(k):
+                block[r, q] = -rank_one * h[r] * h[q]
+            block[r, r] += h[r]
         for a in range(count):
             for c in range(count):
-                both = x[a] * x[c]
+                if at[c] > at[a]:
+                    continue
+                both, column = x[a] * x[c], at[c] * k
                 for r in range(k):
-                    row, column = at[a] * k + r, at[c] * k
-                    H[row, column + r] += both * h[r]
+                    row = H[at[a] * k + r]
                     if rank_one != 0.0:
                         for q in range(k):
-                            H[row, column + q] -= both * rank_one * h[r] * h[q]
+                            row[column + q] += both * block[r, q]
+                    else:
+                        row[column + r] += both * block[r, r]
+    # only blocks on and below the diagonal were summed
+    for j in range(H.shape[0]):
+        for q in range(j):
+            H[q, j] = H[j, q]

@@ -90,7 +90,7 @@ def conjugate_step(
         Decrease that the gradient promises for the unit step (sum of gradient times step).
     """
     a, k = at.W.shape
-    face = faced(problem.penalty).face(at.W, strength)
+    face = faced(problem.penalty).face(at.W, problem.objective.of_face(at.active, strength))
     size = face.dim
 
     def join(rows: Array, bias: Array) -> Array:

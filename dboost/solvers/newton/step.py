@@ -340,8 +340,11 @@ class NewtonSteps:
         return self._heavy, None if self.memory.wide or self._heavy.whole else wider
 
     def _free(self, at: Iterate) -> NDArray[np.bool_]:
-        """Entries that move where the support has settled, those of the intercept and of rows without penalty too."""
-        free: NDArray[np.bool_] = (at.W != 0.0) | (self.problem.lam_weight[at.active] == 0.0)[:, None]
+        """Entries that move where the support has settled: of rows without penalty or sign all, and the intercept."""
+        objective = self.problem.objective
+        free: NDArray[np.bool_] = (at.W != 0.0) | (
+            objective.of_face(at.active, objective.lam_weight[at.active]) == 0.0
+        )[:, None]
         return np.vstack([free, np.ones((1, self.problem.k), np.bool_)]) if self.problem.fit_intercept else free
 
     def _entries(self, h: NDArray[np.float32], rank_one: Array) -> EntryModel:

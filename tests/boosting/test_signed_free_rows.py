@@ -1,0 +1,235 @@
+"""Features without penalty that have a sign: their optimum, its certificate, and where there is none.
+
+Covers: fits by settings, against SciPy and the conditions of optimality in dense numpy. Does not cover: signs and
+factors of 0 each alone (``test_signs``, ``test_free_rows``), the two together in estimators, refits
+(tests/estimators/test_relaxed_signs).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize, nnls
+
+from dboost.boosting import fit as fits
+from dboost.boosting import path as paths
+from dboost.engine.local import LocalEngine
+from dboost.errors import DataError
+from dboost.losses import LOSSES
+from dboost.penalties import get_penalty
+from dboost.penalties.signed import Signed, centred, rightly_signed
+from dboost.problem import free_rows, free_steps
+from dboost.problem.penalty_factors import PenaltyFactors
+from dboost.problem.signs import Signs
+from tests.boosting import plain
+
+N = 12
+SIGNS = np.array([1, -1, 0] * 4, np.int8)
+MIXED = Signs.of_signs(SIGNS)
+FREE = np.array([0, 1, 2, 3, 4, 9])
+FACTORS = np.exp(np.random.default_rng(2).uniform(-1.0, 1.0, N))
+FACTORS[FREE] = 0.0
+PENALTIES = ("l1", "l1/l2", "l1/linf", "elastic_net", "l1/l2+l1", "l1/l2+ridge")
+
+
+def fitting(data, **settings):
+    given = {"penalty_factors": PenaltyFactors.given(FACTORS), "signs": MIXED, "tol": 1e-8}
+    return plain.fitting(data, **given | settings)
+
+
+CASES = plain.covering(
+    [name for name in LOSSES if name != "exp"],
+    list(PENALTIES),
+    [True, False],
+    [None, ()],
+    allowed=lambda *row: True,
+)
+
+
+@pytest.mark.parametrize("loss,penalty,intercept,accelerators", CASES)
+def test_the_optimum_pulls_free_columns_against_their_signs_only(loss, penalty, intercept, accelerators):
+    data = plain.make(loss, m=90, n=N, seed=4, weights=True)
+    asked = fitting(data, penalty=penalty, fit_intercept=intercept, accelerators=accelerators)
+    largest = asked.alpha_max()
+    found = asked.fit(0.2 * largest)
+    W, rule = plain.dense(found, N), get_penalty(penalty)
+    F, lam = data.X @ W + found.intercept, 0.2 * largest * data.s.sum() * FACTORS
+    U = data.residual(F)
+    G = data.X.T @ U
+    assert found.stop_reason == "tol" and found.gap <= 1e-8 and np.all(SIGNS[:, None] * W >= 0.0)
+    assert found.objective * data.s.sum() == pytest.approx(data.value(F) + rule.total(W, lam), rel=1e-12)
+    pull = np.where(W == 0.0, rightly_signed(G, SIGNS), G)[FREE] / (np.abs(data.X).T @ data.s)[FREE, None]
+    assert np.abs(pull).max() <= 1e-8
+    assert not intercept or np.abs(U.sum(axis=0)).max() <= 1e-8 * data.s.sum()
+    assert np.all(Signed(rule, SIGNS).dual_norm(G)[~np.any(W, axis=1)] <= lam[~np.any(W, axis=1)] * (1 + 1e-6) + 1e-8)
+    # the model of the free features alone, of which some are held at zero and no part of it
+    assert set(asked.fit(largest * 1.0001).active.tolist()) <= set(FREE.tolist())
+    assert len(set(asked.fit(largest * 0.99).active.tolist()) - set(FREE.tolist())) > 0
+    assert np.all(np.any(found.W != 0.0, axis=1))
+
+
+def bounded(data, alpha, intercept=True):
+    """The least objective by L-BFGS-B, under l1: weights are differences of two that are not negative."""
+    n, k = data.X.shape[1], data.k
+    lam = (alpha * data.s.sum() * FACTORS)[:, None]
+
+    def value(x):
+        plus, minus, b = x[: n * k].reshape(n, k), x[n * k : 2 * n * k].reshape(n, k), x[2 * n * k :]
+        F = data.X @ (plus - minus) + b
+        U = data.residual(F)
+        g = -(data.X.T @ U)
+        return data.value(F) + np.sum(lam * (plus + minus)), np.r_[(g + lam).ravel(), (lam - g).ravel(), -U.sum(axis=0)]
+
+    up = [(0.0, 0.0) if sign < 0 else (0.0, None) for sign in np.repeat(SIGNS, k).tolist()]
+    down = [(0.0, 0.0) if sign > 0 else (0.0, None) for sign in np.repeat(SIGNS, k).tolist()]
+    bias = [(None, None) if intercept else (0.0, 0.0)] * k
+    limits = {"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-15, "gtol": 1e-10, "maxcor": 40}
+    start = np.zeros(2 * n * k + k)
+    return minimize(value, start, jac=True, method="L-BFGS-B", bounds=[*up, *down, *bias], options=limits).fun
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("loss", ["log", "multinomial", "squared", "poisson", "huber", "multitask"])
+def test_bounded_quasi_newton_finds_the_same_objective(loss, intercept, standardize):
+    data = plain.make(loss, m=120, n=N, seed=7, weights=True)
+    if standardize:
+        # columns of deviation one: scaled strengths are then those of the other solver
+        mean = np.average(data.X, axis=0, weights=data.s)
+        data = replace(data, X=data.X / np.sqrt(np.average((data.X - mean) ** 2, axis=0, weights=data.s)))
+    found = fitting(data, penalty="l1", fit_intercept=intercept, standardize=standardize).fit(0.02)
+    best = bounded(data, 0.02, intercept)
+    assert found.objective * data.s.sum() == pytest.approx(best, rel=1e-6)
+    assert found.objective * data.s.sum() <= best * (1.0 + 1e-7)
+    assert found.lower_bound * data.s.sum() <= best * (1.0 + 1e-12) and found.gap <= 1e-8
+
+
+def test_without_any_penalty_left_it_is_scipys_nnls():
+    rng = np.random.default_rng(0)
+    data = plain.make("squared", m=90, n=N, seed=4)
+    data.X[:, 1] = data.X[:, 0] + 1e-4 * rng.normal(size=90)
+    asked = plain.fitting(
+        data, penalty="l1", fit_intercept=False, tol=1e-10, penalty_factors=PenaltyFactors.all_zero(N),
+        signs=Signs.given(positive=True),
+    )  # fmt: skip
+    weights, length = nnls(data.X, data.y)
+    found = asked.fit(1.0)
+    assert found.objective * 90 == pytest.approx(length**2 / 2, rel=1e-9) and found.gap <= 1e-10
+    np.testing.assert_allclose(plain.dense(found, N)[:, 0], weights, atol=1e-6)
+
+
+def test_the_bound_is_the_value_of_another_point_that_pulls_against_the_signs():
+    """D(Theta) by its definition, Theta being the residuals less H_i z_i, at a model that is not solved."""
+    data = plain.make("log", m=90, n=N, seed=4, weights=True)
+    asked = fitting(data, penalty="l1", tol=1e-3, accelerators=())
+    found, problem = asked.fit(0.01), asked.problem
+    moved = free_rows.with_free_rows(problem, problem.evaluate(found.active, found.W, found.intercept))
+    W = rightly_signed(moved.W + 0.04 * np.isin(moved.active, FREE)[:, None], SIGNS[moved.active])
+    at = problem.evaluate(moved.active, W, moved.intercept)
+    repair = free_rows.repaired(problem, at)
+    V, v = repair.step
+    dense, z = np.zeros((N, 1)), np.zeros((N, 1))
+    dense[at.active], z[at.active] = W, V
+    F = data.X @ dense + at.intercept
+    q = 1.0 / (1.0 + np.exp(-F))
+    theta = data.residual(F) - data.s[:, None] * q * (1.0 - q) * (data.X @ z + v)
+    pull = data.X[:, FREE].T @ theta
+    held = (dense + z)[FREE] == 0.0
+    assert held[SIGNS[FREE] != 0].any() and np.abs(np.where(held, 0.0, pull)).max() <= 1e-12
+    assert np.all(SIGNS[FREE, None] * pull <= 1e-12) and np.min(SIGNS[FREE, None] * pull) < -1e-3
+    for scale in (1.0, 0.7):
+        assert free_rows.dual_value(problem, at, repair, scale) == pytest.approx(data.dual(scale * theta), rel=1e-12)
+    lower = data.dual(theta * min(1.0, _shrunk(data, theta)))
+    assert lower <= bounded(data, 0.01)
+
+
+def _shrunk(data, theta):
+    """The scale that brings the penalised columns within their strengths."""
+    norms = Signed(get_penalty("l1"), SIGNS).dual_norm(data.X.T @ theta)
+    some = FACTORS > 0.0
+    return 1.0 / max(1.0, float(np.max(norms[some] / (0.01 * data.s.sum() * FACTORS[some]))))
+
+
+def test_every_bound_of_a_fit_is_below_the_optimum():
+    data = plain.make("multitask", m=90, n=N, seed=4, weights=True)
+    found, best = fitting(data, penalty="l1", tol=1e-10).fit(0.01), bounded(data, 0.01) / data.s.sum()
+    bounds = [record["lower_bound"] for record in found.history if np.isfinite(record["lower_bound"])]
+    assert bounds and all(bound <= best * (1.0 + 1e-12) for bound in bounds)
+
+
+@pytest.mark.parametrize("update,select", [("gradboost", "cyclic"), ("adaboost", "template")])
+def test_every_update_ends_there(update, select):
+    data = plain.make("log", m=90, n=N, seed=4)
+    newton = fitting(data, penalty="l1").fit(0.02)
+    found = fitting(data, penalty="l1", update=update, select=select, tol=1e-6).fit(0.02)
+    assert found.gap <= 1e-6 and found.objective == pytest.approx(newton.objective, rel=2e-6)
+
+
+@pytest.mark.parametrize("loss,penalty", [("log", "l1"), ("multitask", "l1/l2"), ("multinomial", "l1/l2")])
+def test_columns_that_add_up_and_products_by_passes_find_the_same(monkeypatch, loss, penalty):
+    data = plain.make(loss, m=90, n=N, seed=4)
+    more = replace(data, X=np.hstack([data.X, data.X[:, [3]], np.ones((90, 1)), np.zeros((90, 1))]))
+    given = {
+        "penalty_factors": PenaltyFactors.given(np.append(FACTORS, np.zeros(3))),
+        "signs": Signs.of_signs(np.append(SIGNS, np.array([1, 1, -1], np.int8))),
+    }
+    alone, whole = fitting(data, penalty=penalty), fitting(more, penalty=penalty, **given)
+    assert whole.fit(0.01).gap <= 1e-8
+    assert whole.fit(0.01).objective == pytest.approx(alone.fit(0.01).objective, rel=2e-8)
+    monkeypatch.setattr(free_steps, "FORMED", 0)
+    by_passes = fitting(data, penalty=penalty).fit(0.01)
+    assert by_passes.gap <= 1e-8 and by_passes.objective == pytest.approx(alone.fit(0.01).objective, rel=2e-8)
+
+
+def test_a_path_keeps_both_and_columns_far_from_zero_change_nothing():
+    data = plain.make("log", m=120, n=N, seed=5)
+    given = {"penalty_factors": PenaltyFactors.given(FACTORS), "signs": MIXED}
+    settings = fits.FitSettings("log", "l1", tol=1e-8, **given)
+    for found in paths.path(plain.plan(data), LocalEngine(1), settings, n_alphas=4, eps=0.03):
+        alone = fitting(data, penalty="l1").fit(found.alpha)
+        assert found.gap <= 1e-8 and found.objective == pytest.approx(alone.objective, rel=2e-8)
+        assert np.all(SIGNS[:, None] * plain.dense(found, N) >= 0.0)
+    moved = replace(data, X=data.X + np.where(np.arange(N) % 2, 1e4, 0.0))
+    for standardize in (True, False):
+        near, far = (fitting(one, penalty="l1", standardize=standardize).fit(0.02) for one in (data, moved))
+        assert near.gap <= 1e-8 and far.gap <= 1e-8 and far.objective == pytest.approx(near.objective, rel=1e-7)
+
+
+@pytest.mark.parametrize("few", [False, True])
+@pytest.mark.parametrize("loss,sign", [("log", 1), ("poisson", -1)])
+def test_columns_that_separate_the_labels_have_a_model_where_the_sign_forbids_it(loss, sign, few):
+    data = plain.make(loss, m=90, n=N, seed=4)
+    on = data.y[:, 0] > 0 if loss == "log" else data.y == 0
+    data.X[:, 2] = on & (np.arange(90) < 45) if few else np.where(on, 1.0, -1.0)
+    for way in (sign, -sign):
+        signs = Signs.of_signs(np.where(np.arange(N) == 2, way, SIGNS).astype(np.int8))
+        if way == sign:
+            with pytest.raises(DataError, match="penalty_factors are 0 have no finite optimum"):
+                fitting(data, penalty="l1", signs=signs).fit(0.02)
+        else:
+            found = fitting(data, penalty="l1", signs=signs).fit(0.02)
+            assert found.gap <= 1e-8 and 2 not in found.active
+
+
+def test_rows_of_classes_are_as_near_to_a_mean_of_zero_as_they_may():
+    """What all classes have in common changes no loss: no sign binds a row without penalty, it only places it."""
+    data = plain.make("multinomial", m=90, n=N, seed=4)
+    alone = {"signs": Signs.of_signs(np.where(FACTORS > 0.0, 0, SIGNS).astype(np.int8))}
+    found, other = (fitting(data, penalty="l1/l2", **given).fit(0.01) for given in (alone, {"signs": None}))
+    W, V = plain.dense(found, N), plain.dense(other, N)
+    np.testing.assert_allclose(W[FREE], centred(V[FREE], SIGNS[FREE]), atol=1e-3)
+    assert np.all(W[[0, 3, 9]].min(axis=1) == 0.0) and np.all(W[[1, 4]].max(axis=1) == 0.0)
+    np.testing.assert_allclose(np.vstack([V[FREE], W[[2]]]).sum(axis=1), 0.0, atol=1e-12)
+    assert found.objective == pytest.approx(other.objective, rel=2e-8)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_common_shift_of_classes_is_not_followed(seed):
+    """Solves for sums that are rounding went along it, and a model that exists was refused."""
+    data = plain.make("multinomial", m=150, n=N, seed=seed, noise=2.5)
+    factors = PenaltyFactors.given(np.where(np.arange(N) < 6, 0.0, 1.0))
+    for signs in (None, Signs.given(positive=True)):
+        asked = fitting(data, penalty="l1", fit_intercept=False, signs=signs, penalty_factors=factors)
+        assert asked.fit(0.01).gap <= 1e-8

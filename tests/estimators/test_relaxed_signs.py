@@ -1,0 +1,223 @@
+"""Signs of features without penalty, and of refits: what users see, on both engines, in paths, folds and files.
+
+Covers: ``positive``, ``lower`` and ``upper`` beside ``penalty_factors`` of 0, and ``dboost.relaxed`` and ``relax=`` of
+models with signs. Does not cover: each alone (``test_signs``, ``test_penalty_factors``, ``test_relaxed``), or the
+optima of penalised fits (tests/boosting/test_signed_free_rows).
+"""
+
+from __future__ import annotations
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize, nnls
+from sklearn.base import clone
+
+import dboost
+from dboost import (
+    BoostedClassifier,
+    BoostedClassifierCV,
+    BoostedRegressor,
+    BoostedRegressorCV,
+    MultiTaskBoostedClassifier,
+    relaxed,
+)
+from dboost.errors import DataError, UsageError
+from tests.boosting import plain
+
+N = 10
+NAMES = [f"x{j}" for j in range(N)]
+SIGNS = np.array([1, -1, 0, 1, -1, 1, -1, 0, 1, 1])
+BOUNDS = {"lower": np.where(SIGNS > 0, 0.0, -np.inf), "upper": np.where(SIGNS < 0, 0.0, np.inf)}
+FREE = {"x0": 0.0, "x3": 0.0, "x4": 0.0}
+FREED = np.where(np.isin(np.arange(N), [0, 3, 4]), 0.0, 1.0)
+LOSSES = ["log", "multinomial", "squared", "poisson", "huber", "multitask"]
+
+
+def made(loss, m=160, seed=3):
+    return plain.make(loss, m=m, n=N, seed=seed, noise=2.0)
+
+
+def labels(data):
+    if data.loss == "multitask":
+        return np.where(data.y == 0, np.nan, data.y > 0)
+    return data.y[:, 0] if data.loss == "log" else data.y
+
+
+def estimator(data, **params):
+    kind = {"log": BoostedClassifier, "multinomial": BoostedClassifier, "multitask": MultiTaskBoostedClassifier}
+    return kind.get(data.loss, BoostedRegressor)(**{"loss": data.loss, "tol": 1e-9} | params)
+
+
+def least(data, active, intercept=True):
+    """The least loss over some features with their signs: L-BFGS-B."""
+    X, k = data.X[:, active], data.k
+
+    def value(x):
+        W, b = x[: len(active) * k].reshape(-1, k), x[len(active) * k :]
+        F = X @ W + b
+        U = data.residual(F)
+        return data.value(F), -np.r_[(X.T @ U).ravel(), U.sum(axis=0)]
+
+    ends = {1: (0.0, None), -1: (None, 0.0), 0: (None, None)}
+    bounds = [ends[sign] for sign in np.repeat(SIGNS[active], k).tolist()]
+    bounds += [(None, None) if intercept else (0.0, 0.0)] * k
+    limits = {"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-15, "gtol": 1e-10, "maxcor": 40}
+    start = np.zeros((len(active) + 1) * k)
+    return minimize(value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=limits).fun / data.s.sum()
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("penalty", ["l1", "l1/l2", "l1/linf", "elastic_net"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_refit_keeps_the_signs_and_is_certified(loss, penalty, intercept):
+    data = made(loss)
+    asked = estimator(data, penalty=penalty, alpha=0.02, fit_intercept=intercept, standardize=penalty == "l1", **BOUNDS)
+    model = asked.fit(data.X, labels(data))
+    found = relaxed(model, data.X, labels(data))
+    best = least(data, model.model_.active, intercept)
+    assert len(model.model_.active) and np.all(SIGNS * np.atleast_2d(found.coef_) >= 0.0)
+    assert set(found.model_.active.tolist()) <= set(model.model_.active.tolist())
+    assert np.all(np.any(found.model_.W != 0.0, axis=1))
+    assert found.objective_ == pytest.approx(best, rel=1e-6) and found.objective_ <= best * (1.0 + 1e-8)
+    assert found.duality_gap_ <= 1e-9 and found.relaxed_["stop_reason"] == "tol" and found.relaxed_["gradient"] < 1e-6
+    assert found.objective_ * (1.0 - found.duality_gap_) <= best * (1.0 + 1e-12)
+    assert found.objective_ < model.objective_ and found.get_params().keys() == model.get_params().keys()
+    half = relaxed(model, data.X, labels(data), gamma=0.5)
+    np.testing.assert_allclose(half.coef_, 0.5 * (model.coef_ + found.coef_), atol=1e-12)
+    assert np.isnan(half.duality_gap_)
+
+
+def test_classes_are_centred_as_far_as_signs_allow():
+    data = made("multinomial")
+    model = estimator(data, penalty="l1", alpha=0.01, **BOUNDS).fit(data.X, data.y)
+    found = relaxed(model, data.X, data.y)
+    W, signs = found.model_.W, SIGNS[found.model_.active]
+    assert np.all(W[signs > 0].min(axis=1) == 0.0) and np.all(W[signs < 0].max(axis=1) == 0.0)
+    np.testing.assert_allclose(W[signs == 0].sum(axis=1), 0.0, atol=1e-12)
+    free = estimator(data, penalty="l1", alpha=0.01).fit(data.X[:, model.model_.active], data.y)
+    assert len(free.active_features_) == len(model.active_features_)
+    same = relaxed(free, data.X[:, model.model_.active], data.y)
+    assert found.objective_ == pytest.approx(same.objective_, rel=1e-8)
+
+
+def test_without_an_intercept_a_positive_refit_is_nnls_and_may_drop_a_feature():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(80, 4))
+    X[:, 3] = 0.6 * X[:, 0] + 0.6 * X[:, 1] + 0.1 * X[:, 3]
+    y = X[:, 0] + X[:, 1] + 0.3 * rng.normal(size=80)
+    model = BoostedRegressor(penalty="l1", alpha=0.05, positive=True, fit_intercept=False, tol=1e-9).fit(X, y)
+    found = relaxed(model, X, y)
+    weights, length = nnls(X[:, model.model_.active], y)
+    assert 3 in model.model_.active and (weights == 0.0).any()
+    assert found.model_.active.tolist() == model.model_.active[weights > 0.0].tolist()
+    np.testing.assert_allclose(found.model_.W[:, 0], weights[weights > 0.0], atol=1e-9)
+    assert found.objective_ == pytest.approx(length**2 / 160, rel=1e-12)
+
+
+@pytest.mark.parametrize("sign,refused", [(1, True), (-1, False)])
+def test_a_refit_is_refused_where_the_signs_leave_no_optimum(sign, refused):
+    """The feature separates the labels; with the other sign it may not, and is in no model."""
+    data = made("log")
+    X = data.X.copy()
+    X[:, 0] = sign * np.where(data.y[:, 0] > 0, 1.0, -1.0)
+    model = BoostedClassifier(penalty="l1", alpha=0.003, positive=True).fit(X, data.y[:, 0])
+    assert len(model.active_features_) and bool(model.coef_[0, 0]) == refused
+    if refused:
+        with pytest.raises(DataError, match=r"no finite optimum.*larger alpha"):
+            relaxed(model, X, data.y[:, 0])
+        assert relaxed(model, X, data.y[:, 0], gamma=1.0).coef_.tobytes() == model.coef_.tobytes()
+    else:
+        assert relaxed(model, X, data.y[:, 0]).duality_gap_ <= 1e-9
+
+
+def test_a_loss_without_a_bounded_curvature_is_refused():
+    data = made("log")
+    model = BoostedClassifier(loss="exp", penalty="l1", alpha=0.1, update="adaboost", positive=True, tol=1e-2)
+    model.fit(data.X, data.y[:, 0])
+    with pytest.raises(UsageError, match="'exp' has no bounded curvature"):
+        relaxed(model, data.X, data.y[:, 0])
+
+
+def test_offsets_and_names_stay_and_a_refit_is_saved(tmp_path):
+    data = made("poisson")
+    begin = 0.3 * np.random.default_rng(0).normal(size=len(data.y))
+    table = pd.DataFrame(data.X, columns=NAMES).assign(known=begin)
+    params = {"penalty": "l1", "alpha": 0.02, "offset": "known", "lower": {"x0": 0, "x5": 0}, "tol": 1e-9}
+    model = BoostedRegressor(loss="poisson", **params).fit(table, data.y)
+    found = relaxed(model, table, data.y)
+    found.save(tmp_path / "model")
+    again = dboost.load_model(tmp_path / "model")
+    np.testing.assert_array_equal(again.coef_, found.coef_)
+    assert found.coef_[0, -1] == 1.0 and found.coef_[0, 0] >= 0.0 <= found.coef_[0, 5] and found.duality_gap_ <= 1e-9
+
+
+# ---- features without penalty ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_free_features_have_their_signs_by_name_and_by_place(loss, tmp_path):
+    data = made(loss)
+    table = pd.DataFrame(data.X, columns=NAMES)
+    asked = estimator(data, penalty="l1/l2", alpha=0.03, penalty_factors=FREE, **BOUNDS)
+    found = clone(asked).fit(table, labels(data))
+    assert found.duality_gap_ <= 1e-9 and np.all(SIGNS * np.atleast_2d(found.coef_) >= 0.0)
+    by_place = clone(asked).set_params(penalty_factors=FREED).fit(data.X, labels(data))
+    np.testing.assert_array_equal(by_place.coef_, found.coef_)
+    kept = clone(asked).set_params(checkpoint=tmp_path / "state")
+    kept.fit(table, labels(data))
+    np.testing.assert_array_equal(clone(kept).fit(table, labels(data)).coef_, found.coef_)
+    warm = clone(asked).set_params(warm_start=True).fit(table, labels(data)).set_params(alpha=0.01)
+    alone = clone(asked).set_params(alpha=0.01).fit(table, labels(data))
+    assert warm.fit(table, labels(data)).objective_ == pytest.approx(alone.objective_, rel=3e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_two_processes_give_the_bits_of_one(loss, two_processes):
+    data = made(loss)
+    y = labels(data)
+    lazy = da.from_array(data.X, chunks=(45, -1)), da.from_array(y, chunks=(45, *y.shape[1:]))
+    asked = estimator(data, penalty="l1/l2", alpha=0.03, penalty_factors=FREED, **BOUNDS)
+    here, there = (clone(asked).set_params(client=one).fit(*lazy) for one in (None, two_processes))
+    np.testing.assert_array_equal(there.coef_, here.coef_)
+    np.testing.assert_array_equal(there.intercept_, here.intercept_)
+    assert here.duality_gap_ <= 1e-9
+    refits = [relaxed(here, *lazy, client=one) for one in (None, two_processes)]
+    np.testing.assert_array_equal(refits[1].coef_, refits[0].coef_)
+    np.testing.assert_array_equal(refits[1].intercept_, refits[0].intercept_)
+
+
+@pytest.mark.filterwarnings("ignore:alpha_best_")
+def test_paths_and_folds_keep_them_and_may_be_relaxed(tmp_path, two_processes):
+    data = made("multinomial")
+    given = {"penalty": "l1/l2", "penalty_factors": FREED, **BOUNDS}
+    along = dboost.regularization_path(data.X, data.y, n_alphas=4, **given)
+    assert (along.gaps <= 1e-4).all() and np.all(SIGNS * along.coefs >= 0.0) and along.coefs[-1].any()
+    one = made("log")
+    again = [
+        dboost.regularization_path(one.X, one.y[:, 0], n_alphas=4, checkpoint=tmp_path / "c", **given)
+        for _ in range(2)
+    ]
+    np.testing.assert_array_equal(again[0].coefs, again[1].coefs)
+    lazy = da.from_array(one.X, chunks=(45, -1)), da.from_array(one.y[:, 0], chunks=45)
+    asked = BoostedClassifierCV(cv=3, n_alphas=4, relax=[0.0, 0.5, 1.0], **given)
+    here, there = (clone(asked).set_params(client=client).fit(*lazy) for client in (None, two_processes))
+    np.testing.assert_array_equal(there.fold_losses_, here.fold_losses_)
+    np.testing.assert_array_equal(there.coef_, here.coef_)
+    assert np.isfinite(here.fold_losses_).all() and np.all(SIGNS * here.coef_ >= 0.0)
+
+
+@pytest.mark.filterwarnings("ignore:alpha_best_")
+def test_each_fold_refits_with_its_signs():
+    data, folds, alphas = made("squared"), np.arange(160) % 3, [0.2, 0.05]
+    asked = BoostedRegressorCV(folds=folds, alphas=alphas, tol=1e-10, fold_tol=1e-10, relax=[0.0, 1.0], **BOUNDS)
+    found = asked.fit(data.X, data.y)
+    for fold in range(3):
+        train, test = folds != fold, folds == fold
+        for place, alpha in enumerate(alphas):
+            first = BoostedRegressor(alpha=alpha, tol=1e-10, **BOUNDS).fit(data.X[train], data.y[train])
+            peer = relaxed(first, data.X[train], data.y[train])
+            expected = 0.5 * np.mean((peer.predict(data.X[test]) - data.y[test]) ** 2)
+            assert found.gammas_.tolist() == [1.0, 0.0]
+            assert found.fold_losses_[fold, place, 1] == pytest.approx(expected, rel=1e-6)
