@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from dboost.estimators.cross_validated import cross_validated
     from dboost.estimators.cv import BoostedClassifierCV
     from dboost.estimators.early_stopping import EarlyStopping
+    from dboost.estimators.halving import successive_halving
     from dboost.estimators.jointboost import JointBoostClassifier
     from dboost.estimators.leveraging import LeveragingClassifier, LeveragingRegressor
     from dboost.estimators.load import load_model, load_pipeline
@@ -98,6 +99,7 @@ _HOMES = {
     "regularization_path": "dboost.estimators.path",
     "relaxed": "dboost.estimators.relaxed",
     "save_model": "dboost.estimators.pipeline_folder",
+    "successive_halving": "dboost.estimators.halving",
     "ClusterError": "dboost.errors",
     "ConvergenceWarning": "dboost.errors",
     "DataError": "dboost.errors",
@@ -167,6 +169,7 @@ __all__ = [
     "regularization_path",
     "relaxed",
     "save_model",
+    "successive_halving",
 ]
 
 

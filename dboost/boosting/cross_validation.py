@@ -114,6 +114,38 @@ def cross_validate(
     """
     whole = Fitting(plan, engine, settings)
     warn_if_dropped(whole)
+    present, masses = _folds_with_rows(plan, engine, folds)
+    if scorer is not None:
+        scorer.begin(engine)
+    if alphas is None and not math.isfinite(whole.alpha_max()):
+        raise UsageError(f"penalty {whole.problem.penalty.name!r} never leaves W = 0", hint="give alphas=")
+    grid = whole.alpha_max() * np.geomspace(1.0, eps, n_alphas) if alphas is None else np.sort(np.asarray(alphas))[::-1]
+    stop = threading.Event()
+    kept: FoldKeeper = KeepsNoFold() if keeper is None else keeper
+    told = _one_at_a_time(callback)
+    results = along(whole, grid.tolist(), kept.path(None), told(None), stop, after=after)
+    scores = _without_each(
+        plan, engine, settings, folds, fold_tol, grid.tolist(), present, masses, stop, told, kept, scorer, relaxation
+    )
+    return results, scores
+
+
+def judged_without_folds(
+    plan: Planned, engine: Engine, settings: FitSettings, folds: Folds, fold_tol: float, alphas: Sequence[float]
+) -> FoldScores:
+    """Fit a path without each fold, judged on it, and none to all rows; the parameters are ``cross_validate``'s."""
+    present, masses = _folds_with_rows(plan, engine, folds)
+    told, kept = _one_at_a_time(None), KeepsNoFold()
+    falling = np.sort(np.asarray(alphas, np.float64))[::-1].tolist()
+    return _without_each(
+        plan, engine, settings, folds, fold_tol, falling, present, masses, threading.Event(), told, kept, None, None
+    )
+
+
+def _folds_with_rows(
+    plan: Planned, engine: Engine, folds: Folds
+) -> tuple[dict[int, tuple[int, ...] | None], dict[str, Any]]:
+    """The folds that have rows, each with the classes left without it (``_present``), and what is in every fold."""
     classes = {"multiclass": plan.n_outputs, "binary": 2}.get(plan.task, 0)
     masses = engine.map_reduce(folding.fold_masses, folds, classes, name="folds").add
     numbers = np.flatnonzero((masses["rows"] > 0.0) & (masses["weight"] > 0.0)).tolist()
@@ -122,17 +154,26 @@ def cross_validate(
             f"{len(numbers)} of {folds.count} folds have rows (n_samples = {plan.n_rows}), expected two or more",
             hint="equal rows are in one fold; give folds= to choose them yourself",
         )
-    present = {number: _present(masses, number) for number in numbers} if classes else {}
-    if scorer is not None:
-        scorer.begin(engine)
-    if alphas is None and not math.isfinite(whole.alpha_max()):
-        raise UsageError(f"penalty {whole.problem.penalty.name!r} never leaves W = 0", hint="give alphas=")
-    grid = whole.alpha_max() * np.geomspace(1.0, eps, n_alphas) if alphas is None else np.sort(np.asarray(alphas))[::-1]
-    stop = threading.Event()
-    alphas = grid.tolist()
-    kept: FoldKeeper = KeepsNoFold() if keeper is None else keeper
-    told = _one_at_a_time(callback)
-    results = along(whole, alphas, kept.path(None), told(None), stop, after=after)
+    return {number: _present(masses, number) if classes else None for number in numbers}, masses
+
+
+def _without_each(
+    plan: Planned,
+    engine: Engine,
+    settings: FitSettings,
+    folds: Folds,
+    fold_tol: float,
+    alphas: list[float],
+    present: dict[int, tuple[int, ...] | None],
+    masses: dict[str, Any],
+    stop: threading.Event,
+    told: Callable[[int | None], Callback | None],
+    kept: FoldKeeper,
+    scorer: HeldOutScorer | None,
+    relaxation: Relaxation | None,
+) -> FoldScores:
+    """The paths without each fold, side by side, and what they are worth on it."""
+    numbers = list(present)
     free = list(range(max(1, min(getattr(engine, "n_threads", 1), len(numbers)))))
     lock = threading.Lock()
     asked = interruption.current()
@@ -151,7 +192,7 @@ def cross_validate(
         found = kept.scores(number, alphas)
         if found is not None:
             return found
-        some = present.get(number) if plan.task == "multiclass" else None
+        some = present[number] if plan.task == "multiclass" else None
         left = Left(folds, number, some, lane)
         seen = LeftEngine(engine, left)
         fitting = _without_fold(plan, seen, replace(settings, tol=fold_tol), left)
@@ -183,7 +224,7 @@ def cross_validate(
         # after an error or an interrupt the fits of the other folds end with their round
         stop.set()
         pool.shutdown(wait=True, cancel_futures=True)
-    return results, FoldScores(
+    return FoldScores(
         **{name: np.concatenate([getattr(s, name) for s in scores]) for name in FoldScores.__dataclass_fields__}
     )
 

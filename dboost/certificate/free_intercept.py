@@ -24,9 +24,9 @@ from dboost.problem.problem import Problem
 Array = NDArray[np.float64]
 
 _MAX_STEPS = 4
-# Outputs from which on the Hessian is not formed: with m examples that takes m k**2 multiplications, each product about
-# 3 m k, and there are about ten.
-_MANY = 64
+MANY_OUTPUTS = 64
+"""Outputs from which on the Hessian is not formed: with m examples that takes m k**2 multiplications, and a product, of
+which there are about ten, 3 m k."""
 # What a solve by such products leaves, in squares: they are made of curvature in float32.
 _LEFT = 1e-8
 _MAX_PRODUCTS = 30
@@ -48,7 +48,7 @@ def solve_intercept(problem: Problem, active: NDArray[np.int64], W: Array, inter
     rarer = np.minimum(stats.mass, stats.total - stats.mass)
     mass = np.where(rarer > 0.0, rarer, np.inf)
     best, lowest, least = intercept, np.inf, np.inf
-    trial, whole = intercept, problem.k < _MANY
+    trial, whole = intercept, problem.k < MANY_OUTPUTS
     for _ in range(_MAX_STEPS):
         point = problem.point(active, W, trial)
         sums = problem.runner.run(passes.intercept_sums, point, whole, name="intercept").add

@@ -153,7 +153,7 @@ class LaneMemo:
         return int(self._memo.budget)
 
 
-class _NoMemo:
+class NoMemo:
     """What a step of a scan is given: it comes to a partition once, and nothing is worth remembering."""
 
     budget = 0
@@ -181,7 +181,7 @@ def training_shard(partition: Partition, memo: Any, shard: Any, left: Left, leaf
 
 def training_step(partition: Partition, state: Any, left: Left, step: Any, *args: Any) -> Any:
     """One step of a scan (``Engine.scan``), past a partition without its held-out rows."""
-    return step(left.training(partition, _NoMemo()), state, *args)
+    return step(left.training(partition, NoMemo()), state, *args)
 
 
 def fold_masses(partition: Partition, memo: Any, folds: Folds, k: int) -> Sums:

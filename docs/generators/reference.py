@@ -20,7 +20,8 @@ HEADINGS = {
         "JointBoostClassifier", "OneVsRestBoostedClassifier", "StabilitySelection",
     ),
     "Paths, cross-validation, models": (
-        "regularization_path", "cross_validated", "adaptive_factors", "relaxed", "load_model", "load_pipeline",
+        "regularization_path", "cross_validated", "successive_halving", "adaptive_factors", "relaxed", "load_model",
+        "load_pipeline",
         "save_model", "explain", "EarlyStopping",
     ),
     "Solvers of the papers": ("minimise_linf",),

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from dboost import passes
 from dboost.certificate import free_intercept
 from dboost.compiled.sparse import columns
 from dboost.losses import LOSSES, get_loss
@@ -80,7 +81,7 @@ def test_sums_by_class_are_those_of_the_table_of_residuals():
 def test_the_intercept_is_solved_by_products_as_by_the_table(penalty, monkeypatch):
     data = of_classes()
     table = plain.fitting(data, penalty=penalty, tol=1e-9).fit(0.01)
-    monkeypatch.setattr(free_intercept, "_MANY", 2)
+    monkeypatch.setattr(free_intercept, "MANY_OUTPUTS", 2)
     products = plain.fitting(data, penalty=penalty, tol=1e-9).fit(0.01)
     assert table.gap <= 1e-9 and products.gap <= 1e-9 and products.taken["solved_intercept"]
     assert products.objective == pytest.approx(table.objective, rel=2e-9)
@@ -89,15 +90,15 @@ def test_the_intercept_is_solved_by_products_as_by_the_table(penalty, monkeypatc
 
 def test_no_table_of_pairs_of_classes_is_summed(monkeypatch):
     """Its k**2 sums over all examples took nine tenths of a fit of 1,000 classes."""
-    data = of_classes(m=600, k=free_intercept._MANY)
+    data = of_classes(m=600, k=free_intercept.MANY_OUTPUTS)
     shapes = []
-    usual = free_intercept._newton_by_products
+    usual = passes.intercept_sums
 
-    def seen(problem, point, diagonal, g):
-        shapes.append(diagonal.shape)
-        return usual(problem, point, diagonal, g)
+    def seen(partition, memo, point, whole=True):
+        found = usual(partition, memo, point, whole)
+        shapes.append(found.add["H"].shape)
+        return found
 
-    monkeypatch.setattr(free_intercept, "_newton_by_products", seen)
-    monkeypatch.setattr(free_intercept, "_newton", None)
+    monkeypatch.setattr(passes, "intercept_sums", seen)
     result = plain.fitting(data, penalty="l1/l2", tol=1e-6).fit(0.005)
-    assert result.gap <= 1e-6 and shapes and set(shapes) == {(data.k,)}
+    assert result.gap <= 1e-6 and shapes and set(shapes) == {(1, data.k)}

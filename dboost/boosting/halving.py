@@ -1,0 +1,118 @@
+"""Successive halving: candidates judged on a few rows first, the best of them on more, until a rung has all rows.
+
+Covers: the rungs, and a cross-validation of some candidates within one rung over any engine. Does not cover: what a
+candidate is (``dboost.estimators.halving``), the rows of a rung (``dboost.passes.subsamples``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dboost.boosting.cross_validation import judged_without_folds
+from dboost.boosting.fold_scores import FoldScores
+from dboost.boosting.planned import Planned
+from dboost.engine.base import Engine
+from dboost.passes import subsamples
+from dboost.passes.folds import Folds
+from dboost.passes.subsamples import Subsample
+from dboost.problem.engine_view import EngineView, Leaves
+from dboost.problem.state import FitSettings
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One round of halving.
+
+    Parameters
+    ----------
+    share : float
+        Of the rows.
+    candidates : int
+        How many are judged.
+    """
+
+    share: float
+    candidates: int
+
+
+def rungs(candidates: int, factor: float, n_rows: int, min_rows: int) -> list[Rung]:
+    """The rounds, the one of fewest rows first; the last has all rows and at most `factor` candidates.
+
+    From each to the next the rows become `factor` times as many, and the candidates as many times fewer (Jamieson &
+    Talwalkar 2016). Where the first would have fewer than `min_rows` rows, there are fewer rounds, and the first has
+    more candidates for its rows.
+
+    Examples
+    --------
+    >>> [(round(rung.share, 3), rung.candidates) for rung in rungs(9, 3.0, 90_000, 1000)]
+    [(0.111, 9), (0.333, 3), (1.0, 1)]
+    """
+    wanted = 1 + math.floor(math.log(max(candidates, 1)) / math.log(factor) + 1e-9)
+    affordable = 1 + math.floor(math.log(max(n_rows / min_rows, 1.0)) / math.log(factor) + 1e-9)
+    count = min(wanted, affordable)
+    left, found = candidates, []
+    for number in range(count):
+        found.append(Rung(factor ** (number + 1 - count), left))
+        left = kept(left, factor)
+    return found
+
+
+def kept(candidates: int, factor: float) -> int:
+    """How many of some candidates go on."""
+    return max(1, math.ceil(candidates / factor - 1e-9))
+
+
+class SubsampleEngine(EngineView):
+    """An engine that sees the partitions of another with some of the rows.
+
+    Parameters
+    ----------
+    engine : Engine
+        Its plan is set.
+    some : Subsample
+    """
+
+    def __init__(self, engine: Engine, some: Subsample) -> None:
+        leaves = Leaves(subsamples.subsampled, subsamples.subsampled_shard, subsamples.subsampled_step)
+        super().__init__(engine, some, leaves)
+        self._words = f"{100 * some.share:.3g} % of the rows"
+
+    @property
+    def n_threads(self) -> int:
+        """As of the other engine, where it has threads: so many folds are fitted side by side."""
+        return int(getattr(self._engine, "n_threads", 1))
+
+    def label(self, *words: str) -> None:
+        """As ``Engine.label``, with the share before all."""
+        super().label(self._words, *words)
+
+
+def judged(
+    plan: Planned, engine: Engine, settings: FitSettings, alphas: Sequence[float], some: Subsample, cv: int, tol: float
+) -> tuple[FoldScores, int]:
+    """Fit a path to a subsample without each of its folds, judged on that fold.
+
+    Parameters
+    ----------
+    plan, engine, settings
+        As for a fit to all rows.
+    alphas : sequence of float
+        Strengths, falling.
+    some : Subsample
+    cv : int
+        Number of folds.
+    tol : float
+        Certified gap of the fits.
+
+    Returns
+    -------
+    scores : FoldScores
+    rows : int
+        Of the subsample.
+    """
+    seen = engine if some.share >= 1.0 else SubsampleEngine(engine, some)
+    rows = int(seen.map_reduce(subsamples.count_rows, name="rows").add["rows"])
+    folds = Folds(cv, settings.random_state)
+    return judged_without_folds(plan, seen, settings, folds, tol, alphas), rows

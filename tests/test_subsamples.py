@@ -1,0 +1,67 @@
+"""Rows of a share: nested, the same for any partitions, and all that a partition says of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dboost.partition import Partition
+from dboost.passes.subsamples import Subsample, rows_of, subsampled
+from tests.test_folding import memo
+
+
+def partition(m=400, n=12, key="a", seed=0):
+    rng = np.random.default_rng(seed)
+    X = sparse.random(m, n, density=0.4, random_state=seed, format="csc", dtype=np.float64)
+    y = rng.integers(0, 3, m).astype(np.int32)
+    return Partition(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, y, rng.uniform(1, 2, m), key)
+
+
+def dense(part):
+    X = sparse.csc_matrix((part.values, part.rows, part.indptr), shape=(part.n_rows, part.n_features))
+    return np.column_stack([X.toarray(), part.y, part.weight])
+
+
+def test_the_rows_of_a_share_are_rows_of_every_larger_one():
+    whole = partition()
+    before: set[bytes] = set()
+    for share in (0.01, 0.1, 0.3, 0.9, 1.0):
+        mine = {row.tobytes() for row in dense(Subsample(share, 5).of(whole, memo("a")))}
+        assert before <= mine
+        assert abs(len(mine) - share * whole.n_rows) <= 4 * np.sqrt(whole.n_rows * share * (1 - share)) + 1e-9
+        before = mine
+    assert len(before) == whole.n_rows
+    other = {row.tobytes() for row in dense(Subsample(0.3, 6).of(whole, memo("b")))}
+    assert other != {row.tobytes() for row in dense(Subsample(0.3, 5).of(whole, memo("c")))}
+
+
+def test_partitions_do_not_matter():
+    whole = partition()
+    held = Subsample(0.4, 1).of(whole, memo("a"))
+    halves = np.arange(whole.n_rows) < 150
+    parts = [Subsample(0.4, 1).of(rows_of(whole, side), memo(str(i))) for i, side in enumerate((halves, ~halves))]
+    np.testing.assert_array_equal(np.vstack([dense(part) for part in parts]), dense(held))
+
+
+def test_rows_are_copied_in_their_order():
+    whole = partition(m=50)
+    held = np.arange(50) % 3 == 1
+    np.testing.assert_array_equal(dense(rows_of(whole, held)), dense(whole)[held])
+    none = rows_of(whole, np.zeros(50, np.bool_))
+    assert none.n_rows == 0 and none.n_features == 12 and none.values.size == 0
+
+
+@pytest.mark.parametrize("share", [0.2, 1.0])
+def test_a_leaf_sees_these_rows_alone_and_remembers_them_apart(share):
+    whole, seen = partition(), []
+
+    def leaf(part, remembers, extra):
+        seen.append((part, extra, remembers.get("kind", "token", lambda: share)))
+
+    store = memo("a")
+    subsampled(whole, store, Subsample(share, 2), leaf, "extra")
+    part, extra, value = seen[0]
+    assert extra == "extra" and value == share
+    np.testing.assert_array_equal(dense(part), dense(Subsample(share, 2).of(whole, memo("b"))))
+    assert store.get("kind", "token", lambda: "not there") == "not there"
