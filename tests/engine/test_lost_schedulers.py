@@ -17,7 +17,7 @@ import pytest
 from distributed import Client
 
 from dboost.engine.dask.engine import DaskEngine
-from dboost.errors import ClusterError
+from dboost.errors import ClusterError, SchedulerLostError
 from lab.scheduler_file import address_in
 from tests.engine import leaves
 from tests.engine.conftest import kill_when, same_bits, scheduler_keys, undisturbed, wait_until
@@ -104,6 +104,16 @@ def test_no_workers_ends_within_the_timeout(outside, tmp_path):
     with pytest.raises(ClusterError, match="no running worker for 1 s"):
         DaskEngine(client, no_worker_timeout=1)
     assert time.monotonic() - start < 20
+    engine.close()
+
+
+def test_a_client_that_was_closed_is_told_as_such(outside):
+    """A client whose scheduler is gone closes itself, and has no address of it either: both are named."""
+    engine = DaskEngine(Client(outside[0].scheduler.address, set_as_default=False))
+    engine.set_plan(*leaves.make_specs([5] * 4), "run")
+    engine.client.close()
+    with pytest.raises(SchedulerLostError, match=r"^the client is closed.*connect a new one"):
+        engine.map_reduce(leaves.plain, 1.0, name="plain")
     engine.close()
 
 

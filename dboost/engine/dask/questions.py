@@ -123,7 +123,12 @@ def address_of(client: Any) -> str:
 
 
 def scheduler_lost(client: Any, reason: str) -> SchedulerLostError:
-    """Return the error for a scheduler that is gone."""
+    """Return the error for a scheduler that is gone, or for a client that was closed and does not know its address."""
+    if client.scheduler is None:
+        return SchedulerLostError(
+            f"the client is closed, by its owner or because its scheduler is gone ({reason})",
+            hint="connect a new one and resume the run",
+        )
     return SchedulerLostError(
         f"lost the scheduler {address_of(client)}: {reason}",
         hint="a scheduler does not remember its tasks; start the cluster again and resume the run",
