@@ -6,11 +6,13 @@ between pages. Does not cover: how pages look.
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from pathlib import Path
 
 import pytest
+from sklearn import linear_model
 
 import dboost
 from dboost import errors as known_errors
@@ -103,3 +105,28 @@ def test_what_the_page_on_security_names_is_there() -> None:
     failures = (ROOT / "docs" / "guide" / "failures.md").read_text(encoding="utf-8")
     told = set(re.findall(r"^\| ([a-z, -]+) \|", failures, re.MULTILINE))
     assert {name for row in told for name in row.split(", ")} - {"part"} == set(PARTS)
+
+
+GLMNET = """x y family weights offset alpha nlambda lambda.min.ratio lambda standardize intercept thresh dfmax pmax
+exclude penalty.factor lower.limits upper.limits maxit type.gaussian type.logistic standardize.response type.multinomial relax
+trace.it gamma type.measure nfolds foldid alignment grouped keep parallel"""
+SPARK = """aggregationDepth elasticNetParam family featuresCol fitIntercept labelCol lowerBoundsOnCoefficients
+lowerBoundsOnIntercepts maxBlockSizeInMB maxIter predictionCol probabilityCol rawPredictionCol regParam standardization
+threshold thresholds tol upperBoundsOnCoefficients upperBoundsOnIntercepts weightCol"""
+SCIKIT_LEARN = (
+    "LogisticRegression", "LogisticRegressionCV", "MultiTaskElasticNetCV", "PoissonRegressor", "HuberRegressor",
+    "QuantileRegressor",
+)  # fmt: skip
+
+
+def test_every_option_of_the_peers_has_its_place_or_is_left_out() -> None:
+    text = (ROOT / "docs" / "guide" / "coming_from.md").read_text(encoding="utf-8")
+    parts = {title: text.split(f"## {title}")[1].split("\n## ")[0] for title in ("glmnet", "Spark", "scikit-learn")}
+    code = {title: " ".join(re.findall(r"`([^`]+)`", part)) for title, part in parts.items()}
+    # R's arguments have dots in them
+    told = {title: set(re.findall(r"[\w.]+", words)) for title, words in code.items()}
+    assert set(GLMNET.split()) <= told["glmnet"], set(GLMNET.split()) - told["glmnet"]
+    assert set(SPARK.split()) <= told["Spark"], set(SPARK.split()) - told["Spark"]
+    for name in SCIKIT_LEARN:
+        taken = set(inspect.signature(getattr(linear_model, name)).parameters)
+        assert taken <= told["scikit-learn"], (name, taken - told["scikit-learn"])
