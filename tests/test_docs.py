@@ -108,8 +108,8 @@ def test_what_the_page_on_security_names_is_there() -> None:
 
 
 GLMNET = """x y family weights offset alpha nlambda lambda.min.ratio lambda standardize intercept thresh dfmax pmax
-exclude penalty.factor lower.limits upper.limits maxit type.gaussian type.logistic standardize.response type.multinomial relax
-trace.it gamma type.measure nfolds foldid alignment grouped keep parallel"""
+exclude penalty.factor lower.limits upper.limits maxit type.gaussian type.logistic standardize.response
+type.multinomial relax trace.it gamma type.measure nfolds foldid alignment grouped keep parallel"""
 SPARK = """aggregationDepth elasticNetParam family featuresCol fitIntercept labelCol lowerBoundsOnCoefficients
 lowerBoundsOnIntercepts maxBlockSizeInMB maxIter predictionCol probabilityCol rawPredictionCol regParam standardization
 threshold thresholds tol upperBoundsOnCoefficients upperBoundsOnIntercepts weightCol"""
