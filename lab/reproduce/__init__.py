@@ -125,6 +125,9 @@ REGISTRY: dict[str, Entry] = {
     "adaboost-l1": Entry(
         "adaboost_l1", "AdaBoost+L1, Tables 1, 2", "error, classifiers and margins of stumps", SEEDS
     ),
+    "adaboost-l1-margin": Entry(
+        "adaboost_l1_margin", "AdaBoost+L1, Theorems 1, 2", "the margin beside the exact minimax value", SEEDS
+    ),
     "leveraging": Entry("leveraging", "Convergence of Leveraging", "linear convergence, measured", SEEDS),
     "coordinate-descent": Entry(
         "coordinate_descent",

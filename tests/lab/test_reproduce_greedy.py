@@ -16,7 +16,7 @@ import pytest
 from dboost.errors import DataError, UsageError
 from lab.__main__ import main
 from lab.datasets import boston, small_binary
-from lab.reproduce import adaboost_l1, coordinate_descent, leveraging, output
+from lab.reproduce import adaboost_l1, adaboost_l1_margin, coordinate_descent, leveraging, output
 from lab.reproduce.claims import FAILS, HOLDS, OPEN, PART
 from lab.reproduce.rows import Rows
 from tests.lab.test_reproduce import check_folder
@@ -40,12 +40,15 @@ def twins(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("twins")
-@pytest.mark.parametrize("name", ["adaboost-l1", "leveraging", "coordinate-descent"])
+@pytest.mark.parametrize("name", ["adaboost-l1", "adaboost-l1-margin", "leveraging", "coordinate-descent"])
 def test_a_small_run_leaves_a_page_whose_verdicts_follow_from_its_numbers(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(adaboost_l1, "TRAINING", dict.fromkeys(adaboost_l1.TRAINING, 80))
     monkeypatch.setattr(adaboost_l1, "QUICK", adaboost_l1.Sizes(splits=2, rounds=12, long=20))
+    monkeypatch.setattr(
+        adaboost_l1_margin, "QUICK", adaboost_l1_margin.Sizes(problems=1, shapes=((30, 10),), examples=20, rounds=40)
+    )
     small = replace(leveraging.QUICK, rounds=300, penalised_rounds=500, stall_rounds=8)
     monkeypatch.setattr(leveraging, "QUICK", small)
     monkeypatch.setattr(
@@ -64,8 +67,42 @@ def test_a_small_run_leaves_a_page_whose_verdicts_follow_from_its_numbers(
         same = tables["iterates"].where(same_rounds=10)
         assert len(same) and same.column("weights_apart").max() < 1e-12
         assert (tables["paths"].column("excess") >= -1e-9).all()
+    if name == "adaboost-l1-margin":
+        rows = tables["rounds"]
+        assert set(rows.column("best") - rows.column("margin") >= -1e-9) == {True}
+        assert (rows.column("bound") >= rows.column("best") - 1e-9).all()
     if name == "leveraging":
         assert (tables["penalised"].column("excess") >= -1e-9).all()
+
+
+def test_the_best_margin_of_three_hypotheses_that_each_miss_one_example() -> None:
+    wrong = 1.0 - 2.0 * np.eye(3)
+    assert adaboost_l1_margin.best_margin(wrong, np.ones(3)) == pytest.approx(1 / 3)
+    # a hypothesis that is always wrong is one whose negation is always right
+    assert adaboost_l1_margin.best_margin(-np.ones((3, 1)), np.ones(3)) == pytest.approx(1.0)
+    # nothing separates two equal examples of both labels
+    assert adaboost_l1_margin.best_margin(np.ones((2, 1)), np.array([1.0, -1.0])) == 0.0
+
+
+def test_the_least_epsilon_of_theorem_1_is_where_its_condition_is_met() -> None:
+    budget = np.array([5.0, 50.0, 500.0])
+    eps = adaboost_l1_margin.needed(budget, 0.2, 100)
+    np.testing.assert_allclose(budget, np.log(100 * 0.8 / eps) / eps, rtol=1e-9)
+    assert (np.diff(eps) < 0).all()
+
+
+def test_verdicts_on_the_margin_follow_the_numbers() -> None:
+    kind = adaboost_l1_margin.MADE
+    end = {"kind": kind, "best": 0.3, "half": 0.26, "margin": 0.28, "stop": "max_rounds", "edge": 0.3}
+    one = {"best": 0.3, "budget": 9.0, "margin": 0.2, "promised": 0.1, "bound": 0.35}
+
+    def outcomes(row: Any, last: Any) -> list[str]:
+        tables = {"rounds": Rows([row]), "ends": Rows([last])}
+        return [claim.judge(tables).outcome for claim in adaboost_l1_margin.CLAIMS]
+
+    assert outcomes(one, end) == [HOLDS] * 3
+    assert outcomes(one | {"promised": 0.21}, end | {"margin": 0.27}) == [FAILS, FAILS, HOLDS]
+    assert outcomes(one | {"bound": 0.29}, end | {"margin": 0.27, "stop": "tol"}) == [HOLDS, HOLDS, FAILS]
 
 
 def test_stump_columns_are_all_stumps() -> None:
