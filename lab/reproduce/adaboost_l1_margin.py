@@ -181,7 +181,7 @@ def judge_limit(tables: Tables) -> Verdict:
     others = Rows([row for row in tables["ends"] if row["best"] <= 1e-6])
     if len(others):
         edges = others.column("edge")
-        said = f"{len(others)} problems that are not separable: in the median the last edge is {np.median(edges):.1e}"
+        said = f"not separable, {len(others)} of all: in the median the last edge is {np.median(edges):.1e}"
         checks.append(Check(said, bool(np.median(edges) <= 0.05)))
     return judged(*checks)
 
