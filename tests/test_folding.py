@@ -10,7 +10,8 @@ from dboost.data.sparse.csc import to_csc
 from dboost.data.sparse.csr import CsrPiece
 from dboost.engine.memo import Memo, MemoStore
 from dboost.partition import Partition, Sums
-from dboost.passes.folds import Folds, Left, fold_masses, judge, training, training_shard, wrong_share
+from dboost.passes.folds import Folds, Left, fold_masses, judge, wrong_share
+from dboost.passes.views import shard_through, through
 
 
 def partition(X, y, weight=None, key="p", dtype=np.float64):
@@ -81,11 +82,11 @@ def test_what_is_left_shares_the_features(rows):
     VALUES[0] = part.values
     folds = Folds(4)
     ids = folds.ids(part, memo())
-    seen = training(part, memo(), Left(folds, 2), _sums).add
+    seen = through(part, memo(), Left(folds, 2), _sums).add
     assert seen["features"]
     assert seen["weight"].tolist() == np.where(ids == 2, 0.0, part.weight).tolist()
     assert seen["y"].tolist() == y.tolist()
-    renamed = training_shard(part, memo(), (0, 5), Left(folds, 2, present=(0, 2)), _sums).add
+    renamed = shard_through(part, memo(), (0, 5), Left(folds, 2, present=(0, 2)), _sums).add
     assert renamed["y"][y == 2].tolist() == [1] * int(np.sum(y == 2))
     assert renamed["weight"].tolist() == seen["weight"].tolist()
 
@@ -94,10 +95,10 @@ def test_lanes_remember_apart(rows):
     part = partition(*rows)
     store = MemoStore(10**8)
     for number in range(4):
-        Left(Folds(4), number, lane=number).training(part, Memo(store, "run", "p"))
+        Left(Folds(4), number, lane=number).seen(part, Memo(store, "run", "p"))
     kept = len(store)
     for number in range(4):
-        Left(Folds(4), number, lane=number).training(part, Memo(store, "run", "p"))
+        Left(Folds(4), number, lane=number).seen(part, Memo(store, "run", "p"))
     assert len(store) == kept == 5
 
 

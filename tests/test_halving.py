@@ -120,5 +120,5 @@ def test_what_is_left_of_one_pair_is_not_remembered_for_the_next(rows):
     mine = memo()
     for pair in range(3):
         halves = Halves(pair=pair, cuts=(2**31,))
-        left = Left(halves, 1).training(part, mine)
+        left = Left(halves, 1).seen(part, mine)
         assert left.weight.tolist() == (halves.ids(part, memo()) == 0).astype(float).tolist()

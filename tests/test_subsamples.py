@@ -7,7 +7,8 @@ import pytest
 from scipy import sparse
 
 from dboost.partition import Partition
-from dboost.passes.subsamples import Subsample, rows_of, subsampled
+from dboost.passes.subsamples import Subsample, rows_of
+from dboost.passes.views import through
 from tests.test_folding import memo
 
 
@@ -27,20 +28,20 @@ def test_the_rows_of_a_share_are_rows_of_every_larger_one():
     whole = partition()
     before: set[bytes] = set()
     for share in (0.01, 0.1, 0.3, 0.9, 1.0):
-        mine = {row.tobytes() for row in dense(Subsample(share, 5).of(whole, memo("a")))}
+        mine = {row.tobytes() for row in dense(Subsample(share, 5).seen(whole, memo("a")))}
         assert before <= mine
         assert abs(len(mine) - share * whole.n_rows) <= 4 * np.sqrt(whole.n_rows * share * (1 - share)) + 1e-9
         before = mine
     assert len(before) == whole.n_rows
-    other = {row.tobytes() for row in dense(Subsample(0.3, 6).of(whole, memo("b")))}
-    assert other != {row.tobytes() for row in dense(Subsample(0.3, 5).of(whole, memo("c")))}
+    other = {row.tobytes() for row in dense(Subsample(0.3, 6).seen(whole, memo("b")))}
+    assert other != {row.tobytes() for row in dense(Subsample(0.3, 5).seen(whole, memo("c")))}
 
 
 def test_partitions_do_not_matter():
     whole = partition()
-    held = Subsample(0.4, 1).of(whole, memo("a"))
+    held = Subsample(0.4, 1).seen(whole, memo("a"))
     halves = np.arange(whole.n_rows) < 150
-    parts = [Subsample(0.4, 1).of(rows_of(whole, side), memo(str(i))) for i, side in enumerate((halves, ~halves))]
+    parts = [Subsample(0.4, 1).seen(rows_of(whole, side), memo(str(i))) for i, side in enumerate((halves, ~halves))]
     np.testing.assert_array_equal(np.vstack([dense(part) for part in parts]), dense(held))
 
 
@@ -60,8 +61,8 @@ def test_a_leaf_sees_these_rows_alone_and_remembers_them_apart(share):
         seen.append((part, extra, remembers.get("kind", "token", lambda: share)))
 
     store = memo("a")
-    subsampled(whole, store, Subsample(share, 2), leaf, "extra")
+    through(whole, store, Subsample(share, 2), leaf, "extra")
     part, extra, value = seen[0]
     assert extra == "extra" and value == share
-    np.testing.assert_array_equal(dense(part), dense(Subsample(share, 2).of(whole, memo("b"))))
+    np.testing.assert_array_equal(dense(part), dense(Subsample(share, 2).seen(whole, memo("b"))))
     assert store.get("kind", "token", lambda: "not there") == "not there"

@@ -13,7 +13,7 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from dboost.engine.base import Engine
 from dboost.errors import DataError, UsageError
 from dboost.passes import folds as folding
 from dboost.passes.folds import Folds, Left
-from dboost.problem.engine_view import EngineView, Leaves
+from dboost.problem.engine_view import EngineView
 from dboost.problem.state import FitResult, FitSettings, FitState
 
 Array = NDArray[np.float64]
@@ -50,7 +50,7 @@ class LeftEngine(EngineView):
     """
 
     def __init__(self, engine: Engine, left: Left) -> None:
-        super().__init__(engine, left, Leaves(folding.training, folding.training_shard, folding.training_step))
+        super().__init__(engine, left)
         self._fold = f"without fold {left.number}"
 
     def label(self, *words: str) -> None:
@@ -114,119 +114,127 @@ def cross_validate(
     """
     whole = Fitting(plan, engine, settings)
     warn_if_dropped(whole)
-    present, masses = _folds_with_rows(plan, engine, folds)
+    kept, told, stop = KeepsNoFold() if keeper is None else keeper, _one_at_a_time(callback), threading.Event()
+    given = {"kept": kept, "told": told, "stop": stop, "scorer": scorer, "relaxation": relaxation}
+    paths = FoldPaths.of(plan, engine, replace(settings, tol=fold_tol), folds, **given)
     if scorer is not None:
         scorer.begin(engine)
     if alphas is None and not math.isfinite(whole.alpha_max()):
         raise UsageError(f"penalty {whole.problem.penalty.name!r} never leaves W = 0", hint="give alphas=")
     grid = whole.alpha_max() * np.geomspace(1.0, eps, n_alphas) if alphas is None else np.sort(np.asarray(alphas))[::-1]
-    stop = threading.Event()
-    kept: FoldKeeper = KeepsNoFold() if keeper is None else keeper
-    told = _one_at_a_time(callback)
     results = along(whole, grid.tolist(), kept.path(None), told(None), stop, after=after)
-    scores = _without_each(
-        plan, engine, settings, folds, fold_tol, grid.tolist(), present, masses, stop, told, kept, scorer, relaxation
-    )
-    return results, scores
+    return results, paths.judged(grid.tolist())
 
 
-def judged_without_folds(
-    plan: Planned, engine: Engine, settings: FitSettings, folds: Folds, fold_tol: float, alphas: Sequence[float]
-) -> FoldScores:
-    """Fit a path without each fold, judged on it, and none to all rows; the parameters are ``cross_validate``'s."""
-    present, masses = _folds_with_rows(plan, engine, folds)
-    told, kept = _one_at_a_time(None), KeepsNoFold()
-    falling = np.sort(np.asarray(alphas, np.float64))[::-1].tolist()
-    return _without_each(
-        plan, engine, settings, folds, fold_tol, falling, present, masses, threading.Event(), told, kept, None, None
-    )
+@dataclass(frozen=True)
+class FoldPaths:
+    """Paths without each fold, judged on it.
 
+    Parameters
+    ----------
+    plan : Plan
+    engine : Engine
+        It has the plan.
+    settings : FitSettings
+        Of these fits.
+    folds : Folds
+    present : dict of int to tuple of int or None
+        The folds that have rows, each with the classes that are left without it; None where all are.
+    masses : dict
+        What is in each fold (``folds.fold_masses``).
+    kept, told, stop, scorer, relaxation
+        As for ``cross_validate``; `stop` ends all fits.
+    """
 
-def _folds_with_rows(
-    plan: Planned, engine: Engine, folds: Folds
-) -> tuple[dict[int, tuple[int, ...] | None], dict[str, Any]]:
-    """The folds that have rows, each with the classes left without it (``_present``), and what is in every fold."""
-    classes = {"multiclass": plan.n_outputs, "binary": 2}.get(plan.task, 0)
-    masses = engine.map_reduce(folding.fold_masses, folds, classes, name="folds").add
-    numbers = np.flatnonzero((masses["rows"] > 0.0) & (masses["weight"] > 0.0)).tolist()
-    if len(numbers) < 2:
-        raise DataError(
-            f"{len(numbers)} of {folds.count} folds have rows (n_samples = {plan.n_rows}), expected two or more",
-            hint="equal rows are in one fold; give folds= to choose them yourself",
-        )
-    return {number: _present(masses, number) if classes else None for number in numbers}, masses
+    plan: Planned
+    engine: Engine
+    settings: FitSettings
+    folds: Folds
+    present: dict[int, tuple[int, ...] | None]
+    masses: dict[str, Any]
+    kept: FoldKeeper = field(default_factory=KeepsNoFold)
+    told: Callable[[int | None], Callback | None] = lambda fold: None
+    stop: threading.Event = field(default_factory=threading.Event)
+    scorer: HeldOutScorer | None = None
+    relaxation: Relaxation | None = None
 
+    @classmethod
+    def of(cls, plan: Planned, engine: Engine, settings: FitSettings, folds: Folds, **given: Any) -> FoldPaths:
+        """Those of the folds that have rows; one pass.
 
-def _without_each(
-    plan: Planned,
-    engine: Engine,
-    settings: FitSettings,
-    folds: Folds,
-    fold_tol: float,
-    alphas: list[float],
-    present: dict[int, tuple[int, ...] | None],
-    masses: dict[str, Any],
-    stop: threading.Event,
-    told: Callable[[int | None], Callback | None],
-    kept: FoldKeeper,
-    scorer: HeldOutScorer | None,
-    relaxation: Relaxation | None,
-) -> FoldScores:
-    """The paths without each fold, side by side, and what they are worth on it."""
-    numbers = list(present)
-    free = list(range(max(1, min(getattr(engine, "n_threads", 1), len(numbers)))))
-    lock = threading.Lock()
-    asked = interruption.current()
+        Raises
+        ------
+        DataError
+            Fewer than two have, or one class only is left without some fold.
+        """
+        classes = {"multiclass": plan.n_outputs, "binary": 2}.get(plan.task, 0)
+        masses = engine.map_reduce(folding.fold_masses, folds, classes, name="folds").add
+        numbers = np.flatnonzero((masses["rows"] > 0.0) & (masses["weight"] > 0.0)).tolist()
+        if len(numbers) < 2:
+            raise DataError(
+                f"{len(numbers)} of {folds.count} folds have rows (n_samples = {plan.n_rows}), expected two or more",
+                hint="equal rows are in one fold; give folds= to choose them yourself",
+            )
+        present = {number: _present(masses, number) if classes else None for number in numbers}
+        return cls(plan, engine, settings, folds, present, masses, **given)
 
-    def one(number: int) -> FoldScores:
-        with lock:
-            lane = free.pop()
-        try:
-            with interruption.heeded(asked):
-                return without(number, lane)
-        finally:
+    def judged(self, alphas: list[float]) -> FoldScores:
+        """Fit the paths along falling strengths, side by side, and judge them."""
+        numbers = list(self.present)
+        free = list(range(max(1, min(getattr(self.engine, "n_threads", 1), len(numbers)))))
+        lock = threading.Lock()
+        asked = interruption.current()
+
+        def one(number: int) -> FoldScores:
             with lock:
-                free.append(lane)
+                lane = free.pop()
+            try:
+                with interruption.heeded(asked):
+                    return self._without(number, lane, alphas)
+            finally:
+                with lock:
+                    free.append(lane)
 
-    def without(number: int, lane: int) -> FoldScores:
-        found = kept.scores(number, alphas)
+        # What a fit does between its passes takes one thread: fits side by side keep the others busy.
+        pool = ThreadPoolExecutor(len(free), thread_name_prefix="dboost-fold")
+        try:
+            scores = list(pool.map(one, numbers))
+        finally:
+            # after an error or an interrupt the fits of the other folds end with their round
+            self.stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+        return FoldScores(
+            **{name: np.concatenate([getattr(s, name) for s in scores]) for name in FoldScores.__dataclass_fields__}
+        )
+
+    def _without(self, number: int, lane: int, alphas: list[float]) -> FoldScores:
+        """The path without one fold, judged on it."""
+        found = self.kept.scores(number, alphas)
         if found is not None:
             return found
-        some = present[number] if plan.task == "multiclass" else None
-        left = Left(folds, number, some, lane)
+        plan, engine, masses = self.plan, self.engine, self.masses
+        left = Left(self.folds, number, self.present[number] if plan.task == "multiclass" else None, lane)
         seen = LeftEngine(engine, left)
-        fitting = _without_fold(plan, seen, replace(settings, tol=fold_tol), left)
-        fits: list[FitResult] = along(fitting, alphas, kept.path(number), told(number), stop)
+        fitting = _without_fold(plan, seen, self.settings, left)
+        fits: list[FitResult] = along(fitting, alphas, self.kept.path(number), self.told(number), self.stop)
         if len(fits) < len(alphas):
             raise _Ended
         judged: list[FitResult | None] = [*fits]
         passes = sum(fit.passes for fit in fits)
-        if relaxation is not None:
+        if self.relaxation is not None:
             rows = int(masses["rows"].sum() - masses["rows"][number])
-            refits = relaxation.refits(fitting.plan, seen, fitting.settings, fits, rows, stop.is_set)
-            judged = relaxation.blends(fits, refits)
+            refits = self.relaxation.refits(fitting.plan, seen, fitting.settings, fits, rows, self.stop.is_set)
+            judged = self.relaxation.blends(fits, refits)
             passes += sum(refit.passes for refit in refits if refit is not None)
-            if stop.is_set():
+            if self.stop.is_set():
                 raise _Ended
         there = [result for result in judged if result is not None]
         scores = _fold_scores(engine, fitting, left, there, masses)
-        if scorer is not None:
-            scores = replace(scores, score=scorer(engine, fitting, left, there)[None])
+        if self.scorer is not None:
+            scores = replace(scores, score=self.scorer(engine, fitting, left, there)[None])
         scores = replace(scores.placed([result is not None for result in judged]), passes=np.array([passes]))
-        kept.judged(number, alphas, scores)
+        self.kept.judged(number, alphas, scores)
         return scores
-
-    # What a fit does between its passes takes one thread: fits side by side keep the others busy.
-    pool = ThreadPoolExecutor(len(free), thread_name_prefix="dboost-fold")
-    try:
-        scores = list(pool.map(one, numbers))
-    finally:
-        # after an error or an interrupt the fits of the other folds end with their round
-        stop.set()
-        pool.shutdown(wait=True, cancel_futures=True)
-    return FoldScores(
-        **{name: np.concatenate([getattr(s, name) for s in scores]) for name in FoldScores.__dataclass_fields__}
-    )
 
 
 class _Ended(Exception):

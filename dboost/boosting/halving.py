@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from dboost.boosting.cross_validation import judged_without_folds
+from dboost.boosting.cross_validation import FoldPaths
 from dboost.boosting.fold_scores import FoldScores
 from dboost.boosting.planned import Planned
 from dboost.engine.base import Engine
 from dboost.passes import subsamples
 from dboost.passes.folds import Folds
 from dboost.passes.subsamples import Subsample
-from dboost.problem.engine_view import EngineView, Leaves
+from dboost.problem.engine_view import EngineView
 from dboost.problem.state import FitSettings
 
 
@@ -75,8 +75,7 @@ class SubsampleEngine(EngineView):
     """
 
     def __init__(self, engine: Engine, some: Subsample) -> None:
-        leaves = Leaves(subsamples.subsampled, subsamples.subsampled_shard, subsamples.subsampled_step)
-        super().__init__(engine, some, leaves)
+        super().__init__(engine, some)
         self._words = f"{100 * some.share:.3g} % of the rows"
 
     @property
@@ -114,5 +113,5 @@ def judged(
     """
     seen = engine if some.share >= 1.0 else SubsampleEngine(engine, some)
     rows = int(seen.map_reduce(subsamples.count_rows, name="rows").add["rows"])
-    folds = Folds(cv, settings.random_state)
-    return judged_without_folds(plan, seen, settings, folds, tol, alphas), rows
+    paths = FoldPaths.of(plan, seen, replace(settings, tol=tol), Folds(cv, settings.random_state))
+    return paths.judged(list(alphas)), rows

@@ -29,7 +29,7 @@ from dboost.partition import NUMBERS
 from dboost.passes import active_gradient, support
 from dboost.passes.support import Support
 from dboost.penalties.signed import centred, rightly_signed
-from dboost.problem.engine_view import EngineView, Leaves
+from dboost.problem.engine_view import EngineView
 from dboost.problem.free_rows import NoFiniteOptimum
 from dboost.problem.offset_columns import offset_columns
 from dboost.problem.penalty_factors import PenaltyFactors
@@ -96,8 +96,7 @@ class SupportEngine(EngineView):
     """
 
     def __init__(self, engine: Engine, columns: NDArray[np.int64]) -> None:
-        leaves = Leaves(support.supported, support.supported_shard, support.supported_step)
-        super().__init__(engine, Support(columns, uuid.uuid4().hex[:12]), leaves)
+        super().__init__(engine, Support(columns, uuid.uuid4().hex[:12]))
 
 
 def refusal(settings: FitSettings) -> str:

@@ -26,10 +26,9 @@ from dboost.boosting.planned import Planned
 from dboost.boosting.progress import Nothing, along
 from dboost.engine.base import Engine
 from dboost.errors import DataError
-from dboost.passes import folds as folding
 from dboost.passes.folds import Left
 from dboost.passes.halves import KEY_BITS, STEP_BITS, Halves, masses_of_halves, weights_by_key
-from dboost.problem.engine_view import EngineView, Leaves
+from dboost.problem.engine_view import EngineView
 from dboost.problem.state import FitSettings, FitState
 
 Rows = NDArray[np.int64]
@@ -74,7 +73,7 @@ class HalfEngine(EngineView):
     """
 
     def __init__(self, engine: Engine, left: Left, words: str) -> None:
-        super().__init__(engine, left, Leaves(folding.training, folding.training_shard, folding.training_step))
+        super().__init__(engine, left)
         self._words = words
 
     def label(self, *words: str) -> None:

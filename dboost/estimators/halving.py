@@ -80,7 +80,8 @@ def successive_halving(
     X, y, sample_weight, feature_names
         As for the ``fit`` of the estimator: in memory, on disk or on Dask.
     estimator : estimator
-        With the parameters that all candidates have. Not changed.
+        With the parameters that all candidates have. Not changed. Limits of passes and seconds are those of each fit;
+        callbacks and a checkpoint are of the last one, to all rows.
     param_grid : dict of str to sequence, or sequence of such
         Parameters of the estimator and the values to try, as for scikit-learn's ``GridSearchCV``. An `alpha` is a
         number: a share such as 0.1 of the largest useful strength is another number on other rows.

@@ -4,8 +4,8 @@ A column of times (1.7e9 and some) is the constant 1.7e9 and a little that diffe
 the little is lost in the rounding of sums, and steps see one column, almost that of the intercept, in place of two.
 With a free intercept x_j and x_j - c_j are the same model: W stays, and b is less by sum_j c_j W_j.
 
-Covers: ``Centres``, moments about them, and the leaves that let any other leaf see a partition less its centres.
-Does not cover: which columns are far and what their centres are (``dboost.problem.statistics``).
+Covers: ``Centres``, and a partition less its centres. Does not cover: which columns are far and what their centres
+are (``dboost.problem.statistics``).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled.sparse.centring import less_centres
-from dboost.partition import Partition, Sums
+from dboost.partition import Partition
 
 Array = NDArray[np.float64]
 Features = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]
@@ -45,6 +45,13 @@ class Centres:
     values: Array
     token: str
     made: Mapping[str, Partition] = field(default_factory=dict)
+
+    lane: ClassVar[None] = None
+
+    def seen(self, partition: Any, memo: Any) -> Any:
+        """A partition less its centres."""
+        made = self.made.get(partition.key)
+        return CentredPartition(partition, self, memo) if made is None else made
 
     def features(self, partition: Any) -> Features:
         """The features of a partition by column, less their centres."""
@@ -141,26 +148,3 @@ class CentredPartition:
     def values(self) -> NDArray[Any]:
         """The stored values, by column."""
         return self._features[2]
-
-
-def _less(partition: Any, memo: Any, centres: Centres) -> Any:
-    made = centres.made.get(partition.key)
-    return CentredPartition(partition, centres, memo) if made is None else made
-
-
-def centred(partition: Partition, memo: Any, centres: Centres, leaf: Any, *args: Any) -> Sums:
-    """What `leaf` says of a partition less its centres."""
-    sums: Sums = leaf(_less(partition, memo, centres), memo, *args)
-    return sums
-
-
-def centred_shard(partition: Partition, memo: Any, shard: Any, centres: Centres, leaf: Any, *args: Any) -> Sums:
-    """As `centred`, for a leaf with shards."""
-    sums: Sums = leaf(_less(partition, memo, centres), memo, shard, *args)
-    return sums
-
-
-def centred_step(partition: Partition, state: Any, centres: Centres, step: Any, *args: Any) -> Any:
-    """As `centred`, for a step of ``Engine.scan``, which has no memo."""
-    made = centres.made.get(partition.key)
-    return step(centres.made_of(partition) if made is None else made, state, *args)

@@ -1,7 +1,7 @@
 """Folds of the rows of a data set, and what a partition contributes to a fit without one of them.
 
-Covers: ``Folds``, the leaves that let any other leaf see a partition without its held-out rows, and the leaf that
-judges models on those. Does not cover: the fits (``dboost.boosting.cross_validation``).
+Covers: ``Folds``, how a partition is seen without its held-out rows (``Left``), and the leaf that judges models on
+those. Does not cover: the fits (``dboost.boosting.cross_validation``).
 
 The fold of a row is a hash of its content: its stored features, its label and a seed. So it depends neither on
 partitions nor on engines nor on the order of the rows, and equal rows are in one fold: no copy of a held-out row is
@@ -10,7 +10,7 @@ trained on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from dboost.compiled.vectors.row_hash import hash_rows
 from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
 from dboost.passes import Point
+from dboost.passes.views import LaneMemo
 
 Ids = NDArray[np.int32]
 
@@ -90,7 +91,7 @@ class Left:
     present: tuple[int, ...] | None = None
     lane: int = 0
 
-    def training(self, partition: Partition, memo: Any) -> Partition:
+    def seen(self, partition: Partition, memo: Any) -> Partition:
         """The partition with the weights of the held-out rows at zero; its features are shared, not copied."""
 
         def build() -> tuple[NDArray[Any], NDArray[np.float64]]:
@@ -128,60 +129,6 @@ class Left:
         table = np.full(max(int(y.max(initial=0)), *self.present) + 1, -1, y.dtype)
         table[list(self.present)] = np.arange(len(self.present))
         return np.asarray(table[y])
-
-
-class LaneMemo:
-    """A memo whose values are kept apart from those of other lanes."""
-
-    __slots__ = ("_lane", "_memo")
-
-    def __init__(self, memo: Any, lane: int | str) -> None:
-        self._memo = memo
-        self._lane = lane
-
-    def get(
-        self, kind: str, token: Hashable, build: Callable[[], Any], passing: bool = False, stays: bool = False
-    ) -> Any:
-        return self._memo.get(f"{kind}-{self._lane}", token, build, passing, stays)
-
-    def forget(self, kind: str) -> None:
-        self._memo.forget(f"{kind}-{self._lane}")
-
-    @property
-    def budget(self) -> int:
-        """As of the other memo."""
-        return int(self._memo.budget)
-
-
-class NoMemo:
-    """What a step of a scan is given: it comes to a partition once, and nothing is worth remembering."""
-
-    budget = 0
-
-    def get(
-        self, kind: str, token: Hashable, build: Callable[[], Any], passing: bool = False, stays: bool = False
-    ) -> Any:
-        return build()
-
-    def forget(self, kind: str) -> None:
-        pass
-
-
-def training(partition: Partition, memo: Any, left: Left, leaf: Any, *args: Any) -> Sums:
-    """What `leaf` says of a partition without its held-out rows."""
-    sums: Sums = leaf(left.training(partition, memo), LaneMemo(memo, left.lane), *args)
-    return sums
-
-
-def training_shard(partition: Partition, memo: Any, shard: Any, left: Left, leaf: Any, *args: Any) -> Sums:
-    """As `training`, for a leaf with shards."""
-    sums: Sums = leaf(left.training(partition, memo), LaneMemo(memo, left.lane), shard, *args)
-    return sums
-
-
-def training_step(partition: Partition, state: Any, left: Left, step: Any, *args: Any) -> Any:
-    """One step of a scan (``Engine.scan``), past a partition without its held-out rows."""
-    return step(left.training(partition, NoMemo()), state, *args)
 
 
 def fold_masses(partition: Partition, memo: Any, folds: Folds, k: int) -> Sums:

@@ -1,19 +1,18 @@
 """Columns whose weight is one and never moves: what every pass then sees of a partition is its labels with offsets.
 
-Covers: ``Offsets``, and the leaves that let any other leaf see a partition so. Does not cover: the loss at scores that
+Covers: ``Offsets``. Does not cover: the loss at scores that
 begin at offsets (``dboost.losses.offset``).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dboost.losses.offset import labelled
-from dboost.partition import Partition, Sums
 
 Array = NDArray[np.float64]
 
@@ -51,30 +50,11 @@ class Offsets:
             found[partition.rows[mine], r] = partition.values[mine]
         return labelled(partition.y, found)
 
-    def seen(self, partition: Any, memo: Any = None) -> Any:
+    lane: ClassVar[None] = None
+
+    def seen(self, partition: Any, memo: Any) -> Any:
         """A partition whose labels have their offsets; its features are shared, not copied."""
         y = self.made.get(partition.key)
-        if y is None and memo is None:
-            y = self.labels(partition)
-        elif y is None:
+        if y is None:
             y = memo.get("offsets", self.token, lambda: self.labels(partition))
         return replace(partition, y=y)
-
-
-def with_offsets(partition: Partition, memo: Any, offsets: Offsets, leaf: Any, *args: Any) -> Sums:
-    """What `leaf` says of a partition with offsets."""
-    sums: Sums = leaf(offsets.seen(partition, memo), memo, *args)
-    return sums
-
-
-def with_offsets_shard(
-    partition: Partition, memo: Any, shard: Any, offsets: Offsets, leaf: Any, *args: Any
-) -> Sums:
-    """As `with_offsets`, for a leaf with shards."""
-    sums: Sums = leaf(offsets.seen(partition, memo), memo, shard, *args)
-    return sums
-
-
-def with_offsets_step(partition: Partition, state: Any, offsets: Offsets, step: Any, *args: Any) -> Any:
-    """As `with_offsets`, for a step of ``Engine.scan``, which has no memo."""
-    return step(offsets.seen(partition), state, *args)

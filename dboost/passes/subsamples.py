@@ -1,7 +1,7 @@
 """A share of the rows of a data set, and what a partition contributes to a fit to it.
 
-Covers: ``Subsample``, and the leaves that let any other leaf see a partition with its rows alone. Does not cover: the
-fits (``dboost.boosting.halving``).
+Covers: ``Subsample``, how a partition is seen with these rows alone. Does not cover: the fits
+(``dboost.boosting.halving``).
 
 Whether a row is in is a hash of its content and a seed, as its fold is (``dboost.passes.folds``): it depends neither on
 partitions nor on engines nor on the order of the rows. The rows of a smaller share are among those of a larger one.
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.partition import Partition, Sums
-from dboost.passes.folds import LaneMemo, NoMemo, hashes_of
+from dboost.passes.folds import hashes_of
 
 _BITS = 53
 
@@ -36,7 +36,7 @@ class Subsample:
     share: float
     seed: int
 
-    def of(self, partition: Partition, memo: Any) -> Partition:
+    def seen(self, partition: Partition, memo: Any) -> Partition:
         """The partition with these rows alone, which are copied."""
         if self.share >= 1.0:
             return partition
@@ -68,23 +68,6 @@ def rows_of(partition: Partition, held: NDArray[np.bool_]) -> Partition:
         partition.weight[held],
         partition.key,
     )
-
-
-def subsampled(partition: Partition, memo: Any, some: Subsample, leaf: Any, *args: Any) -> Sums:
-    """What `leaf` says of the rows of a subsample."""
-    sums: Sums = leaf(some.of(partition, memo), LaneMemo(memo, some.lane), *args)
-    return sums
-
-
-def subsampled_shard(partition: Partition, memo: Any, shard: Any, some: Subsample, leaf: Any, *args: Any) -> Sums:
-    """As `subsampled`, for a leaf with shards."""
-    sums: Sums = leaf(some.of(partition, memo), LaneMemo(memo, some.lane), shard, *args)
-    return sums
-
-
-def subsampled_step(partition: Partition, state: Any, some: Subsample, step: Any, *args: Any) -> Any:
-    """One step of a scan (``Engine.scan``), past the rows of a subsample."""
-    return step(some.of(partition, NoMemo()), state, *args)
 
 
 def count_rows(partition: Partition, memo: Any) -> Sums:

@@ -1,7 +1,7 @@
 """Some of the stored columns only: what every pass then sees of a partition, and how far models are apart on it.
 
-Covers: ``Support``, the leaves that let any other leaf see a partition so, and the leaf that looks for a model that
-separates the labels. Does not cover: the fit of such columns (``dboost.boosting.relaxed``).
+Covers: ``Support``, and the leaf that looks for a model that separates the labels. Does not cover: the fit of
+such columns (``dboost.boosting.relaxed``).
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ from dboost.compiled.examples import fused
 from dboost.compiled.sparse.columns import transpose
 from dboost.hypotheses.held_by_model import Held
 from dboost.partition import Partition, Sums
-from dboost.passes.folds import LaneMemo
 from dboost.passes.point import Point
-
-_LANE = "support"
+from dboost.passes.views import NoMemo
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,39 +35,20 @@ class Support:
     columns: NDArray[np.int64]
     token: str
 
-    def seen(self, partition: Any, memo: Any = None) -> Partition:
+    @property
+    def lane(self) -> str:
+        """What is remembered of these columns is kept apart from what is of all by this."""
+        return "support"
+
+    def seen(self, partition: Any, memo: Any) -> Partition:
         """A partition with these columns and no other."""
 
         def build() -> Any:
             held = Held(self.columns, self.token)
-            return transpose(*held.cut(partition, _Once()), held.n)
+            return transpose(*held.cut(partition, NoMemo()), held.n)
 
-        indptr, rows, values = build() if memo is None else memo.get("support", self.token, build)
+        indptr, rows, values = memo.get("support", self.token, build)
         return Partition(indptr, rows, values, partition.y, partition.weight, partition.key)
-
-
-class _Once:
-    """A memo for what is built once, and is remembered in another form."""
-
-    def get(self, kind: str, token: Any, build: Any, passing: bool = False, stays: bool = False) -> Any:
-        return build()
-
-
-def supported(partition: Partition, memo: Any, support: Support, leaf: Any, *args: Any) -> Sums:
-    """What `leaf` says of a partition with some columns only."""
-    sums: Sums = leaf(support.seen(partition, memo), LaneMemo(memo, _LANE), *args)
-    return sums
-
-
-def supported_shard(partition: Partition, memo: Any, shard: Any, support: Support, leaf: Any, *args: Any) -> Sums:
-    """As `supported`, for a leaf with shards."""
-    sums: Sums = leaf(support.seen(partition, memo), LaneMemo(memo, _LANE), shard, *args)
-    return sums
-
-
-def supported_step(partition: Partition, state: Any, support: Support, step: Any, *args: Any) -> Any:
-    """As `supported`, for a step of ``Engine.scan``, which has no memo."""
-    return step(support.seen(partition), state, *args)
 
 
 def beside(partition: Partition, memo: Any, before: Point, after: Point) -> Sums:

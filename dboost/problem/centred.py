@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from dboost.engine.base import Engine
 from dboost.partition import Partition
-from dboost.passes import centring
 from dboost.passes.centring import Centres
-from dboost.problem.engine_view import EngineView, Leaves
+from dboost.problem.engine_view import EngineView
 
 
 class CentredEngine(EngineView):
@@ -31,8 +30,7 @@ class CentredEngine(EngineView):
         there = engine.resident_partitions()
         made = engine.on_driver(centres.made_of, there) if there else []
         self.centres = replace(centres, made={part.key: part for part in made})
-        leaves = Leaves(centring.centred, centring.centred_shard, centring.centred_step)
-        super().__init__(engine, self.centres, leaves)
+        super().__init__(engine, self.centres)
 
     def resident_partitions(self) -> tuple[Partition, ...] | None:
         """The partitions less their centres, where those of the other engine lie in this process."""

@@ -4,52 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 from dboost.engine.base import Engine, Finish, FinishArgs, Leaf, Step
 from dboost.engine.seconds import Seconds
 from dboost.partition import Partition
+from dboost.passes import views
+from dboost.passes.views import View
 
 T = TypeVar("T")
 S = TypeVar("S")
 
 
-@dataclass(frozen=True)
-class Leaves:
-    """Leaves that let any other leaf see a partition in that way.
-
-    Each takes what the way is given by, and the other leaf, before the arguments of that.
-
-    Parameters
-    ----------
-    whole, shard : leaf
-        For passes over whole partitions, and over shards of them (``Engine.map_reduce``).
-    step : step
-        For ``Engine.scan``.
-    """
-
-    whole: Leaf
-    shard: Leaf
-    step: Step
-
-
 class EngineView:
-    """Run passes on another engine, over its partitions as `leaves` show them.
+    """Run passes on another engine, over its partitions as they are seen in some way.
 
     Parameters
     ----------
     engine : Engine
         Its plan is set. It stays open when this one is done with, and other fits may use it meanwhile.
-    given : object
-        What the leaves are given, which travels with every pass.
-    leaves : Leaves
+    view : View
+        The way.
     """
 
-    def __init__(self, engine: Engine, given: Any, leaves: Leaves) -> None:
+    def __init__(self, engine: Engine, view: View) -> None:
         self._engine = engine
-        self._given = given
-        self._leaves = leaves
+        self._view = view
 
     @property
     def n_workers(self) -> int:
@@ -103,14 +83,14 @@ class EngineView:
         finish_args: FinishArgs | None = None,
     ) -> Any:
         """As ``Engine.map_reduce``, over the partitions as they are seen."""
-        seeing = self._leaves.whole if shards is None else self._leaves.shard
+        seeing = views.through if shards is None else views.shard_through
         return self._engine.map_reduce(
-            seeing, self._given, leaf, *args, name=name, shards=shards, finish=finish, finish_args=finish_args
+            seeing, self._view, leaf, *args, name=name, shards=shards, finish=finish, finish_args=finish_args
         )
 
     def scan(self, step: Step, state: Any, *args: Any, name: str) -> Any:
         """As ``Engine.scan``, through the partitions as they are seen."""
-        return self._engine.scan(self._leaves.step, state, self._given, step, *args, name=name)
+        return self._engine.scan(views.step_through, state, self._view, step, *args, name=name)
 
     def close(self) -> None:
         """Do nothing: the other engine belongs to whom opened it."""

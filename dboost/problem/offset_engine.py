@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from dboost.engine.base import Engine
 from dboost.partition import Partition
-from dboost.passes import offsets as passes
 from dboost.passes.offsets import Offsets
-from dboost.problem.engine_view import EngineView, Leaves
+from dboost.problem.engine_view import EngineView
 
 
 class OffsetEngine(EngineView):
@@ -27,8 +26,7 @@ class OffsetEngine(EngineView):
         labels = engine.on_driver(offsets.labels, there) if there else []
         made = dict(zip([part.key for part in there], labels, strict=True))
         self._seen: tuple[Partition, ...] = tuple(replace(part, y=made[part.key]) for part in there)
-        leaves = Leaves(passes.with_offsets, passes.with_offsets_shard, passes.with_offsets_step)
-        super().__init__(engine, replace(offsets, made=made), leaves)
+        super().__init__(engine, replace(offsets, made=made))
 
     def resident_partitions(self) -> tuple[Partition, ...] | None:
         """The partitions with their offsets, where those of the other engine lie in this process."""
