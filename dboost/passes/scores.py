@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled.examples import fused, loss_of_rows
 from dboost.compiled.solves import one_output
-from dboost.compiled.sparse import columns
+from dboost.compiled.sparse import by_class, columns
 from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
 from dboost.passes.point import Array, Point, arguments_at, shifted_arguments, single_margins, single_state
@@ -48,10 +48,10 @@ def score(
         known = given.without_features(point.intercept, mass)
         if known is not None:
             total, loss, ray = mass - mass.sum() * known.p, known.loss, known.ray
-            columns.null_gradient(*arrays, *examples, known.p, candidates, sums.add["G"])
+            by_class.null_gradient(*arrays, *examples, known.p, candidates, sums.add["G"])
         else:
             U, total, loss, ray = residuals_of_classes(point, y, mass)
-            columns.class_gradient(*arrays, *examples, U, candidates, sums.add["G"])
+            by_class.class_gradient(*arrays, *examples, U, candidates, sums.add["G"])
     elif mu:
         plus, minus, total, loss, sums.shift = branches(partition, memo, point)
         sums.add["mu_plus"], sums.add["mu_minus"] = np.empty(shape), np.empty(shape)

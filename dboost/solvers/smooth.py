@@ -23,7 +23,7 @@ from dboost.problem.memory import Memory
 from dboost.problem.problem import Problem
 from dboost.problem.tuning import AllRows
 from dboost.solvers.conjugate.class_blocks import grams
-from dboost.solvers.conjugate.preconditioner import HeavyRows, to_form
+from dboost.solvers.conjugate.preconditioner import HeavyRows, products_to_form
 from dboost.solvers.conjugate.settled_support import conjugate_step
 from dboost.solvers.line_search import LONG, line_search
 from dboost.solvers.newton.accuracy import Aim
@@ -142,7 +142,7 @@ class Forming:
         t = rows.shape[0] + intercept
         pairs = max(0.5 * k * held**2, 1.0)
         every = max(1, int(m // max(sizes.work / pairs, sizes.examples * t)))
-        return cls(rows, every, rows.shape[0] == a, to_form(t, held, m / every, m * stored))
+        return cls(rows, every, rows.shape[0] == a, products_to_form(t, held, m / every, m * stored))
 
     def blocks(self, problem: Problem, at: Iterate) -> HeavyRows:
         """Those of a model; one pass."""

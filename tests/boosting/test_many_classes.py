@@ -9,7 +9,7 @@ import pytest
 
 from dboost import passes
 from dboost.certificate import free_intercept
-from dboost.compiled.sparse import columns
+from dboost.compiled.sparse import by_class
 from dboost.losses import LOSSES, get_loss
 from dboost.passes.point import Point
 from dboost.passes.residuals import residuals_of_classes
@@ -38,24 +38,12 @@ def test_what_a_loss_says_of_the_classes_is_what_their_residuals_are(name, b):
         assert name != "multinomial"
         return
     y = np.arange(K, dtype=np.int32)
-    U, total, loss, ray = residuals_of_classes(_point(name, b), y, mass)
+    at = Point(loss=name, held=None, W=np.zeros((0, K)), intercept=b, token="here")
+    U, total, loss, ray = residuals_of_classes(at, y, mass)
     np.testing.assert_allclose(mass - mass.sum() * found.p, total, atol=1e-13 * mass.sum())
     np.testing.assert_allclose((np.eye(K) - found.p)[mass > 0], U[mass > 0, :K], atol=1e-15)
     assert found.loss == pytest.approx(loss, rel=1e-13)
     assert found.ray == pytest.approx(ray, rel=1e-9) or not math.isfinite(ray)
-
-
-def _point(name, b):
-    none = np.zeros((0, K))
-
-    class Asked(Point):
-        def __init__(self):
-            pass
-
-    asked = Asked()
-    for field, value in {"loss": name, "W": none, "intercept": b}.items():
-        object.__setattr__(asked, field, value)
-    return asked
 
 
 def test_sums_by_class_are_those_of_the_table_of_residuals():
@@ -69,7 +57,7 @@ def test_sums_by_class_are_those_of_the_table_of_residuals():
     values = np.concatenate([X[some, j] for j, some in enumerate(stored)]).astype(np.float32)
     chosen = np.array([0, 3, 4, 29])
     out = np.full((4, K), np.nan)
-    columns.null_gradient(indptr, rows, values, data.s, data.y, p, chosen, out)
+    by_class.null_gradient(indptr, rows, values, data.s, data.y, p, chosen, out)
     U = data.s[:, None] * (np.eye(K)[data.y] - p)
     dense = np.zeros_like(X)
     for j, some in enumerate(stored):

@@ -74,7 +74,7 @@ def add_curvature(
     weight: Float64,
     H: Float64,
 ) -> None:
-    """Add X_F'H X_F to H, entry (j, r) of the columns F at j k + r and the intercept's, a column of ones, last.
+    """Add X_F'H X_F to H, symmetric: entry (j, r) of the columns F at j k + r, the intercept's (a column of ones) last.
 
     `place` (a,) is that of each column of the cut in F, -1 for the others; `bias` is 1 with an intercept, else 0.
     """

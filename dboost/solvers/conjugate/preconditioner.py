@@ -148,7 +148,7 @@ class HeavyRows:
         """
         m, a, k = h.shape[0], diagonal.shape[0] - intercept, diagonal.shape[1]
         held = cut[1].shape[0] / max(m, 1) + intercept
-        most = sizes.heavy if stored is None else affordable(k, held, stored, sizes)
+        most = sizes.heavy if stored is None else rows_affordable(k, held, stored, sizes)
         weight = diagonal[:a].sum(axis=1)
         heavy = np.sort(np.argsort(-weight, kind="stable")[:most])
         # products of columns with those beyond it are no float32
@@ -229,7 +229,7 @@ class HeavyRows:
         return found
 
 
-def to_form(t: int, held: float, examples: float, stored: float) -> float:
+def products_to_form(t: int, held: float, examples: float, stored: float) -> float:
     """How many products with the curvature cost as much as to form blocks of `t` rows and factor them.
 
     Parameters
@@ -245,10 +245,10 @@ def to_form(t: int, held: float, examples: float, stored: float) -> float:
     return (_OF_A_PAIR * pairs + _OF_A_FACTOR * t**3 / 3.0) / max(stored, 1.0)
 
 
-def affordable(k: int, held: float, stored: float, sizes: Blocks) -> int:
-    """How many rows blocks of k outputs may have, for examples of so many values; the rest as for ``to_form``."""
+def rows_affordable(k: int, held: float, stored: float, sizes: Blocks) -> int:
+    """How many rows blocks of k outputs may have, for examples of so many values; see ``products_to_form``."""
     t = max(sizes.heavy, int((sizes.wide / k) ** 0.5))
-    while t > sizes.heavy and to_form(t, min(held, t), sizes.looked_at(t), stored) > sizes.products:
+    while t > sizes.heavy and products_to_form(t, min(held, t), sizes.looked_at(t), stored) > sizes.products:
         t = max(sizes.heavy, t - max(1, t // 16))
     return t
 
