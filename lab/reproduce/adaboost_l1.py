@@ -5,7 +5,8 @@ Covers: the measurements, claims and figure. The reproductions' common parts are
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,10 @@ from lab.reproduce.rows import Rows, Tables, mean_and_error
 
 SEED = 20081205
 ADABOOST, L1 = "AdaBoost", "AdaBoost+L1"
-# training rows of each split, as in the benchmark of Raetsch that these tables come from; the rest is for testing
-TRAINING = {"ringnorm": 400, "pima": 468, "german": 700}
+# Rows of each split that are trained on, and that choose the round; the rest is for testing. Together they are as many
+# as in the benchmark of Raetsch that these tables come from, but for Ringnorm: of its 400, 100 leave AdaBoost with as
+# many stumps as are printed.
+TRAINING = {"ringnorm": (100, 25), "pima": (374, 94), "german": (560, 140)}
 PRINTED = {
     # error of AdaBoost and AdaBoost+L1 in per cent, and their numbers of classifiers: the paper's Tables 1 and 2
     "ringnorm": (25.5, 25.3, 121.8, 55.0),
@@ -33,16 +36,14 @@ PRINTED = {
 
 @dataclass(frozen=True)
 class Sizes:
-    """Splits and rounds of a run; a share of each training part chooses the round. One split runs for `long` rounds."""
+    """Splits and rounds of a run, and every which of them is measured."""
 
     splits: int = 20
-    rounds: int = 120
-    held_out: float = 0.2
-    every: int = 5
-    long: int = 1000
+    rounds: int = 1000
+    every: int = 20
 
 
-QUICK = Sizes(splits=3, rounds=30, long=60)
+QUICK = Sizes(splits=3, rounds=30, every=5)
 
 
 def one_split(name: str, number: int, sizes: Sizes) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -50,9 +51,8 @@ def one_split(name: str, number: int, sizes: Sizes) -> tuple[list[dict[str, Any]
     X, y = small_binary.table(name)
     rng = np.random.default_rng([SEED, number, len(y)])
     order = rng.permutation(len(y))
-    train, test = order[: TRAINING[name]], order[TRAINING[name] :]
-    n_held = round(sizes.held_out * len(train))
-    held, train = train[:n_held], train[n_held:]
+    n_train, n_held = TRAINING[name]
+    train, held, test = np.split(order, [n_train, n_train + n_held])
     S, S_held, S_test = small_binary.stump_columns(X[train], X[held], X[test])
     curves, chosen = [], []
     for method in (ADABOOST, L1):
@@ -80,11 +80,18 @@ def one_split(name: str, number: int, sizes: Sizes) -> tuple[list[dict[str, Any]
         chosen.append(
             {key: best[key] for key in keep}
             | {"stop": str(model.stop_reason_), "rounds": int(model.n_iter_)}
-            | {f"last_{key}": last[key] for key in ("test_error", "margin", "classifiers")}
+            | {f"last_{key}": last[key] for key in ("test_error", "margin", "classifiers", "l1_norm")}
             | {"least_edge": least_edge(model), "gap": float(model.duality_gap_)}
         )
         curves += records
+    theirs = [record for record in curves if record["method"] == ADABOOST]
+    chosen[-1]["same_norm"] = at_norm(theirs, chosen[-1]["last_l1_norm"])
     return curves, chosen
+
+
+def at_norm(records: Sequence[Mapping[str, Any]], size: float) -> float:
+    """The margin in the first measured round whose weights sum to `size` at least; nan where there is none."""
+    return next((float(record["margin"]) for record in records if record["l1_norm"] >= size), float("nan"))
 
 
 def least_edge(model: Any) -> float:
@@ -115,11 +122,7 @@ def run(context: Context) -> Report:
                 rounds, best = one_split(name, number, sizes)
                 curves += rounds
                 chosen += best
-    longer: list[dict[str, Any]] = []
-    with context.stage("one split for longer"):
-        for name in TRAINING:
-            longer += one_split(name, 0, replace(sizes, rounds=sizes.long, every=50))[0]
-    tables = {"splits": Rows(chosen), "rounds": averaged(curves, sizes), "longer": Rows(longer)}
+    tables = {"splits": Rows(chosen), "rounds": averaged(curves, sizes)}
     return Report(
         "AdaBoost+L1: error, classifiers and margins beside AdaBoost",
         "Decision stumps on small two-class tables. Does solving all weights anew within an l1 budget that grows by "
@@ -210,19 +213,32 @@ def judge_sparsity(tables: Tables) -> Verdict:
     return judged(*checks)
 
 
+def larger(name: str, said: str, plain: NDArray[np.float64], ours: NDArray[np.float64]) -> Check:
+    """Whether margins are larger than AdaBoost's in more than half of the splits that can be compared."""
+    there = np.isfinite(plain)
+    plain, ours = plain[there], ours[there]
+    if not len(plain):
+        return Check(f"{name}: AdaBoost's weights never summed to as much", None)
+    more = int(np.count_nonzero(ours > plain))
+    return Check(
+        f"{name}: least margin {plain.mean():+.4f} with AdaBoost, {ours.mean():+.4f} with AdaBoost+L1{said}, larger in "
+        f"{more} of {len(plain)} splits",
+        more > len(plain) / 2,
+    )
+
+
 def judge_margin(tables: Tables) -> Verdict:
     """The least margin at the last round is larger."""
+    return judged(*(larger(name, "", *_pairs(tables, name, "last_margin")) for name in _names(tables)))
+
+
+def judge_margin_of_norm(tables: Tables) -> Verdict:
+    """The least margin is larger than AdaBoost's where its weights sum to as much."""
     checks = []
     for name in _names(tables):
-        plain, ours = _pairs(tables, name, "last_margin")
-        larger = int(np.count_nonzero(ours > plain))
-        checks.append(
-            Check(
-                f"{name}: least margin {plain.mean():+.4f} with AdaBoost, {ours.mean():+.4f} with AdaBoost+L1, larger "
-                f"in {larger} of {len(plain)} splits",
-                larger > len(plain) / 2,
-            )
-        )
+        rows = tables["splits"].where(dataset=name, method=L1)
+        said = f" (weights of {rows.column('last_l1_norm').mean():.1f} in sum)"
+        checks.append(larger(name, said, rows.column("same_norm"), rows.column("last_margin")))
     return judged(*checks)
 
 
@@ -264,11 +280,19 @@ CLAIMS = (
         judge_sparsity,
     ),
     Claim(
-        "Larger margins",
+        "Larger margins after the same rounds",
         "Fig. 2, right; Theorem 2",
         "AdaBoost+L1 maximises the least margin of the training data.",
         "After the last round its least normalised margin is larger than AdaBoost's in more than half of the splits.",
         judge_margin,
+    ),
+    Claim(
+        "Larger margins with the same sum of weights",
+        "Theorems 1 and 2",
+        "The weights of AdaBoost+L1 have the least loss of their sum, and its margin is near the best for that sum.",
+        "In more than half of the splits its last margin is larger than AdaBoost's in the first measured round in "
+        "which AdaBoost's weights sum to as much.",
+        judge_margin_of_norm,
     ),
     Claim(
         "The bound on the best margin",
@@ -313,23 +337,25 @@ FIGURES = (
 
 def protocol(sizes: Sizes) -> tuple[str, ...]:
     """What was done."""
-    rows = ", ".join(f"{name} {count}" for name, count in TRAINING.items())
+    rows = ", ".join(f"{name} {train} and {held}" for name, (train, held) in TRAINING.items())
     return (
-        f"{sizes.splits} random splits of each table; training rows: {rows}, the rest is for testing.",
+        f"{sizes.splits} random splits of each table; rows to train on and to choose the round by: {rows}; the rest is "
+        "for testing.",
         "Hypotheses: all stumps of the training rows, one for each midpoint of two neighbouring values of a column, "
         "and the constant, with both signs; they are given to both methods as the same columns in {-1, +1}.",
         f"{sizes.rounds} rounds of each method, nu = 1, without intercept; AdaBoost is dboost.LeveragingClassifier.",
-        f"{100 * sizes.held_out:g} % of the training rows are held out; for both methods the first round of least "
-        "error on them is chosen, and its test error and number of distinct stumps are reported.",
-        f"Errors are evaluated in the first ten rounds and in every {sizes.every}th.",
-        f"One split of each table also runs for {sizes.long} rounds.",
+        "For both methods the first round of least error on the rows held out is chosen, and its test error and number "
+        "of distinct stumps are reported.",
+        f"Errors and margins are evaluated in the first ten rounds and in every {sizes.every}th.",
     )
 
 
 DIFFERENCES = (
     "Spam and Ionosphere are not among the data sets at hand.",
     "The paper does not say how many rows were for training, nor how the number of rounds behind Tables 1 and 2 was "
-    "chosen: sizes are those of Raetsch's benchmark, and a held-out part chooses.",
+    "chosen: sizes are those of Raetsch's benchmark, and a held-out part chooses. With its 400 rows of Ringnorm "
+    "AdaBoost holds far more stumps than the 121.8 printed; 100 were taken after trials had shown them to give about "
+    "as many, so that AdaBoost's count there is no finding, and the other one's is.",
     "Diabetes is the Pima table; German is its numeric form of 24 columns.",
 )
 
@@ -343,14 +369,10 @@ def findings(tables: Tables) -> tuple[str, ...]:
         f"(median; at most {gaps.max():.1e}) of the least within its budget, over all stumps."
     ]
     for name in _names(tables):
-        plain, ours = (tables["longer"].where(dataset=name, method=method) for method in (ADABOOST, L1))
-        last = ours[-1]
-        same = min(plain, key=lambda r: abs(float(r["l1_norm"]) - float(last["l1_norm"])))
+        plain, ours = _pairs(tables, name, "last_classifiers")
+        sums = _pairs(tables, name, "last_l1_norm")
         said.append(
-            f"{name}, one split: after {last['round']} rounds the least margin is {last['margin']:+.4f} with "
-            f"AdaBoost+L1 (weights of {last['l1_norm']:.1f} in sum, {last['classifiers']} stumps) and "
-            f"{plain[-1]['margin']:+.4f} with AdaBoost ({plain[-1]['l1_norm']:.1f}, {plain[-1]['classifiers']}); at "
-            f"the measured round where AdaBoost's sum is nearest to that, {same['l1_norm']:.1f} in round "
-            f"{same['round']}, its margin is {same['margin']:+.4f}."
+            f"{name}, last round: {plain.mean():.1f} stumps with AdaBoost (weights of {sums[0].mean():.1f} in sum), "
+            f"{ours.mean():.1f} with AdaBoost+L1 ({sums[1].mean():.1f})."
         )
     return tuple(said)

@@ -44,8 +44,8 @@ def twins(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_small_run_leaves_a_page_whose_verdicts_follow_from_its_numbers(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(adaboost_l1, "TRAINING", dict.fromkeys(adaboost_l1.TRAINING, 80))
-    monkeypatch.setattr(adaboost_l1, "QUICK", adaboost_l1.Sizes(splits=2, rounds=12, long=20))
+    monkeypatch.setattr(adaboost_l1, "TRAINING", dict.fromkeys(adaboost_l1.TRAINING, (64, 16)))
+    monkeypatch.setattr(adaboost_l1, "QUICK", adaboost_l1.Sizes(splits=2, rounds=12, every=5))
     monkeypatch.setattr(
         adaboost_l1_margin, "QUICK", adaboost_l1_margin.Sizes(problems=1, shapes=((30, 10),), examples=20, rounds=40)
     )
@@ -134,7 +134,8 @@ def splits(**changes: float) -> dict[str, Rows]:
     for number in range(10):
         noise = 0.01 * (number % 3)
         plain = {"test_error": 0.2, "classifiers": 100, "last_margin": 0.01, "last_classifiers": 110}
-        ours = {"test_error": 0.2, "classifiers": 60, "last_margin": 0.02, "last_classifiers": 80} | changes
+        ours = {"test_error": 0.2, "classifiers": 60, "last_margin": 0.02, "last_classifiers": 80}
+        ours |= {"last_l1_norm": 5.0, "same_norm": 0.01} | changes
         common = {"dataset": "ringnorm", "split": number}
         found.append(common | {"method": adaboost_l1.ADABOOST, "least_edge": math.nan} | plain)
         found.append(common | {"method": adaboost_l1.L1, "least_edge": 0.1} | ours)
@@ -145,13 +146,15 @@ def splits(**changes: float) -> dict[str, Rows]:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({}, [HOLDS] * 5),
-        ({"test_error": 0.25}, [FAILS, HOLDS, HOLDS, HOLDS, HOLDS]),
-        ({"classifiers": 130}, [HOLDS, FAILS, HOLDS, HOLDS, HOLDS]),
-        ({"classifiers": 99.99}, [HOLDS, OPEN, HOLDS, HOLDS, HOLDS]),
-        ({"last_classifiers": 120}, [HOLDS, HOLDS, FAILS, HOLDS, HOLDS]),
-        ({"last_margin": 0.0}, [HOLDS, HOLDS, HOLDS, FAILS, HOLDS]),
-        ({"last_margin": 0.2}, [HOLDS, HOLDS, HOLDS, HOLDS, FAILS]),
+        ({}, [HOLDS] * 6),
+        ({"test_error": 0.25}, [FAILS, HOLDS, HOLDS, HOLDS, HOLDS, HOLDS]),
+        ({"classifiers": 130}, [HOLDS, FAILS, HOLDS, HOLDS, HOLDS, HOLDS]),
+        ({"classifiers": 99.99}, [HOLDS, OPEN, HOLDS, HOLDS, HOLDS, HOLDS]),
+        ({"last_classifiers": 120}, [HOLDS, HOLDS, FAILS, HOLDS, HOLDS, HOLDS]),
+        ({"last_margin": 0.0}, [HOLDS, HOLDS, HOLDS, FAILS, FAILS, HOLDS]),
+        ({"same_norm": 0.03}, [HOLDS, HOLDS, HOLDS, HOLDS, FAILS, HOLDS]),
+        ({"same_norm": math.nan}, [HOLDS, HOLDS, HOLDS, HOLDS, OPEN, HOLDS]),
+        ({"last_margin": 0.2}, [HOLDS, HOLDS, HOLDS, HOLDS, HOLDS, FAILS]),
     ],
 )
 def test_verdicts_on_adaboost_l1_follow_the_numbers(changes: dict[str, float], expected: list[str]) -> None:
@@ -161,25 +164,44 @@ def test_verdicts_on_adaboost_l1_follow_the_numbers(changes: dict[str, float], e
 def test_verdicts_on_leveraging_follow_the_numbers() -> None:
     good = rate = {"explained": 0.99, "contraction": 0.9, "reached": 1e-9, "from_round": 1, "to_round": 9,
             "first_half": 0.9, "second_half": 0.9}  # fmt: skip
-    one = {"share": 0.1, "gap": 1e-10, "excess": 1e-12, "rounds": 9, "back": 1, "kkt": 0.0, "features": 1,
+    one = rate | {"share": 0.1, "gap": 1e-10, "excess": 1e-12, "rounds": 9, "back": 1, "kkt": 0.0, "features": 1,
            "best_features": 1, "columns": 2}  # fmt: skip
     first = {"set": "four rows", "learner": "nearest", "start": 0.5, "end": 0.5, "least": 0.0, "rounds": 8}
     second = first | {"learner": "joint", "end": 0.0}
 
-    def outcomes(rate: Any = rate, one: Any = one, second: Any = second) -> list[str]:
+    def outcomes(rate: Any = rate, one: Any = one, second: Any = second, worse: Any = good) -> list[str]:
         lines = zip(leveraging.LOSSES, (rate, good, good), strict=True)
         tables = {
             "rates": Rows([{"loss": loss} | line for loss, line in lines]),
             "penalised": Rows([{"loss": "log"} | one]),
+            "worse": Rows([{"loss": "log", "delta": 0.5} | worse]),
             "stall": Rows([first, second]),
         }
         return [claim.judge(tables).outcome for claim in leveraging.CLAIMS]
 
-    assert outcomes() == [HOLDS] * 3
-    assert outcomes(rate=rate | {"explained": 0.9}) == [PART, HOLDS, HOLDS]
-    assert outcomes(rate=rate | {"reached": 1e-4}) == [PART, HOLDS, HOLDS]
-    assert outcomes(one=one | {"gap": 1e-6}) == [HOLDS, FAILS, HOLDS]
-    assert outcomes(second=second | {"end": 0.1}) == [HOLDS, HOLDS, PART]
+    assert outcomes() == [HOLDS] * 5
+    assert outcomes(rate=rate | {"explained": 0.9}) == [PART, HOLDS, HOLDS, HOLDS, HOLDS]
+    assert outcomes(rate=rate | {"reached": 1e-4}) == [PART, HOLDS, HOLDS, HOLDS, HOLDS]
+    assert outcomes(worse=good | {"explained": 0.9}) == [HOLDS, FAILS, HOLDS, HOLDS, HOLDS]
+    assert outcomes(worse=good | {"contraction": math.nan}) == [HOLDS, OPEN, HOLDS, HOLDS, HOLDS]
+    assert outcomes(one=one | {"gap": 1e-6}) == [HOLDS, HOLDS, FAILS, HOLDS, HOLDS]
+    assert outcomes(one=one | {"reached": 1e-4}) == [HOLDS, HOLDS, HOLDS, FAILS, HOLDS]
+    assert outcomes(second=second | {"end": 0.1}) == [HOLDS, HOLDS, HOLDS, HOLDS, PART]
+
+
+def test_the_rate_of_distances_is_that_they_were_made_with() -> None:
+    found = leveraging.rate(0.9 ** np.arange(300.0))
+    assert found["contraction"] == pytest.approx(0.9) and found["explained"] == pytest.approx(1.0)
+    assert found["reached"] == pytest.approx(0.9 ** found["to_round"]) and found["reached"] < 1.2e-9
+    slow = leveraging.rate(1.0 / (1.0 + np.arange(3000.0)))
+    assert slow["explained"] < 0.98 and slow["second_half"] > slow["first_half"]
+    assert math.isnan(leveraging.rate(np.array([1.0, 1e-12]))["contraction"])
+
+
+def test_the_worst_column_allowed_is_no_worse_than_allowed() -> None:
+    X = np.diag([1.0, 0.6, 0.4, 0.1])
+    chosen = [leveraging.WorstAllowed(delta).fit(X, np.ones(4), np.ones(4)).column_ for delta in (1.0, 0.5, 0.3, 0.05)]
+    assert chosen == [0, 1, 2, 3]
 
 
 def test_verdicts_on_coordinate_descent_follow_the_numbers() -> None:
