@@ -144,16 +144,32 @@ def _families(value: object) -> Any:
 families = Takes(_families, lambda: f"one of {', '.join(registries.families())}, or JSON with its parameters")
 
 
+def _losses(value: object) -> str:
+    """A loss, or one for each of several targets: a TOML array, or one text with commas."""
+    given = value.split(",") if isinstance(value, str) else value
+    one = one_named(registries.losses)
+    if not isinstance(given, list | tuple) or not given:
+        raise Expected(one.wants())
+    return ",".join(one(name.strip() if isinstance(name, str) else name) for name in given)
+
+
+def _losses_wanted() -> str:
+    return f"one of {', '.join(registries.losses())}, or one for each target, with commas"
+
+
+losses = Takes(_losses, _losses_wanted, registries.losses)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelSettings:
     """The model, and how it is fitted."""
 
     loss: str | None = key(
-        one_named(registries.losses),
+        losses,
         None,
         "what is minimised; squared, epsilon_insensitive, poisson, huber and quantile are regression, multitask and "
-        "multitarget (of numbers) take several columns (default: by the labels, log for two classes and multinomial "
-        "for more)",
+        "multitarget (of numbers) take several columns, as does one loss for each, such as squared,poisson,log "
+        "(default: by the labels, log for two classes and multinomial for more)",
     )
     epsilon: float | None = key(
         real(0.0),

@@ -23,7 +23,7 @@ from dboost.boosting.updates import system_of
 from dboost.engine.base import Engine
 from dboost.errors import DataError, DboostWarning
 from dboost.first_compile import beside
-from dboost.losses import Loss, get_loss
+from dboost.losses import Loss, get_loss, refuse_other_targets
 from dboost.losses.offset import Offset
 from dboost.notices import warn_user
 from dboost.passes import Point
@@ -99,6 +99,7 @@ class Fitting:
         if settings.penalty_factors is not None:
             factors = settings.penalty_factors.of_columns(plan.n_features, plan.feature_names)
         loss, penalty = get_loss(settings.loss), penalty_of_columns(settings, plan, factors, self.fixed)
+        refuse_other_targets(loss, plan.n_outputs)
         if self.fixed.size:
             loss = Offset(loss)
         arguments = (

@@ -187,7 +187,8 @@ def refitted(
     watch = _Watch(fitting, view, plan.task)
     first = fitting.fit("auto", begin, watch)
     # scores that are the label's own unit have no optimum at infinity
-    bounded = plan.task in NUMBERS and not get_loss(settings.loss).link.exponential
+    links = get_loss(settings.loss).links(plan.n_outputs)
+    bounded = plan.task in NUMBERS and all(link.linear for link in links)
     result = first
     if not watch.separated and not bounded:
         fitting = Fitting(fitting.plan, view, replace(asked, tol=_CLOSER * tol))

@@ -18,8 +18,12 @@ class MultiTaskBoostedRegressor(BoostedRegressor):
 
     Parameters
     ----------
-    loss : {"multitarget"}, default "multitarget"
-        Half the squared residual of every observed target.
+    loss : "multitarget" or list of losses, default "multitarget"
+        Half the squared residual of every observed target. A list has a loss for each target, in the order of their
+        columns: ``"squared"``, ``"huber"``, ``"quantile"``, ``"epsilon_insensitive"``, ``"poisson"`` for counts,
+        ``"log"`` for a target that is 0 or 1, or objects of these such as ``dboost.losses.Huber(0.5)``; it may also be
+        written as ``"squared,poisson,log"``. A target counts in the objective by the size of its loss: bring numbers
+        of other units to a like scale first.
     penalty : {"l1/l2", "l1/linf", "l1", ...} or penalty object, default "l1/l2"
     offset : list of columns, optional
         One for each target.
@@ -40,6 +44,9 @@ class MultiTaskBoostedRegressor(BoostedRegressor):
     Targets have shape (m, k), NaN or None where one is missing; predictions have the same shape. In ``ParquetData``
     they are several label columns, or one column of lists.
 
+    With a loss for each target, predictions are the mean of each: the probability of 1 for ``"log"``, e^ of the score
+    for ``"poisson"``. `score` is then the mean of what is explained of each target's own deviance.
+
     Examples
     --------
     >>> import numpy as np
@@ -49,6 +56,13 @@ class MultiTaskBoostedRegressor(BoostedRegressor):
     >>> model = MultiTaskBoostedRegressor(alpha=0.1).fit(X, Y)
     >>> np.flatnonzero(model.coef_.any(axis=0)).tolist(), model.predict(X).shape
     ([0, 1], (100, 3))
+
+    A number and a label of the same examples, with the features that both have:
+
+    >>> Y = np.column_stack([X[:, 0] + X[:, 1], X[:, 0] > X[:, 1]]).astype(float)
+    >>> both = MultiTaskBoostedRegressor(loss=["squared", "log"], alpha=0.1).fit(X, Y)
+    >>> np.flatnonzero(both.coef_.any(axis=0)).tolist(), bool(both.predict(X)[:, 1].max() < 1.0)
+    ([0, 1], True)
     """
 
     _tasks = ("multitarget",)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -22,7 +22,8 @@ from dboost.errors import UsageError
 from dboost.estimators.callbacks import split
 from dboost.hypotheses import Family
 from dboost.hypotheses.columns import Columns
-from dboost.losses import Loss, get_loss
+from dboost.losses import Loss, PerTarget, get_loss
+from dboost.losses.per_target import SEPARATOR
 from dboost.penalties import Penalty, get_penalty
 from dboost.problem.column_groups import ColumnGroups
 from dboost.problem.offset_columns import given_offset
@@ -64,7 +65,7 @@ def stored_settings(estimator: Any) -> FitSettings:
     factors, groups = estimator.penalty_factors, estimator.column_groups
     signs = Signs.given(estimator.positive, estimator.lower, estimator.upper)
     return FitSettings(
-        loss=estimator.loss or estimator._losses()[0],
+        loss=get_loss(estimator.loss) if _of_several(estimator.loss) else estimator.loss or estimator._losses()[0],
         penalty=estimator.penalty,
         alpha=_alpha(estimator.alpha),
         update=estimator.update,
@@ -91,9 +92,15 @@ def stored_settings(estimator: Any) -> FitSettings:
 def known_loss(estimator: Any) -> None:
     """Refuse a loss that an estimator does not minimise, or whose name no saved model could be read by."""
     losses = estimator._losses()
-    if estimator.loss is not None and loss_name(estimator.loss) not in losses:
+    several = _of_several(estimator.loss) and estimator._minimises(get_loss(estimator.loss))
+    if estimator.loss is not None and not several and loss_name(estimator.loss) not in losses:
         known = ", ".join(repr(name) for name in losses)
         raise UsageError(f"loss={estimator.loss!r}", hint=f"{type(estimator).__name__} takes None or {known}")
+
+
+def _of_several(loss: Any) -> bool:
+    """Whether a loss is one for each of several targets."""
+    return isinstance(loss, (list, tuple, PerTarget)) or (isinstance(loss, str) and SEPARATOR in loss)
 
 
 def check_hypotheses(hypotheses: Any) -> None:
@@ -121,16 +128,24 @@ def resolve_seed(random_state: Any) -> int:
 
 def loss_name(loss: Any) -> Any:
     """The name of a loss that is given by name or as an object; None where there is none."""
+    if isinstance(loss, (list, tuple)):
+        return get_loss(loss).name
     return loss if isinstance(loss, str) else getattr(loss, "name", None)
 
 
 def loss_spec(loss: Any) -> dict[str, Any]:
     """A loss, by name or as an object, as JSON: its name and its parameters."""
-    return _spec(get_loss(loss))
+    found = get_loss(loss)
+    if isinstance(found, PerTarget):
+        return {"name": found.name, "losses": [loss_spec(one) for one in found.losses]}
+    return _spec(found)
 
 
 def loss_from_spec(spec: Any) -> Any:
     """Undo `loss_spec`, as `penalty_from_spec`."""
+    if isinstance(spec, Mapping) and "losses" in spec:
+        found = [loss_from_spec(one) for one in spec["losses"]]
+        return found if get_loss(found) != get_loss(str(spec["name"])) else spec["name"]
     return _from_spec("loss", spec, get_loss)
 
 

@@ -203,7 +203,8 @@ def _made_up(template: Any, parts: Prepared) -> tuple[Model, NDArray[Any], NDArr
             # a loss of counts
             y = np.round(1.0 + y)
     elif task == "multitarget":
-        y = rng.uniform(0.5, 1.5, size=(count, k))
+        # what every loss of one target takes: counts that are 0 and 1
+        y = np.tile(np.array([[0.0], [1.0]]), (count // 2, k))
     elif task == "multitask":
         F -= 1.0
         y = np.tile(np.array([[0], [1]]), (count // 2, k))

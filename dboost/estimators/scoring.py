@@ -19,7 +19,7 @@ from dboost.data.planned import count_rows
 from dboost.errors import DataError, UsageError
 from dboost.estimators.label_checks import check_labels
 from dboost.estimators.predicting import kind_of
-from dboost.losses import get_loss, loss_of_model
+from dboost.losses import Loss, get_loss, loss_of_model, refuse_invalid
 
 Agree = Callable[[Any, NDArray[Any]], tuple[Any, Any]]
 
@@ -64,39 +64,49 @@ def explained(estimator: Any, X: Any, y: Any, sample_weight: Any) -> float:
     DataError
         Rows do not match, no weight is positive, or the targets are no numbers.
     """
-    from sklearn.metrics import r2_score
-
     predicted, y, weight = _compared(estimator, X, y, sample_weight)
     if not np.any(weight > 0):
         raise DataError("nothing to score: no target has a positive weight")
-    if estimator.model_.task == "multitarget":
-        return _explained_on_average(many_targets(y), np.asarray(predicted), weight)
-    target = regression_targets(y)
     # a loss with parameters is one of the estimator; the model tells its name
     given = getattr(estimator, "loss", None)
     loss = loss_of_model(estimator.model_.loss) if given is None else get_loss(given)
+    if estimator.model_.task == "multitarget":
+        return _explained_on_average(loss, many_targets(y), np.asarray(predicted), weight)
+    target = regression_targets(y)
+    if loss is not None and loss.deviance(target[:0], target[:0]) is not None:
+        check_labels(loss, target)
+    return _explained_of(loss, target, np.asarray(predicted, np.float64), weight)
+
+
+def _explained_of(
+    loss: Loss | None, target: NDArray[np.float64], predicted: NDArray[np.float64], weight: NDArray[np.float64]
+) -> float:
+    """The share of the deviance of one target, all of it observed."""
+    from sklearn.metrics import r2_score
+
     mean = np.full_like(target, 0.0 if loss is None else loss.middle(target, weight))
     from_mean = None if loss is None else loss.deviance(target, mean)
     if loss is None or from_mean is None:
         return float(r2_score(target, predicted, sample_weight=weight))
-    check_labels(loss, target)
-    from_predicted = loss.deviance(target, np.asarray(predicted, np.float64))
+    from_predicted = loss.deviance(target, predicted)
     assert from_predicted is not None
     left, whole = float(weight @ from_predicted), float(weight @ from_mean)
     return 1.0 - left / whole if whole > 0.0 else float(left == 0.0)
 
 
-def _explained_on_average(targets: NDArray[np.float64], predicted: NDArray[Any], weight: NDArray[np.float64]) -> float:
-    """The mean of R^2 over the targets, each over the rows where it is observed."""
-    from sklearn.metrics import r2_score
-
+def _explained_on_average(
+    loss: Loss | None, targets: NDArray[np.float64], predicted: NDArray[Any], weight: NDArray[np.float64]
+) -> float:
+    """The mean over the targets of the share that is explained, of each over the rows where it is observed."""
     if targets.shape != predicted.shape:
         raise DataError(f"targets have shape {targets.shape}, the model predicts {predicted.shape}")
     seen = ~np.isnan(targets) & (weight > 0)[:, None]
     if not np.any(seen):
         raise DataError("nothing to score: no target is observed with a positive weight")
+    if loss is not None:
+        refuse_invalid(loss, targets)
     shares = [
-        r2_score(targets[rows, r], predicted[rows, r], sample_weight=weight[rows])
+        _explained_of(loss and loss.of_output(r), targets[rows, r], predicted[rows, r], weight[rows])
         for r, rows in enumerate(seen.T)
         if np.any(rows)
     ]

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
-from sklearn.multioutput import MultiOutputClassifier
+from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 from sklearn.utils.validation import check_is_fitted
 
 from dboost.errors import UsageError
 from dboost.losses import loss_of_model
+from dboost.losses.base import Link
 
 Array = NDArray[np.float64]
 
@@ -37,8 +38,8 @@ class Linear:
     classes : array
         As in ``Model``.
     n_features : int
-    exponential : bool
-        Whether the prediction of a regression is e^ of the linear function.
+    links : tuple of Link, one for each output
+        What the prediction of a regression is of the linear function.
     """
 
     task: str
@@ -47,7 +48,7 @@ class Linear:
     intercept: Array
     classes: NDArray[Any]
     n_features: int
-    exponential: bool
+    links: tuple[Link, ...]
 
     @classmethod
     def of(cls, estimator: Any) -> Linear:
@@ -69,7 +70,8 @@ class Linear:
         loss = loss_of_model(model.loss)
         if loss is None:
             raise UsageError(f"no loss is called {model.loss!r}", hint="import the module that adds it")
-        scale = loss.link.scale
+        links = loss.links(model.W.shape[1])
+        scale = np.array([link.scale for link in links])
         return cls(
             task=model.task,
             active=model.active,
@@ -77,7 +79,7 @@ class Linear:
             intercept=scale * model.intercept,
             classes=model.classes,
             n_features=model.n_features,
-            exponential=loss.link.exponential,
+            links=links,
         )
 
     @property
@@ -97,7 +99,7 @@ def to_sklearn(estimator: Any) -> Any:
 
     Returns
     -------
-    LogisticRegression, LinearRegression, PoissonRegressor or MultiOutputClassifier
+    LogisticRegression, LinearRegression, PoissonRegressor, MultiOutputRegressor or MultiOutputClassifier
         Fitted. Of a loss without probabilities of its own (``margin_softmax``) they are dboost's. A classifier of
         several tasks is one ``LogisticRegression`` for each.
 
@@ -120,9 +122,7 @@ def to_sklearn(estimator: Any) -> Any:
     if linear.task == "regression":
         return _named(_regression(linear), linear, names)
     if linear.task == "multitarget":
-        several = LinearRegression()
-        several.coef_, several.intercept_ = linear.coef, linear.intercept.copy()
-        return _named(several, linear, names)
+        return _named(_targets(linear, names), linear, names)
     if linear.task == "multitask":
         parts = [_named(_logistic(linear, [r], np.array([0, 1])), linear, names) for r in range(linear.W.shape[1])]
         made = MultiOutputClassifier(LogisticRegression())
@@ -140,10 +140,29 @@ def _logistic(linear: Linear, outputs: list[int], classes: NDArray[Any]) -> Any:
     return made
 
 
-def _regression(linear: Linear) -> Any:
-    made = PoissonRegressor() if linear.exponential else LinearRegression()
-    made.coef_, made.intercept_ = linear.coef[0], float(linear.intercept[0])
-    if linear.exponential:
+def _targets(linear: Linear, names: Any) -> Any:
+    """Of several targets one regression, or one for each where their links differ."""
+    made: Any
+    if all(link.linear for link in linear.links):
+        made = LinearRegression()
+        made.coef_, made.intercept_ = linear.coef, linear.intercept.copy()
+        return made
+    binary = [r for r, link in enumerate(linear.links) if link.logistic]
+    if binary:
+        raise UsageError(
+            f"target {binary[0]} is predicted as a probability, which no regression of scikit-learn does",
+            hint="use dboost itself to predict, or to_onnx",
+        )
+    made = MultiOutputRegressor(LinearRegression())
+    made.estimators_ = [_named(_regression(linear, r), linear, names) for r in range(len(linear.links))]
+    return made
+
+
+def _regression(linear: Linear, r: int = 0) -> Any:
+    exponential = linear.links[r].exponential
+    made = PoissonRegressor() if exponential else LinearRegression()
+    made.coef_, made.intercept_ = linear.coef[r], float(linear.intercept[r])
+    if exponential:
         # what its own fit leaves for predict, the inverse link
         made._base_loss = made._get_loss()
     return made

@@ -21,6 +21,7 @@ from dboost.estimators.table_features import TableFeatures
 from dboost.estimators.text_features import TextFeatures
 from dboost.interop.extras import imported
 from dboost.interop.linear import Linear
+from dboost.losses.base import Link
 from dboost.partition import NUMBERS
 
 EXTRA = "onnx"
@@ -132,6 +133,13 @@ def _estimator_shapes(operator: Any) -> None:
     operator.outputs[1].type = types.DoubleTensorType([None, len(linear.classes)])
 
 
+def _inverse(ops: Any, link: Link) -> Any:
+    """The operator that makes predictions of scores."""
+    if link.logistic:
+        return ops.OnnxSigmoid
+    return ops.OnnxExp if link.exponential else ops.OnnxIdentity
+
+
 def _convert_estimator(scope: Any, operator: Any, container: Any) -> None:
     """W of the active columns, the intercept, and what the task makes of their sum."""
     ops = imported("skl2onnx.algebra.onnx_ops", EXTRA)
@@ -148,8 +156,12 @@ def _convert_estimator(scope: Any, operator: Any, container: Any) -> None:
         scores = ops.OnnxAdd(ops.OnnxMatMul(first, np.zeros((1, F.shape[1])), **opset), F, **opset)
     name = outputs[0].full_name
     if linear.task in NUMBERS:
-        last = ops.OnnxExp if linear.exponential else ops.OnnxIdentity
-        last(scores, output_names=[name], **opset).add_to(scope, container)
+        if len(set(linear.links)) == 1:
+            _inverse(ops, linear.links[0])(scores, output_names=[name], **opset).add_to(scope, container)
+            return
+        parts = [ops.OnnxGather(scores, np.array([r]), axis=1, **opset) for r in range(len(linear.links))]
+        parts = [_inverse(ops, link)(part, **opset) for link, part in zip(linear.links, parts, strict=True)]
+        ops.OnnxConcat(*parts, axis=1, output_names=[name], **opset).add_to(scope, container)
         return
     chances = outputs[1].full_name
     if linear.task == "multiclass":

@@ -16,6 +16,7 @@ from dboost.losses.margin_softmax import MarginSoftmax
 from dboost.losses.multinomial import Multinomial
 from dboost.losses.offset import codes_of
 from dboost.losses.one_vs_rest import OneVsRestExponential
+from dboost.losses.per_target import SEPARATOR, PerTarget
 from dboost.losses.poisson import Poisson
 from dboost.losses.quantile import Quantile
 from dboost.losses.squared import Squared
@@ -41,13 +42,14 @@ _MADE: dict[str, Loss] = {"exp_one_vs_rest": OneVsRestExponential()}
 _KNOWN: set[type] = {type(loss) for loss in LOSSES.values()}
 
 
-def get_loss(loss: str | Loss) -> Loss:
+def get_loss(loss: Any) -> Loss:
     """The loss of that name with its default parameters, or the instance itself.
 
     Parameters
     ----------
-    loss : str or Loss
-        A key of ``LOSSES``, or an instance.
+    loss : str or Loss, or sequence of them
+        A key of ``LOSSES``, or an instance; several are those of several targets, one each, and may also be written as
+        one text with commas.
 
     Returns
     -------
@@ -62,7 +64,14 @@ def get_loss(loss: str | Loss) -> Loss:
     --------
     >>> get_loss("squared").name
     'squared'
+    >>> get_loss("squared, log") == get_loss(["squared", "log"])
+    True
     """
+    if isinstance(loss, str) and SEPARATOR in loss:
+        loss = [name.strip() for name in loss.split(SEPARATOR)]
+    if isinstance(loss, (list, tuple)):
+        return PerTarget(tuple(get_loss(one) for one in loss))
+    found: Loss = loss
     if isinstance(loss, str):
         if loss not in LOSSES:
             raise UsageError(f"unknown loss {loss!r}", hint=f"known losses: {', '.join(LOSSES)}")
@@ -74,7 +83,7 @@ def get_loss(loss: str | Loss) -> Loss:
             hint=f"give one of {', '.join(LOSSES)}, or an instance such as EpsilonInsensitive(epsilon=0.5)",
         )
     _KNOWN.add(type(loss))
-    return loss
+    return found
 
 
 def loss_of_model(name: str) -> Loss | None:
@@ -97,6 +106,8 @@ def loss_of_model(name: str) -> Loss | None:
     >>> loss_of_model("unknown") is None
     True
     """
+    if SEPARATOR in name:
+        return get_loss(name) if all(one in LOSSES for one in name.split(SEPARATOR)) else None
     return LOSSES.get(name) or _MADE.get(name)
 
 
@@ -122,9 +133,36 @@ def refuse_invalid(loss: Loss, y: NDArray[Any], where: str = "") -> None:
     """
     wrong = loss.invalid(y)
     if wrong >= 0:
+        codes = codes_of(y)
+        k = codes.size // codes.shape[0]
+        row, r = divmod(wrong, k)
+        of, one = f" of target {r}" if k > 1 else "", loss.of_output(r)
         raise DataError(
-            f"label {codes_of(y)[wrong]:g} in row {wrong}{where}: loss {loss.name!r} takes {loss.labels_taken}",
+            f"label {codes.flat[wrong]:g}{of} in row {row}{where}: loss {one.name!r} takes {one.labels_taken}",
             hint="drop these rows, or use another loss",
+        )
+
+
+def refuse_other_targets(loss: Loss, n_outputs: int) -> None:
+    """Refuse data of another number of targets than a loss is made for.
+
+    Parameters
+    ----------
+    loss : Loss
+    n_outputs : int
+
+    Raises
+    ------
+    UsageError
+
+    Examples
+    --------
+    >>> refuse_other_targets(get_loss("squared,log"), 2)
+    """
+    if loss.targets is not None and loss.targets != n_outputs:
+        raise UsageError(
+            f"loss {loss.name!r} is of {loss.targets} targets, and there are {n_outputs}",
+            hint="give one loss for each target, in the order of their columns",
         )
 
 
@@ -152,9 +190,11 @@ __all__ = [
     "EpsilonInsensitive",
     "Huber",
     "Loss",
+    "PerTarget",
     "Quantile",
     "get_loss",
     "loss_of_model",
     "losses_of",
+    "refuse_other_targets",
     "refuse_invalid",
 ]

@@ -124,10 +124,26 @@ class Link(NamedTuple):
         Scores are multiplied by it.
     exponential : bool
         Whether e^ that is then taken.
+    logistic : bool
+        Whether 1 / (1 + e^-) of it is taken instead.
     """
 
     scale: float = 1.0
     exponential: bool = False
+    logistic: bool = False
+
+    @property
+    def linear(self) -> bool:
+        """Whether the prediction is a linear function of the features, as the scores are."""
+        return not (self.exponential or self.logistic)
+
+    def applied(self, F: Array) -> Array:
+        """What scores of any shape predict."""
+        F = F if self.scale == 1.0 else self.scale * F
+        if self.logistic:
+            small = np.exp(-np.abs(F))
+            return np.asarray(np.where(F >= 0.0, 1.0, small) / (1.0 + small))
+        return np.exp(F) if self.exponential else F
 
 
 @runtime_checkable
@@ -213,21 +229,32 @@ class Loss(Protocol):
         ...
 
     @property
+    def targets(self) -> int | None:
+        """How many outputs it is made for; None: as many as there are."""
+        ...
+
+    def of_output(self, r: int) -> Loss:
+        """The loss of one output, where outputs have losses of their own; else this one."""
+        ...
+
+    @property
     def labels_taken(self) -> str:
         """The labels it is defined for, in words, for the message about one that it is not."""
         ...
 
     def invalid(self, y: NDArray[Any]) -> int:
-        """Place of the first encoded label of a block that it is not defined for; -1 where there is none."""
+        """Place of the first encoded label of a block that it is not defined for; -1 where there is none.
+
+        Of several outputs it is counted row by row.
+        """
         ...
 
     def unbounded(self, mass: Array, total: Array) -> str:
         """Why a free intercept has no optimum with these labels (``label_mass``), in words; empty where it has one."""
         ...
 
-    @property
-    def link(self) -> Link:
-        """What `predicted` does to a score."""
+    def links(self, k: int) -> tuple[Link, ...]:
+        """What `predicted` does to the scores of each of k outputs."""
         ...
 
     def predicted(self, F: Array) -> Array:
@@ -346,6 +373,19 @@ class Common:
     exponential: ClassVar[bool] = False
     labels_taken: ClassVar[str] = "any label of its task"
 
+    @property
+    def targets(self) -> int | None:
+        """None: as many outputs as there are."""
+        return None
+
+    def of_output(self, r: int) -> Any:
+        """This one."""
+        return self
+
+    def links(self, k: int) -> tuple[Link, ...]:
+        """`link`, for each of them."""
+        return (self.link,) * k
+
     def invalid(self, y: NDArray[Any]) -> int:
         """-1: it is defined for every label of its task."""
         return -1
@@ -360,8 +400,7 @@ class Common:
 
     def predicted(self, F: Array) -> Array:
         """The scores as they are, or what `link` makes of them."""
-        scaled = F if self.link.scale == 1.0 else self.link.scale * F
-        return np.exp(scaled) if self.link.exponential else scaled
+        return self.link.applied(F)
 
     def shown(self, F: Array) -> Array:
         """The scores as they are."""

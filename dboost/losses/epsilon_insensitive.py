@@ -61,7 +61,21 @@ def sigmoid(x: float) -> float:
 
 
 @njit(nogil=True, cache=True, **INLINED)
-def _pull(z: float, epsilon: float) -> float:
+def tube(z: float, epsilon: float) -> float:
+    """The loss of an error z."""
+    return softplus(z - epsilon) + softplus(-z - epsilon)
+
+
+@njit(nogil=True, cache=True, **INLINED)
+def tube_curvature(z: float, epsilon: float) -> float:
+    """Its second derivative."""
+    up = math.exp(-abs(z - epsilon))
+    down = math.exp(-abs(z + epsilon))
+    return up / ((1.0 + up) * (1.0 + up)) + down / ((1.0 + down) * (1.0 + down))
+
+
+@njit(nogil=True, cache=True, **INLINED)
+def tube_pull(z: float, epsilon: float) -> float:
     """sigma(z - eps) - sigma(-z - eps), to full relative precision also next to z = 0."""
     a = abs(z)
     u = sigmoid(a - epsilon) * -math.expm1(-2.0 * a) / (1.0 + math.exp(-a - epsilon))
@@ -69,7 +83,7 @@ def _pull(z: float, epsilon: float) -> float:
 
 
 @njit(nogil=True, cache=True, **INLINED)
-def _conjugate(theta: float, label: float, epsilon: float) -> float:
+def tube_dual(theta: float, label: float, epsilon: float) -> float:
     """inf_f l(label, f) + theta f for |theta| <= 1 (docs/math.md 1)."""
     t = abs(theta)
     if t >= 1.0:
@@ -93,8 +107,8 @@ def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
 
     def epsilon_insensitive(target: Any, i: int, f: Array, s: float, u: Array) -> float:
         z = target.label[i] - f[0]
-        u[0] = s * _pull(z, target.epsilon)
-        return float(s * (softplus(z - target.epsilon) + softplus(-z - target.epsilon)))
+        u[0] = s * tube_pull(z, target.epsilon)
+        return float(s * tube(z, target.epsilon))
 
     return epsilon_insensitive
 
@@ -108,7 +122,7 @@ def _branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Arr
         z = target.label[i] - f[0]
         plus[0] = s * sigmoid(z - target.epsilon)
         minus[0] = s * sigmoid(-z - target.epsilon)
-        return float(s * (softplus(z - target.epsilon) + softplus(-z - target.epsilon)))
+        return float(s * tube(z, target.epsilon))
 
     return epsilon_insensitive
 
@@ -120,7 +134,7 @@ def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
 
     def epsilon_insensitive(target: Any, i: int, f: Array, s: float) -> float:
         z = target.label[i] - f[0]
-        return float(s * (softplus(z - target.epsilon) + softplus(-z - target.epsilon)))
+        return float(s * tube(z, target.epsilon))
 
     return epsilon_insensitive
 
@@ -131,10 +145,7 @@ def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
         return None
 
     def epsilon_insensitive(target: Any, i: int, f: Array, s: float, h: Array) -> float:
-        z = target.label[i] - f[0]
-        up = math.exp(-abs(z - target.epsilon))
-        down = math.exp(-abs(z + target.epsilon))
-        h[0] = s * (up / ((1.0 + up) * (1.0 + up)) + down / ((1.0 + down) * (1.0 + down)))
+        h[0] = s * tube_curvature(target.label[i] - f[0], target.epsilon)
         return 0.0
 
     return epsilon_insensitive
@@ -149,8 +160,8 @@ def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array,
         target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array
     ) -> float:
         y = target.label[i]
-        theta = scale[0] * (_pull(y - f[0], target.epsilon) - shift[0])
-        return float(s * _conjugate(min(max(theta, -1.0), 1.0), y - prior[0], target.epsilon))
+        theta = scale[0] * (tube_pull(y - f[0], target.epsilon) - shift[0])
+        return float(s * tube_dual(min(max(theta, -1.0), 1.0), y - prior[0], target.epsilon))
 
     return epsilon_insensitive
 

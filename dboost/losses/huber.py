@@ -21,27 +21,50 @@ from dboost.losses.real import FAR, RealLoss, is_number, rows_of
 
 
 @njit(nogil=True, cache=True, **INLINED)
-def _value(target: Any, i: int, f: float) -> float:
-    z = abs(target.label[i] - f)
-    near = min(z, target.epsilon)
+def huber(z: float, epsilon: float) -> float:
+    """The loss of an error z."""
+    z = abs(z)
+    near = min(z, epsilon)
     return float(near * (z - 0.5 * near))
 
 
 @njit(nogil=True, cache=True, **INLINED)
+def huber_pull(z: float, epsilon: float) -> float:
+    """Its derivative in z."""
+    return float(min(max(z, -epsilon), epsilon))
+
+
+@njit(nogil=True, cache=True, **INLINED)
+def huber_curvature(z: float, epsilon: float) -> float:
+    """Its second derivative, or what stands for it (``real.FAR``)."""
+    z = abs(z)
+    return 1.0 if z <= epsilon else FAR * epsilon / z
+
+
+@njit(nogil=True, cache=True, **INLINED)
+def huber_dual(theta: float, label: float) -> float:
+    """inf_f l(label, f) + theta f for |theta| <= eps."""
+    return float(theta * (label - 0.5 * theta))
+
+
+@njit(nogil=True, cache=True, **INLINED)
+def _value(target: Any, i: int, f: float) -> float:
+    return float(huber(target.label[i] - f, target.epsilon))
+
+
+@njit(nogil=True, cache=True, **INLINED)
 def _pull(target: Any, i: int, f: float) -> float:
-    z = target.label[i] - f
-    return float(min(max(z, -target.epsilon), target.epsilon))
+    return float(huber_pull(target.label[i] - f, target.epsilon))
 
 
 @njit(nogil=True, cache=True, **INLINED)
 def _curvature(target: Any, i: int, f: float) -> float:
-    z = abs(target.label[i] - f)
-    return 1.0 if z <= target.epsilon else FAR * target.epsilon / z
+    return float(huber_curvature(target.label[i] - f, target.epsilon))
 
 
 @njit(nogil=True, cache=True, **INLINED)
 def _dual(target: Any, i: int, theta: float) -> float:
-    return float(theta * (target.label[i] - 0.5 * theta))
+    return float(huber_dual(theta, target.label[i]))
 
 
 @rows_of(_value, _pull, _curvature, _dual)

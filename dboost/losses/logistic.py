@@ -47,7 +47,7 @@ _VECTOR = INLINED | {"fastmath": {"contract"}}
 
 
 @njit(nogil=True, cache=True, inline="always", error_model="numpy")
-def _entropy(f: float, y: float, scale: float, mix: float, shift: float, prior: float) -> float:
+def moved_entropy(f: float, y: float, scale: float, mix: float, shift: float, prior: float) -> float:
     """al log(al) + (1 - al) log(1 - al), al being the mass that the dual point moves away from the label y."""
     z = f if y > 0.0 else -f
     e = exp_nonpositive(-abs(z))
@@ -138,7 +138,7 @@ def _single_dual(target: Any, f: Array, weight: Array, scale: float, mix: float,
             some, label, s = f[start : start + size], sign[start:], weight[start:]
             for t in range(size):
                 y = np.float64(label[t])
-                values[t] = s[t] * abs(y) * _entropy(some[t], y, scale, mix, shift, prior)
+                values[t] = s[t] * abs(y) * moved_entropy(some[t], y, scale, mix, shift, prior)
             part = 0.0
             for t in range(size):
                 part += values[t]
@@ -190,7 +190,7 @@ def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array,
         label = target.sign[i]
         for r in range(f.shape[0]):
             y = np.float64(label[r])
-            f[r] = abs(y) * _entropy(f[r], y, scale[r], mix[r], shift[r], prior[r])
+            f[r] = abs(y) * moved_entropy(f[r], y, scale[r], mix[r], shift[r], prior[r])
         return float(-s * total_of(f))
 
     return logistic

@@ -168,6 +168,15 @@ class Offset:
         """Wrap labels as ``labelled`` made them."""
         return OffsetTarget(self.inner.target(codes_of(y)), np.ascontiguousarray(y[OFFSET]))
 
+    @property
+    def targets(self) -> int | None:
+        """As the loss says."""
+        return self.inner.targets
+
+    def of_output(self, r: int) -> Loss:
+        """As the loss says."""
+        return self.inner.of_output(r)
+
     def invalid(self, y: NDArray[Any]) -> int:
         """As the loss says."""
         return self.inner.invalid(codes_of(y))
@@ -274,10 +283,9 @@ class Offset:
         """Those of the loss."""
         return self.inner.labels_taken
 
-    @property
-    def link(self) -> Link:
-        """That of the loss."""
-        return self.inner.link
+    def links(self, k: int) -> tuple[Link, ...]:
+        """Those of the loss."""
+        return self.inner.links(k)
 
     def without_features(self, intercept: Array, mass: Array) -> None:
         """None: examples of a class differ by their offsets."""

@@ -62,7 +62,7 @@ def _is_poisson(target: Any) -> bool:
 
 
 @njit(nogil=True, cache=True, **INLINED)
-def _deviance(y: float, f: float) -> float:
+def poisson_deviance(y: float, f: float) -> float:
     """e^f - y f + y log y - y, to full precision also of large counts next to their prediction."""
     if y <= 0.0:
         return math.exp(f)
@@ -71,7 +71,7 @@ def _deviance(y: float, f: float) -> float:
 
 
 @njit(nogil=True, cache=True, **INLINED)
-def _pull(y: float, f: float) -> float:
+def poisson_pull(y: float, f: float) -> float:
     """y - e^f, to full relative precision also next to f = log y."""
     if y <= 0.0:
         return -math.exp(f)
@@ -79,7 +79,7 @@ def _pull(y: float, f: float) -> float:
 
 
 @njit(nogil=True, cache=True, **INLINED)
-def _conjugate(y: float, v: float, prior: float) -> float:
+def poisson_dual(y: float, v: float, prior: float) -> float:
     """inf_f l(y, f) + theta (f - prior) at theta = y - v, v >= 0: v - v log v + y log y - y - theta prior."""
     if v <= 0.0:
         return y * (math.log(y) - prior - 1.0) if y > 0.0 else 0.0
@@ -95,8 +95,8 @@ def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
         return None
 
     def poisson(target: Any, i: int, f: Array, s: float, u: Array) -> float:
-        u[0] = s * _pull(target.label[i], f[0])
-        return float(s * _deviance(target.label[i], f[0]))
+        u[0] = s * poisson_pull(target.label[i], f[0])
+        return float(s * poisson_deviance(target.label[i], f[0]))
 
     return poisson
 
@@ -109,7 +109,7 @@ def _branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Arr
     def poisson(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> float:
         plus[0] = s * target.label[i]
         minus[0] = s * math.exp(f[0])
-        return float(s * _deviance(target.label[i], f[0]))
+        return float(s * poisson_deviance(target.label[i], f[0]))
 
     return poisson
 
@@ -120,7 +120,7 @@ def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
         return None
 
     def poisson(target: Any, i: int, f: Array, s: float) -> float:
-        return float(s * _deviance(target.label[i], f[0]))
+        return float(s * poisson_deviance(target.label[i], f[0]))
 
     return poisson
 
@@ -149,8 +149,8 @@ def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array,
         theta = 0.0
         if scale[0] > 0.0:
             more = shift[0] * math.exp(f[0]) if shift[0] != 0.0 else 0.0
-            theta = scale[0] * (_pull(y, f[0]) - more)
-        return float(s * _conjugate(y, max(y - theta, 0.0), prior[0]))
+            theta = scale[0] * (poisson_pull(y, f[0]) - more)
+        return float(s * poisson_dual(y, max(y - theta, 0.0), prior[0]))
 
     return poisson
 

@@ -23,36 +23,59 @@ from dboost.losses.real import FAR, RealLoss, is_number, rows_of
 
 
 @njit(nogil=True, cache=True, **INLINED)
+def pinball(z: float, quantile: float, width: float) -> float:
+    """The loss of an error z."""
+    if z >= 0.5 * width:
+        return float(quantile * z)
+    if z <= -0.5 * width:
+        return float((quantile - 1.0) * z)
+    return float((quantile - 0.5) * z + 0.5 * (z * z / width + 0.25 * width))
+
+
+@njit(nogil=True, cache=True, **INLINED)
+def pinball_pull(z: float, quantile: float, width: float) -> float:
+    """Its derivative in z."""
+    z = z / width
+    if z >= 0.5:
+        return float(quantile)
+    if z <= -0.5:
+        return float(quantile - 1.0)
+    return float(quantile - 0.5 + z)
+
+
+@njit(nogil=True, cache=True, **INLINED)
+def pinball_curvature(z: float, width: float) -> float:
+    """Its second derivative, or what stands for it (``real.FAR``)."""
+    z = abs(z)
+    return float(1.0 / width if z <= 0.5 * width else FAR / (2.0 * z))
+
+
+@njit(nogil=True, cache=True, **INLINED)
+def pinball_dual(theta: float, label: float, quantile: float, width: float) -> float:
+    """inf_f l(label, f) + theta f for theta from tau - 1 to tau."""
+    # h / 8 - h v^2 / 2 at v = theta - tau + 1/2, as a product that is zero at both ends
+    room = max((theta + 1.0 - quantile) * (quantile - theta), 0.0)
+    return float(theta * label + 0.5 * width * room)
+
+
+@njit(nogil=True, cache=True, **INLINED)
 def _value(target: Any, i: int, f: float) -> float:
-    z, h = target.label[i] - f, target.width
-    if z >= 0.5 * h:
-        return float(target.quantile * z)
-    if z <= -0.5 * h:
-        return float((target.quantile - 1.0) * z)
-    return float((target.quantile - 0.5) * z + 0.5 * (z * z / h + 0.25 * h))
+    return float(pinball(target.label[i] - f, target.quantile, target.width))
 
 
 @njit(nogil=True, cache=True, **INLINED)
 def _pull(target: Any, i: int, f: float) -> float:
-    z = (target.label[i] - f) / target.width
-    if z >= 0.5:
-        return float(target.quantile)
-    if z <= -0.5:
-        return float(target.quantile - 1.0)
-    return float(target.quantile - 0.5 + z)
+    return float(pinball_pull(target.label[i] - f, target.quantile, target.width))
 
 
 @njit(nogil=True, cache=True, **INLINED)
 def _curvature(target: Any, i: int, f: float) -> float:
-    z, h = abs(target.label[i] - f), target.width
-    return float(1.0 / h if z <= 0.5 * h else FAR / (2.0 * z))
+    return float(pinball_curvature(target.label[i] - f, target.width))
 
 
 @njit(nogil=True, cache=True, **INLINED)
 def _dual(target: Any, i: int, theta: float) -> float:
-    # h / 8 - h v^2 / 2 at v = theta - tau + 1/2, as a product that is zero at both ends
-    room = max((theta + 1.0 - target.quantile) * (target.quantile - theta), 0.0)
-    return float(theta * target.label[i] + 0.5 * target.width * room)
+    return float(pinball_dual(theta, target.label[i], target.quantile, target.width))
 
 
 @rows_of(_value, _pull, _curvature, _dual)

@@ -31,7 +31,8 @@ def _is_many(target: Any) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _add_labels(y: Array, weight: Array, labels: Array, observed: Array) -> None:
+def add_labels(y: Array, weight: Array, labels: Array, observed: Array) -> None:
+    """Add s y to `labels` and s to `observed`, both (k,), over the labels (m, k) that are there."""
     for i in range(y.shape[0]):
         for r in range(y.shape[1]):
             if y[i, r] == y[i, r]:
@@ -135,7 +136,7 @@ class SquaredTargets(RealLoss):
     def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
         """(sum s y, sum s) over the observed labels of each output, of shape (k,)."""
         labels, observed = np.zeros(k), np.zeros(k)
-        _add_labels(y, weight, labels, observed)
+        add_labels(y, weight, labels, observed)
         return labels, observed
 
     def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:

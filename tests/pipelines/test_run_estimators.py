@@ -116,6 +116,22 @@ def test_every_estimator_is_cross_validated(name: str, rows: Path, tmp_path: Pat
     assert all(row["mean_loss"] is not None for row in table)
 
 
+@pytest.mark.filterwarnings("ignore::dboost.errors.DboostWarning")
+def test_every_target_has_a_loss_of_its_own(rows: Path, tmp_path: Path) -> None:
+    model = {"loss": ["squared", "log"], "penalty": "l1/l2", "alpha": 0.02}
+    result = pipelines.run(tables_of(rows, "number,two", model), out=tmp_path / "run")
+    assert type(result.model).__name__ == "MultiTaskBoostedRegressor" and result.model.loss == "squared,log"
+    assert result.evaluation is not None and result.evaluation["rmse"] < 0.6
+    data = [str(rows / "train.parquet"), "--label", "number,two", "--features", "x0,x1,x2,x3", "--workers", "0"]
+    given = ["--loss", "squared, log", "--penalty", "l1/l2", "--alpha", "0.02"]
+    assert main(["train", *data, "--out", str(tmp_path / "model"), *given]) == 0
+    again = dboost.load_model(tmp_path / "model")
+    np.testing.assert_array_equal(again.model_.W, result.model.model_.W)
+    assert main(["train", *data, "--out", str(tmp_path / "cv"), *given[:4], "--cv", "3", "--n-alphas", "3"]) == 0
+    assert main(["train", *data, "--out", str(tmp_path / "no"), "--loss", "squared,logg"]) == 2
+    assert main(["train", *data, "--out", str(tmp_path / "no"), "--loss", "squared,log,log"]) == 2
+
+
 def test_leveraging_has_a_path(rows: Path, tmp_path: Path) -> None:
     model = {"estimator": "leveraging", "loss": "log", "path": 3, "eps": 0.3}
     result = pipelines.run(tables_of(rows, "two", model), out=tmp_path / "run")

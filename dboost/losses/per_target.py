@@ -1,0 +1,491 @@
+"""Several targets, each with a loss of its own: l(y, f) = sum over the observed r of l_r(y_r, f_r).
+
+A row of W is one feature in all targets, so that a penalty on rows chooses features for a click (``log``), a count
+(``poisson``) and an amount (``squared``) together. Each output is its own loss by itself; all that is said of the sum
+is what is said of the parts, output by output. A target that is NaN is missing and contributes nothing.
+
+Where one of the parts has no largest curvature there is no quadratic bound, and the exponential bound holds for all of
+them: a loss of curvature kappa at most, which pulls by u, has
+
+    l(f + d) - l(f) <= -u d + kappa d^2 / 2 <= ([u]_+ + kappa / 2) (e^-d - 1) + ([-u]_+ + kappa / 2) (e^d - 1),
+
+as e^-d - 1 >= -d and e^d + e^-d - 2 >= d^2 (docs/math.md, eq. 2 and 3).
+
+Covers: ``PerTarget``, its functions of one example, and ``BinaryTarget``, the log-loss of a target that is 0 or 1.
+Does not cover: several targets of squared loss (``targets``), or of log-loss (``logistic``), which are faster.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numba.extending import overload
+from numpy.typing import NDArray
+
+from dboost.compiled.examples.loss_rows import (
+    TWO_BRANCHED,
+    branch_row,
+    curvature_row,
+    dual_row,
+    loss_row,
+    residual_row,
+    theta_row,
+)
+from dboost.compiled.kept import njit
+from dboost.compiled.vectors.emit import INLINED
+from dboost.compiled.vectors.exponential import exp_nonpositive, log1p_unit
+from dboost.errors import UsageError
+from dboost.losses.base import Array, Common, Link, Loss, Repair
+from dboost.losses.epsilon_insensitive import (
+    EpsilonInsensitive,
+    sigmoid,
+    tube,
+    tube_curvature,
+    tube_dual,
+    tube_pull,
+)
+from dboost.losses.huber import Huber, huber, huber_curvature, huber_dual, huber_pull
+from dboost.losses.logistic import Logistic, moved_entropy
+from dboost.losses.poisson import Poisson, poisson_deviance, poisson_dual, poisson_pull
+from dboost.losses.quantile import Quantile, pinball, pinball_curvature, pinball_dual, pinball_pull
+from dboost.losses.squared import Squared
+from dboost.losses.targets import add_labels
+
+# What the compiled functions tell the parts by.
+_SQUARED, _LOG, _POISSON, _HUBER, _QUANTILE, _TUBE = range(6)
+
+
+class PerTargetLabels(NamedTuple):
+    """Labels of one block, float64 (m, k), NaN where missing; which loss each output has, int8 (k,).
+
+    With two parameters of each, float64 (k,), and kappa (k,), which is infinite where there is none.
+    """
+
+    label: Array
+    part: NDArray[np.int8]
+    first: Array
+    second: Array
+    kappa: Array
+
+
+TWO_BRANCHED.add(PerTargetLabels)
+
+
+def _is_mine(target: Any) -> bool:
+    return getattr(target, "instance_class", None) is PerTargetLabels
+
+
+@njit(nogil=True, cache=True, **INLINED)
+def _value(part: int, y: float, f: float, first: float, second: float) -> float:
+    if part == _SQUARED:
+        return 0.5 * (y - f) * (y - f)
+    if part == _LOG:
+        z = f if y > 0.0 else -f
+        return (-z if z < 0.0 else 0.0) + log1p_unit(exp_nonpositive(-abs(z)))
+    if part == _POISSON:
+        return poisson_deviance(y, f)
+    if part == _HUBER:
+        return huber(y - f, first)
+    if part == _QUANTILE:
+        return pinball(y - f, first, second)
+    return tube(y - f, first)
+
+
+@njit(nogil=True, cache=True, **INLINED)
+def _pull(part: int, y: float, f: float, first: float, second: float) -> float:
+    if part == _SQUARED:
+        return y - f
+    if part == _LOG:
+        return sigmoid(-f) if y > 0.0 else -sigmoid(f)
+    if part == _POISSON:
+        return poisson_pull(y, f)
+    if part == _HUBER:
+        return huber_pull(y - f, first)
+    if part == _QUANTILE:
+        return pinball_pull(y - f, first, second)
+    return tube_pull(y - f, first)
+
+
+@njit(nogil=True, cache=True, **INLINED)
+def _curvature(part: int, y: float, f: float, first: float, second: float) -> float:
+    if part == _SQUARED:
+        return 1.0
+    if part == _LOG:
+        return sigmoid(f) * sigmoid(-f)
+    if part == _POISSON:
+        return math.exp(f)
+    if part == _HUBER:
+        return huber_curvature(y - f, first)
+    if part == _QUANTILE:
+        return pinball_curvature(y - f, second)
+    return tube_curvature(y - f, first)
+
+
+@njit(nogil=True, cache=True, **INLINED)
+def _dual(
+    part: int, y: float, f: float, first: float, second: float, scale: float, mix: float, shift: float, prior: float
+) -> float:
+    """As ``loss_rows.dual_row`` of the loss that it is, of an example of weight one."""
+    if part == _LOG:
+        return -moved_entropy(f, 1.0 if y > 0.0 else -1.0, scale, mix, shift, prior)
+    if part == _POISSON:
+        theta = 0.0
+        if scale > 0.0:
+            theta = scale * (poisson_pull(y, f) - (shift * math.exp(f) if shift != 0.0 else 0.0))
+        return poisson_dual(y, max(y - theta, 0.0), prior)
+    theta = scale * (_pull(part, y, f, first, second) - shift)
+    if part == _SQUARED:
+        return theta * (y - prior - 0.5 * theta)
+    if part == _HUBER:
+        return huber_dual(theta, y) - theta * prior
+    if part == _QUANTILE:
+        return pinball_dual(theta, y, first, second) - theta * prior
+    return tube_dual(min(max(theta, -1.0), 1.0), y - prior, first)
+
+
+@overload(residual_row, inline="never", jit_options=INLINED)
+def _residual_row(target: Any, i: int, f: Array, s: float, u: Array) -> Any:
+    if not _is_mine(target):
+        return None
+
+    def each(target: Any, i: int, f: Array, s: float, u: Array) -> float:
+        label, loss = target.label[i], 0.0
+        for r in range(f.shape[0]):
+            y = label[r]
+            u[r] = 0.0
+            # a missing label is no number, and equals nothing
+            if y == y:
+                u[r] = s * _pull(target.part[r], y, f[r], target.first[r], target.second[r])
+                loss += _value(target.part[r], y, f[r], target.first[r], target.second[r])
+        return float(s * loss)
+
+    return each
+
+
+@overload(branch_row, inline="never", jit_options=INLINED)
+def _branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> Any:
+    if not _is_mine(target):
+        return None
+
+    def each(target: Any, i: int, f: Array, s: float, plus: Array, minus: Array) -> float:
+        label, loss = target.label[i], 0.0
+        for r in range(f.shape[0]):
+            y, part = label[r], target.part[r]
+            plus[r] = 0.0
+            minus[r] = 0.0
+            if y == y:
+                loss += _value(part, y, f[r], target.first[r], target.second[r])
+                if part == _POISSON:
+                    plus[r] = s * y
+                    minus[r] = s * math.exp(f[r])
+                elif part == _TUBE:
+                    plus[r] = s * sigmoid(y - f[r] - target.first[r])
+                    minus[r] = s * sigmoid(f[r] - y - target.first[r])
+                else:
+                    u = _pull(part, y, f[r], target.first[r], target.second[r])
+                    # that of the log-loss is one branch by itself
+                    both = 0.0 if part == _LOG else 0.5 * target.kappa[r]
+                    plus[r] = s * (max(u, 0.0) + both)
+                    minus[r] = s * (max(-u, 0.0) + both)
+        return float(s * loss)
+
+    return each
+
+
+@overload(loss_row, inline="never", jit_options=INLINED)
+def _loss_row(target: Any, i: int, f: Array, s: float) -> Any:
+    if not _is_mine(target):
+        return None
+
+    def each(target: Any, i: int, f: Array, s: float) -> float:
+        label, loss = target.label[i], 0.0
+        for r in range(f.shape[0]):
+            y = label[r]
+            if y == y:
+                loss += _value(target.part[r], y, f[r], target.first[r], target.second[r])
+        return float(s * loss)
+
+    return each
+
+
+@overload(curvature_row, inline="never", jit_options=INLINED)
+def _curvature_row(target: Any, i: int, f: Array, s: float, h: Array) -> Any:
+    if not _is_mine(target):
+        return None
+
+    def each(target: Any, i: int, f: Array, s: float, h: Array) -> float:
+        label = target.label[i]
+        for r in range(f.shape[0]):
+            y = label[r]
+            h[r] = s * _curvature(target.part[r], y, f[r], target.first[r], target.second[r]) if y == y else 0.0
+        return 0.0
+
+    return each
+
+
+@overload(dual_row, inline="never", jit_options=INLINED)
+def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> Any:
+    if not _is_mine(target):
+        return None
+
+    def each(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array, shift: Array, prior: Array) -> float:
+        label, value = target.label[i], 0.0
+        for r in range(f.shape[0]):
+            y = label[r]
+            if y == y:
+                value += _dual(
+                    target.part[r], y, f[r], target.first[r], target.second[r], scale[r], mix[r], shift[r], prior[r]
+                )
+        return float(s * value)
+
+    return each
+
+
+@overload(theta_row, inline="never", jit_options=INLINED)
+def _theta_row(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> Any:
+    if not _is_mine(target):
+        return None
+
+    def each(target: Any, i: int, u: Array, s: float, keep: Array, mix: Array, shift: Array, prior: Array) -> None:
+        label = target.label[i]
+        for r in range(u.shape[0]):
+            y, part = label[r], target.part[r]
+            if y != y:
+                u[r] = 0.0
+            elif part == _LOG:
+                on = 1.0 if y > 0.0 else 0.0
+                u[r] = keep[r] * ((1.0 - mix[r]) * (u[r] + s * shift[r]) + s * mix[r] * (on - prior[r]))
+            elif part == _POISSON:
+                u[r] = keep[r] * (u[r] - shift[r] * (s * y - u[r]))
+            else:
+                u[r] = keep[r] * (u[r] - s * shift[r])
+
+    return each
+
+
+@dataclass(frozen=True)
+class BinaryTarget(Logistic):
+    """The log-loss of a target that is 0 or 1, whose prediction is the probability of 1."""
+
+    name: str = "log"
+    task: str = "multitarget"
+    labels_taken: ClassVar[str] = "0 and 1"
+    link: ClassVar[Link] = Link(logistic=True)
+
+    def invalid(self, y: NDArray[Any]) -> int:
+        """Place of the first label that is neither 0 nor 1."""
+        bad = ~((y == 0.0) | (y == 1.0))
+        return int(np.argmax(bad)) if bad.any() else -1
+
+    def unbounded(self, mass: Array, total: Array) -> str:
+        """With one label only the best intercept is the logarithm of zero, or of its inverse."""
+        alone = np.any((mass <= 0.0) | (mass >= total))
+        return f"every label is {int(mass[0] > 0.0)}, so that the best intercept is infinite" if alone else ""
+
+    def deviance(self, y: Array, mean: Array) -> Array:
+        """-2 log of the probability of the label."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(-2.0 * np.log(np.where(y > 0.0, mean, 1.0 - mean)))
+
+
+# The parts there are, with the names of their parameters.
+_PARTS: dict[type, tuple[int, tuple[str, ...]]] = {
+    Squared: (_SQUARED, ()),
+    BinaryTarget: (_LOG, ()),
+    Poisson: (_POISSON, ()),
+    Huber: (_HUBER, ("epsilon",)),
+    Quantile: (_QUANTILE, ("quantile", "width")),
+    EpsilonInsensitive: (_TUBE, ("epsilon",)),
+}
+SEPARATOR = ","
+
+
+@dataclass(frozen=True)
+class PerTarget(Common):
+    """A loss for each of several targets.
+
+    Parameters
+    ----------
+    losses : tuple of Loss
+        One for each target, in their order: ``squared``, ``huber``, ``quantile``, ``epsilon_insensitive``, ``poisson``,
+        or ``log`` for a target that is 0 or 1.
+
+    Raises
+    ------
+    UsageError
+        If one of them is another loss.
+
+    Examples
+    --------
+    >>> from dboost.losses import get_loss
+    >>> get_loss(["squared", "poisson", "log"]).name
+    'squared,poisson,log'
+    """
+
+    losses: tuple[Any, ...]
+
+    task: ClassVar[str] = "multitarget"
+    separable: ClassVar[bool] = True
+    shifted: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        given = tuple(BinaryTarget() if one.name == "log" else one for one in self.losses)
+        wrong = [one.name for one in given if type(one) not in _PARTS]
+        if wrong or not given:
+            raise UsageError(
+                f"loss {wrong[0]!r} cannot be that of one target among several" if wrong else "no loss for any target",
+                hint="known: squared, huber, quantile, epsilon_insensitive, poisson, and log for one that is 0 or 1",
+            )
+        object.__setattr__(self, "losses", given)
+
+    def of_output(self, r: int) -> Loss:
+        """That of one target."""
+        found: Loss = self.losses[r]
+        return found
+
+    @property
+    def targets(self) -> int:
+        """How many there are."""
+        return len(self.losses)
+
+    def links(self, k: int) -> tuple[Link, ...]:
+        """Theirs."""
+        return tuple(one.link for one in self.losses)
+
+    def _each(self, *arrays: Array) -> Iterator[tuple[Any, tuple[Array, ...]]]:
+        """The losses, with what is theirs of arrays whose last axis is of outputs."""
+        for r, one in enumerate(self.losses):
+            yield one, tuple(array[..., r : r + 1] for array in arrays)
+
+    # ---- what it is of its parts -----------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The names of the losses, with commas between them."""
+        return SEPARATOR.join(one.name for one in self.losses)
+
+    @property
+    def kappa(self) -> float:
+        """The largest of theirs."""
+        return float(max(one.kappa for one in self.losses))
+
+    @property
+    def template_constant(self) -> float:
+        """1: see the module."""
+        return 1.0
+
+    @property
+    def floor(self) -> float:
+        """0, which no loss is below; theirs count for the observed targets only, of which some may be missing."""
+        return 0.0
+
+    @property
+    def growing(self) -> bool:
+        """Whether one of theirs is."""
+        return any(one.growing for one in self.losses)
+
+    @property
+    def closed_null(self) -> bool:
+        """Whether each of theirs has a formula."""
+        return all(one.closed_null for one in self.losses)
+
+    @property
+    def kinked(self) -> bool:  # type: ignore[override]
+        """Whether one of theirs is."""
+        return any(one.kinked for one in self.losses)
+
+    @property
+    def labels_taken(self) -> str:  # type: ignore[override]
+        """What each of them takes."""
+        return "; ".join(dict.fromkeys(f"{one.name} {one.labels_taken}" for one in self.losses))
+
+    def target(self, y: NDArray[Any]) -> PerTargetLabels:
+        """Wrap float64 labels of shape (m, k)."""
+        parts = [_PARTS[type(one)] for one in self.losses]
+        numbers = np.zeros((2, len(parts)))
+        for r, (one, (_, names)) in enumerate(zip(self.losses, parts, strict=True)):
+            numbers[: len(names), r] = [getattr(one, name) for name in names]
+        kinds = np.array([kind for kind, _ in parts], np.int8)
+        return PerTargetLabels(y, kinds, numbers[0], numbers[1], np.array([one.kappa for one in self.losses]))
+
+    def invalid(self, y: NDArray[Any]) -> int:
+        """Place of the first observed label that the loss of its target is not defined for, row by row."""
+        found = []
+        for r, one in enumerate(self.losses):
+            seen = np.flatnonzero(~np.isnan(y[:, r]))
+            wrong = one.invalid(np.ascontiguousarray(y[seen, r]))
+            if wrong >= 0:
+                found.append(int(seen[wrong]) * len(self.losses) + r)
+        return min(found, default=-1)
+
+    def unbounded(self, mass: Array, total: Array) -> str:
+        """As the first of them says that has no best intercept."""
+        for r, (one, mine) in enumerate(self._each(mass, total)):
+            why: str = one.unbounded(*mine)
+            if why:
+                return f"target {r}: {why}"
+        return ""
+
+    def predicted(self, F: Array) -> Array:
+        """The mean of each target, by its own inverse link."""
+        return np.hstack([one.predicted(mine) for one, (mine,) in self._each(F)])
+
+    def label_mass(self, y: NDArray[Any], weight: Array, k: int) -> tuple[Array, Array]:
+        """(sum s y, sum s) over the observed labels of each output, of shape (k,)."""
+        labels, observed = np.zeros(k), np.zeros(k)
+        add_labels(y, weight, labels, observed)
+        return labels, observed
+
+    def null_intercept(self, mass: Array, total: Array) -> Array:
+        """As each of them says."""
+        return np.concatenate([one.null_intercept(*mine) for one, mine in self._each(mass, total)])
+
+    def ray_curvature(self, y: NDArray[Any], U: Array, weight: Array) -> float:
+        """The sum of theirs."""
+        whole = 0.0
+        for r, one in enumerate(self.losses):
+            seen = ~np.isnan(y[:, r])
+            whole += one.ray_curvature(y[seen, r], np.ascontiguousarray(U[seen, r : r + 1]), weight[seen])
+        return whole
+
+    def longest_residual(self, k: int) -> Array | None:
+        """Theirs, where each has one."""
+        found = [one.longest_residual(1) for one in self.losses]
+        known = [one for one in found if one is not None]
+        return np.concatenate(known) if len(known) == len(found) else None
+
+    def repair(self, mass: Array, total: Array, bias: Array) -> Repair:
+        """Each output as its loss repairs it."""
+        parts = [one.repair(*mine) for one, mine in self._each(mass, total, bias)]
+        joined = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("keep", "mix", "shift", "prior", "drift", "spill")
+        )
+        keep, mix, shift, prior, drift, spill = joined
+        return Repair(keep, mix, shift, prior, max(part.null_share for part in parts), drift, spill)
+
+    def shifts(self, pull: Array, z: Array) -> Array:
+        """As each of them says."""
+        return np.hstack([one.shifts(*mine) for one, mine in self._each(pull, z)])
+
+    def kept(self, far: Array, moved: Array) -> float:
+        """The least of theirs."""
+        return float(min(one.kept(*mine) for one, mine in self._each(far, moved)))
+
+    def pulls(self, value: float, mass: Array, total: Array, bias: Array) -> float:
+        """The sum of theirs; of bounded curvature, sqrt(2 kappa L sum s), as u^2 <= 2 kappa l of a loss l >= 0."""
+        found = (
+            one.pulls(value, *mine)
+            if math.isinf(one.kappa)
+            else math.sqrt(2.0 * one.kappa * max(value, 0.0) * float(mine[1][0]))
+            for one, mine in self._each(mass, total, bias)
+        )
+        return float(sum(found))
+
+    def terms(self, value: float, at_zero: float, mass: Array, total: Array, bias: Array) -> float:
+        """The sum of theirs."""
+        return float(sum(one.terms(value, at_zero, *mine) for one, mine in self._each(mass, total, bias)))

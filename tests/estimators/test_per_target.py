@@ -1,0 +1,259 @@
+"""A loss for each target: optima beside single fits and a proximal solver of its own, inputs, engines, files, folds."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.metrics import d2_log_loss_score, d2_tweedie_score, r2_score
+
+import dboost
+from dboost import MultiTaskBoostedRegressor, MultiTaskBoostedRegressorCV
+from dboost.errors import DataError, UsageError
+from dboost.interop.linear import to_sklearn
+from dboost.losses import Huber, Quantile
+
+LOSSES = ["squared", "log", "poisson", Huber(0.8)]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    m, n = 300, 20
+    X = rng.normal(size=(m, n)) * (rng.random((m, n)) < 0.6)
+    B = np.zeros((n, 4))
+    B[:4] = 0.7 * rng.normal(size=(4, 4))
+    F = X @ B + [3.0, -0.4, 0.2, 0.0]
+    chance = 1.0 / (1.0 + np.exp(-F[:, 1]))
+    amount, click = F[:, 0] + rng.normal(size=m), (rng.random(m) < chance).astype(float)
+    return X, np.column_stack([amount, click, rng.poisson(np.exp(F[:, 2])), F[:, 3] + rng.standard_t(2, size=m)])
+
+
+@pytest.fixture(scope="module")
+def missing(rows):
+    X, Y = rows
+    return X, np.where(np.random.default_rng(1).random(Y.shape) < 0.2, np.nan, Y)
+
+
+def softplus(z):
+    return np.logaddexp(0.0, z)
+
+
+def parts(Y, F):
+    """Losses and their slopes (m, 4) by the formulas, 0 where a target is missing."""
+    y = np.where(np.isnan(Y), 0.0, Y)
+    z = y - F
+    sign = 2.0 * y[:, 1] - 1.0
+    counts = y[:, 2]
+    logs = np.where(counts > 0, counts * np.log(np.maximum(counts, 1)), 0.0)
+    far = np.abs(z[:, 3]) > 0.8
+    loss = np.column_stack(
+        [
+            z[:, 0] ** 2 / 2,
+            softplus(-sign * F[:, 1]),
+            np.exp(F[:, 2]) - counts * F[:, 2] + logs - counts,
+            np.where(far, 0.8 * np.abs(z[:, 3]) - 0.32, z[:, 3] ** 2 / 2),
+        ]
+    )
+    slope = np.column_stack(
+        [
+            -z[:, 0],
+            -sign * np.exp(-softplus(sign * F[:, 1])),
+            np.exp(F[:, 2]) - counts,
+            -np.clip(z[:, 3], -0.8, 0.8),
+        ]
+    )
+    return np.where(np.isnan(Y), 0.0, loss), np.where(np.isnan(Y), 0.0, slope)
+
+
+def proximal(X, Y, alpha, rounds=4000):
+    """The optimum under l1/l2 by accelerated proximal gradient steps with backtracking."""
+    m, n = X.shape
+    A = np.hstack([X, np.ones((m, 1))])
+    V = np.zeros((n + 1, 4))
+    Z, t, L = V.copy(), 1.0, 1.0
+
+    def value(V):
+        return parts(Y, A @ V)[0].sum() / m
+
+    def shrunk(V, by):
+        size = np.linalg.norm(V[:n], axis=1, keepdims=True)
+        return np.vstack([V[:n] * np.maximum(1.0 - by / np.maximum(size, 1e-300), 0.0), V[n:]])
+
+    for _ in range(rounds):
+        G, at = A.T @ parts(Y, A @ Z)[1] / m, value(Z)
+        while True:
+            new = shrunk(Z - G / L, alpha / L)
+            D = new - Z
+            if value(new) <= at + (G * D).sum() + L / 2 * (D**2).sum() + 1e-15:
+                break
+            L *= 2.0
+        if ((Z - new) * (new - V)).sum() > 0.0:
+            # the momentum points uphill: begin again
+            t = 1.0
+        following = (1.0 + np.sqrt(1.0 + 4.0 * t * t)) / 2.0
+        Z, V, t = new + (t - 1.0) / following * (new - V), new, following
+    return value(V) + alpha * np.linalg.norm(V[:n], axis=1).sum(), V
+
+
+def single(r, X, y, **settings):
+    """One target by itself, with the estimator that it has."""
+    if LOSSES[r] == "log":
+        return dboost.BoostedClassifier(loss="log", penalty="l1", **settings).fit(X, y.astype(int))
+    return dboost.BoostedRegressor(loss=LOSSES[r], penalty="l1", **settings).fit(X, y)
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_under_a_penalty_of_entries_every_target_is_fitted_by_itself(rows, free):
+    X, Y = rows
+    settings = {"alpha": 0.05, "tol": 1e-10, "fit_intercept": free}
+    both = MultiTaskBoostedRegressor(loss=LOSSES, penalty="l1", **settings).fit(X, Y)
+    assert both.duality_gap_ <= 1e-10
+    whole = 0.0
+    for r in range(4):
+        alone = single(r, X, Y[:, r], **settings)
+        np.testing.assert_allclose(both.coef_[r], alone.coef_[0], atol=2e-5)
+        whole += alone.objective_
+    assert both.objective_ == pytest.approx(whole, rel=1e-9)
+
+
+@pytest.mark.parametrize("data", ["rows", "missing"])
+@pytest.mark.parametrize("alpha", [0.2, 0.05])
+def test_it_is_the_optimum_that_proximal_steps_find(data, alpha, request):
+    X, Y = request.getfixturevalue(data)
+    ours = MultiTaskBoostedRegressor(loss=LOSSES, alpha=alpha, tol=1e-9).fit(X, Y)
+    best, V = proximal(X, Y, alpha)
+    assert ours.duality_gap_ <= 1e-9
+    assert ours.objective_ == pytest.approx(best, rel=1e-6)
+    np.testing.assert_allclose(ours.coef_, V[:-1].T, atol=1e-3)
+    used = ours.coef_.any(axis=0)
+    assert used.sum() < 20 and np.array_equal(used, V[:-1].any(axis=1))
+    mine = parts(Y, X @ ours.coef_.T + ours.intercept_)[0].sum() / len(Y)
+    assert mine + alpha * np.linalg.norm(ours.coef_, axis=0).sum() == pytest.approx(ours.objective_, rel=1e-12)
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l1/l2", "l1/linf", "elastic_net", "l2_squared", "l1/l2+ridge"])
+@pytest.mark.parametrize("losses", [LOSSES, ["squared", "log", "squared", Quantile(0.3, 0.5)]])
+def test_every_penalty_is_certified(missing, penalty, losses):
+    X, Y = missing
+    model = MultiTaskBoostedRegressor(loss=losses, penalty=penalty, alpha=0.03, tol=1e-6).fit(X, Y)
+    assert model.stop_reason_ == "tol" and 0.0 <= model.duality_gap_ <= 1e-6
+
+
+@pytest.mark.parametrize("update", ["adaboost", "gradboost"])
+def test_the_updates_of_the_paper_reach_the_same_optimum(missing, update):
+    X, Y = missing
+    losses = LOSSES if update == "adaboost" else ["squared", "log", "squared", Huber(0.8)]
+    best = MultiTaskBoostedRegressor(loss=losses, alpha=0.1, tol=1e-8).fit(X, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dboost.ConvergenceWarning)
+        model = MultiTaskBoostedRegressor(loss=losses, alpha=0.1, update=update, tol=1e-3, max_rounds=2000).fit(X, Y)
+    assert best.objective_ * (1 - 1e-8) <= model.objective_ <= best.objective_ * (1 + 2e-3)
+
+
+def test_predictions_and_scores_are_those_of_each_target(missing):
+    X, Y = missing
+    model = MultiTaskBoostedRegressor(loss=LOSSES, alpha=0.05).fit(X, Y)
+    F, found = X @ model.coef_.T + model.intercept_, model.predict(X)
+    wanted = np.column_stack([F[:, 0], 1 / (1 + np.exp(-F[:, 1])), np.exp(F[:, 2]), F[:, 3]])
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    seen = ~np.isnan(Y)
+    shares = [
+        r2_score(Y[seen[:, 0], 0], found[seen[:, 0], 0]),
+        d2_log_loss_score(Y[seen[:, 1], 1], found[seen[:, 1], 1]),
+        d2_tweedie_score(Y[seen[:, 2], 2], found[seen[:, 2], 2], power=1),
+        r2_score(Y[seen[:, 3], 3], found[seen[:, 3], 3]),
+    ]
+    assert model.score(X, Y) == pytest.approx(np.mean(shares), abs=1e-9)
+
+
+def test_engines_inputs_and_files_have_the_same_bits(missing, tmp_path, client):
+    X, Y = missing
+    settings = {"alpha": 0.05, "tol": 1e-7}
+    wanted = MultiTaskBoostedRegressor(loss=LOSSES, **settings).fit(X, Y)
+    names, targets = [f"x{j}" for j in range(20)], ["amount", "click", "visits", "error"]
+    frame = pd.concat([pd.DataFrame(X, columns=names), pd.DataFrame(Y, columns=targets)], axis=1)
+    frame.to_parquet(tmp_path / "a.parquet", index=False)
+    data = dboost.ParquetData(tmp_path / "a.parquet", features=names, label=targets)
+    there = MultiTaskBoostedRegressor(loss=LOSSES, client=client, **settings).fit(data)
+    np.testing.assert_array_equal(there.model_.W, wanted.model_.W)
+    assert there.target_names_.tolist() == targets
+    dboost.save_model(there, tmp_path / "model")
+    again = dboost.load_model(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(frame[names]), wanted.predict(X))
+    assert again.score(frame[names], Y) == wanted.score(X, Y)
+    assert clone(again).fit(X, Y).objective_ == wanted.objective_
+    model = MultiTaskBoostedRegressor(loss="squared,log,poisson,huber", **settings).fit(X, Y)
+    dboost.save_model(model, tmp_path / "plain")
+    assert dboost.load_model(tmp_path / "plain").loss == "squared,log,poisson,huber"
+
+
+def test_a_fit_goes_on_from_its_checkpoint(missing, tmp_path):
+    X, Y = missing
+    wanted = MultiTaskBoostedRegressor(loss=LOSSES, alpha=0.02, tol=1e-8).fit(X, Y)
+    asked = {"loss": LOSSES, "alpha": 0.02, "tol": 1e-8, "checkpoint": tmp_path / "fit"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dboost.ConvergenceWarning)
+        MultiTaskBoostedRegressor(max_rounds=2, **asked).fit(X, Y)
+    again = MultiTaskBoostedRegressor(**asked).fit(X, Y)
+    np.testing.assert_array_equal(again.model_.W, wanted.model_.W)
+
+
+def test_folds_choose_a_strength(missing):
+    X, Y = missing
+    model = MultiTaskBoostedRegressorCV(loss=LOSSES, cv=3, n_alphas=6).fit(X, Y)
+    assert np.isfinite(model.fold_losses_).all() and model.alpha_best_ <= model.alpha_1se_
+    path = dboost.regularization_path(X, Y, estimator=MultiTaskBoostedRegressor(loss=LOSSES), n_alphas=5)
+    assert len(path.models) == 5
+
+
+def test_offsets_signs_factors_and_relaxed_refits(rows):
+    X, Y = rows
+    plain = MultiTaskBoostedRegressor(loss=LOSSES, alpha=0.05, tol=1e-9)
+    fitted = plain.fit(X, Y)
+    offset = 0.3 * np.random.default_rng(3).normal(size=(len(X), 4))
+    shifted = MultiTaskBoostedRegressor(loss=LOSSES, alpha=0.05, tol=1e-9, offset=[20, 21, 22, 23])
+    shifted.fit(np.hstack([X, offset]), Y)
+    held, V = parts(Y, X @ shifted.coef_[:, :20].T + shifted.intercept_ + offset)[0].sum() / len(Y), shifted.coef_
+    assert held + 0.05 * np.linalg.norm(V[:, :20], axis=0).sum() == pytest.approx(shifted.objective_, rel=1e-12)
+    signed = MultiTaskBoostedRegressor(loss=LOSSES, penalty="l1", alpha=0.05, positive=True).fit(X, Y)
+    assert signed.coef_.min() >= 0.0 and signed.stop_reason_ == "tol"
+    factors = np.ones(20)
+    factors[:2] = 0.0
+    free = MultiTaskBoostedRegressor(loss=LOSSES, alpha=0.05, tol=1e-8, penalty_factors=factors).fit(X, Y)
+    assert free.stop_reason_ == "tol" and free.objective_ < fitted.objective_
+    refit = dboost.relaxed(fitted, X, Y)
+    loss = parts(Y, X @ refit.coef_.T + refit.intercept_)[0].sum()
+    assert loss < parts(Y, X @ fitted.coef_.T + fitted.intercept_)[0].sum()
+
+
+def test_other_libraries_predict_the_same(rows):
+    X, Y = rows
+    counts = MultiTaskBoostedRegressor(loss=["squared", "poisson"], alpha=0.05).fit(X, Y[:, [0, 2]])
+    np.testing.assert_allclose(to_sklearn(counts).predict(X), counts.predict(X), rtol=1e-12)
+    model = MultiTaskBoostedRegressor(loss=LOSSES, alpha=0.05).fit(X, Y)
+    with pytest.raises(UsageError, match="target 1 is predicted as a probability"):
+        to_sklearn(model)
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("skl2onnx")
+    session = runtime.InferenceSession(dboost.onnx.to_onnx(model).SerializeToString())
+    np.testing.assert_allclose(session.run(None, {"X": X})[0], model.predict(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "error", "said"),
+    [
+        (MultiTaskBoostedRegressor(loss=["squared", "log"]), UsageError, "is of 2 targets, and there are 4"),
+        (MultiTaskBoostedRegressor(loss=["squared"] * 3 + ["multinomial"]), UsageError, "loss 'multinomial' cannot be"),
+        (MultiTaskBoostedRegressor(loss=["log"] * 4), DataError, "of target 0 in row .*loss 'log' takes 0 and 1"),
+        (dboost.BoostedRegressor(loss=["squared", "log"]), UsageError, "BoostedRegressor takes None or 'squared'"),
+        (dboost.BoostedClassifier(loss="log,log"), UsageError, "BoostedClassifier takes None or 'log'"),
+    ],
+)
+def test_what_cannot_be_is_refused(rows, estimator, error, said):
+    X, Y = rows
+    with pytest.raises(error, match=said):
+        estimator.fit(X, Y if "MultiTask" in type(estimator).__name__ else Y[:, 1].astype(int))
