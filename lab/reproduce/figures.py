@@ -78,6 +78,14 @@ def panels(columns: int, rows: int = 1, *, width: float = 4.9, height: float = 3
     return figure, axes
 
 
+def bare(axis: Any) -> None:
+    """Leave a panel without lines, ticks and numbers, as for a picture."""
+    axis.grid(False)
+    axis.spines[:].set_visible(False)
+    axis.set_xticks([])
+    axis.set_yticks([])
+
+
 def label(axis: Any, x: str, y: str, title: str = "") -> None:
     """Name the axes, with units."""
     axis.set_xlabel(x, fontsize=9.5)

@@ -19,6 +19,7 @@ from lab.reproduce.shareboost_digits import DIFFERENCES, Sizes, choose, follow
 from lab.reproduce.shareboost_digits import SMALL as SMALL_ORIGINAL
 from lab.reproduce.shareboost_digits import WHOLE as WHOLE_ORIGINAL
 from lab.reproduce.shareboost_digits_claims import FIGURES, findings, judge_at
+from lab.reproduce.shareboost_drawn import FEW_OPERATIONS
 
 COPIES = 5
 WHOLE = replace(WHOLE_ORIGINAL, rounds=305)
@@ -39,6 +40,7 @@ CLAIMS = (
         "Test error of the model of round 305 of at most 0.47 %.",
         judge_at(305, 0.0047, strictly=False),
     ),
+    FEW_OPERATIONS,
 )
 
 
@@ -53,8 +55,8 @@ def run(context: Context) -> Report:
     with context.stage("deformations"):
         X, y = widened(data.X, data.y)
     with context.stage("fit"):
-        path, cost = follow(X, y, data.X_test, data.y_test, best, sizes, context)
-    tables = {"validation": tried, "path": path, "cost": cost}
+        followed = follow(X, y, data.X_test, data.y_test, best, sizes, context)
+    tables = {"validation": tried, **followed}
     return Report(
         title="MNIST by ShareBoost with patches: training images and their deformations",
         about=(

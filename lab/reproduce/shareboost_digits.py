@@ -22,6 +22,7 @@ from lab.reproduce.base import Context, Report
 from lab.reproduce.measure import walked
 from lab.reproduce.rows import Rows
 from lab.reproduce.shareboost_digits_claims import CLAIMS, FIGURES, SHOWN, findings
+from lab.reproduce.shareboost_drawn import first_features, operations, wrong_images
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,8 @@ def run(context: Context) -> Report:
     best = tried[int(np.argmin(tried.column("error")))]
     context.say(f"chosen: {best['kind']}, ridge {best['ridge']:g}")
     with context.stage("fit"):
-        path, cost = follow(data.X, data.y, data.X_test, data.y_test, best, sizes, context)
-    tables = {"validation": tried, "path": path, "cost": cost}
+        followed = follow(data.X, data.y, data.X_test, data.y_test, best, sizes, context)
+    tables = {"validation": tried, **followed}
     return Report(
         title="MNIST by ShareBoost: the error by the number of patch features",
         about=(
@@ -186,8 +187,8 @@ def choose(X: Any, y: NDArray[Any], sizes: Sizes, context: Context) -> Rows:
 
 def follow(
     X: Any, y: NDArray[Any], X_test: Any, y_test: NDArray[Any], best: dict[str, Any], sizes: Sizes, context: Context
-) -> tuple[Rows, Rows]:
-    """The error of the model of every round, and what the fit cost."""
+) -> dict[str, Rows]:
+    """The error of the model of every round (``path``), what fit and prediction cost, and what is drawn of the last."""
     started = time.perf_counter()
     model = classifier(sizes.rounds, sizes.templates, best["kind"], best["ridge"], [progress(context)])
     model.fit(X, y)
@@ -207,7 +208,12 @@ def follow(
                 "seconds": float(spent[place]),
             }
         )
+    started = time.perf_counter()
+    predicted = model.predict(X_test)
+    predict_seconds = (time.perf_counter() - started) / len(y_test)
     cost = {
+        "operations": operations(model.model_),
+        "predict_seconds": predict_seconds,
         "images": X.shape[0],
         "candidates": 16 * sizes.templates,
         "feature_bytes": 16 * sizes.templates * X.shape[0],
@@ -215,7 +221,12 @@ def follow(
         "seconds": seconds,
         "templates_used": len({name.split(" at ")[0] for name in entered}),
     }
-    return Rows(found), Rows([cost])
+    return {
+        "path": Rows(found),
+        "cost": Rows([cost]),
+        "features": first_features(model.model_, entered),
+        "wrong": wrong_images(X_test, y_test, predicted),
+    }
 
 
 def progress(context: Context) -> Callable[[dict[str, Any]], None]:

@@ -11,6 +11,8 @@ from lab.reproduce.base import Figure
 from lab.reproduce.claims import Check, Claim, Verdict, judged
 from lab.reproduce.figures import BLUE, VERMILION, label, legend, panels
 from lab.reproduce.rows import Tables
+from lab.reproduce.shareboost_drawn import FEW_OPERATIONS
+from lab.reproduce.shareboost_drawn import FIGURES as DRAWN
 
 SHOWN = (10, 25, 50, 75, 100, 150, 200, 266)
 
@@ -73,6 +75,7 @@ CLAIMS = (
         "The test error with 75 features is at most twice that with 266.",
         judge_fast,
     ),
+    FEW_OPERATIONS,
 )
 
 
@@ -123,4 +126,5 @@ FIGURES = (
         "Beside Fig. 4: share of the training and test images that the model of each round classifies wrongly.",
         draw_errors,
     ),
+    *DRAWN,
 )

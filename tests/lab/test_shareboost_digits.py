@@ -25,6 +25,7 @@ from lab.reproduce import (
     shareboost_deformed,
     shareboost_digits,
     shareboost_digits_claims,
+    shareboost_drawn,
     shareboost_piecewise,
 )
 from tests.lab.test_reproduce import check_folder
@@ -67,6 +68,10 @@ def test_digits(tmp_path: Path, twin: None) -> None:
     assert tables["path"][-1]["test_error"] < tables["path"][0]["test_error"]
     assert tables["path"][-1]["test_error"] < 0.1
     assert tables["cost"][0]["feature_bytes"] == 300 * 12 * 16
+    assert len(tables["features"]) == 5 and tables["features"][0]["name"] == tables["path"][0]["entered"]
+    assert len(tables["wrong"]) == round(100 * tables["path"][-1]["test_error"])
+    # 6 x 6 positions of a template of 7 x 7, each template once, three classes
+    assert 0 < tables["cost"][0]["operations"] <= 5 * (36 * 49 + 36 + 3)
     tried = tables["validation"]
     assert [row["kind"] for row in tried][:2] == ["pyramid", "narrow"]
     assert {1e-5, 1e-4, 1e-3} == set(tried.column("ridge"))
@@ -95,20 +100,39 @@ def test_pieces(tmp_path: Path, twin: None) -> None:
 
 
 def path_of(errors: dict[int, float]) -> Any:
-    return {"path": rows.Rows({"features": t, "test_error": e} for t, e in errors.items())}
+    path = rows.Rows({"features": t, "test_error": e} for t, e in errors.items())
+    return {"path": path, "cost": rows.Rows([{"operations": 1e8 * min(errors.values()), "predict_seconds": 1e-5}])}
 
 
 @pytest.mark.parametrize(
     ("errors", "expected"),
     [
-        ({75: 0.0099, 266: 0.0071}, [claims.HOLDS, claims.HOLDS, claims.HOLDS]),
-        ({75: 0.0100, 266: 0.0072}, [claims.FAILS, claims.FAILS, claims.HOLDS]),
-        ({75: 0.0300, 266: 0.0060}, [claims.FAILS, claims.HOLDS, claims.FAILS]),
-        ({10: 0.1}, [claims.OPEN, claims.OPEN, claims.OPEN]),
+        ({75: 0.0099, 266: 0.0071}, [claims.HOLDS, claims.HOLDS, claims.HOLDS, claims.HOLDS]),
+        ({75: 0.0100, 266: 0.0072}, [claims.FAILS, claims.FAILS, claims.HOLDS, claims.HOLDS]),
+        ({75: 0.0300, 266: 0.0060}, [claims.FAILS, claims.HOLDS, claims.FAILS, claims.HOLDS]),
+        ({10: 0.1}, [claims.OPEN, claims.OPEN, claims.OPEN, claims.FAILS]),
     ],
 )
 def test_judges(errors: dict[int, float], expected: list[str]) -> None:
     assert [c.judge(path_of(errors)).outcome for c in shareboost_digits_claims.CLAIMS] == expected
+
+
+def test_pictures_of_numbers_are_read_again() -> None:
+    values = np.linspace(-1.0, 1.0, 12)
+    again = shareboost_drawn.unpacked(shareboost_drawn.packed(values, -1.0, 1.0), 4)
+    assert again.shape == (3, 4)
+    np.testing.assert_allclose(2.0 * again.ravel() - 1.0, values, atol=1.0 / 255.0)
+
+
+def test_operations_are_counted_once_for_each_template() -> None:
+    X, y = strokes().X, strokes().y
+    patches = dboost.Patches(templates=6, masks=2, spread=0.3)
+    model = dboost.ShareBoostClassifier(hypotheses=patches, max_rounds=4).fit(X, y).model_
+    sees = model.hypotheses.bank.gains > 0.0
+    pairs = list(zip(model.hypotheses.slots.tolist(), model.hypotheses.masks.tolist(), strict=True))
+    places = {(slot, p) for slot, mask in pairs for p in np.flatnonzero(sees[mask]).tolist()}
+    masked = sum(int(sees[mask].sum()) for _, mask in pairs)
+    assert shareboost_drawn.operations(model) == 49 * len(places) + masked + 3 * len(pairs)
 
 
 def test_deformations_are_those_of_the_seed_and_move_pixels_a_little() -> None:
