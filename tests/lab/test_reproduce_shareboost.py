@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import dboost
 from lab.__main__ import main
-from lab.datasets import pendigits, segmentation
+from lab.datasets import characters, pendigits, segmentation
 from lab.reproduce import REGISTRY, claims, shareboost_sharing, shareboost_synthetic, shareboost_uci
 from lab.reproduce import shareboost_uci_claims as uci_claims
+from lab.reproduce.base import Context
 from lab.reproduce.rows import Rows
+from pipelines.console import Console
 from tests.lab.test_reproduce import check_folder
 
 pytest.importorskip("matplotlib")
@@ -60,6 +63,25 @@ def test_sharing_is_judged_by_what_is_needed(factor: float, outcome: str) -> Non
     line = needed.where(level=0.2, classes=8, method="ShareBoost")[0]
     assert line["features"] == pytest.approx(6 + 6 * (0.5 - 0.2) / 0.45)
     assert shareboost_sharing.judge_fewer({"curves": curves, "needed": needed}).outcome == outcome
+
+
+def test_printed_characters_are_shared_by_patches(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(characters, "FACES", ("DejaVuSans", "cmr10"))
+    data = characters.load(per_face=3)
+    assert set(data.y) | set(data.y_test) == set(characters.CHARACTERS)
+    assert data.X.shape[1] == 400 and len(data.y) + len(data.y_test) == 36 * 2 * 3
+    # ink is in the middle, and two images of a character in a face differ
+    assert data.X.reshape(-1, 20, 20)[:, 5:15, 5:15].mean() > 2.0 * data.X.mean()
+    assert np.array_equal(characters.load(per_face=3).X, data.X)
+    assert not np.array_equal(characters.load(per_face=3, seed=1).X, data.X)
+    patches = dboost.Patches(templates=6, size=7)
+    problem = shareboost_sharing.Problem("characters", data.X, data.y, data.X_test, data.y_test, (2, 3), 4, 3, patches)
+    found = shareboost_sharing.measured(problem, 1, Context(Console("plain"), quick=True))
+    for k in (2, 3):
+        ours, theirs = (found.where(classes=k, method=method) for method in shareboost_sharing.METHODS)
+        assert ours.column("features").tolist() == [1, 2, 3, 4] and theirs.column("features").max() <= 3 * k
+        assert ours[-1]["error"] < 0.5
 
 
 def curve(method: str, errors: dict[int, float], **more: Any) -> list[dict[str, Any]]:
