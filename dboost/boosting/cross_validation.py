@@ -22,11 +22,12 @@ from numpy.typing import NDArray
 from dboost import interruption
 from dboost.boosting.fit import Callback, Fitting, warn_if_dropped
 from dboost.boosting.fold_scores import FoldScores, HeldOutScorer
+from dboost.boosting.grid import strengths
 from dboost.boosting.planned import Planned
 from dboost.boosting.progress import FoldKeeper, KeepsNoFold, along
 from dboost.boosting.relaxed import Relaxation
 from dboost.engine.base import Engine
-from dboost.errors import DataError, UsageError
+from dboost.errors import DataError
 from dboost.passes import folds as folding
 from dboost.passes.folds import Folds, Left
 from dboost.problem.engine_view import EngineView
@@ -108,7 +109,8 @@ def cross_validate(
     Raises
     ------
     DataError
-        Fewer than two folds have rows, or one class only is left without some fold.
+        Fewer than two folds have rows, or one class only is left without some fold; or the strengths are to be chosen,
+        and no feature is used at any.
     UsageError
         The strengths are to be chosen, and none is the smallest that leaves W = 0.
     """
@@ -119,9 +121,7 @@ def cross_validate(
     paths = FoldPaths.of(plan, engine, replace(settings, tol=fold_tol), folds, **given)
     if scorer is not None:
         scorer.begin(engine)
-    if alphas is None and not math.isfinite(whole.alpha_max()):
-        raise UsageError(f"penalty {whole.problem.penalty.name!r} never leaves W = 0", hint="give alphas=")
-    grid = whole.alpha_max() * np.geomspace(1.0, eps, n_alphas) if alphas is None else np.sort(np.asarray(alphas))[::-1]
+    grid = strengths(whole, alphas, n_alphas, eps)
     results = along(whole, grid.tolist(), kept.path(None), told(None), stop, after=after)
     return results, paths.judged(grid.tolist())
 

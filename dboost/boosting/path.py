@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from dboost.boosting.checks import check_settings
 from dboost.boosting.fit import Callback, Fitting, warn_if_dropped, warn_if_open
+from dboost.boosting.grid import strengths
 from dboost.boosting.planned import Planned
 from dboost.boosting.progress import Nothing, PathKeeper, along
 from dboost.engine.base import Engine
-from dboost.errors import UsageError
-from dboost.penalties import get_penalty
 from dboost.problem.state import FitResult, FitSettings
 
 
@@ -41,16 +38,9 @@ def path(
     after : callable, optional
         Called with each result that was not kept before.
     """
-    if alphas is None and not get_penalty(settings.penalty).threshold:
-        raise UsageError(
-            f"penalty {get_penalty(settings.penalty).name!r} has no strength at which every weight is zero, "
-            "where a path could begin",
-            hint="give alphas= for the strengths",
-        )
     fitting = Fitting(plan, engine, settings)
     warn_if_dropped(fitting)
-    largest = fitting.alpha_max()
-    chosen = largest * np.geomspace(1.0, eps, n_alphas) if alphas is None else np.asarray(alphas, float)
+    chosen = strengths(fitting, alphas, n_alphas, eps)
 
     def ended(result: FitResult) -> None:
         warn_if_open(result, replace(settings, alpha=result.alpha))
@@ -59,7 +49,7 @@ def path(
 
     return along(
         fitting,
-        sorted(chosen.tolist(), reverse=True),
+        chosen.tolist(),
         Nothing() if keeper is None else keeper,
         callback,
         before=lambda alpha: check_settings(replace(settings, alpha=alpha)),

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from dboost import interruption
 from dboost.boosting.fit import Callback, Fitting, warn_if_dropped
+from dboost.boosting.grid import strengths
 from dboost.boosting.planned import Planned
 from dboost.boosting.progress import Nothing, along
 from dboost.engine.base import Engine
@@ -190,13 +191,7 @@ def fit_halves(
     deadline = None if max_seconds is None else time.monotonic() + max_seconds
     whole = Fitting(plan, engine, settings)
     warn_if_dropped(whole)
-    chosen = whole.alpha_max() * np.geomspace(1.0, eps, n_alphas) if alphas is None else np.asarray(alphas, np.float64)
-    grid = np.sort(chosen)[::-1]
-    if not grid[0] > 0.0:
-        raise DataError(
-            "no feature says anything of the labels: alpha_max, the least strength that uses none, is 0",
-            hint="check that the features vary",
-        )
+    grid = strengths(whole, alphas, n_alphas, eps)
     pairs = drawn(plan, engine, seed, n_pairs)
     stop, turn, lock = threading.Event(), threading.Lock(), threading.Lock()
     places = [(halves, half) for halves in pairs for half in (0, 1)]

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 import dboost
 from dboost import BoostedClassifier, BoostedClassifierCV, MultiTaskBoostedRegressor
-from dboost.errors import UsageError
+from dboost.errors import DataError, UsageError
 from tests.boosting import plain
 
 LOWER = [0.0, -np.inf, 0.0, -np.inf, -np.inf, -np.inf, -np.inf, -np.inf]
@@ -81,3 +81,21 @@ def test_paths_folds_and_targets_have_them(data):
 def test_what_has_no_meaning_is_refused(data, given, said):
     with pytest.raises(UsageError, match=said):
         BoostedClassifier(**({"penalty": "l1"} | given)).fit(pd.DataFrame(data.X, columns=NAMES), data.y)
+
+
+def test_where_no_feature_may_have_its_sign_there_is_no_path():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=100)
+    X, y = np.column_stack([x, x + 0.01 * rng.normal(size=100)]), -x + 0.1 * rng.normal(size=100)
+    estimator = dboost.BoostedRegressor(positive=True)
+    one = dboost.BoostedRegressor(positive=True, alpha=0.1).fit(X, y)
+    assert one.alpha_max_ == 0.0 and not one.coef_.any() and one.duality_gap_ <= 1e-4
+    for asked in (
+        lambda: dboost.regularization_path(X, y, estimator=estimator),
+        lambda: dboost.BoostedRegressorCV(positive=True, cv=3).fit(X, y),
+        lambda: dboost.StabilitySelection(estimator, n_pairs=2).fit(X, y),
+    ):
+        with pytest.raises(DataError, match="alpha_max.* is 0; check positive=, lower= and upper="):
+            asked()
+    path = dboost.regularization_path(X, y, estimator=estimator, alphas=[0.1, 0.01])
+    assert path.n_active_rows.tolist() == [0, 0]
