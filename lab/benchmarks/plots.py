@@ -26,6 +26,8 @@ LOOK: dict[str, dict[str, Any]] = {
     "celer": {"color": PURPLE, "marker": "v", "linestyle": "--"},
     "saga": {"color": SKY, "marker": "P", "linestyle": "-."},
     "lightning": {"color": "#8C510A", "marker": "X", "linestyle": "-"},
+    "snapml": {"color": "#1B7837", "marker": "<", "linestyle": "-"},
+    "adelie": {"color": "#762A83", "marker": ">", "linestyle": "--"},
     "gblinear": {"color": "#7F7F7F", "marker": "*", "linestyle": ":"},
     "spark": {"color": VERMILION, "marker": "o", "linestyle": "-"},
     "dask-ml": {"color": BLUE, "marker": "s", "linestyle": "--"},

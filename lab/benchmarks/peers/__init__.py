@@ -7,12 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import celer, cyanure, dask_ml, gblinear, glmnet, liblinear, lightning, ours, saga, skglm, spark
+from . import (
+    adelie,
+    celer,
+    cyanure,
+    dask_ml,
+    gblinear,
+    glmnet,
+    liblinear,
+    lightning,
+    ours,
+    saga,
+    skglm,
+    snap_ml,
+    spark,
+)
 from .base import Answer, Peer, Rung, Task
 
 OURS = ours.PEER
 PEERS: dict[str, Peer] = {
-    module.PEER.name: module.PEER for module in (liblinear, skglm, cyanure, glmnet, celer, saga, lightning, gblinear)
+    module.PEER.name: module.PEER
+    for module in (liblinear, snap_ml, skglm, cyanure, glmnet, celer, adelie, saga, lightning, gblinear)
 }
 DISTRIBUTED: dict[str, Peer] = {module.PEER.name: module.PEER for module in (spark, dask_ml)}
 

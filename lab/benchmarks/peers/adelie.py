@@ -1,0 +1,73 @@
+"""adelie: block coordinate descent for groups along a path; binary l1, and rows of the multinomial (l1/l2).
+
+Its multinomial loss is the mean over examples and classes, so that its strength is alpha / k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .base import Answer, Peer, Rung, Task, by_column, tightening, without_intercept
+
+
+def prepare(task: Task) -> Any:
+    """Its own matrix over the columns."""
+    import adelie
+
+    columns = by_column(task)
+    make = adelie.matrix.sparse if hasattr(columns, "tocsc") else adelie.matrix.dense
+    return make(columns, method="naive", n_threads=task.threads)
+
+
+def _along(prepared: Any, task: Task, strengths: Sequence[float], rung: Rung) -> list[Answer]:
+    import adelie
+
+    n, k = task.X.shape[1], task.n_outputs
+    if task.loss == "multinomial":
+        glm: Any = adelie.glm.multinomial(np.eye(k)[task.y])
+    else:
+        glm = adelie.glm.binomial((task.y > 0).astype(np.float64))
+    state = adelie.grpnet(
+        X=prepared,
+        glm=glm,
+        lmda_path=np.asarray(strengths) / k,
+        # by default a group of k weights has a strength of sqrt(k)
+        penalty=np.ones(n),
+        alpha=1.0,
+        intercept=False,
+        tol=rung["tol"],
+        irls_tol=rung["tol"],
+        adev_tol=1.0,
+        early_exit=False,
+        n_threads=task.threads,
+        progress_bar=False,
+    )
+    if state.betas.shape[0] != len(strengths):
+        raise RuntimeError(f"adelie solved {state.betas.shape[0]} of {len(strengths)} strengths")
+    return [without_intercept(state.betas[[place]].toarray().reshape(n, k)) for place in range(len(strengths))]
+
+
+def solve(prepared: Any, task: Task, rung: Rung) -> Answer:
+    """A short path from alpha_max, which it needs to be fast."""
+    return _along(prepared, task, task.falling(), rung)[-1]
+
+
+def path(prepared: Any, task: Task, alphas: Sequence[float], rung: Rung) -> list[Answer]:
+    """Its own path, in one call."""
+    return _along(prepared, task, alphas, rung)
+
+
+PEER = Peer(
+    name="adelie",
+    package="adelie",
+    module="adelie",
+    solves=(("log", "l1"), ("multinomial", "l1/l2")),
+    layout="CSC or Fortran-contiguous array, float64, in a matrix of its own",
+    ladder=lambda task: tightening("tol", -3, -12, per_decade=1),
+    prepare=prepare,
+    solve=solve,
+    path=path,
+)
