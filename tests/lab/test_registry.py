@@ -140,3 +140,10 @@ def test_every_plot_has_a_file_of_its_own() -> None:
     names = {file_name(problem.name) for problem in all_problems()}
     assert len(names) == len(all_problems()) and "imdb-l1-0.1.png" in names
     assert importlib.util.find_spec("matplotlib") is not None
+
+
+def test_every_peer_lies_in_the_file_that_its_process_reads() -> None:
+    folder = Path(peers_base.__file__).parent
+    for name in EVERY:
+        file = "ours" if name == OURS.name else name.replace("-", "_")
+        assert (folder / f"{file}.py").exists(), name

@@ -19,7 +19,7 @@ from . import (
     ours,
     saga,
     skglm,
-    snap_ml,
+    snapml,
     spark,
 )
 from .base import Answer, Peer, Rung, Task
@@ -27,7 +27,7 @@ from .base import Answer, Peer, Rung, Task
 OURS = ours.PEER
 PEERS: dict[str, Peer] = {
     module.PEER.name: module.PEER
-    for module in (liblinear, snap_ml, skglm, cyanure, glmnet, celer, adelie, saga, lightning, gblinear)
+    for module in (liblinear, snapml, skglm, cyanure, glmnet, celer, adelie, saga, lightning, gblinear)
 }
 DISTRIBUTED: dict[str, Peer] = {module.PEER.name: module.PEER for module in (spark, dask_ml)}
 
