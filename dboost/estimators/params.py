@@ -91,11 +91,12 @@ def stored_settings(estimator: Any) -> FitSettings:
 
 def known_loss(estimator: Any) -> None:
     """Refuse a loss that an estimator does not minimise, or whose name no saved model could be read by."""
-    losses = estimator._losses()
-    several = _of_several(estimator.loss) and estimator._minimises(get_loss(estimator.loss))
-    if estimator.loss is not None and not several and loss_name(estimator.loss) not in losses:
+    losses, given = estimator._losses(), estimator.loss
+    if given is None:
+        return
+    if not (estimator._minimises(get_loss(given)) if _of_several(given) else loss_name(given) in losses):
         known = ", ".join(repr(name) for name in losses)
-        raise UsageError(f"loss={estimator.loss!r}", hint=f"{type(estimator).__name__} takes None or {known}")
+        raise UsageError(f"loss={given!r}", hint=f"{type(estimator).__name__} takes None or {known}")
 
 
 def _of_several(loss: Any) -> bool:

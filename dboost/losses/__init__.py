@@ -68,7 +68,7 @@ def get_loss(loss: Any) -> Loss:
     True
     """
     if isinstance(loss, str) and SEPARATOR in loss:
-        loss = [name.strip() for name in loss.split(SEPARATOR)]
+        loss = [name.strip() for name in loss.removesuffix(SEPARATOR).split(SEPARATOR)]
     if isinstance(loss, (list, tuple)):
         return PerTarget(tuple(get_loss(one) for one in loss))
     found: Loss = loss
@@ -107,7 +107,8 @@ def loss_of_model(name: str) -> Loss | None:
     True
     """
     if SEPARATOR in name:
-        return get_loss(name) if all(one in LOSSES for one in name.split(SEPARATOR)) else None
+        names = name.removesuffix(SEPARATOR).split(SEPARATOR)
+        return get_loss(name) if all(one in LOSSES for one in names) else None
     return LOSSES.get(name) or _MADE.get(name)
 
 

@@ -52,6 +52,7 @@ from dboost.losses.huber import Huber, huber, huber_curvature, huber_dual, huber
 from dboost.losses.logistic import Logistic, moved_entropy
 from dboost.losses.poisson import Poisson, poisson_deviance, poisson_dual, poisson_pull
 from dboost.losses.quantile import Quantile, pinball, pinball_curvature, pinball_dual, pinball_pull
+from dboost.losses.real import FAR
 from dboost.losses.squared import Squared
 from dboost.losses.targets import add_labels
 
@@ -122,7 +123,10 @@ def _curvature(part: int, y: float, f: float, first: float, second: float) -> fl
         return huber_curvature(y - f, first)
     if part == _QUANTILE:
         return pinball_curvature(y - f, second)
-    return tube_curvature(y - f, first)
+    # Where labels are far from their predictions, as at the start of a fit all may be, its curvature is but e^-|z|.
+    # A step that is shared with other targets would be cut short to none: it is given that of Huber's loss there.
+    z = y - f
+    return max(tube_curvature(z, first), FAR * abs(tube_pull(z, first)) / max(abs(z), 1.0))
 
 
 @njit(nogil=True, cache=True, **INLINED)
@@ -365,8 +369,9 @@ class PerTarget(Common):
 
     @property
     def name(self) -> str:
-        """The names of the losses, with commas between them."""
-        return SEPARATOR.join(one.name for one in self.losses)
+        """The names of the losses, with commas between them; of one, with a comma after it."""
+        names = SEPARATOR.join(one.name for one in self.losses)
+        return names if len(self.losses) > 1 else names + SEPARATOR
 
     @property
     def kappa(self) -> float:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+_HALF = 0.5
 _MAX_PASSES = 200
 _STEP = 4.0 * np.finfo(float).eps
 _SHORTEST = 1e-6
@@ -77,8 +78,10 @@ def best_intercept(slope_at: Callable[[Array], tuple[Array, Array]], start: Arra
     """Minimise L(0, b) over b, output by output, by Newton's method inside a bracket.
 
     The sums of U fall as b rises, so their sign says on which side the optimum lies: a step that leaves the bracket is
-    replaced by its middle, and while one side is open no step is more than twice as long as all before it. Ends when
-    the step is below the rounding of b, or the sums are zero.
+    replaced by its middle, and while one side is open no step is more than twice as long as all before it. Where a step
+    has left more than half of the sum, as where a loss bends less than its curvature says (``real.FAR``), the next ones
+    go by what the sum has lost on the last one, where that is farther. Ends when the step is below the rounding of b,
+    or the sums below that of the largest there were.
 
     Parameters
     ----------
@@ -95,17 +98,25 @@ def best_intercept(slope_at: Callable[[Array], tuple[Array, Array]], start: Arra
     low, high = np.full_like(start, -np.inf), np.full_like(start, np.inf)
     reach = np.ones_like(start)
     b = start.copy()
+    largest = np.zeros_like(start)
+    before, last, slow = np.full_like(start, np.inf), np.zeros_like(start), np.zeros(start.shape, np.bool_)
     for _ in range(_MAX_PASSES):
         slope, curvature = slope_at(b)
         low, high = np.where(slope >= 0.0, b, low), np.where(slope <= 0.0, b, high)
         with np.errstate(divide="ignore", invalid="ignore"):
-            step = np.clip(np.where(slope == 0.0, 0.0, slope / curvature), -reach, reach)
+            step = np.where(slope == 0.0, 0.0, slope / curvature)
+            secant = np.where(slope * before > 0.0, np.copysign(slope * last / (before - slope), slope), 0.0)
+            slow = (slow | (np.abs(slope) > _HALF * np.abs(before))) & (np.abs(secant) > np.abs(step))
+            step = np.clip(np.where(slow, secant, step), -reach, reach)
             middle = 0.5 * (low + high)
         moved = b + step
         outside = (moved < low) | (moved > high)
         moved = np.where(outside & np.isfinite(middle), middle, moved)
+        before, last = slope, moved - b
         reach = np.maximum(reach, 2.0 * np.abs(moved - start))
+        largest = np.maximum(largest, np.abs(slope))
         done = np.abs(moved - b) <= _STEP * np.maximum(1e-300, np.abs(b))
+        done |= np.abs(slope) <= _STEP * largest
         b = moved
         if done.all():
             break

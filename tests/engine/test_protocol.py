@@ -18,11 +18,11 @@ from dboost.engine.dask.engine import DaskEngine
 from dboost.engine.defaults import EngineDefaults
 from dboost.engine.local import LocalEngine
 from dboost.engine.memo import Memo
-from dboost.passes import folds
+from dboost.passes import views
 from dboost.problem.centred import CentredEngine
 
 ROOT = Path(__file__).resolve().parents[2]
-MEMOS = [value for value in vars(folds).values() if inspect.isclass(value) and hasattr(value, "forget")]
+MEMOS = [value for value in vars(views).values() if inspect.isclass(value) and hasattr(value, "forget")]
 
 PROGRAM = """
 from dboost.problem.centred import CentredEngine

@@ -14,7 +14,7 @@ import dboost
 from dboost import MultiTaskBoostedRegressor, MultiTaskBoostedRegressorCV
 from dboost.errors import DataError, UsageError
 from dboost.interop.linear import to_sklearn
-from dboost.losses import Huber, Quantile
+from dboost.losses import EpsilonInsensitive, Huber, Quantile
 
 LOSSES = ["squared", "log", "poisson", Huber(0.8)]
 
@@ -191,6 +191,16 @@ def test_engines_inputs_and_files_have_the_same_bits(missing, tmp_path, client):
     assert dboost.load_model(tmp_path / "plain").loss == "squared,log,poisson,huber"
 
 
+def test_one_target_is_one_target(rows, tmp_path):
+    X, Y = rows
+    one = MultiTaskBoostedRegressor(loss=["poisson"], penalty="l1", alpha=0.05, tol=1e-9).fit(X, Y[:, [2]])
+    alone = dboost.BoostedRegressor(loss="poisson", penalty="l1", alpha=0.05, tol=1e-9).fit(X, Y[:, 2])
+    np.testing.assert_allclose(one.coef_, alone.coef_, atol=1e-6)
+    dboost.save_model(one, tmp_path / "model")
+    again = dboost.load_model(tmp_path / "model")
+    assert again.model_.loss == "poisson," and again.predict(X).shape == (300, 1)
+
+
 def test_a_fit_goes_on_from_its_checkpoint(missing, tmp_path):
     X, Y = missing
     wanted = MultiTaskBoostedRegressor(loss=LOSSES, alpha=0.02, tol=1e-8).fit(X, Y)
@@ -257,3 +267,17 @@ def test_what_cannot_be_is_refused(rows, estimator, error, said):
     X, Y = rows
     with pytest.raises(error, match=said):
         estimator.fit(X, Y if "MultiTask" in type(estimator).__name__ else Y[:, 1].astype(int))
+
+
+def test_targets_that_are_far_from_all_predictions_do_not_keep_others_from_moving():
+    """A step that is shared would be cut short to none by a tube whose curvature is e^-|z| everywhere."""
+    rng = np.random.default_rng(254)
+    X = rng.normal(size=(40, 6)) * 5.0
+    far = 400.0 * rng.standard_t(2, size=40) + 60.0 * X[:, 2]
+    Y = np.column_stack([far, far, (rng.random(40) < 0.5).astype(float)])
+    tube = EpsilonInsensitive(30.0)
+    both = MultiTaskBoostedRegressor(loss=[tube, tube, "log"], penalty="l1", alpha=0.5, tol=1e-6).fit(X, Y)
+    alone = dboost.BoostedRegressor(loss=tube, penalty="l1", alpha=0.5, tol=1e-8).fit(X, far)
+    assert both.stop_reason_ == "tol" and alone.coef_.any()
+    assert both.history_[-1]["passes"] < 200
+    np.testing.assert_allclose(both.coef_[:2], np.vstack([alone.coef_] * 2), rtol=1e-3)
