@@ -115,6 +115,12 @@ def sign_mass(y: NDArray[np.int8], weight: Array) -> tuple[Array, Array]:
     return positive, observed
 
 
+def sigmoid(z: Array) -> Array:
+    """1 / (1 + e^-z) without overflow."""
+    small = np.exp(-np.abs(z))
+    return np.asarray(np.where(z >= 0.0, 1.0, small) / (1.0 + small))
+
+
 class Link(NamedTuple):
     """How scores become what a loss predicts: its inverse link, simple enough to be written in other systems.
 
@@ -141,8 +147,7 @@ class Link(NamedTuple):
         """What scores of any shape predict."""
         F = F if self.scale == 1.0 else self.scale * F
         if self.logistic:
-            small = np.exp(-np.abs(F))
-            return np.asarray(np.where(F >= 0.0, 1.0, small) / (1.0 + small))
+            return sigmoid(F)
         return np.exp(F) if self.exponential else F
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dboost.errors import UsageError
 from dboost.losses import Loss, loss_of_model
+from dboost.losses.base import sigmoid
 from dboost.partition import NUMBERS
 
 Float = NDArray[np.float64]
@@ -48,8 +49,8 @@ def probabilities(task: str, loss: str, F: Float) -> Float:
         chances: Float = np.exp(F - F.max(axis=1, keepdims=True, initial=-np.inf))
         chances /= chances.sum(axis=1, keepdims=True)
         return chances
-    positive = _sigmoid(F)
-    return positive if task == "multitask" else np.hstack([_sigmoid(-F), positive])
+    positive = sigmoid(F)
+    return positive if task == "multitask" else np.hstack([sigmoid(-F), positive])
 
 
 def log_probabilities(task: str, loss: str, F: Float) -> Float:
@@ -112,8 +113,3 @@ def labels(task: str, loss: str, classes: NDArray[Any], F: Float) -> NDArray[Any
     codes = np.argmax(F, axis=1) if task == "multiclass" else (F[:, 0] > 0).astype(np.int64)
     found: NDArray[Any] = classes[codes]
     return found
-
-
-def _sigmoid(z: Float) -> Float:
-    small = np.exp(-np.abs(z))
-    return np.where(z >= 0, 1.0, small) / (1.0 + small)
