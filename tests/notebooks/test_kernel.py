@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import threading
+import time
 
 import pytest
 
@@ -60,14 +61,16 @@ def test_every_estimator_is_interrupted_here():
 def test_an_interrupted_cell_keeps_the_model_of_the_last_round(cells, name):
     params, data = FITS[name].split(".fit(")
     assert cells.run(f"model = dboost.{params}\ndata = ({data}") == ""
-    pressed = []
+    pressed: list[float] = []
 
     def press_after_a_few_rounds(kind, content):
-        if kind == "update_display_data" and not pressed:
-            pressed.append(threading.Timer(0.1, cells.interrupt))
-            pressed[0].start()
+        # Python may drop the exception of a signal (``dboost.interruption``): who sees rounds go on presses again
+        if kind == "update_display_data" and (not pressed or time.monotonic() - pressed[-1] > 3.0):
+            pressed.append(time.monotonic())
+            threading.Timer(0.1, cells.interrupt).start()
 
     assert cells.run("model.fit(*data)", press_after_a_few_rounds) == "KeyboardInterrupt"
+    assert len(pressed) <= 3
     assert cells.texts("update_display_data")[-1].endswith(" · interrupted")
     notes = [line for kind, content in cells.shown if kind == "error" for line in content["traceback"]]
     assert any("keeps the" in line for line in notes), notes
