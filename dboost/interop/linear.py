@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dboost.errors import UsageError
 from dboost.losses import loss_of_model
-from dboost.losses.base import Link
+from dboost.losses.link import Link
 
 Array = NDArray[np.float64]
 

@@ -21,7 +21,7 @@ from dboost.estimators.table_features import TableFeatures
 from dboost.estimators.text_features import TextFeatures
 from dboost.interop.extras import imported
 from dboost.interop.linear import Linear
-from dboost.losses.base import Link
+from dboost.losses.link import Link
 from dboost.partition import NUMBERS
 
 EXTRA = "onnx"

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
+from dboost.losses.link import Link
 
 Array = NDArray[np.float64]
 
@@ -113,42 +114,6 @@ def sign_mass(y: NDArray[np.int8], weight: Array) -> tuple[Array, Array]:
     positive, observed = np.zeros(y.shape[1]), np.zeros(y.shape[1])
     _add_signs(y, weight, positive, observed)
     return positive, observed
-
-
-def sigmoid(z: Array) -> Array:
-    """1 / (1 + e^-z) without overflow."""
-    small = np.exp(-np.abs(z))
-    return np.asarray(np.where(z >= 0.0, 1.0, small) / (1.0 + small))
-
-
-class Link(NamedTuple):
-    """How scores become what a loss predicts: its inverse link, simple enough to be written in other systems.
-
-    Parameters
-    ----------
-    scale : float
-        Scores are multiplied by it.
-    exponential : bool
-        Whether e^ that is then taken.
-    logistic : bool
-        Whether 1 / (1 + e^-) of it is taken instead.
-    """
-
-    scale: float = 1.0
-    exponential: bool = False
-    logistic: bool = False
-
-    @property
-    def linear(self) -> bool:
-        """Whether the prediction is a linear function of the features, as the scores are."""
-        return not (self.exponential or self.logistic)
-
-    def applied(self, F: Array) -> Array:
-        """What scores of any shape predict."""
-        F = F if self.scale == 1.0 else self.scale * F
-        if self.logistic:
-            return sigmoid(F)
-        return np.exp(F) if self.exponential else F
 
 
 @runtime_checkable

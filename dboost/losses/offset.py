@@ -28,7 +28,8 @@ from dboost.compiled.examples.loss_rows import (
     theta_row,
 )
 from dboost.compiled.vectors.emit import INLINED
-from dboost.losses.base import Array, Link, Loss, Repair
+from dboost.losses.base import Array, Loss, Repair
+from dboost.losses.link import Link
 
 LABEL, OFFSET = "label", "offset"
 """Fields of the labels of a block."""

@@ -32,7 +32,8 @@ from dboost.compiled.examples.loss_rows import (
 )
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
-from dboost.losses.base import Link, Repair, near
+from dboost.losses.base import Repair, near
+from dboost.losses.link import Link
 from dboost.losses.real import RealLoss, mean_label
 
 # What stands for a mean of zero, whose logarithm there is none of.

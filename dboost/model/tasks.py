@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dboost.errors import UsageError
 from dboost.losses import Loss, loss_of_model
-from dboost.losses.base import sigmoid
+from dboost.losses.link import sigmoid
 from dboost.partition import NUMBERS
 
 Float = NDArray[np.float64]

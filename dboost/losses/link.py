@@ -1,0 +1,49 @@
+"""How scores become predictions: inverse links simple enough to be written in other systems.
+
+Covers: ``Link`` and ``sigmoid``. Does not cover: which loss has which (``base.Loss.links``).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+def sigmoid(z: Array) -> Array:
+    """1 / (1 + e^-z) without overflow."""
+    small = np.exp(-np.abs(z))
+    return np.asarray(np.where(z >= 0.0, 1.0, small) / (1.0 + small))
+
+
+class Link(NamedTuple):
+    """How scores become what a loss predicts: its inverse link, simple enough to be written in other systems.
+
+    Parameters
+    ----------
+    scale : float
+        Scores are multiplied by it.
+    exponential : bool
+        Whether e^ that is then taken.
+    logistic : bool
+        Whether 1 / (1 + e^-) of it is taken instead.
+    """
+
+    scale: float = 1.0
+    exponential: bool = False
+    logistic: bool = False
+
+    @property
+    def linear(self) -> bool:
+        """Whether the prediction is a linear function of the features, as the scores are."""
+        return not (self.exponential or self.logistic)
+
+    def applied(self, F: Array) -> Array:
+        """What scores of any shape predict."""
+        F = F if self.scale == 1.0 else self.scale * F
+        if self.logistic:
+            return sigmoid(F)
+        return np.exp(F) if self.exponential else F
