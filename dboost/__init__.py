@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         StorageError,
         UsageError,
     )
-    from dboost.estimators.adaboost_l1 import AdaBoostL1Classifier
+    from dboost.estimators.adaboost_l1 import AdaBoostL1Classifier, AdaBoostL1Regressor
     from dboost.estimators.adaptive import adaptive_factors
     from dboost.estimators.classifier import BoostedClassifier
     from dboost.estimators.cross_validated import cross_validated
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AdaBoostL1Classifier": "dboost.estimators.adaboost_l1",
+    "AdaBoostL1Regressor": "dboost.estimators.adaboost_l1",
     "BoostedClassifier": "dboost.estimators.classifier",
     "BoostedClassifierCV": "dboost.estimators.cv",
     "BoostedRegressor": "dboost.estimators.regressor",
@@ -118,6 +119,7 @@ _PARTS |= {"mlflow": "interop.mlflow", "onnx": "interop.onnx"}
 
 __all__ = [
     "AdaBoostL1Classifier",
+    "AdaBoostL1Regressor",
     "BoostedClassifier",
     "BoostedClassifierCV",
     "BoostedRegressor",

@@ -62,6 +62,7 @@ ESTIMATORS = {
     "shareboost": "ShareBoostClassifier",
     "jointboost": "JointBoostClassifier",
     "adaboost_l1": "AdaBoostL1Classifier",
+    "adaboost_l1_regressor": "AdaBoostL1Regressor",
     "leveraging": "LeveragingClassifier",
     "leveraging_regressor": "LeveragingRegressor",
     "one_vs_rest": "OneVsRestBoostedClassifier",

@@ -1,4 +1,8 @@
-"""``AdaBoostL1Classifier``: AdaBoost within a growing l1 budget, which maximises the margin with few hypotheses."""
+"""``AdaBoostL1Classifier`` and ``AdaBoostL1Regressor``: boosting within an l1 budget that grows.
+
+Covers: what the two ask of the rounds, and what they say of a fit. Does not cover: the rounds
+(``dboost.boosting.adaboost_l1.rounds``).
+"""
 
 from __future__ import annotations
 
@@ -13,22 +17,58 @@ from dboost.boosting.rules import NormalisedEdges
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.classifying import TwoClassMixin
 from dboost.estimators.params import flag, number, stored_settings
+from dboost.estimators.regressing import RegressingMixin
 from dboost.files.paths import PathLike
 from dboost.losses import Loss
 
 
-class AdaBoostL1Classifier(TwoClassMixin, BoostedEstimator):
+class AdaBoostL1Estimator(BoostedEstimator):
+    """What both estimators share; not public."""
+
+    nu: float
+    keep_zeros: bool
+
+    @classmethod
+    def _minimises(cls, loss: Loss) -> bool:
+        """Losses of which a step of boosting has a length: the exponential one, and those of bounded curvature."""
+        return super()._minimises(loss) and (loss.exponential or math.isfinite(loss.kappa))
+
+    def _system(self, constant: bool) -> FitSettings:
+        """The settings of the fit, with the constant as a hypothesis or not."""
+        system = AdaBoostL1(number("nu", self.nu), constant, flag("keep_zeros", self.keep_zeros))
+        stored = stored_settings(self)
+        # a constant that is a hypothesis of the system is no free intercept
+        free = stored.fit_intercept and not constant
+        settings = replace(stored, penalty=NormalisedEdges(), alpha="auto", fit_intercept=free, system=system)
+        check_settings(settings)
+        return settings
+
+    def _last(self, name: str) -> float:
+        history = self._fitted_attribute(name + "_").history
+        return float(history[-1][name]) if history else math.nan
+
+    @property
+    def budget_(self) -> float:
+        """The l1 budget of the last round."""
+        return self._last("budget")
+
+
+class AdaBoostL1Classifier(TwoClassMixin, AdaBoostL1Estimator):
     """Two-class boosting that solves all weights anew in every round, within an l1 budget that grows.
 
     AdaBoost+L1 of Xi, Xiang, Ramadge & Schapire, "Speed and Sparsity of Regularized Boosting". A round takes the
     hypothesis h of the largest edge ``e = sum_i d_i y_i h(x_i)``, lets the budget r grow by
-    ``(nu / 2) log((1 + e) / (1 - e))``, AdaBoost's step, and minimises the exponential loss of the hypotheses taken so
-    far over weights of at most r in sum. Weights of zero leave, unless `keep_zeros` is set. The least margin
+    ``(nu / 2) log((1 + e) / (1 - e))``, AdaBoost's step, and minimises the loss of the hypotheses taken so far over
+    weights of at most r in sum. Weights of zero leave, unless `keep_zeros` is set. The least margin
     ``min_i y_i f(x_i) / sum_j |al_j|`` tends to the largest there is, theta*, which is at most the largest edge of any
     round: their distance is certified.
 
     Parameters
     ----------
+    loss : {"exp", "log"} or loss object, default "exp"
+        ``"exp"`` is the exponential loss of the paper's algorithm, ``"log"`` the logistic loss that the paper names as
+        another, which examples with wrong labels move less. Weights d are proportional to the slope of the loss, and
+        the margin tends to the largest with either.
     hypotheses : Family, optional
         What is weighed: by default the raw columns, otherwise a finite family such as
         ``dboost.Stumps(signed=True)`` or ``dboost.Products(max_degree=2)``. A hypothesis is divided by its largest
@@ -66,16 +106,17 @@ class AdaBoostL1Classifier(TwoClassMixin, BoostedEstimator):
     budget_ : float
         The budget r of the last round.
     duality_gap_ : float
-        Certified: the exponential loss is at most this share above the least one within the budget, over all
+        Certified: the loss is at most this share above the least one within the budget, over all
         hypotheses, taken or not. It says nothing of larger budgets, and so nothing of the best margin.
     objective_ : float
-        Mean exponential loss.
+        Mean loss.
     history_ : Table
         One record per round: beside those of every fit the largest edge when it began ("edge"), and after it "budget",
         "l1_norm", "margin", "margin_gap" and "ensemble", the number of hypotheses that the next round solves for beside
         the one it takes.
     coef_, intercept_, classes_, active_features_, stop_reason_, n_iter_, model_
-        As in ``BoostedClassifier``. A score f means the probability ``1 / (1 + exp(-2f))``.
+        As in ``BoostedClassifier``. A score f means the probability ``1 / (1 + exp(-2f))`` with the exponential loss,
+        and ``1 / (1 + exp(-f))`` with the logistic.
 
     Examples
     --------
@@ -92,6 +133,7 @@ class AdaBoostL1Classifier(TwoClassMixin, BoostedEstimator):
     def __init__(
         self,
         *,
+        loss: Any = "exp",
         hypotheses: Any = None,
         nu: float = 1.0,
         keep_zeros: bool = False,
@@ -108,7 +150,7 @@ class AdaBoostL1Classifier(TwoClassMixin, BoostedEstimator):
     ) -> None:
         # What the base knows of beyond these has no meaning here and stays at its default.
         super().__init__(
-            loss="exp",
+            loss=loss,
             penalty="none",
             hypotheses=hypotheses,
             tol=tol,
@@ -125,23 +167,8 @@ class AdaBoostL1Classifier(TwoClassMixin, BoostedEstimator):
         self.nu = nu
         self.keep_zeros = keep_zeros
 
-    @classmethod
-    def _minimises(cls, loss: Loss) -> bool:
-        """The exponential loss of two classes."""
-        return super()._minimises(loss) and loss.exponential
-
     def _settings(self) -> FitSettings:
-        constant, keep_zeros = flag("fit_intercept", self.fit_intercept), flag("keep_zeros", self.keep_zeros)
-        system = AdaBoostL1(number("nu", self.nu), constant, keep_zeros)
-        # the constant is a hypothesis of the system, not a free intercept
-        stored = stored_settings(self)
-        settings = replace(stored, penalty=NormalisedEdges(), fit_intercept=False, system=system)
-        check_settings(settings)
-        return settings
-
-    def _last(self, name: str) -> float:
-        history = self._fitted_attribute(name + "_").history
-        return float(history[-1][name]) if history else math.nan
+        return self._system(flag("fit_intercept", self.fit_intercept))
 
     @property
     def margin_(self) -> float:
@@ -153,7 +180,87 @@ class AdaBoostL1Classifier(TwoClassMixin, BoostedEstimator):
         """Certified distance of the margin from the best one."""
         return self._last("margin_gap")
 
-    @property
-    def budget_(self) -> float:
-        """The l1 budget of the last round."""
-        return self._last("budget")
+
+class AdaBoostL1Regressor(RegressingMixin, AdaBoostL1Estimator):
+    """Regression that solves all weights anew in every round, within an l1 budget that grows.
+
+    The rounds of ``AdaBoostL1Classifier`` for labels that are numbers: with the residuals u, a round takes the
+    hypothesis h of the largest edge ``|sum_i u_i h(x_i)| / sum_i |u_i|``, lets the budget grow by `nu` times the step
+    that boosting would take along it, that of LS-Boost with the squared loss, and solves for all weights within the
+    budget. Every model of the way is the lasso of its budget, and its distance from it is certified.
+
+    Parameters
+    ----------
+    loss : {"squared", "epsilon_insensitive", "huber", "quantile"} or loss object, default "squared"
+        As in ``BoostedRegressor``.
+    fit_intercept : bool, default True
+        Whether there is an intercept; it is free, and counts in no budget.
+    tol : float, default 1e-3
+        The fit stops when no hypothesis has an edge above `tol` ("edge"): the residuals are as good as orthogonal to
+        all of them. How many rounds to take is the choice: by `max_rounds`, or by ``EarlyStopping``.
+    hypotheses, nu, keep_zeros
+        As in ``AdaBoostL1Classifier``.
+    max_rounds, max_passes, max_seconds, checkpoint, callbacks, client
+        As in ``BoostedRegressor``.
+
+    Attributes
+    ----------
+    budget_ : float
+        The budget r of the last round.
+    duality_gap_ : float
+        Certified: the loss is at most this share above the least one within the budget, over all hypotheses, taken or
+        not.
+    objective_ : float
+        Mean loss.
+    history_ : Table
+        As in ``AdaBoostL1Classifier``; "margin" and "margin_gap" have no meaning and are NaN.
+    coef_, intercept_, active_features_, stop_reason_, n_iter_, model_
+        As in ``BoostedRegressor``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = AdaBoostL1Regressor(nu=0.3, max_rounds=8).fit(X, y)
+    >>> round(model.score(X, y), 2), model.active_features_, bool(model.duality_gap_ < 1e-6)
+    (0.47, ['x1', 'x2', 'x3', 'x6', 'x8'], True)
+    """
+
+    _tasks = ("regression",)
+    _task = "regression"
+
+    def __init__(
+        self,
+        *,
+        loss: Any = "squared",
+        hypotheses: Any = None,
+        nu: float = 1.0,
+        keep_zeros: bool = False,
+        fit_intercept: bool = True,
+        tol: float = 1e-3,
+        max_rounds: int = 100,
+        max_passes: int | None = None,
+        max_seconds: float | None = None,
+        checkpoint: PathLike | None = None,
+        callbacks: Any = None,
+        client: Any = None,
+    ) -> None:
+        # What the base knows of beyond these has no meaning here and stays at its default.
+        super().__init__(
+            loss=loss,
+            penalty="none",
+            hypotheses=hypotheses,
+            tol=tol,
+            max_rounds=max_rounds,
+            max_passes=max_passes,
+            max_seconds=max_seconds,
+            fit_intercept=fit_intercept,
+            checkpoint=checkpoint,
+            callbacks=callbacks,
+            client=client,
+        )
+        self.nu = nu
+        self.keep_zeros = keep_zeros
+
+    def _settings(self) -> FitSettings:
+        return self._system(constant=False)

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from dboost.errors import DataError, ModelFormatError
 from dboost.estimators import one_vs_rest_folder, pipeline_folder
-from dboost.estimators.adaboost_l1 import AdaBoostL1Classifier
+from dboost.estimators.adaboost_l1 import AdaBoostL1Classifier, AdaBoostL1Regressor
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.classifier import BoostedClassifier
 from dboost.estimators.cv import BoostedClassifierCV
@@ -38,6 +38,7 @@ from dboost.model.fitted import Model, read_model
 # Only these can come out of a folder: the file names one, it never brings code.
 ESTIMATORS: dict[str, type[BoostedEstimator]] = {
     "AdaBoostL1Classifier": AdaBoostL1Classifier,
+    "AdaBoostL1Regressor": AdaBoostL1Regressor,
     "BoostedClassifier": BoostedClassifier,
     "BoostedClassifierCV": BoostedClassifierCV,
     "BoostedRegressor": BoostedRegressor,

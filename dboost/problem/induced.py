@@ -218,7 +218,7 @@ class InducedProblem(Problem):
         held = frozenset(self.held(at.active).keys)
         arguments = (self.pool, point, (repair.keep, repair.mix, repair.shift, repair.prior))
         row_bytes = 8 * self.k * (3 if self.exponential else 1)
-        constant = self.loss.template_constant if self.exponential else self.objective.curvature_constant
+        constant = self.edge_constant if self.exponential else self.objective.curvature_constant
         rule = Rule(
             held,
             strength,

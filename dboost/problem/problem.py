@@ -130,6 +130,15 @@ class Problem(ABC):
         return self.objective.lam_weight
 
     @property
+    def edge_constant(self) -> float:
+        """The constant c of the exponential bound, for scores.
+
+        A loss without the bound is scored in its form only by a system that ranks hypotheses by |G| / max |h|, whatever
+        the constant is.
+        """
+        return self.loss.template_constant or 1.0
+
+    @property
     def engine(self) -> Engine:
         """Where the passes run."""
         return self.runner.engine

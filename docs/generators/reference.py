@@ -16,8 +16,8 @@ HEADINGS = {
         "BoostedClassifier", "BoostedRegressor", "MultiTaskBoostedClassifier", "BoostedClassifierCV",
         "BoostedRegressorCV", "MultiTaskBoostedClassifierCV", "MultiTaskBoostedRegressor",
         "MultiTaskBoostedRegressorCV",
-        "ShareBoostClassifier", "AdaBoostL1Classifier", "LeveragingClassifier", "LeveragingRegressor",
-        "JointBoostClassifier", "OneVsRestBoostedClassifier", "StabilitySelection",
+        "ShareBoostClassifier", "AdaBoostL1Classifier", "AdaBoostL1Regressor", "LeveragingClassifier",
+        "LeveragingRegressor", "JointBoostClassifier", "OneVsRestBoostedClassifier", "StabilitySelection",
     ),
     "Paths, cross-validation, models": (
         "regularization_path", "cross_validated", "successive_halving", "adaptive_factors", "relaxed", "load_model",

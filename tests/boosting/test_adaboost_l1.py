@@ -14,6 +14,7 @@ from dboost.boosting.adaboost_l1.rounds import AdaBoostL1
 from dboost.boosting.adaboost_l1.simplex import minimise_quadratic
 from dboost.boosting.rules import NormalisedEdges
 from dboost.errors import UsageError
+from dboost.losses import get_loss
 from tests.boosting import plain
 from tests.boosting.test_resume import bits
 
@@ -182,11 +183,11 @@ def test_zeros_leave_and_the_budget_is_kept():
 
 def test_eq_17_at_equal_weights_is_the_condition_of_the_notes():
     # r > (1 / eps) log(m (1 - theta*) / eps), with theta* known and an exact solution
-    m, theta, eps = 50, 0.3, 0.05
+    m, theta, eps, exp = 50, 0.3, 0.05, get_loss("exp")
     threshold = math.log(m * (1 - theta) / eps) / eps
     for factor, expected in ((1.001, True), (0.999, False)):
-        assert budget_suffices(factor * threshold, eps, theta, theta, 1.0 / m, 0.0) is expected
-    assert not budget_suffices(2 * threshold, eps, theta, theta + 0.2, 1.0 / m, 1e-3)
+        assert budget_suffices(exp, factor * threshold, eps, theta, theta, 1.0 / m, 0.0) is expected
+    assert not budget_suffices(exp, 2 * threshold, eps, theta, theta + 0.2, 1.0 / m, 1e-3)
 
 
 def test_eq_17_is_never_wrong():
@@ -199,7 +200,9 @@ def test_eq_17_is_never_wrong():
         for tol in (0.15, 0.1):
             for r in history:
                 # as if the model were exact: the gap of a record is that of its start
-                if r["margin"] > 0 and budget_suffices(r["budget"], tol, r["margin"], best, 1 / 25, 0.0):
+                if r["margin"] > 0 and budget_suffices(
+                    get_loss("exp"), r["budget"], tol, r["margin"], best, 1 / 25, 0.0
+                ):
                     said += 1
                     assert r["margin"] >= best - tol - 1e-9
     assert said > 20

@@ -26,6 +26,7 @@ CASES = {
     "jointboost": (dboost.JointBoostClassifier(max_rounds=4), KIND),
     "jointboost of two classes": (dboost.JointBoostClassifier(max_rounds=4), TWO),
     "adaboost_l1": (dboost.AdaBoostL1Classifier(max_rounds=8), TWO),
+    "adaboost_l1 regression": (dboost.AdaBoostL1Regressor(max_rounds=8), NUMBER),
     "leveraging": (dboost.LeveragingClassifier(max_rounds=8), TWO),
     "leveraging with a penalty": (dboost.LeveragingClassifier(alpha=0.02, loss="log"), TWO),
     "leveraging regression": (dboost.LeveragingRegressor(max_rounds=8), NUMBER),

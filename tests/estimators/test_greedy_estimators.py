@@ -13,10 +13,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
+from sklearn.base import RegressorMixin, clone
 
 from dboost import (
     AdaBoostL1Classifier,
+    AdaBoostL1Regressor,
     BoostedClassifier,
     BoostedRegressor,
     Columns,
@@ -35,6 +36,8 @@ PAIRS = Columns() | Products(min_degree=2, max_degree=2)
 KINDS = {
     "adaboost_l1": AdaBoostL1Classifier(nu=0.7, max_rounds=8),
     "keep_zeros": AdaBoostL1Classifier(keep_zeros=True, max_rounds=8),
+    "logistic": AdaBoostL1Classifier(loss="log", max_rounds=8),
+    "lasso of a budget": AdaBoostL1Regressor(loss="huber", max_rounds=8),
     "adaboost": LeveragingClassifier(max_rounds=8),
     "epsilon": LeveragingClassifier(step=0.05, max_rounds=8),
     "steepest": LeveragingClassifier(norm="l2", max_rounds=8),
@@ -54,7 +57,7 @@ def model(request):
 @pytest.fixture
 def family(model):
     """Products for one of each kind; raw columns for its sibling."""
-    induced = isinstance(model, AdaBoostL1Classifier) or model.alpha != 0.0
+    induced = isinstance(model, (AdaBoostL1Classifier, AdaBoostL1Regressor)) or model.alpha != 0.0
     return PAIRS if induced else None
 
 
@@ -66,11 +69,11 @@ def X():
 
 def target(model, X):
     score = 2.0 * X[:, 0] - X[:, 1] * X[:, 2] + 0.4 * np.random.default_rng(1).normal(size=len(X))
-    return score if isinstance(model, LeveragingRegressor) else np.where(score > 0.3, "yes", "no")
+    return score if isinstance(model, RegressorMixin) else np.where(score > 0.3, "yes", "no")
 
 
 def shown(model, X):
-    return np.asarray(model.predict(X) if isinstance(model, LeveragingRegressor) else model.decision_function(X))
+    return np.asarray(model.predict(X) if isinstance(model, RegressorMixin) else model.decision_function(X))
 
 
 @pytest.mark.parametrize("cluster", [False, True], ids=["in-process", "cluster"])

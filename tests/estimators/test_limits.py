@@ -27,6 +27,7 @@ LOOPS = [
 ALL = [
     *LOOPS,
     dboost.AdaBoostL1Classifier,
+    dboost.AdaBoostL1Regressor,
     dboost.JointBoostClassifier,
     dboost.LeveragingClassifier,
     dboost.LeveragingRegressor,

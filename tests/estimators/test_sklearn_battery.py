@@ -29,6 +29,7 @@ STABILITY = dboost.StabilitySelection(n_pairs=2, n_alphas=2, eps=0.3)
 # Few rounds: the checks fit some hundred times.
 GREEDY = [
     dboost.AdaBoostL1Classifier(max_rounds=20),
+    dboost.AdaBoostL1Regressor(max_rounds=20),
     dboost.LeveragingClassifier(max_rounds=50),
     dboost.LeveragingClassifier(loss="log", alpha="auto", max_rounds=50),
     dboost.LeveragingRegressor(max_rounds=100),
@@ -51,6 +52,7 @@ EXPECTED = {
     "ShareBoostClassifier": {},
     "OneVsRestBoostedClassifier": {},
     "AdaBoostL1Classifier": {},
+    "AdaBoostL1Regressor": {},
     "LeveragingClassifier": {},
     "LeveragingRegressor": {},
     "MultiTaskBoostedRegressor": {},
@@ -90,6 +92,7 @@ COUNTS = {
         "ShareBoostClassifier": 64,
         "OneVsRestBoostedClassifier": 63,
         "AdaBoostL1Classifier": 65,
+        "AdaBoostL1Regressor": 60,
         "LeveragingClassifier": 65,
         "LeveragingRegressor": 60,
         "JointBoostClassifier": 64,

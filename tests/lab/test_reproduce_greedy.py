@@ -68,9 +68,9 @@ def test_a_small_run_leaves_a_page_whose_verdicts_follow_from_its_numbers(
         assert len(same) and same.column("weights_apart").max() < 1e-12
         assert (tables["paths"].column("excess") >= -1e-9).all()
     if name == "adaboost-l1-margin":
-        rows = tables["rounds"]
-        assert set(rows.column("best") - rows.column("margin") >= -1e-9) == {True}
-        assert (rows.column("bound") >= rows.column("best") - 1e-9).all()
+        for rows in (tables["rounds"], tables["logistic"]):
+            assert set(rows.column("best") - rows.column("margin") >= -1e-9) == {True}
+            assert (rows.column("bound") >= rows.column("best") - 1e-9).all()
     if name == "leveraging":
         assert (tables["penalised"].column("excess") >= -1e-9).all()
 
@@ -89,6 +89,11 @@ def test_the_least_epsilon_of_theorem_1_is_where_its_condition_is_met() -> None:
     eps = adaboost_l1_margin.needed(budget, 0.2, 100)
     np.testing.assert_allclose(budget, np.log(100 * 0.8 / eps) / eps, rtol=1e-9)
     assert (np.diff(eps) < 0).all()
+    # the logistic loss, where its slope is not yet that of the exponential one, and where it is
+    budget[0] = 20.0
+    eps = adaboost_l1_margin.needed(budget, 0.2, 100, "log")
+    slope = [1.0 / (1.0 + np.exp(budget * margin)) for margin in (0.2, 0.2 - eps)]
+    np.testing.assert_allclose(slope[0] / slope[1], eps / (100 * 0.8), rtol=1e-9)
 
 
 def test_verdicts_on_the_margin_follow_the_numbers() -> None:
@@ -97,12 +102,12 @@ def test_verdicts_on_the_margin_follow_the_numbers() -> None:
     one = {"best": 0.3, "budget": 9.0, "margin": 0.2, "promised": 0.1, "bound": 0.35}
 
     def outcomes(row: Any, last: Any) -> list[str]:
-        tables = {"rounds": Rows([row]), "ends": Rows([last])}
+        tables = {"rounds": Rows([row]), "ends": Rows([last]), "logistic": Rows([one]), "logistic_ends": Rows([end])}
         return [claim.judge(tables).outcome for claim in adaboost_l1_margin.CLAIMS]
 
-    assert outcomes(one, end) == [HOLDS] * 3
-    assert outcomes(one | {"promised": 0.21}, end | {"margin": 0.27}) == [FAILS, FAILS, HOLDS]
-    assert outcomes(one | {"bound": 0.29}, end | {"margin": 0.27, "stop": "tol"}) == [HOLDS, HOLDS, FAILS]
+    assert outcomes(one, end) == [HOLDS] * 4
+    assert outcomes(one | {"promised": 0.21}, end | {"margin": 0.27}) == [FAILS, FAILS, HOLDS, HOLDS]
+    assert outcomes(one | {"bound": 0.29}, end | {"margin": 0.27, "stop": "tol"}) == [HOLDS, HOLDS, FAILS, HOLDS]
 
 
 def test_stump_columns_are_all_stumps() -> None:

@@ -34,6 +34,7 @@ FITS = {
     "ShareBoostClassifier": "ShareBoostClassifier(max_rounds=10**6, tol=0.0).fit(rng.normal(size=(3000, 4000)), four)",
     "JointBoostClassifier": "JointBoostClassifier(max_rounds=10**6).fit(X, four)",
     "AdaBoostL1Classifier": "AdaBoostL1Classifier(max_rounds=10**6, tol=0.0).fit(X, two)",
+    "AdaBoostL1Regressor": "AdaBoostL1Regressor(max_rounds=10**6, tol=0.0).fit(X, real)",
     "LeveragingClassifier": "LeveragingClassifier(max_rounds=10**6, tol=0.0).fit(X, two)",
     "LeveragingRegressor": "LeveragingRegressor(max_rounds=10**6, tol=0.0).fit(X, real)",
     "BoostedClassifierCV": "BoostedClassifierCV(cv=2, n_alphas=2000, eps=1e-6).fit(X, four)",

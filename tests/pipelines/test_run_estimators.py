@@ -21,7 +21,8 @@ from pipelines.runs.fingerprints import of_model
 ESTIMATORS: dict[str, tuple[dict[str, Any], str]] = {
     "shareboost": ({"max_rounds": 3, "rule": "norm", "standardize": False}, "label"),
     "jointboost": ({"max_rounds": 3}, "label"),
-    "adaboost_l1": ({"max_rounds": 5, "nu": 0.5, "keep_zeros": True}, "two"),
+    "adaboost_l1": ({"max_rounds": 5, "nu": 0.5, "keep_zeros": True, "loss": "log"}, "two"),
+    "adaboost_l1_regressor": ({"max_rounds": 5, "nu": 0.5, "loss": "huber"}, "number"),
     "leveraging": ({"max_rounds": 5, "loss": "log", "step": "exact", "bounds": [-0.5, "inf"]}, "two"),
     "leveraging_regressor": ({"max_rounds": 5, "learner": "edge"}, "number"),
     "regressor": ({"alpha": 0.01, "loss": "quantile", "quantile": 0.8, "width": 0.2}, "number"),
@@ -98,6 +99,7 @@ CROSS_VALIDATED: dict[str, tuple[dict[str, Any], str]] = {
     "shareboost": ({"max_rounds": 2, "rule": "norm"}, "label"),
     "jointboost": ({"max_rounds": 2}, "label"),
     "adaboost_l1": ({"max_rounds": 3}, "two"),
+    "adaboost_l1_regressor": ({"max_rounds": 3}, "number"),
     "leveraging": ({"max_rounds": 3, "alphas": [0.1, 0.01]}, "two"),
     "leveraging_regressor": ({"max_rounds": 3}, "number"),
     "regressor": ({"n_alphas": 3, "scoring": "loss"}, "number"),

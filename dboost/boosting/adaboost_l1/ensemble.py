@@ -2,7 +2,7 @@
 
 A hypothesis and its negative are two members of U (docs/math.md 7 (H): H is closed under negation), so that all
 weights al are at least zero. Covers: the members, their weights in terms of W, the pass of the re-solve. Does not
-cover: which hypothesis enters and when (``rounds``), or the minimum within the budget (``simplex``).
+cover: which hypothesis enters and when (``rounds``), or the minimum within the budget (``resolve``).
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.compiled.examples import loss_of_rows
 from dboost.compiled.solves import one_output
 from dboost.compiled.solves.quadratic import gram
+from dboost.losses import get_loss
 from dboost.partition import Partition, Sums
 from dboost.passes import Point
 from dboost.solvers.one_output.exact_line import margins
@@ -106,33 +108,46 @@ def kept_of(carried: Mapping[str, NDArray[Any]]) -> tuple[Rows, Array]:
     return rows.astype(np.int64), signs.astype(np.float64)
 
 
-def held_by(state: FitState) -> tuple[Rows, Array]:
-    """The rows and signs of the hypotheses that have a weight."""
+def held_by(state: FitState, constant: bool) -> tuple[Rows, Array]:
+    """The rows and signs of the hypotheses that have a weight; `constant` says whether the constant may be one."""
     weights = np.append(state.W[:, 0], state.intercept)
     rows = np.append(state.active, CONSTANT)
-    nonzero = weights != 0.0
+    nonzero = (weights != 0.0) & ((rows != CONSTANT) | constant)
     return rows[nonzero], np.sign(weights[nonzero])
 
 
 def moments(partition: Partition, memo: Any, point: Point) -> Sums:
-    """L, G, the bias sum and X'diag(q)X with q_i = s_i e^(-y_i f_i), the constant last; the least margin y f.
+    """L, G, the bias sum, X'diag(h)X and sum |U_i|, the constant last, h being curvature; the least margin y f.
 
-    The sums are in units of the largest q. "ends" holds max_i -y_i f_i and max_i -s_i over positive weights.
+    For the exponential loss, U_i = y_i q_i and h_i = q_i with q_i = s_i e^(-y_i f_i), all are in units of the largest
+    q. "ends" holds max_i -y_i f_i, of a loss of two classes, and max_i -s_i over positive weights.
     """
     f = margins(partition, memo, point.held, point.W, point.intercept)
     block, places = point.held.block(partition, memo)
     columns = block.indptr, block.rows, block.values, places
-    y = partition.y[:, 0].astype(np.float64)
-    with np.errstate(divide="ignore"):
-        log_q = np.log(partition.weight) - y * f
-    counted = partition.weight > 0.0
-    shift = float(log_q.max(initial=-np.inf))
-    q = np.exp(log_q - (shift if shift > -np.inf else 0.0))
+    loss, weight, counted = get_loss(point.loss), partition.weight, partition.weight > 0.0
+    worst = -partition.y[:, 0].astype(np.float64) * f if loss.task == "binary" else np.full_like(f, -np.inf)
+    ends = [np.max(array[counted], initial=-np.inf) for array in (worst, -weight)]
+    shift = 0.0
+    if loss.exponential:
+        with np.errstate(divide="ignore"):
+            log_q = np.log(weight) + worst
+        shift = float(log_q.max(initial=-np.inf))
+        curvature = np.exp(log_q - (shift if shift > -np.inf else 0.0))
+        u = partition.y[:, 0] * curvature
+        value = float(curvature.sum())
+    else:
+        u, curvature = np.empty_like(f), np.empty_like(f)
+        value = float(loss_of_rows.single_state(loss.target(partition.y), f, weight, u, curvature))
     G = np.empty(places.shape[0])
-    one_output.column_sums(*columns, y * q, G)
-    ends = [np.max(array[counted], initial=-np.inf) for array in (-y * f, -partition.weight)]
+    one_output.column_sums(*columns, u, G)
     return Sums(
-        add={"loss": float(q.sum()), "G": np.append(G, (y * q).sum()), "H": gram(*columns, q, True)},
+        add={
+            "loss": value,
+            "pulls": float(np.abs(u).sum()),
+            "G": np.append(G, u.sum()),
+            "H": gram(*columns, curvature, True),
+        },
         peak={"ends": np.array(ends)},
         shift=shift,
     )
