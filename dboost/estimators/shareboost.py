@@ -46,12 +46,14 @@ class ShareBoostClassifier(ClassifyingMixin, BoostedEstimator):
     loss : {"margin_softmax", "multinomial", "log"}, default "margin_softmax"
         ``"margin_softmax"`` is the paper's; the margin belongs to training, and predictions are the softmax and the
         largest of f. ``"log"`` is for two classes, with one score.
-    rule : {"scaled", "norm", "line", "row", "full"}, default "scaled"
+    rule : {"scaled", "norm", "newton", "line", "row", "full"}, default "scaled"
         Which candidate enters. ``"norm"``: the one with the largest l1 norm of its row of the gradient, as printed in
         the paper, for features of one scale. ``"scaled"``: that norm over the deviation of the column (without an
-        intercept, its root mean square), which is what the loss is sure to fall by. The other three take the
-        `shortlist` best of ``"scaled"`` and measure the fall: along the row of the gradient, over all weights of the
-        candidate, or over all weights of the model.
+        intercept, its root mean square), which is what the loss is sure to fall by. The others take the
+        `shortlist` best of ``"scaled"``. ``"newton"`` asks how much the second-order model of the loss falls over the
+        weights of the candidate; of groups it is the rule to take, since it knows which of their columns say the same.
+        ``"line"``, ``"row"`` and ``"full"`` measure the fall of the loss: along the row of the gradient, over all
+        weights of the candidate, or over all weights of the model.
     shortlist : int or None, default 10
         With None the costlier rules measure every candidate, and take the one that makes the objective fall most, as
         the paper defines them (section 3.1). Under ``"full"`` a round then fits one model for every feature, under

@@ -89,6 +89,22 @@ class Reference:
         mean = (s * X).sum(axis=0) / s.sum() if self.intercept else 0.0
         return (s * (X - mean) ** 2).sum(axis=0)
 
+    def promised(self, rows, W, b, group):
+        """(1/2) sum_r g_r' H_r^-1 g_r over the columns of a group and the intercept, g_r zero for the intercept."""
+        X, step = self.data.X[:, group], 1e-5
+        X = np.hstack([X, np.ones((len(X), 1))]) if self.intercept else X
+        F = self.data.X[:, rows] @ W + b
+        G, found = self.data.X[:, group].T @ self.data.residual(F), 0.0
+        for r in range(self.data.k):
+            lift = np.zeros(self.data.k)
+            lift[r] = step
+            h = -(self.data.residual(F + lift) - self.data.residual(F - lift))[:, r] / (2 * step)
+            H = X.T @ (h[:, None] * X)
+            H[np.arange(len(group)), np.arange(len(group))] += self.lam
+            g = np.append(G[:, r], 0.0) if self.intercept else G[:, r]
+            found += 0.5 * g @ np.linalg.lstsq(H, g, rcond=None)[0]
+        return found
+
     def choice(self, rule, rows, W, b, shortlist):
         """The column that a rule takes, and what it thinks of the second best relative to it."""
         G, norms = self.pulls(rows, W, b)
@@ -101,7 +117,9 @@ class Reference:
         for j in candidates.tolist():
             more = np.append(rows, j).astype(int)
             start = np.vstack([W, np.zeros((1, self.data.k))])
-            if rule == "full":
+            if rule == "newton":
+                values.append(-self.promised(rows, W, b, [j]))
+            elif rule == "full":
                 values.append(self.minimum(more, start)[0])
             elif rule == "row":
                 values.append(self.minimum(more, start, fixed=len(rows), b=b)[0])

@@ -15,7 +15,7 @@ from tests.boosting import plain
 from tests.boosting.test_resume import bits
 from tests.boosting.test_shareboost import Reference, stages
 
-COSTLY = ("line", "row", "full")
+COSTLY = ("newton", "line", "row", "full")
 
 
 def fitted(data, rule="row", rounds=3, alpha=1e-3, cuts=3, threads=1, **settings):
@@ -48,9 +48,23 @@ def test_the_best_of_all_candidates_enters(rule, loss):
     assert bits(every) == bits(whole)
 
 
+def test_columns_of_a_group_that_say_the_same_count_once_for_newton_alone():
+    """Four copies of a useful column, and four columns that are each as useful as that one: sums cannot tell them."""
+    data = plain.make("multinomial", m=400, n=8, k=3, seed=5, density=1.0)
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(400, 8))
+    X[:, 1:4] = X[:, :1] + 1e-3 * rng.normal(size=(400, 3))
+    F = X[:, :1] * [1.0, 0.0, -1.0] + 0.9 * X[:, 4:] @ rng.choice([-1.0, 1.0], (4, 3))
+    data.X[:], data.y[:] = X, (F + rng.gumbel(size=F.shape)).argmax(axis=1)
+    groups = (0, 0, 0, 0, 1, 1, 1, 1)
+    first = {rule: fitted(data, rule, 1, shortlist=2, groups=groups).active.tolist() for rule in ("scaled", "newton")}
+    assert first == {"scaled": [0, 1, 2, 3], "newton": [4, 5, 6, 7]}
+    assert fitted(data, "full", 1, shortlist=2, groups=groups).active.tolist() == first["newton"]
+
+
 def test_a_shortlist_misses_what_no_shortlist_finds():
     data = mixed()
-    for rule in COSTLY:
+    for rule in ("line", "row", "full"):
         short, whole = (fitted(data, rule, rounds=1, shortlist=one) for one in (1, None))
         assert short.active.tolist() != whole.active.tolist()
         if rule == "full":

@@ -7,7 +7,9 @@ Rule names, with the numbers of docs/math.md (7 (J)):
   S_j = sum_i s_i x_ij^2; with a free intercept the bound holds for the centred column too, which is the same model, and
   S_j = sum_i s_i (x_ij - mean)^2 is the better constant.
 - ``"line"`` (1), ``"row"`` (2), ``"full"`` (3) take the best few of ``"scaled"``, or all candidates, and measure what
-  each would gain (``trials``). A candidate whose G_j is zero gains nothing under any rule and is not measured.
+  each would gain (``trials``). ``"newton"`` asks the second-order model of the loss instead of the loss itself: it
+  knows which columns of a group say the same, where a sum over them counts each. A candidate whose G_j is zero gains
+  nothing under any rule and is not measured.
 
 Covers: scores of all candidates and the ranked groups. Does not cover: the trials, or the weights.
 """
@@ -34,8 +36,8 @@ from dboost.problem.statistics import deviation
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-RULES = ("scaled", "norm", "line", "row", "full")
-TRIED = ("line", "row", "full")
+RULES = ("scaled", "norm", "newton", "line", "row", "full")
+TRIED = ("newton", "line", "row", "full")
 
 MOST_TRIED = 10_000_000
 """Candidates that one round tries at most: their names alone take a gigabyte, and each trial makes a column."""

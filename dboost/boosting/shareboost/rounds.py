@@ -56,10 +56,10 @@ class ShareBoost:
 
     Parameters
     ----------
-    rule : {"scaled", "norm", "line", "row", "full"}
+    rule : {"scaled", "norm", "newton", "line", "row", "full"}
         Which candidate enters; see ``greedy``.
     shortlist : int or None
-        Candidates of "scaled" among which "line", "row" and "full" choose; None for all that there are.
+        Candidates of "scaled" among which "newton", "line", "row" and "full" choose; None for all that there are.
     groups : tuple of int, or None
         Number of the group of each stored column; the columns of a group enter together.
     bound : float or None

@@ -1,11 +1,15 @@
 """ShareBoost's costlier rules: what each group of a shortlist would gain (paper, section 3.1; docs/math.md 7 (J)).
 
+- ``"newton"``: (1/2) sum_r g_r' H_r^-1 g_r, the fall of the second-order model of L over the rows of the group and the
+  intercept, each output r on its own: g_r the gradient of the group's columns, H_r their Hessian.
 - ``"line"`` (rule 1): min over alpha of L(W + alpha D), D = G_j / S_j on the rows of the group and zero elsewhere.
 - ``"row"`` (rule 2): min over u of L(W + e_j u'), the rest of the model held.
 - ``"full"`` (rule 3): all weights solved again with the group.
 
-L includes the penalty. A row that is tried alone is k numbers: Newton's method finds them for the whole shortlist at
-once. A pass forms the margins of the model once and tells every column's loss, gradient and Hessian beside them.
+L includes the penalty. The Gram matrices of ``"newton"`` are of whole groups, so that columns of a group that say the
+same gain once; it takes two passes for the whole shortlist. A row that is tried alone is k numbers: Newton's method
+finds them for the whole shortlist at once. A pass forms the margins of the model once and tells every column's loss,
+gradient and Hessian beside them.
 """
 
 from __future__ import annotations
@@ -16,12 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.boosting.shareboost.choice import Group, row_lengths
+from dboost.compiled.solves.positive import solve_positive
 from dboost.passes import class_blocks
 from dboost.penalties.capabilities import faced
 from dboost.problem.iterate import Iterate
 from dboost.problem.limits import UNLIMITED, Limits
 from dboost.problem.problem import Problem
 from dboost.solvers.accelerated import solve_accelerated
+from dboost.solvers.conjugate.class_blocks import grams, regularised, sampled
 from dboost.solvers.corrective import Free, Solved, solve
 
 Solver = Callable[[Problem, Iterate, float, Free, float, Limits], Solved]
@@ -40,6 +46,8 @@ _FINER = np.linspace(0.0, 1.0, 17)
 _ZOOMS = 3
 # A trial is worth no more than this share of the gradient of its group.
 _ACCURACY = 1e-2
+# Multiplications that the Gram matrices of a shortlist may cost: of more examples some are looked at.
+_WORK = 1e9
 # Newton steps of a row, halved ones among them.
 _MAX_STEPS = 60
 _ARMIJO = 1e-4
@@ -75,7 +83,7 @@ def gains(
     ----------
     here : Iterate
         The corrected model; its sums have no meaning.
-    rule : {"line", "row", "full"}
+    rule : {"newton", "line", "row", "full"}
     tol : float
         Of the corrective steps of "full", as a share of the gradient of the group.
     n_rows : int
@@ -96,6 +104,8 @@ def _gains(
         given: list[float] = _on_single_rows(problem, here, fresh, lam).tolist()
         return given
     at = widened(problem, here, fresh)
+    if rule == "newton":
+        return _by_newton(problem, at, shortlist, lam, n_rows)
     value = problem.objective(at, lam)
     if rule == "line":
         return [value - _on_line(problem, at, group.rows, lam) for group in shortlist]
@@ -191,6 +201,23 @@ def _newton(H: Array, R: Array, bend: Array, shifts: bool) -> Array:
     along = largest / k if shifts else 0.0
     ridge = _RIDGE * largest + np.finfo(float).tiny
     return np.asarray(np.linalg.solve(H + bend + along + ridge * np.eye(k), R), dtype=np.float64)
+
+
+def _by_newton(problem: Problem, at: Iterate, shortlist: list[Group], lam: float, n_rows: int) -> list[float]:
+    """What the second-order model promises for the rows of each group, which are zero in the model `at`."""
+    places = [np.searchsorted(at.active, group.rows) for group in shortlist]
+    every = sampled(problem.k, max(map(len, places)), sum(map(len, places)), n_rows, _WORK)
+    found = []
+    for here, gram in zip(places, grams(problem, at, places, problem.fit_intercept, every), strict=True):
+        strength = lam * problem.lam_weight[at.active[here]]
+        bend = np.stack([np.diagonal(_bend(problem, at.W[j], one)) for j, one in zip(here, strength, strict=True)])
+        G = at.G[here]
+        if problem.fit_intercept:
+            # it was solved for before the group enters: it has curvature, and no gradient
+            G = np.vstack([G, np.zeros(problem.k)])
+        H = regularised(gram, bend)
+        found.append(0.5 * sum(float(G[:, r] @ solve_positive(H[r], G[:, r], _RIDGE)) for r in range(problem.k)))
+    return found
 
 
 def _on_line(problem: Problem, at: Iterate, rows: Rows, lam: float) -> float:
