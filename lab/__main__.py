@@ -40,6 +40,7 @@ REGISTRY = {
     "pairs-table": Entry("lab.pairs_table", "every loss, penalty and bound: counts tried and the worst of each"),
     "titles": Entry("lab.titles", "573,800 arXiv titles in 172 categories, fitted within limits of time and memory"),
     "many-products": Entry("lab.many_products", "all products of 2,000 words over 100,000 documents, within limits"),
+    "all-products": Entry("lab.all_products", "every system over 12 and 200 million products: what a round takes"),
     "many-classes": Entry("lab.many_classes", "1,000 to 10,000 classes: seconds and memory as their number grows"),
     "same-bits": Entry("lab.same_bits", "one fit on threads and on 1, 2 and 4 workers: the same bits"),
     "cv-cost": Entry("lab.cv_cost", "10 folds x 50 strengths on the arXiv abstracts, in cold fits"),
