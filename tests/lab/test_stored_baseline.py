@@ -12,13 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dboost.errors import DataError, UsageError
 from dboost.hypotheses.stumps import histograms
 from lab.benchmarks import command
 from lab.benchmarks.baseline import beside, compare, kept, record
-from lab.benchmarks.baseline.beside import LEAST_MARGIN, Ratio, Standing, standings
+from lab.benchmarks.baseline.beside import LEAST_MARGIN, TURNS, VISITS, Measuring, Ratio, Standing, standings
 from lab.benchmarks.baseline.kept import Baseline
 from lab.benchmarks.baseline.small import PROBLEMS
 from pipelines.console import Console
@@ -76,6 +77,32 @@ def test_a_verdict_is_by_the_noise_of_both(ratio: float, noise: float, worse: bo
     assert found.margin >= LEAST_MARGIN
 
 
+def test_what_seems_slower_is_visited_until_it_is_decided() -> None:
+    """By times that are made up: a loss of a fifth under noise that hides it in three visits, and no loss."""
+    clock = iter(np.random.default_rng(1).normal(size=10_000))
+
+    class Scripted(Measuring):
+        def __init__(self, slower: float) -> None:
+            super().__init__()
+            self.slower, self.visits = slower, 0
+
+        def visit(self, names: Any, visits: int) -> None:
+            for name in names:
+                for _ in range(visits):
+                    ours = [2.0 * self.slower * (1.0 + 0.1 * next(clock)) for _ in range(TURNS)]
+                    self.add(name, ours, [1.0] * TURNS)
+            self.visits += visits
+
+    for slower, most, worse in ((1.0, VISITS, 0), (1.3, 4 * VISITS, 8), (3.0, VISITS, 10)):
+        seen = []
+        for _ in range(10):
+            measuring = Scripted(slower)
+            found = beside.compared({"a": STEADY}, measuring, ["a"])
+            seen.append(standings({"a": STEADY}, found)[0].worse)
+            assert measuring.visits <= most or slower == 1.0
+        assert sum(seen) >= worse if slower > 1.0 else sum(seen) <= 1
+
+
 def stored(**ratios: Ratio) -> Baseline:
     return Baseline("abc", "2026-11-26", {"processor": "p"}, {"numpy": "2"}, ratios)
 
@@ -114,7 +141,7 @@ def test_what_is_slower_is_said_with_the_exit_code(tmp_path: Path, monkeypatch: 
     path = tmp_path / "baseline.json"
     kept.write(stored(a=STEADY, b=STEADY), path)
     now = {"a": STEADY, "b": replace(STEADY, ratio=2.5)}
-    monkeypatch.setattr(beside, "measured", lambda *_, **__: now)
+    monkeypatch.setattr(beside, "compared", lambda *_, **__: now)
     said = console()
     assert kept.compare(said, path=path) == 1
     assert "b takes 1.25 times as long as stored; up to 1.10 may be noise" in said.out.getvalue()  # type: ignore[attr-defined]

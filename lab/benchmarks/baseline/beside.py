@@ -23,6 +23,8 @@ from lab.benchmarks.baseline.small import ON_THE_CLOCK, PROBLEMS, Made
 
 VISITS, TURNS = 3, 3
 """Visits of every problem, and turns of each that count: a scatter of 5 % makes a noise of 4 %, in three minutes."""
+MOST = 12
+"""Visits of a problem that seems slower: a scatter of 5 % makes a noise of 2 %. As many make the stored baseline."""
 SIGMA_OF_MAD = 1.4826
 """Standard deviation of normal errors over their median absolute deviation."""
 MEDIAN_OF_MEAN = 1.2533
@@ -96,9 +98,71 @@ class Standing:
         return not self.change <= 1.0 + self.margin
 
     @property
+    def undecided(self) -> bool:
+        """Whether it is slower by what counts, and not by more than noise."""
+        return self.change > 1.0 + self.least and not self.worse
+
+    @property
     def better(self) -> bool:
         """Whether it is faster by more than noise, so that a new baseline would hold what was won."""
         return self.change * (1.0 + self.margin) < 1.0
+
+
+class Measuring:
+    """Turns of problems so far; more visits narrow the noise.
+
+    Parameters
+    ----------
+    problems : mapping of str to function
+        Where names are looked up.
+    turns : int
+        Turns of a visit that count; one before them compiles, and fills caches.
+    scale : float
+        Size of the problems; 1 for the stored baseline.
+    say : callable
+        Given one line for each visit.
+    """
+
+    def __init__(
+        self,
+        problems: Mapping[str, Made] = PROBLEMS,
+        turns: int = TURNS,
+        scale: float = 1.0,
+        say: Callable[[str], None] = lambda sentence: None,
+    ) -> None:
+        self._problems = problems
+        self._turns = turns
+        self._scale = scale
+        self._say = say
+        self._visits: dict[str, int] = {}
+        self._times: dict[str, tuple[list[float], list[float]]] = {}
+
+    def visit(self, names: Sequence[str], visits: int) -> None:
+        """So many visits of some problems, with the others in between."""
+        for visit in range(visits):
+            self._say(f"visit {visit + 1} of {visits}: {', '.join(names)}")
+            for name in names:
+                clock = time.perf_counter if name in ON_THE_CLOCK else time.process_time
+                both: tuple[list[float], list[float]] = [], []
+                with self._problems[name](self._scale) as pair:
+                    for turn in range(self._turns + 1):
+                        for work, times in zip(pair, both, strict=True):
+                            began = clock()
+                            work()
+                            if turn:
+                                times.append(clock() - began)
+                self.add(name, *both)
+
+    def add(self, name: str, ours: Sequence[float], other: Sequence[float]) -> None:
+        """The times of the turns of one visit."""
+        both = self._times.setdefault(name, ([], []))
+        both[0].extend(ours)
+        both[1].extend(other)
+        self._visits[name] = self._visits.get(name, 0) + 1
+
+    def ratios(self) -> dict[str, Ratio]:
+        """The ratio of each problem that was visited."""
+        return {name: Ratio.of(*both, self._visits[name]) for name, both in self._times.items()}
 
 
 def measured(
@@ -117,30 +181,38 @@ def measured(
         Which problems (default: all).
     visits : int
         Times that each problem is made.
-    turns : int
-        Turns of a visit that count; one before them compiles, and fills caches.
-    scale : float
-        Size of the problems; 1 for the stored baseline.
-    problems : mapping of str to function
-        Where the names are looked up.
-    say : callable
-        Given one line for each problem.
+    turns, scale, problems, say
+        As for ``Measuring``.
     """
-    wanted = list(problems if names is None else names)
-    ours: dict[str, list[float]] = {name: [] for name in wanted}
-    other: dict[str, list[float]] = {name: [] for name in wanted}
-    for visit in range(visits):
-        say(f"visit {visit + 1} of {visits}")
-        for name in wanted:
-            clock = time.perf_counter if name in ON_THE_CLOCK else time.process_time
-            with problems[name](scale) as pair:
-                for turn in range(turns + 1):
-                    for work, times in zip(pair, (ours[name], other[name]), strict=True):
-                        began = clock()
-                        work()
-                        if turn:
-                            times.append(clock() - began)
-    found = {name: Ratio.of(ours[name], other[name], visits) for name in wanted}
+    measuring = Measuring(problems, turns, scale, say)
+    measuring.visit(list(problems if names is None else names), visits)
+    return told(measuring.ratios(), say)
+
+
+def compared(
+    stored: Mapping[str, Ratio],
+    measuring: Measuring,
+    names: Sequence[str] = tuple(PROBLEMS),
+    say: Callable[[str], None] = lambda sentence: None,
+) -> dict[str, Ratio]:
+    """The ratio of each problem, with more visits where it seems slower than stored and may still be noise.
+
+    A problem is visited until it is no slower by the least change that counts, or slower by more than noise, or has had
+    `MOST` visits: what a machine does beside it would otherwise hide a loss of a fifth.
+    """
+    measuring.visit(names, VISITS)
+    visits = VISITS
+    while visits < MOST:
+        open_ = [one.problem for one in standings(stored, measuring.ratios()) if one.undecided]
+        if not open_:
+            break
+        measuring.visit(open_, VISITS)
+        visits += VISITS
+    return told(measuring.ratios(), say)
+
+
+def told(found: dict[str, Ratio], say: Callable[[str], None]) -> dict[str, Ratio]:
+    """The same, each said in a line."""
     for name, one in found.items():
         say(f"{name}: {one.ratio:.3f}, to {100 * one.noise:.1f} %")
     return found

@@ -20,7 +20,7 @@ import dboost
 from dboost.engine.machine import available_cores
 from dboost.errors import DataError, UsageError
 from lab.benchmarks.baseline import beside, trees
-from lab.benchmarks.baseline.beside import Ratio, Standing
+from lab.benchmarks.baseline.beside import Measuring, Ratio, Standing
 from lab.benchmarks.process import ROOT
 from lab.reproduce.machine import processor
 from pipelines.console import Console
@@ -106,7 +106,7 @@ def read(path: Path) -> Baseline:
 
 def record(console: Console, path: Path = FILE) -> int:
     """Measure every problem and store the ratios."""
-    found = here(beside.measured(say=console.say))
+    found = here(beside.measured(visits=beside.MOST, say=console.say))
     write(found, path)
     console.say(f"{len(found.ratios)} problems of {found.commit}: {path}")
     return 0
@@ -115,7 +115,7 @@ def record(console: Console, path: Path = FILE) -> int:
 def compare(console: Console, path: Path = FILE) -> int:
     """Measure again and set it beside what is stored; 1 when a ratio is worse by more than noise."""
     stored = read(path)
-    measured = beside.measured(say=console.say)
+    measured = beside.compared(stored.ratios, Measuring(say=console.say), say=console.say)
     return show(console, stored, here(measured), beside.standings(stored.ratios, measured))
 
 
