@@ -174,6 +174,35 @@ def test_a_cluster_that_never_came_up_reports_nothing_of_its_tasks_even_when_pyt
     assert (done.returncode, done.stdout, done.stderr) == (0, "broken off\n", "")
 
 
+TOLD_LATE = """
+import atexit
+import logging
+
+
+def told_late():
+    logging.getLogger("distributed.nanny").info("a worker is gone")
+
+
+def closed():
+    with hushed():
+        pass
+
+
+# What is asked for last is called first when Python ends.
+atexit.register(told_late)
+atexit.register(closed)
+import distributed
+from dboost.engine.dask.cluster import hushed
+
+told_late()
+"""
+
+
+def test_what_dask_tells_after_a_cluster_was_closed_at_the_end_of_python_is_not_said(tmp_path):
+    done = _run(TOLD_LATE, tmp_path)
+    assert (done.returncode, done.stderr.count("a worker is gone")) == (0, 1), done.stderr
+
+
 def test_workers_have_no_profiler(two_processes):
     """It may wait for ever in CPython 3.11, and the worker with it."""
 

@@ -11,6 +11,7 @@ Workers are processes started anew, which import the main module: a script that 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import logging
 import signal
 from collections.abc import Callable, Iterator
@@ -46,6 +47,18 @@ WITHOUT_PROFILER = {"distributed.worker.profile.enabled": False}
 does a hundred times a second, waited for ever, and the fit with it."""
 
 _LOGGERS = ("distributed", "asyncio", "tornado")
+
+_ending = False
+
+
+@atexit.register
+def _end() -> None:
+    """Note that Python ends: Dask closes what is still open after this, since it asked to be called before.
+
+    What ends a worker is told by its nanny when its process is gone, which under load is after the cluster is closed.
+    """
+    global _ending
+    _ending = True
 
 
 def worker_shape(cores: int, memory: int, n_workers: int | None = None) -> tuple[int, int, int]:
@@ -126,7 +139,10 @@ def _leave_interrupts_to_the_main_thread() -> None:
 
 @contextmanager
 def hushed() -> Iterator[None]:
-    """Keep the loggers of Dask and its loop silent: what they would tell with tracebacks becomes one error."""
+    """Keep the loggers of Dask and its loop silent: what they would tell with tracebacks becomes one error.
+
+    Where Python is ending they stay so.
+    """
     # Dask gives some loggers below these a level and a handler of their own.
     known = [name for name in logging.root.manager.loggerDict if name.split(".")[0] in _LOGGERS]
     loggers = [logging.getLogger(name) for name in {*_LOGGERS, *known}]
@@ -136,8 +152,9 @@ def hushed() -> Iterator[None]:
     try:
         yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+        if not _ending:
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)
 
 
 def _check_workers(n_workers: int, cores: int, memory: int) -> None:
