@@ -78,10 +78,9 @@ def made_up(asked: Asked) -> tuple[Any, Any]:
     X = sp.random_array((asked.rows, asked.columns), density=asked.stored, format="csr", rng=rng)
     X.data = rng.uniform(0.5, 1.5, X.data.shape)
     # a few columns are stored in half of the rows, so that their products occur at all
-    often = sp.csr_array(rng.uniform(0.5, 1.5, (asked.rows, 2 * asked.classes)) * (rng.random(
-        (asked.rows, 2 * asked.classes)) < 0.5))  # fmt: skip
-    X = sp.hstack([often, X[:, 2 * asked.classes :]], format="csr")
-    pairs = often.toarray()
+    shape = asked.rows, 2 * asked.classes
+    pairs = rng.uniform(0.5, 1.5, shape) * (rng.random(shape) < 0.5)
+    X = sp.hstack([sp.csr_array(pairs), X[:, shape[1] :]], format="csr")
     score = 3.0 * pairs[:, : asked.classes] * pairs[:, asked.classes :]
     return X, (score + rng.gumbel(size=score.shape)).argmax(axis=1)
 

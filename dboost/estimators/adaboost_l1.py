@@ -7,6 +7,7 @@ Covers: what the two ask of the rounds, and what they say of a fit. Does not cov
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +23,7 @@ from dboost.files.paths import PathLike
 from dboost.losses import Loss
 
 
-class AdaBoostL1Estimator(BoostedEstimator):
+class AdaBoostL1Estimator(BoostedEstimator, ABC):
     """What both estimators share; not public."""
 
     nu: float
@@ -33,8 +34,12 @@ class AdaBoostL1Estimator(BoostedEstimator):
         """Losses of which a step of boosting has a length: the exponential one, and those of bounded curvature."""
         return super()._minimises(loss) and (loss.exponential or math.isfinite(loss.kappa))
 
-    def _system(self, constant: bool) -> FitSettings:
-        """The settings of the fit, with the constant as a hypothesis or not."""
+    @abstractmethod
+    def _constant(self) -> bool:
+        """Whether the constant 1 is a hypothesis, whose weight counts in the budget."""
+
+    def _settings(self) -> FitSettings:
+        constant = self._constant()
         system = AdaBoostL1(number("nu", self.nu), constant, flag("keep_zeros", self.keep_zeros))
         stored = stored_settings(self)
         # a constant that is a hypothesis of the system is no free intercept
@@ -106,8 +111,8 @@ class AdaBoostL1Classifier(TwoClassMixin, AdaBoostL1Estimator):
     budget_ : float
         The budget r of the last round.
     duality_gap_ : float
-        Certified: the loss is at most this share above the least one within the budget, over all
-        hypotheses, taken or not. It says nothing of larger budgets, and so nothing of the best margin.
+        Certified: the loss is at most this share above the least one within the budget, over all hypotheses, taken or
+        not. It says nothing of larger budgets, and so nothing of the best margin.
     objective_ : float
         Mean loss.
     history_ : Table
@@ -167,8 +172,8 @@ class AdaBoostL1Classifier(TwoClassMixin, AdaBoostL1Estimator):
         self.nu = nu
         self.keep_zeros = keep_zeros
 
-    def _settings(self) -> FitSettings:
-        return self._system(flag("fit_intercept", self.fit_intercept))
+    def _constant(self) -> bool:
+        return flag("fit_intercept", self.fit_intercept)
 
     @property
     def margin_(self) -> float:
@@ -262,5 +267,5 @@ class AdaBoostL1Regressor(RegressingMixin, AdaBoostL1Estimator):
         self.nu = nu
         self.keep_zeros = keep_zeros
 
-    def _settings(self) -> FitSettings:
-        return self._system(constant=False)
+    def _constant(self) -> bool:
+        return False

@@ -19,7 +19,7 @@ from dboost.errors import DataError, UsageError
 from dboost.hypotheses.stumps import histograms
 from lab.benchmarks import command
 from lab.benchmarks.baseline import beside, compare, kept, record
-from lab.benchmarks.baseline.beside import LEAST_MARGIN, TURNS, VISITS, Measuring, Ratio, Standing, standings
+from lab.benchmarks.baseline.beside import LEAST_MARGIN, MOST, TURNS, VISITS, Measuring, Ratio, Standing, standings
 from lab.benchmarks.baseline.kept import Baseline
 from lab.benchmarks.baseline.small import PROBLEMS
 from pipelines.console import Console
@@ -89,18 +89,24 @@ def test_what_seems_slower_is_visited_until_it_is_decided() -> None:
         def visit(self, names: Any, visits: int) -> None:
             for name in names:
                 for _ in range(visits):
-                    ours = [2.0 * self.slower * (1.0 + 0.1 * next(clock)) for _ in range(TURNS)]
+                    ours = [2.0 * self.slower * (1.0 + 0.15 * next(clock)) for _ in range(TURNS)]
                     self.add(name, ours, [1.0] * TURNS)
             self.visits += visits
 
-    for slower, most, worse in ((1.0, VISITS, 0), (1.3, 4 * VISITS, 8), (3.0, VISITS, 10)):
-        seen = []
+    def caught(slower: float) -> tuple[int, int, int]:
+        """Of ten comparisons: called worse, by the first visits alone, and the most visits of one."""
+        first = after = most = 0
         for _ in range(10):
-            measuring = Scripted(slower)
-            found = beside.compared({"a": STEADY}, measuring, ["a"])
-            seen.append(standings({"a": STEADY}, found)[0].worse)
-            assert measuring.visits <= most or slower == 1.0
-        assert sum(seen) >= worse if slower > 1.0 else sum(seen) <= 1
+            alone, measuring = Scripted(slower), Scripted(slower)
+            alone.visit(["a"], VISITS)
+            first += standings({"a": STEADY}, alone.ratios())[0].worse
+            after += standings({"a": STEADY}, beside.compared({"a": STEADY}, measuring, ["a"]))[0].worse
+            most = max(most, measuring.visits)
+        return after, first, most
+
+    after, first, most = caught(1.25)
+    assert after >= first + 4 and VISITS < most <= MOST
+    assert caught(3.0) == (10, 10, VISITS) and caught(1.0)[0] <= 1
 
 
 def stored(**ratios: Ratio) -> Baseline:

@@ -72,11 +72,12 @@ def budget_suffices(loss: Loss, r: float, tol: float, margin: float, edge: float
 
         least tol |l'(r (margin - tol))| / |l'(r margin)| > 1 - margin + share l(r margin) / (r |l'(r edge)|).
 
-    For e^-z and log(1 + e^-z) the ratio on the left is least at the smallest theta*, which is not below the margin,
-    and what the gap allows is largest at the largest.
+    Where -l' is log-concave, as of e^-z and log(1 + e^-z), the ratio on the left is least at the smallest theta*, which
+    is not below the margin; what the gap allows is largest at the largest. Nothing is said where the slope is zero, by
+    the loss or by underflow.
     """
     value, slope = at_margin(loss, r * margin)
     against, last = 1.0 - margin, at_margin(loss, r * edge)[1]
     if share > 0.0:
         against += share * value / (r * last) if last > 0.0 else math.inf
-    return against == 0.0 or least * tol * at_margin(loss, r * (margin - tol))[1] > slope * against
+    return slope > 0.0 and (against == 0.0 or least * tol * at_margin(loss, r * (margin - tol))[1] > slope * against)

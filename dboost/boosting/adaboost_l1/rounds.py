@@ -214,12 +214,12 @@ class AdaBoostL1Rounds(GreedyRounds):
     def _certify(self, state: FitState) -> tuple[FitState, _Edges]:
         """Edges of all hypotheses at the model, and the relative gap that they certify for its budget."""
         problem, so_far = self.problem, Progress.of(state)
-        budget, loss_of = so_far.budget, self.problem.loss
+        budget, exponential = so_far.budget, problem.loss.exponential
         at = replace(problem.null(), active=state.active, W=state.W, intercept=state.intercept)
         score = problem.score(at, None, 0.0, 1)
         at = score.iterate
         loss = at.loss
-        pulls = loss if loss_of.exponential else so_far.pulls
+        pulls = loss if exponential else so_far.pulls
         left = loss - self.least > self.vanished
         if not pulls and left:
             pulls = pulls_at(problem, state.active, state.W, state.intercept)
@@ -237,7 +237,7 @@ class AdaBoostL1Rounds(GreedyRounds):
         # <e, al> in the signs of W; r max e - <e, al> >= log(L / L*) of the exponential loss, else (L - L*) / pulls
         inner = (float((at.G * at.W).sum()) + (0.0 if self.free else float(at.bias @ at.intercept))) / pulls
         share = max(budget * edge - inner, 0.0)
-        if loss_of.exponential:
+        if exponential:
             gap, lower = -math.expm1(-share), loss * math.exp(-share)
         else:
             lower = self._lower(at, budget, edge * pulls) if self.free else loss - share * pulls
