@@ -37,8 +37,11 @@ def bounded(problem: Problem) -> bool:
     return problem.screens and penalty.threshold and penalty.separable and bool(np.isfinite(problem.loss.kappa))
 
 
-def moved(problem: Problem, before: Iterate, after: Iterate) -> float:
-    """r: how far the residuals may have moved between two models with the same rows and their sums; no pass."""
+def moved(problem: Problem, before: Iterate, after: Iterate, rounding: float = 0.0) -> float:
+    """r: how far the residuals may have moved between two models with the same rows; no pass.
+
+    Of the sums only those of `after` are asked for; `rounding` is what they may be off by (``Score``).
+    """
     if before.shift > 0.0 or after.shift > 0.0 or not bounded(problem):
         return math.inf
     step, shift = before.W - after.W, before.intercept - after.intercept
@@ -46,8 +49,21 @@ def moved(problem: Problem, before: Iterate, after: Iterate) -> float:
     # what the two losses and the sums are rounded by, the latter times the margins that the step moves
     length = problem.statistics.absolute[after.active] @ np.abs(step).sum(axis=1)
     size = abs(before.loss) + abs(after.loss) + float(length) + problem.statistics.weight * float(np.abs(shift).sum())
-    apart = before.loss - after.loss + ahead + _ROUNDING * size
+    apart = before.loss - after.loss + ahead + max(_ROUNDING, rounding) * size
     return math.sqrt(2.0 * problem.loss.kappa * max(apart, 0.0))
+
+
+def moved_from(problem: Problem, origin: Iterate, score: Score) -> float:
+    """The same from a model to the one that was just scored, which holds all rows of the first; infinite else."""
+    after = score.iterate
+    held = np.searchsorted(after.active, origin.active)
+    if after.active.shape[0] < origin.active.shape[0] or not np.array_equal(
+        after.active[np.minimum(held, after.active.shape[0] - 1)], origin.active
+    ):
+        return math.inf
+    W = np.zeros_like(after.W)
+    W[held] = origin.W
+    return moved(problem, replace(origin, active=after.active, W=W, G=after.G), after, score.rounding)
 
 
 def moved_by_intercept(problem: Problem, before: Array, after: Array) -> float:

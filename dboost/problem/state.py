@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dboost.hypotheses.base import Family, Key
 from dboost.losses import Loss
 from dboost.problem.column_groups import ColumnGroups
+from dboost.problem.iterate import Iterate
 from dboost.problem.memory import Memory
 from dboost.problem.penalty_factors import PenaltyFactors
 from dboost.problem.signs import Signs
@@ -27,7 +28,7 @@ class FitState:
     Parameters
     ----------
     active : int64 array, shape (a,)
-        Nonzero rows of W, ascending.
+        Nonzero rows of W, ascending; before the first round some may be zero.
     W : float64 array, shape (a, k)
         Those rows.
     intercept : float64 array, shape (k,)
@@ -59,6 +60,9 @@ class FitState:
         Bounds on ||G_j||_* of all columns at the model that was scored last; None: not known.
     drift : float
         How far the residuals may have moved since (``column_bounds``).
+    origin : Iterate or None
+        The model that `norms` are of, where how far the residuals are from its is not known before the model of this
+        state has been scored: it is that of another fit.
     cut : bool
         Whether `max_passes` or `max_seconds` ended the last round before its own end. The same fit without that limit
         never has such a state, so that no checkpoint holds one.
@@ -81,6 +85,7 @@ class FitState:
     carried: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     norms: Array | None = None
     drift: float = 0.0
+    origin: Iterate | None = None
     cut: bool = False
 
 

@@ -8,14 +8,14 @@ import pytest
 from dboost.compiled.solves.positive import factor, factor_blocks, solve, solve_blocks, solve_positive
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 8, 33])
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 33, 75])
 def test_solve(n, rng):
     A = rng.normal(size=(n + 3, n))
     H, g = A.T @ A, rng.normal(size=n)
     np.testing.assert_allclose(solve_positive(H.copy(), g, 1e-12), np.linalg.solve(H, g), rtol=1e-8)
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 8])
+@pytest.mark.parametrize("n", [1, 2, 5, 8, 40])
 def test_the_factor_gives_the_matrix_back(n, rng):
     A = rng.normal(size=(n + 3, n))
     H = A.T @ A

@@ -62,7 +62,7 @@ class Certify:
         value = problem.objective(at, lam)
         # what is scored may be solved a little further than the state: its intercept, and its rows without penalty
         state = replace(state, active=at.active, W=at.W, intercept=at.intercept)
-        state = replace(state, norms=score.bounds, drift=0.0, objective=value)
+        state = replace(state, norms=score.bounds, drift=0.0, origin=None, objective=value)
         if at.shift > 0.0:
             # so far from any optimum that there is nothing to certify
             return state

@@ -19,7 +19,7 @@ from typing import Protocol
 from dboost.boosting.totally_corrective.entering import Entering
 from dboost.boosting.totally_corrective.entering_groups import EnteringGroups
 from dboost.boosting.totally_corrective.strengths import Strengths
-from dboost.certificate.column_bounds import known, moved_by_intercept, reach, unsure
+from dboost.certificate.column_bounds import known, moved_by_intercept, moved_from, reach, unsure
 from dboost.certificate.duality_gap import price_of_intercept, price_of_residuals
 from dboost.certificate.float32_scores import Rounding
 from dboost.certificate.free_intercept import solve_intercept
@@ -96,7 +96,10 @@ class BoundedColumns:
 
     def score(self, state: FitState, asked: Asked) -> Score:
         """A score of all candidates, with bounds in place of what was not looked at."""
-        problem = self.problem
+        problem, origin = self.problem, state.origin
+        if origin is not None:
+            score = self.inner.score(state, asked)
+            return known(problem, score, asked.candidates, state.norms, moved_from(problem, origin, score))
         drift = state.drift + moved_by_intercept(problem, state.intercept, asked.at.intercept)
         # bounds are formed twice rather than held while the pass needs its memory
         some = unsure(problem, reach(problem, state.norms, drift), asked.candidates, state.active, asked.lam)

@@ -9,9 +9,11 @@ import numpy as np
 
 from dboost.compiled.arrays import Float64, Int64
 from dboost.compiled.kept import njit
+from dboost.compiled.vectors.eight_rows import EIGHT, add_eight
+from dboost.compiled.vectors.emit import INLINED
 
-# Pivots that are subtracted from the rows below them at once.
-_PANEL = 8
+# Pivots that are subtracted from the rows below the block at once, so that each of these is read from memory once.
+_BLOCK = 4 * EIGHT
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -19,42 +21,41 @@ def factor(H: Float64, ridge: float) -> None:
     """Overwrite the upper triangle of H by its factor U, H = U' diag(U)^-1 U.
 
     A pivot at or below `ridge` times its diagonal belongs to a column that the others hold already, and becomes 0.
-    Pivots go in eights, which saves traffic to memory.
+    Pivots go in eights, and these in blocks, which saves traffic to memory.
     """
     n = H.shape[0]
     least = np.empty(n)
     for j in range(n):
         least[j] = ridge * H[j, j]
-    share = np.empty(_PANEL)
-    for j in range(0, n, _PANEL):
-        size = min(_PANEL, n - j)
-        for i in range(j, j + size):
-            row = H[i]
-            for p in range(j, i):
-                above = H[p]
-                c = above[i] * share[p - j]
-                for q in range(i, n):
-                    row[q] -= c * above[q]
-            if row[i] > least[i]:
-                share[i - j] = 1.0 / row[i]
-            else:
-                share[i - j] = row[i] = 0.0
-        if size == _PANEL:
-            _subtract(H, j, share)
+    share, scale = np.empty(_BLOCK), np.empty(EIGHT)
+    for first in range(0, n, _BLOCK):
+        stop = min(first + _BLOCK, n)
+        for j in range(first, stop, EIGHT):
+            end = min(j + EIGHT, n)
+            for i in range(j, end):
+                row = H[i]
+                for p in range(j, i):
+                    above = H[p]
+                    c = above[i] * share[p - first]
+                    for q in range(i, n):
+                        row[q] -= c * above[q]
+                if row[i] > least[i]:
+                    share[i - first] = 1.0 / row[i]
+                else:
+                    share[i - first] = row[i] = 0.0
+            for i in range(end, stop):
+                _subtract(H, i, j, share[j - first : end - first], scale)
+        for i in range(stop, n):
+            for j in range(first, stop, EIGHT):
+                _subtract(H, i, j, share[j - first :], scale)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def _subtract(H: Float64, j: int, share: Float64) -> None:
-    """Subtract what the pivots of the panel that begins with row j, of these reciprocals, hold of the rows below it."""
-    n = H.shape[0]
-    a, b, c, d, e, f, g, h = H[j], H[j + 1], H[j + 2], H[j + 3], H[j + 4], H[j + 5], H[j + 6], H[j + 7]
-    for i in range(j + _PANEL, n):
-        s, t, u, v = a[i] * share[0], b[i] * share[1], c[i] * share[2], d[i] * share[3]
-        w, x, y, z = e[i] * share[4], f[i] * share[5], g[i] * share[6], h[i] * share[7]
-        row = H[i]
-        for q in range(i, n):
-            first = (s * a[q] + t * b[q]) + (u * c[q] + v * d[q])
-            row[q] -= first + ((w * e[q] + x * f[q]) + (y * g[q] + z * h[q]))
+@njit(nogil=True, cache=True, **INLINED)
+def _subtract(H: Float64, i: int, j: int, share: Float64, scale: Float64) -> None:
+    """Subtract what the eight pivots from j on, of these reciprocals, hold of row i, which is below them."""
+    for p in range(EIGHT):
+        scale[p] = -H[j + p, i] * share[p]
+    add_eight(H, i, j, scale, i, H.shape[0])
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

@@ -32,7 +32,6 @@ def gram(
     intercept: bool,
     parts: Sequence[slice] = (),
     each: Callable[[Any, Any], list[Array]] | None = None,
-    fresh: int | None = None,
 ) -> Array:
     """X' diag(h) X of the columns at `places`, with the intercept's column of ones last.
 
@@ -47,30 +46,107 @@ def gram(
         The examples in parts that are summed on their own, and then added; all in one without.
     each : callable (function, parts), optional
         The function of every part, on threads.
-    fresh : int, optional
-        Only the rows of so many columns, the first ones; without it all, and the intercept's.
 
     Returns
     -------
-    float64 array, shape (s, s) or (s + 1, s + 1), symmetric; with `fresh` its first rows
+    float64 array, shape (s, s) or (s + 1, s + 1), symmetric
     """
     s, extra = places.shape[0], int(intercept)
-    top, square = (s, s + extra) if fresh is None else (fresh, fresh)
     # the fullest columns first, so that most products fall in one corner of the sums
-    order = np.arange(s)
-    order[:top] = np.argsort(indptr[places[:top]] - indptr[places[:top] + 1], kind="stable")
-    block = (indptr, rows, values, places[order], h, intercept, square)
+    order = np.argsort(indptr[places] - indptr[places + 1], kind="stable")
+    block = (indptr, rows, values, places[order], h, intercept)
     if each is None or len(parts) < 2:
         sums = _gram(*block, 0, h.shape[0])
     else:
         sums, *others = each(lambda part: _gram(*block, part.start, part.stop), parts)
         for other in others:
             sums += other
-    corner = sums[:, :square]
-    corner += np.triu(corner, 1).T
+    sums += np.triu(sums, 1).T
     back = np.arange(s + extra)
     back[order] = np.arange(s)
-    return np.asarray(sums[np.ix_(back[:square], back)])
+    return np.asarray(sums[np.ix_(back, back)])
+
+
+def products(
+    indptr: Any,
+    rows: Any,
+    values: Any,
+    places: NDArray[np.int64],
+    others: NDArray[np.int64],
+    h: Array,
+    parts: Sequence[slice],
+    each: Callable[[Any, Any], Any],
+) -> Array:
+    """X' diag(h) Z of the columns X at `places` and Z at `others`; see ``gram``.
+
+    Z is turned to rows, and each column of X adds up those that it has an entry in. So it is the few that are to be Z,
+    and X is read once.
+
+    Parameters
+    ----------
+    parts : sequence of slice
+        Of the columns X, which are summed one by one: the parts change no bit.
+    each : callable (function, parts)
+        The function of every part, on threads.
+
+    Returns
+    -------
+    float64 array, shape (places, others)
+    """
+    turned = _turned(indptr, rows, values, others, h)
+    sums = np.zeros((places.shape[0], others.shape[0]))
+    each(lambda part: _add_rows(indptr, rows, values, places[part], *turned, sums[part]), parts)
+    return sums
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _turned(
+    indptr: Int64, rows: Int32, values: Values, places: Int64, h: Float64
+) -> tuple[Int64, Int32, Float64]:
+    """The columns at `places` by row, times h: where each row begins, which columns it has, their values."""
+    m = h.shape[0]
+    pointer = np.zeros(m + 1, np.int64)
+    for c in range(places.shape[0]):
+        for p in range(np.uint64(indptr[places[c]]), np.uint64(indptr[places[c] + 1])):
+            pointer[np.uint64(rows[p]) + np.uint64(1)] += 1
+    for end in range(1, m + 1):
+        pointer[end] += pointer[end - 1]
+    slots = np.empty(pointer[m], np.int32)
+    x = np.empty(pointer[m])
+    for c in range(places.shape[0]):
+        for p in range(np.uint64(indptr[places[c]]), np.uint64(indptr[places[c] + 1])):
+            # the place of each row's next value is kept where the row begins, and brought back below
+            i = np.uint64(rows[p])
+            q = np.uint64(pointer[i])
+            slots[q] = c
+            x[q] = h[i] * values[p]
+            pointer[i] += 1
+    for end in range(m, 0, -1):
+        pointer[end] = pointer[end - 1]
+    pointer[0] = 0
+    return pointer, slots, x
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _add_rows(
+    indptr: Int64,
+    rows: Int32,
+    values: Values,
+    places: Int64,
+    pointer: Int64,
+    slots: Int32,
+    x: Float64,
+    sums: Float64,
+) -> None:
+    """To each row of `sums` add the rows of a block by row (``_turned``) in which the column at its place has entries,
+    times these."""
+    one = np.uint64(1)
+    for c in range(places.shape[0]):
+        total = sums[c]
+        for p in range(np.uint64(indptr[places[c]]), np.uint64(indptr[places[c] + 1])):
+            i, value = np.uint64(rows[p]), np.float64(values[p])
+            for q in range(np.uint64(pointer[i]), np.uint64(pointer[i + one])):
+                total[np.uint64(slots[q])] += value * x[q]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -81,18 +157,17 @@ def _gram(
     places: Int64,
     h: Float64,
     intercept: bool,
-    fresh: int,
     first: int,
     stop: int,
 ) -> Float64:
-    """The products of ``gram`` of the first `fresh` columns with themselves and those behind, examples first..stop - 1.
+    """The upper triangle of ``gram`` over the examples first..stop - 1.
 
     A few rows at a time are turned to rows, so that they are still in the processor's cache when their products are
     formed.
     """
     s = places.shape[0]
     extra = 1 if intercept else 0
-    sums = np.zeros((fresh, s + extra))
+    sums = np.zeros((s + extra, s + extra))
     now = np.empty(s, np.int64)
     for c in range(s):
         start, end = indptr[places[c]], indptr[places[c] + 1]
@@ -129,18 +204,16 @@ def _gram(
             pointer[i + 1] = pointer[i]
         pointer[0] = 0
         for i in range(size):
-            _add_products(slots, x, np.uint64(pointer[i]), np.uint64(pointer[i + 1]), fresh, h[top + i], sums)
+            _add_products(slots, x, np.uint64(pointer[i]), np.uint64(pointer[i + 1]), h[top + i], sums)
     return sums
 
 
 @njit(nogil=True, cache=True, **INLINED)
-def _add_products(
-    slots: Int32, x: Float64, start: np.uint64, stop: np.uint64, fresh: int, h: float, sums: Float64
-) -> None:
-    """Add h x_p x_q for p <= q of one row, two rows of `sums` at a time; p among the first `fresh` only."""
+def _add_products(slots: Int32, x: Float64, start: np.uint64, stop: np.uint64, h: float, sums: Float64) -> None:
+    """Add h x_p x_q for p <= q of one row, two rows of `sums` at a time."""
     one, two = np.uint64(1), np.uint64(2)
     p = start
-    while p + one < stop and slots[p + one] < fresh:
+    while p + one < stop:
         i, j = np.uint64(slots[p]), np.uint64(slots[p + one])
         t, u = h * x[p], h * x[p + one]
         sums[i, i] += t * x[p]
@@ -151,11 +224,9 @@ def _add_products(
             sums[i, r] += t * x[q]
             sums[j, r] += u * x[q]
         p += two
-    if p < stop and slots[p] < fresh:
+    if p < stop:
         i = np.uint64(slots[p])
-        t = h * x[p]
-        for q in range(p, stop):
-            sums[i, np.uint64(slots[q])] += t * x[q]
+        sums[i, i] += h * x[p] * x[p]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

@@ -19,7 +19,7 @@ from dboost.problem.driver_columns import DriverColumns
 from dboost.problem.iterate import Iterate
 from dboost.problem.memory import Anchor
 from dboost.problem.problem import Problem
-from dboost.problem.slices import equal_slices, parts_of
+from dboost.problem.slices import equal_loads, equal_slices, parts_of
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -77,26 +77,26 @@ class Quadratic:
     def add(self, problem: Problem, columns: DriverColumns, rows: Rows) -> None:
         """Add rows."""
         bias = self._bias
-        first = not self.anchor.rows.size
         old, new = self.anchor.rows.shape[0], rows.shape[0]
         self.anchor = self.anchor.with_rows(rows)
-        # the new rows before those that are there
-        names = np.concatenate([rows, self.anchor.rows[:old]])
-        places = columns.places(names, problem.columns_of)
+        # asked for at once: a second question might move what the first one found
+        places = columns.places(self.anchor.rows, problem.columns_of)
+        fresh, there = places[old:], places[:old]
         block = columns.indptr, columns.rows, columns.values
-        parts = equal_slices(self.curvature.shape[0], parts_of(cost(columns, places, new)))
+        examples = equal_slices(self.curvature.shape[0], parts_of(cost(columns, fresh)))
         each = problem.engine.on_driver
-        fresh = None if first else new
-        sums = quadratic.gram(*block, places, self.curvature, bool(bias), parts, each, fresh)
+        sums = quadratic.gram(*block, fresh, self.curvature, bool(bias), examples, each)
         self._reserve(bias + old + new)
         H, begin, end = self._H, bias + old, bias + old + new
         H[begin:end, begin:end] = sums[:new, :new]
-        H[begin:end, bias:begin] = sums[:new, new : new + old]
-        H[bias:begin, begin:end] = sums[:new, new : new + old].T
+        if old:
+            stored = np.concatenate([[0], np.cumsum(columns.indptr[there + 1] - columns.indptr[there])])
+            few = equal_loads(stored, parts_of(float(stored[-1])))
+            H[bias:begin, begin:end] = quadratic.products(*block, there, fresh, self.curvature, few, each)
+            H[begin:end, bias:begin] = H[bias:begin, begin:end].T
         if bias:
             H[begin:end, 0] = H[0, begin:end] = sums[:new, -1]
-            if first:
-                H[0, 0] = sums[-1, -1]
+            H[0, 0] = sums[-1, -1]
 
     def _reserve(self, size: int) -> None:
         held = self._H.shape[0]
@@ -159,11 +159,10 @@ class Quadratic:
         w[held] = np.where(free, w[held] + step, 0.0)
 
 
-def cost(columns: DriverColumns, places: Rows, fresh: int) -> float:
-    """Operations of summing the curvature of the first `fresh` columns with themselves and the others."""
-    sizes = columns.indptr[places + 1] - columns.indptr[places]
-    new, old = float(np.sum(sizes[:fresh])), float(np.sum(sizes[fresh:]))
-    return new * (0.5 * new + old) / columns.weight.shape[0] + 5.0 * (new + old)
+def cost(columns: DriverColumns, places: Rows) -> float:
+    """Operations of summing the curvature among columns."""
+    stored = float(np.sum(columns.indptr[places + 1] - columns.indptr[places]))
+    return stored * (0.5 * stored / columns.weight.shape[0] + 5.0)
 
 
 def distance(before: Array, after: Array) -> float:

@@ -242,7 +242,7 @@ class OneOutputSteps:
             return False
         swept = self._sweeps * float(np.sum(self._sizes))
         places = self._columns.places(rows, self.problem.columns_of)
-        return cost(self._columns, places, rows.shape[0]) <= _FORM_FREE + _FORM_SHARE * swept
+        return cost(self._columns, places) <= _FORM_FREE + _FORM_SHARE * swept
 
     def _descent(self, at: Iterate, lam: float, now: _State) -> tuple[int, Array, Array]:
         """Minimiser of the Newton model by coordinate descent: sweeps, W, intercept."""
