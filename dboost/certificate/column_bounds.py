@@ -7,6 +7,8 @@ The residuals U are minus the gradient of a loss whose curvature is kappa s_i at
 and ||G_j(b)||_* <= ||G_j(a)||_* + r sqrt(sum_i s_i x_ij**2), r**2 being the right side. The notes bound the same move
 through ||F(b) - F(a)||, which is never less, and takes a pass. Near the end of a fit r falls like the distance to the
 optimum, where the radius of gap-safe screening falls like its root: most columns that are not ruled out are still low.
+Along a path the bounds of one strength go on at the next: its first pass, over the rows that the strong rule keeps,
+forms all that r asks for (``moved_from``).
 
 Covers: the bounds and who is left. Does not cover: ruling columns out for good (``certificate.screened``).
 """

@@ -46,17 +46,6 @@ def test_curvature_among_columns(block, intercept, rng):
     np.testing.assert_allclose(parts, got, rtol=1e-12, atol=1e-12)
 
 
-def test_curvature_beside_other_columns(block, rng):
-    places, others = np.array([2, 9, 4, 5, 0]), np.array([9, 1, 5, 7])
-    h = rng.random(1300)
-    dense = block.toarray().astype(float)
-    whole = dense[:, places].T @ (h[:, None] * dense[:, others])
-    got = quadratic.products(*arrays(block), places, others, h, [slice(0, 5)], in_turn)
-    np.testing.assert_allclose(got, whole, rtol=1e-11, atol=1e-12)
-    some = [slice(0, 1), slice(1, 4), slice(4, 5)]
-    assert np.array_equal(quadratic.products(*arrays(block), places, others, h, some, in_turn), got)
-
-
 def residual(H, g, prices, W, start):
     """How far each entry of W is from the optimum of the model at `start`."""
     net = g - H @ (W - start)

@@ -19,7 +19,8 @@ from dboost.problem.driver_columns import DriverColumns
 from dboost.problem.iterate import Iterate
 from dboost.problem.memory import Anchor
 from dboost.problem.problem import Problem
-from dboost.problem.slices import equal_loads, equal_slices, parts_of
+from dboost.problem.slices import equal_slices, parts_of
+from dboost.solvers.one_output.columns_by_row import ColumnsByRow
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -67,6 +68,7 @@ class Quadratic:
         self.anchor = replace(anchor, rows=anchor.rows[:0], added=anchor.added[:0])
         self._bias = int(problem.fit_intercept)
         self._H = np.zeros((0, 0))
+        self._by_row = ColumnsByRow(self.curvature.shape[0])
         for rows in np.split(anchor.rows, np.cumsum(anchor.added)[:-1]):
             self.add(problem, columns, rows)
 
@@ -81,19 +83,17 @@ class Quadratic:
         self.anchor = self.anchor.with_rows(rows)
         # asked for at once: a second question might move what the first one found
         places = columns.places(self.anchor.rows, problem.columns_of)
-        fresh, there = places[old:], places[:old]
         block = columns.indptr, columns.rows, columns.values
-        examples = equal_slices(self.curvature.shape[0], parts_of(cost(columns, fresh)))
+        parts = equal_slices(self.curvature.shape[0], parts_of(cost(columns, places[old:])))
         each = problem.engine.on_driver
-        sums = quadratic.gram(*block, fresh, self.curvature, bool(bias), examples, each)
+        sums = quadratic.gram(*block, places[old:], self.curvature, bool(bias), parts, each)
         self._reserve(bias + old + new)
         H, begin, end = self._H, bias + old, bias + old + new
         H[begin:end, begin:end] = sums[:new, :new]
         if old:
-            stored = np.concatenate([[0], np.cumsum(columns.indptr[there + 1] - columns.indptr[there])])
-            few = equal_loads(stored, parts_of(float(stored[-1])))
-            H[bias:begin, begin:end] = quadratic.products(*block, there, fresh, self.curvature, few, each)
-            H[begin:end, bias:begin] = H[bias:begin, begin:end].T
+            self._by_row.append(*block, places[self._by_row.count : old])
+            beside = self._by_row.products(*block, places[old:], self.curvature, each)
+            H[begin:end, bias:begin], H[bias:begin, begin:end] = beside, beside.T
         if bias:
             H[begin:end, 0] = H[0, begin:end] = sums[:new, -1]
             H[0, 0] = sums[-1, -1]
