@@ -144,13 +144,13 @@ class Quadratic:
         An entry that would change its sign ends at zero, and the others are solved again with it there.
         """
         held = np.flatnonzero((w != 0.0) | (prices == 0.0))
-        H = self._H[np.ix_(slots[held], slots[held])]
+        H, places = self._H, slots[held]
         right, signed = g[held] - prices[held] * np.sign(w[held]), prices[held] > 0.0
         step, free = np.zeros(held.shape[0]), np.ones(held.shape[0], np.bool_)
         for _ in range(_RESOLVES):
             ids, fixed = np.flatnonzero(free), np.flatnonzero(~free)
-            rest = right[ids] - np.sum(H[np.ix_(ids, fixed)] * step[fixed], axis=1)
-            step[ids] = solve_positive(H[np.ix_(ids, ids)], rest, _PIVOT)
+            rest = right[ids] - np.sum(H[np.ix_(places[ids], places[fixed])] * step[fixed], axis=1)
+            step[ids] = solve_positive(H[np.ix_(places[ids], places[ids])], rest, _PIVOT)
             crossing = free & signed & ((w[held] + step) * w[held] <= 0.0)
             step[crossing] = -w[held][crossing]
             free &= ~crossing
