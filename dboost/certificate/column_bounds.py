@@ -56,7 +56,15 @@ def moved(problem: Problem, before: Iterate, after: Iterate, rounding: float = 0
 
 
 def moved_from(problem: Problem, origin: Iterate, score: Score) -> float:
-    """The same from a model to the one that was just scored, which holds all rows of the first; infinite else."""
+    """r from a model to the one that was just scored, which holds all rows of the first; infinite where it does not.
+
+    Parameters
+    ----------
+    origin : Iterate
+        A model with its loss; its sums are not looked at.
+    score : Score
+        Of the other one, with the sums of its rows.
+    """
     after = score.iterate
     held = np.searchsorted(after.active, origin.active)
     if after.active.shape[0] < origin.active.shape[0] or not np.array_equal(

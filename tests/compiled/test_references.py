@@ -15,7 +15,7 @@ import pytest
 from numba import njit
 
 from dboost.compiled.examples import fused, loss_of_rows, tiles
-from dboost.compiled.solves import one_output
+from dboost.compiled.solves import one_output, positive, quadratic
 from dboost.compiled.sparse import columns
 from dboost.compiled.vectors import scaled_rows
 from dboost.compiled.vectors.scaled_rows import padded
@@ -59,6 +59,8 @@ CALLS = {
         children_loops._children_gradient,
         (BY_COLUMN, np.zeros(N, np.int64), np.arange(N), BY_ROW, WEIGHT, TABLE, CHILDREN, FOUND),
     ),
+    "held": (quadratic.add_products, (BY_ROW, BY_ROW, WEIGHT, 0, M, np.zeros((N, N)))),
+    "factor": (positive.factor, (np.eye(M), 0.0)),
 }  # fmt: skip
 
 

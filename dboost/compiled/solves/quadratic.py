@@ -18,6 +18,8 @@ from dboost.compiled.solves.one_output import shrunk
 from dboost.compiled.vectors.emit import INLINED
 
 Array = NDArray[np.float64]
+# Where each row begins, the column of each value, the values.
+ByRow = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]
 
 # Rows that are turned at once.
 _ROWS = 512
@@ -145,6 +147,40 @@ def _add_products(slots: Int32, x: Float64, start: np.uint64, stop: np.uint64, h
     if p < stop:
         i = np.uint64(slots[p])
         sums[i, i] += h * x[p] * x[p]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def add_products(new: ByRow, held: ByRow, h: Float64, first: int, stop: int, sums: Float64) -> None:
+    """Add X' diag(h) Z to `sums`, over the examples first..stop - 1.
+
+    Parameters
+    ----------
+    new, held : tuples of arrays
+        The columns X and Z by row, as ``sparse.columns.cut_rows`` gives them.
+    h : float64 array, shape (m,)
+    first, stop : int
+    sums : float64 array, shape (columns of X, columns of Z)
+    """
+    (begin, slots, x), (begin_held, slots_held, x_held) = new, held
+    one = np.uint64(1)
+    for row in range(first, stop):
+        i = np.uint64(row)
+        start, end = np.uint64(begin_held[i]), np.uint64(begin_held[i + one])
+        p, last = np.uint64(begin[i]), np.uint64(begin[i + one])
+        # two rows of `sums` at a time, so that Z is read for both
+        while p + one < last:
+            a, b = np.uint64(slots[p]), np.uint64(slots[p + one])
+            t, u = h[i] * x[p], h[i] * x[p + one]
+            for q in range(start, end):
+                r = np.uint64(slots_held[q])
+                sums[a, r] += t * x_held[q]
+                sums[b, r] += u * x_held[q]
+            p += one + one
+        if p < last:
+            a = np.uint64(slots[p])
+            t = h[i] * x[p]
+            for q in range(start, end):
+                sums[a, np.uint64(slots_held[q])] += t * x_held[q]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

@@ -1,7 +1,7 @@
 """The columns of a quadratic model by row, which those that are added to it are multiplied with.
 
-They are held in chunks as they came. A chunk that is not much smaller than the one before is put into one with it: so
-there are few, and no value is moved more often than there are doublings. Which chunks there are changes no bit.
+They are cut in chunks, as they came. A chunk that is not much larger than the one after it is cut again together with
+that: so there are few, and no column is cut more often than there are doublings. Which chunks there are changes no bit.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dboost.compiled.solves.columns_by_row import MOST_COLUMNS, ByRow, beside, products, turned
+from dboost.compiled.solves.quadratic import ByRow, add_products
+from dboost.compiled.sparse.columns import cut_rows
 from dboost.problem.slices import equal_slices, parts_of
 
 Array = NDArray[np.float64]
@@ -29,29 +30,24 @@ class ColumnsByRow:
     ----------
     m : int
         Number of examples.
-
-    Attributes
-    ----------
-    count : int
-        How many columns there are.
     """
 
     def __init__(self, m: int) -> None:
         self._m = m
+        # the place of the first column of each chunk, and the chunk
         self._chunks: list[tuple[int, ByRow]] = []
-        self.count = 0
+        self._count = 0
 
-    def append(self, indptr: Any, rows: Any, values: Any, places: Rows) -> None:
-        """Hold the columns at `places` of a block by column, after those that are held."""
-        if not places.size:
+    def hold(self, indptr: Any, rows: Any, values: Any, places: Rows) -> None:
+        """Hold the columns at `places` (s,) of a block by column, of which the first ones are those held already."""
+        first, count = self._count, places.shape[0]
+        if first == count:
             return
-        self.count += places.shape[0]
-        assert self.count <= MOST_COLUMNS, "the quadratic model has no more rows than that"
-        size, chunk = places.shape[0], turned(indptr, rows, values, places, self._m)
-        while self._chunks and self._chunks[-1][1][1].shape[0] < _FALLING * chunk[1].shape[0]:
-            shift, before = self._chunks.pop()
-            size, chunk = shift + size, beside(before, chunk, shift)
-        self._chunks.append((size, chunk))
+        sizes = indptr[places + 1] - indptr[places]
+        while self._chunks and self._chunks[-1][1][1].shape[0] < _FALLING * int(np.sum(sizes[first:])):
+            first, _ = self._chunks.pop()
+        self._chunks.append((first, cut_rows(indptr, rows, values, places[first:], self._m)))
+        self._count = count
 
     def products(
         self,
@@ -62,30 +58,31 @@ class ColumnsByRow:
         h: Array,
         each: Callable[[Any, Any], list[Array]],
     ) -> Array:
-        """X'diag(h) Z of the columns X at `places` of the block, which are none of those held, Z.
+        """X' diag(h) Z of the columns X at `places` of a block by column, which are none of those held, Z.
 
         Parameters
         ----------
+        indptr, rows, values : arrays
+            The block.
+        places : int64 array, shape (t,)
+        h : float64 array, shape (m,)
         each : callable (function, parts)
             The function of every part of the examples, on threads.
 
         Returns
         -------
-        float64 array, shape (places, count)
+        float64 array, shape (t, s)
         """
-        new = turned(indptr, rows, values, places, self._m)
-        fresh = float(new[1].shape[0])
-        held = float(sum(chunk[1].shape[0] for _, chunk in self._chunks))
+        new = cut_rows(indptr, rows, values, places, self._m)
+        held = sum(chunk[1].shape[0] for _, chunk in self._chunks)
 
         def part_of(part: slice) -> Array:
-            sums = np.zeros((places.shape[0], self.count))
-            first = 0
-            for size, chunk in self._chunks:
-                products(new, chunk, h, part.start, part.stop, sums[:, first : first + size])
-                first += size
+            sums = np.zeros((places.shape[0], self._count))
+            for first, chunk in self._chunks:
+                add_products(new, chunk, h, part.start, part.stop, sums[:, first:])
             return sums
 
-        total, *others = each(part_of, equal_slices(self._m, parts_of(fresh * held / self._m)))
+        total, *others = each(part_of, equal_slices(self._m, parts_of(new[1].shape[0] * held / self._m)))
         for other in others:
             total += other
         return total

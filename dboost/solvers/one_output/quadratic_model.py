@@ -91,7 +91,7 @@ class Quadratic:
         H, begin, end = self._H, bias + old, bias + old + new
         H[begin:end, begin:end] = sums[:new, :new]
         if old:
-            self._by_row.append(*block, places[self._by_row.count : old])
+            self._by_row.hold(*block, places[:old])
             beside = self._by_row.products(*block, places[old:], self.curvature, each)
             H[begin:end, bias:begin], H[bias:begin, begin:end] = beside, beside.T
         if bias:
