@@ -56,6 +56,8 @@ class Entry:
         The papers it belongs to, "structural" or "seeds": what is run together.
     long : bool
         Whether it takes hours, so that no series runs it.
+    resumes : bool
+        Whether its fits keep checkpoints where they are asked to, so that the same command goes on after a stop.
     """
 
     module: str
@@ -63,6 +65,7 @@ class Entry:
     summary: str
     series: str = STRUCTURAL
     long: bool = False
+    resumes: bool = False
 
     @property
     def source(self) -> str:
@@ -108,6 +111,7 @@ REGISTRY: dict[str, Entry] = {
         "ShareBoost, Table 1, Fig. 4",
         "patches of digits: the error by the number of features",
         SEEDS,
+        resumes=True,
     ),
     "shareboost-deformed": Entry(
         "shareboost_deformed",
@@ -115,6 +119,7 @@ REGISTRY: dict[str, Entry] = {
         "patches of digits and their deformations",
         SEEDS,
         long=True,
+        resumes=True,
     ),
     "shareboost-piecewise": Entry(
         "shareboost_piecewise",

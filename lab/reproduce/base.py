@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from lab.reproduce.claims import Claim
@@ -25,10 +26,13 @@ class Context:
         For progress.
     quick : bool
         Whether to run the version of a minute: fewer examples, repeats and strengths, the same steps.
+    checkpoints : path, optional
+        Folder for the checkpoints of an experiment whose registry entry says that it goes on from them.
     """
 
     console: Console
     quick: bool = False
+    checkpoints: Path | None = None
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -39,6 +43,13 @@ class Context:
     def say(self, sentence: str) -> None:
         """One line of progress."""
         self.console.say("  " + sentence)
+
+    def checkpoint(self, fit: str) -> Path | None:
+        """Where the fit of this name keeps its checkpoint, if any are kept."""
+        if self.checkpoints is None:
+            return None
+        self.checkpoints.mkdir(parents=True, exist_ok=True)
+        return self.checkpoints / fit
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,9 @@ class ReproduceSettings(OutputSettings, LogSettings):
     out: str | None = key(string, None, "folder to write; it must not exist (default: runs/reproduce/NAME)")
     name: str | None = key(string, None, "an experiment, structural, seeds or all; see --list", positional=1)
     list: bool = key(boolean, False, "list the experiments")
+    checkpoint: str | None = key(
+        string, None, "folder for the checkpoints of the fits of one experiment: the same command goes on from them"
+    )
     quick: bool = key(boolean, False, "a version of about a minute, to see that it runs; its verdicts say nothing")
 
 
@@ -63,7 +66,13 @@ def run(settings: ReproduceSettings, console: Console) -> int:
         raise UsageError(
             f"unknown experiment {settings.name!r}{near(settings.name, known)}", hint=f"known: {', '.join(known)}"
         )
-    context = Context(console, settings.quick)
+    if settings.checkpoint is not None and not (settings.name in REGISTRY and REGISTRY[settings.name].resumes):
+        raise UsageError(
+            f"{settings.name} keeps no checkpoints, but --checkpoint names the folder {settings.checkpoint}",
+            hint=f"those that do: {', '.join(name for name, entry in REGISTRY.items() if entry.resumes)}",
+        )
+    checkpoints = None if settings.checkpoint is None else local_path(settings.checkpoint, "checkpoint")
+    context = Context(console, settings.quick, checkpoints)
     if settings.name in TOGETHER:
         return run_together(settings.name, local_path(settings.out or DEFAULT_OUT, "out"), settings.force, context)
     out = settings.out or f"{DEFAULT_OUT}/{settings.name}"

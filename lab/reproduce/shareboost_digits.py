@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -147,7 +148,9 @@ DIFFERENCES = (
 )
 
 
-def classifier(rounds: int, templates: int, kind: str, ridge: float, callbacks: Any = None) -> Any:
+def classifier(
+    rounds: int, templates: int, kind: str, ridge: float, checkpoint: Path | None, callbacks: Any = None
+) -> Any:
     """The estimator of all fits."""
     patches = dboost.Patches(templates=templates, **KINDS[kind])
     return dboost.ShareBoostClassifier(
@@ -157,6 +160,7 @@ def classifier(rounds: int, templates: int, kind: str, ridge: float, callbacks: 
         rule=RULE,
         shortlist=SHORTLIST,
         hypotheses=patches,
+        checkpoint=checkpoint,
         callbacks=callbacks,
     )
 
@@ -170,7 +174,9 @@ def choose(X: Any, y: NDArray[Any], sizes: Sizes, context: Context) -> Rows:
         errors, training = [], []
         for fold in last.max() - np.arange(FOLDS):
             fitted, held = np.flatnonzero(last != fold), np.flatnonzero(last == fold)
-            model = classifier(sizes.tried_rounds, sizes.templates, kind, ridge).fit(X[fitted], y[fitted])
+            checkpoint = context.checkpoint(f"{kind}, ridge {ridge:g}, fold {fold}")
+            model = classifier(sizes.tried_rounds, sizes.templates, kind, ridge, checkpoint)
+            model.fit(X[fitted], y[fitted])
             stages = list(model.staged_predict(X[held]))[-sizes.judged_rounds :]
             errors.append(float(np.mean([np.mean(labels != y[held]) for labels in stages])))
             training.append(float(model.path_.column("error")[-1]))
@@ -189,10 +195,9 @@ def follow(
     X: Any, y: NDArray[Any], X_test: Any, y_test: NDArray[Any], best: dict[str, Any], sizes: Sizes, context: Context
 ) -> dict[str, Rows]:
     """The error of the model of every round (``path``), what fit and prediction cost, and what is drawn of the last."""
-    started = time.perf_counter()
-    model = classifier(sizes.rounds, sizes.templates, best["kind"], best["ridge"], [progress(context)])
+    checkpoint = context.checkpoint("whole")
+    model = classifier(sizes.rounds, sizes.templates, best["kind"], best["ridge"], checkpoint, [progress(context)])
     model.fit(X, y)
-    seconds = time.perf_counter() - started
     spent = np.cumsum(model.history_.column("seconds"))
     path, training = model.path_, model.path_.column("error")
     entered = [record["entered"] for record in path]
@@ -218,7 +223,7 @@ def follow(
         "candidates": 16 * sizes.templates,
         "feature_bytes": 16 * sizes.templates * X.shape[0],
         "peak_bytes": peak_bytes(),
-        "seconds": seconds,
+        "seconds": float(spent[-1]),
         "templates_used": len({name.split(" at ")[0] for name in entered}),
     }
     return {

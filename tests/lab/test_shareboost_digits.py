@@ -77,6 +77,36 @@ def test_digits(tmp_path: Path, twin: None) -> None:
     assert {1e-5, 1e-4, 1e-3} == set(tried.column("ridge"))
 
 
+def test_the_same_command_goes_on_from_its_checkpoints(
+    tmp_path: Path, twin: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["reproduce", "shareboost-digits", "--quick", "--checkpoint", str(tmp_path / "kept")]
+    assert main([*command, "--out", str(tmp_path / "first")]) == 0
+    # As if the run had been stopped in the fit that follows the validation.
+    (tmp_path / "kept" / "whole").unlink()
+    assert main([*command, "--out", str(tmp_path / "second")]) == 0
+    assert main([*command, "--out", str(tmp_path / "third")]) == 0
+    first, second, third = (output.read_tables(tmp_path / name) for name in ("first", "second", "third"))
+    for name in ("validation", "features", "wrong"):
+        assert list(first[name]) == list(second[name]) == list(third[name])
+    without_time = [[{**row, "seconds": None} for row in tables["path"]] for tables in (first, second, third)]
+    assert without_time[0] == without_time[1] == without_time[2]
+    # Seconds never come twice, so that equal ones were read from the checkpoint.
+    assert list(first["path"].column("seconds")) != list(second["path"].column("seconds"))
+    assert list(third["path"].column("seconds")) == list(second["path"].column("seconds"))
+
+
+@pytest.mark.parametrize("name", ["shareboost-sharing", "seeds"])
+def test_a_checkpoint_that_would_be_ignored_is_refused(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = str(tmp_path / "kept")
+    assert main(["reproduce", name, "--quick", "--checkpoint", kept, "--out", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert f"{name} keeps no checkpoints" in said and "shareboost-digits, shareboost-deformed" in said
+    assert not (tmp_path / "out").exists()
+
+
 def test_every_kind_has_the_masks_of_the_paper() -> None:
     for kind in shareboost_digits.KINDS.values():
         assert sum(lattice.side**2 for lattice in dboost.Patches(**kind).lattices) == 16
