@@ -126,6 +126,7 @@ REGISTRY: dict[str, Entry] = {
         "ShareBoost, Fig. 7",
         "digits by pieces of a linear model, beside Gaussian kernels",
         SEEDS,
+        resumes=True,
     ),
     "adaboost-l1": Entry(
         "adaboost_l1", "AdaBoost+L1, Tables 1, 2", "error, classifiers and margins of stumps", SEEDS
