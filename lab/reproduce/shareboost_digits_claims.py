@@ -88,7 +88,7 @@ def findings(tables: Tables) -> tuple[str, ...]:
     told = "; ".join(f"{r['kind']}, ridge {r['ridge']:g}: {100 * r['error']:.2f} %" for r in ends)
     return (
         f"{cost['candidates']:,} features of {cost['images']:,} images took {cost['feature_bytes'] / 1e9:.2f} GB as "
-        f"bytes; the process held at most {cost['peak_bytes'] / 1e9:.1f} GB. The fit took {cost['seconds']:.0f} s.",
+        f"bytes; the process held at most {cost['peak_bytes'] / 1e9:.1f} GB. All rounds took {cost['seconds']:.0f} s.",
         f"The last model has {last['features']} features of {cost['templates_used']} different templates: "
         f"{100 * last['training_error']:.2f} % of the training images wrong, {100 * last['test_error']:.2f} % of the "
         "test images.",

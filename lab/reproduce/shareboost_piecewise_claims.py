@@ -68,8 +68,8 @@ def findings(tables: Tables) -> tuple[str, ...]:
         f"Lowest test error on the path: {100 * best['test_error']:.2f} % with {best['pieces']} pieces (not a choice: "
         f"it is read off the test images). The last model: {100 * rows[-1]['test_error']:.2f} % with "
         f"{rows[-1]['pieces']}, {100 * rows[-1]['training_error']:.2f} % in training.",
-        f"{cost['candidates']:,} groups were scored in every round; the fit took {cost['seconds']:.0f} s, the machine "
-        f"{machine['seconds']:.0f} s; the process held at most {cost['peak_bytes'] / 1e9:.1f} GB.",
+        f"{cost['candidates']:,} groups were scored in every round; all rounds took {cost['seconds']:.0f} s, the "
+        f"machine {machine['seconds']:.0f} s; the process held at most {cost['peak_bytes'] / 1e9:.1f} GB.",
     )
 
 
