@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -160,14 +161,22 @@ class Absent(Entry):
         raise DataError("no such data")
 
 
+@pytest.fixture
+def three_experiments() -> Iterator[None]:
+    """A registry with one experiment that fails, one that runs and one that takes hours; its order comes back."""
+    stubs = {
+        "absent": Absent("landsat", "Fig. 0", "never runs"),
+        "stub": Stub("landsat", "Fig. 0", "runs"),
+        "hours": Stub("landsat", "Fig. 0", "takes hours", long=True),
+    }
+    with mock.patch.dict(REGISTRY, stubs, clear=True):
+        yield
+
+
+@pytest.mark.usefixtures("three_experiments")
 def test_all_runs_every_experiment_and_the_index_names_the_one_that_failed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in list(REGISTRY):
-        monkeypatch.delitem(REGISTRY, name)
-    monkeypatch.setitem(REGISTRY, "absent", Absent("landsat", "Fig. 0", "never runs"))
-    monkeypatch.setitem(REGISTRY, "stub", Stub("landsat", "Fig. 0", "runs"))
-    monkeypatch.setitem(REGISTRY, "hours", Stub("landsat", "Fig. 0", "takes hours", long=True))
     assert main(["reproduce", "all", "--out", str(tmp_path)]) == 3
     assert "no such data" in capsys.readouterr().err
     index = (tmp_path / output.INDEX).read_text(encoding="utf-8")
@@ -176,7 +185,7 @@ def test_all_runs_every_experiment_and_the_index_names_the_one_that_failed(
     assert not (tmp_path / "absent").exists()
     assert not (tmp_path / "hours").exists() and "hours" not in index
     # What has run is not overwritten by chance, and is with --force.
-    monkeypatch.delitem(REGISTRY, "absent")
+    del REGISTRY["absent"]
     assert main(["reproduce", "all", "--out", str(tmp_path)]) == 2
     assert main(["reproduce", "all", "--out", str(tmp_path), "--force"]) == 0
 
