@@ -57,9 +57,7 @@ class ClassBlocks:
         Number of examples.
     """
 
-    def __init__(
-        self, problem: Problem, at: Iterate, rows: Rows, intercept: bool, bend: Array, n_rows: int
-    ) -> None:
+    def __init__(self, problem: Problem, at: Iterate, rows: Rows, intercept: bool, bend: Array, n_rows: int) -> None:
         self._intercept = intercept
         self._shifts = not problem.loss.separable
         self._bend = bend.mean(axis=1)
@@ -76,22 +74,31 @@ class ClassBlocks:
             self._blocks.append(_Block(places, np.asarray(inverse, dtype=np.float64)))
 
     def __call__(self, rows: Array, bias: Array) -> tuple[Array, Array]:
-        """P^-1 of a residual: rows (a, k), intercept (k,)."""
+        """P^-1 of a residual: rows (a, k), intercept (k,).
+
+        The operator is symmetric and positive, without which conjugate gradients go astray: what is left out or scaled
+        of the answer is left out or scaled of the residual too.
+        """
+        shift = rows.mean(axis=1) if self._shifts else np.zeros(rows.shape[0])
+        if self._shifts:
+            rows, bias = rows - shift[:, None], bias - bias.mean()
         out, free = np.zeros_like(rows), np.zeros_like(bias)
+        # Every block has the intercept: of as many answers the mean is taken, half of the division on either side.
+        share = 1.0 / np.sqrt(len(self._blocks))
         for block in self._blocks:
             residual = rows[block.places]
             if self._intercept:
-                residual = np.vstack([residual, bias])
+                residual = np.vstack([residual, share * bias])
             # einsum, not BLAS: its threads would fight the passes' for the cores
             moved = np.einsum("rij,jr->ir", block.inverse, residual)
             out[block.places] = moved[: block.places.shape[0]]
             if self._intercept:
-                free = free + moved[-1] / len(self._blocks)
+                free += share * moved[-1]
         if self._shifts:
             # a shift of all classes changes no loss: along it the penalty alone is curved
-            shift = np.where(self._bend > 0.0, rows.mean(axis=1) / np.where(self._bend > 0.0, self._bend, 1.0), 0.0)
-            out += (shift - out.mean(axis=1))[:, None]
-            free = free - free.mean()
+            along = np.where(self._bend > 0.0, shift / np.where(self._bend > 0.0, self._bend, 1.0), 0.0)
+            out += (along - out.mean(axis=1))[:, None]
+            free -= free.mean()
         return out, free
 
 
