@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
 
+import dboost
 from dboost.boosting.shareboost.choice import RULES
 from dboost.boosting.shareboost.rounds import ShareBoost
+from dboost.boosting.shareboost.trials import CORRECTIVE
 from dboost.errors import UsageError
 from dboost.hypotheses.columns import Columns
 from dboost.hypotheses.products.family import Products
+from dboost.solvers.corrective import Solved, left_over
 from tests.boosting import plain
 from tests.boosting.test_resume import bits
 
@@ -382,3 +385,14 @@ def test_what_has_no_meaning_is_refused(settings, said):
         fitted(data, settings.pop("rule", "scaled"), **settings)
     with pytest.raises(UsageError, match="no largest curvature"):
         fitted(plain.make("exp", m=30, n=5))
+
+
+def test_a_step_that_leaves_more_gradient_than_the_new_feature_brought_is_told(monkeypatch):
+    def not_solved(problem, at, lam, free, tol, limits):
+        return Solved(at, 0, left_over(problem, at, lam, free), 0.0)
+
+    data = plain.make("multinomial", m=60, n=12, seed=3)
+    monkeypatch.setitem(CORRECTIVE, "newton", not_solved)
+    with pytest.warns(dboost.ConvergenceWarning, match="could not be solved again") as told:
+        result = fitted(data, rounds=4)
+    assert result.n_iter == 4 and all(warning.filename == __file__ for warning in told)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from dboost.boosting.shareboost.choice import Group, row_lengths
 from dboost.compiled.solves.positive import solve_positive
+from dboost.notices import warn_user
 from dboost.passes import class_blocks
 from dboost.penalties.capabilities import faced
 from dboost.problem.iterate import Iterate
@@ -141,10 +142,28 @@ def corrected(
     limits: Limits = UNLIMITED,
     by: Solver = solve,
 ) -> Solved:
-    """The fully corrective step: its gradient ends at `tol` of the one that the fresh rows began with."""
+    """The fully corrective step: its gradient ends at `tol` of the one that the fresh rows began with.
+
+    Warns
+    -----
+    ConvergenceWarning
+        When more is left than the fresh rows began with: the next features would be chosen by what was left.
+    """
     length = row_lengths(problem, at.active)
     free = Free(np.ones(at.active.shape[0], np.bool_), problem.fit_intercept, length, n_rows)
-    return by(problem, at, lam, free, tol * pull(at, fresh, length), limits)
+    begun = pull(at, fresh, length)
+    solved = by(problem, at, lam, free, tol * begun, limits)
+    if solved.rest > max(1.0, tol) * begun and not solved.cut:
+        from dboost.errors import ConvergenceWarning
+
+        # The sentence has no number, so that Python says it once for a fit and not in every round.
+        warn_user(
+            "the weights of all features could not be solved again: more gradient is left than the new features "
+            "brought, and those that enter now are chosen by it. history_.column('gradient') says what was left after "
+            "each round; a larger alpha makes the weights easier to solve",
+            ConvergenceWarning,
+        )
+    return solved
 
 
 def _on_rows(problem: Problem, at: Iterate, rows: Rows, lam: float, n_rows: int) -> Solved:
