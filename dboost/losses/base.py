@@ -145,7 +145,10 @@ class Loss(Protocol):
 
     @property
     def growing(self) -> bool:
-        """Whether the curvature of an example may grow along a step, so that Newton steps can overshoot."""
+        """Whether the curvature may grow like e^x along a step x, so that Newton steps overshoot.
+
+        Not where it falls as slowly as 1 / |z| (``real.FAR``): labels and steps have a unit there, and e^x would not.
+        """
         ...
 
     @property
@@ -187,6 +190,11 @@ class Loss(Protocol):
 
         Scaled by t they then lose a share 1 - t of the dual value, and not its square (``duality_gap.expected_gap``).
         """
+        ...
+
+    @property
+    def probabilities(self) -> bool:
+        """Whether residuals are probabilities q, so that dual values need 1 - q, which is rounded in units of one."""
         ...
 
     @property
@@ -340,6 +348,7 @@ class Common:
     counted: ClassVar[bool] = False
     parabolic: ClassVar[bool] = False
     kinked: ClassVar[bool] = False
+    probabilities: ClassVar[bool] = False
     exponential: ClassVar[bool] = False
     labels_taken: ClassVar[str] = "any label of its task"
 

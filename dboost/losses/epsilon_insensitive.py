@@ -27,7 +27,7 @@ from dboost.compiled.examples.loss_rows import (
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
 from dboost.errors import UsageError
-from dboost.losses.real import RealLoss, is_number
+from dboost.losses.real import FAR, RealLoss, is_number
 
 # Above this eps the conjugate is computed with cosh and sinh divided by e^eps, which would overflow.
 _LARGE = 20.0
@@ -67,19 +67,20 @@ def tube(z: float, epsilon: float) -> float:
 
 
 @njit(nogil=True, cache=True, **INLINED)
-def tube_curvature(z: float, epsilon: float) -> float:
-    """Its second derivative."""
-    up = math.exp(-abs(z - epsilon))
-    down = math.exp(-abs(z + epsilon))
-    return up / ((1.0 + up) * (1.0 + up)) + down / ((1.0 + down) * (1.0 + down))
-
-
-@njit(nogil=True, cache=True, **INLINED)
 def tube_pull(z: float, epsilon: float) -> float:
     """sigma(z - eps) - sigma(-z - eps), to full relative precision also next to z = 0."""
     a = abs(z)
     u = sigmoid(a - epsilon) * -math.expm1(-2.0 * a) / (1.0 + math.exp(-a - epsilon))
     return float(math.copysign(u, z))
+
+
+@njit(nogil=True, cache=True, **INLINED)
+def tube_curvature(z: float, epsilon: float) -> float:
+    """Its second derivative; where that is but e^-|z|, far outside the tube, what stands for it (``real.FAR``)."""
+    up = math.exp(-abs(z - epsilon))
+    down = math.exp(-abs(z + epsilon))
+    own = up / ((1.0 + up) * (1.0 + up)) + down / ((1.0 + down) * (1.0 + down))
+    return float(max(own, FAR * abs(tube_pull(z, epsilon)) / max(abs(z), 1.0)))
 
 
 @njit(nogil=True, cache=True, **INLINED)
@@ -201,6 +202,8 @@ class EpsilonInsensitive(RealLoss):
 
     epsilon: float = 0.1
     largest: ClassVar[float] = 1.0
+    growing: ClassVar[bool] = False
+    probabilities: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         given = self.epsilon
@@ -229,11 +232,6 @@ class EpsilonInsensitive(RealLoss):
     def floor(self) -> float:
         """2 softplus(-eps), the loss of f = y."""
         return 2.0 * math.log1p(math.exp(-self.epsilon))
-
-    @property
-    def growing(self) -> bool:
-        """True: an example far from its label has almost no curvature."""
-        return True
 
     @property
     def closed_null(self) -> bool:

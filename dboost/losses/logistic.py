@@ -225,6 +225,7 @@ class Logistic(Common):
     floor: float = 0.0
     growing: bool = True
     shifted: bool = False
+    probabilities: ClassVar[bool] = True
     closed_null: bool = True
     counted: ClassVar[bool] = True
 

@@ -232,6 +232,7 @@ class Multinomial(Common):
     floor: float = 0.0
     growing: bool = True
     shifted: bool = False
+    probabilities: ClassVar[bool] = True
     closed_null: bool = True
     task: str = "multiclass"
     counted: ClassVar[bool] = True

@@ -270,6 +270,11 @@ class Offset:
         return self.inner.kinked
 
     @property
+    def probabilities(self) -> bool:
+        """As the loss says."""
+        return self.inner.probabilities
+
+    @property
     def exponential(self) -> bool:
         """As the loss says."""
         return self.inner.exponential

@@ -172,6 +172,11 @@ class PerTarget(Common):
         return any(one.kinked for one in self.losses)
 
     @property
+    def probabilities(self) -> bool:  # type: ignore[override]
+        """Whether those of one are."""
+        return any(one.probabilities for one in self.losses)
+
+    @property
     def labels_taken(self) -> str:  # type: ignore[override]
         """What each of them takes."""
         return "; ".join(dict.fromkeys(f"{one.name} {one.labels_taken}" for one in self.losses))

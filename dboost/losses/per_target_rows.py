@@ -31,7 +31,6 @@ from dboost.losses.huber import huber, huber_curvature, huber_dual, huber_pull
 from dboost.losses.logistic import moved_entropy
 from dboost.losses.poisson import poisson_deviance, poisson_dual, poisson_pull
 from dboost.losses.quantile import pinball, pinball_curvature, pinball_dual, pinball_pull
-from dboost.losses.real import FAR
 
 # What the compiled functions tell the parts by.
 SQUARED, LOG, POISSON, HUBER, QUANTILE, TUBE = range(6)
@@ -100,10 +99,7 @@ def _curvature(part: int, y: float, f: float, first: float, second: float) -> fl
         return huber_curvature(y - f, first)
     if part == QUANTILE:
         return pinball_curvature(y - f, second)
-    # Where labels are far from their predictions, as at the start of a fit all may be, its curvature is but e^-|z|.
-    # A step that is shared with other targets would be cut short to none: it is given that of Huber's loss there.
-    z = y - f
-    return max(tube_curvature(z, first), FAR * abs(tube_pull(z, first)) / max(abs(z), 1.0))
+    return tube_curvature(y - f, first)
 
 
 @njit(nogil=True, cache=True, **INLINED)

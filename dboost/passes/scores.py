@@ -76,14 +76,18 @@ def score(
 
 
 def repaired_gradient(
-    partition: Partition, memo: Any, candidates: NDArray[np.int64], point: Point, repair: tuple[Array, ...]
+    partition: Partition, memo: Any, candidates: NDArray[np.int64] | None, point: Point, repair: tuple[Array, ...]
 ) -> Sums:
-    """G = X'Theta of stored columns, Theta the dual point that the loss repairs U to (keep, mix, shift, prior)."""
+    """G = X'Theta of stored columns, Theta the dual point that the loss repairs U to (keep, mix, shift, prior).
+
+    Without `candidates` of the columns that the model at `point` holds.
+    """
     k = point.intercept.shape[0]
     theta, _ = fused.residuals(*arguments_at(partition, memo, point), np.zeros(k))
     fused.repair(theta, get_loss(point.loss).target(partition.y), partition.weight, *repair)
-    G = np.empty((candidates.shape[0], k))
-    columns.column_gradient(partition.indptr, partition.rows, partition.values, theta, candidates, G)
+    block, places = point.held.block(partition, memo) if candidates is None else (partition, candidates)
+    G = np.empty((places.shape[0], k))
+    columns.column_gradient(block.indptr, block.rows, block.values, theta, places, G)
     return Sums(add={"G": G})
 
 

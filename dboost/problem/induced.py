@@ -273,7 +273,17 @@ class InducedProblem(Problem):
             opened, complete = opened + found.opened, found.complete
             size = max(size, found.size)
             best = (best + [key for key in found.best if key not in held and key not in set(best)])[:take]
-        return replace(self._scored(at, best, size, evaluated=not once), opened=opened, complete=complete)
+        score = replace(self._scored(at, best, size, evaluated=not once), opened=opened, complete=complete)
+        if self.searched and not whole and repaired and at.active.size:
+            # a hypothesis of the model need not be one of those next to it, and bounds what the rest is scaled by
+            score = replace(score, size=max(size, self._size_held(score.iterate, repair)))
+        return score
+
+    def _size_held(self, at: Iterate, repair: Repair) -> float:
+        """``penalty.dual_size`` of the model's own hypotheses at its repaired residuals."""
+        point, given = self.point(at.active, at.W, at.intercept), (repair.keep, repair.mix, repair.shift, repair.prior)
+        G = self.runner.run(passes.repaired_gradient, None, point, given, name="repaired").add["G"]
+        return self.penalty.dual_size(self.penalty.dual_norm(G), self.lam_weight[at.active])
 
     def summed(self, at: Iterate, finish: Callable[..., Any], *arguments: Any) -> list[Any]:
         """As for ``Problem``, shard by shard of the pool: beside "G" there are "square", "total" and "peak".

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 _HALF = 0.5
+# A Newton step that leaves this share of the sum is followed by another one.
+_NEXT_TO_NOTHING = 0.05
 _MAX_PASSES = 200
 _STEP = 4.0 * np.finfo(float).eps
 _SHORTEST = 1e-6
@@ -77,11 +79,12 @@ def _solved(H: Array, g: Array) -> Array:
 def best_intercept(slope_at: Callable[[Array], tuple[Array, Array]], start: Array) -> Array:
     """Minimise L(0, b) over b, output by output, by Newton's method inside a bracket.
 
-    The sums of U fall as b rises, so their sign says on which side the optimum lies: a step that leaves the bracket is
-    replaced by its middle, and while one side is open no step is more than twice as long as all before it. Where a step
-    has left more than half of the sum, as where a loss bends less than its curvature says (``real.FAR``), the next ones
-    go by what the sum has lost on the last one, where that is farther. Ends when the step is below the rounding of b,
-    or the sums below that of the largest there were.
+    The sums of U fall as b rises, so their sign says on which side the optimum lies. Newton's steps are taken as long
+    as each leaves next to nothing of the sum. They leave more where a loss bends less than its curvature says
+    (``real.FAR``), and are too long where it says less than the loss will bend: between two sums of different signs the
+    root of the line through them is then the next (Anderson & Bjorck's false position), and every third time the middle
+    if the bracket has not become half as wide. While one side is open no step is more than twice as long as all before
+    it. Ends when the step is below the rounding of b, or the sums below that of the largest there were.
 
     Parameters
     ----------
@@ -95,28 +98,39 @@ def best_intercept(slope_at: Callable[[Array], tuple[Array, Array]], start: Arra
     -------
     float64 array, shape (k,)
     """
+    b, reach, largest = start.copy(), np.ones_like(start), np.zeros_like(start)
     low, high = np.full_like(start, -np.inf), np.full_like(start, np.inf)
-    reach = np.ones_like(start)
-    b = start.copy()
-    largest = np.zeros_like(start)
-    before, last, slow = np.full_like(start, np.inf), np.zeros_like(start), np.zeros(start.shape, np.bool_)
-    for _ in range(_MAX_PASSES):
+    above, below = np.full_like(start, np.inf), np.full_like(start, -np.inf)
+    before, last, width = np.full_like(start, np.inf), np.zeros_like(start), np.full_like(start, np.inf)
+    done = np.zeros(start.shape, np.bool_)
+    for trial in range(1, _MAX_PASSES + 1):
         slope, curvature = slope_at(b)
-        low, high = np.where(slope >= 0.0, b, low), np.where(slope <= 0.0, b, high)
         with np.errstate(divide="ignore", invalid="ignore"):
-            step = np.where(slope == 0.0, 0.0, slope / curvature)
+            # an end that has been kept twice loses some of its sum, or the line would move the other one for ever
+            share = 1.0 - slope / before
+            share = np.where(slope * before > 0.0, np.where(share > 0.0, share, 0.5), 1.0)
+            low, above = np.where(slope >= 0.0, b, low), np.where(slope >= 0.0, slope, share * above)
+            high, below = np.where(slope <= 0.0, b, high), np.where(slope <= 0.0, slope, share * below)
+            newton = np.where(slope == 0.0, 0.0, slope / curvature)
             secant = np.where(slope * before > 0.0, np.copysign(slope * last / (before - slope), slope), 0.0)
-            slow = (slow | (np.abs(slope) > _HALF * np.abs(before))) & (np.abs(secant) > np.abs(step))
-            step = np.clip(np.where(slow, secant, step), -reach, reach)
-            middle = 0.5 * (low + high)
-        moved = b + step
-        outside = (moved < low) | (moved > high)
-        moved = np.where(outside & np.isfinite(middle), middle, moved)
+            good = np.abs(slope) <= _NEXT_TO_NOTHING * np.abs(before)
+            step = np.where(good | (np.abs(newton) > np.abs(secant)), newton, secant)
+            moved = b + np.clip(step, -reach, reach)
+            closed = np.isfinite(low) & np.isfinite(high) & (slope != 0.0)
+            line = low + (high - low) * (above / (above - below))
+            inside = (b + newton > low) & (b + newton < high)
+            moved = np.where(closed, np.where(good & inside, b + newton, line), moved)
+            if trial % 3 == 0:
+                stuck = closed & ~good & (high - low > _HALF * width)
+                moved = np.where(stuck, low + _HALF * (high - low), moved)
+                width = np.where(closed, high - low, width)
+        largest = np.maximum(largest, np.abs(slope))
+        settled = np.abs(slope) <= _STEP * largest
+        # an output that is done waits for the others: what is left of its sum is rounding, and so would its steps be
+        moved = np.where(done | (settled & ~good), b, moved)
         before, last = slope, moved - b
         reach = np.maximum(reach, 2.0 * np.abs(moved - start))
-        largest = np.maximum(largest, np.abs(slope))
-        done = np.abs(moved - b) <= _STEP * np.maximum(1e-300, np.abs(b))
-        done |= np.abs(slope) <= _STEP * largest
+        done |= settled | (np.abs(last) <= _STEP * np.maximum(1e-300, np.abs(b)))
         b = moved
         if done.all():
             break

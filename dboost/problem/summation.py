@@ -65,8 +65,7 @@ def of_objective(problem: Problem, at: Iterate, lam: float) -> float:
         terms += float(np.sum(_lengths(problem, at, stats.square[fixed], stats.peak[fixed])))
     ones = _lengths(problem, at, np.array([stats.weight]), np.ones(1))
     terms += float(np.sqrt(np.sum(at.intercept**2)) * ones[0])
-    probabilities = problem.loss.longest_residual(problem.k) is not None
-    single = 2.0 * UNIT * stats.weight * problem.k if probabilities else 0.0
+    single = 2.0 * UNIT * stats.weight * problem.k if problem.loss.probabilities else 0.0
     return share_of_sum(problem.n_rows + at.active.shape[0]) * terms + single
 
 

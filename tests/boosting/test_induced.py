@@ -19,6 +19,7 @@ from dboost.losses import LOSSES
 from dboost.penalties import get_penalty
 from tests.boosting import plain
 from tests.boosting.test_resume import bits
+from tests.losses.references import Rows
 
 PAIRS = Products(max_degree=2)
 
@@ -138,6 +139,26 @@ def test_an_infinite_class_is_certified_whole(loss, penalty, scale):
     finite = induced(data, penalty=penalty, tol=1e-9, hypotheses=Products(max_degree=4, scale=scale, decay=0.8))
     assert result.objective <= finite.fit(alpha).objective * (1 + 1e-8)
     assert fitting.problem.n_candidates == pool.size == float("inf")
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("name", ["squared", "huber", "quantile", "epsilon_insensitive"])
+def test_the_size_before_a_search_is_that_of_the_models_own_hypotheses_too(name, intercept):
+    """The labels are those of (0, 2), which is no product of one held with a feature, so that no sum asks for it."""
+    data = plain.make(name, m=400, n=3, density=1.0, seed=46)
+    S = data.X / np.abs(data.X).max(axis=0)
+    column = 0.95**2 * S[:, 0] * S[:, 2]
+    data = plain.replace(data, y=2.0 * np.sign(column) + 0.1 * intercept)
+    fitting = induced(data, penalty="l1/l2", hypotheses=Products(scale="max", decay=0.95), fit_intercept=intercept)
+    fitting.fit(0.9 * fitting.alpha_max())
+    problem = fitting.problem
+    rows = np.sort(problem.register([(1, 1), (0, 2)]))
+    W = np.where(rows == problem.register([(0, 2)]), 0.1, 0.0)[:, None]
+    at = problem.evaluate(rows, W, np.zeros(1))
+    U = data.residual(column[:, None] * 0.1)
+    theta = Rows(name).theta(data.y, U, data.s, problem.objective.repair(at)) if intercept else U
+    size = problem.score(at, None, 0.0, 1, whole=False).size
+    assert size == pytest.approx(abs(column @ theta[:, 0]), rel=1e-12)
 
 
 def test_a_searched_finite_class_equals_the_summed_one(loss, monkeypatch):

@@ -308,8 +308,10 @@ class Epsilon(Squared):
         return up - down
 
     def hessian(self, y, F):
+        """Far from the label, where it is less than that, the share of the least parabola's that steps are given."""
         up, down = self._each(lambda x: np.exp(-softplus(x) - softplus(-x)), y, F)
-        return (up + down)[:, :, None]
+        least = FAR * np.abs(self.residual(y, F)) / np.maximum(np.abs(self.gap(y, F)), 1.0)
+        return np.maximum(up + down, least)[:, :, None]
 
     def dual(self, y, theta):
         """By bisection for the z at which the residual is theta: no formula."""

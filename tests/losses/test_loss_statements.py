@@ -51,7 +51,11 @@ def test_a_parabola_has_one_curvature_and_no_other_loss_has(case):
     rows, _, y, F, _ = case
     H = rows.hessian(y, F, np.ones(M))
     assert rows.loss.parabolic is bool(np.allclose(H, rows.loss.kappa * np.eye(H.shape[1])))
-    assert rows.loss.growing or np.array_equal(H, rows.hessian(y, 2.0 * F, np.ones(M)))
+
+def test_the_curvature_grows_like_an_exponential_where_it_falls_like_one(case):
+    rows, _, y, F, _ = case
+    H, farther = (rows.hessian(y, t * F, np.ones(M)) for t in (1.0, 5.0))
+    assert rows.loss.growing is not bool(np.all(farther >= 5e-5 * H))
 
 
 def test_residuals_of_an_exponential_loss_sum_to_it(case):

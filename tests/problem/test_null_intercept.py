@@ -45,8 +45,69 @@ def test_outputs_that_are_done_wait_for_the_others():
     assert len(asked) <= 15
 
 
+def test_each_output_ends_where_it_would_alone():
+    y = np.random.default_rng(5).normal(size=(300, 6)) * 10.0 ** np.arange(-2, 4)
+
+    def search(some):
+        labels = y[:, some]
+        at, asked = counted(
+            lambda b: np.clip(labels - b, -1.0, 1.0).sum(axis=0),
+            lambda b: np.where(np.abs(labels - b) <= 1.0, 1.0, 0.03 / np.abs(labels - b)).sum(axis=0),
+        )
+        return best_intercept(at, labels.mean(axis=0)), len(asked)
+
+    together, passes = search(np.arange(6))
+    alone = [search([r]) for r in range(6)]
+    assert together.tolist() == [float(found[0]) for found, _ in alone]
+    assert passes == max(asked for _, asked in alone) and len({asked for _, asked in alone}) > 1
+
+
 def test_sums_at_their_rounding_end_the_search():
     # what is left is rounding, of one sign however far the search goes
     at, asked = counted(lambda b: np.where(b < 1.0, 6.0 * (1.0 - b), -8.9e-16), lambda b: np.full(1, 5e-3))
     best_intercept(at, np.array([-50.0]))
+    assert len(asked) <= 20
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e3, 1e6])
+@pytest.mark.parametrize("width", [0.1, 4.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_sums_that_bend_at_every_example_take_few_passes(seed, width, unit):
+    """Huber's loss; beyond its width the curvature that is told is not that of the loss."""
+    rng = np.random.default_rng(seed)
+    y, size = unit * (3.0 * rng.normal(size=500) + (seed % 2) * rng.standard_t(1, size=500)), unit * width
+
+    def sums(b):
+        return np.clip(y - b, -size, size).sum(keepdims=True)
+
+    def told(b):
+        z = np.abs(y - b)
+        return np.where(z <= size, 1.0, 0.03 * size / np.maximum(z, size)).sum(keepdims=True)
+
+    at, asked = counted(sums, told)
+    found = best_intercept(at, np.array([y.mean()]))
+    assert abs(sums(found)[0]) <= 1e-13 * np.abs(np.clip(y, -size, size)).sum()
+    assert len(asked) <= 28
+
+
+def test_a_search_that_once_went_round_in_a_circle_ends():
+    """The labels and the symmetric logistic loss of a fit that took all passes there are."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(500, 200)) @ (np.eye(200) + rng.normal(size=(200, 200)) / np.sqrt(200))
+    w = np.zeros(200)
+    w[:5] = 2.0 * rng.normal(size=5)
+    y = X @ w + rng.standard_t(2, size=500)
+    y -= np.median(y)
+
+    def sums(b):
+        return np.tanh(0.5 * (y - b)).sum(keepdims=True)
+
+    def told(b):
+        z = y - b
+        own = 2.0 * expit(z) * expit(-z)
+        return np.maximum(own, 0.03 * np.abs(np.tanh(0.5 * z)) / np.maximum(np.abs(z), 1.0)).sum(keepdims=True)
+
+    at, asked = counted(sums, told)
+    found = best_intercept(at, np.array([y.mean()]))
+    assert abs(sums(found)[0]) <= 1e-12
     assert len(asked) <= 20
