@@ -55,7 +55,7 @@ help:
 	@echo "make integration   against real servers and programs that make test does without (MLflow, Slurm, ssh, schemas)"
 	@echo "make retrain-years retraining over years of arXiv: warm against cold, and the decisions (needs DBOOST_DATA_HOME)"
 	@echo "make reproduce     the paper's experiments, figures and verdicts (needs DBOOST_DATA_HOME; up to an hour)"
-	@echo "make reproduce-seeds those of ShareBoost, AdaBoost+L1 and leveraging (needs DBOOST_DATA_HOME; an hour)"
+	@echo "make reproduce-seeds those of ShareBoost, AdaBoost+L1 and leveraging (needs DBOOST_DATA_HOME; two hours)"
 	@echo "make bench         how fast it is, against peers on one machine and on a cluster (needs DBOOST_DATA_HOME; an hour)"
 	@echo "make clean         remove the environment, caches and builds (not runs/)"
 	@echo "Those from oracle to bench are programs of lab/, with arguments of their own: .venv/bin/python -m lab lists them."

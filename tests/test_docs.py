@@ -86,7 +86,7 @@ def test_links_between_pages_lead_somewhere() -> None:
             # the gallery is written by `make docs`
             generated = "generated" in target or "gallery/" in target
             assert generated or where.exists(), f"{page.relative_to(ROOT)} links to {target}"
-        for target in re.findall(r"\{doc\}`([^`]+)`", page.read_text(encoding="utf-8")):
+        for target in re.findall(r"\{doc\}`(?:[^`<]*<)?([^`>]+)>?`", page.read_text(encoding="utf-8")):
             where = page.parent / f"{target}.md"
             assert "generated" in target or where.exists(), f"{page.relative_to(ROOT)} names {target}"
 

@@ -205,10 +205,11 @@ def write_index(folder: str | Path, failed: dict[str, str] | None = None) -> Pat
                 link = f"[{name}]({name}/{name}.md)"
                 where = escape(claim["where"])
                 rows.append((link, f"{escape(claim['name'])} ({where})", f"**{claim['verdict']}**", _gist(claim)))
+    count = len({row[0] for row in rows})
     parts = [
         "# Experiments of the papers, repeated",
         *([f"**{SMALL}**"] if quick else []),
-        f"{len({row[0] for row in rows})} reproductions, {seconds / 60:.1f} minutes together. Every verdict is "
+        f"{count} reproduction{'' if count == 1 else 's'}, {seconds / 60:.1f} minutes together. Every verdict is "
         "computed from the CSV files of its page.",
         _table(("reproduction", "claim", "verdict", "measured"), rows),
     ]

@@ -18,7 +18,7 @@ from lab.reproduce.claims import Claim
 from lab.reproduce.shareboost_digits import DIFFERENCES, Sizes, choose, follow
 from lab.reproduce.shareboost_digits import SMALL as SMALL_ORIGINAL
 from lab.reproduce.shareboost_digits import WHOLE as WHOLE_ORIGINAL
-from lab.reproduce.shareboost_digits_claims import FIGURES, findings, judge_at
+from lab.reproduce.shareboost_digits_claims import figures, findings, judge_at
 from lab.reproduce.shareboost_drawn import FEW_OPERATIONS
 
 COPIES = 5
@@ -42,6 +42,7 @@ CLAIMS = (
     ),
     FEW_OPERATIONS,
 )
+FIGURES = figures(0.47)
 
 
 def run(context: Context) -> Report:

@@ -28,6 +28,7 @@ from lab.reproduce.claims import Check, judged
 pytest.importorskip("matplotlib")
 
 HOME = os.environ.get("DBOOST_DATA_HOME")
+KEPT = Path(__file__).resolve().parents[2] / "docs" / "papers"
 needs_data = pytest.mark.skipif(
     not HOME or not Path(HOME, "landsat").is_dir(), reason="DBOOST_DATA_HOME does not name a folder with landsat"
 )
@@ -188,6 +189,20 @@ def test_all_runs_every_experiment_and_the_index_names_the_one_that_failed(
     del REGISTRY["absent"]
     assert main(["reproduce", "all", "--out", str(tmp_path)]) == 2
     assert main(["reproduce", "all", "--out", str(tmp_path), "--force"]) == 0
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in KEPT.glob(f"*/{output.MARKER}")))
+def test_verdicts_that_the_documentation_keeps_follow_from_the_files_beside_them(name: str) -> None:
+    tables, found = output.read_tables(KEPT / name), json.loads((KEPT / name / output.MARKER).read_text("utf-8"))
+    verdicts = [(claim.name, claim.judge(tables)) for claim in REGISTRY[name].load().CLAIMS]
+    assert found["name"] == name and not found["quick"]
+    assert [(claim["name"], claim["verdict"]) for claim in found["claims"]] == [(n, v.outcome) for n, v in verdicts]
+    said = [[check["said"] for check in claim["checks"]] for claim in found["claims"]]
+    assert said == [[check.said for check in verdict.checks] for _, verdict in verdicts]
+
+
+def test_the_documentation_keeps_what_no_series_runs() -> None:
+    assert all((KEPT / name / output.MARKER).exists() for name, entry in REGISTRY.items() if entry.long)
 
 
 # ---- the parts -----------------------------------------------------------------------------------------------------
