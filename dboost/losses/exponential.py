@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from dboost.compiled.examples.loss_rows import curvature_row, dual_row, loss_row, peak_row, residual_row, theta_row
 from dboost.compiled.vectors.emit import INLINED
-from dboost.losses.base import Array, Common, Repair, sign_mass
+from dboost.losses.base import Array, Common, Repair
 from dboost.losses.link import Link
+from dboost.losses.sign_mass import sign_mass
 
 # With one label only the optimal intercept is infinite; at this one an example costs 1e-13.
 _SATURATED = 30.0

@@ -26,7 +26,8 @@ from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
 from dboost.compiled.vectors.exponential import exp_nonpositive, log1p_unit, log_positive
 from dboost.compiled.vectors.lanes import total_of
-from dboost.losses.base import Array, Common, Repair, odds_sum, share, sign_mass
+from dboost.losses.base import Array, Common, Repair, odds_sum, share
+from dboost.losses.sign_mass import sign_mass
 
 # An output that has one label only has its optimal intercept at infinity; this finite stand-in costs 1e-13 per example.
 _SATURATED = 30.0

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 _HALF = 0.5
-# A Newton step that leaves this share of the sum is followed by another one.
+# A Newton step that leaves no more than this share of the sum is followed by another one.
 _NEXT_TO_NOTHING = 0.05
 _MAX_PASSES = 200
 _STEP = 4.0 * np.finfo(float).eps

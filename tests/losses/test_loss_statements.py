@@ -52,6 +52,7 @@ def test_a_parabola_has_one_curvature_and_no_other_loss_has(case):
     H = rows.hessian(y, F, np.ones(M))
     assert rows.loss.parabolic is bool(np.allclose(H, rows.loss.kappa * np.eye(H.shape[1])))
 
+
 def test_the_curvature_grows_like_an_exponential_where_it_falls_like_one(case):
     rows, _, y, F, _ = case
     H, farther = (rows.hessian(y, t * F, np.ones(M)) for t in (1.0, 5.0))
