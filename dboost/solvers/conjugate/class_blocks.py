@@ -20,14 +20,17 @@ from dboost.problem.problem import Problem
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-# Rows whose products are formed together, and numbers in the blocks of all classes.
-BLOCK = 512
+# Rows whose products are formed together at most, and numbers in the blocks of all classes.
+BLOCK = 1024
 _NUMBERS = 8e6
 # Multiplications spent on the products of all blocks: what is aimed at, and at most. Examples for each row of a block
 # that are always looked at.
 _WORK = 2e8
 _MOST_WORK = 1e9
 _EXAMPLES = 10
+# One block of all rows may take as many multiplications as so many passes over the data, whose multiplications are
+# some four times as slow: with two blocks where one would do, a solve takes hundreds of passes more.
+_PASSES = 100
 _RIDGE = 1e-9
 
 
@@ -61,10 +64,8 @@ class ClassBlocks:
         self._intercept = intercept
         self._shifts = not problem.loss.separable
         self._bend = bend.mean(axis=1)
-        # `count` rows in blocks of a width cost half of k * count * width multiplications for each example
         count = max(1, rows.shape[0])
-        affordable = int(np.sqrt(_MOST_WORK / (0.5 * problem.k * _EXAMPLES * count)))
-        width = max(16, min(BLOCK, int(np.sqrt(_NUMBERS / problem.k)), affordable))
+        width = widest(problem.k, count, n_rows)
         pieces = [rows[start : start + width] for start in range(0, rows.shape[0], width)] or [rows]
         most = max(len(piece) for piece in pieces) + 1
         every = sampled(problem.k, most, max(count, most), n_rows, _WORK)
@@ -100,6 +101,16 @@ class ClassBlocks:
             out += (along - out.mean(axis=1))[:, None]
             free -= free.mean()
         return out, free
+
+
+def widest(k: int, count: int, n_rows: int) -> int:
+    """How many of `count` rows stand in a block at most: all, where a block of them is affordable."""
+    held = min(BLOCK, int(np.sqrt(_NUMBERS / k)))
+    # a pass forms scores and gradients; a block half of the products of its rows, for the examples that are looked at
+    passes = _PASSES * 2.0 * k * count * n_rows
+    if count <= held and 0.5 * k * count * count * min(n_rows, _EXAMPLES * count) <= max(_MOST_WORK, passes):
+        return count
+    return max(16, min(held, int(np.sqrt(_MOST_WORK / (0.5 * k * _EXAMPLES * count)))))
 
 
 def sampled(k: int, width: int, count: int, n_rows: int, work: float) -> int:
