@@ -108,8 +108,8 @@ def solve(
         if limits.reason(problem.passes):
             cut = True
             break
-        # the first steps only bring the model near; the last ones square what is left
-        accuracy = min(_LOOSE, max(math.sqrt(rest / first), _ENOUGH * tol / rest))
+        # the first steps only bring the model near, the last ones square what is left, and none aims below the end
+        accuracy = max(min(_LOOSE, math.sqrt(rest / first)), _ENOUGH * tol / rest)
         if inverse is None:
             inverse = _preconditioner(problem, at, lam, free)
         D, d, slope, products = _direction(problem, at, lam, free, accuracy, inverse)
