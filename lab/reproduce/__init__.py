@@ -128,6 +128,14 @@ REGISTRY: dict[str, Entry] = {
         SEEDS,
         resumes=True,
     ),
+    "shareboost-piecewise-all": Entry(
+        "shareboost_piecewise_all",
+        "ShareBoost, Fig. 7",
+        "the same with all training images",
+        SEEDS,
+        long=True,
+        resumes=True,
+    ),
     "adaboost-l1": Entry(
         "adaboost_l1", "AdaBoost+L1, Tables 1, 2", "error, classifiers and margins of stumps", SEEDS
     ),

@@ -55,8 +55,8 @@ def run(settings: ReproduceSettings, console: Console) -> int:
             for name, entry in REGISTRY.items()
         }
         headings = ("name", "paper", "question")
-        # The name is what the command wants, so that it is never cut.
-        grid = Grid(headings, rows, left=frozenset({0, 1, 2}), code=frozenset({0}), sentences=frozenset({2}))
+        # The name is what the command wants, and the figure what is looked up in the paper, so that neither is cut.
+        grid = Grid(headings, rows, left=frozenset({0, 1, 2}), code=frozenset({0, 1}), sentences=frozenset({2}))
         console.page("experiments", [grid.renderable()], values)
         return 0
     known = [*REGISTRY, *TOGETHER]

@@ -27,6 +27,7 @@ from lab.reproduce import (
     shareboost_digits_claims,
     shareboost_drawn,
     shareboost_piecewise,
+    shareboost_piecewise_all,
 )
 from tests.lab.test_reproduce import check_folder
 
@@ -53,8 +54,9 @@ def twin(monkeypatch: pytest.MonkeyPatch) -> None:
     small = shareboost_digits.Sizes(300, 5, 12, 2, 1, 80)
     monkeypatch.setattr(shareboost_digits, "SMALL", small)
     monkeypatch.setattr(shareboost_deformed, "SMALL", replace(small, images=100, validation=30))
-    piecewise = shareboost_piecewise.Sizes(200, 8, 6, 4, 3, 80)
+    piecewise = shareboost_piecewise.Sizes(200, 8, 6, 4, 3, 80, tried=3, tuned_on=200)
     monkeypatch.setattr(shareboost_piecewise, "SMALL", piecewise)
+    monkeypatch.setattr(shareboost_piecewise_all, "SMALL", replace(piecewise, tried=2, tuned_on=120))
     monkeypatch.setattr(shareboost_digits, "RIDGES", (1e-5, 1e-4, 1e-3))
     few = {"pyramid": shareboost_digits.PYRAMID, "narrow": {"masks": 4, "spread": 0.5}}
     monkeypatch.setattr(shareboost_digits, "KINDS", few)
@@ -127,6 +129,22 @@ def test_pieces(tmp_path: Path, twin: None) -> None:
     assert tables["path"].column("pieces").tolist() == [1, 2, 3]
     (chosen,) = tables["machine"].where(chosen=True)
     assert chosen["error"] == tables["machine"].column("error").min() and chosen["different_vectors"] <= 200
+
+
+def test_pieces_whose_ridge_smaller_fits_choose(
+    tmp_path: Path, twin: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / "kept"
+    command = ["reproduce", "shareboost-piecewise-all", "--quick", "--checkpoint", str(kept)]
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    check_folder(tmp_path / "out", "shareboost-piecewise-all")
+    tables = output.read_tables(tmp_path / "out")
+    assert tables["path"].column("pieces").tolist() == [1, 2, 3]
+    # Every ridge that was tried has a fit of its own, and the fit that is shown is none of them.
+    tried = {f"ridge {ridge:g}" for ridge in tables["validation"].column("ridge")}
+    assert {path.name for path in kept.iterdir() if path.suffix != ".previous"} == {"whole", *tried}
+    page = (tmp_path / "out" / "shareboost-piecewise-all.md").read_text(encoding="utf-8")
+    assert "by validation of fits of 2 rounds" in page and "of machines of 120 training images" in page
 
 
 def path_of(errors: dict[int, float]) -> Any:
