@@ -75,7 +75,7 @@ def members(kind):
     return {name for name in own if not name.startswith("_")} | ({"__enter__", "__exit__"} & own)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_an_incomplete_engine_does_not_pass_mypy(tmp_path):
     file = tmp_path / "engines.py"
     file.write_text(PROGRAM)

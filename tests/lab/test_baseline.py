@@ -161,7 +161,7 @@ def test_the_yardstick_does_the_same_work_every_time() -> None:
     assert abs(W).max() > 0.0 and (yardstick.work(*found) == W).all()
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_session_on_made_up_data_is_recorded_and_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "twin.json"
     wanted = ["record", str(path), "--quick", "--problems", "imdb l1 0.3", "--repeats", "1", "--accuracies", "1e-3"]

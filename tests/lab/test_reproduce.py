@@ -66,7 +66,7 @@ def check_twice(table: rows.Rows) -> None:
 
 
 @needs_data
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(400)
 def test_landsat_quick_leaves_a_page_whose_verdicts_follow_from_its_numbers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -91,7 +91,7 @@ def test_landsat_quick_leaves_a_page_whose_verdicts_follow_from_its_numbers(
     assert "--force" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_mnist_kernel_on_its_synthetic_twin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def load(n_train: int) -> Any:
         return mnist_data.synthetic()

@@ -34,7 +34,7 @@ def test_the_constructions_are_those_of_the_paper() -> None:
     np.testing.assert_array_equal(kept, shareboost_synthetic.signs(2)[np.repeat(y, 3)[~zero.ravel()]])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.timeout(300)
 def test_the_synthetic_page_follows_from_its_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "page"

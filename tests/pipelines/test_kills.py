@@ -13,7 +13,7 @@ import pytest
 from lab.run_kills import main
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("part", "trials"), [("fit", 1), ("cv", 1), ("retrain", 1)])
 def test_killed_work_goes_on_to_the_same_end(part: str, trials: int, tmp_path: Path) -> None:
     out = tmp_path / "page.md"

@@ -50,7 +50,7 @@ def here(memory, threads=1):
     return Room((Place("this process", memory, False, threads),), False, memory, 0)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("kind", measuring.KINDS[:1], ids=lambda kind: kind.name)
 def test_an_estimate_of_memory_is_between_the_peak_and_two_and_a_half_times_it(kind, workers, tmp_path):

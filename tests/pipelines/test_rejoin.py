@@ -28,7 +28,7 @@ from pipelines.runs.fingerprints import of_model
 
 ROOT = Path(__file__).resolve().parents[2]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(180)]
 
 
 class Manager:
