@@ -2,8 +2,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Python compiles what is imported; compiling all that is installed takes as long as installing it.
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 INSTALLED := $(VENV)/.installed
+TESTED := $(VENV)/.tested
 READY := $(VENV)/.ready
+# What programs of lab/ need: figures and the peers of the tests too.
+LAB := $(TESTED) $(READY)
 PEERS := .peers
 LIGHTNING := .peers-lightning
 LOWEST := .lowest
@@ -16,13 +21,14 @@ BENCH_OUT ?= runs/bench
 KERNELS := $(shell grep -rlE "numba|njit" --include=*.py dboost)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-lowest coverage lint oracle against-glmnet same-features passes-table ablation pairs-table titles many-products all-products many-classes many-workers stumps-million baseline compare same-bits cv-cost \
+.PHONY: help demo test test-all test-lowest coverage lint oracle against-glmnet same-features passes-table ablation pairs-table titles many-products all-products many-classes many-workers stumps-million baseline compare same-bits cv-cost \
     chaos kills campaign soak fuzz preflight docs dist audit sbom wheel-alone integration retrain-years reproduce reproduce-seeds \
     bench clean
 
 help:
-	@echo "make demo          train and judge three models on the source code this machine has"
-	@echo "make test          ruff, mypy and the tests"
+	@echo "make demo          from the source code that this machine has to a certified model, its page and new labels"
+	@echo "make test          installs what it needs, then ruff, mypy and one test of each kind (within 10 minutes)"
+	@echo "make test-all      the same with every test there is"
 	@echo "make lint          ruff and mypy only"
 	@echo "make test-lowest   tests of data, models and fits under the lowest versions that pyproject.toml allows"
 	@echo "make coverage      the tests once more, with which lines and branches they run (COVER: files or folders of tests)"
@@ -66,8 +72,13 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import ensurepip, venv' || { echo "$(PYTHON) cannot create environments: install its venv package \
 	(on Debian and Ubuntu: apt-get install python3-venv)" >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test,plots]"
+	$(PIP) install --no-compile -c constraints.txt -e .
 	@touch $(INSTALLED)
+
+# What the tests need beyond what a run does.
+$(TESTED): $(INSTALLED)
+	$(PIP) install --no-compile -c constraints.txt -e ".[test,plots]"
+	@touch $(TESTED)
 
 # Kernels are compiled once, so that no run waits for them. What is kept of one is thrown away by Numba when its own file
 # changes, but not when that of a function does which it calls: all are compiled again when any of them changes.
@@ -76,24 +87,23 @@ $(READY): $(INSTALLED) $(KERNELS)
 	$(BIN)/python -m dboost.warm
 	@touch $(READY)
 
-demo: $(READY)
+demo: $(INSTALLED)
 	$(BIN)/dboost demo --out $(DEMO_OUT) --force
-	@echo; echo "The same way as one run file; a second call finds nothing to do:"
-	$(BIN)/dboost run $(DEMO_OUT)/topics.toml
-	$(BIN)/dboost run $(DEMO_OUT)/topics.toml
-	@echo; echo "Its model labels raw documents, with nothing but its own folder:"
-	rm -r $(DEMO_OUT)/runs/topics/prepared
-	$(BIN)/dboost predict $(DEMO_OUT)/runs/topics/model $(DEMO_OUT)/new.parquet --keep source --out $(DEMO_OUT)/labelled
 
-lint: $(INSTALLED)
+lint: $(TESTED)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# Two processes: most tests keep one core busy, as linters and compiling do, which run side by side before. A file of
-# tests stays in one process, with what its tests share.
+# Compiling, linting and installing what tests need keep one core busy each, and run side by side. Then there are two
+# processes of tests; a file of them stays in one process, with what its tests share.
+TEST = $(BIN)/python -m pytest -n 2 --dist loadfile
 test: $(INSTALLED)
 	@$(MAKE) --no-print-directory -j 2 lint $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile --durations 25
+	$(TEST) -m "not full"
+
+test-all: $(INSTALLED)
+	@$(MAKE) --no-print-directory -j 2 lint $(READY)
+	$(TEST)
 
 # The lowest versions of all that is declared, in an environment of its own. Its compiled loops lie apart too: beside the
 # sources two versions of numba would throw away each other's. Warnings of libraries of that time are no errors.
@@ -112,7 +122,7 @@ test-lowest: $(LOWEST)/.installed
 
 # The figure is of Python: what numba compiles is not seen, and a test whose process is killed counts for nothing.
 COVER ?= tests
-coverage: $(READY)
+coverage: $(LAB)
 	rm -rf .coverage-data && mkdir -p .coverage-data
 	$(BIN)/python -m coverage run -m pytest -q $(COVER)
 	$(BIN)/python -m coverage combine -q
@@ -139,78 +149,78 @@ $(LIGHTNING)/.ready: Makefile
 	    || echo "lightning cannot be installed here; the table will say so" >&2
 	@touch $@
 
-same-features: $(READY) $(PEERS)/.ready
+same-features: $(LAB) $(PEERS)/.ready
 	DBOOST_PEER_PYTHON=$(PEERS)/bin/python $(BIN)/python -m lab same-features
 
-oracle: $(READY) $(PEERS)/.ready
+oracle: $(LAB) $(PEERS)/.ready
 	DBOOST_PEER_PYTHON=$(PEERS)/bin/python $(BIN)/python -m lab oracle
 
-ablation: $(READY)
+ablation: $(LAB)
 	$(BIN)/python -m lab ablation
 
-against-glmnet: $(READY)
+against-glmnet: $(LAB)
 	$(BIN)/python -m lab against-glmnet
 
-passes-table: $(READY)
+passes-table: $(LAB)
 	$(BIN)/python -m lab passes-table
 
-pairs-table: $(READY)
+pairs-table: $(LAB)
 	$(BIN)/python -m lab pairs-table
 
-titles: $(READY)
+titles: $(LAB)
 	$(BIN)/python -m lab titles
 
-many-classes: $(READY)
+many-classes: $(LAB)
 	$(BIN)/python -m lab many-classes
 
-all-products: $(READY)
+all-products: $(LAB)
 	$(BIN)/python -m lab all-products
 
-many-products: $(READY)
+many-products: $(LAB)
 	$(BIN)/python -m lab many-products
 
-many-workers: $(READY)
+many-workers: $(LAB)
 	$(BIN)/python -m lab many-workers
 
-stumps-million: $(READY) $(PEERS)/.ready
+stumps-million: $(LAB) $(PEERS)/.ready
 	DBOOST_PEER_PYTHON=$(PEERS)/bin/python $(BIN)/python -m lab bench stumps --out runs/stumps --force
 
 # Ratios to work of scikit-learn, SciPy and Dask that runs in the same turns; no data sets, about a minute of processor.
-baseline: $(READY)
+baseline: $(LAB)
 	$(BIN)/python -m lab bench record
 
-compare: $(READY)
+compare: $(LAB)
 	$(BIN)/python -m lab bench compare
 
-same-bits: $(READY)
+same-bits: $(LAB)
 	$(BIN)/python -m lab same-bits
 
-cv-cost: $(READY)
+cv-cost: $(LAB)
 	$(BIN)/python -m lab cv-cost
 
-preflight: $(READY)
+preflight: $(LAB)
 	$(BIN)/python -m lab preflight
 
-kills: $(READY)
+kills: $(LAB)
 	$(BIN)/python -m lab run-kills
 
-campaign: $(READY)
+campaign: $(LAB)
 	$(BIN)/python -m lab campaign
 
-soak: $(READY)
+soak: $(LAB)
 	$(BIN)/python -m lab soak
 
-chaos: $(READY)
+chaos: $(LAB)
 	$(BIN)/python -m lab chaos
 
-retrain-years: $(READY)
+retrain-years: $(LAB)
 	$(BIN)/python -m lab retrain-years
 
-fuzz: $(READY)
+fuzz: $(LAB)
 	$(BIN)/python -m lab fuzz
 
 # Examples of the gallery are run; what Python warns of in Sphinx's own extensions is not ours.
-$(VENV)/.docs: $(READY)
+$(VENV)/.docs: $(LAB)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
 	@touch $@
 
@@ -229,16 +239,16 @@ $(INTEGRATION)/.installed: pyproject.toml constraints.txt
 	    -e ".[gateway,kubernetes,mlflow,slurm,ssh]"
 	@touch $@
 
-integration: $(READY) $(INTEGRATION)/.installed
+integration: $(LAB) $(INTEGRATION)/.installed
 	DBOOST_INTEGRATION=1 $(INTEGRATION)/bin/python -m pytest tests/integration
 
-reproduce: $(READY)
+reproduce: $(LAB)
 	$(BIN)/python -m lab reproduce structural --out $(REPRODUCE_OUT) --force
 
-reproduce-seeds: $(READY)
+reproduce-seeds: $(LAB)
 	$(BIN)/python -m lab reproduce seeds --out $(REPRODUCE_OUT)-seeds --force
 
-bench: $(READY) $(PEERS)/.ready $(LIGHTNING)/.ready
+bench: $(LAB) $(PEERS)/.ready $(LIGHTNING)/.ready
 	DBOOST_PEER_PYTHON=$(PEERS)/bin/python DBOOST_LIGHTNING_PYTHON=$(LIGHTNING)/bin/python \
 	    $(BIN)/python -m lab bench all --out $(BENCH_OUT) --force
 

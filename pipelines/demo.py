@@ -1,11 +1,12 @@
-"""``dboost demo``: documents that this machine has, three models, one page, and a run file that goes the same way.
+"""``dboost demo``: documents that this machine has, and the run of one file: a certified model, a page, labels for new ones.
 
-Covers: the whole way from documents to a certified model on an embedded cluster, and the page about it.
-Does not cover: where documents come from (``sources``).
+Covers: the documents, the run file, its run, and a page about what came out. Does not cover: where documents come from
+(``sources``), how a run is done (``runs``).
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,32 +16,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import dboost
-from dboost import metrics
-from dboost.files.storage import write_folder
+from dboost.files.storage import write_file, write_folder
 from dboost.model.fitted import Model
 
 from . import pages
-from .cluster import connect
-from .commands.evaluate import evaluate
-from .commands.prepare import PrepareSettings, prepare
-from .commands.train import fit
+from .commands.train import NOT_CONVERGED
 from .config import ClusterSettings, LogSettings, OutputSettings, key, one_of, string
 from .console import Console, finite
-from .inputs import refuse_existing
-from .model_settings import TrainedSettings
+from .inputs import read_model, refuse_existing
 from .report import Block, Commands, Grid, Heading, Paragraph, to_markdown, to_rich
+from .runs.execute import run as execute
 from .sources import arxiv, installed
 from .toml import to_toml
-from .training import plan_training
 
 MARKER = "demo.json"
 # The run file, and the held-out documents without their labels, which its model labels.
 RUN, NEW = "topics.toml", "new.parquet"
 REPORT = "report.md"
-PENALTIES = ("l1", "l1/l2", "l1/linf")
 # Up to so many classes, a map leaves room for the classes that a feature speaks against.
 NARROW_MAP = 16
+# New documents of the page, with what the model says of each.
+LABELLED = 5
 # Documents in a file and in a row group: a few tasks for each worker, each of some megabytes.
 FILE_ROWS, GROUP_ROWS = 50_000, 5_000
 
@@ -57,9 +53,6 @@ class Source:
         How a text becomes terms.
     documents, source, label : str
         What a document, its source and its label are, in words.
-    strength : float, optional
-        alpha of the models, as a share of the smallest one at which no feature is used; the fit at "auto" (0.05) tells
-        that one, and is where the second fit starts from. None: the models at "auto".
     """
 
     load: Any
@@ -67,17 +60,11 @@ class Source:
     documents: str
     source: str
     label: str
-    strength: float | None = None
 
 
 SOURCES = {
     "installed": Source(
-        installed.load,
-        "identifiers",
-        "functions, methods and classes of the installed packages",
-        "file",
-        "package",
-        strength=0.01,
+        installed.load, "identifiers", "functions, methods and classes of the installed packages", "file", "package"
     ),
     "arxiv": Source(arxiv.load, "words", "titles of papers on arXiv", "paper", "archive"),
 }
@@ -94,39 +81,32 @@ class DemoSettings(ClusterSettings, OutputSettings, LogSettings):
 SETTINGS = DemoSettings
 
 
-@dataclass(frozen=True)
-class Judged:
-    """One trained model, and what held-out documents say about it."""
-
-    penalty: str
-    model: Model
-    found: metrics.Evaluation
-    rounds: int
-    passes: int
-    seconds: float
-
-
 def run(settings: DemoSettings, console: Console) -> int:
-    """Documents, features, three models, one page; everything lies in ``out`` (default ``runs/demo``)."""
+    """Documents, a run file, its run, one page; everything lies in ``out`` (default ``runs/demo``)."""
     out = settings.out or "runs/demo"
     refuse_existing(out, MARKER, settings.force)
     source = SOURCES[settings.data]
-    with write_folder(out, marker=MARKER, force=settings.force) as folder, connect(settings, console) as client:
+    with write_folder(out, marker=MARKER, force=settings.force) as folder:
         with console.stage("documents"):
             documents = source.load()
             counts = write_documents(documents, Path(folder, "documents"))
             write_run(documents, source, Path(folder))
-        with console.stage("prepare"):
-            manifest = prepare_features(folder, source, client)
-        judged = [judge(penalty, source, Path(folder), client, console) for penalty in PENALTIES]
-        blocks = page(out, source, counts, manifest, judged, console)
-        Path(folder, REPORT).write_text(to_markdown(blocks), encoding="utf-8")
-        values = {"out": out, "models": [summary(one) for one in judged], "seconds": dict(console.seconds)}
-        text = json.dumps(finite(values), indent=1, default=str) + "\n"
-        Path(folder, MARKER).write_text(text, encoding="utf-8")
+        Path(folder, MARKER).write_text(json.dumps({"documents": counts}) + "\n", encoding="utf-8")
+    console.say(f"dboost run {out}/{RUN}")
+    done = execute(Path(out, RUN), overrides=cluster_of(settings), console=console)
+    blocks = page(out, source, counts, Path(done.folder), done.evaluation or {}, console)
+    write_file(Path(out, REPORT), to_markdown(blocks).encode())
+    values = {"documents": counts, "evaluation": done.evaluation, "seconds": dict(console.seconds)}
+    write_file(Path(out, MARKER), (json.dumps(finite(values), indent=1, default=str) + "\n").encode())
     console.page("demo", to_rich(blocks), values)
-    console.say(f"This page: {out}/{REPORT}")
-    return 0
+    console.say(f"This page: {out}/{REPORT}   the report of the run: {done.folder / 'report.html'}")
+    return 0 if done.converged else NOT_CONVERGED
+
+
+def cluster_of(settings: ClusterSettings) -> list[str]:
+    """What was said of the cluster, as a run takes it."""
+    said = [(field.name, getattr(settings, field.name), field.default) for field in dataclasses.fields(ClusterSettings)]
+    return [f"cluster.{name}={to_toml(value)}" for name, value, default in said if value != default]
 
 
 def write_documents(table: pa.Table, folder: Path) -> dict[str, Any]:
@@ -156,7 +136,7 @@ def write_run(table: pa.Table, source: Source, folder: Path) -> None:
     tables: dict[str, dict[str, Any]] = {
         "data": {"data": "documents", "label": "label"},
         "prepare": {"split": "split", "tokenizer": source.tokenizer},
-        "model": {"penalty": "l1/linf", "tol": 1e-3},
+        "model": {"penalty": "l1/l2", "tol": 1e-3},
         "predict": {"data": NEW, "keep": ["source"], "top": 3},
         "report": {"top": 30},
     }
@@ -166,103 +146,43 @@ def write_run(table: pa.Table, source: Source, folder: Path) -> None:
     (folder / RUN).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def prepare_features(folder: Path, source: Source, client: Any) -> Any:
-    """Vocabulary and tf-idf, on the cluster."""
-    how = PrepareSettings(
-        data=str(folder / "documents"),
-        out=str(folder / "prepared"),
-        label="label",
-        split="split",
-        keep=("source",),
-        tokenizer=source.tokenizer,
-    )
-    return prepare(how, client)
-
-
-def judge(penalty: str, source: Source, folder: Path, client: Any, console: Console) -> Judged:
-    """Train one model, save it, and evaluate it on the held-out documents."""
-    settings = TrainedSettings(penalty=penalty, tol=1e-3)
-    name = f"train {penalty}"
-    prepared = folder / "prepared"
-    with console.stage(name):
-        train = dboost.ParquetData(prepared, split="train")
-        title = f"penalty {penalty}, alpha auto (0.05 of alpha_max)"
-        estimator = fit(plan_training(settings), train, client, console, title).estimator
-        work = [estimator.model_.certificate]
-        if source.strength is not None:
-            with console.rounds(f"penalty {penalty}, from there to alpha {source.strength:g} of alpha_max") as show:
-                alpha = source.strength * estimator.alpha_max_
-                estimator.set_params(alpha=alpha, warm_start=True, callbacks=[show]).fit(train)
-            work.append(estimator.model_.certificate)
-    estimator.save(model_folder(folder, penalty))
-    with console.stage("evaluate"):
-        found = evaluate(estimator.model_, dboost.ParquetData(prepared, split="test"), client)
-    rounds, passes = sum(one.n_iter for one in work), sum(one.passes for one in work)
-    return Judged(penalty, estimator.model_, found, rounds, passes, console.seconds[name])
-
-
-def model_folder(folder: Path, penalty: str) -> Path:
-    """Where the demo keeps a model."""
-    return folder / "models" / penalty.replace("/", "-")
-
-
-def summary(one: Judged) -> dict[str, Any]:
-    """The figures of a model as plain values."""
-    values = pages.evaluation_values(one.found, one.model)
-    keep = ("error", "log_loss", "coverage", "features_used", "n_features", "zero_entries", "zero_rows")
-    return {
-        "penalty": one.penalty,
-        "gap": one.model.certificate.gap,
-        "rounds": one.rounds,
-        "passes": one.passes,
-        "seconds": one.seconds,
-        **{name: values[name] for name in keep},
-    }
-
-
 def page(
-    out: str, source: Source, counts: dict[str, Any], manifest: Any, judged: list[Judged], console: Console
+    out: str, source: Source, counts: dict[str, Any], run: Path, found: dict[str, Any], console: Console
 ) -> list[Block]:
     """The page as blocks."""
-    offered = manifest.features["n_features"]
-    last = judged[-1]
+    model = read_model(str(run / "model"))
     blocks = pages.blocks_for(console.rich.encoding)
-    middle = judged[1]
+    gap = model.certificate.gap
     return [
         Heading("dboost demo", level=1),
         Paragraph(
             f"{counts['train'] + counts['test']:,} documents: {source.documents}. The label is the {source.label}, "
             f"{len(counts['classes'])} of them. They come from {counts['sources']:,} {source.source}s, none of which "
-            f"is in both parts: {counts['train']:,} documents to learn from, {counts['test']:,} held out. "
-            f"{offered:,} terms are offered as features. Saying the most frequent {source.label} always has "
-            f"{pages.percent(counts['blind_error'])} error."
+            f"is in both parts: {counts['train']:,} documents to learn from, {counts['test']:,} held out."
         ),
-        Heading("Three penalties"),
-        comparison(judged),
         Paragraph(
-            "Error and coverage are of held-out documents; coverage is how many classes rank above the right one on "
-            "average. Gap: the objective is certified to be at most this share above the best possible one."
+            f"The {model.penalty} model uses {model.n_hypotheses:,} of {model.n_features:,} terms and labels "
+            f"{pages.percent(1.0 - found['error'])} of the held-out documents right; saying the most frequent "
+            f"{source.label} always, {pages.percent(1.0 - counts['blind_error'])}. Its objective is certified to be "
+            f"at most {gap:.1e} (relative) above the best possible one."
         ),
-        Heading("Who shares a feature"),
-        sharing(judged),
-        Heading("The strongest features of the l1 model, and who shares them"),
-        strongest(judged[0].model, 12, blocks),
-        Heading(f"The strongest features of the {last.penalty} model, and who shares them"),
-        strongest(last.model, 12, blocks),
-        *([Paragraph(legend(last.model, blocks))] if len(counts["classes"]) <= pages.WIDEST_MAP else []),
-        Heading(f"What speaks for each {source.label} in the {last.penalty} model"),
-        by_class(last.model),
+        Heading("The strongest features, and who shares them"),
+        strongest(model, 12, blocks),
+        *([Paragraph(legend(model, blocks))] if len(counts["classes"]) <= pages.WIDEST_MAP else []),
+        Heading(f"What speaks for each {source.label}"),
+        by_class(model),
+        Heading("Documents without labels, and what the model says"),
+        labelled(run / "predictions", source),
         Heading("Seconds"),
         Grid(("stage", "seconds"), [(name, f"{seconds:.1f}") for name, seconds in console.seconds.items()]),
         Heading("Next steps"),
         Commands(
             [
-                (f"dboost run {out}/{RUN}", "the same way as one run file, with a report"),
-                (f"dboost inspect {model_folder(Path(out), 'l1/l2')}", "the whole map of a model"),
-                (f"dboost evaluate {model_folder(Path(out), 'l1')} {out}/prepared", "every figure, with the confusion"),
+                (f"dboost run {out}/{RUN}", "the same again: finds nothing to do"),
+                (f"dboost inspect {run}/model", "the whole map of the model"),
+                (f"dboost predict {run}/model {out}/{NEW} --keep source --out {out}/labelled", "label raw documents"),
                 (
-                    f"dboost train {out}/prepared --penalty {middle.penalty} "
-                    f"--alpha {middle.model.certificate.alpha / 4:.2g} --out runs/model",
+                    f"dboost train {run}/prepared --split train --alpha {model.certificate.alpha / 4:.2g} --out {out}/more",
                     "more features, fewer errors",
                 ),
                 (
@@ -274,43 +194,16 @@ def page(
     ]
 
 
-def comparison(judged: list[Judged]) -> Grid:
-    """One line per model."""
-    rows = []
-    for one in judged:
-        found, model = one.found, one.model
-        rows.append(
-            (
-                one.penalty,
-                pages.percent(found.error),
-                f"{found.coverage:.3f}",
-                f"{model.n_hypotheses:,} of {model.n_features:,}",
-                f"{np.count_nonzero(model.W):,}",
-                f"{model.certificate.gap:.1e}",
-                f"{one.rounds}",
-                f"{one.passes}",
-                f"{one.seconds:.1f}",
-            )
-        )
+def labelled(predictions: Path, source: Source) -> Grid:
+    """A few of the documents that the run labelled, from the first to the last one."""
+    table = pq.read_table(predictions, columns=["source", "prediction"])
+    rows = table.take(np.linspace(0, table.num_rows - 1, LABELLED).astype(int)).to_pylist()
     return Grid(
-        ("penalty", "error", "coverage", "features used", "weights", "certified gap", "rounds", "passes", "seconds"),
-        rows,
+        (source.source, source.label),
+        [(str(row["source"]), str(row["prediction"])) for row in rows],
+        left=frozenset({0, 1}),
+        widest={0: 70},
     )
-
-
-def sharing(judged: list[Judged]) -> Grid:
-    """How many features are used by one class, by some, by all."""
-    k = len(judged[0].model.classes)
-    edges = [1, 2, 4, k - 1, k]
-    rows = []
-    for one in judged:
-        counts = np.count_nonzero(pages.both_sides(one.model), axis=1)
-        cells, low = [one.penalty], 1
-        for high in edges:
-            cells.append(f"{np.count_nonzero((counts >= low) & (counts <= high)):,}")
-            low = high + 1
-        rows.append(tuple(cells))
-    return Grid(("features used by", "1 class", "2", "3-4", f"5-{k - 1}", f"all {k}"), rows)
 
 
 def strongest(model: Model, top: int, blocks: tuple[str, ...]) -> Grid:

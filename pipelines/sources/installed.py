@@ -88,7 +88,7 @@ class Document:
     split: str
 
 
-def extract(*, classes: int = 12, per_class: int = 2500, at_least: int = 20_000) -> list[Document]:
+def extract(*, classes: int = 12, per_class: int = 1200, at_least: int = 10_000) -> list[Document]:
     """Documents of the largest installed packages.
 
     Parameters
@@ -128,7 +128,7 @@ def extract(*, classes: int = 12, per_class: int = 2500, at_least: int = 20_000)
     if len(documents) < at_least or len(labels) < 8:
         raise DataError(
             f"{len(documents)} documents in {len(labels)} installed packages; at least {at_least} in 8 are needed",
-            hint="install more packages into this environment (make demo installs the test tools for this)",
+            hint="install more packages into this environment",
         )
     return documents
 
