@@ -1,4 +1,4 @@
-"""``dboost demo``: documents that this machine has, and the run of one file: a certified model, a page, labels for new ones.
+"""``dboost demo``: documents that this machine has, and one run: a certified model, a page, labels for new ones.
 
 Covers: the documents, the run file, its run, and a page about what came out. Does not cover: where documents come from
 (``sources``), how a run is done (``runs``).
@@ -182,7 +182,8 @@ def page(
                 (f"dboost inspect {run}/model", "the whole map of the model"),
                 (f"dboost predict {run}/model {out}/{NEW} --keep source --out {out}/labelled", "label raw documents"),
                 (
-                    f"dboost train {run}/prepared --split train --alpha {model.certificate.alpha / 4:.2g} --out {out}/more",
+                    f"dboost train {run}/prepared --split train --alpha {model.certificate.alpha / 4:.2g} "
+                    f"--out {out}/more",
                     "more features, fewer errors",
                 ),
                 (
