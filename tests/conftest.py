@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.lanes import for_all_only
+
 DATA_VARIABLE = "DBOOST_DATA_HOME"
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -74,6 +76,15 @@ def one_worker():
         Client(cluster, set_as_default=False) as client,
     ):
         yield client
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what `make test` leaves out of each grid, before pytest looks at the marks."""
+    beyond = for_all_only(item.nodeid for item in items)
+    for item in items:
+        if item.nodeid in beyond:
+            item.add_marker(pytest.mark.full)
 
 
 def lost_in_ci(reason: str, environ: dict[str, str]) -> bool:

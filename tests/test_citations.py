@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parent.parent
 MATHEMATICS = (ROOT / "docs" / "math.md").read_text(encoding="utf-8")
 # "docs/math.md 8 (ii)", "docs/math.md 4.1, eq. 9" or "docs/math.md, eq. 16", also over the end of a line of a comment.
@@ -29,9 +27,9 @@ def missing(text: str) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("path", CITING, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_section_and_equation_that_is_cited_is_there(path: Path) -> None:
-    assert not missing(path.read_text(encoding="utf-8"))
+def test_every_section_and_equation_that_is_cited_is_there() -> None:
+    wrong = {path.relative_to(ROOT).as_posix(): missing(path.read_text(encoding="utf-8")) for path in CITING}
+    assert len(wrong) > 500 and not {path: found for path, found in wrong.items() if found}
 
 
 def test_a_citation_of_what_is_not_there_is_found() -> None:
