@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.costs import Costs
 from tests.lanes import for_all_only
 
 DATA_VARIABLE = "DBOOST_DATA_HOME"
@@ -76,6 +77,11 @@ def one_worker():
         Client(cluster, set_as_default=False) as client,
     ):
         yield client
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What items cost is measured in every run."""
+    config.pluginmanager.register(Costs())
 
 
 @pytest.hookimpl(tryfirst=True)
