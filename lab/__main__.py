@@ -55,6 +55,7 @@ REGISTRY = {
     "run-kills": Entry("lab.run_kills", "runs, cross-validations and retrainings killed at random: the same models"),
     "preflight": Entry("lab.preflight", "estimates of memory and seconds before a training, and what it then takes"),
     "many-workers": Entry("lab.many_workers.command", "1,024 thin workers: where a pass over 10^8 documents binds"),
+    "mutation": Entry("lab.mutation", "whether make test finds the faults of the code that make test-all finds"),
     "fuzz": Entry("lab.fuzz", "random fits of hostile data against an oracle in long double"),
 }
 """What is typed for each program, and what runs."""

@@ -68,6 +68,7 @@ def together(m: int, n: int, k: int) -> tuple[Problem, Free]:
     return problem, Free(np.ones(n, bool), True, np.sqrt((X**2).mean(axis=0)), m)
 
 
+@pytest.mark.full
 @pytest.mark.timeout(240)
 def test_a_solve_over_rows_that_go_together_takes_few_passes() -> None:
     """Three hundred columns in one block; in two blocks it takes some 580 passes."""

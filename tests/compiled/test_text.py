@@ -69,6 +69,7 @@ def test_documents_beyond_ascii_are_found():
     assert flags.tolist() == [not text.isascii() for text in texts]
 
 
+@pytest.mark.full
 def test_terms_whose_hashes_agree_are_told_apart():
     rng = np.random.default_rng(1)
     # Of so many terms some share the half of the hash that a slot holds.

@@ -79,6 +79,7 @@ def test_two_processes_find_the_optimum_with_the_bits_of_one(loss, penalty, two_
     assert there.stop_reason_ == "tol" and there.objective_ == pytest.approx(best, rel=1e-6)
 
 
+@pytest.mark.full
 def test_gradient_steps_of_two_processes_have_the_bits_of_one(data, two_processes):
     """More entries than the curvature is formed for."""
     rng = np.random.default_rng(0)

@@ -123,7 +123,13 @@ def bits(model):
     return [part.tobytes() for part in parts] + [model.alpha_]
 
 
-@pytest.mark.parametrize("hypotheses", [None, dboost.Kernels(max_support=20)], ids=["columns", "kernels"])
+@pytest.mark.parametrize(
+    "hypotheses",
+    [
+        pytest.param(None, id="columns"),
+        pytest.param(dboost.Kernels(max_support=20), id="kernels", marks=pytest.mark.full),
+    ],
+)
 def test_threads_and_dask_give_the_same_bits(multiclass, client, hypotheses):
     X, y = multiclass
     params = {"penalty": "l1/l2", "cv": 3, "n_alphas": 5, "hypotheses": hypotheses}

@@ -220,6 +220,7 @@ def test_folds_choose_a_strength(missing):
     assert len(path.models) == 5
 
 
+@pytest.mark.full
 def test_offsets_signs_factors_and_relaxed_refits(rows):
     X, Y = rows
     plain = MultiTaskBoostedRegressor(loss=LOSSES, alpha=0.05, tol=1e-9)

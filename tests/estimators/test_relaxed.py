@@ -351,6 +351,7 @@ def test_only_the_model_alone_is_chosen_where_some_fold_has_no_refit():
     assert ranks[0.01, 1.0] == 1 and ranks[0.01, 0.0] == 4
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:alpha_best_")
 def test_both_engines_and_a_folder_give_the_bits_of_one_run(client, tmp_path):
     lazy = da.from_array(X, chunks=(70, 8)), da.from_array(KIND, chunks=70)

@@ -173,6 +173,7 @@ def test_free_features_have_their_signs_by_name_and_by_place(loss, tmp_path):
     assert warm.fit(table, labels(data)).objective_ == pytest.approx(alone.objective_, rel=3e-9)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("loss", LOSSES)
 def test_two_processes_give_the_bits_of_one(loss, two_processes):
     data = made(loss)
@@ -188,6 +189,7 @@ def test_two_processes_give_the_bits_of_one(loss, two_processes):
     np.testing.assert_array_equal(refits[1].intercept_, refits[0].intercept_)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:alpha_best_")
 def test_paths_and_folds_keep_them_and_may_be_relaxed(tmp_path, two_processes):
     data = made("multinomial")

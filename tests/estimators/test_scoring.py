@@ -108,6 +108,7 @@ def parquet(folder, y, weight=None, files=3):
     return ParquetData(folder, label="y", **({} if weight is None else {"weight": "w"}))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "scoring", ["roc_auc_ovr", "balanced_accuracy", by_hand], ids=["ranking", "accuracy", "function"]
 )

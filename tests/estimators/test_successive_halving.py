@@ -99,6 +99,7 @@ def same(one, other):
     assert one.coef_.tobytes() == other.coef_.tobytes()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("workers", ["client", "two_processes"])
 def test_files_have_the_same_bits_in_this_process_and_on_workers(workers, request, tmp_path):
     table = pa.table({f"f{j}": X[:, j].astype(np.float32) for j in range(N)} | {"label": Y})
@@ -110,6 +111,7 @@ def test_files_have_the_same_bits_in_this_process_and_on_workers(workers, reques
     assert here.best_params_ == halved().best_params_
 
 
+@pytest.mark.full
 def test_arrays_of_dask_and_sparse_rows(client):
     from scipy import sparse
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from lab.all_products import SYSTEMS, Asked, judged, made_up, main
 
@@ -32,6 +33,7 @@ def test_seconds_may_grow_with_the_products_and_no_faster() -> None:
     ] * 2
 
 
+@pytest.mark.full
 def test_a_small_run_writes_its_table(tmp_path: Path) -> None:
     out = tmp_path / "table.md"
     sizes = ["--rows", "60", "--columns", "40", "80", "--system", "leveraging", "ShareBoost", "--workers", "0"]

@@ -33,6 +33,7 @@ def test_a_share_of_flipped_bits(tmp_path: Path) -> None:
     assert sound(bit_flips, 96, tmp_path).outcomes["noticed between passes"] == 48
 
 
+@pytest.mark.full
 def test_a_share_of_drifts(tmp_path: Path) -> None:
     assert sound(drifts, 3 * len(drifts.DRIFTS), tmp_path).tried == 102
 
@@ -52,6 +53,7 @@ def test_all_bad_inputs(tmp_path: Path) -> None:
     sound(bad_inputs, total, tmp_path)
 
 
+@pytest.mark.full
 def test_a_share_of_torn_writes(tmp_path: Path) -> None:
     tally = Tally(print)
     torn_writes.run(6, tmp_path.resolve(), tally)

@@ -31,6 +31,7 @@ def outcomes() -> dict[int, Outcome]:
     return {o.seed: o for o in workers.outcomes((*FOUND, *OTHERS), 2, SECONDS)}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", FOUND)
 def test_what_the_fuzz_once_found_is_no_defect_any_more(outcomes: dict[int, Outcome], seed: int) -> None:
     outcome = outcomes[seed]
@@ -38,6 +39,7 @@ def test_what_the_fuzz_once_found_is_no_defect_any_more(outcomes: dict[int, Outc
     assert "at an optimum" not in outcome.detail, outcome
 
 
+@pytest.mark.full
 def test_no_certificate_is_false_and_no_error_or_warning_foreign(outcomes: dict[int, Outcome]) -> None:
     bad = [outcome for outcome in outcomes.values() if outcome.kind in BAD]
     assert len(outcomes) == len(FOUND) + len(OTHERS) and not bad, table(bad)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from lab.many_classes import Asked, judged, made_up, main
 
@@ -32,6 +33,7 @@ def test_seconds_and_megabytes_may_grow_with_the_classes_and_no_faster() -> None
     assert [row["met"] for row in judged([first, other], 1e-3)] == ["yes", "yes"]
 
 
+@pytest.mark.full
 def test_a_small_run_writes_its_table(tmp_path: Path) -> None:
     out = tmp_path / "table.md"
     sizes = ["--documents", "400", "--words", "100", "--classes", "5", "70", "--penalty", "l1/l2"]

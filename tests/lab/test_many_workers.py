@@ -23,6 +23,7 @@ from lab.many_workers.sizes import SMALLER, Question, smaller_limits
 from lab.many_workers.thin import Few, ThinEngine
 
 
+@pytest.mark.full
 def test_it_runs_on_four_workers(tmp_path, monkeypatch) -> None:
     assert main(["--quick", "--out", str(tmp_path)]) == 0
     found = json.loads((tmp_path / "many_workers.json").read_text())
@@ -38,6 +39,7 @@ def test_it_runs_on_four_workers(tmp_path, monkeypatch) -> None:
     assert "## The curve at the full size" in (tmp_path / "many_workers.md").read_text()
 
 
+@pytest.mark.full
 def test_thin_workers_give_the_bits_of_this_process() -> None:
     question = Question(features=100 * SMALLER, classes=20, active=4 * SMALLER)
 

@@ -247,6 +247,7 @@ def test_a_failure_of_our_own_leaves_the_other_problems() -> None:
     assert any("dboost failed" in line for line in said)
 
 
+@pytest.mark.full
 def test_the_layout_of_a_peer_is_charged_to_every_run(binary: Stored) -> None:
     def slowly(task: Task) -> Any:
         time.sleep(0.05)

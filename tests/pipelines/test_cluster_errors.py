@@ -129,6 +129,7 @@ def until(process: subprocess.Popen[str], word: str) -> None:
     raise AssertionError(f"{word!r} never came: {process.communicate()}")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("moment", ["stage_start", '"round"'])
 def test_ctrl_c_is_one_line(moment: str, table: str, tmp_path: Path) -> None:
     # A terminal sends it to the workers too, each of which printed a traceback, even while it was starting.
@@ -141,6 +142,7 @@ def test_ctrl_c_is_one_line(moment: str, table: str, tmp_path: Path) -> None:
     assert "stopped by Ctrl-C" in error
 
 
+@pytest.mark.full
 def test_a_scheduler_lost_in_a_run_is_one_line(table: str, tmp_path: Path) -> None:
     file = tmp_path / "scheduler.json"
     command = [sys.executable, "-m", "dask", "scheduler", "--host", "127.0.0.1", "--port", "0"]

@@ -118,6 +118,7 @@ def test_every_estimator_is_cross_validated(name: str, rows: Path, tmp_path: Pat
     assert all(row["mean_loss"] is not None for row in table)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::dboost.errors.DboostWarning")
 def test_every_target_has_a_loss_of_its_own(rows: Path, tmp_path: Path) -> None:
     model = {"loss": ["squared", "log"], "penalty": "l1/l2", "alpha": 0.02}

@@ -276,6 +276,7 @@ def test_runs_are_listed_with_their_state(file: Path, capsys: pytest.CaptureFixt
     assert "no runs in" in capsys.readouterr().out
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("more", [["--tol", "1e-12"], ["--cv", "3", "--n-alphas", "8", "--tol", "1e-9"]])
 def test_a_training_that_was_broken_off_goes_on_to_the_same_model(
     more: list[str], prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -305,6 +306,7 @@ def test_a_training_that_was_broken_off_goes_on_to_the_same_model(
     assert main(["resume", str(out), "--log-format", "json"]) == 3
 
 
+@pytest.mark.full
 def test_force_goes_on_with_the_same_training_and_discards_another(prepared: Path, tmp_path: Path) -> None:
     out, work = tmp_path / "out", tmp_path / "out.unfinished"
     line = ["train", str(prepared), "--workers", "0", "--out", str(out), "--log-format", "json"]

@@ -110,6 +110,7 @@ def run(*arguments: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("way", "after"), [("gc", 1), ("del", 1), ("except", 7)])
 def test_a_signal_whose_exception_is_swallowed_ends_the_run(
     way: str, after: int, prepared: Path, tmp_path: Path
@@ -274,6 +275,7 @@ asyncio.run(main())
     assert errors.startswith("dboost: error[terminated]") and len(errors.splitlines()) == 1, errors
 
 
+@pytest.mark.full
 def test_a_run_on_a_cluster_of_its_own_ends_soon(prepared: Path, tmp_path: Path) -> None:
     line = ["train", str(prepared), "--out", str(tmp_path / "out"), *ENDLESS, "--workers", "1"]
     with started("-m", "pipelines", *line) as process:

@@ -81,6 +81,7 @@ def content(root: str, name: str) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*.parquet")}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["prepared", "of-features", "of-documents"])
 def test_files_are_those_of_a_local_folder(both: tuple[str, str], name: str) -> None:
     here, there = both
