@@ -1,0 +1,447 @@
+"""``python -m lab mutation``: whether `make test` finds the faults that `make test-all` finds.
+
+Covers: small changes of the code (mutants), drawn by a seed from six parts in equal numbers; which tests run which
+lines; each mutant under the tests of the short lane that run its line and, where none fails, under the others that do.
+Does not cover: what runs in processes that tests start, which neither lane's record sees.
+
+Tests are collected once. Each mutant is tried in a fork of that process, in which the code of one function is replaced;
+what cannot be replaced so (compiled loops, values of modules and classes) is tried in a process of its own, on a copy
+of the checkout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+import pytest
+
+from lab.tables import markdown
+
+ROOT = Path(__file__).resolve().parent.parent
+PARTS = {
+    "losses": ("dboost/losses",),
+    "penalties": ("dboost/penalties", "dboost/bounds"),
+    "certificate": ("dboost/certificate", "dboost/problem"),
+    "solvers": ("dboost/solvers", "dboost/boosting"),
+    "data": ("dboost/data", "dboost/files"),
+    "pipelines": ("pipelines",),
+}
+"""Folders from which an equal number of mutants is drawn."""
+SHORT, REST = "not full", "full"
+MOST_SECONDS = 240.0
+"""Processor seconds of tests, as recorded, that one lane spends on a mutant; more of them are told in the table."""
+QUIETLY = ("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=60")
+_ITEMS = "DBOOST_ITEMS"
+COMPARISONS = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
+IDENTITIES = {ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In}
+ARITHMETIC = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of one place.
+
+    Parameters
+    ----------
+    part, file : str
+        Of ``PARTS``, and the file relative to the checkout.
+    site : int
+        Which of the places of the file that can be changed.
+    line : int
+    change : str
+        What was there and what is there now.
+    """
+
+    part: str
+    file: str
+    site: int
+    line: int
+    change: str
+
+
+class Changes(ast.NodeTransformer):
+    """Walks the places of a module that can be changed, and changes one of them.
+
+    Parameters
+    ----------
+    chosen : int
+        Which place; -1 changes none.
+    """
+
+    def __init__(self, chosen: int = -1) -> None:
+        self.chosen = chosen
+        self.found: list[tuple[int, str]] = []
+
+    def _place(self, node: Any, new: Any) -> Any:
+        self.found.append((node.lineno, f"{ast.unparse(node)} -> {ast.unparse(new)}"[:100]))
+        return ast.copy_location(new, node) if len(self.found) - 1 == self.chosen else node
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        """Another comparison."""
+        self.generic_visit(node)
+        swapped = {**COMPARISONS, **IDENTITIES}.get(type(node.ops[0]))
+        if swapped is None or len(node.ops) > 1:
+            return node
+        return self._place(node, ast.Compare(node.left, [swapped()], node.comparators))
+
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        """Another operation, but for the | of types."""
+        self.generic_visit(node)
+        swapped = ARITHMETIC.get(type(node.op))
+        return node if swapped is None else self._place(node, ast.BinOp(node.left, swapped(), node.right))
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        """`and` for `or`."""
+        self.generic_visit(node)
+        return self._place(node, ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values))
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        """Without `not`, without a minus."""
+        self.generic_visit(node)
+        return self._place(node, node.operand) if isinstance(node.op, ast.Not | ast.USub) else node
+
+    def visit_Constant(self, node: ast.Constant) -> Any:
+        """Another number or truth value; texts stay."""
+        if isinstance(node.value, bool):
+            return self._place(node, ast.Constant(not node.value))
+        if isinstance(node.value, int | float):
+            return self._place(node, ast.Constant(node.value + 1 if node.value in (0, 1) else node.value * 2))
+        return node
+
+    def visit_If(self, node: ast.If) -> Any:
+        """The other branch; what is for type checkers only is left alone."""
+        if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            return node
+        self.generic_visit(node)
+        self.found.append((node.lineno, f"if {ast.unparse(node.test)} -> if not"[:100]))
+        if len(self.found) - 1 == self.chosen:
+            node.test = ast.copy_location(ast.UnaryOp(ast.Not(), node.test), node.test)
+        return node
+
+    def _signature(self, node: Any) -> Any:
+        # annotations and decorators are no behaviour of their own, default values are
+        node.args.defaults = [self.visit(one) for one in node.args.defaults]
+        node.args.kw_defaults = [one if one is None else self.visit(one) for one in node.args.kw_defaults]
+        node.body = [self.visit(one) for one in node.body]
+        return node
+
+    visit_FunctionDef = _signature
+    visit_AsyncFunctionDef = _signature
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        """The value only."""
+        if node.value is not None:
+            node.value = self.visit(node.value)
+        return node
+
+
+def changed(source: str, site: int) -> ast.Module:
+    """A module with one place changed."""
+    tree: ast.Module = Changes(site).visit(ast.parse(source))
+    return ast.fix_missing_locations(tree)
+
+
+def draw(count: int, seed: int) -> list[Mutant]:
+    """Mutants of all parts in equal numbers, in an order that mixes them."""
+    rng = random.Random(seed)
+    drawn: list[Mutant] = []
+    for part, folders in PARTS.items():
+        places = []
+        for path in sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py")):
+            walk = Changes()
+            walk.visit(ast.parse(path.read_text(encoding="utf-8")))
+            file = path.relative_to(ROOT).as_posix()
+            places += [Mutant(part, file, site, *found) for site, found in enumerate(walk.found)]
+        drawn += rng.sample(places, count // len(PARTS))
+    rng.shuffle(drawn)
+    return drawn
+
+
+def replaced(mutant: Mutant) -> list[tuple[FunctionType, CodeType]]:
+    """Functions and their changed code; empty where the place is in no function that can be replaced."""
+    module = mutant.file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    # the folder pipelines has two names, under which it is loaded twice
+    names = (module, f"dboost_{module}") if module.startswith("pipelines") else (module,)
+    loaded = [importlib.import_module(name) for name in names]
+    path = ROOT / mutant.file
+    source = path.read_text(encoding="utf-8")
+    new = compile(changed(source, mutant.site), str(path), "exec")
+    old = compile(ast.parse(source), str(path), "exec")
+    codes = dict(_codes(old))
+    pairs = {name: code for name, code in _codes(new) if name in codes and not _same(codes[name], code)}
+    found = []
+    for one in loaded:
+        for name, code in pairs.items():
+            value: Any = one
+            for piece in name.split("."):
+                value = vars(value).get(piece) if hasattr(value, "__dict__") else None
+            value = getattr(value, "__func__", getattr(value, "fget", getattr(value, "func", value)))
+            if isinstance(value, FunctionType) and not value.__closure__ and not hasattr(value, "__wrapped__"):
+                found.append((value, code))
+    return found if len(pairs) == 1 else []
+
+
+def _codes(code: CodeType) -> Iterator[tuple[str, CodeType]]:
+    """Functions of a module and of its classes, not those inside functions."""
+    for one in code.co_consts:
+        if isinstance(one, CodeType) and "<locals>" not in one.co_qualname and "<" not in one.co_name:
+            if one.co_flags & 0x2:  # CO_NEWLOCALS: a function, where a class has none
+                yield one.co_qualname, one
+            else:
+                yield from _codes(one)
+
+
+def _same(one: CodeType, other: CodeType) -> bool:
+    return one.co_code == other.co_code and one.co_names == other.co_names and one.co_consts == other.co_consts
+
+
+class Record:
+    """Which items run which lines, and what each of them takes.
+
+    Parameters
+    ----------
+    folder : path
+        Where ``record`` has written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        from coverage import CoverageData
+
+        self.seconds: dict[str, float] = {}
+        for path in sorted(folder.glob("items*.jsonl")):
+            for line in path.read_text(encoding="utf-8").splitlines():
+                name, *values = json.loads(line)
+                if len(values) == 2 and not isinstance(values[0], str):
+                    self.seconds[name] = values[1]
+        self._data = [CoverageData(str(path)) for path in sorted(folder.glob("cov.[A-Z]"))]
+        for one in self._data:
+            one.read()
+
+    def items(self, mutant: Mutant, around: Sequence[int]) -> set[str]:
+        """Items that run one of some lines of a file."""
+        found: set[str] = set()
+        for one in self._data:
+            for file in one.measured_files():
+                if file.endswith(f"/{mutant.file}"):
+                    lines = one.contexts_by_lineno(file)
+                    found |= {name for line in around for name in lines.get(line, ()) if name}
+        return found
+
+
+class Trials:
+    """The plugin that tries mutants in forks, in place of running the tests."""
+
+    def __init__(self, mutants: Sequence[Mutant], record: Record, out: Path) -> None:
+        self.mutants, self.record, self.out = mutants, record, out
+
+    def pytest_runtestloop(self, session: Any) -> bool:
+        """Try each of them, and write a line about it."""
+        items = {item.nodeid: item for item in session.items}
+        short = {name for name, item in items.items() if item.get_closest_marker("full") is None}
+        for mutant in self.mutants:
+            began = time.perf_counter()
+            pairs = replaced(mutant)
+            where = self.record.items(mutant, lines_of(mutant)) & items.keys()
+            lanes: dict[str, int] = {}
+            for lane, names in ((SHORT, where & short), (REST, where - short)):
+                if not pairs or 0 in lanes.values():
+                    break
+                chosen, left = affordable(names, self.record.seconds)
+                lanes[lane] = self._fork(session, [items[name] for name in chosen], pairs)
+                lanes[f"{lane}, not tried"] = left
+            line = {**asdict(mutant), "lanes": lanes, "seconds": time.perf_counter() - began, "fork": bool(pairs)}
+            with open(self.out, "a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+        return True
+
+    def _fork(self, session: Any, items: list[Any], pairs: list[tuple[FunctionType, CodeType]]) -> int:
+        """0 where an item fails with the changed code, 1 where all pass."""
+        if not items:
+            return 1
+        child = os.fork()
+        if child == 0:
+            silent = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(silent, 1)
+            os.dup2(silent, 2)
+            for function, code in pairs:
+                function.__code__ = code
+            session.items = items
+            from _pytest.main import pytest_runtestloop
+
+            try:
+                pytest_runtestloop(session)
+                os._exit(1 if session.testsfailed == 0 else 0)
+            except BaseException:
+                os._exit(0)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+
+
+def lines_of(mutant: Mutant) -> list[int]:
+    """The line that is changed, and those of its statement."""
+    for node in ast.walk(ast.parse((ROOT / mutant.file).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.stmt) and not hasattr(node, "body") and node.end_lineno:
+            if node.lineno <= mutant.line <= node.end_lineno:
+                return list(range(node.lineno, node.end_lineno + 1))
+    return [mutant.line]
+
+
+def affordable(names: set[str], seconds: dict[str, float]) -> tuple[list[str], int]:
+    """Items in the order in which they are tried, the quick ones first, and how many there is no time for."""
+    order = sorted(names, key=lambda name: (seconds.get(name, 0.0), name))
+    chosen, spent = [], 0.0
+    for name in order:
+        spent += seconds.get(name, 0.0)
+        if spent > MOST_SECONDS:
+            break
+        chosen.append(name)
+    return chosen, len(order) - len(chosen)
+
+
+def record(folder: Path, tests: Sequence[str]) -> int:
+    """Run the tests once and write which lines each of them runs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = folder / "settings"
+    settings.write_text("[run]\nsource = dboost,pipelines\nconcurrency = thread\n", encoding="utf-8")
+    command = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", f"--data-file={folder / 'cov.A'}"]
+    command += ["-m", "pytest", "-q", "-p", "lab.mutation", *tests]
+    return subprocess.run(command, cwd=ROOT, env={**os.environ, _ITEMS: str(folder / "items.jsonl")}).returncode
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """As a plugin of a run under coverage: tell the lines and the seconds of each item apart."""
+    from coverage import Coverage
+
+    measuring, began = Coverage.current(), time.process_time()
+    if measuring is not None:
+        measuring.switch_context(item.nodeid)
+    try:
+        return (yield)
+    finally:
+        with open(os.environ[_ITEMS], "a", encoding="utf-8") as file:
+            took = round(time.process_time() - began, 4)
+            file.write(json.dumps([item.nodeid, took, took]) + "\n")
+
+
+def run(mutants: Sequence[Mutant], folder: Path, out: Path) -> int:
+    """Try mutants in forks of this process."""
+    os.chdir(ROOT)
+    sys.path.insert(0, str(ROOT))
+    return int(pytest.main([*QUIETLY, "-s", "tests"], plugins=[Trials(mutants, Record(folder), out)]))
+
+
+def run_apart(mutants: Sequence[Mutant], folder: Path, out: Path) -> int:
+    """Try those that no fork can: on a copy of the checkout, in a process for each lane."""
+    found = Record(folder)
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch, "copy")
+        shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv*", ".peers*", "runs", "dist", "build"))
+        for mutant in mutants:
+            began, path = time.perf_counter(), copy / mutant.file
+            source = path.read_text(encoding="utf-8")
+            path.write_text(ast.unparse(changed(source, mutant.site)), encoding="utf-8")
+            lanes: dict[str, int] = {}
+            names = found.items(mutant, lines_of(mutant)) or near(mutant, found)
+            for lane in (SHORT, REST):
+                chosen, left = affordable(names, found.seconds)
+                lanes[lane] = int(_passes(copy, chosen, lane))
+                lanes[f"{lane}, not tried"] = left
+                if lanes[lane] == 0:
+                    break
+            path.write_text(source, encoding="utf-8")
+            line = {**asdict(mutant), "lanes": lanes, "seconds": time.perf_counter() - began, "fork": False}
+            with open(out, "a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+    return 0
+
+
+def near(mutant: Mutant, found: Record) -> set[str]:
+    """Items of the folder of tests of the same name: what numba compiles leaves no record."""
+    folder = Path(mutant.file).parts[1] if mutant.file.startswith("dboost/") else "pipelines"
+    return {name for name in found.seconds if name.startswith(f"tests/{folder}/")}
+
+
+def _passes(copy: Path, names: Sequence[str], lane: str) -> bool:
+    if not names:
+        return True
+    listed = copy / "items.txt"
+    listed.write_text("\n".join(names), encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "-o",
+        "timeout=60",
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(copy)}
+    done = subprocess.run([*command, "-m", lane, f"@{listed}"], cwd=copy, env=environment, capture_output=True)
+    # 5: the lane has none of these items
+    return done.returncode in (0, 5)
+
+
+def tell(paths: Sequence[Path]) -> str:
+    """The table of what was found, and the mutants that only the rest of the tests finds."""
+    lines = [json.loads(line) for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    missed = []
+    for line in lines:
+        lanes = line["lanes"]
+        end = "short lane" if lanes.get(SHORT) == 0 else "rest" if lanes.get(REST) == 0 else "neither"
+        for part in (line["part"], "all"):
+            counts[part][end] += 1
+        if end == "rest":
+            missed.append(f"only in the rest: {line['file']}:{line['line']}  {line['change']}")
+    rows = []
+    for part in (*PARTS, "all"):
+        short, rest = counts[part]["short lane"], counts[part]["rest"]
+        share = f"{100 * short / (short + rest):.1f} %" if short + rest else "-"
+        found = {"make test": short, "make test-all only": rest, "neither": counts[part]["neither"], "share": share}
+        rows.append({"part": part, "mutants": counts[part].total(), **found})
+    return "\n".join([markdown(rows, list(rows[0])), *missed])
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Record, try, or tell."""
+    parser = argparse.ArgumentParser(prog="lab mutation", description=__doc__.split("\n")[0])
+    parser.add_argument("step", choices=("record", "forks", "apart", "tell"))
+    parser.add_argument("--folder", type=Path, required=True, help="where the record and the results lie")
+    parser.add_argument("--count", type=int, default=300, help="mutants in all (300)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--shard", default="0/1", help="which share of the mutants, as in 0/2 and 1/2")
+    parser.add_argument("tests", nargs="*", default=["tests"], help="of record: files or folders")
+    found = parser.parse_args(arguments)
+    if found.step == "record":
+        return record(found.folder, found.tests)
+    number, shards = map(int, found.shard.split("/"))
+    results = found.folder / f"{found.step}-{number}.jsonl"
+    if found.step == "tell":
+        print(tell(sorted(found.folder.glob("forks-*.jsonl")) + sorted(found.folder.glob("apart-*.jsonl"))))
+        return 0
+    mine = draw(found.count, found.seed)[number::shards]
+    if found.step == "forks":
+        return run(mine, found.folder, results)
+    forked = [json.loads(line) for path in found.folder.glob("forks-*.jsonl") for line in path.open(encoding="utf-8")]
+    left = {(one["file"], one["site"]) for one in forked if not one["fork"]}
+    return run_apart([one for one in mine if (one.file, one.site) in left], found.folder, results)
