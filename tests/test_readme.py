@@ -14,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -129,9 +129,14 @@ def name_of(block: Block) -> str:
     return f"{block.page}-{block.language or 'none'}-line-{block.line}"
 
 
+def typed(block: Block) -> Any:
+    """A block as an item; those of pages that go the way of README again are for the long lane."""
+    return pytest.param(block, id=name_of(block), marks=[] if block.page == "README.md" else pytest.mark.full)
+
+
 # A block of several commands takes a quarter of a minute, and more on a busy machine.
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("block", [block for page in TYPED for block in blocks(page)], ids=name_of)
+@pytest.mark.parametrize("block", [typed(block) for page in TYPED for block in blocks(page)])
 def test_every_block_runs_as_typed(block: Block, folder: Path, request: pytest.FixtureRequest) -> None:
     if block.language == "python":
         pytest.importorskip("pandas")
