@@ -44,7 +44,8 @@ PARTS = {
 }
 """Folders from which an equal number of mutants is drawn."""
 SHORT, REST = "not full", "full"
-MOST_SECONDS = 240.0
+FOUND, MISSED = "found", "missed"
+MOST_SECONDS = 90.0
 """Processor seconds of tests, as recorded, that one lane spends on a mutant; more of them are told in the table."""
 QUIETLY = ("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=60")
 _ITEMS = "DBOOST_ITEMS"
@@ -258,22 +259,21 @@ class Trials:
             began = time.perf_counter()
             pairs = replaced(mutant)
             where = self.record.items(mutant, lines_of(mutant)) & items.keys()
-            lanes: dict[str, int] = {}
+            lanes: dict[str, Any] = {}
             for lane, names in ((SHORT, where & short), (REST, where - short)):
-                if not pairs or 0 in lanes.values():
-                    break
-                chosen, left = affordable(names, self.record.seconds)
-                lanes[lane] = self._fork(session, [items[name] for name in chosen], pairs)
-                lanes[f"{lane}, not tried"] = left
+                if pairs and lanes.get(SHORT) != FOUND:
+                    chosen, left = affordable(names, self.record.seconds)
+                    lanes[lane] = self._fork(session, [items[name] for name in chosen], pairs)
+                    lanes[f"{lane}, not tried"] = left
             line = {**asdict(mutant), "lanes": lanes, "seconds": time.perf_counter() - began, "fork": bool(pairs)}
             with open(self.out, "a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
         return True
 
-    def _fork(self, session: Any, items: list[Any], pairs: list[tuple[FunctionType, CodeType]]) -> int:
-        """0 where an item fails with the changed code, 1 where all pass."""
+    def _fork(self, session: Any, items: list[Any], pairs: list[tuple[FunctionType, CodeType]]) -> str:
+        """Whether an item fails with the changed code."""
         if not items:
-            return 1
+            return MISSED
         child = os.fork()
         if child == 0:
             silent = os.open(os.devnull, os.O_WRONLY)
@@ -289,7 +289,7 @@ class Trials:
                 os._exit(1 if session.testsfailed == 0 else 0)
             except BaseException:
                 os._exit(0)
-        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+        return MISSED if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1 else FOUND
 
 
 def lines_of(mutant: Mutant) -> list[int]:
@@ -356,13 +356,13 @@ def run_apart(mutants: Sequence[Mutant], folder: Path, out: Path) -> int:
             began, path = time.perf_counter(), copy / mutant.file
             source = path.read_text(encoding="utf-8")
             path.write_text(ast.unparse(changed(source, mutant.site)), encoding="utf-8")
-            lanes: dict[str, int] = {}
+            lanes: dict[str, Any] = {}
             names = found.items(mutant, lines_of(mutant)) or near(mutant, found)
             for lane in (SHORT, REST):
                 chosen, left = affordable(names, found.seconds)
-                lanes[lane] = int(_passes(copy, chosen, lane))
+                lanes[lane] = MISSED if _passes(copy, chosen, lane) else FOUND
                 lanes[f"{lane}, not tried"] = left
-                if lanes[lane] == 0:
+                if lanes[lane] == FOUND:
                     break
             path.write_text(source, encoding="utf-8")
             line = {**asdict(mutant), "lanes": lanes, "seconds": time.perf_counter() - began, "fork": False}
@@ -401,14 +401,21 @@ def _passes(copy: Path, names: Sequence[str], lane: str) -> bool:
     return done.returncode in (0, 5)
 
 
+def told(path: Path) -> list[dict[str, Any]]:
+    """What a file of results has; nothing where it is not there yet."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
 def tell(paths: Sequence[Path]) -> str:
     """The table of what was found, and the mutants that only the rest of the tests finds."""
-    lines = [json.loads(line) for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
+    lines = [line for path in paths for line in told(path)]
+    # what no fork could try is in the table once it was tried apart
+    lines = [line for line in lines if line["lanes"]]
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     missed = []
     for line in lines:
         lanes = line["lanes"]
-        end = "short lane" if lanes.get(SHORT) == 0 else "rest" if lanes.get(REST) == 0 else "neither"
+        end = "short lane" if lanes.get(SHORT) == FOUND else "rest" if lanes.get(REST) == FOUND else "neither"
         for part in (line["part"], "all"):
             counts[part][end] += 1
         if end == "rest":
@@ -439,9 +446,10 @@ def main(arguments: Sequence[str]) -> int:
     if found.step == "tell":
         print(tell(sorted(found.folder.glob("forks-*.jsonl")) + sorted(found.folder.glob("apart-*.jsonl"))))
         return 0
-    mine = draw(found.count, found.seed)[number::shards]
+    done = {(one["file"], one["site"]) for one in told(results)}
+    mine = [one for one in draw(found.count, found.seed)[number::shards] if (one.file, one.site) not in done]
     if found.step == "forks":
         return run(mine, found.folder, results)
-    forked = [json.loads(line) for path in found.folder.glob("forks-*.jsonl") for line in path.open(encoding="utf-8")]
+    forked = [one for path in found.folder.glob("forks-*.jsonl") for one in told(path)]
     left = {(one["file"], one["site"]) for one in forked if not one["fork"]}
     return run_apart([one for one in mine if (one.file, one.site) in left], found.folder, results)
