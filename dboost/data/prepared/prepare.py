@@ -164,6 +164,8 @@ def prepare_text(
     }
     if on_drift not in DRIFT:
         raise UsageError(f"on_drift={on_drift!r}", hint=f"use one of {', '.join(DRIFT)}")
+    if on_drift != "refuse" and expect is None:
+        raise UsageError(f"on_drift={on_drift!r} without expect=", hint="give the contract, or leave on_drift= out")
     contract = None if expect is None else read_contract(expect)
     if write_contract is not None:
         check_writable(write_contract)
