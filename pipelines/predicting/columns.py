@@ -113,10 +113,10 @@ def predictions(
 
 def type_of(model: Model) -> Any:
     """The Arrow type of the labels of a model: the same in every part, whichever labels a part has."""
-    found = pa.array(model.classes.tolist()[:1]).type
-    if pa.types.is_integer(found):
-        return pa.uint64() if max(model.classes.tolist()) >= 1 << 63 else pa.int64()
-    return found
+    known = model.classes.tolist()
+    if all(isinstance(one, int) and not isinstance(one, bool) for one in known):
+        return pa.uint64() if max(known) >= 1 << 63 else pa.int64()
+    return pa.array(known).type
 
 
 def _lists(values: NDArray[np.float64]) -> pa.Array:

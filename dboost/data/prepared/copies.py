@@ -97,9 +97,8 @@ def copy_documents(item: Copy, wanted: Wanted, kinds: Mapping[str, str], picking
         schema = pa.schema([pa.field(name, arrow_of(kinds[name])) for name in own])
         tables = json_tables(path, schema) if there is None else csv_tables(path, schema, wanted.texts)
         rows = (_with(table.cast(schema), constants) for table in tables)
-        for name in (name for name in wanted.names() if name in constants):
-            schema = schema.append(pa.field(name, constants[name].type))
-        return _copied(item, schema, rows, picking)
+        more = [pa.field(name, constants[name].type) for name in wanted.names() if name in constants]
+        return _copied(item, pa.schema([*schema, *more]), rows, picking)
 
 
 def copy_rows(item: Copy, wanted: Wanted, picking: Picking) -> dict[str, int]:
