@@ -50,7 +50,9 @@ class PrepareSettings(ClusterSettings, OutputSettings, LogSettings):
 
     required: ClassVar[tuple[str, ...]] = ("data", "out")
 
-    data: str | None = key(string, None, "documents: Parquet, .csv or .jsonl, a file or a folder", positional=2)
+    data: str | None = key(
+        string, None, "documents: Parquet, .csv, .tsv or .jsonl (also .gz, ...), a file or a folder", positional=2
+    )
     test: str | None = key(
         string, None, "held-out documents, which need no labels, prepared with the vocabulary of the others"
     )

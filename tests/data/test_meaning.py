@@ -168,7 +168,9 @@ def test_the_index_of_a_table_is_no_feature_and_may_be_named(tmp_path: Path, pla
     named = frame.set_index(pd.Index([7 * i % 41 for i in range(40)], name="customer_id"))
     named.to_parquet(tmp_path / "named.parquet")
     frame.sample(frac=1.0, random_state=0).to_parquet(tmp_path / "bare.parquet")
-    frame.set_index([[7 * i % 41 for i in range(40)], [5 * i % 41 for i in range(40)]]).to_parquet(tmp_path / "two.parquet")
+    frame.set_index([[7 * i % 41 for i in range(40)], [5 * i % 41 for i in range(40)]]).to_parquet(
+        tmp_path / "two.parquet"
+    )
     frame.to_parquet(tmp_path / "none.parquet")
     for name in ("dask", "named.parquet", "bare.parquet", "two.parquet", "none.parquet"):
         with warnings.catch_warnings(record=True) as caught:

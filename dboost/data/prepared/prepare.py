@@ -84,8 +84,8 @@ def prepare_text(
     Parameters
     ----------
     source : path, list of paths, or dict of split name to path or list
-        Files of documents in Parquet, CSV (``.csv``) or JSON lines (``.jsonl``, ``.ndjson``), or folders of them; see
-        ``dboost.data.prepared.documents`` for the types that columns of the last two have.
+        Files of documents in Parquet, CSV (``.csv``, ``.tsv``) or JSON lines (``.jsonl``, ``.ndjson``), compressed or
+        not, or folders of them; see ``dboost.data.prepared.documents`` for the types that columns of the last two have.
     out : path
         New folder; see ``dboost.data.manifest`` for what is in it.
     text : str or sequence of str
