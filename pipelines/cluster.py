@@ -71,13 +71,19 @@ def check(settings: ClusterSettings) -> None:
             hint="give the scheduler of one, or the kind of a new one",
         )
     if settings.scheduler:
+        made = [name for name in ("hosts", "options") if getattr(settings, name)]
+        if made:
+            raise UsageError(
+                f"{made[0]} is of a cluster that is made, and scheduler names one that is there",
+                hint=f"leave {made[0]} out",
+            )
         if settings.tls == TEMPORARY:
             raise UsageError(
                 "temporary certificates are made with a cluster, and the scheduler has its own",
                 hint="give the folder of its certificates",
             )
     elif settings.workers == 0:
-        given = [name for name in ("hosts", "tls", "options") if getattr(settings, name)]
+        given = [name for name in ("hosts", "tls", "options", "memory_limit") if getattr(settings, name)]
         if given or kind_of(settings) != "local":
             given = given or [f"to={settings.to}"]
             raise UsageError(f"workers is 0, which is no cluster, and {given[0]} is of one", hint="leave one out")

@@ -23,6 +23,7 @@ PHRASES: tuple[tuple[str, str], ...] = (
     (r"\bParquetData\(path, ([^()]*)\)", r"\1"),
     (r"\bParquetData names no label column", "no label column is named"),
     (r"\b(?:use )?Boosted\w+ with (?=loss=)", "use "),
+    (r"\buse a regressor\b", "use --loss squared or another of a regression"),
     (r"\balpha_best_=(\S+)", r"the best alpha, \1,"),
     (r"\ba smaller eps than\b", "eps= smaller than"),
     (r", a dict of label to weight, or None\b", ', or JSON such as {"spam": 2}'),

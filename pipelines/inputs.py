@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 import dboost
 from dboost.data import load_manifest
 from dboost.data.absent_column import listed, nearest
+from dboost.data.meaning import is_text
 from dboost.data.parquet.plan import sparse_columns
-from dboost.data.parquet.read import NUMBERS, FileInfo, inspect_file
+from dboost.data.parquet.read import NUMBERS, FileInfo, file_ref, first_of
 from dboost.errors import DataError, UsageError
 from dboost.files import store_folders
 from dboost.files.storage import check_writable
@@ -68,8 +69,10 @@ def open_data(settings: DataSettings, preferred: str, model: Model | None = None
         split=split,
     )
     files, manifest, _ = data.resolve()
+    if is_text(files[0][0]):
+        file_ref(*files[0])  # says what to do with such a file, before a cluster starts and a table begins
     if model is not None and manifest is None and settings.features is None:
-        first = inspect_file(files[0])
+        first = first_of(files)
         names = input_columns(model, first)
         if names is not None:
             data = dboost.ParquetData(path, features=names, label=data.label, weight=data.weight)

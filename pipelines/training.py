@@ -197,6 +197,10 @@ def plan_training(settings: TrainedSettings) -> Training:
         raise UsageError(
             f"cv={cv} beside path={settings.path}", hint="cv goes along a path; set n_alphas= for its length"
         )
+    if settings.path is not None and alphas is not None:
+        raise UsageError(
+            f"path={settings.path} beside alphas=, which are the strengths themselves", hint="use one of them"
+        )
     if cv is None and alphas is None and settings.path is None:
         _needs_grid(settings)
         kind, parameters = kind_and_parameters(settings)

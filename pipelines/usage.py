@@ -48,17 +48,24 @@ class SettingsCommand(click.Command):
         )
 
     def _given(self, values: dict[str, Any]) -> dict[str, Any]:
-        """The keys that were given, a flag before an argument without one."""
+        """The keys that were given, each in one way; a list of names may come in several parts."""
         found = {}
         for item in dataclasses.fields(self.kind):
-            for value in (values.get(f"positional_{item.name}"), values[item.name]):
-                if value not in (None, ()):
-                    found[item.name] = value
+            both = [values.get(f"positional_{item.name}"), values[item.name]]
+            here = [value for value in both if value not in (None, ())]
+            if len(here) > 1:
+                raise self._twice(f"{item.name} is given as {both[0]!r} and with {flag(item.name)}")
+            if here:
+                found[item.name] = ",".join(here[0]) if is_list(item) and isinstance(here[0], tuple) else here[0]
         return found
+
+    def _twice(self, what: str) -> UsageError:
+        return UsageError(what, hint=f"give it once; see `{self.called} --help`")
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """The arguments, or an error that is one line with the nearest flag there is."""
         try:
+            _, _, order = self.make_parser(ctx).parse_args(args=list(args))
             rest = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             raise self._unknown(error.option_name) from None
@@ -67,6 +74,10 @@ class SettingsCommand(click.Command):
             raise UsageError(said, hint=f"see `{self.called} --help`") from None
         if ctx.args and not ctx.resilient_parsing:
             raise self._unknown(ctx.args[0])
+        once = [param for param in order if isinstance(param, click.Option) and not param.multiple and param.name]
+        for param in once if not ctx.resilient_parsing else ():
+            if once.count(param) > 1:
+                raise self._twice(f"{max(param.opts, key=len)} is given twice")
         return rest
 
     def _unknown(self, word: str) -> UsageError:
@@ -115,8 +126,13 @@ def _option(item: dataclasses.Field[Any]) -> click.Option:
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
         return [word for word in choices() if word.startswith(incomplete)] if choices is not None else []
 
-    several = bool(item.metadata["many"])
+    several = bool(item.metadata["many"]) or is_list(item)
     return click.Option([flag(item.name), item.name], multiple=several, default=None, shell_complete=complete)
+
+
+def is_list(item: dataclasses.Field[Any]) -> bool:
+    """Whether a key takes several names, which a flag may give together or one by one."""
+    return item.metadata["parse"] is config.names
 
 
 def is_switch(item: dataclasses.Field[Any]) -> bool:

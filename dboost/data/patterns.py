@@ -1,30 +1,26 @@
-"""Which files a path means when it is a pattern or a table of Delta Lake, and the columns that names of folders hold.
+"""Which files a path means when it is a pattern or a table of Delta Lake.
 
-Covers: ``*``, ``?``, ``[...]`` and ``**`` in a path, here and in a store; the files of one version of a Delta table;
-``year=2020/`` in the name of a file. Does not cover: what is in the files.
+Covers: ``*``, ``?``, ``[...]`` and ``**`` in a path, here and in a store; the files of one version of a Delta table.
+Does not cover: the files of a plain folder, and what is in them (``meaning``).
 """
 
 from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from dboost.data.meaning import is_hidden
 from dboost.errors import DataError, UsageError
 from dboost.files.stores import AnyPath, StorePath, any_path
 
 _MAGIC = re.compile(r"[*?\[]")
-_COLUMN = re.compile(r"(?P<name>[^=/]+)=(?P<value>[^/]*)")
 # The parts of a pattern, and what those that are no text mean.
 _SIGNS = re.compile(r"\*\*/|\*\*|\*|\?|\[!?[^]/]+\]|[^*?\[]+|\[")
 _MEANINGS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 DELTA_LOG = "_delta_log"
-# What Hive writes for a value that is missing.
-_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 def matches(path: AnyPath) -> list[tuple[str, str]] | None:
@@ -51,9 +47,9 @@ def matches(path: AnyPath) -> list[tuple[str, str]] | None:
         if not _MAGIC.search(text) or path.exists():
             return None
         root = _root(text)
-        here = [one for one in glob.glob(text, recursive=True, include_hidden=False) if Path(one).is_file()]
+        here = [one for one in glob.glob(text, recursive=True, include_hidden=False) if not Path(one).is_dir()]
         files = [(one, Path(one).relative_to(root).as_posix() if root else one) for one in sorted(here)]
-    files = [file for file in files if not any(part.startswith(("_", ".")) for part in file[1].split("/"))]
+    files = [file for file in files if not any(map(is_hidden, file[1].split("/")))]
     if not files:
         raise DataError("no file fits the pattern", file=str(path), hint="quote it, so that no shell reads it first")
     return files
@@ -77,27 +73,6 @@ def regex_of(pattern: str) -> str:
         else:
             parts.append(re.escape(sign))
     return "".join(parts)
-
-
-def folder_columns(name: str) -> dict[str, str | None]:
-    """The columns that the folders of a file's name hold: ``year=2020/lang=en/part.parquet`` has two."""
-    found: dict[str, str | None] = {}
-    for part in name.split("/")[:-1]:
-        column = _COLUMN.fullmatch(part)
-        if column is not None:
-            value = unquote(column["value"])
-            found[column["name"]] = None if value == _NULL else value
-    return found
-
-
-def column_kinds(files: Sequence[Mapping[str, str | None]]) -> dict[str, str]:
-    """The kind of each column that folders hold: ``int`` where every value is a whole number, else ``str``."""
-    kinds: dict[str, str] = {}
-    for columns in files:
-        for name, value in columns.items():
-            whole = value is None or _WHOLE.fullmatch(value) is not None
-            kinds[name] = "int" if whole and kinds.get(name, "int") == "int" else "str"
-    return kinds
 
 
 def delta_files(folder: AnyPath, version: int | None = None) -> tuple[list[tuple[str, str]], int] | None:

@@ -14,14 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dboost.data.patterns import column_kinds, folder_columns
-from dboost.data.prepared.copies import Picking, copy_documents, copy_rows, lacks_values
+from dboost.data.meaning import folder_values, is_text
+from dboost.data.prepared.copies import Copy, Picking, copy_documents, copy_rows, lacks_values
 from dboost.data.prepared.documents import (
     Wanted,
     column_types,
     document_files,
-    format_of,
-    joint_types,
+    joint_kinds,
 )
 from dboost.data.prepared.mapper import Mapper
 from dboost.data.prepared.where import parsed
@@ -56,13 +55,20 @@ class Sources:
     @contextmanager
     def in_own_names(self) -> Iterator[None]:
         """Errors name the files that the user gave, not their copies, which have row groups of their own."""
-        try:
+        with in_own_names(self.origin):
             yield
-        except DataError as fault:
-            file = self.origin.get(fault.file or "")
-            if file is None:
-                raise
-            raise DataError(fault.what, file=file, column=fault.column, hint=fault.hint) from fault
+
+
+@contextmanager
+def in_own_names(origin: Mapping[str, str]) -> Iterator[None]:
+    """Errors name the file that the user gave, and not its copy, by the paths of both."""
+    try:
+        yield
+    except DataError as fault:
+        file = origin.get(fault.file or "")
+        if file is None:
+            raise
+        raise DataError(fault.what, file=file, column=fault.column, hint=fault.hint) from fault
 
 
 def splits_of(
@@ -103,7 +109,7 @@ def open_sources(
 ) -> Sources:
     """The files of all splits; those in CSV and JSON lines are copied into Parquet within `staging`.
 
-    So are those of which only some rows are wanted, and those whose folders hold a column that is wanted.
+    So are those of which only some rows are wanted.
 
     Parameters
     ----------
@@ -132,25 +138,29 @@ def open_sources(
     found = [(owner, file) for owner, source in splits for file in document_files(source)]
     _refuse_same(found)
     filtered = parsed(where)[1] if where is not None else ()
-    foreign = [(owner, file[0]) for owner, file in found if format_of(file[0]) is not None]
-    other = {path: folder_columns(name) for _, (path, name) in found if format_of(path) is None}
+    foreign = [(owner, file[0]) for owner, file in found if is_text(file[0])]
+    other = list(dict.fromkeys(path for _, (path, _) in found if not is_text(path)))
     mine = {path for owner, (path, _) in found if owner in (None, learned)}
-    kinds = column_kinds(list(other.values()))
-    needed = where is not None or bool(set(kinds) & set(wanted.names()))
+    columns, kinds = folder_values([name for _, (_, name) in found])
+    folders = {
+        path: {name: (kinds[name], value) for name, value in values.items()}
+        for (_, (path, _)), values in zip(found, columns, strict=True)
+    }
+    needed = where is not None
 
     def picking(path: str) -> Picking:
         required = (*wanted.texts, *(wanted.labels if path in mine else ())) if quarantine else ()
         return Picking(where, required, str(staging / REFUSED))
 
     if quarantine and other and not needed:
-        columns = [(path, picking(path).required) for path in other]
-        needed = any(mapper.map(lacks_values, columns, name="look-for-missing"))
+        required = [(path, picking(path).required) for path in other]
+        needed = any(mapper.map(lacks_values, required, name="look-for-missing"))
     copies: dict[str, str] = {}
     refused: Counter[str] = Counter()
     if foreign:
         more = tuple(name for name in filtered if name not in wanted.names())
         read = replace(wanted, kept=(*wanted.kept, *more))
-        copies, put_aside = _copy(foreign, read, label, learned, staging / COPIES, mapper, picking)
+        copies, put_aside = _copy(foreign, folders, read, label, learned, staging / COPIES, mapper, picking)
         refused.update(put_aside)
     if other and needed:
         make_folder(staging / COPIES)
@@ -158,11 +168,13 @@ def open_sources(
         for group in (mine, set(other) - mine):
             paths = [path for path in other if path in group]
             numbers = range(len(copies), len(copies) + len(paths))
-            items = [(path, str(staging / COPIES / f"{i:05d}.parquet"), other[path]) for i, path in zip(numbers, paths)]
+            items = [
+                Copy(path, str(staging / COPIES / f"{i:05d}.parquet"), folders[path]) for i, path in zip(numbers, paths)
+            ]
             if items:
-                for told in mapper.map(copy_rows, items, loose, kinds, picking(paths[0]), name="copy-documents"):
+                for told in mapper.map(copy_rows, items, loose, picking(paths[0]), name="copy-documents"):
                     refused.update(told)
-            copies |= {path: copy for path, copy, _ in items}
+            copies |= {item.path: item.target for item in items}
     files = tuple((owner, (copies.get(path, path), name)) for owner, (path, name) in found)
     return Sources(files, {copy: path for path, copy in copies.items()}, dict(refused))
 
@@ -191,6 +203,7 @@ def _same_file(path: str) -> Any:
 
 def _copy(
     foreign: Sequence[tuple[str | None, str]],
+    folders: Mapping[str, Mapping[str, tuple[str, Any]]],
     wanted: Wanted,
     label: str | None,
     learned: str,
@@ -203,21 +216,22 @@ def _copy(
     paths = list(dict.fromkeys(path for _, path in foreign))
     mine = {path for owner, path in foreign if owner in (None, learned)}
     loose = Wanted(wanted.texts, wanted.labels, wanted.kept, () if label is None else (label,))
-    types: list[dict[str, str]] = [{}] * len(paths)
+    types: list[dict[str, frozenset[str]]] = [{}] * len(paths)
     for group, what in ((mine, wanted), (set(paths) - mine, loose)):
         at = [i for i, path in enumerate(paths) if path in group]
-        reports = mapper.map(column_types, [paths[i] for i in at], what, name="find-types")
+        items = [(paths[i], tuple(folders[paths[i]])) for i in at]
+        reports = mapper.map(column_types, items, what, name="find-types")
         for i, report in zip(at, reports, strict=True):
             types[i] = report
-    joint = joint_types(types, paths)
-    items = [(path, str(folder / f"{i:05d}.parquet")) for i, path in enumerate(paths)]
+    joint = joint_kinds(types, paths)
+    copies = [Copy(path, str(folder / f"{i:05d}.parquet"), folders[path]) for i, path in enumerate(paths)]
     refused: Counter[str] = Counter()
     for group in (mine, set(paths) - mine):
-        some = [item for item in items if item[0] in group]
+        some = [copy for copy in copies if copy.path in group]
         if some:
-            for told in mapper.map(copy_documents, some, loose, joint, picking(some[0][0]), name="copy-documents"):
+            for told in mapper.map(copy_documents, some, loose, joint, picking(some[0].path), name="copy-documents"):
                 refused.update(told)
-    return dict(items), refused
+    return {copy.path: copy.target for copy in copies}, refused
 
 
 def make_folder(folder: AnyPath) -> None:

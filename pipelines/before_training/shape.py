@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from dboost.data.manifest import Manifest
 from dboost.data.parquet.block import ParquetBlock
 from dboost.data.parquet.plan import looked_at
-from dboost.data.parquet.read import FileInfo, inspect_file, open_file
+from dboost.data.parquet.read import FileInfo, inspect_file, open_file, read_group, with_folders
 from dboost.engine.local import LocalEngine
 
 MOST_LABELS = 2_000_000
@@ -83,7 +83,7 @@ def shape_of(data: Any) -> Shape:
     with LocalEngine() as engine, warnings.catch_warnings():
         # What a fit would say of columns it says itself.
         warnings.simplefilter("ignore")
-        infos: list[FileInfo] = engine.on_driver(inspect_file, files)
+        infos = with_folders(engine.on_driver(inspect_file, files))
         blocks, layout, label = looked_at(data, infos, manifest)
         if layout.n_features < 0:
             found = engine.on_driver(lambda info: _largest_index(info, layout.columns[0]), infos)
@@ -141,7 +141,7 @@ def _classes(
         for group, count in enumerate(info.rows):
             if rows and rows + count > MOST_LABELS:
                 return len(seen), False
-            column = with_labels.read_row_group(group, columns=[label[0]]).column(0)
+            column = read_group(with_labels, info.ref, group, [label[0]]).column(0)
             seen.update(one for one in pc.unique(column).to_pylist() if one is not None)
             rows += count
     return len(seen), True

@@ -13,6 +13,7 @@ from scipy.sparse import csc_array
 
 from dboost import metrics
 from dboost.data import build_plan
+from dboost.errors import UsageError
 from dboost.model.fitted import Model
 from dboost.partition import NUMBERS, Partition, Sums
 
@@ -48,6 +49,8 @@ def run(settings: EvaluateSettings, console: Console) -> int:
     needed(settings, *settings.required)
     if settings.out is not None:
         refuse_existing(settings.out, MARKER, settings.force)
+    elif settings.force:
+        raise UsageError("force= without out=, which is the folder that it replaces", hint="give both, or neither")
     model = read_model(settings.model)
     data = open_data(settings, "test", model)
     with connect(settings, console) as client, console.stage("evaluate"):

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from dboost.errors import UsageError
 from dboost.estimators.transform_files import read_beside
 from dboost.files import store_folders
 from dboost.files.storage import sha256_json, write_file, write_folder
@@ -70,7 +71,9 @@ def run(settings: PredictSettings, console: Console) -> int:
     model = read_model(settings.model)
     asked_of(settings, model)
     transform = read_beside(str(settings.model))
-    if not are_raw(settings, transform):
+    if are_raw(settings, transform):
+        refuse_without_effect(settings)
+    else:
         prepared_rows(settings, model, settings.keep or ())  # refused before a cluster starts
     with kept_beside(settings, "predict", console) as work, Cluster(settings, console) as cluster:
         cluster.client()  # starts before the stage whose seconds are counted
@@ -79,6 +82,14 @@ def run(settings: PredictSettings, console: Console) -> int:
     console.event("predictions", out=settings.out, **about)
     console.say(f"{about['rows']:,} predictions: {settings.out}   {read_words(about)}")
     return 0
+
+
+def refuse_without_effect(settings: PredictSettings) -> None:
+    """Refuse keys that say which features to read, where the model's transform makes them of raw documents."""
+    for name in ("split", "label", "weight", "n_features"):
+        if getattr(settings, name) is not None:
+            what = f"{name}= has no effect on raw documents, of which the model reads the text alone"
+            raise UsageError(what, hint="leave it out; keep= carries a column through")
 
 
 def predict(settings: PredictSettings, model: Model, client: Any, work: Path, console: Console) -> dict[str, Any]:

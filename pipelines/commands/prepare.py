@@ -50,7 +50,9 @@ class PrepareSettings(ClusterSettings, OutputSettings, LogSettings):
 
     required: ClassVar[tuple[str, ...]] = ("data", "out")
 
-    data: str | None = key(string, None, "documents: Parquet, .csv or .jsonl, a file or a folder", positional=2)
+    data: str | None = key(
+        string, None, "documents: Parquet, .csv, .tsv or .jsonl (also .gz, ...), a file or a folder", positional=2
+    )
     test: str | None = key(
         string, None, "held-out documents, which need no labels, prepared with the vocabulary of the others"
     )
@@ -138,7 +140,10 @@ def facts(manifest: Any) -> list[tuple[str, str]]:
     for name, split in manifest.splits.items():
         classes = split.get("classes")
         words = f"{split['rows']:,} documents, {split['nnz']:,} values"
-        labels = "" if manifest.label is None else ", no labels" if classes is None else f", {len(classes)} classes"
+        labels = ", no labels" if classes is None else f", {len(classes)} classes"
+        if split.get("targets") is not None:
+            labels = ", targets from {:.6g} to {:.6g}".format(*split["targets"])
+        labels = labels if manifest.label is not None else ""
         rows.append((name, words + labels))
     refused = manifest.settings.get("refused") or {}
     if refused:

@@ -159,9 +159,7 @@ def _job(name: str, request: Request) -> dict[str, Any]:
     ]  # fmt: skip
     pod = _pod(request, "run", command, cpu="1", memory=2 << 30, data=True)
     pod["restartPolicy"] = "Never"
-    pod["containers"][0]["env"].append(
-        {"name": "DASK_SCHEDULER_ADDRESS", "value": f"{scheme}://{name}-scheduler:8786"}
-    )
+    pod["containers"][0]["env"].append({"name": "DASK_SCHEDULER_ADDRESS", "value": f"{scheme}://{name}-scheduler:8786"})
     pod["containers"][0]["volumeMounts"].append({"name": "run", "mountPath": _SETTINGS, "readOnly": True})
     pod["volumes"].append({"name": "run", "configMap": {"name": f"{name}-run"}})
     rules = [

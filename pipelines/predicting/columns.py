@@ -97,17 +97,26 @@ def predictions(
         columns |= {name: pa.array(labels[:, r].astype(np.int8)) for r, name in enumerate(names)}
         columns |= {f"{name}_probability": pa.array(chances[:, r]) for r, name in enumerate(names)}
         return pa.table(columns)
-    columns["prediction"] = pa.array(labels.tolist())
+    kind = type_of(model)
+    columns["prediction"] = pa.array(labels.tolist(), kind)
     columns["probability"] = pa.array(chances.max(axis=1, initial=0.0))
     if asked.every:
         columns["probabilities"] = _lists(chances)
     if asked.top is not None:
         best = np.argsort(-chances, axis=1, kind="stable")[:, : asked.top]
         columns["top_classes"] = pa.FixedSizeListArray.from_arrays(
-            pa.array(model.classes.tolist()).take(pa.array(best.ravel())), asked.top
+            pa.array(model.classes.tolist(), kind).take(pa.array(best.ravel())), asked.top
         )
         columns["top_probabilities"] = _lists(np.take_along_axis(chances, best, axis=1))
     return pa.table(columns)
+
+
+def type_of(model: Model) -> Any:
+    """The Arrow type of the labels of a model: the same in every part, whichever labels a part has."""
+    known = model.classes.tolist()
+    if all(isinstance(one, int) and not isinstance(one, bool) for one in known):
+        return pa.uint64() if max(known) >= 1 << 63 else pa.int64()
+    return pa.array(known).type
 
 
 def _lists(values: NDArray[np.float64]) -> pa.Array:

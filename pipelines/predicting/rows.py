@@ -6,8 +6,8 @@ Does not cover: what is written (``columns``, ``parts``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,22 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dboost.data.absent_column import absent_column
+from dboost.data.meaning import is_text, joint_type
 from dboost.data.parquet.plan import blocks_of
-from dboost.data.parquet.read import check_unchanged, inspect_file, open_file
+from dboost.data.parquet.read import (
+    FileInfo,
+    as_data_errors,
+    check_unchanged,
+    first_of,
+    inspect_file,
+    open_file,
+    read_group,
+    with_folders,
+)
 from dboost.data.prepared.chunk import TextChunk, TextColumns, read_span, texts_of
-from dboost.data.prepared.documents import Wanted, document_files, format_of
+from dboost.data.prepared.documents import Wanted, document_files
 from dboost.data.prepared.prepare import check_columns, cut_chunks
-from dboost.data.sources import open_sources
+from dboost.data.sources import in_own_names, open_sources
 from dboost.errors import DataError
 from dboost.estimators.document_features import DocumentFeatures
 from dboost.files.store_folders import current
@@ -63,10 +73,13 @@ class PreparedRows:
     block : dboost.data.parquet.block.ParquetBlock
     at : int64 array
         Where the columns that the model reads are among those of the block.
+    types : mapping of str to pyarrow.DataType
+        Of the columns that are carried through, over all files.
     """
 
     block: Any
     at: Columns
+    types: Mapping[str, Any] = field(default_factory=dict)
 
     def scores(self, model: Model, transform: Any) -> NDArray[np.float64]:
         """Scores of its rows."""
@@ -76,10 +89,12 @@ class PreparedRows:
         """Columns of its rows, as they are in the files."""
         if not names:
             return {}
-        tables = [
-            open_file(ref.path).read_row_groups(list(groups), columns=list(names)) for ref, groups in self.block.spans
-        ]
-        table = pa.concat_tables(tables, promote_options="default")
+        schema = pa.schema([(name, self.types[name]) for name in names])
+        tables = []
+        for ref, groups in self.block.spans:
+            with open_file(ref.path) as file, as_data_errors(ref.path):
+                tables += [read_group(file, ref, group, names).cast(schema) for group in groups]
+        table = pa.concat_tables(tables)
         return {name: table.column(name) for name in names}
 
     def positions(self) -> tuple[pa.Array, pa.Array]:
@@ -89,26 +104,28 @@ class PreparedRows:
 
 @dataclass(frozen=True)
 class RawRows:
-    """Consecutive raw documents."""
+    """Consecutive raw documents; `origin` has the file that the user gave for each copy of one."""
 
     chunk: TextChunk
     how: TextColumns
+    origin: Mapping[str, str] = field(default_factory=dict)
 
     def scores(self, model: Model, transform: Any) -> NDArray[np.float64]:
         """Scores of its documents, which are read, transformed and forgotten span by span."""
         parts = []
-        for span in self.chunk.spans:
-            check_unchanged(span[0])
-            texts = texts_of(read_span(span, list(self.how.text)), self.how.text, span[0].path, span[1])
-            parts.append(model.decision_function(transform.transform(texts)))
+        with in_own_names(self.origin):
+            for span in self.chunk.spans:
+                check_unchanged(span[0])
+                texts = texts_of(read_span(span, list(self.how.text)), self.how.text, span[0].path, span[1])
+                parts.append(model.decision_function(transform.transform(texts)))
         return np.vstack(parts)
 
     def kept(self, names: Sequence[str]) -> dict[str, Any]:
         """Columns of its documents."""
         if not names:
             return {}
-        tables = [read_span(span, list(names)) for span in self.chunk.spans]
-        table = pa.concat_tables(tables, promote_options="default")
+        with in_own_names(self.origin):
+            table = pa.concat_tables([read_span(span, list(names), self.how.types) for span in self.chunk.spans])
         return {name: table.column(name) for name in names}
 
     def positions(self) -> tuple[pa.Array, pa.Array]:
@@ -134,9 +151,9 @@ def are_raw(settings: DataSettings, transform: Any) -> bool:
     if (path / MANIFEST).is_file():
         return False
     files = document_files(path)
-    if any(format_of(file) is not None for file, _ in files):
+    if any(is_text(file) for file, _ in files):
         return True
-    kinds = inspect_file(files[0]).kinds
+    kinds = first_of(files).kinds
     return set(transform.text) <= set(kinds) or not any(kind.startswith(("list<", "fixed[")) for kind in kinds.values())
 
 
@@ -145,17 +162,32 @@ def prepared_rows(settings: DataSettings, model: Model, keep: Sequence[str]) -> 
     data = open_data(settings, "test", model)
     blocks = blocks_of(data)
     at = feature_positions(model, data, blocks)
-    pieces = tuple(PreparedRows(block, at) for block in blocks)
     if not blocks:
-        return Read(pieces, 0, 0, 0)
-    ref = blocks[0].spans[0][0]
-    first = inspect_file((ref.path, ref.name))
-    for name in keep:
-        if name not in first.kinds:
-            raise absent_column(name, first.kinds, first.ref.path)
+        return Read((), 0, 0, 0)
+    first, types = _kept_types(data.files(), keep)
+    pieces = tuple(PreparedRows(block, at, types) for block in blocks)
     names = {*_features_of(blocks[0].layout), *keep}
     spans = [(ref, group) for block in blocks for ref, groups in block.spans for group in groups]
     return Read(pieces, len(names), len(first.kinds), _bytes(spans, names))
+
+
+def _kept_types(files: Sequence[tuple[str, str]], keep: Sequence[str]) -> tuple[FileInfo, dict[str, Any]]:
+    """What is known of the first file, and the types of the columns that are carried through, over all files."""
+    if not keep:
+        return first_of(files), {}
+    infos = with_folders([inspect_file(file) for file in files])
+    types: dict[str, Any] = dict.fromkeys(keep, pa.null())
+    for info in infos:
+        for name in keep:
+            if name not in info.types:
+                raise absent_column(name, info.kinds, info.ref.path)
+            joint = joint_type(types[name], info.types[name])
+            if joint is None:
+                what = f"type {info.types[name]}, the files before have {types[name]}"
+                hint = "write all files with one schema"
+                raise DataError(what, file=info.ref.path, column=name, hint=hint)
+            types[name] = joint
+    return infos[0], types
 
 
 def raw_rows(
@@ -175,14 +207,20 @@ def raw_rows(
     with sources.in_own_names():
         # a file that was named by itself is called as it is in its folder
         files = [(path, _short(name)) for _, (path, name) in sources.files]
-        found = engine.map(inspect_file, files, name="read-footers")
-        check_columns([(info, True) for info in found], how)
+        found = with_folders(engine.map(inspect_file, files, name="read-footers"))
+        how = replace(how, types=check_columns([(info, True) for info in found], how))
         chunks = cut_chunks([("new", info) for info in found], {"new"}, how)
     names = set(how.wanted(labelled=False))
     spans = [(info.ref, group) for info in found for group in range(len(info.rows))]
     # the copy of a file in another format holds no other columns
     there = len(found[0].kinds) if found else 0
-    return Read(tuple(RawRows(chunk, how) for chunk in chunks), len(names), there, _bytes(spans, names))
+    return Read(tuple(_raw(chunk, how, sources.origin) for chunk in chunks), len(names), there, _bytes(spans, names))
+
+
+def _raw(chunk: TextChunk, how: TextColumns, origin: Mapping[str, str]) -> RawRows:
+    """A piece, with the origins of its own files only."""
+    paths = {span[0].path for span in chunk.spans}
+    return RawRows(chunk, how, {path: origin[path] for path in paths if path in origin})
 
 
 def _short(name: str) -> str:

@@ -78,9 +78,7 @@ def look_at(model: Model, data: Any) -> HeldOut | None:
                                                      "file": file[i].as_py(), "row": row[i].as_py()})  # fmt: skip
             (heapq.heappush if len(worst) < MISTAKES else heapq.heappushpop)(worst, item)
         found.rows += len(top)
-    found.calibration = [
-        {"rows": n, "probability": p / n, "right": r / n} for n, p, r in sums.tolist() if n
-    ]
+    found.calibration = [{"rows": n, "probability": p / n, "right": r / n} for n, p, r in sums.tolist() if n]
     labels = model.classes.tolist()
     for chance, _, one in sorted(worst, key=lambda item: (-item[0], -item[1])):
         speaks = contributions(model, one["block"])

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dboost.data import load_manifest
+from dboost.data.meaning import visible
 from dboost.data.patterns import matches
 from dboost.errors import DataError
 from dboost.files.paths import PathLike
@@ -48,7 +49,7 @@ def of_input(given: PathLike) -> Any:
         return {path.name: of_file(path)}
     if not path.is_dir():
         raise DataError("there is no such file or folder", file=str(path))
-    return {name: of_file(path / name) for name in _names(path) if not _hidden(name)}
+    return {name: of_file(path / name) for name in sorted(visible(path))}
 
 
 def of_file(path: AnyPath) -> list[Any]:
@@ -95,10 +96,6 @@ def _written(path: Path) -> list[Any]:
 def _names(folder: AnyPath) -> list[str]:
     found = (file for file in folder.rglob("*") if isinstance(file, StorePath) or file.is_file())
     return sorted(file.relative_to(folder).as_posix() for file in found)  # type: ignore[arg-type]  # of one kind
-
-
-def _hidden(name: str) -> bool:
-    return any(part.startswith((".", "_")) for part in name.split("/"))
 
 
 def _end(path: AnyPath, size: int) -> bytes:

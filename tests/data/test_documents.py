@@ -14,7 +14,7 @@ import pytest
 from dboost.data import ParquetData, load_manifest, prepare_text
 from dboost.data.parquet.plan import blocks_of
 from dboost.data.prepared import chunk, copies, documents, prepare
-from dboost.data.prepared.documents import Wanted, column_types
+from dboost.data.prepared.documents import Wanted, column_types, joint_kinds
 from dboost.errors import DataError, UsageError
 from tests.data.test_prepare import Threads
 
@@ -95,23 +95,33 @@ def test_a_folder_of_files_is_read_in_the_order_of_names(suffix: str, tmp_path: 
     [
         (["1", "-20", "0"], "int", "int"),
         (["007", "1"], "str", "str"),
-        (["1.5", "2"], "str", "float"),
-        (["1e5", "2"], "str", "float"),
+        (["1.5", "2"], "float", "float"),
+        (["12.50", "2.00"], "float", "str"),
+        (["1e5", "2"], "str", "str"),
+        (["1e-05", "2.0", "1e+16", "0.1"], "float", "float"),
+        (["9007199254740993", "0.5"], "str", "str"),
+        (["9223372036854775807", "-9223372036854775808"], "int", "int"),
+        (["18446744073709551615", "7"], "uint", "uint"),
+        (["18446744073709551615", "-7"], "str", "str"),
+        (["1." + "0" * 400 + "1"], "float", "str"),
+        (["1" * 400 + ".5"], "str", "str"),
+        (["+5"], "str", "str"),
         (["true", "false"], "str", "str"),
         (["2020-01-01"], "str", "str"),
         (["1", "x"], "str", "str"),
         (["NaN", "1"], "str", "str"),
-        (["123456789012345678901"], "str", "float"),
+        (["123456789012345678901"], "str", "str"),
     ],
 )
 def test_types_of_csv_are_found_by_reading_every_row(
     values: list[str], label: str, kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(documents, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(documents, "BLOCK_BYTES", 2000 if "0" * 400 in values[0] or len(values[0]) > 64 else 64)
     rows = [f"{v},t,{v}" for v in ["1" if label == "int" else values[0]] * 40 + values]
     (tmp_path / "d.csv").write_text("y,text,k\n" + "\n".join(rows) + "\n")
-    found = column_types(str(tmp_path / "d.csv"), Wanted(("text",), ("y",), ("k",)))
-    assert found == {"text": "str", "y": label, "k": kept}
+    found = column_types((str(tmp_path / "d.csv"), ()), Wanted(("text",), ("y",), ("k",)))
+    assert joint_kinds([found], ["d.csv"]) == {"text": "str", "y": label, "k": kept}
 
 
 def test_numbers_of_json_stay_numbers(tmp_path: Path) -> None:
@@ -182,7 +192,7 @@ def test_a_row_that_is_larger_than_a_block_is_told_as_that(tmp_path: Path, monke
         prepare_text(tmp_path / "d.csv", tmp_path / "out", text="text")
 
 
-@pytest.mark.parametrize("name", ["d.json", "d.csv.gz", "d.txt", "d"])
+@pytest.mark.parametrize("name", ["d.json", "d.csv.xz", "d.txt", "d"])
 def test_other_formats_are_named_with_those_that_are_read(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text('[{"text": "a"}]')
     with pytest.raises(DataError, match="are not read.*JSON lines") as caught:
@@ -197,7 +207,7 @@ def test_a_folder_of_two_formats_is_refused(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     for suffix in (".csv", ".parquet"):
         write_as(tmp_path / "d" / f"a{suffix}", corpus(10))
-    with pytest.raises(DataError, match="several formats: .csv, .parquet"):
+    with pytest.raises(DataError, match=r"several formats: a.csv \(CSV\), a.parquet \(Parquet\)"):
         prepare_text(tmp_path / "d", tmp_path / "out", text="text")
 
 

@@ -12,7 +12,7 @@ from dboost.data import ParquetData
 from dboost.data.memory import in_memory
 from dboost.data.parquet import plan as parquet_plan
 from dboost.data.parquet.plan import blocks_of
-from dboost.data.parquet.read import Layout, decode_features, open_file, read_group
+from dboost.data.parquet.read import Layout, decode_features, file_ref, open_file, read_group
 from dboost.data.parquet.rows import scan_features
 from dboost.errors import DataError
 from tests.data.tables import replace
@@ -93,7 +93,7 @@ def test_list_columns_are_not_copied(small, write, lists, tmp_path):
     path = str(tmp_path / "f0.parquet")
     layout = Layout("lists", ("indices", "values"), 7, np.dtype(np.float32))
     with open_file(path) as file:
-        table = read_group(file, path, 0, ["indices", "values"])
+        table = read_group(file, file_ref(path, "f0"), 0, ["indices", "values"])
     [piece] = decode_features(table, layout, path, 0)
     for name, array in (("indices", piece.indices), ("values", piece.values)):
         child = table.column(name).chunk(0).values

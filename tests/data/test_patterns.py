@@ -18,7 +18,8 @@ import pytest
 
 import dboost
 from dboost.data import prepare_text
-from dboost.data.patterns import column_kinds, folder_columns, matches, regex_of
+from dboost.data.meaning import folder_columns, folder_values
+from dboost.data.patterns import matches, regex_of
 from dboost.data.prepared.where import parsed
 from dboost.errors import DataError, UsageError
 from dboost.files.stores import any_path
@@ -159,7 +160,10 @@ def test_patterns_of_keys_mean_what_those_of_files_do(pattern: str, fits: list[s
 def test_values_of_folders() -> None:
     assert folder_columns("a/year=2020/lang=d%20e/x=y.parquet") == {"year": "2020", "lang": "d e"}
     assert folder_columns("year=__HIVE_DEFAULT_PARTITION__/p.parquet") == {"year": None}
-    assert column_kinds([{"a": "1", "b": "07"}, {"a": None, "b": "7"}]) == {"a": "int", "b": "str"}
+    values, kinds = folder_values(["a=1/b=07/c=03/p", "a=__HIVE_DEFAULT_PARTITION__/b=7/c=04/p"])
+    assert kinds == {"a": "int", "b": "str", "c": "int"}, "7 and 07 are two folders, 03 and 04 two months"
+    assert values == [{"a": 1, "b": "07", "c": 3}, {"a": None, "b": "7", "c": 4}]
+    assert folder_values(["/run=1/t/h=00/p", "/run=1/t/h=01/p"]) == ([{"h": 0}, {"h": 1}], {"h": "int"})
     assert parsed("a == 1 and b in (2, 3) and not c is None")[1] == ("a", "b", "c")
 
 

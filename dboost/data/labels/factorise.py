@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.data.meaning import column_kind, plain_type
 from dboost.errors import DataError
 
 # Distinct codes up to which comparing all with each takes less time than sorting them into bins.
 _COMPARED = 4
+KINDS = ("bool", "int", "float", "str", "bytes")
 _BY_TYPE = {bool: "bool", np.bool_: "bool", int: "int", str: "str", np.str_: "str", bytes: "bytes", np.bytes_: "bytes"}
 
 
@@ -94,13 +96,18 @@ def tallies(codes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
     return np.bincount(codes, minlength=count)
 
 
-def _check_whole(array: NDArray[Any]) -> None:
-    """Refuse missing and continuous floats as labels (scikit-learn's wording for the second)."""
+def finite_labels(array: NDArray[Any]) -> None:
+    """Refuse floats as labels of which one is missing or infinite."""
     missing = int(np.count_nonzero(np.isnan(array)))
     if missing:
         raise _missing(missing)
     if not np.all(np.isfinite(array)):
         raise DataError("labels contain infinity", hint="drop these rows")
+
+
+def _check_whole(array: NDArray[Any]) -> None:
+    """Refuse missing and continuous floats as labels (scikit-learn's wording for the second)."""
+    finite_labels(array)
     if np.any(array != np.floor(array)):
         raise DataError(
             "Unknown label type: continuous. Labels are fractions, expected classes",
@@ -163,16 +170,16 @@ def _factorise_arrow(values: Any) -> Factorised:
     column = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
     if column.null_count:
         raise _missing(column.null_count)
-    kind = arrow_kind(column.type)
-    if kind is None:
+    kind = "float" if pa.types.is_floating(plain_type(column.type)) else column_kind(column.type)
+    if kind not in KINDS:
         raise DataError(
             f"labels of Arrow type {column.type} are not supported",
-            hint="use strings, integers, booleans or binary",
+            hint="use strings, integers, booleans, floats or binary: cast the column",
         )
     if len(column) == 0:
         return Factorised("none", np.zeros(0, dtype=object), np.zeros(0, dtype=np.int64))
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    if column.type != plain_type(column.type) and kind not in ("str", "bytes"):
+        column = column.cast(plain_type(column.type))
     if kind in ("str", "bytes"):
         # View types lack most compute functions.
         column = column.cast(pa.large_string() if kind == "str" else pa.large_binary())
@@ -183,24 +190,6 @@ def _factorise_arrow(values: Any) -> Factorised:
         distinct[:] = encoded.dictionary.to_pylist()
         return Factorised(kind, distinct, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64))
     return factorise(column.to_numpy())
-
-
-def arrow_kind(kind: Any) -> str | None:
-    """The kind of labels an Arrow type holds, None where it holds no labels."""
-    import pyarrow as pa
-
-    test = pa.types
-    if test.is_dictionary(kind):
-        return arrow_kind(kind.value_type)
-    if test.is_string(kind) or test.is_large_string(kind) or test.is_string_view(kind):
-        return "str"
-    if test.is_binary(kind) or test.is_large_binary(kind) or test.is_binary_view(kind):
-        return "bytes"
-    if test.is_boolean(kind):
-        return "bool"
-    if test.is_integer(kind):
-        return "int"
-    return "float" if test.is_floating(kind) else None
 
 
 def mixed_kinds(found: list[str]) -> DataError:

@@ -180,7 +180,7 @@ class ParquetBlock:
             check_unchanged(ref)
             with as_data_errors(ref.path), open_file(ref.path) as file:
                 for group in groups:
-                    table = read_group(file, ref.path, group, wanted)
+                    table = read_group(file, ref, group, wanted)
                     if features:
                         pieces.extend(decode_features(table, self.layout, ref.path, group))
                     if label:

@@ -13,6 +13,7 @@ from copy import copy
 from typing import Any
 
 from dboost.data.manifest import Manifest, find_manifest
+from dboost.data.meaning import PARQUET, files_below
 from dboost.data.patterns import delta_files, matches
 from dboost.errors import DataError, UsageError
 from dboost.files.store_folders import current
@@ -26,16 +27,16 @@ class ParquetData:
     Parameters
     ----------
     path : str, path or list of them
-        A file, a folder (all ``*.parquet`` below it, names starting with ``_`` or ``.`` left out), or a list of files.
-        The order is that of the sorted names, or of the list. Paths are local, from the home folder where they begin
-        with ``~``, or ``file:`` URLs; all workers must see them.
+        A file, a folder (all Parquet files below it, names starting with ``_`` or ``.`` left out), or a list of files.
+        The order is that of the sorted names, or of the list. Names of folders such as ``year=2020`` are columns.
+        Paths are local, from the home folder where they begin with ``~``, or ``file:`` URLs; all workers must see them.
     features : str, sequence of str, or None
         - names of numeric columns: each column is a feature;
         - the name of one fixed-size list column: each position is a feature;
         - the names of two list columns, indices and values: sparse rows, read without copying.
 
         None takes what the manifest says, else a list of integers ``indices`` with a list of floats ``values``, else
-        every column that is neither `label` nor `weight`.
+        every column that is neither `label` nor `weight` nor the index of a table that pandas or Dask wrote.
     label : str or sequence of str, optional
         The label column; several columns, or one list column, for several tasks or
         targets. None takes the manifest's.
@@ -154,7 +155,7 @@ class ParquetData:
         if found is None:
             if self.split is not None:
                 raise UsageError(f"split={self.split!r}, but there is no manifest", file=str(path))
-            return _list_folder(path), None, None
+            return files_below(path, [PARQUET]), None, None
         manifest, split = found
         split = split if self.split is None else self.split
         if split is None and len(manifest.splits) == 1:
@@ -180,14 +181,3 @@ def _refuse_absent(paths: Sequence[AnyPath]) -> None:
     for path in paths:
         if not path.exists():
             raise DataError("no such file or folder", file=str(path))
-
-
-def _list_folder(folder: AnyPath) -> list[tuple[str, str]]:
-    found = []
-    for path in folder.rglob("*.parquet"):
-        parts = path.relative_to(folder).parts  # type: ignore[arg-type]  # both are of one kind
-        if path.is_file() and not any(part.startswith(("_", ".")) for part in parts):
-            found.append("/".join(parts))
-    if not found:
-        raise DataError("the folder holds no *.parquet files", file=str(folder))
-    return [(str(folder / name), name) for name in sorted(found)]

@@ -23,9 +23,10 @@ from dboost.data.labels.labels import LabelStats
 from dboost.data.labels.notes import label_notes
 from dboost.data.labels.one_label import coder_of_one, stats_of_one
 from dboost.data.manifest import Manifest
+from dboost.data.meaning import column_kind, fits, joint_type, say_index
 from dboost.data.memory.in_memory import BLOCK_COST
 from dboost.data.parquet.block import ParquetBlock, block_width, scan_block
-from dboost.data.parquet.read import NUMBERS, FileInfo, Layout, inspect_file
+from dboost.data.parquet.read import NUMBERS, FileInfo, Layout, inspect_file, with_folders
 from dboost.data.planned import Plan, class_counts, class_list, class_weights, n_outputs, plan_coder
 from dboost.data.prepared.mapper import InProcess, Mapper
 from dboost.errors import DataError, UsageError
@@ -63,6 +64,8 @@ def plan_parquet(data: ParquetData, *, task: str, classes: Any, class_weight: An
     digest = hashlib.sha256()
     digest.update(repr((layout.kind, layout.columns, layout.n_features, label, blocks[0].weight)).encode())
     digest.update(repr([(info.ref.size, info.ref.footer) for info in infos]).encode())
+    if any(info.ref.folders for info in infos):
+        digest.update(repr([info.ref.folders for info in infos]).encode())
     if one is not None:
         digest.update(repr(one).encode())
     digest.update(repr((coder.task, class_list(coder), stats.n_kept, stats.sum_weight, sorted(stats.weight))).encode())
@@ -137,7 +140,7 @@ def plan_blocks(
     """
     mapper: Mapper = InProcess() if engine is None else engine
     files, manifest, split = data.resolve()
-    infos: list[FileInfo] = mapper.map(inspect_file, files, name="read-footers")
+    infos = with_folders(mapper.map(inspect_file, files, name="read-footers"))
     if manifest is not None and split is not None:
         _check_manifest_files(infos, manifest, split)
     label = _label_columns(data, manifest)
@@ -173,7 +176,7 @@ def _refuse_unlabelled(data: ParquetData, manifest: Manifest | None, split: str 
     """Refuse a split of held-out documents that were prepared without labels."""
     if manifest is None or split is None or manifest.label is None or data.label not in (None, manifest.label):
         return
-    if manifest.splits[split].get("classes") is None:
+    if manifest.splits[split].get("classes") is None and manifest.splits[split].get("targets") is None:
         raise DataError(
             f"the split {split!r} was prepared without labels",
             file=manifest.root,
@@ -192,12 +195,15 @@ def _check_named(infos: Sequence[FileInfo], named: Mapping[str, Sequence[str]]) 
 
 
 def _kinds(infos: Sequence[FileInfo]) -> dict[str, str]:
-    """The reference: the columns of the first file, each with the first kind that is not null."""
-    kinds = dict(infos[0].kinds)
+    """The reference: the columns of the first file, each with the kind that holds what all files have in it.
+
+    A file whose values do not fit to those before it does not change that: ``_check_drift`` refuses it.
+    """
+    kinds, types = dict(infos[0].kinds), dict(infos[0].types)
     for info in infos[1:]:
         for name, kind in info.kinds.items():
-            if kinds.get(name) == "null":
-                kinds[name] = kind
+            if kinds.get(name, kind) != kind and (joint := joint_type(types[name], info.types[name])) is not None:
+                kinds[name], types[name] = column_kind(joint), joint
     return kinds
 
 
@@ -211,7 +217,8 @@ def _layout(
     """Which of the three layouts the feature columns have."""
     kinds = _kinds(infos) if manifest is None else {**_kinds(infos), **manifest.schema}
     first = infos[0].ref.path
-    columns = _feature_columns(data, kinds, manifest, label)
+    index = frozenset(name for info in infos for name in info.index)
+    columns = _feature_columns(data, kinds, manifest, label, index)
     for name in columns:
         if name not in kinds:
             raise absent_column(name, kinds, first, "feature")
@@ -251,7 +258,11 @@ def _check_width(given: int | None, found: int) -> None:
 
 
 def _feature_columns(
-    data: ParquetData, kinds: dict[str, str], manifest: Manifest | None, label: tuple[str, ...]
+    data: ParquetData,
+    kinds: dict[str, str],
+    manifest: Manifest | None,
+    label: tuple[str, ...],
+    index: frozenset[str] = frozenset(),
 ) -> tuple[str, ...]:
     if isinstance(data.features, str):
         return (data.features,)
@@ -260,16 +271,16 @@ def _feature_columns(
     elif manifest is not None:
         return (manifest.features["indices"], manifest.features["values"])
     else:
-        # pandas stores its row numbers as a column of this name.
-        columns = tuple(
-            name for name in kinds if name not in (*label, data.weight) and not name.startswith("__index_level_")
-        )
+        given = [name for name in kinds if name not in (*label, data.weight)]
+        columns = tuple(name for name in given if name not in index)
         rows = sparse_columns({name: kinds[name] for name in columns})
         if rows is not None:
             unused = [repr(name) for name in columns if name not in rows]
             if unused:
                 warn_user(f"columns {', '.join(unused)} beside the sparse rows of {' and '.join(rows)} are not used")
             columns = rows
+        else:
+            say_index([name for name in given if name in index])
     if not columns:
         raise UsageError("no feature columns", hint="name them: ParquetData(path, features=[...])")
     twice = sorted({name for name in columns if columns.count(name) > 1})
@@ -318,6 +329,8 @@ def _check_drift(infos: Sequence[FileInfo], needed: Sequence[str], manifest: Man
             if kind == reference[name] and kind != "null":
                 continue
             if kind == "null" and sum(info.rows) == 0:
+                continue
+            if kind != "null" and fits(info.types[name], reference[name]):
                 continue
             if kind == "null":
                 raise DataError(

@@ -11,9 +11,9 @@ where the writer wrote them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from dboost.data.labels.factorise import arrow_kind
+from dboost.data.meaning import MARK, arrow_of, column_kind, ending_of, folder_values, index_columns, is_text
 from dboost.data.memory.in_memory import dense_piece, numeric_column
 from dboost.data.parquet.footer import Chunk, FooterError, chunks_of
 from dboost.data.sparse.csr import CsrPiece
@@ -29,7 +29,6 @@ from dboost.errors import DataError, StorageError
 from dboost.files.stores import is_store, open_input, state_of
 
 NUMBERS = ("int", "float32", "float64", "bool")
-MARK = b"PAR1"
 CHANGED = "the file changed since it was first read"
 
 
@@ -44,6 +43,8 @@ class FileRef:
     size, mtime_ns : int
     footer : str
         sha256 of the footer.
+    folders : tuple of (name, kind, value)
+        The columns that its folders hold, where it has none of that name.
     """
 
     path: str
@@ -51,6 +52,19 @@ class FileRef:
     size: int
     mtime_ns: int
     footer: str
+    folders: tuple[tuple[str, str, Any], ...] = field(default=(), compare=False)
+
+    def with_folders(self, table: pa.Table, columns: Sequence[str]) -> pa.Table:
+        """Some columns of rows of the file, those of its folders among them."""
+        for name, kind, value in self.folders:
+            if name in columns:
+                table = table.append_column(name, pa.repeat(pa.scalar(value, arrow_of(kind)), table.num_rows))
+        return table.select(columns)
+
+    def stored(self, columns: Sequence[str]) -> list[str]:
+        """Those of some columns that are in the file itself."""
+        constant = {name for name, _, _ in self.folders}
+        return [name for name in columns if name not in constant]
 
 
 @dataclass(frozen=True)
@@ -62,6 +76,9 @@ class FileInfo:
     ref : FileRef
     kinds : dict of str to str
         Column name to kind, see ``column_kind``.
+    types : dict of str to pyarrow.DataType
+    index : tuple of str
+        Columns that hold the index of a table, see ``index_columns``.
     rows : tuple of int
         Rows per row group.
     leaves : tuple of dict
@@ -74,6 +91,8 @@ class FileInfo:
 
     ref: FileRef
     kinds: dict[str, str]
+    types: dict[str, pa.DataType]
+    index: tuple[str, ...]
     rows: tuple[int, ...]
     leaves: tuple[dict[str, int], ...]
     checksums: bool
@@ -142,6 +161,13 @@ def _ref_and_footer(path: str, name: str) -> tuple[FileRef, bytes]:
         stream.seek(size - 8)
         tail = stream.read(8)
         length = int.from_bytes(tail[:4], "little")
+        if tail[4:] != MARK and is_text(path):
+            raise DataError(
+                f"features are read from Parquet, and not from {ending_of(path)}",
+                file=path,
+                hint="documents: dboost prepare; numbers: write them as Parquet, as pandas does: "
+                "pandas.read_csv(path).to_parquet(other)",
+            )
         if tail[4:] != MARK or length + 12 > size:
             raise DataError(
                 f"no Parquet file, or a truncated one: its {size} bytes do not end with a footer",
@@ -168,26 +194,6 @@ def open_file(path: str) -> pq.ParquetFile:
     return pq.ParquetFile(source, memory_map=False, page_checksum_verification=True)
 
 
-def column_kind(kind: pa.DataType) -> str:
-    """A name for what a column holds, the same for encodings that mean the same.
-
-    Integers of any width are ``int``, float16 and float32 are ``float32``; dictionary, large and view strings are
-    ``str``; large lists are lists.
-    """
-    test = pa.types
-    if test.is_dictionary(kind):
-        return column_kind(kind.value_type)
-    if test.is_float16(kind) or test.is_float32(kind):
-        return "float32"
-    if test.is_float64(kind):
-        return "float64"
-    if test.is_fixed_size_list(kind):
-        return f"fixed[{kind.list_size}]<{column_kind(kind.value_type)}>"
-    if test.is_list(kind) or test.is_large_list(kind):
-        return f"list<{column_kind(kind.value_type)}>"
-    return arrow_kind(kind) or str(kind)
-
-
 def inspect_file(item: tuple[str, str]) -> FileInfo:
     """Read one footer: (path, name) -> FileInfo. Runs on workers."""
     path, name = item
@@ -202,20 +208,46 @@ def inspect_file(item: tuple[str, str]) -> FileInfo:
             seen.add(field.name)
             owners.extend([field.name] * _leaf_count(field.type))
         nested = {field.name for field in schema if pa.types.is_nested(field.type)}
-        kinds = {field.name: column_kind(field.type) for field in schema}
+        types = {field.name: field.type for field in schema}
+        kinds = {name: column_kind(kind) for name, kind in types.items()}
+        index = index_columns(schema)
         # Numbers need no look at their chunks, and a wide table has very many.
         looked_at = [c for c, owner in enumerate(owners) if owner in nested or kinds[owner] == "str"]
         groups = chunks_of(footer) if looked_at else [[] for _ in range(metadata.num_row_groups)]
         if any(len(chunks) != len(owners) for chunks in groups if looked_at):
             raise FooterError(f"the columns are stored in {len(groups[0])} parts, expected {len(owners)}")
-        leaves = tuple(
-            {owners[c]: chunks[c].num_values for c in looked_at if owners[c] in nested} for chunks in groups
-        )
+        leaves = tuple({owners[c]: chunks[c].num_values for c in looked_at if owners[c] in nested} for chunks in groups)
         sizes = tuple(
             {owners[c]: chunks[c].uncompressed for c in looked_at if kinds[owners[c]] == "str"} for chunks in groups
         )
         rows = tuple(metadata.row_group(g).num_rows for g in range(metadata.num_row_groups))
-        return FileInfo(ref, kinds, rows, leaves, not any(rows) or _has_checksums(path), sizes)
+        return FileInfo(ref, kinds, types, index, rows, leaves, not any(rows) or _has_checksums(path), sizes)
+
+
+def with_folders(infos: Sequence[FileInfo]) -> list[FileInfo]:
+    """What the footers of all files of a data set say, and the columns that the files' folders hold."""
+    columns, kinds = folder_values([info.ref.name for info in infos])
+    found = []
+    for info, values in zip(infos, columns, strict=True):
+        more = tuple((name, kinds[name], value) for name, value in values.items() if name not in info.kinds)
+        if more:
+            info = replace(
+                info,
+                ref=replace(info.ref, folders=more),
+                kinds=info.kinds | {name: kind for name, kind, _ in more},
+                types=info.types | {name: arrow_of(kind) for name, kind, _ in more},
+            )
+        found.append(info)
+    return found
+
+
+def first_of(files: Sequence[tuple[str, str]]) -> FileInfo:
+    """What is known of the first of some files, of which it alone is opened."""
+    info = inspect_file(files[0])
+    columns, kinds = folder_values([name for _, name in files])
+    more = {name: kinds[name] for name in columns[0] if name not in info.kinds}
+    types = {name: arrow_of(kind) for name, kind in more.items()}
+    return replace(info, kinds=info.kinds | more, types=info.types | types)
 
 
 def _leaf_count(kind: pa.DataType) -> int:
@@ -249,8 +281,9 @@ def _has_checksums(path: str) -> bool:
     return False
 
 
-def read_group(file: pq.ParquetFile, path: str, group: int, columns: list[str]) -> pa.Table:
+def read_group(file: pq.ParquetFile, ref: FileRef, group: int, wanted: Sequence[str]) -> pa.Table:
     """Decode some columns of one row group; an error names the column that cannot be read."""
+    path, columns = ref.path, ref.stored(wanted)
     rows = file.metadata.row_group(group).num_rows
     try:
         with as_data_errors(path, group):
@@ -271,7 +304,7 @@ def read_group(file: pq.ParquetFile, path: str, group: int, columns: list[str]) 
         raise
     if table.num_rows != rows:
         raise DataError(f"{table.num_rows} rows read, the footer promised {rows}", file=path, row_group=group)
-    return table
+    return ref.with_folders(table, wanted)
 
 
 def decode_features(table: pa.Table, layout: Layout, path: str, group: int) -> list[CsrPiece]:

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from dboost import notebook_html as page
 from dboost.data.manifest import Manifest
 from dboost.data.parquet import plan
-from dboost.data.parquet.read import FileInfo, inspect_file
+from dboost.data.parquet.read import FileInfo, inspect_file, open_file, read_group, with_folders
 from dboost.errors import DboostError
 
 # Above these a look would take seconds: footers are a read each, and labels are read and counted.
@@ -69,7 +68,7 @@ def summary(data: Any) -> Summary | None:
     files, manifest, split = data.resolve()
     if len(files) > MOST_FILES:
         return None
-    infos = [inspect_file(file) for file in files]
+    infos = with_folders([inspect_file(file) for file in files])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what a fit would say of columns, it says itself
         blocks, layout, label = plan.looked_at(data, infos, manifest)
@@ -99,9 +98,12 @@ def _classes(
             return None
         counts = {}
         for info in infos:
-            column = pq.read_table(info.ref.path, columns=list(label), memory_map=False, partitioning=None).column(0)
-            if pa.types.is_nested(column.type) or pa.types.is_floating(column.type):
+            kind = info.types[label[0]]
+            if pa.types.is_nested(kind) or pa.types.is_floating(kind):
                 return None  # several tasks, or the numbers of a regression
+            with open_file(info.ref.path) as file:
+                groups = [read_group(file, info.ref, group, label) for group in range(len(info.rows))]
+            column = pa.concat_tables(groups).column(0) if groups else pa.chunked_array([], kind)
             if pa.types.is_dictionary(column.type):
                 column = column.cast(column.type.value_type)
             for one in column.value_counts().to_pylist():

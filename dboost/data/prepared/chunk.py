@@ -7,7 +7,8 @@ Does not cover: the cut into chunks and the order of the passes (``prepare``).
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -15,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dboost.data.labels.factorise import factorise
+from dboost.data.labels.factorise import factorise, finite_labels
 from dboost.data.manifest import read_vocabulary, write_parquet
 from dboost.data.parquet.block import at
-from dboost.data.parquet.read import FileRef, as_data_errors, check_unchanged, column_kind, file_ref, open_file
+from dboost.data.parquet.read import FileRef, as_data_errors, check_unchanged, file_ref, open_file
 from dboost.data.prepared.text import TermCounts, TextRule, TextTransform, count_texts
 from dboost.errors import DataError, StorageError
 from dboost.files.stores import AnyPath, any_path
@@ -63,6 +64,8 @@ class TextColumns:
     hashing : int or None
     learned : str
         The split that the vocabulary is learned from; its rows all need a label, those of others need none.
+    types : mapping of str to pyarrow.DataType
+        Of the columns that are copied, over all files.
     """
 
     text: tuple[str, ...]
@@ -72,6 +75,7 @@ class TextColumns:
     rule: TextRule
     hashing: int | None
     learned: str = "train"
+    types: Mapping[str, Any] = field(default_factory=dict)
 
     def wanted(self, *, labelled: bool = True) -> list[str]:
         """All columns to read, once each; without that of the label where there is none."""
@@ -80,13 +84,19 @@ class TextColumns:
         return list(dict.fromkeys(names))
 
 
-def read_span(span: tuple[FileRef, int, int, int], columns: list[str]) -> pa.Table:
-    """Some rows of one row group; the rest of a large row group is decoded but never held."""
+def read_span(
+    span: tuple[FileRef, int, int, int], columns: Sequence[str], types: Mapping[str, Any] | None = None
+) -> pa.Table:
+    """Some rows of one row group; the rest of a large row group is decoded but never held.
+
+    Columns of `types` are brought to the type that they have over all files.
+    """
     ref, group, start, stop = span
     with as_data_errors(ref.path, group), open_file(ref.path) as file:
         parts, first = [], 0
         # As many rows at once as are wanted: no more is held, and fewer take longer.
-        for batch in file.iter_batches(stop - start, row_groups=[group], columns=columns, use_threads=False):
+        stored = ref.stored(columns)
+        for batch in file.iter_batches(stop - start, row_groups=[group], columns=stored, use_threads=False):
             lo, hi = max(start - first, 0), min(stop - first, batch.num_rows)
             if hi > lo:
                 parts.append(batch.slice(lo, hi - lo))
@@ -96,7 +106,12 @@ def read_span(span: tuple[FileRef, int, int, int], columns: list[str]) -> pa.Tab
         table = pa.Table.from_batches(parts)
     if table.num_rows != stop - start:
         raise DataError(f"{table.num_rows} rows read, {stop - start} expected", file=ref.path, row_group=group)
-    return table.select(columns)
+    table = ref.with_folders(table, columns)
+    with as_data_errors(ref.path, group):
+        for at, name in enumerate(table.column_names if types else ()):
+            if types and name in types and table.column(name).type != types[name]:
+                table = table.set_column(at, name, table.column(name).cast(types[name]))
+    return table
 
 
 def texts_of(table: pa.Table, columns: tuple[str, ...], path: str, group: int) -> pa.ChunkedArray:
@@ -187,12 +202,12 @@ def write_chunk(chunk: TextChunk, how: TextColumns, folder: str, vocabulary: dic
     rows = transform.weigh(TermCounts.load(kept_counts), np.float32) if kept_counts.exists() else None
     others = list(dict.fromkeys([*([label] if label else []), *how.keep]))
     parts: dict[str, list[pa.Table]] = {}
-    counts: dict[str, Counter[Any]] = {}
+    labels: dict[str, Labels] = {}
     first = 0
     for span in chunk.spans:
         ref, group, n_rows = span[0], span[1], span[3] - span[2]
         check_unchanged(ref)
-        table = read_span(span, how.wanted(labelled=chunk.labelled) if rows is None else others)
+        table = read_span(span, how.wanted(labelled=chunk.labelled) if rows is None else others, how.types)
         texts = texts_of(table, how.text, ref.path, group) if rows is None else None
         names = _splits(table, how, ref.path, group)
         # The text columns are dropped here unless they are kept on purpose.
@@ -204,9 +219,7 @@ def write_chunk(chunk: TextChunk, how: TextColumns, folder: str, vocabulary: dic
             if label is not None:
                 with at(ref.path, group, label):
                     column = part.column(label)
-                    _, distinct, codes = factorise(column if split == how.learned else column.drop_null())
-                found = np.bincount(codes, minlength=len(distinct)).tolist()
-                counts.setdefault(split, Counter()).update(dict(zip(distinct.tolist(), found, strict=True)))
+                    labels.setdefault(split, Labels()).add(column if split == how.learned else _labelled(column))
             if rows is not None:
                 here = rows[first : first + n_rows] if len(chunk.spans) > 1 else rows
             else:
@@ -217,22 +230,64 @@ def write_chunk(chunk: TextChunk, how: TextColumns, folder: str, vocabulary: dic
         first += n_rows
     return [
         _write(pa.concat_tables(tables), any_path(folder) / split, chunk.number, label)
-        | {"split": split, "classes": counts.get(split)}
+        | {"split": split, "labels": labels.get(split, Labels())}
         for split, tables in sorted(parts.items())
     ]
 
 
+@dataclass
+class Labels:
+    """What the labels of some rows are: classes, or the targets of a regression where one of them is a fraction.
+
+    Parameters
+    ----------
+    count : counter of label
+        Rows of each class; empty where there are targets.
+    low, high : float
+        The least and the greatest label that is a float; NaN where none is.
+    fractions : bool
+    """
+
+    count: Counter[Any] = field(default_factory=Counter)
+    low: float = np.nan
+    high: float = np.nan
+    fractions: bool = False
+
+    def add(self, column: Any) -> Labels:
+        """Look at some more labels, in place; one that is missing is a DataError."""
+        if pa.types.is_floating(column.type) and len(column):
+            values = column.to_numpy()
+            finite_labels(values)
+            self.low, self.high = np.fmin(self.low, values.min()).item(), np.fmax(self.high, values.max()).item()
+            self.fractions |= bool(np.any(values != np.floor(values)))
+        if self.fractions:
+            self.count = Counter()
+        else:
+            _, distinct, codes = factorise(column)
+            found = np.bincount(codes, minlength=len(distinct)).tolist()
+            self.count.update(dict(zip(distinct.tolist(), found, strict=True)))
+        return self
+
+    def merge(self, right: Labels) -> Labels:
+        """What these and others are."""
+        fractions = self.fractions or right.fractions
+        ends = np.fmin(self.low, right.low).item(), np.fmax(self.high, right.high).item()
+        return Labels(Counter() if fractions else self.count + right.count, *ends, fractions)
+
+
+def _labelled(column: Any) -> Any:
+    """The labels that are there."""
+    return column.filter(pc.invert(pc.is_null(column, nan_is_null=True)))
+
+
 def _output(rows: Any, rest: pa.Table) -> pa.Table:
-    """Feature lists beside label and kept columns, in one schema for all encodings of strings."""
+    """Feature lists beside label and kept columns, which have the types that they have over all files."""
     offsets = pa.array(rows.indptr, pa.int32())
     columns = {
         "indices": pa.ListArray.from_arrays(offsets, pa.array(rows.indices, pa.int32())),
         "values": pa.ListArray.from_arrays(offsets, pa.array(rows.data)),
     }
-    for name in rest.column_names:
-        column = rest.column(name)
-        columns[name] = column.cast(pa.string()) if column_kind(column.type) == "str" else column
-    return pa.table(columns)
+    return pa.table(columns | {name: rest.column(name) for name in rest.column_names})
 
 
 def _write(table: pa.Table, folder: AnyPath, number: int, label: str | None) -> dict[str, Any]:

@@ -29,7 +29,8 @@ from typing import Any
 import numpy as np
 
 from dboost.data.manifest import Manifest
-from dboost.data.parquet.read import as_data_errors, chunks_in, column_kind, open_file
+from dboost.data.meaning import column_kind
+from dboost.data.parquet.read import as_data_errors, chunks_in, open_file
 from dboost.errors import DataError, UsageError
 from dboost.files.paths import PathLike, local_path
 from dboost.notices import warn_user

@@ -7,8 +7,10 @@ Parquet file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -17,19 +19,11 @@ import pyarrow.parquet as pq
 
 from dboost.data.absent_column import absent_column
 from dboost.data.manifest import write_parquet
+from dboost.data.meaning import CSV, arrow_of, format_of
 from dboost.data.parquet.read import as_data_errors, chunks_in, open_file
-from dboost.data.prepared.documents import (
-    CSV,
-    TYPES,
-    Wanted,
-    csv_errors,
-    csv_header,
-    csv_tables,
-    format_of,
-    json_tables,
-)
+from dboost.data.prepared.documents import Wanted, csv_errors, csv_header, csv_tables, json_tables
 from dboost.data.prepared.where import parsed
-from dboost.errors import DataError
+from dboost.errors import DataError, StorageError
 from dboost.files.stores import StorePath, any_path
 
 # A row group of the copy ends at so many rows or bytes, whichever comes first.
@@ -57,35 +51,37 @@ class Picking:
     refused: str = ""
 
 
-def copy_documents(item: tuple[str, str], wanted: Wanted, types: Mapping[str, str], picking: Picking) -> dict[str, int]:
-    """Copy the wanted columns of one file, (path, path of the copy), into a Parquet file. Runs on workers.
-
-    Returns
-    -------
-    dict of str to int
-        How many rows were refused, by reason.
-    """
-    path, target = item
-    fields = [pa.field(name, TYPES[types[name]]) for name in wanted.names() if name in types]
-    with csv_errors(path):
-        there = csv_header(path) if format_of(path) == CSV else None
-        schema = pa.schema([field for field in fields if there is None or field.name in there])
-        tables = csv_tables(path, schema) if there is not None else json_tables(path, schema)
-        return _copied(path, target, schema, (table.cast(schema) for table in tables), picking)
-
-
-def copy_rows(
-    item: tuple[str, str, Mapping[str, str | None]], wanted: Wanted, kinds: Mapping[str, str], picking: Picking
-) -> dict[str, int]:
-    """Copy the wanted columns of some rows of a Parquet file into another. Runs on workers.
+@dataclass(frozen=True)
+class Copy:
+    """A copy that is to be made.
 
     Parameters
     ----------
-    item : (path, path of the copy, columns that the file's folders hold)
-        A column of the file goes before one of its folders.
+    path, target : str
+        The file, and where its copy goes.
+    folders : mapping of str to (kind, value)
+        The columns that the file's folders hold; a column of the file goes before one of these.
+    """
+
+    path: str
+    target: str
+    folders: Mapping[str, tuple[str, Any]] = field(default_factory=dict)
+
+    def constants(self, needed: Iterable[str], own: Sequence[str]) -> dict[str, Any]:
+        """The needed columns that its folders hold, each as the value of every row."""
+        names = [name for name in dict.fromkeys(needed) if name in self.folders and name not in own]
+        return {name: pa.scalar(self.folders[name][1], arrow_of(self.folders[name][0])) for name in names}
+
+
+def copy_documents(item: Copy, wanted: Wanted, kinds: Mapping[str, str], picking: Picking) -> dict[str, int]:
+    """Copy the wanted columns of a file of text into a Parquet file. Runs on workers.
+
+    Parameters
+    ----------
+    item : Copy
     wanted : Wanted
     kinds : dict of str to str
-        Of the columns of folders: ``int`` or ``str``.
+        Of the columns, over all files.
     picking : Picking
 
     Returns
@@ -93,53 +89,96 @@ def copy_rows(
     dict of str to int
         How many rows were refused, by reason.
     """
-    path, target, folders = item
+    path = item.path
+    with csv_errors(path):
+        there = csv_header(path) if format_of(path) == CSV else None
+        own = [name for name in wanted.names() if name in kinds and (there is None or name in there)]
+        constants = item.constants([*wanted.names(), *_filtered(picking)], own)
+        schema = pa.schema([pa.field(name, arrow_of(kinds[name])) for name in own])
+        tables = json_tables(path, schema) if there is None else csv_tables(path, schema, wanted.texts)
+        rows = (_with(table.cast(schema), constants) for table in tables)
+        more = [pa.field(name, constants[name].type) for name in wanted.names() if name in constants]
+        return _copied(item, pa.schema([*schema, *more]), rows, picking)
+
+
+def copy_rows(item: Copy, wanted: Wanted, picking: Picking) -> dict[str, int]:
+    """Copy the wanted columns of some rows of a Parquet file into another. Runs on workers.
+
+    Returns
+    -------
+    dict of str to int
+        How many rows were refused, by reason.
+    """
+    path = item.path
     with as_data_errors(path), open_file(path) as file:
         own = file.schema_arrow
-        needed = [*wanted.names(), *(parsed(picking.where)[1] if picking.where else ())]
-        constants: dict[str, Any] = {}
-        for name in dict.fromkeys(needed):
-            if name in folders and name not in own.names:
-                value = folders[name]
-                whole = kinds[name] == "int"
-                constants[name] = pa.scalar(int(value) if whole and value else value, TYPES[kinds[name]])
-            elif name not in own.names and name not in wanted.optional:
-                raise absent_column(name, [*own.names, *folders], path)
-        there = [name for name in dict.fromkeys(needed) if name in own.names]
+        needed = list(dict.fromkeys([*wanted.names(), *_filtered(picking)]))
+        constants = item.constants(needed, own.names)
+        for name in needed:
+            if name not in own.names and name not in constants and name not in wanted.optional:
+                raise absent_column(name, [*own.names, *item.folders], path)
+        there = [name for name in needed if name in own.names]
         kept = [name for name in wanted.names() if name in there or name in constants]
         fields = [own.field(name) if name in there else pa.field(name, constants[name].type) for name in kept]
-
-        def tables() -> Iterator[pa.Table]:
-            for batch in file.iter_batches(GROUP_ROWS, columns=there, use_threads=False):
-                table = pa.Table.from_batches([batch])
-                for name, value in constants.items():
-                    table = table.append_column(name, pa.repeat(value, table.num_rows))
-                yield table
-
-        return _copied(path, target, pa.schema(fields), tables(), picking)
+        batches = file.iter_batches(GROUP_ROWS, columns=there, use_threads=False)
+        tables = (_with(pa.Table.from_batches([batch]), constants) for batch in batches)
+        return _copied(item, pa.schema(fields), tables, picking)
 
 
-def _copied(path: str, target: str, schema: pa.Schema, tables: Iterator[pa.Table], picking: Picking) -> dict[str, int]:
+def _filtered(picking: Picking) -> tuple[str, ...]:
+    return parsed(picking.where)[1] if picking.where else ()
+
+
+def _with(table: pa.Table, constants: Mapping[str, Any]) -> pa.Table:
+    """Rows with columns of one value each."""
+    for name, value in constants.items():
+        table = table.append_column(name, pa.repeat(value, table.num_rows))
+    return table
+
+
+def _read(tables: Iterator[pa.Table], path: str) -> Iterator[pa.Table]:
+    """The same tables; what goes wrong while they are read is told of the file, and not of the copy."""
+    while True:
+        with csv_errors(path):
+            table = next(tables, None)
+        if table is None:
+            return
+        yield table
+
+
+@contextmanager
+def _writing(target: str) -> Iterator[None]:
+    """Turn what the operating system says of a copy, such as that the disk is full, into a ``StorageError``."""
+    try:
+        yield
+    except OSError as fault:
+        reason = os.strerror(fault.errno) if fault.errno else str(fault).splitlines()[0]
+        raise StorageError(f"cannot write: {reason}", file=target, hint="make room there, and give it again") from fault
+
+
+def _copied(item: Copy, schema: pa.Schema, tables: Iterator[pa.Table], picking: Picking) -> dict[str, int]:
     """Write the rows that are picked, and those that are refused into another file, with file, row and reason."""
+    path, target = item.path, item.target
     refused: list[pa.Table] = []
 
     def picked() -> Iterator[pa.Table]:
         first = 0
-        for table in tables:
+        for table in _read(tables, path):
             rows = pa.array(range(first, first + table.num_rows), pa.int64())
             first += table.num_rows
             table = _fitting(table.append_column(_ROW, rows), picking.where, path)
             for name in picking.required:
-                if name in table.column_names and table.column(name).null_count:
-                    gone = table.filter(pc.is_null(table.column(name)))
-                    refused.append(_told(gone, path, f"{name} is missing", schema.names))
-                    table = table.filter(pc.is_valid(table.column(name)))
+                if name in table.column_names:
+                    gone = pc.is_null(table.column(name), nan_is_null=True)
+                    if pc.any(gone).as_py():
+                        refused.append(_told(table.filter(gone), path, f"{name} is missing", schema.names))
+                        table = table.filter(pc.invert(gone))
             yield table.select(schema.names)
 
     place = any_path(target)
     # an object is there when its stream is closed, after the footer
     sink = place.open_output() if isinstance(place, StorePath) else open(place, "wb")
-    with sink, pq.ParquetWriter(sink, schema, compression="zstd", write_page_checksum=True) as writer:
+    with _writing(target), sink, pq.ParquetWriter(sink, schema, compression="zstd", write_page_checksum=True) as writer:
         for table in _grouped(picked()):
             writer.write_table(table.cast(schema), row_group_size=max(table.num_rows, 1))
     if not refused:
@@ -182,7 +221,9 @@ def lacks_values(item: tuple[str, Sequence[str]]) -> bool:
                 column = columns.column(j)
                 if column.path_in_schema in names:
                     found = column.statistics
-                    if found is None or not found.has_null_count or found.null_count:
+                    # statistics count no NaN, which is a label that is missing too
+                    floats = column.physical_type in ("FLOAT", "DOUBLE")
+                    if floats or found is None or not found.has_null_count or found.null_count:
                         return True
     return False
 

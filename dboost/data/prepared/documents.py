@@ -1,23 +1,26 @@
 """Documents in CSV and JSON lines, brought into Parquet before they are prepared.
 
 Covers: which files are meant, the types of their columns, and their rows as a stream: no more than some blocks of bytes
-are in memory. Does not cover: the copies (``copies``), and what is done with them (``prepare``).
+are in memory. Does not cover: what a name and a value mean (``dboost.data.meaning``), the copies (``copies``), and what
+is done with them (``prepare``).
 
 What Parquet says of itself these formats do not, so that types are found by reading every row:
 
-- text and split columns are texts, and a field of a CSV file that is empty is an empty text there;
-- labels of a CSV file are whole numbers where all of them are (``7``, not ``007``), else texts; an empty field is a
-  label that is missing. Kept columns may be numbers with a point too;
+- text and split columns are texts, and a field of a CSV file that is empty is an empty text there, as pandas writes it;
+- other columns of a CSV file are numbers where all their values are, and each is written again as it was: else texts,
+  so that an identifier stays what it is. A label is a number also as ``12.50``. An empty field is a value that is
+  missing;
 - JSON has types: all values of a column must have one, and a key that is absent is a value that is missing.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,21 +28,31 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dboost.data.absent_column import absent_column
+from dboost.data.manifest import find_manifest
+from dboost.data.meaning import (
+    ANY,
+    CSV,
+    JSON_LINES,
+    PARQUET,
+    check_readable,
+    codec_of,
+    files_below,
+    format_of,
+    is_text,
+    kinds_of_texts,
+    kinds_of_value,
+    narrowest,
+    separator_of,
+)
 from dboost.data.parquet.input import ParquetData
 from dboost.data.parquet.read import as_data_errors
 from dboost.data.patterns import delta_files, matches
 from dboost.errors import DataError
 from dboost.files.store_folders import current
-from dboost.files.stores import AnyPath, StorePath, any_path, is_store, open_input
+from dboost.files.stores import StorePath, any_path, open_input
 
-CSV, JSON_LINES = "csv", "jsonl"
-FORMATS = {".csv": CSV, ".jsonl": JSON_LINES, ".ndjson": JSON_LINES}
 # Bytes read at once. A document must fit into one block; in memory are a few of them.
 BLOCK_BYTES = 8 << 20
-
-_WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
-_NUMBER = r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$"
-TYPES = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "str": pa.string(), "null": pa.null()}
 
 
 @dataclass(frozen=True)
@@ -68,16 +81,6 @@ class Wanted:
         return list(dict.fromkeys([*self.texts, *self.labels, *self.kept]))
 
 
-def format_of(path: str) -> str | None:
-    """The format that the name of a file tells; None for Parquet and anything else."""
-    return FORMATS.get(_suffix(path))
-
-
-def _suffix(path: str) -> str:
-    """The ending of a name, in small letters; options of a store are no part of it."""
-    return any_path(path).suffix.lower() if is_store(path) else Path(path).suffix.lower()
-
-
 def document_files(where: Any) -> list[tuple[str, str]]:
     """(path, name) of every file of documents, in the order of the rows.
 
@@ -95,105 +98,64 @@ def document_files(where: Any) -> list[tuple[str, str]]:
         where = current(any_path(where, "source").absolute())
         files = matches(where)
         if files is not None:
-            _refuse_foreign([path for path, _ in files])
-            _refuse_mixture([name for _, name in files], where)
+            check_readable([path for path, _ in files])
+            formats = sorted({format_of(name) or PARQUET for _, name in files})
+            if len(formats) > 1:
+                raise DataError(
+                    f"the pattern fits files of several formats: {', '.join(formats)}",
+                    file=str(where),
+                    hint="end it with the ending of one, such as *.csv",
+                )
             return files
         table = delta_files(where)
         if table is not None:
             return table[0]
-    if not isinstance(where, Path | StorePath) or not where.is_dir():
-        one = isinstance(where, Path | StorePath) and format_of(str(where)) is not None
-        files = ParquetData([where] if one else where).files()
-        _refuse_foreign([path for path, _ in files])
-        return files
-    there = _visible(where)
-    found = [name for name in there if format_of(name) is not None]
-    if not found:
-        return ParquetData(where).files()
-    _refuse_mixture([name for name in there if name in found or name.endswith(".parquet")], where)
-    return [(str(where / name), name) for name in found]
+    if isinstance(where, Path | StorePath):
+        if where.is_dir() and find_manifest(str(where)) is None:
+            return files_below(where, [PARQUET, CSV, JSON_LINES])
+        where = [where] if is_text(str(where)) else where
+    files = ParquetData(where).files()
+    check_readable([path for path, _ in files])
+    return files
 
 
-def _refuse_mixture(names: Sequence[str], where: AnyPath) -> None:
-    """Refuse files of several formats in one folder or pattern."""
-    formats = sorted({Path(name).suffix for name in names})
-    if len({FORMATS.get(suffix.lower()) for suffix in formats}) > 1:
-        raise DataError(
-            f"the folder holds files of several formats: {', '.join(formats)}",
-            file=str(where),
-            hint="name a folder of one format, or the files themselves",
-        )
+def column_types(item: tuple[str, Sequence[str]], wanted: Wanted) -> dict[str, frozenset[str]]:
+    """What each wanted column of a file, (path, columns that its folders hold), may hold; see ``meaning.KINDS``.
 
-
-def _refuse_foreign(paths: Sequence[str]) -> None:
-    """Refuse a file of a format that is not read by what it is called, before anything is said of its bytes."""
-    for path in paths:
-        suffix = _suffix(path)
-        if suffix not in (*FORMATS, ".parquet") and any_path(path).is_file():
-            with as_data_errors(path), open_input(path) as stream:
-                if stream.read(4) != b"PAR1":
-                    raise DataError(
-                        f"documents in {suffix or 'a file without an ending'} are not read",
-                        file=path,
-                        hint="write Parquet, CSV (.csv) or JSON lines (.jsonl), one object a line",
-                    )
-
-
-def _visible(folder: AnyPath) -> list[str]:
-    """Names of the files below a folder, sorted; those that start with ``_`` or ``.`` are never data."""
-    files = (path for path in folder.rglob("*") if isinstance(path, StorePath) or path.is_file())
-    names = [path.relative_to(folder) for path in files]  # type: ignore[arg-type]  # both are of one kind
-    return sorted("/".join(name.parts) for name in names if not any(p.startswith(("_", ".")) for p in name.parts))
-
-
-def column_types(path: str, wanted: Wanted) -> dict[str, str]:
-    """What each wanted column of a file holds: ``str``, ``int``, ``float``, ``bool``, or ``null`` for no value at all.
-
-    An optional column that is not there is left out. Runs on workers.
+    An optional column that is not there is left out, and so is one of its folders. Runs on workers.
 
     Raises
     ------
     DataError
         The file cannot be read, lacks a column, or has values of several types in one.
     """
+    path, folders = item
+    wanted = replace(wanted, optional=(*wanted.optional, *folders))
     found = _csv_types(path, wanted) if format_of(path) == CSV else _json_types(path, wanted)
-    return found | {name: "str" for name in wanted.texts if name in found}
+    return found | {name: frozenset({"str"}) for name in wanted.texts if name in found}
 
 
-def joint_types(reports: Sequence[Mapping[str, str]], paths: Sequence[str]) -> dict[str, str]:
-    """One type per column over all files.
+def joint_kinds(reports: Sequence[Mapping[str, frozenset[str]]], paths: Sequence[str]) -> dict[str, str]:
+    """One kind per column over all files, ``null`` for no value at all.
 
     Raises
     ------
     DataError
         Text in one JSON file and numbers in another.
     """
-    joint: dict[str, str] = {}
+    joint: dict[str, frozenset[str]] = {}
     for report, path in zip(reports, paths, strict=True):
-        for name, kind in report.items():
-            try:
-                joint[name] = _joined(joint.get(name, "null"), kind, widens=format_of(path) == CSV)
-            except TypeError:
+        for name, kinds in report.items():
+            before = joint.get(name, ANY)
+            joint[name] = before & kinds
+            if not joint[name]:
                 raise DataError(
-                    f"type {kind}, the files before have {joint[name]}",
+                    f"type {narrowest(kinds)}, the files before have {narrowest(before)}",
                     file=path,
                     column=name,
                     hint="write all files with one schema",
-                ) from None
-    return joint
-
-
-def _joined(one: str, other: str, *, widens: bool) -> str:
-    """The type that holds both; a CSV file has nothing but texts, so that these hold everything there."""
-    if one == other or other == "null":
-        return one
-    if one == "null":
-        return other
-    if {one, other} == {"int", "float"}:
-        return "float"
-    if widens:
-        return "str"
-    raise TypeError
+                )
+    return {name: narrowest(kinds) for name, kinds in joint.items()}
 
 
 # -- CSV ---------------------------------------------------------------------------------------------------------------
@@ -215,14 +177,43 @@ def csv_errors(path: str) -> Iterator[None]:
             ) from fault
 
 
+def _opened(path: str) -> Any:
+    """The bytes of a file of text, unpacked where it is compressed."""
+    stream, codec = open_input(path), codec_of(path)
+    return stream if codec is None else pa.CompressedInputStream(stream, codec)
+
+
+class _WholeEnds(io.RawIOBase):
+    """The bytes of a file in pieces of which none ends within the two bytes of a line's end.
+
+    pyarrow 26 reads CSV in blocks and drops the second of the two where it begins a block, also within quotes
+    (apache/arrow#51368). A block that ends one byte earlier has both in the next one.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream, self._held = stream, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        found = self._held + bytes(self._stream.read(size - len(self._held) if size >= 0 else -1))
+        self._held = b"\r" if len(found) > 1 and found.endswith(b"\r") else b""
+        return found[: len(found) - len(self._held)]
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
 def _csv(path: str, names: list[str] | None, types: Mapping[str, Any]) -> Any:
     """A reader of record batches; only an empty field without quotes is no value."""
     from pyarrow import csv
 
     return csv.open_csv(
-        open_input(path) if is_store(path) else path,
+        _WholeEnds(_opened(path)),
         read_options=csv.ReadOptions(block_size=BLOCK_BYTES, use_threads=False),
-        parse_options=csv.ParseOptions(newlines_in_values=True),
+        parse_options=csv.ParseOptions(newlines_in_values=True, delimiter=separator_of(path)),
         convert_options=csv.ConvertOptions(
             column_types=dict(types),
             include_columns=names,
@@ -243,35 +234,29 @@ def csv_header(path: str) -> list[str]:
     return names
 
 
-def _csv_types(path: str, wanted: Wanted) -> dict[str, str]:
+def _csv_types(path: str, wanted: Wanted) -> dict[str, frozenset[str]]:
     with csv_errors(path):
         there = csv_header(path)
     names = _present(path, wanted, there)
-    found = dict.fromkeys(names, "null")
+    found = dict.fromkeys(names, ANY)
     with csv_errors(path), _csv(path, names, dict.fromkeys(names, pa.string())) as reader:
         for batch in reader:
             for name in names:
-                kind = _csv_kind(batch.column(name).drop_null(), name in wanted.kept)
-                found[name] = _joined(found[name], kind, widens=True)
+                if name not in wanted.texts and found[name] != {"str"}:
+                    found[name] &= kinds_of_texts(batch.column(name).drop_null(), target=name in wanted.labels)
     return found
 
 
-def _csv_kind(values: Any, any_number: bool) -> str:
-    """The narrowest type of some texts."""
-    if len(values) == 0:
-        return "null"
-    if pc.all(pc.match_substring_regex(values, _WHOLE)).as_py():
-        return "int"
-    if any_number and pc.all(pc.match_substring_regex(values, _NUMBER)).as_py():
-        return "float"
-    return "str"
-
-
-def csv_tables(path: str, schema: pa.Schema) -> Iterator[pa.Table]:
-    texts = {field.name: field.type for field in schema}
-    with _csv(path, schema.names, texts) as reader:
+def csv_tables(path: str, schema: pa.Schema, texts: Sequence[str]) -> Iterator[pa.Table]:
+    """The rows, where a text that is empty is none that is missing: nothing else tells the two apart."""
+    types = {field.name: field.type for field in schema}
+    with _csv(path, schema.names, types) as reader:
         for batch in reader:
-            yield pa.Table.from_batches([batch])
+            table = pa.Table.from_batches([batch])
+            for at, name in enumerate(table.column_names):
+                if name in texts:
+                    table = table.set_column(at, name, pc.fill_null(table.column(name), ""))
+            yield table
 
 
 # -- JSON lines --------------------------------------------------------------------------------------------------------
@@ -279,9 +264,9 @@ def csv_tables(path: str, schema: pa.Schema) -> Iterator[pa.Table]:
 
 def _blocks(path: str) -> Iterator[bytes]:
     """The bytes of a file in blocks of whole lines."""
-    with open_input(path) as stream:
+    with _opened(path) as stream:
         rest = b""
-        while piece := stream.read(BLOCK_BYTES):
+        while piece := bytes(stream.read(BLOCK_BYTES)):
             rest += piece
             end = rest.rfind(b"\n") + 1
             if end:
@@ -297,9 +282,9 @@ def _blocks(path: str) -> Iterator[bytes]:
             yield rest
 
 
-def _json_types(path: str, wanted: Wanted) -> dict[str, str]:
+def _json_types(path: str, wanted: Wanted) -> dict[str, frozenset[str]]:
     names = wanted.names()
-    found: dict[str, str] = {}
+    found: dict[str, frozenset[str]] = {}
     others: dict[str, None] = {}
     number = 0
     with as_data_errors(path):
@@ -311,11 +296,11 @@ def _json_types(path: str, wanted: Wanted) -> dict[str, str]:
                     others |= dict.fromkeys(row)
                     for name in names:
                         if name in row:
-                            found[name] = _json_kind(found.get(name, "null"), row[name], name, number, path)
+                            found[name] = _json_kinds(found.get(name, ANY), row[name], name, number, path)
     _present(path, wanted, list(others))
     for name in wanted.texts:
-        if found.get(name, "str") not in ("str", "null"):
-            raise DataError(f"type {found[name]}, expected text", file=path, column=name)
+        if "str" not in found.get(name, ANY):
+            raise DataError(f"type {narrowest(found[name])}, expected text", file=path, column=name)
     return found
 
 
@@ -330,16 +315,24 @@ def _json_row(line: bytes, number: int, path: str) -> dict[str, Any]:
     return row
 
 
-def _json_kind(before: str, value: Any, name: str, number: int, path: str) -> str:
-    """The type of a column after one more value."""
-    kind = "null" if value is None else type(value).__name__
-    try:
-        if kind not in TYPES:
-            raise TypeError
-        return _joined(before, kind, widens=False)
-    except TypeError:
-        expected = "a text or a number" if before == "null" else f"{before} as before"
-        raise DataError(f"line {number} holds a {kind}, expected {expected}", file=path, column=name) from None
+def _json_kinds(before: frozenset[str], value: Any, name: str, number: int, path: str) -> frozenset[str]:
+    """What a column may hold after one more value."""
+    kinds = kinds_of_value(value)
+    if kinds & before:
+        return kinds & before
+    what = f"holds a {type(value).__name__}"
+    if isinstance(value, int) and not kinds:
+        raise DataError(
+            f"line {number} {what} of {len(str(value))} digits, more than 64 bits hold",
+            file=path,
+            column=name,
+            hint="write such numbers as texts",
+        )
+    if "float" in before and "int" in kinds_of_value(value):
+        what = f"holds the int {value}, which a float, as before, does not hold exactly"
+        raise DataError(f"line {number} {what}", file=path, column=name, hint="write such numbers as texts")
+    expected = "a text or a number" if before == ANY else f"{narrowest(before)} as before"
+    raise DataError(f"line {number} {what}, expected {expected}", file=path, column=name)
 
 
 def json_tables(path: str, schema: pa.Schema) -> Iterator[pa.Table]:

@@ -16,16 +16,19 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from dboost.data.absent_column import absent_column
 from dboost.data.manifest import MANIFEST, Manifest, load_manifest, write_manifest, write_vocabulary
-from dboost.data.parquet.read import FileInfo, inspect_file
-from dboost.data.prepared.chunk import COUNTS, GROUP_ROWS, TextChunk, TextColumns, count_chunk, write_chunk
+from dboost.data.meaning import column_kind, joint_type
+from dboost.data.parquet.read import FileInfo, inspect_file, with_folders
+from dboost.data.prepared.chunk import COUNTS, GROUP_ROWS, Labels, TextChunk, TextColumns, count_chunk, write_chunk
 from dboost.data.prepared.contract import contract_of, kept, look, read_contract, together
 from dboost.data.prepared.documents import Wanted
 from dboost.data.prepared.mapper import InProcess, Mapper
@@ -48,7 +51,7 @@ _TF = {(False, True): "(1 + ln tf)", (False, False): "tf", (True, True): "[tf > 
 REFUSE, QUARANTINE = "refuse", "quarantine"
 BAD_ROWS = (REFUSE, QUARANTINE)
 DRIFT = (REFUSE, "note")
-_LABEL_KINDS = ("str", "int", "bool", "float", "bytes")
+_LABEL_KINDS = ("str", "int", "bool", "float32", "float64", "bytes")
 
 
 def prepare_text(
@@ -81,14 +84,16 @@ def prepare_text(
     Parameters
     ----------
     source : path, list of paths, or dict of split name to path or list
-        Files of documents in Parquet, CSV (``.csv``) or JSON lines (``.jsonl``, ``.ndjson``), or folders of them; see
-        ``dboost.data.prepared.documents`` for the types that columns of the last two have.
+        Files of documents in Parquet, CSV (``.csv``, ``.tsv``) or JSON lines (``.jsonl``, ``.ndjson``), compressed or
+        not, or folders of them; see ``dboost.data.prepared.documents`` for the types that columns of the last two have.
     out : path
         New folder; see ``dboost.data.manifest`` for what is in it.
     text : str or sequence of str
         Text columns; several are joined by a newline.
     label : str, optional
-        Label column, copied. Documents of other splits than the one that is learned from need not have labels.
+        Label column, copied: classes (text, integers, booleans, bytes, floats that are whole), or the targets of a
+        regression (floats of which one is a fraction). Documents of other splits than the one that is learned from need
+        not have labels.
     keep : sequence of str
         Further columns to copy, for example identifiers.
     split : str, optional
@@ -159,6 +164,8 @@ def prepare_text(
     }
     if on_drift not in DRIFT:
         raise UsageError(f"on_drift={on_drift!r}", hint=f"use one of {', '.join(DRIFT)}")
+    if on_drift != "refuse" and expect is None:
+        raise UsageError(f"on_drift={on_drift!r} without expect=", hint="give the contract, or leave on_drift= out")
     contract = None if expect is None else read_contract(expect)
     if write_contract is not None:
         check_writable(write_contract)
@@ -169,10 +176,11 @@ def prepare_text(
         sources = open_sources(splits, _wanted(how), label, learned, staging, mapper, where, on_bad_rows == QUARANTINE)
         settings["refused"] = dict(sorted(sources.refused.items()))
         with sources.in_own_names():
-            chunks, kinds = _plan(sources, how, mapper)
+            chunks, types = _plan(sources, how, mapper)
+            how = replace(how, types=types)
             looked = contract is not None or write_contract is not None
             seen = together(mapper.map(look, [file for _, file in sources.files], name="look")) if looked else {}
-            manifest = _prepared(chunks, kinds, how, settings, staging, mapper)
+            manifest = _prepared(chunks, how, settings, staging, mapper)
         if contract is not None:
             manifest = kept(contract, seen, manifest, refuses=on_drift == REFUSE)
         for name in (COPIES, COUNTS):
@@ -214,7 +222,6 @@ def _remove(folder: AnyPath) -> None:
 
 def _prepared(
     chunks: Sequence[TextChunk],
-    kinds: Mapping[str, str],
     how: TextColumns,
     settings: Mapping[str, Any],
     staging: AnyPath,
@@ -235,7 +242,7 @@ def _prepared(
     vocabulary = write_vocabulary(staging, terms, df, idf)
     written = mapper.map(write_chunk, chunks, how, str(staging), vocabulary, name="write-features")
     return Manifest(
-        schema={"indices": "list<int>", "values": "list<float32>", **kinds},
+        schema={"indices": "list<int>", "values": "list<float32>", **_copied_kinds(how)},
         features={"indices": "indices", "values": "values", "n_features": len(terms)},
         label=how.label,
         splits=_split_entries([entry for entries in written for entry in entries]),
@@ -283,14 +290,20 @@ def _check_target(target: AnyPath, force: bool) -> None:
         raise UsageError(f"{target} is not a prepared data set and is not replaced", hint="choose another folder")
 
 
-def _plan(sources: Sources, how: TextColumns, mapper: Mapper) -> tuple[list[TextChunk], dict[str, str]]:
-    """Chunks, and the kinds of the copied columns."""
+def _copied_kinds(how: TextColumns) -> dict[str, str]:
+    """The kinds of the columns that are copied."""
+    names = [name for name in how.wanted() if name == how.label or name in how.keep]
+    return {name: column_kind(how.types[name]) for name in names if name in how.types}
+
+
+def _plan(sources: Sources, how: TextColumns, mapper: Mapper) -> tuple[list[TextChunk], dict[str, Any]]:
+    """Chunks, and the types of the columns that are read."""
     files = [file for _, file in sources.files]
-    found: list[FileInfo] = mapper.map(inspect_file, files, name="read-footers")
+    found = with_folders(mapper.map(inspect_file, files, name="read-footers"))
     infos = [(owner, info) for (owner, _), info in zip(sources.files, found, strict=True)]
     bare = _unlabelled(infos, how)
-    kinds = check_columns([(info, owner in bare) for owner, info in infos], how)
-    return cut_chunks(infos, bare, how), kinds
+    types = check_columns([(info, owner in bare) for owner, info in infos], how)
+    return cut_chunks(infos, bare, how), types
 
 
 def _unlabelled(infos: Sequence[tuple[str | None, FileInfo]], how: TextColumns) -> set[str | None]:
@@ -300,31 +313,42 @@ def _unlabelled(infos: Sequence[tuple[str | None, FileInfo]], how: TextColumns) 
     return others - labelled
 
 
-def check_columns(infos: Sequence[tuple[FileInfo, bool]], how: TextColumns) -> dict[str, str]:
-    """Every file has the columns, of one kind; returns the kinds of those that are copied.
+def check_columns(infos: Sequence[tuple[FileInfo, bool]], how: TextColumns) -> dict[str, Any]:
+    """Every file has the columns, of one kind; returns the Arrow type of each over all files.
 
     Beside each file stands whether its split has no labels.
     """
-    kinds: dict[str, str] = {}
+    types: dict[str, Any] = {}
     for info, bare in infos:
         for name in how.wanted(labelled=not bare):
             if name not in info.kinds:
                 raise absent_column(name, info.kinds, info.ref.path)
             kind = info.kinds[name]
-            if kind == "null" and sum(info.rows) == 0:
+            if kind == "null" and (sum(info.rows) == 0 or (name in how.keep and name not in how.text)):
+                types.setdefault(name, info.types[name])
                 continue
-            if kinds.setdefault(name, kind) != kind:
+            before = types.get(name, pa.null())
+            joint = joint_type(before, info.types[name])
+            if joint is None or (kind == "null" and before != joint):
+                known = column_kind(before)
+                both = (kind, known) if kind != known else (info.types[name], before)
                 raise DataError(
-                    f"type {kind}, the files before have {kinds[name]}",
+                    f"type {both[0]}, the files before have {both[1]}",
                     file=info.ref.path,
                     column=name,
                     hint="write all files with one schema",
                 )
             if name in how.text and kind != "str":
                 raise DataError(f"type {kind}, expected text", file=info.ref.path, column=name)
-            if name == how.label and kind not in _LABEL_KINDS:
-                raise DataError(f"type {kind}, expected labels", file=info.ref.path, column=name)
-    return {name: kinds[name] for name in how.wanted() if name in kinds and (name == how.label or name in how.keep)}
+            if name == how.label and column_kind(joint) not in _LABEL_KINDS:
+                raise DataError(
+                    f"type {kind}, expected labels: text, integers, booleans, floats or bytes",
+                    file=info.ref.path,
+                    column=name,
+                    hint="cast the column, a date to text and a decimal to float64, where that is what it means",
+                )
+            types[name] = joint
+    return types
 
 
 def cut_chunks(
@@ -371,16 +395,15 @@ def _split_entries(entries: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any
     splits: dict[str, dict[str, Any]] = {}
     for split in sorted({entry["split"] for entry in entries}):
         mine = [entry for entry in entries if entry["split"] == split]
-        total: Counter[Any] = Counter()
-        for entry in mine:
-            total.update(entry["classes"] or {})
-        labelled = any(entry["classes"] for entry in mine)
+        labels = reduce(Labels.merge, [entry["labels"] for entry in mine])
         splits[split] = {
             "rows": sum(entry["rows"] for entry in mine),
             "nnz": sum(entry["nnz"] for entry in mine),
             "files": [{key: entry[key] for key in ("name", "rows", "size", "footer")} for entry in mine],
-            "classes": [[_plain(value), total[value]] for value in sorted(total)] if labelled else None,
+            "classes": [[_plain(value), labels.count[value]] for value in sorted(labels.count)] or None,
         }
+        if labels.fractions:
+            splits[split]["targets"] = [labels.low, labels.high]
     return splits
 
 
