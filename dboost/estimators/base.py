@@ -276,7 +276,9 @@ class BoostedEstimator(ShownMixin, MaskedMixin, CallbackSupportMixin, BaseEstima
                 X = check_array(X, accept_sparse=True, dtype="numeric", estimator=self)
                 _check_n_features(self, X, reset=False)
             else:
-                X = validate_data(self, X, reset=False, accept_sparse=True, dtype="numeric")
+                # it sums all values to see whether one is infinite, and the sum of large ones may be no number
+                with np.errstate(over="ignore", invalid="ignore"):
+                    X = validate_data(self, X, reset=False, accept_sparse=True, dtype="numeric")
         elif kind in ("table", "frame"):
             X = without(X, predicting.named_columns(self.model_))
             if kind == "table" and hasattr(X, "columns"):

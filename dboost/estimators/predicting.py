@@ -150,19 +150,25 @@ def as_table(model: Model, X: Any) -> Any:
 
 
 def _columns_of(X: Any, positions: list[int]) -> Any:
-    """Columns of a pandas or Arrow table as CSR (m, len(positions)), checked as in a fit."""
+    """Columns of a pandas or Arrow table (m, len(positions)), dense or as CSR, checked as in a fit."""
     from scipy.sparse import csr_array
 
     chosen = X.iloc[:, positions] if hasattr(X, "iloc") else X.select(positions)
     shape = (len(X), len(positions))
     if not positions:
         return csr_array(shape)
-    piece = as_rows(chosen).piece()
-    batch = csr_array((piece.values, piece.indices, piece.indptr), shape=shape)
-    if not np.all(np.isfinite(batch.data)):
-        name = chosen.columns if hasattr(chosen, "iloc") else chosen.column_names
-        first = int(np.argmin(np.isfinite(batch.data)))
-        raise DataError("Input X contains NaN or infinity", column=str(name[int(batch.indices[first])]))
+    rows = as_rows(chosen)
+    names = chosen.columns if hasattr(chosen, "iloc") else chosen.column_names
+    if rows.dense is not None:
+        finite = np.isfinite(rows.dense)
+        place = 0 if finite.all() else int(np.argmin(finite.all(axis=0)))
+        batch = rows.dense
+    else:
+        batch = csr_array((rows.values, rows.indices, rows.indptr), shape=shape)
+        finite = np.isfinite(batch.data)
+        place = 0 if finite.all() else int(batch.indices[int(np.argmin(finite))])
+    if not finite.all():
+        raise DataError("Input X contains NaN or infinity", column=str(names[place]))
     return batch
 
 
