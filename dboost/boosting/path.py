@@ -40,7 +40,7 @@ def path(
     """
     fitting = Fitting(plan, engine, settings)
     warn_if_dropped(fitting)
-    chosen = strengths(fitting, alphas, n_alphas, eps)
+    chosen = strengths(fitting, alphas, n_alphas, eps, empty=True)
 
     def ended(result: FitResult) -> None:
         warn_if_open(result, replace(settings, alpha=result.alpha))

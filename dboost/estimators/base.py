@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
+from types import FunctionType
 from typing import Any, Self
 
 import numpy as np
@@ -114,6 +115,19 @@ class BoostedEstimator(ShownMixin, MaskedMixin, CallbackSupportMixin, BaseEstima
         self.checkpoint = checkpoint
         self.callbacks = callbacks
         self.client = client
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Give a class without parameters of its own the constructor under its name, which a wrong parameter is told.
+
+        Python says it of the class that wrote the constructor, and this one no user knows.
+        """
+        super().__init_subclass__(**more)
+        made = cls.__init__
+        if "__init__" not in vars(cls) and isinstance(made, FunctionType):
+            own = FunctionType(made.__code__, made.__globals__, "__init__", made.__defaults__, made.__closure__)
+            own.__kwdefaults__, own.__annotations__ = made.__kwdefaults__, made.__annotations__
+            own.__qualname__ = f"{cls.__qualname__}.__init__"
+            cls.__init__ = own  # type: ignore[method-assign]
 
     # ---- fit -------------------------------------------------------------------------------------------------------
 
@@ -238,6 +252,14 @@ class BoostedEstimator(ShownMixin, MaskedMixin, CallbackSupportMixin, BaseEstima
         coef = np.zeros((model.n_outputs, model.n_features))
         coef[:, model.active] = model.W.T
         return coef
+
+    @property
+    def intercept_(self) -> NDArray[np.float64]:
+        """Scores of a row of zeros, shape (k or 1,): a copy, as `coef_` is, of what the certificate is about.
+
+        A score that is to be moved, as for another share of the classes, is moved after ``decision_function``.
+        """
+        return self._fitted_attribute("intercept_").intercept.copy()
 
     def _fitted_attribute(self, name: str) -> Model:
         model: Model | None = self.__dict__.get("model_")
@@ -399,7 +421,6 @@ def _attributes(model: Model) -> dict[str, Any]:
     cert = model.certificate
     found = {
         "model_": model,
-        "intercept_": model.intercept,
         "n_features_in_": model.n_features,
         "active_features_": model.hypotheses.words(),
         "history_": Table(model.history),

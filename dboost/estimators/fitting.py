@@ -267,6 +267,8 @@ def model_of(estimator: Any, parts: Prepared, result: FitResult) -> Model:
     plan, settings, classes, names = parts.plan, parts.settings, parts.classes, parts.plan.feature_names
     W = np.asarray(result.W, dtype=np.float64)
     intercept = np.asarray(result.intercept, dtype=np.float64)
+    if plan.task == "multiclass" and not get_loss(settings.loss).separable:
+        W = _without_common_part(W, result.active, settings, plan)
     if settings.offset is not None:
         # the scores of a model are those of its columns: it holds the offsets as columns of weight one
         fixed = offset_columns(settings.offset, plan.n_features, names, W.shape[1])
@@ -320,6 +322,24 @@ def model_of(estimator: Any, parts: Prepared, result: FitResult) -> Model:
         origin=origin,
         stages=stages,
     )
+
+
+def _without_common_part(
+    W: NDArray[np.float64], active: NDArray[np.int64], settings: FitSettings, plan: Plan
+) -> NDArray[np.float64]:
+    """The weights that no penalty and no bound ties, centred: what all classes have in common changes no softmax.
+
+    It would be whatever the way to the optimum left in it. Steps of boosting are kept as they were taken.
+    """
+    factors = settings.penalty_factors
+    if settings.update == "forward" or settings.signs is not None:
+        return W
+    if penalty_spec(settings.penalty)["name"] == "none":
+        return W - W.mean(axis=1, keepdims=True)
+    if factors is None or not factors.penalises:
+        return W
+    unpenalised = factors.of_columns(plan.n_features, plan.feature_names)[active] == 0.0
+    return np.where(unpenalised[:, None], W - W.mean(axis=1, keepdims=True), W)
 
 
 def model_so_far(estimator: Any, parts: Prepared, state: FitState, pool: Any, reason: str = "running") -> Model:

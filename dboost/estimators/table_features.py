@@ -77,7 +77,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         UsageError
             `missing` is none of its choices.
         DataError
-            A column holds dates or another type that has no meaning as a feature, a missing value that is refused, or
+            There are no rows, a column holds dates or another type that has no meaning as a feature, a missing value that is refused, or
             two features would have the same name.
         """
         if self.missing not in MISSING:
@@ -85,6 +85,8 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table, named = _table(X)
         if not table:
             raise DataError("X has no columns; expected at least one")
+        if not len(next(iter(table.values()))):
+            raise DataError("no rows: Found array with 0 sample(s) while a minimum of 1 is required")
         columns = []
         for name, values in table.items():
             kind = _kind(name, values.type)

@@ -342,7 +342,7 @@ def _check_tasks(stats: LabelStats, names: Sequence[str] | None) -> None:
     if bad.size:
         shown = [names[t] if names is not None else t for t in bad.tolist()]
         raise DataError(
-            f"only one class in {bad.size} of {plus.size} tasks: {_some(shown)}",
+            f"only one class in {bad.size} of {plus.size} tasks, which are called {_some(shown)}",
             hint="drop these tasks: nothing can be learned for them",
         )
 
