@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_n_features, check_is_fitted, validate_data
@@ -285,6 +286,7 @@ class BoostedEstimator(ShownMixin, MaskedMixin, CallbackSupportMixin, BaseEstima
         """
         return self._predict(X, predicting.LABELS)
 
+    @config_context(array_api_dispatch=False)  # type: ignore[untyped-decorator]
     def _readable(self, X: Any) -> tuple[str, Any]:
         """The kind of the rows of a prediction, and the rows, checked as scikit-learn does where they are in memory.
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import config_context
 
 import dboost
 from dboost.boosting.fit import FitResult, FitSettings, FitState, Fitting, with_fixed
@@ -170,8 +171,12 @@ def _seen(plan: Plan) -> NDArray[np.bool_]:
     return counts > 0
 
 
+@config_context(array_api_dispatch=False)  # type: ignore[untyped-decorator]
 def _checked_local(estimator: Any, X: Any, y: Any, kind: str, task: str) -> tuple[Any, Any]:
-    """scikit-learn's checks, with its messages and warnings, for what is in memory."""
+    """scikit-learn's checks, with its messages and warnings, for what is in memory.
+
+    Arrays of other libraries become NumPy's here, also where scikit-learn is told to leave them as they are.
+    """
     from scipy.sparse import issparse
     from sklearn.utils import assert_all_finite, column_or_1d
     from sklearn.utils.multiclass import check_classification_targets

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.data.collections import refuse_gone
 from dboost.data.memory.in_memory import as_rows
 from dboost.data.named_columns import flat, refuse_unread
 from dboost.errors import DataError, UsageError
@@ -177,6 +178,7 @@ def predict_dask_array(model: Model, X: Any, what: str) -> Any:
     import dask
     import dask.array as da
 
+    refuse_gone(X=X)
     if X.ndim != 2 or X.shape[1] != model.n_features:
         raise DataError(f"X has shape {X.shape}; the model was fitted on {model.n_features} features")
     read = X[:, model.inputs.tolist()].rechunk({1: -1})
@@ -195,6 +197,7 @@ def predict_dask_frame(model: Model, X: Any, what: str) -> Any:
     """A lazy Series (one value per row) or DataFrame with the index of `X`."""
     import dask
 
+    refuse_gone(X=X)
     names = model.input_names
     if names is None:
         if len(X.columns) != model.n_features:

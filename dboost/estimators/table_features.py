@@ -16,6 +16,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from dboost.data.collections import refuse_gone
 from dboost.data.named_columns import refuse_unread
 from dboost.errors import DataError, ModelFormatError, UsageError
 from dboost.estimators.named_rows import with_names
@@ -282,6 +283,7 @@ def _table(X: Any) -> tuple[dict[str, Any], bool]:
     """Columns by name, each as one Arrow array, and whether the names are the caller's."""
     refuse_unread(X)
     if hasattr(X, "dask") and hasattr(X, "compute"):
+        refuse_gone(X=X)
         X = X.compute()
     if sparse.issparse(X):
         raise UsageError("X is sparse; expected rows of a table", hint="give a sparse matrix to the estimator itself")
