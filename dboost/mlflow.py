@@ -1,4 +1,4 @@
-"""The name by which ``dboost.interop.mlflow`` is imported: ``import dboost.mlflow``, ``from dboost.mlflow import ...``."""
+"""The name by which ``dboost.interop.mlflow`` is imported, as in ``from dboost.mlflow import ...``."""
 
 import sys
 

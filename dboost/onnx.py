@@ -1,4 +1,4 @@
-"""The name by which ``dboost.interop.onnx`` is imported: ``import dboost.onnx``, ``from dboost.onnx import ...``."""
+"""The name by which ``dboost.interop.onnx`` is imported, as in ``from dboost.onnx import ...``."""
 
 import sys
 

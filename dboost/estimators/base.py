@@ -22,7 +22,7 @@ from sklearn.utils.validation import _check_n_features, check_is_fitted, validat
 
 from dboost.boosting.fit import FitSettings, FitState, Fitting, warn_if_dropped, warn_if_open
 from dboost.data.named_columns import without
-from dboost.errors import ClusterError, UsageError
+from dboost.errors import ClusterError, UsageError, quoting_no_values
 from dboost.estimators import predicting, repr
 from dboost.estimators.callbacks import CallbackSupportMixin, Rounds, registered, split, with_callbacks
 from dboost.estimators.fitting import PROCESS, model_of, model_so_far, prepared, run
@@ -286,6 +286,7 @@ class BoostedEstimator(ShownMixin, MaskedMixin, CallbackSupportMixin, BaseEstima
         """
         return self._predict(X, predicting.LABELS)
 
+    @quoting_no_values()
     @config_context(array_api_dispatch=False)  # type: ignore[untyped-decorator]
     def _readable(self, X: Any) -> tuple[str, Any]:
         """The kind of the rows of a prediction, and the rows, checked as scikit-learn does where they are in memory.

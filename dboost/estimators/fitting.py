@@ -28,7 +28,7 @@ from dboost.data.plan import build_plan
 from dboost.data.planned import Plan
 from dboost.engine.base import Engine
 from dboost.engine.select import open_engine
-from dboost.errors import DataError, UsageError
+from dboost.errors import DataError, UsageError, quoting_no_values
 from dboost.estimators.checkpoint_times import Keeper
 from dboost.estimators.label_checks import check_labels, check_one_target, check_tasks, few_integers
 from dboost.estimators.named_rows import named as with_feature_names
@@ -171,6 +171,7 @@ def _seen(plan: Plan) -> NDArray[np.bool_]:
     return counts > 0
 
 
+@quoting_no_values()
 @config_context(array_api_dispatch=False)  # type: ignore[untyped-decorator]
 def _checked_local(estimator: Any, X: Any, y: Any, kind: str, task: str) -> tuple[Any, Any]:
     """scikit-learn's checks, with its messages and warnings, for what is in memory.

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dboost.data.collections import refuse_gone
 from dboost.data.named_columns import refuse_unread
-from dboost.errors import DataError, ModelFormatError, UsageError
+from dboost.errors import DataError, ModelFormatError, UsageError, without_values
 from dboost.estimators.named_rows import with_names
 from dboost.files.documents import Document
 
@@ -78,8 +78,8 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         UsageError
             `missing` is none of its choices.
         DataError
-            There are no rows, a column holds dates or another type that has no meaning as a feature, a missing value that is refused, or
-            two features would have the same name.
+            There are no rows, a column holds dates or another type that has no meaning as a feature, a missing value
+            that is refused, or two features would have the same name.
         """
         if self.missing not in MISSING:
             raise UsageError(f"missing={self.missing!r}", hint=f"use one of {', '.join(MISSING)}")
@@ -310,4 +310,5 @@ def _arrow(name: str, values: Any) -> Any:
         made = pa.array(values, from_pandas=True)
         return made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise DataError(f"the values are of several types or none that Arrow knows: {error}", column=name) from error
+        said = without_values(error)
+        raise DataError(f"the values are of several types or none that Arrow knows: {said}", column=name) from None

@@ -42,7 +42,8 @@ def of_scores(cls, loss):
 
 def test_every_estimator_predicts_the_most_probable_label_at_any_score():
     kinds = [(cls, loss) for cls in ESTIMATORS.values() if is_classifier(cls()) for loss in cls._losses()]
-    assert len({cls for cls, _ in kinds}) >= 8 and {"log", "exp", "multinomial", "multitask"} <= {one for _, one in kinds}
+    assert len({cls for cls, _ in kinds}) >= 8
+    assert {"log", "exp", "multinomial", "multitask"} <= {loss for _, loss in kinds}
     for cls, loss in kinds:
         fitted = of_scores(cls, loss)
         F = rows(fitted.model_.n_outputs)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dboost.data.sparse.csr import CsrPiece, any_repeats, dense_to_csr
-from dboost.errors import DataError, UsageError
+from dboost.errors import DataError, UsageError, without_values
 
 BLOCK_COST = 1_000_000
 MAX_BLOCKS = 64
@@ -187,7 +187,8 @@ def _dense_rows(array: NDArray[Any], names: tuple[str, ...] | None = None) -> Ro
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError) as fault:
-            raise DataError(f"X holds values that are not numbers: {fault}", hint="encode categories first") from fault
+            said = without_values(fault)
+            raise DataError(f"X holds values that are not numbers: {said}", hint="encode categories first") from None
     _check_real(array.dtype)
     dtype = value_dtype(array.dtype)
     if array.dtype.kind == "b" or array.dtype == np.float16 or array.dtype.itemsize > 8:
