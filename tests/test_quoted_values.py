@@ -48,7 +48,7 @@ def test_what_other_libraries_say_of_values_is_left_out():
         told = "".join(traceback.format_exception_only(caught.value)) + str(caught.value.__cause__)
         assert WORD not in told and len(str(caught.value)) > 20, name
     # scikit-learn's advice at the end of its message stays
-    with pytest.raises(ValueError, match="got 1D array instead.*\n?.*Reshape your data"):
+    with pytest.raises(ValueError, match="(?s)got 1D array instead.*Reshape your data"):
         fitted.predict(X[0])
 
 
