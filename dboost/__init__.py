@@ -113,9 +113,8 @@ _HOMES = {
 }
 
 # Parts that a user calls by name; they, too, are loaded on first use.
-_PARTS = ("hypotheses", "losses", "metrics", "penalties", "plots")
-# These are no part of what type checkers see: they need packages of their own.
-_PARTS += ("mlflow", "onnx")
+# The two at the end are no part of what type checkers see: they need packages of their own.
+_PARTS = ("hypotheses", "losses", "metrics", "penalties", "plots", "mlflow", "onnx")
 
 __all__ = [
     "AdaBoostL1Classifier",

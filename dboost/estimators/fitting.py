@@ -341,7 +341,7 @@ def _without_common_part(
     if settings.update == "forward" or settings.signs is not None:
         return W
     if penalty_spec(settings.penalty)["name"] == "none":
-        return W - W.mean(axis=1, keepdims=True)
+        return np.asarray(W - W.mean(axis=1, keepdims=True))
     if factors is None or not factors.penalises:
         return W
     unpenalised = factors.of_columns(plan.n_features, plan.feature_names)[active] == 0.0
