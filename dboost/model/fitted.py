@@ -49,7 +49,7 @@ VERSION = 3
 VERSIONS = (1, 2, VERSION)
 SEALED_FROM = 3
 # So many entries of dense rows are multiplied at once: their copies stay in the cache of a core.
-_ENTRIES_AT_ONCE = 1 << 16
+ENTRIES_AT_ONCE = 1 << 16
 # Arrays of the hypotheses are saved under this prefix.
 _HELD = "hypotheses."
 
@@ -261,7 +261,7 @@ class Model:
         self._check_inputs(X)
         m, a = X.shape
         found = np.empty((m, self.n_outputs))
-        count = max(1, min(m, _ENTRIES_AT_ONCE // max(a, 1)))
+        count = max(1, min(m, ENTRIES_AT_ONCE // max(a, 1)))
         columns = np.tile(np.arange(a, dtype=np.int32), count)
         ends = np.arange(0, count * a + 1, max(a, 1), dtype=np.int32) if a else np.zeros(count + 1, np.int32)
         for first in range(0, m, count):

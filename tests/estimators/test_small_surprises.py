@@ -41,7 +41,7 @@ def test_a_target_that_does_not_vary_is_predicted():
     several = dboost.MultiTaskBoostedRegressorCV(cv=3).fit(X, np.column_stack([FLAT, 2 * FLAT]))
     np.testing.assert_allclose(several.predict(X[:1]), [[5.0, 10.0]], rtol=1e-12)
     path = dboost.regularization_path(X, FLAT, estimator=dboost.BoostedRegressor())
-    assert [one.alpha_ for one in path] == [0.0]
+    assert path.alphas.tolist() == [0.0]
 
 
 def test_weights_that_nothing_ties_sum_to_zero_over_the_classes():

