@@ -113,9 +113,8 @@ _HOMES = {
 }
 
 # Parts that a user calls by name; they, too, are loaded on first use.
-_PARTS = {name: name for name in ("hypotheses", "losses", "metrics", "penalties", "plots")}
-# These are no part of what type checkers see: they need packages of their own.
-_PARTS |= {"mlflow": "interop.mlflow", "onnx": "interop.onnx"}
+# The two at the end are no part of what type checkers see: they need packages of their own.
+_PARTS = ("hypotheses", "losses", "metrics", "penalties", "plots", "mlflow", "onnx")
 
 __all__ = [
     "AdaBoostL1Classifier",
@@ -177,7 +176,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _PARTS:
-        return import_module(f"{__name__}.{_PARTS[name]}")
+        return import_module(f"{__name__}.{name}")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'dboost' has no attribute {name!r}")

@@ -10,9 +10,40 @@ made, so that no log, traceback or pickle of it holds them.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from dboost.redact import redact, redact_urls
+
+# What other libraries quote of the data: what stands in quotation marks, an array, and the fields of a row.
+_QUOTED = re.compile(r"""array=\[.*\]|["'].*["']|["'].*""", re.DOTALL)
+_FIELDS = re.compile(r"(, got \d+): .*", re.DOTALL)
+
+
+def without_values(fault: object) -> str:
+    """What another library says was wrong, without the values of the data that it quotes: they may be a document.
+
+    Examples
+    --------
+    >>> without_values(ValueError("could not convert string to float: 'of the patient'"))
+    'could not convert string to float: (a value)'
+    """
+    return _QUOTED.sub("(a value)", _FIELDS.sub(r"\1", str(fault))).strip()
+
+
+@contextmanager
+def quoting_no_values() -> Iterator[None]:
+    """Take the values of the data out of an error of value that another library raises; its class stays."""
+    try:
+        yield
+    except DboostError:
+        raise
+    except ValueError as error:
+        error.args = (without_values(error),)
+        error.__suppress_context__ = True
+        raise
 
 
 class DboostError(Exception):

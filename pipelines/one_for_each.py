@@ -16,6 +16,7 @@ import dboost
 from dboost.errors import UsageError
 from dboost.hypotheses.columns import ColumnSet
 from dboost.model.fitted import Model
+from dboost.model.tasks import leading
 
 Float = NDArray[np.float64]
 
@@ -29,8 +30,9 @@ class OneForEach(Model):
 
     def scores_of_inputs(self, X: Any) -> Float:
         """See ``Model``."""
-        each: Float = log_expit(super().scores_of_inputs(X))
-        return np.asarray(each - logsumexp(each, axis=1, keepdims=True))
+        scores = super().scores_of_inputs(X)
+        each: Float = log_expit(scores)
+        return leading(scores, each - logsumexp(each, axis=1, keepdims=True))
 
 
 def read_one_for_each(path: str) -> Model:

@@ -6,9 +6,12 @@ between pages. Does not cover: how pages look.
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
 import inspect
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -16,8 +19,12 @@ from sklearn import linear_model
 
 import dboost
 from dboost import errors as known_errors
+from dboost.files.paths import SCHEMES
 from docs.generators import errors, options, reference
+from lab.__main__ import REGISTRY
 from lab.campaign.parts import PARTS
+from pipelines.cli import COMMANDS
+from pipelines.flags import flag
 from pipelines.retraining.config import checked
 from tests.test_readme import TYPED, Block, blocks
 
@@ -75,8 +82,8 @@ def test_every_error_has_its_cure() -> None:
 
 def test_options_are_those_of_the_settings() -> None:
     page = options.page()
-    for flag in ("--penalty", "--alpha", "--keep", "--to", "--start", "--take-over"):
-        assert flag in page
+    for one in ("--penalty", "--alpha", "--keep", "--to", "--start", "--take-over"):
+        assert one in page
 
 
 def test_links_between_pages_lead_somewhere() -> None:
@@ -130,3 +137,99 @@ def test_every_option_of_the_peers_has_its_place_or_is_left_out() -> None:
     for name in SCIKIT_LEARN:
         taken = set(inspect.signature(getattr(linear_model, name)).parameters)
         assert taken <= told["scikit-learn"], (name, taken - told["scikit-learn"])
+
+
+# ---- promises that a program can read --------------------------------------------------------------------------------
+
+# Pages of results and diaries say what was done once.
+KEPT = [page for page in PAGES if not {"papers", "upstream"} & set(page.parts) and page.name != "speed.md"]
+READ = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "cluster" / "README.md", *KEPT]
+TEXTS = {page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8") for page in READ}
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+def test_every_command_that_a_page_names_is_there_with_its_flags() -> None:
+    targets, wrong = set(re.findall(r"^([a-z][a-z-]*):", MAKEFILE, re.MULTILINE)), []
+    for page, text in TEXTS.items():
+        fenced = re.findall(r"```\w*\n(.*?)```", text, re.DOTALL)
+        for line in re.findall(r"`([^`\n]+)`", text) + "\n".join(fenced).splitlines():
+            words = line.split("#")[0].split()
+            wrong += [f"{page}: make {word}" for word in words[1:] if words[0] == "make" and word not in targets]
+            wrong += [f"{page}: {line}" for name in re.findall(r"-m lab ([a-z][a-z-]*)", line) if name not in REGISTRY]
+            if words[:1] != ["dboost"] or len(words) < 2 or not re.fullmatch("[a-z]+", words[1]):
+                continue
+            if words[1] not in COMMANDS:
+                wrong.append(f"{page}: {line}")
+                continue
+            home = "pipelines" if words[1] == "demo" else "pipelines.commands"
+            module = importlib.import_module(f"{home}.{words[1]}")
+            known = {flag(item.name) for item in dataclasses.fields(module.SETTINGS)} | {"--help", "--config"}
+            given = {word.split("=")[0] for word in words[2:] if word.startswith("--")}
+            wrong += [f"{page}: dboost {words[1]} {name}" for name in given if name not in known]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_extra_that_a_page_names_is_one_and_readme_names_all_for_users() -> None:
+    wrong = [f"{page}: {name}" for page, text in TEXTS.items()
+             for found in re.findall(r"(?:dboost|\.)\[([\w,-]+)\]|\(extra `([\w-]+)`\)", text)
+             for name in "".join(found).split(",") if name not in EXTRAS]  # fmt: skip
+    assert not wrong
+    (listed,) = re.findall(r"Extras: (.*?)\.\n", TEXTS["README.md"], re.DOTALL)
+    assert set(re.findall(r"`([\w-]+)`", listed)) == set(EXTRAS) - {"lab", "docs", "test", "tls", "dask-ml"}
+    sends = [page for page, text in TEXTS.items() if re.search(r"[Dd]ashboard.{0,45} (shows|is at)", text)]
+    assert len(sends) >= 1 and all("dboost[dashboard]" in TEXTS[page] for page in sends)
+
+
+def test_schemes_of_addresses_are_those_that_are_read() -> None:
+    others = {"file", "http", "https", "tcp", "tls", "ucx", "models", "runs", "ssh"}
+    wrong = [f"{page}: {scheme}://" for page, text in TEXTS.items() for scheme in re.findall(r"`([a-z0-9]+)://", text)
+             if scheme not in {*SCHEMES, *others}]  # fmt: skip
+    # named as one that is refused
+    assert wrong == ["docs/guide/files.md: memory://"]
+    with pytest.raises(dboost.UsageError) as caught:
+        dboost.load_model("az://container/model")
+    assert all(f"{scheme}://" in str(caught.value) for scheme in SCHEMES) and "only local" not in str(caught.value)
+
+
+def test_names_that_are_said_to_be_the_same_are_parameters() -> None:
+    """In the tables for users of other libraries."""
+    ours = [dboost.BoostedClassifier, dboost.BoostedClassifierCV, dboost.MultiTaskBoostedRegressorCV]
+    taken = {name for one in [*ours, dboost.regularization_path] for name in inspect.signature(one).parameters}
+    rows = re.findall(r"^\| (.+?) \| the same names?\b", TEXTS["docs/guide/coming_from.md"], re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`(\w+)[^`]*`", row)}
+    assert len(named) >= 8 and not named - taken, named - taken
+
+
+def test_figures_of_readme_are_those_of_the_page_on_speed() -> None:
+    page = TEXTS["docs/performance.md"]
+    table = TEXTS["README.md"].split("## In figures")[1].split("\n\n")[1]
+    figure = re.compile(r"(?:> )?\d[\d.]*(?: to \d[\d.]*)?(?= s\b| times)")
+    figures = [found for row in table.splitlines()[2:] for found in figure.findall(row.split(" | ")[-1])]
+    assert len(figures) >= 6
+    missing = [figure for figure in figures if not re.search(rf"(?<![\d.]){re.escape(figure)}(?![\d])", page)]
+    assert not missing, missing
+
+
+def test_every_table_of_the_page_on_speed_says_what_repeats_it() -> None:
+    silent = []
+    for section in re.split(r"^## ", TEXTS["docs/performance.md"], flags=re.MULTILINE)[1:]:
+        title, _, text = section.partition("\n")
+        for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+            head, _, *rows = table.strip().splitlines()
+            column = head.strip("| ").split(" | ")[-1] == "repeats it"
+            said = [row.strip("| ").split(" | ")[-1] for row in rows] if column else [text]
+            command = re.compile(r"`(make [a-z-]+|python -m lab [a-z-]+)`|^none: |^the same run")
+            silent += [f"{title}: {one}" for one in said if not command.search(one)]
+    assert not silent, silent
+
+
+def test_one_page_and_readme_say_how_long_a_first_fit_takes() -> None:
+    """Another page links there: four of them once said four different times."""
+    number = r"(?:\d|five|ten|fifteen|twenty|thirty)[\w. ]{0,20}(?:s|seconds|minutes?)\b"
+    wrong = []
+    for page, text in TEXTS.items():
+        for part in re.split(r"\n\n|\n- |(?<=[.?*])\s", text):
+            if re.search(r"[Ff]irst\s+fit", part) and re.search(number, part.replace("\n", " ")):
+                wrong.append(page)
+    assert set(wrong) <= {"README.md", "docs/performance.md"}, wrong

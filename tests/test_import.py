@@ -42,3 +42,12 @@ def test_parts_are_attributes_that_are_loaded_on_first_use(part):
 def test_unknown_names_are_attribute_errors():
     with pytest.raises(AttributeError, match="no attribute 'BoostedClasifier'"):
         dboost.BoostedClasifier  # noqa: B018
+
+
+def test_parts_are_imported_as_the_documentation_names_them() -> None:
+    """In both usual forms, where a page says `dboost.onnx.to_onnx`."""
+    for part in ("hypotheses", "losses", "metrics", "mlflow", "onnx", "penalties", "plots"):
+        names: dict[str, object] = {}
+        exec(f"import dboost.{part}\nfrom dboost import {part} as other\nsame = dboost.{part} is other", names)
+        assert names["same"], part
+    exec("from dboost.onnx import to_onnx\nfrom dboost.mlflow import log_model, autolog", {})

@@ -66,6 +66,9 @@ ALLOWED: dict[str, set[str]] = {
     "interop.extras": {"errors"},
     "interop.linear": {"errors", "losses"},
     "interop": {"errors", "files", "partition", "losses", "model", "estimators", "interop.extras", "interop.linear"},
+    # names of the two for users
+    "mlflow": {"interop"},
+    "onnx": {"interop"},
     "warm": {
         "errors", "partition", "kernel_cache", "losses", "hypotheses", "passes", "engine", "data", "problem",
         "boosting",

@@ -17,7 +17,9 @@ from dboost.errors import DataError, UsageError
 Array = NDArray[np.float64]
 
 
-def strengths(fitting: Fitting, alphas: Sequence[float] | None, n_alphas: int, eps: float) -> Array:
+def strengths(
+    fitting: Fitting, alphas: Sequence[float] | None, n_alphas: int, eps: float, *, empty: bool = False
+) -> Array:
     """Falling strengths: those that are given, or a geometric grid from alpha_max to `eps` of it.
 
     Parameters
@@ -26,6 +28,9 @@ def strengths(fitting: Fitting, alphas: Sequence[float] | None, n_alphas: int, e
     alphas : sequence of float or None
     n_alphas : int
     eps : float
+    empty : bool, default False
+        Where no feature says anything of the labels, as of a target that does not vary, the one strength 0, whose model
+        is the best constant, instead of an error.
 
     Raises
     ------
@@ -44,6 +49,8 @@ def strengths(fitting: Fitting, alphas: Sequence[float] | None, n_alphas: int, e
             hint="give alphas= for the strengths",
         )
     if not largest > 0.0:
+        if empty:
+            return np.zeros(1)
         signs = fitting.settings.signs is not None
         raise DataError(
             "no feature says anything of the labels: alpha_max, the least strength that uses none, is 0",

@@ -40,7 +40,7 @@ def path(
     """
     fitting = Fitting(plan, engine, settings)
     warn_if_dropped(fitting)
-    chosen = strengths(fitting, alphas, n_alphas, eps)
+    chosen, given = strengths(fitting, alphas, n_alphas, eps, empty=True), alphas is not None
 
     def ended(result: FitResult) -> None:
         warn_if_open(result, replace(settings, alpha=result.alpha))
@@ -52,6 +52,7 @@ def path(
         chosen.tolist(),
         Nothing() if keeper is None else keeper,
         callback,
-        before=lambda alpha: check_settings(replace(settings, alpha=alpha)),
+        # a strength of zero that was found, and not given, is of labels that no feature says anything of
+        before=lambda alpha: check_settings(replace(settings, alpha=alpha) if given or alpha > 0.0 else settings),
         after=ended,
     )

@@ -10,6 +10,7 @@ are counted inside that task. Dask is imported inside functions only.
 
 from __future__ import annotations
 
+import sys
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -75,6 +76,7 @@ def plan_collection(
     X: Any, y: Any, sample_weight: Any, *, task: str, classes: Any, class_weight: Any, engine: Mapper
 ) -> Plan:
     """The plan of a fit over collections of Dask; see ``build_plan``."""
+    refuse_gone(X=X, y=y, sample_weight=sample_weight)
     delayed, task_names = _delayed_blocks(X, y, sample_weight)
     client = engine.client if isinstance(engine, Clustered) else None
     token = uuid.uuid4().hex[:8]
@@ -115,6 +117,29 @@ def plan_collection(
         notes=label_notes(stats.count, {}) if classes is None else (),
         coder=coder,
     )
+
+
+def refuse_gone(**collections: Any) -> None:
+    """Refuse collections whose data a client held that is closed: nothing can compute them again.
+
+    Raises
+    ------
+    UsageError
+        It names the argument.
+    """
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return
+    for name, collection in collections.items():
+        if not hasattr(collection, "__dask_graph__"):
+            continue
+        graph = collection.__dask_graph__()
+        held = (task for task in dict(graph or {}).values() if isinstance(task, distributed.Future))
+        if any(future.cancelled() for future in held):
+            raise UsageError(
+                f"{name} was persisted on a cluster whose client is closed, or was cancelled there: its data is gone",
+                hint="make the collection anew, and keep the client open while it is used",
+            )
 
 
 def _compute(delayed: Sequence[Any], client: Any) -> list[Any]:

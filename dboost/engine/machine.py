@@ -1,4 +1,4 @@
-"""Cores and memory this process may use: the machine's, or what its container is allowed.
+"""What this process may use: cores and memory of the machine or its container, and processes of its own.
 
 Covers: cgroup versions 1 and 2, CPU affinity.
 Does not cover: what others on the machine are using right now.
@@ -7,10 +7,27 @@ Does not cover: what others on the machine are using right now.
 from __future__ import annotations
 
 import math
+import multiprocessing
 import os
 from pathlib import Path
 
+from dboost.errors import UsageError
+
 _CGROUP = Path("/sys/fs/cgroup")
+
+
+def refuse_daemonic() -> None:
+    """Say that workers cannot be started here where multiprocessing will refuse it, as in a task of Celery.
+
+    Raises
+    ------
+    UsageError
+    """
+    if multiprocessing.current_process().daemon:
+        raise UsageError(
+            "this process is daemonic, as those of a multiprocessing pool and of Celery are, and may start no workers",
+            hint="take its own threads (--workers 0, in Python no client), or the scheduler of a cluster elsewhere",
+        )
 
 
 def _number(path: Path) -> int | None:

@@ -9,18 +9,20 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
+from types import FunctionType
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_n_features, check_is_fitted, validate_data
 
 from dboost.boosting.fit import FitSettings, FitState, Fitting, warn_if_dropped, warn_if_open
 from dboost.data.named_columns import without
-from dboost.errors import ClusterError, UsageError
+from dboost.errors import ClusterError, UsageError, quoting_no_values
 from dboost.estimators import predicting, repr
 from dboost.estimators.callbacks import CallbackSupportMixin, Rounds, registered, split, with_callbacks
 from dboost.estimators.fitting import PROCESS, model_of, model_so_far, prepared, run
@@ -114,6 +116,19 @@ class BoostedEstimator(ShownMixin, MaskedMixin, CallbackSupportMixin, BaseEstima
         self.checkpoint = checkpoint
         self.callbacks = callbacks
         self.client = client
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Give a class without parameters of its own the constructor under its name, which a wrong parameter is told.
+
+        Python says it of the class that wrote the constructor, and this one no user knows.
+        """
+        super().__init_subclass__(**more)
+        made = cls.__init__
+        if "__init__" not in vars(cls) and isinstance(made, FunctionType):
+            own = FunctionType(made.__code__, made.__globals__, "__init__", made.__defaults__, made.__closure__)
+            own.__kwdefaults__, own.__annotations__ = made.__kwdefaults__, made.__annotations__
+            own.__qualname__ = f"{cls.__qualname__}.__init__"
+            cls.__init__ = own  # type: ignore[method-assign]
 
     # ---- fit -------------------------------------------------------------------------------------------------------
 
@@ -239,6 +254,14 @@ class BoostedEstimator(ShownMixin, MaskedMixin, CallbackSupportMixin, BaseEstima
         coef[:, model.active] = model.W.T
         return coef
 
+    @property
+    def intercept_(self) -> NDArray[np.float64]:
+        """Scores of a row of zeros, shape (k or 1,): a copy, as `coef_` is, of what the certificate is about.
+
+        A score that is to be moved, as for another share of the classes, is moved after ``decision_function``.
+        """
+        return self._fitted_attribute("intercept_").intercept.copy()
+
     def _fitted_attribute(self, name: str) -> Model:
         model: Model | None = self.__dict__.get("model_")
         if model is None:
@@ -263,6 +286,8 @@ class BoostedEstimator(ShownMixin, MaskedMixin, CallbackSupportMixin, BaseEstima
         """
         return self._predict(X, predicting.LABELS)
 
+    @quoting_no_values()
+    @config_context(array_api_dispatch=False)  # type: ignore[untyped-decorator]
     def _readable(self, X: Any) -> tuple[str, Any]:
         """The kind of the rows of a prediction, and the rows, checked as scikit-learn does where they are in memory.
 
@@ -276,7 +301,9 @@ class BoostedEstimator(ShownMixin, MaskedMixin, CallbackSupportMixin, BaseEstima
                 X = check_array(X, accept_sparse=True, dtype="numeric", estimator=self)
                 _check_n_features(self, X, reset=False)
             else:
-                X = validate_data(self, X, reset=False, accept_sparse=True, dtype="numeric")
+                # it sums all values to see whether one is infinite, and the sum of large ones may be no number
+                with np.errstate(over="ignore", invalid="ignore"):
+                    X = validate_data(self, X, reset=False, accept_sparse=True, dtype="numeric")
         elif kind in ("table", "frame"):
             X = without(X, predicting.named_columns(self.model_))
             if kind == "table" and hasattr(X, "columns"):
@@ -397,7 +424,6 @@ def _attributes(model: Model) -> dict[str, Any]:
     cert = model.certificate
     found = {
         "model_": model,
-        "intercept_": model.intercept,
         "n_features_in_": model.n_features,
         "active_features_": model.hypotheses.words(),
         "history_": Table(model.history),

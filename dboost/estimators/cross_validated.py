@@ -364,7 +364,12 @@ def _given(folds: Any, plan: Plan, sample_weight: Any) -> Folds:
         raise UsageError(f"folds has shape {labels.shape}", hint="expected one fold per row, shape (m,)")
     if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
         raise DataError("folds holds missing values", hint="give every row a fold")
-    names, codes = np.unique(labels, return_inverse=True)
+    if labels.dtype.kind == "O" and any(one is None or one != one for one in labels.tolist()):
+        raise DataError("folds holds missing values", hint="give every row a fold")
+    try:
+        names, codes = np.unique(labels, return_inverse=True)
+    except TypeError as fault:
+        raise DataError("folds holds values of types that have no order", hint="give numbers, or texts") from fault
     weight = check_weight(sample_weight, labels.shape[0])
     kept = codes[weight > 0.0].astype(np.int32)
     if kept.shape[0] != plan.n_rows:

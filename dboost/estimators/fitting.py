@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import config_context
 
 import dboost
 from dboost.boosting.fit import FitResult, FitSettings, FitState, Fitting, with_fixed
@@ -27,7 +28,7 @@ from dboost.data.plan import build_plan
 from dboost.data.planned import Plan
 from dboost.engine.base import Engine
 from dboost.engine.select import open_engine
-from dboost.errors import DataError, UsageError
+from dboost.errors import DataError, UsageError, quoting_no_values
 from dboost.estimators.checkpoint_times import Keeper
 from dboost.estimators.label_checks import check_labels, check_one_target, check_tasks, few_integers
 from dboost.estimators.named_rows import named as with_feature_names
@@ -170,8 +171,13 @@ def _seen(plan: Plan) -> NDArray[np.bool_]:
     return counts > 0
 
 
+@quoting_no_values()
+@config_context(array_api_dispatch=False)  # type: ignore[untyped-decorator]
 def _checked_local(estimator: Any, X: Any, y: Any, kind: str, task: str) -> tuple[Any, Any]:
-    """scikit-learn's checks, with its messages and warnings, for what is in memory."""
+    """scikit-learn's checks, with its messages and warnings, for what is in memory.
+
+    Arrays of other libraries become NumPy's here, also where scikit-learn is told to leave them as they are.
+    """
     from scipy.sparse import issparse
     from sklearn.utils import assert_all_finite, column_or_1d
     from sklearn.utils.multiclass import check_classification_targets
@@ -267,6 +273,8 @@ def model_of(estimator: Any, parts: Prepared, result: FitResult) -> Model:
     plan, settings, classes, names = parts.plan, parts.settings, parts.classes, parts.plan.feature_names
     W = np.asarray(result.W, dtype=np.float64)
     intercept = np.asarray(result.intercept, dtype=np.float64)
+    if plan.task == "multiclass" and not get_loss(settings.loss).separable:
+        W = _without_common_part(W, result.active, settings, plan)
     if settings.offset is not None:
         # the scores of a model are those of its columns: it holds the offsets as columns of weight one
         fixed = offset_columns(settings.offset, plan.n_features, names, W.shape[1])
@@ -320,6 +328,24 @@ def model_of(estimator: Any, parts: Prepared, result: FitResult) -> Model:
         origin=origin,
         stages=stages,
     )
+
+
+def _without_common_part(
+    W: NDArray[np.float64], active: NDArray[np.int64], settings: FitSettings, plan: Plan
+) -> NDArray[np.float64]:
+    """The weights that no penalty and no bound ties, centred: what all classes have in common changes no softmax.
+
+    It would be whatever the way to the optimum left in it. Steps of boosting are kept as they were taken.
+    """
+    factors = settings.penalty_factors
+    if settings.update == "forward" or settings.signs is not None:
+        return W
+    if penalty_spec(settings.penalty)["name"] == "none":
+        return np.asarray(W - W.mean(axis=1, keepdims=True))
+    if factors is None or not factors.penalises:
+        return W
+    unpenalised = factors.of_columns(plan.n_features, plan.feature_names)[active] == 0.0
+    return np.where(unpenalised[:, None], W - W.mean(axis=1, keepdims=True), W)
 
 
 def model_so_far(estimator: Any, parts: Prepared, state: FitState, pool: Any, reason: str = "running") -> Model:

@@ -5,7 +5,7 @@ Covers: ``OneVsRestBoostedClassifier``, the comparison of ShareBoost's section 7
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -21,7 +21,7 @@ from dboost.data.parquet.input import ParquetData
 from dboost.data.plan import build_plan
 from dboost.engine.select import open_engine
 from dboost.errors import DataError, UsageError
-from dboost.estimators import one_vs_rest_folder
+from dboost.estimators import one_vs_rest_folder, predicting
 from dboost.estimators.base import BoostedEstimator
 from dboost.estimators.classifying import agree
 from dboost.estimators.hidden_secrets import MaskedMixin
@@ -32,6 +32,7 @@ from dboost.estimators.shareboost import ShareBoostClassifier
 from dboost.estimators.shown import ShownMixin
 from dboost.files.paths import PathLike
 from dboost.interruption import as_raised
+from dboost.model.tasks import leading, log_probabilities, probabilities
 
 
 class OneVsRestBoostedClassifier(ShownMixin, MaskedMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -152,19 +153,21 @@ class OneVsRestBoostedClassifier(ShownMixin, MaskedMixin, ClassifierMixin, BaseE
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities of the binary classifiers, divided by their sum; shape (m, k)."""
-        check_is_fitted(self, "estimators_")
-        positive = np.column_stack([np.asarray(one.predict_proba(X))[:, 1] for one in self.estimators_])
-        if len(self.classes_) == 2:
-            return np.column_stack([1.0 - positive[:, 0], positive[:, 0]])
-        total = positive.sum(axis=1, keepdims=True)
-        share = np.full_like(positive, 1.0 / len(self.classes_))
-        found: NDArray[np.float64] = np.divide(positive, total, out=share, where=total > 0.0)
-        return found
+        return self._shares(X, probabilities)
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Natural logarithms of `predict_proba`; minus infinity where a probability is zero."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+        """Natural logarithms of `predict_proba`, finite where a probability rounds to zero."""
+        return self._shares(X, log_probabilities)
+
+    def _shares(self, X: Any, what: Callable[[str, str, Any], Any]) -> NDArray[np.float64]:
+        """The softmax of the logarithms of the single probabilities, which are finite where these are all zero."""
+        check_is_fitted(self, "estimators_")
+        models = [one.model_ for one in self.estimators_]
+        margins = [np.asarray(one._predict(X, predicting.MARGINS)) for one in self.estimators_]
+        if len(models) == 1:
+            return np.asarray(what(models[0].task, models[0].loss, margins[0]))
+        logs = [model.log_probabilities(F)[:, 1] for model, F in zip(models, margins, strict=True)]
+        return leading(_together(margins), what("multiclass", "multinomial", np.column_stack(logs)))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class whose classifier has the highest score."""
@@ -273,7 +276,9 @@ def _labels(y: Any) -> NDArray[Any]:
 
 
 def _together(scores: list[NDArray[np.float64]]) -> NDArray[np.float64]:
-    return scores[0] if len(scores) == 1 else np.column_stack(scores)
+    """One score for each class, also where a binary loss has one for each of its two labels."""
+    each = [F if F.ndim == 1 else F[:, 0] if F.shape[1] == 1 else F[:, 1] - F[:, 0] for F in scores]
+    return each[0] if len(each) == 1 else np.column_stack(each)
 
 
 def _union_path(fitted: list[Any]) -> Table:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dboost.data.collections import refuse_gone
 from dboost.data.memory.in_memory import as_rows
 from dboost.data.named_columns import flat, refuse_unread
 from dboost.errors import DataError, UsageError
@@ -150,19 +151,25 @@ def as_table(model: Model, X: Any) -> Any:
 
 
 def _columns_of(X: Any, positions: list[int]) -> Any:
-    """Columns of a pandas or Arrow table as CSR (m, len(positions)), checked as in a fit."""
+    """Columns of a pandas or Arrow table (m, len(positions)), dense or as CSR, checked as in a fit."""
     from scipy.sparse import csr_array
 
     chosen = X.iloc[:, positions] if hasattr(X, "iloc") else X.select(positions)
     shape = (len(X), len(positions))
     if not positions:
         return csr_array(shape)
-    piece = as_rows(chosen).piece()
-    batch = csr_array((piece.values, piece.indices, piece.indptr), shape=shape)
-    if not np.all(np.isfinite(batch.data)):
-        name = chosen.columns if hasattr(chosen, "iloc") else chosen.column_names
-        first = int(np.argmin(np.isfinite(batch.data)))
-        raise DataError("Input X contains NaN or infinity", column=str(name[int(batch.indices[first])]))
+    rows = as_rows(chosen)
+    names = chosen.columns if hasattr(chosen, "iloc") else chosen.column_names
+    if rows.dense is not None:
+        finite = np.isfinite(rows.dense)
+        place = 0 if finite.all() else int(np.argmin(finite.all(axis=0)))
+        batch = rows.dense
+    else:
+        batch = csr_array((rows.values, rows.indices, rows.indptr), shape=shape)
+        finite = np.isfinite(batch.data)
+        place = 0 if finite.all() else int(batch.indices[int(np.argmin(finite))])
+    if not finite.all():
+        raise DataError("Input X contains NaN or infinity", column=str(names[place]))
     return batch
 
 
@@ -171,6 +178,7 @@ def predict_dask_array(model: Model, X: Any, what: str) -> Any:
     import dask
     import dask.array as da
 
+    refuse_gone(X=X)
     if X.ndim != 2 or X.shape[1] != model.n_features:
         raise DataError(f"X has shape {X.shape}; the model was fitted on {model.n_features} features")
     read = X[:, model.inputs.tolist()].rechunk({1: -1})
@@ -189,6 +197,7 @@ def predict_dask_frame(model: Model, X: Any, what: str) -> Any:
     """A lazy Series (one value per row) or DataFrame with the index of `X`."""
     import dask
 
+    refuse_gone(X=X)
     names = model.input_names
     if names is None:
         if len(X.columns) != model.n_features:

@@ -9,11 +9,28 @@ from typing import Any
 
 from sklearn.base import RegressorMixin
 
+from dboost.errors import UsageError
 from dboost.estimators.scoring import explained
+from dboost.losses import get_loss
+
+
+def predicts_counts(loss: Any) -> bool:
+    """Whether a loss, or each of several, takes no target below zero: its mean is an exponential."""
+    losses = loss if isinstance(loss, list | tuple) else [loss]
+    try:
+        known = [get_loss(one) for one in losses]
+    except UsageError:  # which a fit says
+        return False
+    return bool(known) and all(link.exponential for one in known for link in one.links(one.targets or 1))
 
 
 class RegressingMixin(RegressorMixin):  # type: ignore[misc]
     """R^2 or D^2 of a ``BoostedEstimator`` with targets; not public."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = predicts_counts(self.loss)
+        return tags
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The share of the variance that the predictions explain, R^2 (``sklearn.metrics.r2_score``).

@@ -16,8 +16,9 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from dboost.data.collections import refuse_gone
 from dboost.data.named_columns import refuse_unread
-from dboost.errors import DataError, ModelFormatError, UsageError
+from dboost.errors import DataError, ModelFormatError, UsageError, without_values
 from dboost.estimators.named_rows import with_names
 from dboost.files.documents import Document
 
@@ -77,14 +78,16 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         UsageError
             `missing` is none of its choices.
         DataError
-            A column holds dates or another type that has no meaning as a feature, a missing value that is refused, or
-            two features would have the same name.
+            There are no rows, a column holds dates or another type that has no meaning as a feature, a missing value
+            that is refused, or two features would have the same name.
         """
         if self.missing not in MISSING:
             raise UsageError(f"missing={self.missing!r}", hint=f"use one of {', '.join(MISSING)}")
         table, named = _table(X)
         if not table:
             raise DataError("X has no columns; expected at least one")
+        if not len(next(iter(table.values()))):
+            raise DataError("no rows: Found array with 0 sample(s) while a minimum of 1 is required")
         columns = []
         for name, values in table.items():
             kind = _kind(name, values.type)
@@ -280,6 +283,7 @@ def _table(X: Any) -> tuple[dict[str, Any], bool]:
     """Columns by name, each as one Arrow array, and whether the names are the caller's."""
     refuse_unread(X)
     if hasattr(X, "dask") and hasattr(X, "compute"):
+        refuse_gone(X=X)
         X = X.compute()
     if sparse.issparse(X):
         raise UsageError("X is sparse; expected rows of a table", hint="give a sparse matrix to the estimator itself")
@@ -306,4 +310,5 @@ def _arrow(name: str, values: Any) -> Any:
         made = pa.array(values, from_pandas=True)
         return made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise DataError(f"the values are of several types or none that Arrow knows: {error}", column=name) from error
+        said = without_values(error)
+        raise DataError(f"the values are of several types or none that Arrow knows: {said}", column=name) from None

@@ -18,6 +18,8 @@ from dboost.errors import UsageError
 
 PathLike = str | os.PathLike[str]
 
+# The stores that are served (``stores``); every other path is local.
+SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss")
 # `scheme:/...` and the chained form `scheme::...`; a scheme of one letter is the drive of a Windows path.
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]+):(?=[/:])", re.ASCII)
 # `file:/x`, `file:///x`, `file://localhost/x`
@@ -53,11 +55,13 @@ def local_path(path: PathLike, what: str = "path") -> Path:
     if found is None:
         return _from_home(text, what)
     if found["scheme"].lower() != "file":
+        served = found["scheme"].lower() in SCHEMES
+        stores = ", ".join(f"{scheme}://" for scheme in SCHEMES)
         raise UsageError(
-            f"{what} has the scheme {found['scheme']!r}, which is not supported",
+            f"{what} has the scheme {found['scheme']!r}, which is not supported" + (" here" if served else ""),
             file=text,
-            hint="only local files are read and written: copy to or from a folder that every worker sees "
-            f"(a local folder of this name is meant by './{found['scheme']}:')",
+            hint=("give a local path: this is kept in no store" if served else f"give a local path, or {stores}")
+            + f" (a local folder of this name is meant by './{found['scheme']}:')",
         )
     parts = _FILE.fullmatch(text)
     if parts is None or (parts["host"] or "localhost").lower() != "localhost":

@@ -21,10 +21,9 @@ from typing import IO, Any, NamedTuple
 from urllib.parse import parse_qsl
 
 from dboost.errors import StorageError, UsageError
-from dboost.files.paths import PathLike, local_path
+from dboost.files.paths import SCHEMES, PathLike, local_path
 from dboost.redact import redact_urls
 
-SCHEMES = ("s3", "gs", "gcs", "abfs", "abfss")
 _ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*):/{1,2}(?P<rest>[^/?][^?]*)(?P<query>\?.*)?", re.DOTALL)
 # Options of an address in S3, and what they are called where a file system is made.
 _S3_OPTIONS = {"endpoint_override": "endpoint_override", "region": "region", "scheme": "scheme"}

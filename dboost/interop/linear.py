@@ -136,6 +136,9 @@ def to_sklearn(estimator: Any) -> Any:
 def _logistic(linear: Linear, outputs: list[int], classes: NDArray[Any]) -> Any:
     made = LogisticRegression()
     made.coef_, made.intercept_ = linear.coef[outputs], linear.intercept[outputs].copy()
+    if len(outputs) == 2:
+        # of two classes scikit-learn has one score, the log-odds of the second
+        made.coef_, made.intercept_ = np.diff(made.coef_, axis=0), np.diff(made.intercept_)
     made.classes_, made.n_iter_ = classes, np.zeros(1, np.int32)
     return made
 

@@ -69,8 +69,9 @@ def save_model(
     model : estimator of dboost, or Pipeline that ``dboost.save_model`` takes
     path : path
         A folder that is not there yet.
-    signature : mlflow.models.ModelSignature, optional
-        By default that of `input_example`, where there is one.
+    signature : mlflow.models.ModelSignature or False, optional
+        By default that of `input_example`, where there is one. It tells MLflow of ``params={"method": ...}``, which
+        would be passed over otherwise; False leaves out all of it.
     conda_env, code_paths, mlflow_model, input_example, pip_requirements, extra_pip_requirements, metadata
         As for the flavours that MLflow brings.
 
@@ -96,8 +97,8 @@ def save_model(
     if signature is None and example is not None:
         infer = imported("mlflow.models.signature", EXTRA)._infer_signature_from_input_example
         signature = infer(example, PyfuncModel(model))
-    if signature is not None and signature is not False:
-        document.signature = signature
+    if signature is not False:
+        document.signature = _with_method(signature)
     if metadata is not None:
         document.metadata = metadata
     _save_folder(model, os.path.join(path, _DATA))
@@ -124,6 +125,17 @@ def save_model(
         files.write_to(os.path.join(path, environment._CONSTRAINTS_FILE_NAME), "\n".join(constraints))
     files.write_to(os.path.join(path, environment._REQUIREMENTS_FILE_NAME), "\n".join(requirements))
     environment._PythonEnv.current().to_yaml(os.path.join(path, environment._PYTHON_ENV_FILE_NAME))
+
+
+def _with_method(signature: Any) -> Any:
+    """A signature, or none yet, that has the parameter of ``PyfuncModel.predict``."""
+    module, types = imported("mlflow.models.signature", EXTRA), imported("mlflow.types.schema", EXTRA)
+    if signature is not None and signature.params is not None:
+        return signature
+    method = types.ParamSchema([types.ParamSpec("method", types.DataType.string, PyfuncModel.methods[0])])
+    if signature is None:
+        return module.ModelSignature(params=method)
+    return module.ModelSignature(signature.inputs, signature.outputs, method)
 
 
 def log_model(

@@ -4,11 +4,14 @@ Covers: every estimator without hypotheses, alone, behind ``TableFeatures`` or `
 that ``skl2onnx`` converts. Only the columns with weights are read, and the sums are float64 whatever the input.
 Does not cover: induced hypotheses, which are refused; running a graph.
 
-ONNX has no operator for some of what ``TextFeatures`` may do; what has none is refused (``_vectorizer``).
+ONNX has no operator for some of what ``TextFeatures`` may do; what has none is refused (``_vectorizer``). One letter is
+read otherwise than in Python, which no vocabulary tells: the capital I with a dot of Turkish. Lower documents that hold
+it before, with ``lowercase=False``.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -237,6 +240,9 @@ def _convert_text(scope: Any, operator: Any, container: Any) -> None:
 _TOKENS = r"[\p{L}\p{N}_][\p{L}\p{N}_]+"
 
 
+_ENDS_IN_SIGMA = re.compile("\u03c3\\b")
+
+
 def _vectorizer(features: TextFeatures) -> Any:
     """scikit-learn's vectorizer with the terms and weights of a transform.
 
@@ -255,6 +261,18 @@ def _vectorizer(features: TextFeatures) -> Any:
     ):
         if value != expected:
             raise UsageError(f"TextFeatures({name}={value!r}) has no operators in ONNX", hint=f"it takes {expected!r}")
+    if features.stop_words is not None and tuple(features.ngram_range) != (1, 1):
+        raise UsageError(
+            f"TextFeatures(stop_words=..., ngram_range={features.ngram_range!r}) has no operators in ONNX, which join "
+            "no words across one that is left out",
+            hint="leave one of the two out",
+        )
+    # Python writes a capital sigma at the end of a word in another way than within it, an operator does not.
+    if features.lowercase and any("\u03c2" in term or _ENDS_IN_SIGMA.search(term) for term in features.vocabulary_):
+        raise UsageError(
+            "TextFeatures(lowercase=True) of Greek words that end in sigma has no operators in ONNX",
+            hint="lower the documents before, and set lowercase=False",
+        )
     made = text.TfidfVectorizer(
         vocabulary=features.vocabulary_,
         lowercase=features.lowercase,

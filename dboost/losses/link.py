@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+MOST = float(np.finfo(np.float64).max)
+# The largest number whose exponential is one.
+_LARGEST_EXPONENT = float(np.log(MOST))
+
 
 def sigmoid(z: Array) -> Array:
     """1 / (1 + e^-z) without overflow."""
@@ -42,8 +46,10 @@ class Link(NamedTuple):
         return not (self.exponential or self.logistic)
 
     def applied(self, F: Array) -> Array:
-        """What scores of any shape predict."""
-        F = F if self.scale == 1.0 else self.scale * F
+        """What finite scores of any shape predict; where that is beyond all numbers, the largest one."""
+        if self.scale != 1.0:
+            with np.errstate(over="ignore"):
+                F = np.clip(self.scale * F, -MOST, MOST)
         if self.logistic:
             return sigmoid(F)
-        return np.exp(F) if self.exponential else F
+        return np.exp(np.minimum(F, _LARGEST_EXPONENT)) if self.exponential else F

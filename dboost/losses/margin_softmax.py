@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dboost.losses.base import Alike, Array, Repair
+from dboost.losses.link import MOST
 from dboost.losses.multinomial import Multinomial, MultinomialTarget
 
 _MARGIN = 1.0
@@ -36,7 +37,10 @@ class MarginSoftmax(Multinomial):
 
     def shown(self, F: Array) -> Array:
         """Of two classes the difference, as of every classifier of two that scikit-learn knows."""
-        return np.asarray(F[:, 1] - F[:, 0]) if F.shape[1] == 2 else F
+        if F.shape[1] != 2:
+            return F
+        with np.errstate(over="ignore"):
+            return np.clip(F[:, 1] - F[:, 0], -MOST, MOST)
 
     def null_intercept(self, mass: Array, total: Array) -> Array:
         """Minimiser of sum_c n_c (log sum_r exp(b_r + 1[r != c]) - b_c), centred, by Newton's method in k numbers.

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from dboost.errors import UsageError
 from dboost.losses import Loss, loss_of_model
-from dboost.losses.link import sigmoid
+from dboost.losses.link import MOST, sigmoid
 from dboost.partition import NUMBERS
 
 Float = NDArray[np.float64]
-
+_ABOVE_HALF = float(np.nextafter(0.5, 1.0))
 
 
 def belongs(task: str, loss: str) -> bool:
@@ -37,30 +37,64 @@ def probabilities(task: str, loss: str, F: Float) -> Float:
     Returns
     -------
     float64 array
-        (m, 2) for two classes, (m, k) for more, and per task the probability of the positive label, (m, k).
+        (m, 2) for two classes, (m, k) for more, and per task the probability of the positive label, (m, k). The label
+        that is predicted has the largest, or is above one half.
 
     Raises
     ------
     UsageError
         For a regression.
     """
-    F = _log_odds(task, loss, F)
+    odds = _log_odds(task, loss, F)
     if task == "multiclass":
-        chances: Float = np.exp(F - F.max(axis=1, keepdims=True, initial=-np.inf))
+        chances: Float = np.exp(_below_the_best(odds))
         chances /= chances.sum(axis=1, keepdims=True)
-        return chances
-    positive = sigmoid(F)
-    return positive if task == "multitask" else np.hstack([sigmoid(-F), positive])
+        return leading(F, chances)
+    positive = sigmoid(odds)
+    if task == "multitask":
+        return np.where(F > 0.0, np.maximum(positive, _ABOVE_HALF), positive)
+    return leading(np.hstack([-F, F]), np.hstack([sigmoid(-odds), positive]))
 
 
 def log_probabilities(task: str, loss: str, F: Float) -> Float:
     """Logarithms of `probabilities`, finite where these round to zero."""
-    F = _log_odds(task, loss, F)
+    odds = _log_odds(task, loss, F)
     if task == "multiclass":
-        below = F - F.max(axis=1, keepdims=True, initial=-np.inf)
-        return np.asarray(below - np.log(np.exp(below).sum(axis=1, keepdims=True)))
-    positive = -np.logaddexp(0.0, -F)
-    return positive if task == "multitask" else np.hstack([-np.logaddexp(0.0, F), positive])
+        below = _below_the_best(odds)
+        return leading(F, below - np.log(np.exp(below).sum(axis=1, keepdims=True)))
+    positive = -np.logaddexp(0.0, -odds)
+    if task == "multitask":
+        return positive
+    return leading(np.hstack([-F, F]), np.hstack([-np.logaddexp(0.0, odds), positive]))
+
+
+def _below_the_best(odds: Float) -> Float:
+    """How far each score is below the largest of its row: finite, however far that is."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.maximum(odds - odds.max(axis=1, keepdims=True, initial=-np.inf), -MOST))
+
+
+def leading(F: Float, found: Float) -> Float:
+    """What was made of scores, such as probabilities, so that its largest entry is where the largest score is.
+
+    Scores that differ by less than rounding have equal probabilities, of which the first would be taken for the best:
+    the one of the best score then becomes the next number, which is as close to the true one.
+
+    Parameters
+    ----------
+    F, found : float64 arrays, shape (m, k)
+        But for rounding, an entry of `found` never falls while its score rises within a row. It is changed in place.
+
+    Examples
+    --------
+    >>> F = np.array([[0.0, 1e-20]])
+    >>> leading(F, np.array([[0.5, 0.5]])).argmax(axis=1).tolist()
+    [1]
+    """
+    best = F.argmax(axis=1)
+    behind = np.flatnonzero(found.argmax(axis=1) != best)
+    found[behind, best[behind]] = np.nextafter(found[behind].max(axis=1), np.inf)
+    return found
 
 
 def _log_odds(task: str, loss: str, F: Float) -> Float:

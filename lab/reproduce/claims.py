@@ -70,11 +70,14 @@ class Claim:
 
 
 def judged(*checks: Check) -> Verdict:
-    """The verdict of some checks: holds when all that could be decided are met, in part when some are."""
+    """The verdict of some checks: holds when all that could be decided are met, in part when some are.
+
+    Where fewer could be decided than could not, what was decided is a part of the claim only.
+    """
     decided = [check.met for check in checks if check.met is not None]
     if not decided:
         outcome = OPEN
-    elif all(decided):
+    elif all(decided) and 2 * len(decided) >= len(checks):
         outcome = HOLDS
     else:
         outcome = PART if any(decided) else FAILS

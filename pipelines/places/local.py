@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from dboost.engine.machine import refuse_daemonic
 from dboost.errors import UsageError
 
 from . import driver
@@ -21,7 +22,8 @@ class Local:
     apart = False
 
     def check(self, request: Request) -> None:
-        """Hosts and options are of other kinds."""
+        """Hosts and options are of other kinds, and a daemonic process may start no workers."""
+        refuse_daemonic()
         if request.hosts:
             raise UsageError("a local cluster has no hosts", hint="leave them out, or take kind ssh")
         if request.options:

@@ -10,8 +10,10 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from distributed import Client
 from scipy import sparse
 
+import dboost
 from dboost.data import build_plan
 from dboost.data.budget import block_budget, memory_budget
 from dboost.data.memory import in_memory
@@ -230,3 +232,25 @@ def test_budgets_are_a_share_of_the_workers_limits():
     assert memory_budget(six) == 2_200_000_000
     assert block_budget(six) == 200_000_000
     assert memory_budget(OnClient(Limits(10**9, 0))) == memory_budget(None)
+
+
+@pytest.mark.filterwarnings("ignore::dboost.DboostWarning")
+def test_collections_whose_client_is_closed_are_refused_by_name(small, one_worker):
+    X, y, _ = chunked(small, 30, 30)
+    fitted = dboost.BoostedClassifier(alpha=0.1, tol=0.1).fit(X, y)
+    table = dd.from_pandas(pd.DataFrame(small.X.toarray(), columns=NAMES), npartitions=2)
+    with Client(one_worker.cluster):
+        gone, labels, frame = X.persist(), y.persist(), table.persist()
+        assert np.array_equal(fitted.predict(gone).compute(), fitted.predict(X.compute()))
+    told = "was persisted on a cluster whose client is closed"
+    for call, name in (
+        (lambda: fitted.fit(gone, y), "X"),
+        (lambda: fitted.fit(gone * 2.0, y), "X"),
+        (lambda: fitted.fit(X, labels), "y"),
+        (lambda: fitted.predict(gone), "X"),
+        (lambda: fitted.predict(frame), "X"),
+        (lambda: fitted.score(gone, y), "X"),
+        (lambda: dboost.TableFeatures().fit(frame), "X"),
+    ):
+        with pytest.raises(UsageError, match=f"^{name} {told}"):
+            call()

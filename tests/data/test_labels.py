@@ -249,7 +249,7 @@ def test_tasks_with_missing_labels(plan):
     [
         (np.array([[0, 1], [1, 2], [0, 0], [1, 1]]), "label 2 in row 1, task 1"),
         (np.array([[0, 1], [1, -1], [0, 0], [1, 1]]), "hold both 0 and -1"),
-        (np.array([[0, 1], [1, 1], [0, 1], [1, 1]]), "only one class in 1 of 2 tasks: 1"),
+        (np.array([[0, 1], [1, 1], [0, 1], [1, 1]]), "only one class in 1 of 2 tasks, which are called 1"),
         (np.array([["a", "b"]] * 4, dtype=object), "not numbers"),
         (np.array([["a", "b"]] * 4), "have type"),
         (np.ones(4), r"expected \(m, k\)"),
@@ -266,7 +266,7 @@ def test_names_of_tasks(plan):
         plan(np.ones((4, 1)), TASKS, task="multitask", classes=["u"])
     with pytest.raises(UsageError, match="class_weight has no meaning"):
         plan(np.ones((4, 1)), TASKS, task="multitask", class_weight="balanced")
-    with pytest.raises(DataError, match="tasks: 'v'"):
+    with pytest.raises(DataError, match="tasks, which are called 'v'"):
         plan(np.ones((4, 1)), [[0, 1], [1, 1]] * 2, task="multitask", classes=["u", "v"])
 
 

@@ -126,3 +126,17 @@ def test_no_parameter_that_may_hold_a_password_is_logged(server, iris, tmp_path)
         dboost.mlflow.autolog(disable=True)
     assert "CANARY" not in str(mlflow.last_active_run().to_dictionary())
     assert os.path.exists(tmp_path)
+
+
+def test_the_method_that_a_server_is_asked_for_is_the_one_that_answers(tmp_path, iris):
+    """Without a signature that names it MLflow passes over ``params``, with a warning, and labels come back."""
+    X, y = iris
+    ours = BoostedClassifier(alpha=0.01).fit(X, y)
+    inferred = mlflow.models.infer_signature(X, ours.predict(X))
+    for name, more in {"none": {}, "given": {"signature": inferred}, "example": {"input_example": X[:2]}}.items():
+        dboost.mlflow.save_model(ours, tmp_path / name, **more)
+        served = mlflow.pyfunc.load_model(str(tmp_path / name))
+        assert np.array_equal(served.predict(X), ours.predict(X))
+        assert np.array_equal(served.predict(X, params={"method": "predict_proba"}), ours.predict_proba(X))
+    dboost.mlflow.save_model(ours, tmp_path / "without", signature=False)
+    assert mlflow.pyfunc.load_model(str(tmp_path / "without")).metadata.signature is None

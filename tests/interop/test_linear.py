@@ -56,6 +56,18 @@ def test_a_plain_model_predicts_the_same(loss):
     np.testing.assert_allclose(chances, ours.predict_proba(X), atol=TINY)
 
 
+def test_a_softmax_of_two_classes_is_the_one_score_that_scikit_learn_has():
+    X, y = data("binary")
+    softmax = [BoostedClassifier(loss=loss, penalty="l1/l2", alpha=0.01, tol=1e-2) for loss in LOSSES
+               if LOSSES[loss].task == "multiclass" and loss in BoostedClassifier._losses()]  # fmt: skip
+    for ours in (*softmax, dboost.ShareBoostClassifier(max_rounds=3)):
+        ours.fit(X, np.array(["no", "yes"])[y])
+        plain = ours.to_sklearn()
+        assert plain.coef_.shape == (1, X.shape[1]) and plain.intercept_.shape == (1,)
+        np.testing.assert_allclose(plain.predict_proba(X), ours.predict_proba(X), atol=TINY)
+        assert np.array_equal(plain.predict(X), ours.predict(X))
+
+
 def test_names_of_columns_go_along():
     import pandas as pd
 

@@ -90,13 +90,19 @@ def test_behind_the_features_of_documents(options):
     np.testing.assert_allclose(chances, ours.predict_proba(documents), atol=CLOSE)
 
 
-@pytest.mark.parametrize(
-    ("options", "said"), [({"hashing": 64}, "hashing=64"), ({"sublinear_tf": True}, "sublinear_tf=True")]
-)
-def test_what_has_no_operators_is_refused(options, said):
-    ours = make_pipeline(TextFeatures(**options), BoostedClassifier(alpha=0.01)).fit(DOCUMENTS, [0, 1, 1, 0])
-    with pytest.raises(UsageError, match=said):
-        dboost.onnx.to_onnx(ours)
+def test_what_has_no_operators_is_refused():
+    greek = [*DOCUMENTS[:2], "ΣΟΦΟΣ λόγος", "σοφόσ"]
+    for options, documents, said in (
+        ({"hashing": 64}, DOCUMENTS, "hashing=64"),
+        ({"sublinear_tf": True}, DOCUMENTS, "sublinear_tf=True"),
+        ({"stop_words": ["the"], "ngram_range": (1, 2)}, DOCUMENTS, r"stop_words=..., ngram_range=\(1, 2\)"),
+        ({"stop_words": "english", "ngram_range": (2, 2)}, DOCUMENTS, r"stop_words=..., ngram_range=\(2, 2\)"),
+        ({}, greek, "Greek words that end in sigma"),
+        ({}, [*DOCUMENTS[:3], greek[3]], "Greek words that end in sigma"),
+    ):
+        ours = make_pipeline(TextFeatures(**options), BoostedClassifier(alpha=0.01)).fit(documents, [0, 1, 1, 0])
+        with pytest.raises(UsageError, match=said):
+            dboost.onnx.to_onnx(ours)
     missing = make_pipeline(TableFeatures(missing="zero"), BoostedClassifier(alpha=0.01))
     missing.fit(pd.DataFrame({"a": [1.0, np.nan]}), [0, 1])
     with pytest.raises(UsageError, match="missing='zero'"):

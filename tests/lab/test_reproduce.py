@@ -233,6 +233,9 @@ def test_means_have_the_standard_error_of_the_mean() -> None:
     [
         ((True, True), claims.HOLDS),
         ((True, None), claims.HOLDS),
+        ((True, None, None), claims.PART),
+        ((False, None, None), claims.FAILS),
+        ((True, True, None, None), claims.HOLDS),
         ((True, False), claims.PART),
         ((False, None), claims.FAILS),
         ((None,), claims.OPEN),

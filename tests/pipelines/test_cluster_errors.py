@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import socket
@@ -17,6 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dboost.engine.dask.cluster import embedded_cluster
+from dboost.errors import UsageError
 from dboost.model.fitted import read_model
 from lab.scheduler_file import address_in
 from pipelines.cli import main
@@ -175,3 +178,18 @@ def test_a_scheduler_lost_in_a_run_is_one_line(table: str, tmp_path: Path) -> No
         for one in (scheduler, worker):
             one.kill()
             one.wait()
+
+
+def test_a_daemonic_process_is_told_what_it_may_do(
+    table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A task of Celery, or of a multiprocessing pool: multiprocessing lets it have no children."""
+    monkeypatch.setitem(multiprocessing.current_process()._config, "daemon", True)  # type: ignore[attr-defined]
+    monkeypatch.delenv("DASK_SCHEDULER_ADDRESS", raising=False)
+    for more in ((), ("--workers", "1"), ("--workers", "2", "--to", "local")):
+        assert main(arguments(table, tmp_path / "model", *more)) == 2
+        told = capsys.readouterr().err
+        assert "this process is daemonic" in told and "--workers 0" in told and told.count("error[") == 1
+        assert "Traceback" not in told and "awaited" not in told and not (tmp_path / "model").exists()
+    with pytest.raises(UsageError, match="this process is daemonic"):
+        embedded_cluster(1)

@@ -225,7 +225,10 @@ class AdaBoostL1Rounds(GreedyRounds):
             pulls = pulls_at(problem, state.active, state.W, state.intercept)
         if not (left and pulls > 0.0):
             # every example is fitted so well that no residuals are left to tell hypotheses by
-            return replace(state, objective=loss), _Edges(score, 0.0, CONSTANT, np.zeros(0), 0.0, 0.0, 0.0, fitted=True)
+            # The least loss there may be is all that is known then, which certifies a loss that is as small.
+            gap = (loss - self.least) / loss if loss > 0.0 else 0.0
+            state = replace(state, objective=loss, gap=gap, lower_bound=self.least)
+            return state, _Edges(score, 0.0, CONSTANT, np.zeros(0), 0.0, 0.0, 0.0, fitted=True)
         stats = problem.statistics
         held = at.G[:, 0] / stats.peak[at.active] / pulls
         best = score.best_G[:, 0] / stats.peak[score.best] / pulls

@@ -185,8 +185,8 @@ def check_weight(weight: Any, n_rows: int, **where: Any) -> NDArray[np.float64]:
         array = np.asarray(weight)
         array = np.broadcast_to(array, n_rows) if array.ndim == 0 else array
         found = array.astype(np.float64)
-    except (TypeError, ValueError) as fault:
-        raise DataError("sample weights are not numbers", **where) from fault
+    except (TypeError, ValueError):
+        raise DataError("sample weights are not numbers", **where) from None
     if found.ndim == 2 and found.shape[1] == 1 and n_rows == found.shape[0] and n_rows != 1:
         raise DataError("Sample weights must be 1D array or scalar", **where)
     if found.shape != (n_rows,):
@@ -342,7 +342,7 @@ def _check_tasks(stats: LabelStats, names: Sequence[str] | None) -> None:
     if bad.size:
         shown = [names[t] if names is not None else t for t in bad.tolist()]
         raise DataError(
-            f"only one class in {bad.size} of {plus.size} tasks: {_some(shown)}",
+            f"only one class in {bad.size} of {plus.size} tasks, which are called {_some(shown)}",
             hint="drop these tasks: nothing can be learned for them",
         )
 

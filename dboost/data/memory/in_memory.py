@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dboost.data.sparse.csr import CsrPiece, any_repeats, dense_to_csr
-from dboost.errors import DataError, UsageError
+from dboost.errors import DataError, UsageError, without_values
 
 BLOCK_COST = 1_000_000
 MAX_BLOCKS = 64
@@ -85,7 +85,7 @@ def dense_piece(dense: NDArray[Any], dtype: np.dtype[Any]) -> CsrPiece:
 
 
 def value_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """float32 for float16 and float32, float64 for every other number."""
+    """float32 for float16 and float32, float64 for every other number, those of more digits too."""
     return np.dtype(np.float32 if dtype in (np.dtype(np.float32), np.dtype(np.float16)) else np.float64)
 
 
@@ -187,10 +187,11 @@ def _dense_rows(array: NDArray[Any], names: tuple[str, ...] | None = None) -> Ro
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError) as fault:
-            raise DataError(f"X holds values that are not numbers: {fault}", hint="encode categories first") from fault
+            said = without_values(fault)
+            raise DataError(f"X holds values that are not numbers: {said}", hint="encode categories first") from None
     _check_real(array.dtype)
     dtype = value_dtype(array.dtype)
-    if array.dtype.kind == "b" or array.dtype == np.float16:
+    if array.dtype.kind == "b" or array.dtype == np.float16 or array.dtype.itemsize > 8:
         array = array.astype(dtype)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
@@ -202,7 +203,7 @@ def _dense_rows(array: NDArray[Any], names: tuple[str, ...] | None = None) -> Ro
 def _check_real(dtype: np.dtype[Any]) -> None:
     if dtype.kind == "c":
         raise DataError("Complex data not supported: X holds complex numbers")
-    if dtype.kind not in "biuf" or dtype.itemsize > 8:
+    if dtype.kind not in "biuf":
         raise DataError(f"X has type {dtype}, expected real numbers", hint="encode categories as numbers first")
 
 
@@ -224,6 +225,8 @@ def _pandas_rows(X: Any) -> Rows:
     for position, name in enumerate(X.columns):
         dtype = X.dtypes.iloc[position]
         plain = getattr(dtype, "numpy_dtype", getattr(dtype, "subtype", dtype))
+        if plain == np.dtype(object) and holds_numbers(X.iloc[:, position]):
+            plain = np.dtype(np.float64)
         if not isinstance(plain, np.dtype) or plain.kind not in "biuf":
             raise DataError(
                 f"type {dtype}, expected numbers", column=str(name), hint="encode this column as numbers, or drop it"
@@ -236,6 +239,13 @@ def _pandas_rows(X: Any) -> Rows:
     if len(X.columns) and all(hasattr(kind, "fill_value") and kind.fill_value == 0 for kind in X.dtypes):
         return replace(_sparse_rows(X.sparse.to_coo().tocsr().astype(dtype)), names=names)
     return _dense_rows(X.to_numpy(dtype=dtype), names)
+
+
+def holds_numbers(column: Any) -> bool:
+    """Whether a pandas column of Python objects holds numbers and booleans only, but for missing values."""
+    from pandas.api.types import infer_dtype
+
+    return infer_dtype(column, skipna=True) in ("floating", "integer", "mixed-integer-float", "boolean")
 
 
 def _arrow_rows(X: Any) -> Rows:

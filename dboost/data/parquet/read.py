@@ -25,7 +25,7 @@ from dboost.data.meaning import MARK, arrow_of, column_kind, ending_of, folder_v
 from dboost.data.memory.in_memory import dense_piece, numeric_column
 from dboost.data.parquet.footer import Chunk, FooterError, chunks_of
 from dboost.data.sparse.csr import CsrPiece
-from dboost.errors import DataError, StorageError
+from dboost.errors import DataError, StorageError, without_values
 from dboost.files.stores import is_store, open_input, state_of
 
 NUMBERS = ("int", "float32", "float64", "bool")
@@ -132,13 +132,19 @@ def as_data_errors(path: str, row_group: int | None = None) -> Iterator[None]:
         shown = ascii(fault.object[max(0, fault.start - 20) : fault.end + 20])
         raise DataError(f"a column name is not UTF-8: {shown}", file=path, hint="rename the column") from fault
     except (OSError, pa.ArrowException, ValueError, OverflowError) as fault:
-        line = (str(fault).strip() or type(fault).__name__).splitlines()[0]
+        line = _first_line(fault)
         raise DataError(
-            f"the file cannot be read: {line[:160]}",
+            f"the file cannot be read: {line}",
             file=path,
             row_group=row_group,
             hint="restore it or write it again",
         ) from fault
+
+
+def _first_line(fault: Exception) -> str:
+    """What an error says, cut; what the system quotes is a path, and what pyarrow quotes a value."""
+    said = str(fault) if isinstance(fault, OSError) else without_values(fault)
+    return (said.strip() or type(fault).__name__).splitlines()[0][:160]
 
 
 def file_ref(path: str, name: str) -> FileRef:
@@ -293,9 +299,9 @@ def read_group(file: pq.ParquetFile, ref: FileRef, group: int, wanted: Sequence[
             try:
                 file.read_row_group(group, columns=[column], use_threads=False)
             except (OSError, pa.ArrowException, ValueError) as fault:
-                line = (str(fault).strip() or type(fault).__name__).splitlines()[0]
+                line = _first_line(fault)
                 raise DataError(
-                    f"the data cannot be read: {line[:160]}",
+                    f"the data cannot be read: {line}",
                     file=path,
                     column=column,
                     row_group=group,

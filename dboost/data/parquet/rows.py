@@ -101,7 +101,7 @@ def _check_vocabulary(manifest: Manifest, active: NDArray[np.int64], names: Sequ
     for j, name in zip(active.tolist(), names, strict=True):
         if terms[j] != name:
             raise DataError(
-                f"feature {j} is {terms[j]!r}, the model was fitted on {name!r}",
+                f"feature {j} is another term than the one that the model was fitted on",
                 file=manifest.root,
                 hint="prepare the data with the vocabulary of the model, as another split of its folder",
             )

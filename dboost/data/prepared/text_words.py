@@ -64,7 +64,11 @@ class WordRule:
             raise UsageError(
                 f"ngram_range={self.ngram_range!r}", hint="give the fewest and the most words of a term, such as (1, 2)"
             )
-        if re.compile(self.token_pattern).groups > 1:
+        try:
+            groups = re.compile(self.token_pattern).groups
+        except re.error as fault:
+            raise UsageError(f"token_pattern={self.token_pattern!r} is no regular expression: {fault}") from None
+        if groups > 1:
             raise UsageError(
                 f"token_pattern={self.token_pattern!r} has more than one group",
                 hint="use at most one; (?:...) groups without capturing",

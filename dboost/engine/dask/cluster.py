@@ -23,7 +23,7 @@ import dask
 from dask.utils import parse_bytes
 from distributed import LocalCluster
 
-from dboost.engine.machine import available_cores, available_memory
+from dboost.engine.machine import available_cores, available_memory, refuse_daemonic
 from dboost.errors import UsageError
 
 MAX_WORKERS = 4
@@ -210,8 +210,10 @@ def embedded_cluster(
     Raises
     ------
     UsageError
-        The machine cannot carry so many workers, or `memory_limit` is no size that a worker can live with.
+        The machine cannot carry so many workers, `memory_limit` is no size that a worker can live with, or this
+        process may start none.
     """
+    refuse_daemonic()
     limit = None if memory_limit is None else _bytes_of(memory_limit)
     cores, memory = available_cores(), available_memory()
     if n_workers is not None:

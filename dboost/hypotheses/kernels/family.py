@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dboost.errors import DataError, UsageError
+from dboost.errors import DataError, UsageError, without_values
 from dboost.files.documents import Document
 from dboost.hypotheses import drawn
 from dboost.hypotheses.base import Array, Block, Chosen, Context, Key, Pool
@@ -184,9 +184,9 @@ def _given(rows: Any) -> Any:
         found = sparse.csr_array(rows if sparse.issparse(rows) else np.asarray(rows, dtype=np.float64))
     except (TypeError, ValueError) as fault:
         raise UsageError(
-            f"support is a {type(rows).__name__} that holds no rows of numbers: {fault}",
+            f"support is a {type(rows).__name__} that holds no rows of numbers: {without_values(fault)}",
             hint=f"use one of {', '.join(PERCEPTRONS)}, an integer, or an array of shape (centres, features)",
-        ) from fault
+        ) from None
     if found.ndim != 2 or not found.shape[0]:
         raise UsageError(f"support has shape {found.shape}", hint="expected (centres, features), at least one centre")
     found = found.astype(np.float64)

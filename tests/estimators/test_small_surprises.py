@@ -1,0 +1,103 @@
+"""What users of scikit-learn's linear models take for granted, and what is said where it is not so."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import LogisticRegression
+
+import dboost
+from dboost.errors import DataError
+
+RNG = np.random.RandomState(0)
+X = RNG.randn(60, 4)
+Y = np.argmax(X[:, :3] + 0.5 * RNG.randn(60, 3), axis=1)
+FLAT = np.full(60, 5.0)
+
+
+def test_weights_and_intercept_are_those_that_the_certificate_is_about():
+    fitted = dboost.BoostedClassifier(alpha=0.05).fit(X, Y > 0)
+    before = fitted.decision_function(X)
+    for name in ("coef_", "intercept_"):
+        with pytest.raises(AttributeError, match=f"{name}.*no setter"):
+            setattr(fitted, name, getattr(fitted, name) + 100.0)
+        getattr(fitted, name)[:] = 100.0
+    assert np.array_equal(fitted.decision_function(X), before)
+    with pytest.raises(AttributeError, match="no attribute 'intercept_' before it is fitted"):
+        getattr(dboost.BoostedRegressor(), "intercept_")  # noqa: B009
+
+
+def test_a_target_that_does_not_vary_is_predicted():
+    for fitted in (dboost.BoostedRegressor(), dboost.BoostedRegressorCV(cv=3), dboost.AdaBoostL1Regressor()):
+        fitted.fit(X, FLAT)
+        np.testing.assert_allclose(fitted.predict(X), FLAT, rtol=1e-12)
+        assert fitted.objective_ == 0.0 and not fitted.coef_.any()
+        assert fitted.duality_gap_ == 0.0, type(fitted).__name__
+    several = dboost.MultiTaskBoostedRegressorCV(cv=3).fit(X, np.column_stack([FLAT, 2 * FLAT]))
+    np.testing.assert_allclose(several.predict(X[:1]), [[5.0, 10.0]], rtol=1e-12)
+    path = dboost.regularization_path(X, FLAT, estimator=dboost.BoostedRegressor())
+    assert path.alphas.tolist() == [0.0]
+
+
+def test_weights_that_nothing_ties_sum_to_zero_over_the_classes():
+    ours = dboost.BoostedClassifier(penalty="none", alpha=0.0, tol=1e-5).fit(X, Y)
+    theirs = LogisticRegression(C=np.inf, tol=1e-8).fit(X, Y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-2)
+    np.testing.assert_allclose(ours.coef_.sum(axis=0), 0.0, atol=1e-12)
+    free = dboost.BoostedClassifier(penalty="l1", alpha=0.05, penalty_factors=[0.0, 1.0, 1.0, 1.0]).fit(X, Y)
+    assert abs(free.coef_[:, 0].sum()) < 1e-12 and free.coef_[:, 0].any()
+
+
+def test_numbers_of_any_type_are_numbers():
+    plain = dboost.BoostedClassifier(alpha=0.05).fit(X, Y)
+    mixed = pd.DataFrame({"a": X[:, 0], "b": pd.Series(X[:, 1], dtype=object), "c": X[:, 2], "d": X[:, 3]})
+    long = X.astype(np.longdouble)
+    for same in (long, sp.csr_array(long), X.astype(object), mixed, mixed.astype(object)):
+        fitted = dboost.BoostedClassifier(alpha=0.05).fit(same, Y)
+        assert fitted.coef_.tobytes() == plain.coef_.tobytes()
+        assert np.array_equal(fitted.predict(same), plain.predict(X))
+    for wrong in ("1.5", None, 1j):
+        with pytest.raises(DataError, match="'b'"):
+            dboost.BoostedClassifier().fit(mixed.assign(b=pd.Series([wrong, *X[1:, 1]], dtype=object)), Y)
+
+
+def test_folds_without_an_order_are_refused():
+    for folds in ([None] * 60, [0, None] * 30, [0, "a"] * 30, [float("nan"), 1.0] * 30):
+        with pytest.raises(DataError, match="folds holds (missing values|values of types)"):
+            dboost.BoostedClassifierCV(folds=np.array(folds, dtype=object)).fit(X, Y)
+
+
+def test_a_transform_of_no_rows_is_refused():
+    for none in (np.empty((0, 3)), pd.DataFrame({"a": []})):
+        with pytest.raises(DataError, match=r"no rows: Found array with 0 sample\(s\)"):
+            dboost.TableFeatures().fit(none)
+
+
+def test_a_task_of_one_class_is_told_by_its_name():
+    with pytest.raises(DataError, match="only one class in 1 of 1 tasks, which are called 0; drop these tasks"):
+        dboost.MultiTaskBoostedClassifier().fit(X, np.ones((60, 1), int))
+
+
+def test_a_wrong_parameter_is_told_by_the_class_that_was_called():
+    kinds = [kind for kind in (getattr(dboost, name) for name in dboost.__all__)
+             if inspect.isclass(kind) and issubclass(kind, BaseEstimator)]  # fmt: skip
+    assert len(kinds) >= 15
+    for kind in kinds:
+        with pytest.raises(TypeError, match=rf"^{kind.__name__}\.__init__\(\) got an unexpected keyword argument 'C'"):
+            kind(C=1.0)
+        assert "C" not in inspect.signature(kind).parameters
+
+
+def test_losses_of_counts_say_that_targets_are_positive():
+    def tagged(kind, loss):
+        return kind(loss=loss).__sklearn_tags__().target_tags.positive_only
+
+    for kind in (dboost.BoostedRegressor, dboost.BoostedRegressorCV):
+        assert tagged(kind, "poisson") and not tagged(kind, "squared") and not tagged(kind, "no such loss")
+    several = dboost.MultiTaskBoostedRegressor
+    assert tagged(several, ["poisson", "poisson"]) and not tagged(several, ["poisson", "log"])
