@@ -289,6 +289,35 @@ def test_tests_replace_no_private_names() -> None:
     assert not found, found
 
 
+# Private names of functions and classes, of values of a module or a class, and of attributes.
+DEFINED = re.compile(r"(?:\b(?:def|class) |^ {0,4}|\bself\.)(_[A-Za-z]\w*)(?=[(\[]| ?[:=])", flags=re.M)
+IMPORTED = re.compile(r"^ *from (?:dboost|pipelines|lab)\b[\w.]* import (\([^)]*\)|.*)", flags=re.M)
+# What is of `self` or `cls` in a test is its own.
+READ = re.compile(r"(?<!\bself)(?<!\bcls)\.(_[A-Za-z]\w*)")
+# What Jupyter asks objects for, and a function of ``os``.
+NOT_OURS = {"_repr_html_", "_repr_mimebundle_", "_exit"}
+# Loops that are compiled and kept: numba asks for some of their parts by such names.
+KEPT_LOOPS = {"test_kept.py", "test_first_compile.py"}
+
+
+def private_names_used(text: str) -> set[str]:
+    """Private names that a test imports from the project, or reads of an object that is not its own."""
+    return {*re.findall(r"\b_[A-Za-z]\w*", " ".join(IMPORTED.findall(text))), *READ.findall(text)}
+
+
+def test_tests_use_no_private_names() -> None:
+    """Code may be written anew behind its public names without a test being changed."""
+    modules = [path for part in ("dboost", "pipelines", "lab") for path in (ROOT / part).rglob("*.py")]
+    ours = {name for path in modules for name in DEFINED.findall(path.read_text(encoding="utf-8"))} - NOT_OURS
+    assert {"_adopt", "_plan", "_ROOM"} <= ours and len(ours) > 1000
+    assert private_names_used("from lab.a import (\n    b,\n    _c,\n)\nd._e; self._f; g.h") == {"_c", "_e"}
+    found: dict[str, set[str]] = {}
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        if path.name not in KEPT_LOOPS | {"test_project.py"}:
+            found[str(path.relative_to(ROOT))] = private_names_used(path.read_text(encoding="utf-8")) & ours
+    assert not any(found.values()), {path: names for path, names in found.items() if names}
+
+
 def test_tests_leave_the_clock_of_python_alone() -> None:
     """Event loops go by it: a worker of another test that sleeps until a made-up hour is taken for lost."""
     clocks = re.compile(r"setattr\((\"[\w.]*\btime\.|[\w.]*\btime, \")(monotonic|time|perf_counter|sleep)\"")

@@ -195,7 +195,7 @@ def remembered_runs() -> list[str]:
     """Runs that the worker process remembers something of."""
     from dboost.engine import memo
 
-    return [] if memo._process_store is None else sorted(memo._process_store.runs())
+    return sorted(memo.process_store(lambda: 10**6).runs())
 
 
 def chained(partition: Partition, state: tuple[float, tuple[str, ...]], factor: float) -> tuple[float, tuple[str, ...]]:

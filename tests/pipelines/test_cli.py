@@ -367,13 +367,12 @@ def test_a_terminal_without_the_letters_shows_them_escaped(tmp_path: Path) -> No
     assert "\\xfc" in done.stdout or "\\xef" in done.stdout
 
 
-def test_the_embedded_cluster_gives_the_same_bits(prepared: Path, trained: Path, tmp_path: Path) -> None:
+def test_the_embedded_cluster_gives_the_same_bits(
+    prepared: Path, trained: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "model"
-    command = [sys.executable, "-m", "pipelines", "train", str(prepared), "--out", str(out), "--penalty", "l1/l2"]
-    done = subprocess.run(
-        [*command, "--alpha", "0.005", "--workers", "1"], cwd=ROOT, capture_output=True, text=True, timeout=100
-    )
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    code = main(["train", str(prepared), "--out", str(out), "--penalty", "l1/l2", "--alpha", "0.005", "--workers", "1"])
+    assert (code, capfd.readouterr().err) == (0, "")
     ours, theirs = read_model(out), read_model(trained)
     np.testing.assert_array_equal(ours.W, theirs.W)
     assert ours.certificate.objective == theirs.certificate.objective
