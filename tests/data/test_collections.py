@@ -179,9 +179,9 @@ class OnClient:
 
 
 def test_on_a_cluster_partitions_stay_there(small, plan, one_worker):
-    with one_worker.as_current() as client:
+    with one_worker.as_current():
         ddf = dd.from_pandas(frame(small), npartitions=4)
-        found = build_plan(ddf, "kind", "s", task="classification", engine=OnClient(client))
+        found = build_plan(ddf, "kind", "s", task="classification", engine=OnClient(one_worker))
         here = plan(ddf, "kind", "s")
         assert all(type(item).__name__ == "Future" for item in found.items)
         assert (found.fingerprint, found.rows) == (here.fingerprint, here.rows)
@@ -192,7 +192,7 @@ def test_on_a_cluster_partitions_stay_there(small, plan, one_worker):
         with pytest.raises(DataError, match="mixed types"):
             data = frame(small)
             build_plan(
-                parts(data.iloc[:30], data.iloc[30:].assign(kind=1)), "kind", task="binary", engine=OnClient(client)
+                parts(data.iloc[:30], data.iloc[30:].assign(kind=1)), "kind", task="binary", engine=OnClient(one_worker)
             )
 
 
