@@ -71,6 +71,8 @@ def test_futures_are_items(two_processes, futures, expected):
         for _ in range(2):
             assert same_bits(engine.map_reduce(leaves.plain, 1.0, name="plain"), expected)
         assert blocks_fetched(two_processes) - before == moved
+        # as results of tasks, since the scheduler drops mere copies
+        assert sum(key.startswith("dboost-home-") for key in scheduler_keys(two_processes)) == len(ROWS)
         assert engine.map(leaves.describe, futures, "!", name="describe") == [f"block-{i}!" for i in range(8)]
     wait_until(lambda: scheduler_keys(two_processes) == [])
     assert all(f.status == "finished" for f in futures), "the engine released what is not its own"

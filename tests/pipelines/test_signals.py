@@ -192,11 +192,12 @@ def test_every_command_ends_soon_and_leaves_nothing(
                 os.kill(os.getpid(), number)
             over.wait(60)
 
-        monkeypatch.setattr(module, name, slow)
         capsys.readouterr()
-        started = time.monotonic()
-        code = main([command, *arguments, "--out", str(tmp_path / "out"), "--workers", "0"])
-        seconds = time.monotonic() - started
+        with monkeypatch.context() as patched:
+            patched.setattr(module, name, slow)
+            started = time.monotonic()
+            code = main([command, *arguments, "--out", str(tmp_path / "out"), "--workers", "0"])
+            seconds = time.monotonic() - started
         over.set()
         errors = capsys.readouterr().err
         assert (code, begun.locked()) == (128 + number, True), (command, errors)
