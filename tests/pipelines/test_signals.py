@@ -32,7 +32,8 @@ from pipelines.predicting import parts
 from pipelines.signals import SIGNALS
 
 ROOT = Path(__file__).resolve().parents[2]
-SOON = 5.0
+# Seconds in which a busy machine has ended a process too; what is cut short would go on for 30 at least.
+SOON = 20.0
 HANGUP = getattr(signal, "SIGHUP", signal.SIGTERM)
 # Without a penalty, on classes that words tell apart, the weights grow for ever.
 ENDLESS = ["--workers", "0", "--tol", "1e-300", "--penalty", "none", "--max-rounds", "10000000"]
