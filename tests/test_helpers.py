@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
@@ -48,15 +47,35 @@ def test_helpers_wake_off_the_caller_wherever_it_is_and_then_run_anywhere(on, wo
     with Helpers(1) as pool:
         for caller in (first, second, first):
             on(caller)
-            assert pool.submit(mask).result() == set(allowed)
+            assert done_by(pool, mask) == set(allowed)
             assert woken_on[-1] == set(allowed) - {caller}
-            wait_for_idle(pool)
 
 
-def wait_for_idle(pool):
-    """The result of a job is known before the pool has noted that it is done."""
-    while pool._busy:
-        time.sleep(0.001)
+def done_by(pool, job):
+    """The result of a job, once the pool has noted that it is done: callbacks are called in their order."""
+    go, noted = threading.Event(), threading.Event()
+    given = pool.submit(lambda: go.wait(20) and job())
+    given.add_done_callback(lambda _: noted.set())
+    go.set()
+    assert noted.wait(20)
+    return given.result()
+
+
+@several
+def test_a_thread_that_cannot_be_started_leaves_no_work_behind(on, woken_on, monkeypatch):
+    def refused(thread):
+        raise RuntimeError("can't start new thread")
+
+    first, second, *_ = allowed = sorted(os.sched_getaffinity(0))
+    with Helpers(1) as pool:
+        with monkeypatch.context() as patched, pytest.raises(RuntimeError):
+            patched.setattr(threading.Thread, "start", refused)
+            pool.submit(sum, [1])
+        done_by(pool, mask)
+        for caller in (first, second):
+            on(caller)
+            assert done_by(pool, mask) == set(allowed)
+            assert woken_on[-1] == set(allowed) - {caller}, "the pool still counts the work that it refused"
 
 
 @several
@@ -90,12 +109,12 @@ def test_helpers_at_work_are_not_moved(on, woken_on):
     assert {frozenset(where) for where in woken_on if where} == {frozenset(set(allowed) - {first})}
 
 
-def test_helpers_are_left_alone_where_each_processor_has_one():
-    everywhere = mask() if hasattr(os, "sched_getaffinity") else set()
-    with Helpers(max(len(everywhere), 1)) as pool:
-        assert not pool._placed
-        if everywhere:
-            assert pool.submit(mask).result() == everywhere
+@several
+def test_helpers_are_left_alone_where_each_processor_has_one(monkeypatch):
+    everywhere, place, placed = mask(), os.sched_setaffinity, []
+    monkeypatch.setattr(os, "sched_setaffinity", lambda *given: placed.append(given) or place(*given))
+    with Helpers(len(everywhere)) as pool:
+        assert pool.submit(mask).result() == everywhere and placed == []
 
 
 def test_a_system_without_such_calls(monkeypatch):
@@ -121,7 +140,6 @@ def test_a_pool_that_is_shut_refuses_work_and_holds_none():
     pool = Helpers(1)
     done = [pool.submit(sum, [i]) for i in range(5)]
     pool.shutdown()
-    assert [future.result() for future in wait(done).done] and pool._busy == 0
+    assert sorted(future.result() for future in wait(done).done) == [0, 1, 2, 3, 4]
     with pytest.raises(RuntimeError):
         pool.submit(sum, [1])
-    assert pool._busy == 0

@@ -1,7 +1,12 @@
-"""What importing dboost costs: nothing heavy, and every public name resolves."""
+"""What importing dboost costs: nothing heavy, and every public name resolves.
+
+Covers: what each step of a short use loads, all of them in one process, in this order.
+Does not cover: how long it takes.
+"""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -9,34 +14,65 @@ import pytest
 
 import dboost
 
+PARTS = ["hypotheses", "losses", "metrics", "penalties", "plots"]
+# name of a step -> what is done in it
+STEPS = {
+    "import": "import dboost",
+    "parts": f"assert [getattr(dboost, part).__name__ for part in {PARTS}] == {[f'dboost.{part}' for part in PARTS]}",
+    "learned": "import dboost.hypotheses.learned",
+    "plan": (
+        "import numpy; from dboost.data.prepared.mapper import InProcess; from dboost.data import build_plan\n"
+        "build_plan(numpy.eye(3), [0, 1, 0], task='binary', engine=InProcess())"
+    ),
+    "engine": (
+        "from dboost.engine.select import open_engine\n"
+        "with open_engine(distributed_input=True) as engine: assert engine.n_workers == 1"
+    ),
+    "fit": (
+        "X = numpy.random.default_rng(0).normal(size=(60, 4)); y = X[:, 0] > 0\n"
+        "dboost.BoostedClassifier().fit(X, y).predict(X)"
+    ),
+}
 
-def run(code):
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+@pytest.fixture(scope="module")
+def loaded() -> dict[str, set[str]]:
+    """The packages that are loaded after each step."""
+    after = "seen[{!r}] = sorted({{name.split('.')[0] for name in sys.modules}})"
+    lines = [line for name, code in STEPS.items() for line in (code, after.format(name))]
+    code = "\n".join(["import json, sys; seen = {}", *lines, "print(json.dumps(seen))"])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    return {name: set(names) for name, names in json.loads(done.stdout).items()}
 
 
-def test_import_is_light():
-    loaded = run("import sys, dboost; print(*sorted({m.split('.')[0] for m in sys.modules}))").split()
-    assert not {"dask", "distributed", "sklearn", "numba", "pandas", "pyarrow", "scipy", "numpy"} & set(loaded)
+def test_import_is_light(loaded):
+    heavy = {"dask", "distributed", "sklearn", "numba", "pandas", "pyarrow", "scipy", "numpy", "matplotlib", "IPython"}
+    assert not heavy & loaded["import"]
 
 
-def test_local_estimators_do_not_import_dask():
-    loaded = run(
-        "import sys, numpy, dboost; X = numpy.random.default_rng(0).normal(size=(60, 4)); y = X[:, 0] > 0\n"
-        "dboost.BoostedClassifier().fit(X, y).predict(X)\n"
-        "print(*sorted({m.split('.')[0] for m in sys.modules}))"
-    ).split()
-    assert "sklearn" in loaded
-    assert not {"dask", "distributed"} & set(loaded)
+def test_parts_are_attributes_that_are_loaded_on_first_use(loaded):
+    assert not {"matplotlib", "sklearn"} & loaded["parts"]
+
+
+def test_learned_hypotheses_do_not_import_scikit_learn(loaded):
+    assert "sklearn" not in loaded["learned"]
+
+
+def test_arrays_need_neither_dask_nor_pyarrow_nor_pandas(loaded):
+    assert "numpy" in loaded["plan"] and not {"dask", "distributed", "pyarrow", "pandas"} & loaded["plan"]
+
+
+def test_dask_is_not_imported_without_need(loaded):
+    assert not {"dask", "distributed", "pandas"} & loaded["engine"]
+
+
+def test_local_estimators_do_not_import_dask(loaded):
+    assert "sklearn" in loaded["fit"] and not {"dask", "distributed"} & loaded["fit"]
 
 
 def test_public_names_resolve():
     assert not [name for name in dboost.__all__ if getattr(dboost, name) is None or name not in dir(dboost)]
-
-
-@pytest.mark.parametrize("part", ["hypotheses", "losses", "metrics", "penalties", "plots"])
-def test_parts_are_attributes_that_are_loaded_on_first_use(part):
-    code = f"import dboost, sys; print(dboost.{part}.__name__); print('matplotlib' in sys.modules)"
-    assert run(code).split() == [f"dboost.{part}", "False"]
 
 
 def test_unknown_names_are_attribute_errors():

@@ -22,9 +22,9 @@ class Run:
     """Every leaf on one plan and engine, by name."""
 
     def __init__(self, data, cuts, threads=1, dtype=np.float64):
-        plan = plain.plan(data, cuts, dtype)
+        self.plan = plain.plan(data, cuts, dtype)
         self.engine = LocalEngine(threads)
-        self.engine.set_plan(plan.items, plan.rows, "test")
+        self.engine.set_plan(self.plan.items, self.plan.rows, "test")
         rng = np.random.default_rng(0)
         self.W, self.b = rng.normal(size=(4, data.k)), rng.normal(size=data.k)
         self.point = Point(data.loss, HELD, self.W, self.b, "point")

@@ -12,7 +12,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +20,6 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from distributed import LocalCluster
 
 from pipelines.cli import main
 
@@ -103,11 +101,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture(scope="module")
-def scheduler() -> Iterator[str]:
+@pytest.fixture
+def scheduler(processes: Any) -> str:
     """A cluster that commands share as they stand: each would start one of its own, which takes seconds."""
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster:
-        yield cluster.scheduler_address
+    return str(processes.scheduler.address)
 
 
 def run(command: list[str], folder: Path, scheduler: str | None = None) -> None:

@@ -74,7 +74,7 @@ class Manifest:
         """The manifest as written, fingerprint included."""
         content = asdict(self)
         del content["root"]
-        content["fingerprint"] = _fingerprint(content)
+        content["fingerprint"] = fingerprint_of(content)
         return content
 
     def feature_names(self) -> tuple[str, ...] | None:
@@ -84,7 +84,8 @@ class Manifest:
         return read_vocabulary(self.root, self.vocabulary)[0]
 
 
-def _fingerprint(content: Mapping[str, Any]) -> str:
+def fingerprint_of(content: Mapping[str, Any]) -> str:
+    """SHA-256 of a manifest's content without its fingerprint."""
     plain = {key: value for key, value in content.items() if key != "fingerprint"}
     return hashlib.sha256(json.dumps(plain, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
 
@@ -226,7 +227,7 @@ def _check_content(content: dict[str, Any], path: str) -> None:
     for name in names:
         if not isinstance(name, str) or name in ("", ".", "..") or "/" in name or "\\" in name or "\0" in name:
             raise refuse(f"{name!r} is not a plain file name")
-    if _fingerprint(content) != content["fingerprint"]:
+    if fingerprint_of(content) != content["fingerprint"]:
         raise refuse("it does not match its fingerprint")
 
 

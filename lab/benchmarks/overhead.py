@@ -203,7 +203,7 @@ def run(out: Path, quick: bool) -> int:
     groups.append((f"{count} workers in this process, without their housekeeping", spared))
     shown = []
     for title, lines in groups:
-        table = tables.markdown([_in_ms(line) for line in lines], COLUMNS)
+        table = tables.markdown([in_ms(line) for line in lines], COLUMNS)
         shown += [f"## {title}", table]
         print(f"\n{title}\n{table}", flush=True)
     about = (
@@ -216,7 +216,8 @@ def run(out: Path, quick: bool) -> int:
     return 0
 
 
-def _in_ms(line: dict[str, Any]) -> dict[str, Any]:
+def in_ms(line: dict[str, Any]) -> dict[str, Any]:
+    """A line as it is shown, with the goal where there is one."""
     goal = GOALS.get(line["workers"])
     shown = {name: f"{1e3 * value:.1f}" if isinstance(value, float) else value for name, value in line.items()}
     if goal is not None:

@@ -94,6 +94,8 @@ class PeerProcess:
     ----------
     about : dict
         What the worker said of itself when it was open.
+    child : subprocess.Popen or None
+        The process, while there is one.
     """
 
     def __init__(self, peer: Peer, folder: Path, opening: dict[str, Any], log: Path, root: Path = ROOT) -> None:
@@ -103,7 +105,7 @@ class PeerProcess:
         self.log = log
         self.root = root
         self.about: dict[str, Any] = {}
-        self._child: subprocess.Popen[bytes] | None = None
+        self.child: subprocess.Popen[bytes] | None = None
         self._pending = b""
         self._opened = False
 
@@ -121,7 +123,7 @@ class PeerProcess:
 
     def launch(self) -> None:
         """Start the process unless it runs, without waiting until it is ready."""
-        if self._child is None:
+        if self.child is None:
             self._start()
 
     def ready(self, seconds: float = START) -> None:
@@ -140,7 +142,7 @@ class PeerProcess:
         script = Path(__file__).with_name("worker.py")
         threads = int(self.opening["threads"])
         with self.log.open("ab") as log:
-            self._child = subprocess.Popen(
+            self.child = subprocess.Popen(
                 [interpreter(self.peer), "-P", str(script), self.peer.name, str(self.folder)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -149,20 +151,20 @@ class PeerProcess:
                 start_new_session=True,
             )
         if hasattr(os, "sched_setaffinity") and available_cores() > threads:
-            os.sched_setaffinity(self._child.pid, sorted(os.sched_getaffinity(0))[:threads])
+            os.sched_setaffinity(self.child.pid, sorted(os.sched_getaffinity(0))[:threads])
         self._pending = b""
         self._opened = False
         self._send({"do": "open", **self.opening})
 
     def _send(self, order: dict[str, Any]) -> None:
-        assert self._child is not None and self._child.stdin is not None
+        assert self.child is not None and self.child.stdin is not None
         # a process that is gone says why when its answer is waited for
         with contextlib.suppress(BrokenPipeError):
-            self._child.stdin.write(json.dumps(order).encode() + b"\n")
-            self._child.stdin.flush()
+            self.child.stdin.write(json.dumps(order).encode() + b"\n")
+            self.child.stdin.flush()
 
     def _receive(self, seconds: float) -> dict[str, Any]:
-        child = self._child
+        child = self.child
         assert child is not None and child.stdout is not None
         deadline = time.monotonic() + seconds
         with selectors.DefaultSelector() as ready:
@@ -184,8 +186,8 @@ class PeerProcess:
 
     def _gone(self) -> None:
         """The process ended by itself: say why."""
-        assert self._child is not None
-        code = self._child.wait()
+        assert self.child is not None
+        code = self.child.wait()
         self.close()
         if code == NOT_INSTALLED:
             raise Missing(f"{self.peer.module} is not installed in its environment")
@@ -194,7 +196,7 @@ class PeerProcess:
 
     def close(self) -> None:
         """End the process and everything it started; those are in a session of their own."""
-        child, self._child = self._child, None
+        child, self.child = self.child, None
         if child is None:
             return
         with contextlib.suppress(ProcessLookupError):

@@ -178,13 +178,14 @@ def run(out: Path, quick: bool) -> int:
     groups.append([in_child(few.with_features(f), scratch, f"{f:,} features") for f in features])
     lines = against_dask(corpus, scratch, 2, 1e-2)
     (out / "scaling.json").write_text(json.dumps({"fits": groups, "dask": lines}, indent=1) + "\n", encoding="utf-8")
-    parts = _page(groups, lines, m, n)
+    parts = page(groups, lines, m, n)
     print("\n\n".join(parts), flush=True)
     tables.write(out / "scaling.md", "Cost against work", parts)
     return 0
 
 
-def _page(groups: list[list[dict[str, Any]]], lines: list[dict[str, Any]], m: int, n: int) -> list[str]:
+def page(groups: list[list[dict[str, Any]]], lines: list[dict[str, Any]], m: int, n: int) -> list[str]:
+    """Paragraphs and tables of what was found."""
     rows = [_line(one, group[0]) for group in groups for one in group]
     worst = max(one["peak"] / (one["stored"] + one["margins"]) for group in groups for one in group)
     seconds = {

@@ -121,7 +121,7 @@ def run(out: Path, quick: bool, tol: float = 1e-3, seconds: float = 150.0, rows:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     (out / "streaming.json").write_text(json.dumps(found, indent=1, default=float) + "\n", encoding="utf-8")
-    parts = _page(found)
+    parts = page(found)
     print("\n\n".join(parts), flush=True)
     tables.write(out / "streaming.md", "Data larger than memory", parts)
     return 0
@@ -162,7 +162,8 @@ def _pid() -> int:
     return os.getpid()
 
 
-def _page(found: dict[str, Any]) -> list[str]:
+def page(found: dict[str, Any]) -> list[str]:
+    """Paragraphs and tables of what was found."""
     plain = statistics.median(found["reading"])
     decoded = found["decoded"]
     by_name: dict[str, list[float]] = {}

@@ -85,7 +85,7 @@ def run(count: int, folder: Path, tally: Tally) -> None:
         try:
             if checksums:
                 path.write_bytes(broken)
-                _before_reading(planned, path, layout, expected, where, tally)
+                before_reading(planned, path, layout, expected, where, tally)
             else:
                 plan = planned(path, layout)
                 path.write_bytes(broken)
@@ -94,7 +94,8 @@ def run(count: int, folder: Path, tally: Tally) -> None:
             path.write_bytes(whole)
 
 
-def _before_reading(planned: Any, path: Path, layout: str, expected: list[bytes], where: str, tally: Tally) -> None:
+def before_reading(planned: Any, path: Path, layout: str, expected: list[bytes], where: str, tally: Tally) -> None:
+    """Count whether a file is refused or has the content that is expected."""
     try:
         found = content(planned(path, layout))
     except DataError:

@@ -201,7 +201,7 @@ def run(count: int, folder: Path, tally: Tally) -> None:
         data = _mutant(name, subject, whole, rng)
         subject.file.write_bytes(data)
         try:
-            _judge(f"{name}, trial {trial}", subject, expected[name], tally)
+            judge(f"{name}, trial {trial}", subject, expected[name], tally)
         finally:
             subject.file.write_bytes(whole)
     more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
@@ -221,7 +221,8 @@ def _mutant(name: str, subject: Subject, whole: bytes, rng: np.random.Generator)
     return whole[: -8 - length] + footer + len(footer).to_bytes(4, "little") + b"PAR1"
 
 
-def _judge(what: str, subject: Subject, expected: Any, tally: Tally) -> None:
+def judge(what: str, subject: Subject, expected: Any, tally: Tally) -> None:
+    """Count whether a changed file is refused in one line or read as before, and nothing is run or written."""
     with watched() as done, warnings.catch_warnings():
         warnings.simplefilter("ignore", dboost.DboostWarning)
         try:

@@ -91,10 +91,11 @@ def judge(case: Case) -> Outcome:
         return outcome("foreign warning", f"{first.category.__name__}: {_class_of(str(first.message))}", where)
     # a model far from any optimum may have no objective in long double either
     with np.errstate(over="ignore", invalid="ignore"):
-        return _judged(case, estimator, [str(w.message) for w in caught], outcome)
+        return judged(case, estimator, [str(w.message) for w in caught], outcome)
 
 
-def _judged(case: Case, fitted: Any, said: list[str], outcome: Callable[..., Outcome]) -> Outcome:
+def judged(case: Case, fitted: Any, said: list[str], outcome: Callable[..., Outcome]) -> Outcome:
+    """What a fit that ended without an error is worth, `said` the texts of its warnings."""
     W, b = fitted.coef_.T, fitted.intercept_
     gap, reason, value = float(fitted.duality_gap_), str(fitted.stop_reason_), float(fitted.objective_)
     kind = "certified" if reason == "tol" else "no certificate exists" if reason == "gradient" else "honest end"

@@ -150,8 +150,8 @@ def paths(patient: Patient) -> Iterator[Finding]:
     """Every worker sees the data under the name that is used here, and has room for what it may have to put aside."""
     if patient.client is None or patient.path is None:
         return
-    here = _state_of(patient.path)
-    other = {address for address, seen in patient.client.run(_state_of, patient.path).items() if seen != here}
+    here = state_of(patient.path)
+    other = {address for address, seen in patient.client.run(state_of, patient.path).items() if seen != here}
     if other:
         some = ", ".join(sorted(other)[:3])
         words = f"{len(other)} workers do not see {patient.path} as it is here: {some}"
@@ -160,7 +160,8 @@ def paths(patient: Patient) -> Iterator[Finding]:
     yield Finding("data", GOOD, "all workers see it")
 
 
-def _state_of(path: str) -> Any:
+def state_of(path: str) -> Any:
+    """Names in a folder, the size of a file, None of what is not there: equal where the same data are seen."""
     where = any_path(path)
     if where.is_dir():
         return sorted(one.name for one in where.iterdir())

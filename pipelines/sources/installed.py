@@ -121,7 +121,7 @@ def extract(*, classes: int = 12, per_class: int = 1200, at_least: int = 10_000)
     # Spawned, not forked: this process may already run threads.
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         largest_first = sorted(packages, key=lambda package: -package.definitions)
-        found = pool.map(_read_package, largest_first, [cap] * len(packages), [hidden] * len(packages))
+        found = pool.map(read_package, largest_first, [cap] * len(packages), [hidden] * len(packages))
         documents = [document for part in found for document in part]
     documents = without_duplicates(sorted(documents, key=lambda d: (d.label, _order(d.module), d.module)))
     labels = {document.label for document in documents}
@@ -136,8 +136,8 @@ def extract(*, classes: int = 12, per_class: int = 1200, at_least: int = 10_000)
 def find_packages() -> list[Package]:
     """All installed packages, then those of the standard library, each group by falling number of definitions."""
     site = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
-    installed = [package for root in sorted(site) for package in _packages_in(Path(root))]
-    return installed + _packages_in(Path(sysconfig.get_path("stdlib")))
+    installed = [package for root in sorted(site) for package in packages_in(Path(root))]
+    return installed + packages_in(Path(sysconfig.get_path("stdlib")))
 
 
 def choose(packages: Iterable[Package], classes: int, at_least: int) -> list[Package]:
@@ -155,7 +155,8 @@ def choose(packages: Iterable[Package], classes: int, at_least: int) -> list[Pac
     return [package for package in chosen if package.definitions >= 100]
 
 
-def _packages_in(root: Path) -> list[Package]:
+def packages_in(root: Path) -> list[Package]:
+    """Packages of one folder, by falling number of definitions; neither our own nor copies inside of others."""
     found = []
     for folder in sorted(root.iterdir()) if root.is_dir() else []:
         name = folder.name
@@ -252,7 +253,8 @@ def aliases(packages: Iterable[Package]) -> set[str]:
     return {word.decode() for word, files in seen.items() if files >= 3}
 
 
-def _read_package(package: Package, cap: int, hidden: GiveAways) -> list[Document]:
+def read_package(package: Package, cap: int, hidden: GiveAways) -> list[Document]:
+    """At most `cap` documents of a package, without the names that would tell which it is."""
     known: dict[str, bool] = {}
     documents: list[Document] = []
     for file in package.files:

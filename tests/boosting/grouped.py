@@ -88,10 +88,10 @@ class Oracle:
         usable, data = np.isfinite(self.weights), self.data
         X = data.X / self.weights
         scaled = Oracle(replace(data, X=X), self.penalty, self.labels, np.where(usable, 1.0, np.inf), self.intercept)
-        W, b, value = scaled._fista(lam, steps)
+        W, b, value = scaled.fista(lam, steps)
         return W / self.weights[:, None], b, value
 
-    def _fista(self, lam, steps):
+    def fista(self, lam, steps):
         data, n = self.data, self.data.X.shape[1]
         W, b = np.zeros((n, data.k)), np.zeros(data.k)
         ahead, momentum, step = (W, b), 1.0, 1.0 / np.sum(data.X**2)

@@ -195,7 +195,7 @@ def system(seed, held=()):
     root = rng.normal(size=(40, 40))
     matrix, right = root @ root.T + np.eye(40), rng.normal(size=40)
     fixed = np.isin(np.arange(40), held)
-    free = settled_support._Free(lambda v: matrix @ v, lambda r: r, fixed)
+    free = settled_support.Free(lambda v: matrix @ v, lambda r: r, fixed)
     return matrix, np.where(fixed, 0.0, right), free
 
 
@@ -203,7 +203,7 @@ def system(seed, held=()):
 def test_a_solve_leaves_what_it_may_and_not_much_less(accuracy):
     matrix, right, free = system(2)
     least = accuracy**2 * float(right @ right)
-    found = settled_support._solve(free, right, 200, least, False, np.zeros(40), lambda x: False)
+    found = settled_support.solve(free, right, 200, least, False, np.zeros(40), lambda x: False)
     np.testing.assert_allclose(found.residual, right - matrix @ found.x, atol=1e-9)
     assert found.start == pytest.approx(float(right @ right))
     assert found.left == pytest.approx(float(found.residual @ found.residual))
@@ -222,7 +222,7 @@ def test_vectors_that_float32_cannot_hold_are_brought_into_its_range_by_powers_o
 
 def test_held_coordinates_stay_and_the_others_are_solved():
     matrix, right, free = system(3, held=(4, 17))
-    found = settled_support._solve(free, right, 200, 1e-18, False, np.zeros(40), lambda x: False)
+    found = settled_support.solve(free, right, 200, 1e-18, False, np.zeros(40), lambda x: False)
     rest = np.delete(right - matrix @ found.x, (4, 17))
     assert found.x[4] == found.x[17] == 0.0
     assert np.abs(rest).max() < 1e-7
@@ -237,8 +237,8 @@ def test_a_solve_ends_where_its_step_leaves_the_face():
         seen.append(x.copy())
         return len(seen) == 3
 
-    found = settled_support._solve(free, right, 200, 1e-18, False, start, leaves)
-    assert found.products == settled_support._PATIENCE + 2
+    found = settled_support.solve(free, right, 200, 1e-18, False, start, leaves)
+    assert found.products == settled_support.PATIENCE + 2
     np.testing.assert_array_equal(seen[-1], start + found.x)
 
 

@@ -84,7 +84,7 @@ def test_groups_are_everyone_once_in_their_order_with_about_equal_loads():
     assert max(sums) <= 2 * TURN
 
 
-@pytest.mark.parametrize("many, load", [(entry_sweeps._MANY - 1, 1e9), (200, 100.0)])
+@pytest.mark.parametrize("many, load", [(entry_sweeps.MANY - 1, 1e9), (200, 100.0)])
 def test_few_outputs_or_little_work_are_one_group(many, load):
     groups = in_groups(np.arange(many), np.full(many, load))
     assert len(groups) == 1 and groups[0].shape == (many,)

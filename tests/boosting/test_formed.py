@@ -64,8 +64,8 @@ def steps_at(data, **settings):
 @pytest.mark.parametrize("intercept", [False, True])
 def test_the_table_is_the_hessian(data, intercept):
     problem, steps, at = steps_at(data, penalty="l1", fit_intercept=intercept)
-    h, rank_one, _ = steps._sample.curvature(problem, at)
-    model = FormedModel.of(problem, steps._sample, h, rank_one, N)
+    h, rank_one, _ = steps.sample.curvature(problem, at)
+    model = FormedModel.of(problem, steps.sample, h, rank_one, N)
     X = np.column_stack([data.X, np.ones(M)])[:, : N + intercept].astype(np.float32).astype(float)
     expected = np.zeros_like(model.H)
     for i in range(M):
@@ -78,8 +78,8 @@ def test_the_table_is_the_hessian(data, intercept):
 @pytest.mark.parametrize("penalty, intercept", list(itertools.product(PENALTIES, [False, True])))
 def test_the_step_is_the_minimum_of_the_model(data, penalty, intercept):
     problem, steps, at = steps_at(data, penalty=penalty, fit_intercept=intercept)
-    h, rank_one, diagonal = steps._sample.curvature(problem, at)
-    model = FormedModel.of(problem, steps._sample, h, rank_one, N)
+    h, rank_one, diagonal = steps.sample.curvature(problem, at)
+    model = FormedModel.of(problem, steps.sample, h, rank_one, N)
     lam = 2e-3 * M
     D, d = model.minimiser(problem, at, lam, diagonal, np.zeros_like(diagonal), turns=200, solved=0.0)
     step = np.vstack([D, d]) if intercept else D
@@ -92,7 +92,7 @@ def test_the_step_is_the_minimum_of_the_model(data, penalty, intercept):
 
 def test_only_few_entries_of_whole_data_are_formed(data):
     problem, steps, _ = steps_at(data, penalty="l1")
-    sample = steps._sample
+    sample = steps.sample
     assert formed_curvature.pays(problem, sample, N)
     assert not formed_curvature.pays(problem, sample, 200), "too many entries"
     assert not formed_curvature.pays(problem, sample, 40), "not much smaller than the data"

@@ -105,11 +105,11 @@ def test_what_an_anchor_stands_for_is_formed_again_with_the_same_bits(problem, i
         problem_.columns.places(found.active, problem_.columns_of)
         first = Quadratic(problem_, problem_.columns, anchor)
         other = Quadratic(problem_, problem_.columns, anchor)
-        assert np.array_equal(first._H, other._H) and np.array_equal(first.anchor.rows, anchor.rows)
+        assert np.array_equal(first.H, other.H) and np.array_equal(first.anchor.rows, anchor.rows)
         size = int(intercept) + len(anchor.rows)
         Z = np.column_stack([np.ones(len(X))] * intercept + [X[:, j] for j in anchor.rows])
         whole = Z.T @ (first.curvature[:, None] * Z)
-        np.testing.assert_allclose(first._H[:size, :size], whole, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(first.H[:size, :size], whole, rtol=1e-10, atol=1e-10)
 
 
 def test_a_quadratic_model_does_not_keep_the_columns_alive(problem):

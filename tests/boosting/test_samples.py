@@ -53,7 +53,7 @@ def test_very_little_data_is_always_taken_whole(problem):
 def test_steps_draw_that_share(problem, sample, names, share):
     fast = Accelerators(names, Tuning(samples=Samples(tiny=0)))
     steps = NewtonSteps(problem, np.arange(2), M, sample, 0, Memory(), fast)
-    seen = steps._sample.weight.shape[0]
+    seen = steps.sample.weight.shape[0]
     assert seen == M if share == 1.0 else 0.5 * share * M < seen < 1.6 * share * M
     assert fast.taken["sampled_curvature"] == (share == 40 / M)
 

@@ -45,18 +45,18 @@ FOUND = np.zeros(99, np.int64), np.zeros((99, K + 2)), np.zeros(99)
 CALLS = {
     "margins": (tiles.add_margins, (*BY_ROW, TABLE, TOTAL, 0, TABLE.copy())),
     "gradient": (tiles.add_rows, (*BY_ROW, 0, TABLE, TABLE.copy())),
-    "hessian": (fused._hessian_product, (*BY_ROW, HALF, WEIGHT, HALF.copy(), ROW, HALF.copy(), TOTAL.copy())),
+    "hessian": (fused.padded_hessian_product, (*BY_ROW, HALF, WEIGHT, HALF.copy(), ROW, HALF.copy(), TOTAL.copy())),
     "residuals": (loss_of_rows.residuals, (TABLE.copy(), 0, K, TARGET, WEIGHT, TABLE.copy(), np.zeros(K))),
     "curvature": (loss_of_rows.curvature, (TABLE.copy(), 0, K, TARGET, WEIGHT, HALF.copy(), WEIGHT.copy())),
-    "columns": (columns._column_gradient, (*BY_COLUMN, TABLE, np.arange(N), np.zeros((N, K)))),
+    "columns": (columns.padded_column_gradient, (*BY_COLUMN, TABLE, np.arange(N), np.zeros((N, K)))),
     "one output": (one_output.column_sums, (*BY_COLUMN, np.arange(N), WEIGHT, np.zeros(N))),
     "stumps": (
-        histograms._sums_of_many,
+        histograms.sums_of_many,
         (*BY_COLUMN[:2], SLOTS.astype(np.uint8), np.arange(N + 1), np.zeros(N, np.int64), 0, N, TABLE, TOTAL,
          np.zeros((N, K))),
     ),
     "products": (
-        children_loops._children_gradient,
+        children_loops.padded_children_gradient,
         (BY_COLUMN, np.zeros(N, np.int64), np.arange(N), BY_ROW, WEIGHT, TABLE, CHILDREN, FOUND),
     ),
     "held": (quadratic.add_products, (BY_ROW, BY_ROW, WEIGHT, 0, M, np.zeros((N, N)))),

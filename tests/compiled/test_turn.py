@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dboost.compiled.sparse.transpose import _GROUP, turn
+from dboost.compiled.sparse.transpose import GROUP, turn
 
 LENGTHS = {
     "none": [],
     "empty lines only": [0, 0, 0],
     "one value": [1],
-    "a line of one group": [_GROUP],
-    "a line of many groups, and one more": [5 * _GROUP + 1],
-    "lines that end with groups": [_GROUP, _GROUP, 0, 2 * _GROUP, 0],
-    "lines that end beside groups": [_GROUP - 1, 1, 1, _GROUP + 1, 3],
-    "empty lines around groups": [0, 0, _GROUP, 0, 0, 0, _GROUP - 1, 0, 1, 0, 0],
+    "a line of one group": [GROUP],
+    "a line of many groups, and one more": [5 * GROUP + 1],
+    "lines that end with groups": [GROUP, GROUP, 0, 2 * GROUP, 0],
+    "lines that end beside groups": [GROUP - 1, 1, 1, GROUP + 1, 3],
+    "empty lines around groups": [0, 0, GROUP, 0, 0, 0, GROUP - 1, 0, 1, 0, 0],
     "short lines": [3, 0, 1, 2] * 40,
 }
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -181,17 +178,10 @@ class OnClient:
         return self.client.gather(self.client.map(fn, items, *[[a] * len(items) for a in args], pure=False))
 
 
-def test_on_a_cluster_partitions_stay_there(small, plan):
-    from distributed import Client, LocalCluster
-
-    with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address="127.0.0.1:0", memory_limit=0
-        ) as cluster,
-        Client(cluster) as client,
-    ):
+def test_on_a_cluster_partitions_stay_there(small, plan, one_worker):
+    with one_worker.as_current():
         ddf = dd.from_pandas(frame(small), npartitions=4)
-        found = build_plan(ddf, "kind", "s", task="classification", engine=OnClient(client))
+        found = build_plan(ddf, "kind", "s", task="classification", engine=OnClient(one_worker))
         here = plan(ddf, "kind", "s")
         assert all(type(item).__name__ == "Future" for item in found.items)
         assert (found.fingerprint, found.rows) == (here.fingerprint, here.rows)
@@ -202,19 +192,8 @@ def test_on_a_cluster_partitions_stay_there(small, plan):
         with pytest.raises(DataError, match="mixed types"):
             data = frame(small)
             build_plan(
-                parts(data.iloc[:30], data.iloc[30:].assign(kind=1)), "kind", task="binary", engine=OnClient(client)
+                parts(data.iloc[:30], data.iloc[30:].assign(kind=1)), "kind", task="binary", engine=OnClient(one_worker)
             )
-
-
-def test_arrays_need_neither_dask_nor_pyarrow_nor_pandas():
-    code = (
-        "import sys, numpy as np\n"
-        "from dboost.data.prepared.mapper import InProcess\n"
-        "from dboost.data import build_plan\n"
-        "build_plan(np.eye(3), [0, 1, 0], task='binary', engine=InProcess())\n"
-        "assert not {'dask', 'distributed', 'pyarrow', 'pandas'} & set(sys.modules)\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 class Limits:

@@ -14,7 +14,7 @@ import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from dboost.data import ParquetData, build_plan, load_manifest, prepare_text
-from dboost.data.manifest import MANIFEST, VOCABULARY
+from dboost.data.manifest import MANIFEST, VOCABULARY, fingerprint_of
 from dboost.data.parquet.plan import blocks_of
 from dboost.data.parquet.rows import scan_features
 from dboost.data.prepared import chunk, prepare
@@ -250,13 +250,11 @@ def prepared(source, tmp_path):
 
 
 def edit(folder: Path, change, seal=True):
-    from dboost.data.manifest import _fingerprint
-
     path = folder / MANIFEST
     content = json.loads(path.read_text())
     change(content)
     if seal:
-        content["fingerprint"] = _fingerprint(content)
+        content["fingerprint"] = fingerprint_of(content)
     path.write_text(json.dumps(content))
 
 

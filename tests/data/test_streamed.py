@@ -11,8 +11,8 @@ from scipy import sparse
 
 from dboost import passes
 from dboost.boosting.fit import FitSettings, Fitting
-from dboost.data import ParquetData
-from dboost.data.streamed import StreamedPartition
+from dboost.data import ParquetData, streamed
+from dboost.data.streamed import StreamedPartition, to_csc
 from dboost.engine.local import LocalEngine
 from dboost.engine.memo import Memo, MemoStore
 from dboost.errors import DataError
@@ -127,10 +127,8 @@ class ReadAgain:
 
 def read_again(run):
     """The same run over blocks that are read in every pass."""
-    store = MemoStore(10**6)
-    engine = LocalEngine(run.engine.n_threads, store)
-    items = run.engine._plan.items
-    engine.set_plan([ReadAgain(item) for item in items], run.engine._plan.rows, "again")
+    engine = LocalEngine(run.engine.n_threads, MemoStore(10**6))
+    engine.set_plan([ReadAgain(item) for item in run.plan.items], run.plan.rows, "again")
     run.engine = engine
     return run
 
@@ -160,7 +158,7 @@ def over_active_columns(W, b):
 
 
 @pytest.mark.parametrize("loss", ["log", "multinomial"])
-def test_passes_over_the_active_columns_leave_the_others_by_row(loss):
+def test_passes_over_the_active_columns_leave_the_others_by_row(loss, monkeypatch):
     data = plain.make(loss, m=60, n=12, seed=3)
     (item,) = plain.plan(data, 1, np.float32).items
     found = ReadAgain(item).load_rows()
@@ -168,9 +166,14 @@ def test_passes_over_the_active_columns_leave_the_others_by_row(loss):
     W, b = rng.normal(size=(2, data.k)), np.zeros(data.k)
     point = passes.Point(loss, Held(np.array([1, 7]), "held"), W, b, "point")
     memo = Memo(MemoStore(10**6), "run", found.key)
+    put_by_column = []
+    monkeypatch.setattr(
+        streamed, "to_csc", lambda *given, **more: put_by_column.append(given) or to_csc(*given, **more)
+    )
     for leaf, arguments in over_active_columns(W, b):
         assert leaf(found, memo, point, *arguments).add
-        assert "_by_column" not in vars(found), leaf.__name__
+        assert not put_by_column, leaf.__name__
+    assert found.values.size and put_by_column
 
 
 @pytest.mark.parametrize("loss", ["log", "multinomial"])

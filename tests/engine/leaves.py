@@ -191,11 +191,12 @@ def poison_item(item: Any, key: str) -> str:
     return str(item.key)
 
 
-def remembered_runs() -> list[str]:
+def remembered_runs(dask_worker: Any) -> list[str]:
     """Runs that the worker process remembers something of."""
-    from dboost.engine import memo
+    from dboost.engine.dask.tasks import memo_budget
+    from dboost.engine.memo import process_store
 
-    return [] if memo._process_store is None else sorted(memo._process_store.runs())
+    return sorted(process_store(lambda: memo_budget(dask_worker, None)).runs())
 
 
 def chained(partition: Partition, state: tuple[float, tuple[str, ...]], factor: float) -> tuple[float, tuple[str, ...]]:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from distributed import Client
@@ -51,13 +48,3 @@ def test_an_asynchronous_client_is_refused(one_worker):
                 open_engine(client)
 
     asyncio.run(main())
-
-
-def test_dask_is_not_imported_without_need():
-    code = (
-        "import sys; from dboost.engine.select import open_engine\n"
-        "with open_engine(distributed_input=True) as engine: assert engine.n_workers == 1\n"
-        "assert not {'dask', 'distributed', 'pandas'} & set(sys.modules)"
-    )
-    root = Path(__file__).parents[2]
-    subprocess.run([sys.executable, "-c", code], cwd=root, check=True, timeout=30)

@@ -22,9 +22,11 @@ def made(**changes):
     return dict.fromkeys(versions.PACKAGES, "1.0") | changes
 
 
-def test_equal_versions_pass():
-    versions.compare(made(), made(), {"w1": made(), "w2": made()})
-    versions.compare(made(dboost=None), made(dboost=None), {"w1": made(dboost=None)})
+def test_equal_versions_pass_and_one_that_is_not_equal_does_not():
+    for mine, others in ((made(), made(numpy="0.9")), (made(dboost=None), made())):
+        assert versions.compare(mine, mine, {"w1": mine, "w2": mine}) is None
+        with pytest.raises(ClusterError, match="w2"):
+            versions.compare(mine, mine, {"w1": mine, "w2": others})
 
 
 def test_the_scheduler_need_not_have_what_only_workers_use():

@@ -58,7 +58,8 @@ def test_it_chooses_what_the_function_chooses(kind, numbers, tasks, tmp_path):
     assert type(again) is type(found) and again.alpha_best_ == found.alpha_best_
     np.testing.assert_array_equal(again.predict(data[0]), found.predict(data[0]))
     last = found.path_.estimator(4)
-    assert type(last) is type(found)._single and last.alpha_ == found.alphas_[4]
+    assert type(last) is {"regressor": BoostedRegressor, "tasks": MultiTaskBoostedClassifier}[kind]
+    assert last.alpha_ == found.alphas_[4]
 
 
 @pytest.mark.parametrize("kind", ["regressor", "tasks"])

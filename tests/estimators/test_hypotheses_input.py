@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from dboost import BoostedClassifier, ParquetData, UsageError
+from dboost.estimators.path import RegularizationPath
 from dboost.hypotheses.columns import Columns
 from dboost.model.fitted import Model
 from tests.model.pairs import induced
@@ -20,8 +21,12 @@ from tests.model.pairs import induced
 NAMES = [f"f{j}·" for j in range(9)]
 
 
+def estimator_of(model):
+    return RegularizationPath((model,), BoostedClassifier()).estimator(0)
+
+
 def fitted(task="multiclass", names=True):
-    return BoostedClassifier()._adopt(induced(task, names=names))
+    return estimator_of(induced(task, names=names))
 
 
 def rows(m=23, seed=5):
@@ -74,7 +79,7 @@ def test_weights_names_and_map_are_of_the_hypotheses():
 def test_a_countable_class_has_no_share_of_zeros():
     plain = induced()
     model = Model(**vars(plain) | {"origin": type(plain.origin)(np.inf, "t", plain.origin.keys)})
-    text = repr(BoostedClassifier()._adopt(model))
+    text = repr(estimator_of(model))
     assert "3 of infinitely many hypotheses held, which read 4 of 9 features" in text
     assert "%" not in text
 

@@ -215,7 +215,7 @@ def test_other_estimators_do_not_take_it(data):
     X, y, _ = data
     with pytest.raises(UsageError, match="BoostedClassifier takes None or"):
         BoostedClassifier(loss="poisson").fit(X, y > 1)
-    assert "poisson" not in LeveragingRegressor._losses()
+    assert "loss" not in LeveragingRegressor().get_params()
 
 
 # ---- what is made of the scores, and what is kept --------------------------------------------------------------------

@@ -331,7 +331,7 @@ def test_repr_shows_signed_weights(data):
     assert "one target" in lines[1]
     assert lines[4].split() == ["feature", "weight"]
     assert lines[5].split() == ["x0", f"{model.coef_[0, 0]:+.4g}"]
-    assert "shared by" not in model._map_html()
+    assert "shared by" not in model._repr_html_().split("<div class='dboost'>")[1]
 
 
 def test_examples_in_docstrings_run():

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from distributed import Client, LocalCluster
 
 from dboost.engine.local import LocalEngine
 from dboost.hypotheses.base import Block, Context
@@ -96,6 +97,18 @@ def check_sums(raw, pool, active=()):
         assert pool.keys(shard, places) == keys[::2]
         found.extend(keys)
     return found
+
+
+@pytest.fixture(scope="session")
+def client():
+    """Two workers inside this process."""
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0", memory_limit=0
+        ) as cluster,
+        Client(cluster, set_as_default=False) as opened,
+    ):
+        yield opened
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
 from scipy import sparse
 
 import dboost
@@ -17,17 +16,6 @@ from dboost.hypotheses.base import Block
 from dboost.hypotheses.kernels.family import Kernels
 
 LOSSES = {"binary": "log", "multiclass": "multinomial", "multitask": "multitask"}
-
-
-@pytest.fixture(scope="module")
-def client():
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0", memory_limit=0
-        ) as cluster,
-        Client(cluster, set_as_default=False) as opened,
-    ):
-        yield opened
 
 
 @pytest.fixture(scope="module")

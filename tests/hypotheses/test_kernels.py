@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
 from scipy import sparse
 
 from dboost.compiled.sparse import columns
@@ -109,17 +108,6 @@ def dense(part, n):
 
 def same(a, b):
     return a.to_json() == b.to_json() and all(np.array_equal(a.arrays()[k], b.arrays()[k]) for k in a.arrays())
-
-
-@pytest.fixture(scope="module")
-def client():
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0", memory_limit=0
-        ) as cluster,
-        Client(cluster, set_as_default=False) as opened,
-    ):
-        yield opened
 
 
 @pytest.mark.parametrize("task", ["binary", "multiclass", "multitask"])

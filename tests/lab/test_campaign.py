@@ -75,15 +75,15 @@ def test_other_data_that_are_taken_are_counted(tmp_path: Path) -> None:
     bit_flips.pq.write_table(first, path, write_page_checksum=True)
     expected = bit_flips.content(bit_flips.planned(path, "columns"))
     bit_flips.pq.write_table(second, path, write_page_checksum=True)
-    bit_flips._before_reading(bit_flips.planned, path, "columns", expected, "here", tally)
+    bit_flips.before_reading(bit_flips.planned, path, "columns", expected, "here", tally)
     assert tally.failed == 1
 
 
 def test_a_mutant_that_says_something_else_is_counted() -> None:
     tally = Tally(lambda line: None)
     for read in (lambda: 2, lambda: 1 / 0, lambda: os.system("true")):
-        mutants._judge("it", mutants.Subject(Path("x"), read), 1, tally)
-    mutants._judge("it", mutants.Subject(Path("x"), lambda: 2, free=True), 1, tally)
+        mutants.judge("it", mutants.Subject(Path("x"), read), 1, tally)
+    mutants.judge("it", mutants.Subject(Path("x"), lambda: 2, free=True), 1, tally)
     assert (tally.tried, tally.failed) == (4, 3)
 
 

@@ -47,9 +47,9 @@ def test_the_shares_of_a_pass_add_up():
 
 def test_a_missed_goal_is_shown():
     line = {"workers": 64, "pass": "score", "overhead": 0.2, "wall": 0.3}
-    assert overhead._in_ms(line)["goal"] == "150: MISSED"
-    assert overhead._in_ms(line | {"overhead": 0.1})["goal"] == "150: met"
-    assert "goal" not in overhead._in_ms(line | {"workers": 8})
+    assert overhead.in_ms(line)["goal"] == "150: MISSED"
+    assert overhead.in_ms(line | {"overhead": 0.1})["goal"] == "150: met"
+    assert "goal" not in overhead.in_ms(line | {"workers": 8})
 
 
 def test_documents_are_drawn_again(corpus):
@@ -96,11 +96,11 @@ def test_the_page_judges_passes_against_reading():
         "peak": [1, 2], "driver": 3, "lost workers": 0, "reading": [1.0, 0.9, 1.1], "passes": passes, "gap": 1e-4,
         "tol": 1e-3, "rounds": 2, "seconds": 9.0, "processor": 4.0, "reading processor": 1.0,
     }  # fmt: skip
-    said, table, _ = streaming._page(found)
+    said, table, _ = streaming.page(found)
     assert "0.50 times the speed" in said and "met" in said and "The fit finished" in said
     assert "gradient" in table
     slow = found | {"passes": [{"name": "score", "wall": 5.0}], "gap": 0.1}
-    said = streaming._page(slow)[0]
+    said = streaming.page(slow)[0]
     assert "MISSED" in said and "ended by its time limit" in said
 
 
@@ -113,6 +113,6 @@ def test_the_page_of_scaling_judges_memory_and_dask():
         {"run": i, "engine": name, "seconds": seconds, "processor seconds": 1.0, "passes": 4, "gap": 1e-3}
         for i, (name, seconds) in enumerate([("two threads", 1.0), ("two workers", 1.2)])
     ]
-    page = "\n".join(scaling._page([[one, one | {"peak": 310}]], lines, 10, 5))
+    page = "\n".join(scaling.page([[one, one | {"peak": 310}]], lines, 10, 5))
     assert "1.55 times the stored rows" in page and "goal 1.5: MISSED" in page
     assert "1.20 times the seconds" in page and "goal 1.25: met" in page

@@ -132,13 +132,13 @@ def test_a_certificate_of_a_model_that_is_no_optimum_is_seen() -> None:
     def outcome(kind: str, detail: str, note: str = "", gap: float = np.nan, true: float = np.nan) -> Outcome:
         return Outcome(case.seed, kind, detail, note, 0.0, gap, true)
 
-    assert judge._judged(case, zero, [], outcome).detail == "a better model exists"
+    assert judge.judged(case, zero, [], outcome).detail == "a better model exists"
     zero.duality_gap_ = 1.0
     zero.stop_reason_ = "precision"
-    assert judge._judged(case, zero, [], outcome).detail == "no warning"
-    assert judge._judged(case, zero, ["it warned"], outcome).kind == "honest end"
+    assert judge.judged(case, zero, [], outcome).detail == "no warning"
+    assert judge.judged(case, zero, ["it warned"], outcome).kind == "honest end"
     zero.objective_ *= 1.001
-    assert judge._judged(case, zero, ["it warned"], outcome).kind == "FALSE certificate"
+    assert judge.judged(case, zero, ["it warned"], outcome).kind == "FALSE certificate"
 
 
 def test_a_single_case_is_shown_with_its_parameters(capsys: pytest.CaptureFixture[str]) -> None:

@@ -152,7 +152,7 @@ def test_a_peer_that_needs_an_intercept_has_its_own_optimum(binary: Stored, ours
 def test_a_process_is_ended_at_its_limit_and_starts_again(binary: Stored, ours: tuple[PeerProcess, Case]) -> None:
     with binary.process("saga") as process:
         process.ready()
-        child = process._child
+        child = process.child
         with pytest.raises(TimeUp, match=r"no answer in 0\.3 s"):
             process.order(0.3, do="run", alpha=1e-6, rung={"max_iter": 1 << 22}, answer=str(binary.folder / "a.npz"))
         assert child is not None and child.poll() is not None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ import pytest
 import dboost
 from lab import same_bits, startup
 from lab.memory import PeakMemory
+from tests.engine.conftest import wait_until
 
 
 def test_the_cut_changes_row_groups_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,11 +43,10 @@ def test_the_digest_sees_one_bit() -> None:
 
 
 def test_peak_memory_sees_a_child_that_is_gone() -> None:
-    code = "import time; held = bytearray(60_000_000); time.sleep(0.6)"
-    with PeakMemory(every=0.05) as peak:
-        child = subprocess.Popen([sys.executable, "-c", code])
-        child.wait()
-        time.sleep(0.1)
+    code = "held = bytearray(60_000_000); input()"
+    with PeakMemory(every=0.01) as peak, subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as child:
+        wait_until(lambda: peak.children.get(child.pid, 0) > 60_000_000)
+        child.communicate(b"\n")
     assert peak.children[child.pid] > 60_000_000
     assert peak.driver > 10_000_000
 

@@ -6,9 +6,8 @@ Does not cover: limits and signals (``test_cli_ends``), the demo (``test_demo``)
 
 from __future__ import annotations
 
+import io
 import json
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -351,29 +350,28 @@ def test_a_config_file_describes_a_run(prepared: Path, tmp_path: Path, capsys: p
     assert "did you mean 'penalty'" in error_line(capsys)
 
 
-def test_a_terminal_without_the_letters_shows_them_escaped(tmp_path: Path) -> None:
+def test_a_terminal_without_the_letters_shows_them_escaped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ["naïve Übung" if i % 2 else "plain text" for i in range(40)]
     pq.write_table(pa.table({"text": texts, "label": [i % 2 for i in range(40)]}), tmp_path / "d.parquet")
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     steps = (
         ["prepare", str(tmp_path / "d.parquet"), "--label", "label", "--out", str(tmp_path / "p"), "--max-df", "1.0"],
         ["train", str(tmp_path / "p"), "--out", str(tmp_path / "m")],
     )
     for step in steps:
         assert main([*step, *LOCAL]) == 0
-    command = [sys.executable, "-m", "pipelines", "inspect", str(tmp_path / "m")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, env=environment)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "\\xfc" in done.stdout or "\\xef" in done.stdout
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="ascii", write_through=True) for _ in range(2))
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+    assert main(["inspect", str(tmp_path / "m")]) == 0
+    assert b"\\xfc" in out.buffer.getvalue() and err.buffer.getvalue() == b""
 
 
-def test_the_embedded_cluster_gives_the_same_bits(prepared: Path, trained: Path, tmp_path: Path) -> None:
+def test_the_embedded_cluster_gives_the_same_bits(
+    prepared: Path, trained: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "model"
-    command = [sys.executable, "-m", "pipelines", "train", str(prepared), "--out", str(out), "--penalty", "l1/l2"]
-    done = subprocess.run(
-        [*command, "--alpha", "0.005", "--workers", "1"], cwd=ROOT, capture_output=True, text=True, timeout=100
-    )
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    code = main(["train", str(prepared), "--out", str(out), "--penalty", "l1/l2", "--alpha", "0.005", "--workers", "1"])
+    assert (code, capfd.readouterr().err) == (0, "")
     ours, theirs = read_model(out), read_model(trained)
     np.testing.assert_array_equal(ours.W, theirs.W)
     assert ours.certificate.objective == theirs.certificate.objective

@@ -38,10 +38,7 @@ def test_a_limit_is_exit_code_6_and_the_model_says_which(
     assert read_model(out).certificate.stop_reason == reason
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupted_training_leaves_its_progress_and_no_output(
-    number: int, code: int, prepared: Path, tmp_path: Path
-) -> None:
+def test_an_interrupted_training_leaves_its_progress_and_no_output(prepared: Path, tmp_path: Path) -> None:
     out = tmp_path / "model"
     # So many rounds at so small a tolerance that the signal arrives long before the end.
     arguments = ["train", str(prepared), "--out", str(out), "--workers", "0", "--tol", "1e-300", "--penalty", "l1"]
@@ -59,9 +56,9 @@ def test_an_interrupted_training_leaves_its_progress_and_no_output(
         for line in process.stdout:
             if json.loads(line)["event"] == "round":
                 break
-        process.send_signal(number)
+        process.send_signal(signal.SIGINT)
         rest, errors = process.communicate(timeout=30)
-    assert process.returncode == code, errors
+    assert process.returncode == 130, errors
     assert errors.startswith("dboost: error[") and len(errors.splitlines()) == 1, errors
     assert [path.name for path in tmp_path.iterdir()] == ["model.unfinished"]
     work = tmp_path / "model.unfinished"

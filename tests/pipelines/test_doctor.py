@@ -60,7 +60,7 @@ def test_threads(answer, state, said):
 
 def test_a_worker_that_sees_other_data_makes_it_unfit(tmp_path):
     (tmp_path / "a.parquet").write_bytes(b"")
-    there = doctor._state_of(str(tmp_path))
+    there = doctor.state_of(str(tmp_path))
     good = Patient(Cluster({"one": there, "two": there}), None, str(tmp_path))
     assert only(doctor.paths(good)).state == GOOD
     found = only(doctor.paths(Patient(Cluster({"one": there, "two": None}), None, str(tmp_path))))

@@ -82,7 +82,7 @@ def test_no_identifier_names_a_package(documents: list[Document], chosen: list[P
 def test_the_same_installation_gives_the_same_documents(documents: list[Document], chosen: list[Package]) -> None:
     # One package again, in this process: neither the pool nor an earlier package may change a document.
     smallest = min(chosen, key=lambda package: package.definitions)
-    again = installed._read_package(smallest, 260, installed.give_aways(chosen))
+    again = installed.read_package(smallest, 260, installed.give_aways(chosen))
     assert {document for document in documents if document.label == smallest.name} <= set(again)
     assert documents == sorted(documents, key=lambda d: d.label)
 
@@ -142,7 +142,7 @@ def test_vendored_copies_and_our_own_code_are_no_documents(tmp_path: Path) -> No
     package(tmp_path, "dboost", {"a.py": code})
     (tmp_path / "loose.py").write_text(code)
     (tmp_path / "no_package").mkdir()
-    (found,) = installed._packages_in(tmp_path)
+    (found,) = installed.packages_in(tmp_path)
     assert found.name == "alpha" and found.definitions == 1 and set(found.files) == {"__init__.py", "a.py"}
 
 
@@ -150,7 +150,7 @@ def test_what_gives_away_is_found_in_names_modules_and_imports(tmp_path: Path) -
     uses = "import alpha.core as ac\nimport beta\ndef f(): pass\n"
     package(tmp_path, "alpha", {"core.py": uses, "utils.py": uses, "own.py": uses})
     package(tmp_path, "beta", {"utils.py": "import alpha as once\ndef f(): pass\n"})
-    hidden = installed.give_aways(installed._packages_in(tmp_path))
+    hidden = installed.give_aways(installed.packages_in(tmp_path))
     assert hidden.names >= {"alpha", "beta"}
     # A module that both have names neither; a short name used in one file only is chance.
     assert hidden.words >= {"core", "own", "ac"} and not {"utils", "once"} & hidden.words

@@ -175,18 +175,11 @@ def test_a_stage_of_the_console_shows_passes_and_is_clean_afterwards(
     assert told == []
 
 
-def test_workers_tell_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    from distributed import LocalCluster
-
+def test_workers_tell_too(one_worker: Any) -> None:
     from dboost.engine.dask.engine import DaskEngine
 
     told: list[tuple[str, int, int]] = []
-    with (
-        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as cluster,
-        cluster.get_client() as client,
-        telling(lambda *so_far: told.append(so_far)),
-        DaskEngine(client) as engine,
-    ):
+    with telling(lambda *so_far: told.append(so_far)), DaskEngine(one_worker) as engine:
         engine.map(time.sleep, [0.4] * 4, name="naps")
     assert told and all(name == "naps" and of == 4 for name, _, of in told)
     counts = [done for _, done, _ in told]

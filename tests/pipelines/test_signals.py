@@ -24,12 +24,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dboost import metrics, passes
+from dboost.data.prepared import prepare
 from pipelines.cli import main
 from pipelines.commands import inspect
+from pipelines.predicting import parts
 from pipelines.signals import SIGNALS
 
 ROOT = Path(__file__).resolve().parents[2]
-SOON = 5.0
+# Seconds in which a busy machine has ended a process too; what is cut short would go on for 30 at least.
+SOON = 20.0
+HANGUP = getattr(signal, "SIGHUP", signal.SIGTERM)
 # Without a penalty, on classes that words tell apart, the weights grow for ever.
 ENDLESS = ["--workers", "0", "--tol", "1e-300", "--penalty", "none", "--max-rounds", "10000000"]
 ENDLESS += ["--update", "gradboost", "--sweeps", "1", "--log-format", "json"]
@@ -106,8 +111,7 @@ def no_output(folder: Path, name: str) -> bool:
 
 
 def run(*arguments: str) -> None:
-    done = subprocess.run([sys.executable, "-m", "pipelines", *arguments], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    assert main(list(arguments)) == 0
 
 
 @pytest.mark.full
@@ -124,36 +128,6 @@ def test_a_signal_whose_exception_is_swallowed_ends_the_run(
     assert done.stderr.splitlines() == [line for line in done.stderr.splitlines() if line.startswith("dboost: error[")]
     assert len(done.stderr.splitlines()) == 1 and time.monotonic() - started < 30
     assert no_output(tmp_path, "model")
-
-
-# What stands where a command would work for a long time, in the main thread or beside it.
-SLOW = """
-import os, signal, sys, threading, time
-from pipelines.cli import main
-
-name, number, seen = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-
-def slow(*args, **kwargs):
-    open(seen, "w").close()
-    for _ in range(1000):
-        time.sleep(0.1)
-
-if name == "train":
-    import dboost.passes
-    dboost.passes.score = slow
-elif name == "evaluate":
-    from dboost import metrics
-    metrics.partial = slow
-elif name == "predict":
-    from pipelines.predicting import parts
-    parts.label_part = slow
-elif name == "prepare":
-    from dboost.data.prepared import prepare
-    prepare.count_chunk = slow
-code = main(sys.argv[4:])
-sys.stdout.flush()
-os._exit(code)
-"""
 
 
 def heard() -> None:
@@ -188,13 +162,6 @@ def ended(process: subprocess.Popen[str], number: int) -> tuple[float, str]:
     return time.monotonic() - started, errors
 
 
-def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
-    limit = time.monotonic() + 60
-    while not path.exists():
-        assert process.poll() is None and time.monotonic() < limit, process.stderr and process.stderr.read()
-        time.sleep(0.02)
-
-
 @pytest.fixture(scope="module")
 def trained(prepared: Path) -> Path:
     out = prepared.parent / "model"
@@ -202,50 +169,71 @@ def trained(prepared: Path) -> Path:
     return out
 
 
-@pytest.mark.parametrize(
-    ("command", "number"),
-    [
-        ("train", signal.SIGHUP),
-        ("evaluate", signal.SIGTERM),
-        ("predict", signal.SIGHUP),
-        ("prepare", signal.SIGTERM),
-    ],
-)
 def test_every_command_ends_soon_and_leaves_nothing(
-    command: str, number: int, prepared: Path, trained: Path, tmp_path: Path
+    prepared: Path,
+    trained: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    given_back: None,
 ) -> None:
-    out, seen = tmp_path / "out", prepared.parent / f"{command}-{number}.seen"
-    arguments = {
-        "train": [str(prepared), "--update", "adaboost", "--penalty", "l1"],
-        "evaluate": [str(trained), str(prepared), "--split", "train"],
-        "predict": [str(trained), str(prepared), "--split", "train"],
-        "prepare": [str(prepared.parent / "d.parquet"), "--label", "label"],
-    }[command]
-    line = [command, *arguments, "--out", str(out), "--workers", "0"]
-    with started("-c", SLOW, command, str(int(number)), str(seen), *line) as process:
-        wait_for(seen, process)
-        seconds, errors = ended(process, number)
-    assert seconds < SOON and list(tmp_path.iterdir()) == []
-    assert errors.startswith("dboost: error[") and len(errors.splitlines()) == 1, errors
+    split = [str(prepared), "--split", "train"]
+    calls = {
+        "train": (passes, "score", [str(prepared), "--update", "adaboost", "--penalty", "l1"]),
+        "evaluate": (metrics, "partial", [str(trained), *split]),
+        "predict": (parts, "label_part", [str(trained), *split]),
+        "prepare": (prepare, "count_chunk", [str(prepared.parent / "d.parquet"), "--label", "label"]),
+    }
+    for (command, (module, name, arguments)), number in zip(calls.items(), 2 * [HANGUP, signal.SIGTERM], strict=True):
+        begun, over = threading.Lock(), threading.Event()
+
+        def slow(*args: Any, begun: Any = begun, over: Any = over, number: int = number, **kwargs: Any) -> None:
+            """Works for a long time, in the main thread or beside it, and has the signal sent at its begin."""
+            if begun.acquire(blocking=False):
+                os.kill(os.getpid(), number)
+            over.wait(60)
+
+        capsys.readouterr()
+        with monkeypatch.context() as patched:
+            patched.setattr(module, name, slow)
+            started = time.monotonic()
+            code = main([command, *arguments, "--out", str(tmp_path / "out"), "--workers", "0"])
+            seconds = time.monotonic() - started
+        over.set()
+        errors = capsys.readouterr().err
+        assert (code, begun.locked()) == (128 + number, True), (command, errors)
+        assert seconds < SOON and list(tmp_path.iterdir()) == [], command
+        assert errors.startswith("dboost: error[") and len(errors.splitlines()) == 1, errors
 
 
 @pytest.fixture
-def deaf() -> Iterator[str]:
-    """An address that takes connections and never answers."""
+def given_back() -> Iterator[None]:
+    """No signal of a test ends the tests, nor is one ignored, as by ``nohup``; after it all is as before."""
+    before = {number: signal.signal(number, lambda *_: None) for number in SIGNALS if number != signal.SIGINT}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture
+def deaf() -> Iterator[socket.socket]:
+    """It takes connections and never answers."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
-        yield f"tcp://127.0.0.1:{listener.getsockname()[1]}"
+        listener.settimeout(60)
+        yield listener
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_run_that_waits_for_a_scheduler_ends_soon(number: int, prepared: Path, tmp_path: Path, deaf: str) -> None:
-    line = ["train", str(prepared), "--out", str(tmp_path / "out"), "--scheduler", deaf, "--log-format", "json"]
+def test_a_run_that_waits_for_a_scheduler_ends_soon(prepared: Path, tmp_path: Path, deaf: socket.socket) -> None:
+    address = f"tcp://127.0.0.1:{deaf.getsockname()[1]}"
+    line = ["train", str(prepared), "--out", str(tmp_path / "out"), "--scheduler", address, "--log-format", "json"]
     with started("-m", "pipelines", *line, "--connect-timeout", "60") as process:
         assert process.stdout is not None
         assert json.loads(process.stdout.readline()) == {"event": "stage_start", "stage": "cluster"}
-        time.sleep(1.0)
-        seconds, errors = ended(process, number)
+        connection, _ = deaf.accept()
+        seconds, errors = ended(process, signal.SIGINT)
+    connection.close()
     assert seconds < SOON and list(tmp_path.iterdir()) == []
     assert errors.splitlines()[-1].startswith("dboost: error["), errors
 
@@ -254,8 +242,13 @@ def test_a_run_that_waits_for_workers_ends_soon(prepared: Path, tmp_path: Path) 
     scheduler = """
 import asyncio, sys
 from distributed import Scheduler
+from distributed.diagnostics.plugin import SchedulerPlugin
+class Tells(SchedulerPlugin):
+    def update_graph(self, *args, **kwargs):
+        print("a task waits for a worker", flush=True)
 async def main():
     async with Scheduler(host="127.0.0.1", port=0, dashboard=False) as scheduler:
+        scheduler.add_plugin(Tells())
         print(scheduler.address, flush=True)
         await scheduler.finished()
 asyncio.run(main())
@@ -269,7 +262,7 @@ asyncio.run(main())
             for told in process.stdout:
                 if json.loads(told) == {"event": "stage_start", "stage": "train"}:
                     break
-            time.sleep(0.5)
+            assert server.stdout.readline().strip() == "a task waits for a worker"
             seconds, errors = ended(process, signal.SIGTERM)
     assert seconds < SOON and list(tmp_path.iterdir()) == []
     assert errors.startswith("dboost: error[terminated]") and len(errors.splitlines()) == 1, errors

@@ -37,7 +37,7 @@ class Authority:
         self._curve = ec.SECP256R1()
         self._new = ec.generate_private_key
         self._key = self._new(self._curve)
-        self._own = self._signed("authority", self._key, 30)
+        self.own = self._signed("authority", self._key, 30)
 
     def _signed(self, name: str, key: Any, days: int) -> Any:
         from cryptography.hazmat.primitives import hashes
@@ -60,7 +60,7 @@ class Authority:
         pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
         mine = self._new(self._curve)
         path.mkdir()
-        (path / "ca.pem").write_bytes((trusted or self)._own.public_bytes(pem))
+        (path / "ca.pem").write_bytes((trusted or self).own.public_bytes(pem))
         (path / "cert.pem").write_bytes(self._signed("somebody", mine, days).public_bytes(pem))
         (path / "key.pem").write_bytes(mine.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
         return path

@@ -200,13 +200,14 @@ def hessian_product(
     h = padded(h)
     sums = np.zeros((V.shape[0], h.shape[1]), h.dtype)
     bias = np.zeros(h.shape[1])
-    _hessian_product(pointer, slots, values, h, rank_one, padded(V, h.dtype), padded(v[None], h.dtype)[0], sums, bias)
+    V, v_row = padded(V, h.dtype), padded(v[None], h.dtype)[0]
+    padded_hessian_product(pointer, slots, values, h, rank_one, V, v_row, sums, bias)
     out += sums[:, : v.shape[0]]
     total += bias[: v.shape[0]]
 
 
 @njit(nogil=True, cache=True)
-def _hessian_product(
+def padded_hessian_product(
     pointer: Int64,
     slots: Int32,
     values: Values,

@@ -21,13 +21,14 @@ def column_gradient(
     indptr: Any, rows: Any, values: Any, residual: NDArray[Any], candidates: NDArray[np.int64], out: NDArray[Any]
 ) -> None:
     """Rows of G = X'U for the columns in `candidates`; `out` has shape (len(candidates), k), U k columns or more."""
-    _column_gradient(indptr, rows, values, padded(residual), candidates, out)
+    padded_column_gradient(indptr, rows, values, padded(residual), candidates, out)
 
 
 @njit(nogil=True, cache=True)
-def _column_gradient(
+def padded_column_gradient(
     indptr: Int64, rows: Int32, values: Values, residual: Values, candidates: Int64, out: Float64
 ) -> None:
+    """As ``column_gradient``, on a table of its full width."""
     k = out.shape[1]
     g, zero = np.empty(residual.shape[1]), np.zeros(residual.shape[1])
     for c in range(candidates.shape[0]):

@@ -19,8 +19,8 @@ from dboost.compiled.arrays import Int32, Int64, Values
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import prefetch
 
-# Values whose places are found before the first of them is written: as many lines of a cache are under way at once.
-_GROUP = 64
+GROUP = 64
+"""Values whose places are found before the first of them is written: as many lines of a cache are under way at once."""
 
 
 @intrinsic
@@ -58,7 +58,7 @@ def turn(
     out : array
         The values.
     """
-    where = np.empty(_GROUP, np.int64)
+    where = np.empty(GROUP, np.int64)
     n_lines = first.shape[0]
     i = 0
     at = np.uint64(first[0] if n_lines else 0)
@@ -67,7 +67,7 @@ def turn(
         count = np.uint64(0)
         j, p = i, at
         while True:
-            stop = min(np.uint64(last[j]), p + (np.uint64(_GROUP) - count))
+            stop = min(np.uint64(last[j]), p + (np.uint64(GROUP) - count))
             for s in range(p, stop):
                 c = np.uint64(index[s])
                 place = np.int64(cursor[c])
@@ -83,7 +83,7 @@ def turn(
             if j == n_lines:
                 break
             p = np.uint64(first[j])
-            if count == np.uint64(_GROUP):
+            if count == np.uint64(GROUP):
                 break
         # ... and go through it again
         count = np.uint64(0)

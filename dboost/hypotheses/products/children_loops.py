@@ -53,7 +53,7 @@ def children_gradient(
     """
     k = theta.shape[1]
     tables, found = _room(parents, first, offset, by_row, width(k), k)
-    count = _children_gradient(parents, first, offset, by_row, weight, padded(theta), tables, found)
+    count = padded_children_gradient(parents, first, offset, by_row, weight, padded(theta), tables, found)
     return _cut_off(found, count)
 
 
@@ -168,7 +168,7 @@ def _noted(t: float, s: float, j: int, squares: Float64, peak: Float64, near: Bo
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _children_gradient(
+def padded_children_gradient(
     parents: tuple[Int64, Int32, Float64],
     first: Int64,
     offset: Int64,

@@ -135,7 +135,7 @@ def sums_below(
         u = np.ascontiguousarray(U).reshape(-1)
         _sums_of_one(indptr, rows, codes, start, zero, first, last, u, total[0], out.reshape(-1))
     else:
-        _sums_of_many(indptr, rows, codes, start, zero, first, last, padded(U), total, out)
+        sums_of_many(indptr, rows, codes, start, zero, first, last, padded(U), total, out)
 
 
 @njit(nogil=True, cache=True)
@@ -178,7 +178,7 @@ def _sums_of_one(
 
 
 @njit(nogil=True, cache=True)
-def _sums_of_many(
+def sums_of_many(
     indptr: Int64,
     rows: Int32,
     codes: Values,

@@ -27,10 +27,10 @@ Array = NDArray[np.float64]
 Product = Callable[[Array, Array], tuple[Array, Array]]
 
 _LOOSE = 0.1
-# A solve that leaves more than this share of the squared residual got nowhere; after so many products it is looked at,
-# and from there on whether its step leaves the face.
+# A solve that leaves more than this share of the squared residual got nowhere.
 _NOWHERE = 0.1
-_PATIENCE = 5
+PATIENCE = 5
+"""Products after which it is looked at whether a solve got anywhere, and from there on whether it leaves the face."""
 _CENTRED = 0.01
 # Energy of what the face pulls back, as a share of the step's, that is worth solving for the rest once more.
 _PULLED = 0.02
@@ -161,8 +161,8 @@ def conjugate_step(
     x, right, held = np.zeros_like(gradient), -gradient, np.zeros(gradient.shape, np.bool_)
     least, left = enough(preconditioned), limit
     while left > 0:
-        free = _Free(times, preconditioned, held)
-        found = _solve(free, np.where(held, 0.0, right), left, least, wider is not None, x, leaves)
+        free = Free(times, preconditioned, held)
+        found = solve(free, np.where(held, 0.0, right), left, least, wider is not None, x, leaves)
         x, left = x + found.x, left - found.products
         out = leaves(x)
         if wider is not None and not out and found.left > _NOWHERE * found.start:
@@ -182,7 +182,7 @@ def conjugate_step(
 
 
 @dataclass(frozen=True)
-class _Free:
+class Free:
     """A system, and what preconditions it, without the coordinates that are held."""
 
     product: Callable[[Array], Array]
@@ -196,13 +196,13 @@ class _Free:
         return np.where(self.held, 0.0, self.solver(r))
 
 
-def _solve(
-    system: _Free, right: Array, limit: int, least: float, impatient: bool, at: Array, leaves: Callable[[Array], bool]
+def solve(
+    system: Free, right: Array, limit: int, least: float, impatient: bool, at: Array, leaves: Callable[[Array], bool]
 ) -> Solution:
     """Conjugate gradients from zero on a system, until the square of the residual is `least`.
 
     No further than to where the step, with `at` added, leaves the face; where it is `impatient`, no further than
-    `_PATIENCE` products that have made the residual no smaller.
+    `PATIENCE` products that have made the residual no smaller.
     """
 
     def curved(p: Array, curvature: float, left: float) -> bool:
@@ -210,8 +210,8 @@ def _solve(
         return 0.0 < curvature < math.inf and left / curvature * float(np.abs(p).max()) <= _FARTHEST
 
     def ended(products: int, start: float, left: float, x: Array) -> bool:
-        nowhere = impatient and products == _PATIENCE and left > start
-        return products >= _PATIENCE and (nowhere or leaves(at + x))
+        nowhere = impatient and products == PATIENCE and left > start
+        return products >= PATIENCE and (nowhere or leaves(at + x))
 
     return conjugate_gradients(
         right,

@@ -32,8 +32,8 @@ OnDriver = Callable[[Any, Sequence[Any]], list[Any]]
 
 TURN = 400_000
 """Stored values that a group looks at in its turn, which then takes ten times as long as to set two of them off."""
-# Outputs from which on two of them, drawn at random, hardly pull on one another.
-_MANY = 32
+MANY = 32
+"""Outputs from which on two of them, drawn at random, hardly pull on one another."""
 _SWEEPS_AFTER_FIRST = 0.1
 
 
@@ -181,7 +181,7 @@ class EntrySweeps:
 
 def in_groups(outputs: Rows, loads: Array, turn: int = TURN) -> list[Rows]:
     """Outputs in groups of about equal loads, in their order; one group where there is little to do, or few of them."""
-    parts = int(loads.sum() // turn) if outputs.shape[0] >= _MANY else 1
+    parts = int(loads.sum() // turn) if outputs.shape[0] >= MANY else 1
     if parts < 2:
         return [outputs]
     ends = np.cumsum(loads[outputs])

@@ -91,6 +91,11 @@ class NewtonSteps:
         or, where that does not help, one-row updates.
     gap : float
         Relative gap of the model that is moved; infinite where it is not known.
+
+    Attributes
+    ----------
+    sample : Sample
+        The examples that were drawn.
     """
 
     def __init__(
@@ -116,10 +121,10 @@ class NewtonSteps:
         self._entrywise = self._single is not None and accelerators.on("entrywise")
         self._heavy: HeavyRows | None = None
         self._costly = problem.statistics.values(active, n_rows) * problem.k > _LIGHT
-        self._sample = Sample.drawn(
+        self.sample = Sample.drawn(
             problem, active, self._share(active, sample, gap), self._seed(), accelerators.tuning.samples
         )
-        self._forms = accelerators.on("formed_curvature") and pays(problem, self._sample, active.shape[0])
+        self._forms = accelerators.on("formed_curvature") and pays(problem, self.sample, active.shape[0])
         self._model: FormedModel | None = None
 
     def _share(self, active: NDArray[np.int64], sample: str | float, gap: float) -> float:
@@ -153,17 +158,17 @@ class NewtonSteps:
             focused = self._focused(at, lam, aim.few)
             if focused is not None:
                 return focused
-        h, rank_one, diagonal = self._sample.curvature(self.problem, at)
+        h, rank_one, diagonal = self.sample.curvature(self.problem, at)
         value = self.problem.objective(at, lam)
         if aim.final and self._forms and self.memory.wait == 0:
             found = self._formed(at, lam, h, rank_one, diagonal)
             if found is not None:
                 return found
         memory = self.memory
-        descends = (aim.near(self._sample.whole) or memory.falling) and h.nbytes <= _CACHE
+        descends = (aim.near(self.sample.whole) or memory.falling) and h.nbytes <= _CACHE
         solves = aim.final and self.accelerators.on("conjugate_gradients") and not descends
         if solves and memory.settled and memory.wait == 0 and self._few_enter(at, lam):
-            rest = RESIDUAL if self._sample.whole and h.size <= _EXACT else aim.residual
+            rest = RESIDUAL if self.sample.whole and h.size <= _EXACT else aim.residual
             moved = self._conjugate(at, lam, h, rank_one, diagonal, rest)
             # a step that had to be cut short says no more than one that was refused: signs or ties change on the way
             refused = 0 if moved is not None and moved[1].length >= _LONG else memory.refused + 1
@@ -185,7 +190,7 @@ class NewtonSteps:
             settled=settled,
             wait=max(0, self.memory.wait - 1),
             descended=step.promised,
-            falling=gains and self._costly and not self._sample.whole,
+            falling=gains and self._costly and not self.sample.whole,
         )
         return result, step
 
@@ -207,7 +212,7 @@ class NewtonSteps:
         """
         self.accelerators.take("formed_curvature")
         if self._model is None or self._model.moved(h) > _STALE:
-            self._model = FormedModel.of(self.problem, self._sample, h, rank_one, at.active.shape[0])
+            self._model = FormedModel.of(self.problem, self.sample, h, rank_one, at.active.shape[0])
         D, d = self._model.minimiser(self.problem, at, lam, diagonal, self._damping(at, lam, diagonal))
         promised = self._promised(at, lam, D, d)
         found = line_search(self.problem, at, lam, D, d, promised, grid=SHORT) if promised > 0.0 else None
@@ -222,9 +227,9 @@ class NewtonSteps:
 
         A feature of few examples may have none of them in the sample: its model would be flat and its step unbounded.
         """
-        if self._sample.whole:
+        if self.sample.whole:
             return growth(self.problem, at, lam, diagonal) + 1e-9 * diagonal
-        full = self._sample.of_all(diagonal, self.problem.statistics.square[at.active])
+        full = self.sample.of_all(diagonal, self.problem.statistics.square[at.active])
         return growth(self.problem, at, lam, full) + np.maximum(full - diagonal, 0.0) + 1e-3 * full
 
     def _descend(
@@ -233,7 +238,7 @@ class NewtonSteps:
         G, W, strength = self.problem.objective.with_intercept(at, lam)
         followed = aim.final and self.problem.k > 1 and self.accelerators.on("conjugate_gradients")
         most = _FEW_SWEEPS if followed else _MAX_SWEEPS
-        settle = aim.whole if self._sample.whole else aim.sampled
+        settle = aim.whole if self.sample.whole else aim.sampled
         damping = self._damping(at, lam, diagonal)
         if self._single is not None and self._entrywise:
             unit, ridge = self._single
@@ -247,7 +252,7 @@ class NewtonSteps:
                 D, _ = entries.descend(G, W, lam_of, damping, moving, most, self._seed(), settle)
                 return self.problem.objective.split_intercept(D)
         D = np.zeros_like(W)
-        model = (*self._sample.by_column, h, rank_one, G, W, strength, diagonal, damping)
+        model = (*self.sample.by_column, h, rank_one, G, W, strength, diagonal, damping)
         beside.wait_for(descent._newton_descent)
         signs = self.problem.objective.signs_with_intercept(at.active)
         descent.newton_descent(*model, *compiled_prox(self.problem.penalty), most, self._seed(), D, settle, signs)
@@ -255,7 +260,7 @@ class NewtonSteps:
 
     def _focused(self, at: Iterate, lam: float, few: NDArray[np.int64]) -> tuple[Iterate, Step] | None:
         """A step on a few rows; None where it costs too much or does not help."""
-        stored, sizes = self._sample.by_column[1].shape[0], self.accelerators.tuning.worst_rows
+        stored, sizes = self.sample.by_column[1].shape[0], self.accelerators.tuning.worst_rows
         if not affordable(self.problem, at.active[few], self._n_rows, stored, sizes):
             return None
         self.accelerators.take("worst_rows")
@@ -297,7 +302,7 @@ class NewtonSteps:
     ) -> tuple[Iterate, Step] | None:
         problem = self.problem
         strength = lam * problem.lam_weight[at.active]
-        times = self._sampled_product(at, h, rank_one) if self._sample.whole else problem.curvature_at(at)
+        times = self._sampled_product(at, h, rank_one) if self.sample.whole else problem.curvature_at(at)
 
         def product(V: Array, v: Array) -> tuple[Array, Array]:
             self.accelerators.take("conjugate_gradients")
@@ -316,7 +321,7 @@ class NewtonSteps:
         self, at: Iterate, h: NDArray[np.float32], rank_one: Array, diagonal: Array
     ) -> tuple[Preconditioner | None, Callable[[], Preconditioner] | None]:
         """What preconditions conjugate gradients beside the diagonal, and what to go on with where they get nowhere."""
-        by_row, intercept, each = self._sample.by_row, self.problem.fit_intercept, self.problem.engine.on_driver
+        by_row, intercept, each = self.sample.by_row, self.problem.fit_intercept, self.problem.engine.on_driver
         sizes = self.accelerators.tuning.blocks
         if self._single is not None and self.accelerators.take("entry_blocks"):
             return EntryBlocks.of(by_row, h, rank_one, diagonal, self._free(at), intercept, each, sizes), None
@@ -350,7 +355,7 @@ class NewtonSteps:
     def _entries(self, h: NDArray[np.float32], rank_one: Array) -> EntryModel:
         problem = self.problem
         return EntryModel(
-            self._sample.by_column, h, rank_one, problem.k, problem.fit_intercept, problem.engine.on_driver
+            self.sample.by_column, h, rank_one, problem.k, problem.fit_intercept, problem.engine.on_driver
         )
 
     def _sampled_product(self, at: Iterate, h: NDArray[np.floating], rank_one: Array) -> Product:
@@ -369,7 +374,7 @@ class NewtonSteps:
                 fused.hessian_product(*part.by_row, h[some], rank_one[some], V, v, out, total)
                 return out, total
 
-            first, *others = self.problem.engine.on_driver(of_part, self._sample.parts)
+            first, *others = self.problem.engine.on_driver(of_part, self.sample.parts)
             for out, total in others:
                 first = first[0] + out, first[1] + total
             return first

@@ -59,6 +59,8 @@ class Quadratic:
         With the rows that were added since.
     curvature : float64 array, shape (m,)
         Of the examples, at the anchor's model.
+    H : float64 array
+        Curvature among the intercept, if there is one, and the anchor's rows, with room for more of them.
     """
 
     def __init__(self, problem: Problem, columns: DriverColumns, anchor: Anchor) -> None:
@@ -67,7 +69,7 @@ class Quadratic:
         self.curvature = columns.state(model, problem.columns_of, problem.loss)[2]
         self.anchor = replace(anchor, rows=anchor.rows[:0], added=anchor.added[:0])
         self._bias = int(problem.fit_intercept)
-        self._H = np.zeros((0, 0))
+        self.H = np.zeros((0, 0))
         self._by_row = ColumnsByRow(self.curvature.shape[0])
         for rows in np.split(anchor.rows, np.cumsum(anchor.added)[:-1]):
             self.add(problem, columns, rows)
@@ -88,7 +90,7 @@ class Quadratic:
         each = problem.engine.on_driver
         sums = quadratic.gram(*block, places[old:], self.curvature, bool(bias), parts, each)
         self._reserve(bias + old + new)
-        H, begin, end = self._H, bias + old, bias + old + new
+        H, begin, end = self.H, bias + old, bias + old + new
         H[begin:end, begin:end] = sums[:new, :new]
         if old:
             self._by_row.hold(*block, places[:old])
@@ -99,12 +101,12 @@ class Quadratic:
             H[0, 0] = sums[-1, -1]
 
     def _reserve(self, size: int) -> None:
-        held = self._H.shape[0]
+        held = self.H.shape[0]
         if size > held:
             room = int(_ROOM * size)
             grown = np.zeros((room, room))
-            grown[:held, :held] = self._H
-            self._H = grown
+            grown[:held, :held] = self.H
+            self.H = grown
 
     def minimiser(
         self, problem: Problem, at: Iterate, lam: float, unit: float, scale: float, ridge: float = 0.0
@@ -124,17 +126,17 @@ class Quadratic:
         g, w = G[:, 0] / scale, W[:, 0].copy()
         pull = np.empty(bias + self.anchor.rows.shape[0])
         most = max(_LEAST_SWEEPS, int(_OPERATIONS / max(pull.shape[0] * slots.shape[0], 1)))
-        diagonal = self._H[slots, slots]
+        diagonal = self.H[slots, slots]
         if ridge:
             bend = ridge / scale * strength
             g = g - bend * w
             # for this solve only: the strength differs from solve to solve, and a copy would be all of the memory anew
-            self._H[slots, slots] = diagonal + bend
+            self.H[slots, slots] = diagonal + bend
         try:
-            if quadratic.minimise(self._H, slots, g, prices, _RIDGE, most, _ENOUGH, w, pull) > _SLOW:
+            if quadratic.minimise(self.H, slots, g, prices, _RIDGE, most, _ENOUGH, w, pull) > _SLOW:
                 self._solve(slots, g - pull[slots], prices, w)
         finally:
-            self._H[slots, slots] = diagonal
+            self.H[slots, slots] = diagonal
         target, b = problem.objective.split_intercept(w[:, None])
         return target, b if bias else at.intercept
 
@@ -144,7 +146,7 @@ class Quadratic:
         An entry that would change its sign ends at zero, and the others are solved again with it there.
         """
         held = np.flatnonzero((w != 0.0) | (prices == 0.0))
-        H, places = self._H, slots[held]
+        H, places = self.H, slots[held]
         right, signed = g[held] - prices[held] * np.sign(w[held]), prices[held] > 0.0
         step, free = np.zeros(held.shape[0]), np.ones(held.shape[0], np.bool_)
         for _ in range(_RESOLVES):
