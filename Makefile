@@ -80,10 +80,9 @@ $(TESTED): $(INSTALLED)
 	$(PIP) install --no-compile -c constraints.txt -e ".[test,plots]"
 	@touch $(TESTED)
 
-# Kernels are compiled once, so that no run waits for them. What is kept of one is thrown away by Numba when its own file
-# changes, but not when that of a function does which it calls: all are compiled again when any of them changes.
+# Kernels are compiled once, so that no run waits for them; of those that are kept, only what a change reaches is compiled
+# again.
 $(READY): $(INSTALLED) $(KERNELS)
-	@find dboost lab pipelines tests -name '*.nb[ci]' -delete
 	$(BIN)/python -m dboost.warm
 	@touch $(READY)
 
@@ -259,7 +258,7 @@ $(DIST)/.installed: Makefile
 	@touch $@
 
 dist: $(DIST)/.installed
-	rm -rf dist build $(DIST)/try
+	rm -rf dist build $(DIST)/try dboost/loops
 	$(DIST)/bin/python -m build --outdir dist .
 	$(DIST)/bin/twine check --strict dist/*
 	$(DIST)/bin/check-wheel-contents --toplevel dboost,dboost_pipelines dist/*.whl
