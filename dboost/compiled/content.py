@@ -4,8 +4,8 @@ Covers: the bytecode of a loop, the options it is compiled with, and everything 
 that write machine code, overloads, constants. Does not cover: the types it is compiled for and the processor, which
 ``kept`` adds.
 
-Comments, docstrings and the place of a file are left out, since no code comes from them. What belongs to Python itself,
-NumPy or numba goes in by its name: their versions stand for what it does.
+Comments, docstrings, lines and the place of a file are left out, since no code comes from them. What belongs to Python
+itself, NumPy or numba goes in by its name: their versions stand for what it does.
 """
 
 from __future__ import annotations
@@ -133,7 +133,8 @@ class _Walk:
             return "empty"
 
     def _code(self, code: python.CodeType, names: dict[str, Any], doc: str | None = None) -> str:
-        constants = code.co_consts[1:] if doc is not None and code.co_consts[:1] == (doc,) else code.co_consts
+        # a docstring stands where there is None without it
+        constants = (None, *code.co_consts[1:]) if doc is not None and code.co_consts[:1] == (doc,) else code.co_consts
         said = [repr(getattr(code, field)) for field in _CODE]
         for one in constants:
             said.append(self._code(one, names) if isinstance(one, python.CodeType) else self.value(one))
