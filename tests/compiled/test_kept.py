@@ -147,7 +147,7 @@ def test_what_others_register_changes_only_loops_that_are_given_their_types():
 def test_the_digests_of_all_loops_are_the_same_in_every_process():
     """Whatever was imported first, and in whatever order sets are."""
     line = (
-        "import gc, json, dboost.compiled.examples.loss_rows, dboost.losses.quantile, dboost.losses, dboost.passes.residuals\n"
+        "import gc, json, dboost.losses.quantile, dboost.losses, dboost.passes.residuals, dboost.boosting.fit\n"
         "from dboost.compiled.content import content\nfrom numba.core.dispatcher import Dispatcher\n"
         "loops = [one.py_func for one in gc.get_objects() if isinstance(one, Dispatcher)]\n"
         "print(json.dumps([[one.__module__, one.__name__, content(one)] for one in loops]))"
