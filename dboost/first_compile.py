@@ -83,6 +83,11 @@ def announce() -> None:
         event.register("numba:compile", _announcer)  # type: ignore[no-untyped-call]
 
 
+def silence() -> None:
+    """From now on this process says nothing: who called it knows that it compiles."""
+    _announcer.said = True
+
+
 class Beside:
     """The process that compiles beside this one, if there is one.
 

@@ -43,6 +43,7 @@ from dboost.engine.machine import available_cores
 from dboost.errors import ConvergenceWarning, DboostError, UsageError
 from dboost.estimators.classifier import BoostedClassifier
 from dboost.estimators.regressor import BoostedRegressor
+from dboost.first_compile import silence
 from dboost.hypotheses.kernels.family import Kernels
 from dboost.hypotheses.products.family import Products
 from dboost.hypotheses.products.occurring import Occurring
@@ -211,6 +212,7 @@ def _parts(fits: str) -> list[Part]:
 
 
 def _warm(part: Part) -> None:
+    silence()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         if part.default and part.loss:

@@ -70,7 +70,7 @@ ALLOWED: dict[str, set[str]] = {
     "interop": {"errors", "files", "partition", "losses", "model", "estimators", "interop.extras", "interop.linear"},
     "warm": {
         "errors", "partition", "kernel_cache", "compiled", "losses", "hypotheses", "passes", "engine", "engine.machine",
-        "data", "problem", "boosting", "estimators",
+        "data", "problem", "boosting", "estimators", "first_compile",
     },
 }  # fmt: skip
 # The lazy front (PEP 562) names everything and is named by nothing.
