@@ -225,15 +225,19 @@ def _warm(part: Part) -> None:
 
 
 def _warm_defaults(task: str) -> None:
-    """Fit what the defaults of the estimators are, to tables and to sparse data."""
+    """Fit what the defaults of the estimators are, to full tables and to sparse data, small and less small."""
     rng = np.random.default_rng(0)
     estimator = BoostedRegressor if task == "regression" else BoostedClassifier
-    for columns, classes in ((20, 3), (300, 10)) if task == "multiclass" else ((20, 2), (300, 2)):
-        X = rng.normal(size=(600, columns)) * (rng.random((600, columns)) < 0.2)
-        scores = X[:, :classes] + 0.3 * rng.normal(size=(600, classes))
+    for rows, columns, share in ((150, 4, 1.0), (1000, 20, 1.0), (600, 300, 0.2)):
+        X = rng.normal(size=(rows, columns)) * (rng.random((rows, columns)) < share)
+        classes = min(10 if task == "multiclass" else 2, columns)
+        scores = X[:, :classes] + 0.3 * rng.normal(size=(rows, classes))
         y = scores[:, 0] if task == "regression" else scores.argmax(axis=1)
-        for data in (X, csr_array(X)):
-            estimator().fit(data, y).predict(data[:2])
+        sparse = csr_array(X)
+        # as libraries leave it that count words: columns in any order
+        mixed = csr_array((sparse.data[::-1], sparse.indices[::-1], sparse.indptr[-1] - sparse.indptr[::-1]), X.shape)
+        for data, labels in ((X, y), (sparse, y), (mixed, y[::-1])):
+            estimator().fit(data, labels).predict(data[:2])
 
 
 def _warm_fits(loss: str, task: str, dtype: Any) -> None:

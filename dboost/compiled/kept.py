@@ -177,7 +177,7 @@ class KeptByKey(caching.FunctionCache):
     @functools.cached_property
     def _written(self) -> str:
         """The folder that the user names, else the one beside the source file, else that of all code of the user."""
-        return numba.config.CACHE_DIR or caching.CompileResultCacheImpl(self._loop).locator.get_cache_path()
+        return str(numba.config.CACHE_DIR or caching.CompileResultCacheImpl(self._loop).locator.get_cache_path())
 
     @property
     def cache_path(self) -> str:

@@ -88,7 +88,7 @@ def _gram(
     """
     s = places.shape[0]
     extra = 1 if intercept else 0
-    sums = zeros((s + extra) * (s + extra), np.float64).reshape((s + extra, s + extra))
+    sums: Float64 = zeros((s + extra) * (s + extra), np.float64).reshape((s + extra, s + extra))
     now = room(s, np.int64)
     for c in range(s):
         start, end = indptr[places[c]], indptr[places[c] + 1]
