@@ -228,10 +228,10 @@ def _warm_defaults(task: str) -> None:
     """Fit what the defaults of the estimators are, to full tables and to sparse data, small and less small."""
     rng = np.random.default_rng(0)
     estimator = BoostedRegressor if task == "regression" else BoostedClassifier
-    for rows, columns, share in ((150, 4, 1.0), (1000, 20, 1.0), (600, 300, 0.2)):
-        X = rng.normal(size=(rows, columns)) * (rng.random((rows, columns)) < share)
+    for m, columns, share in ((150, 4, 1.0), (1000, 20, 1.0), (600, 300, 0.2)):
+        X = rng.normal(size=(m, columns)) * (rng.random((m, columns)) < share)
         classes = min(10 if task == "multiclass" else 2, columns)
-        scores = X[:, :classes] + 0.3 * rng.normal(size=(rows, classes))
+        scores = X[:, :classes] + 0.3 * rng.normal(size=(m, classes))
         y = scores[:, 0] if task == "regression" else scores.argmax(axis=1)
         sparse = csr_array(X)
         # as libraries leave it that count words: columns in any order
