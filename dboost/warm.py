@@ -16,7 +16,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -197,8 +197,10 @@ def _done(parts: list[Part], processes: int) -> Iterator[Part]:
             yield part
         return
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
-        for part, _ in zip(parts, pool.map(_warm, parts), strict=True):
-            yield part
+        under_way = {pool.submit(_warm, part): part for part in parts}
+        for one in as_completed(under_way):
+            one.result()
+            yield under_way[one]
 
 
 def _parts(fits: str) -> list[Part]:
