@@ -80,10 +80,9 @@ $(TESTED): $(INSTALLED)
 	$(PIP) install --no-compile -c constraints.txt -e ".[test,plots]"
 	@touch $(TESTED)
 
-# Kernels are compiled once, so that no run waits for them. What is kept of one is thrown away by Numba when its own file
-# changes, but not when that of a function does which it calls: all are compiled again when any of them changes.
+# Kernels are compiled once, so that no run waits for them; of those that are kept, only what a change reaches is compiled
+# again.
 $(READY): $(INSTALLED) $(KERNELS)
-	@find dboost lab pipelines tests -name '*.nb[ci]' -delete
 	$(BIN)/python -m dboost.warm
 	@touch $(READY)
 
@@ -252,19 +251,25 @@ bench: $(LAB) $(PEERS)/.ready $(LIGHTNING)/.ready
 	DBOOST_PEER_PYTHON=$(PEERS)/bin/python DBOOST_LIGHTNING_PYTHON=$(LIGHTNING)/bin/python \
 	    $(BIN)/python -m lab bench all --out $(BENCH_OUT) --force
 
-# The wheel is tried with nothing beside it but what it declares, from a folder that holds no checkout.
+# The wheel is tried with nothing beside it but what it declares, from a folder that holds no checkout. It is built twice:
+# the first one, without compiled loops, makes those of the default fits, which the second one carries.
 $(DIST)/.installed: Makefile
 	$(PYTHON) -m venv --clear $(DIST)
 	$(DIST)/bin/python -m pip install --quiet --disable-pip-version-check build twine check-wheel-contents
 	@touch $@
 
+LOOPS := $(CURDIR)/dboost/loops
 dist: $(DIST)/.installed
-	rm -rf dist build $(DIST)/try
+	rm -rf dist build $(DIST)/try $(LOOPS)
 	$(DIST)/bin/python -m build --outdir dist .
-	$(DIST)/bin/twine check --strict dist/*
-	$(DIST)/bin/check-wheel-contents --toplevel dboost,dboost_pipelines dist/*.whl
 	$(PYTHON) -m venv $(DIST)/try
 	$(DIST)/try/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	cd $(DIST)/try && bin/dboost warm --fits default --to $(LOOPS)
+	$(DIST)/bin/python -m build --wheel --outdir dist .
+	rm -rf $(LOOPS) build
+	$(DIST)/bin/twine check --strict dist/*
+	$(DIST)/bin/check-wheel-contents --toplevel dboost,dboost_pipelines dist/*.whl
+	$(DIST)/try/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps dist/*.whl
 	$(DIST)/try/bin/python -m pip check --disable-pip-version-check
 	cd $(DIST)/try && bin/dboost --version && bin/python -c "import numpy, dboost; \
 	    print(dboost.BoostedClassifier(alpha=0.1).fit(numpy.eye(4), [0, 0, 1, 1]))"

@@ -1,4 +1,4 @@
-"""What happens when the compiled loops of a fit are not there yet: it is said in one line, and shared by two processes.
+"""What happens when the compiled loops of a fit are not there yet: two processes share it, and a long wait is said.
 
 Covers: the line on the logger "dboost", and a second process that compiles the longest loops of fits with several
 outputs while this one compiles those that come before them. Does not cover: where they are kept
@@ -21,27 +21,49 @@ from typing import Any
 import numpy as np
 from numba.core import event
 
+from dboost.compiled.kept import kept
 from dboost.compiled.solves import descent, formed_curvature, positive
 from dboost.compiled.sparse import columns
 from dboost.compiled.vectors.scaled_rows import padded, width
+from dboost.engine.machine import available_cores
 from dboost.kernel_cache import VARIABLE, lasting
 
 # Nobody waits longer for the other process: by then, compiling here would have been done.
 _PATIENCE = 30.0
 
 
+# Seconds of compiling of which nothing is said: few notice so short a wait.
+_SILENT = 2.0
+
+
 class Announcer(event.Listener):
-    """Says once that loops of dboost are compiled."""
+    """Says once that loops of dboost are compiled, when that takes longer than nobody would notice."""
 
     def __init__(self) -> None:
         self.said = False
+        self._spent = 0.0
+        self._begun: list[float] = []
 
     def on_start(self, event: Any) -> None:
         """Numba begins to compile a function, which it has not found where compiled loops are kept."""
-        dispatcher = event.data["dispatcher"]
-        if self.said or not dispatcher.py_func.__module__.startswith("dboost."):
+        ours = event.data["dispatcher"].py_func.__module__.startswith("dboost.")
+        if self.said or not (self._begun or ours):
             return
+        self._begun.append(time.monotonic())
+        if self._spent + time.monotonic() - self._begun[0] >= _SILENT:
+            self._say()
+
+    def on_end(self, event: Any) -> None:
+        """Numba has compiled it; what it needed for it ended before."""
+        if not self._begun:
+            return
+        begun = self._begun.pop()
+        if not self._begun:
+            self._spent += time.monotonic() - begun
+
+    def _say(self) -> None:
         self.said = True
+        self._begun.clear()
         kept = (
             f"once: later processes find them in {os.environ.get(VARIABLE) or Path(__file__).parent}"
             if lasting()
@@ -51,9 +73,6 @@ class Announcer(event.Listener):
         # seconds are what nobody expects of a small fit.
         logging.getLogger("dboost").warning("compiling the loops that this kind of fit runs, %s", kept)
 
-    def on_end(self, event: Any) -> None:
-        """Nothing is said at the end."""
-
 
 _announcer = Announcer()
 
@@ -62,6 +81,11 @@ def announce() -> None:
     """From now on this process says when it begins to compile; any number of calls is as one."""
     if _announcer not in event._registered["numba:compile"]:
         event.register("numba:compile", _announcer)  # type: ignore[no-untyped-call]
+
+
+def silence() -> None:
+    """From now on this process says nothing: who called it knows that it compiles."""
+    _announcer.said = True
 
 
 class Beside:
@@ -77,8 +101,8 @@ class Beside:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Begin, where compiled loops are kept for both processes, a core is free for it, and they are not there."""
-        if self._process is not None or not lasting() or (os.cpu_count() or 1) < 2 or _kept(descent._newton_descent):
+        """Begin, where compiled loops are kept for both processes, there is a core for it, and they are not there."""
+        if self._process is not None or not lasting() or available_cores() < 2 or kept(descent._newton_descent):
             return
         null = subprocess.DEVNULL
         try:
@@ -91,20 +115,13 @@ class Beside:
         if self._process is None:
             return
         until = time.monotonic() + _PATIENCE
-        while self._process.poll() is None and not _kept(dispatcher) and time.monotonic() < until:
+        while self._process.poll() is None and not kept(dispatcher) and time.monotonic() < until:
             time.sleep(0.02)
         if self._process.poll() is not None:
             self._process = None
 
 
 beside = Beside()
-
-
-def _kept(dispatcher: Any) -> bool:
-    """Whether a compiled function is on disk, for whatever types."""
-    function = dispatcher.py_func
-    name = f"{Path(function.__code__.co_filename).stem}.{function.__qualname__}"
-    return any(Path(dispatcher.stats.cache_path).glob(f"{name}-*.nbc"))
 
 
 def compile_longest() -> None:

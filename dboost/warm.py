@@ -1,21 +1,28 @@
-"""Compile every kernel once and keep it on disk: ``python -m dboost.warm``.
+"""Compile loops before a fit needs them: what ``dboost warm`` and ``python -m dboost.warm`` do.
 
-The first fit of a machine compiles the kernels it needs, some tens of seconds; they are cached beside the package, so
-an installation or an image runs this once and no fit ever waits. Tiny fits of every loss, update and precision are
-what is run, so a new kernel is warmed by being used.
+Covers: all loops, or those of the default fits; into the folder where this installation keeps them, or into one that is
+carried to other machines, for a processor that these have, too. Does not cover: how they are kept (``compiled.kept``).
+
+Tiny fits of every loss, update and precision are what is run, so a new loop is warmed by being used.
 """
 
 from __future__ import annotations
 
+import argparse
 import multiprocessing
 import os
+import subprocess
+import sys
 import time
 import warnings
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from dboost.boosting.checks import check_settings
 from dboost.boosting.cross_validation import cross_validate
@@ -24,6 +31,7 @@ from dboost.boosting.leveraging.system import Leveraging
 from dboost.boosting.rules import RankedL1
 from dboost.boosting.shareboost.rounds import ShareBoost
 from dboost.boosting.starts.from_sample import solved
+from dboost.compiled import kept
 from dboost.data.plan import build_plan
 from dboost.data.prepared.mapper import InProcess
 from dboost.data.prepared.text_arrow import documents
@@ -31,7 +39,11 @@ from dboost.data.prepared.text_terms import choose, count_piece, join, names_of,
 from dboost.data.prepared.text_weights import Buckets, Columns, Weights, first_seen, present, rows
 from dboost.data.prepared.text_words import WordRule, table_of
 from dboost.engine.local import LocalEngine
-from dboost.errors import ConvergenceWarning, UsageError
+from dboost.engine.machine import available_cores
+from dboost.errors import ConvergenceWarning, DboostError, UsageError
+from dboost.estimators.classifier import BoostedClassifier
+from dboost.estimators.regressor import BoostedRegressor
+from dboost.first_compile import silence
 from dboost.hypotheses.kernels.family import Kernels
 from dboost.hypotheses.products.family import Products
 from dboost.hypotheses.products.occurring import Occurring
@@ -45,6 +57,9 @@ PROCESSES = 4
 """At most so many compile side by side, each of which takes about 400 MB; more would mostly wait for one loop."""
 
 
+FITS = ("all", "default")
+
+
 class Part(NamedTuple):
     """Fits of one loss on stored values of one type; without a loss, the counting of words.
 
@@ -54,11 +69,18 @@ class Part(NamedTuple):
         Of ``LOSSES``, and what it is given as labels.
     dtype : type
         Of the stored values.
+    default : bool
+        Only what the defaults of the estimators run.
     """
 
     loss: str
     task: str
     dtype: Any
+    default: bool = False
+
+    def __str__(self) -> str:
+        """In words."""
+        return f"{self.loss}, {np.dtype(self.dtype)}" if self.loss else self.task
 
 
 def _compiled_apart() -> dict[str, str]:
@@ -106,37 +128,118 @@ def _warm_sums_of_products() -> None:
     one + other
 
 
-def warm() -> float:
-    """Compile and cache all kernels in this process; return the seconds it took."""
+def warm(fits: str = "all", processes: int = 1, say: Callable[[str], None] | None = None) -> float:
+    """Compile loops and keep them.
+
+    Parameters
+    ----------
+    fits : {"all", "default"}
+        Whose loops: of every loss, penalty and hypothesis, or of the fits that the defaults of the estimators make.
+    processes : int, default 1
+        So many compile side by side, and find what another one has kept.
+    say : function of str, optional
+        Is told what is done after each part.
+
+    Returns
+    -------
+    float
+        Seconds.
+    """
     started = time.perf_counter()
-    for part in _parts():
-        _warm(part)
+    parts = _parts(fits)
+    for number, part in enumerate(_done(parts, processes), 1):
+        if say is not None:
+            say(f"{number} of {len(parts)} kinds of fits after {time.perf_counter() - started:.0f} s: {part}")
     return time.perf_counter() - started
 
 
-def warm_in_processes(processes: int) -> float:
-    """Compile and cache all kernels in several processes, which find what another one has kept."""
-    started = time.perf_counter()
+def warm_to(folder: Path, fits: str = "all") -> None:
+    """Compile loops for any processor of this kind of machine, and keep them in a folder that can be carried.
+
+    In a process of its own, since numba reads for which processor it compiles when it is imported.
+
+    Parameters
+    ----------
+    folder : path
+        Is made; what is in it stays.
+    fits : {"all", "default"}
+
+    Raises
+    ------
+    UsageError
+        Where this machine cannot run what is made for all of its kind.
+    DboostError
+        When the process fails.
+    """
+    target = kept.portable()
+    if target is None:
+        raise UsageError(
+            "--to makes loops for processors with AVX2 or NEON, which this one lacks; make them on a newer machine"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    name, features = target
+    told = {VARIABLE: str(folder.resolve()), "NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": features}
+    done = subprocess.run([sys.executable, "-m", "dboost.warm", "--fits", fits], env={**os.environ, **told})
+    if done.returncode:
+        raise DboostError(f"the process that compiles loops into {folder} ended with {done.returncode}")
+
+
+def side_by_side() -> int:
+    """How many processes compile; what is kept for one only is of no use to another one."""
+    return min(PROCESSES, available_cores()) if lasting() else 1
+
+
+def _done(parts: list[Part], processes: int) -> Iterator[Part]:
+    """The parts, each when it is compiled."""
+    if processes < 2:
+        for part in parts:
+            _warm(part)
+            yield part
+        return
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
-        for _ in pool.map(_warm, _parts()):
-            pass
-    return time.perf_counter() - started
+        under_way = {pool.submit(_warm, part): part for part in parts}
+        for one in as_completed(under_way):
+            one.result()
+            yield under_way[one]
 
 
-def _parts() -> list[Part]:
+def _parts(fits: str) -> list[Part]:
     """What can be compiled apart: text, and each kind of loss with each type of stored values."""
-    fits = [Part(*one, dtype) for dtype in (np.float32, np.float64) for one in _compiled_apart().items()]
-    return [*fits, Part("", "text", np.float64)]
+    if fits == "default":
+        # those of several outputs take longest
+        tasks = {"multinomial": "multiclass", "log": "binary", "squared": "regression", "": "text"}
+        return [Part(*one, np.float64, default=True) for one in tasks.items()]
+    each = [Part(*one, dtype) for dtype in (np.float32, np.float64) for one in _compiled_apart().items()]
+    return [*each, Part("", "text", np.float64)]
 
 
 def _warm(part: Part) -> None:
+    silence()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        if part.loss:
+        if part.default and part.loss:
+            _warm_defaults(part.task)
+        elif part.loss:
             _warm_fits(part.loss, part.task, part.dtype)
         else:
             _warm_text()
             _warm_sums_of_products()
+
+
+def _warm_defaults(task: str) -> None:
+    """Fit what the defaults of the estimators are, to full tables and to sparse data, small and less small."""
+    rng = np.random.default_rng(0)
+    estimator = BoostedRegressor if task == "regression" else BoostedClassifier
+    for m, columns, share in ((150, 4, 1.0), (1000, 20, 1.0), (600, 300, 0.2)):
+        X = rng.normal(size=(m, columns)) * (rng.random((m, columns)) < share)
+        classes = min(10 if task == "multiclass" else 2, columns)
+        scores = X[:, :classes] + 0.3 * rng.normal(size=(m, classes))
+        y = scores[:, 0] if task == "regression" else scores.argmax(axis=1)
+        sparse = csr_array(X)
+        # as libraries leave it that count words: columns in any order
+        mixed = csr_array((sparse.data[::-1], sparse.indices[::-1], sparse.indptr[-1] - sparse.indptr[::-1]), X.shape)
+        for data, labels in ((X, y), (sparse, y), (mixed, y[::-1])):
+            estimator().fit(data, labels).predict(data[:2])
 
 
 def _warm_fits(loss: str, task: str, dtype: Any) -> None:
@@ -204,7 +307,13 @@ def words(seconds: float) -> str:
     return f"compiled the kernels in {seconds:.1f} s, for this process only; set {VARIABLE} to a folder it can write"
 
 
+def main(arguments: list[str] | None = None) -> None:
+    """``python -m dboost.warm``."""
+    parser = argparse.ArgumentParser(prog="python -m dboost.warm", description="compile loops before fits need them")
+    parser.add_argument("--fits", choices=FITS, default="all")
+    fits = parser.parse_args(arguments).fits
+    print(words(warm(fits, side_by_side(), say=lambda line: print(line, file=sys.stderr, flush=True))))
+
+
 if __name__ == "__main__":
-    side_by_side = min(PROCESSES, os.cpu_count() or 1)
-    # What is kept for one process only is of no use to another one.
-    print(words(warm_in_processes(side_by_side) if lasting() and side_by_side > 1 else warm()))
+    main()

@@ -35,6 +35,7 @@ COMMANDS = {
     "runs": "list runs and how each stands",
     "retrain": "make a challenger for the champion, and promote it or say why not",
     "rollback": "make the champion before this one the champion again",
+    "warm": "compile loops before a fit needs them, here or into a folder that goes along",
     "doctor": "look whether a machine or cluster is fit for a training",
     "submit": "put a run on a cluster and leave it there",
     "logs": "what a run has said, and says",

@@ -60,7 +60,7 @@ def test_where_nothing_is_compiled_nothing_is_said(first):
 
 def test_a_process_that_compiles_says_so_once_and_where(tmp_path):
     line = (
-        "from dboost import first_compile; first_compile.announce()\n"
+        "from dboost import first_compile; first_compile.announce(); first_compile._SILENT = 0.0\n"
         "from dboost.compiled.vectors.row_hash import *\nimport dboost.compiled.vectors.norms as norms, numpy as np\n"
         "norms.sums_of_entries(np.ones((2, 2))); norms.largest_entries(np.ones((2, 2)))"
     )
@@ -69,6 +69,57 @@ def test_a_process_that_compiles_says_so_once_and_where(tmp_path):
     assert done.stderr.splitlines() == [
         f"compiling the loops that this kind of fit runs, once: later processes find them in {tmp_path}"
     ]
+
+
+class Compiling:
+    """What numba says of a function that it compiles."""
+
+    def __init__(self, module):
+        function = type("Function", (), {"__module__": module})
+        self.data = {"dispatcher": type("Dispatcher", (), {"py_func": function})}
+
+
+def test_two_seconds_of_compiling_are_silent(monkeypatch, caplog):
+    from dboost import first_compile
+
+    now = 0.0
+    monkeypatch.setattr(first_compile.time, "monotonic", lambda: now)
+    announcer, ours, others = first_compile.Announcer(), Compiling("dboost.losses"), Compiling("elsewhere")
+
+    def compiled(what, seconds, inner=None):
+        nonlocal now
+        announcer.on_start(what)
+        if inner is not None:
+            compiled(*inner)
+        now += seconds
+        announcer.on_end(what)
+
+    compiled(others, 60.0)
+    # what is compiled for a loop counts with it, and only once
+    compiled(ours, 0.5, (others, 0.9))
+    compiled(ours, 0.5)
+    assert not announcer.said and caplog.messages == []
+    now += 60.0
+    compiled(ours, 0.2)
+    compiled(ours, 0.1, (ours, 0.1))
+    assert announcer.said and len(caplog.messages) == 1
+
+
+def test_a_second_process_is_started_only_where_there_is_a_second_core(monkeypatch):
+    from dboost import first_compile
+
+    started = []
+    monkeypatch.setattr(first_compile, "kept", lambda dispatcher: False)
+    monkeypatch.setattr(first_compile, "lasting", lambda: True)
+    monkeypatch.setattr(first_compile.subprocess, "Popen", lambda *_, **__: started.append(1) or object())
+    # as many processors as the machine may have: what counts is those that this process may use
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(first_compile, "available_cores", lambda: 1)
+    first_compile.Beside().start()
+    assert started == []
+    monkeypatch.setattr(first_compile, "available_cores", lambda: 2)
+    first_compile.Beside().start()
+    assert started == [1]
 
 
 def test_the_loops_compiled_beside_are_those_of_a_fit():

@@ -29,14 +29,16 @@ ALLOWED: dict[str, set[str]] = {
     "files": {"errors", "notices", "redact"},
     "kernel_cache": {"errors", "files"},
     "compiled": set(),
-    "first_compile": {"compiled", "kernel_cache"},
+    "first_compile": {"compiled", "kernel_cache", "engine.machine"},
     "bounds": {"errors"},
     "losses": {"errors", "compiled"},
     "penalties": {"errors", "bounds", "compiled"},
     # What an engine is, without those there are: all that mathematics may know of where it runs.
     "engine.seconds": set(),
+    "engine.machine": set(),
     "engine.base": {"errors", "partition", "engine.seconds"},
-    "engine": {"errors", "notices", "partition", "interruption", "progress", "engine.base", "engine.seconds"},
+    "engine": {"errors", "notices", "partition", "interruption", "progress", "engine.base", "engine.seconds",
+               "engine.machine"},
     "hypotheses": {"errors", "files", "partition", "compiled", "hypotheses.clusters", "engine.base"},
     "hypotheses.clusters": {"errors"},
     "passes": {"errors", "partition", "losses", "hypotheses", "compiled"},
@@ -70,8 +72,8 @@ ALLOWED: dict[str, set[str]] = {
     "mlflow": {"interop"},
     "onnx": {"interop"},
     "warm": {
-        "errors", "partition", "kernel_cache", "losses", "hypotheses", "passes", "engine", "data", "problem",
-        "boosting",
+        "errors", "partition", "kernel_cache", "compiled", "losses", "hypotheses", "passes", "engine", "engine.machine",
+        "data", "problem", "boosting", "estimators", "first_compile",
     },
 }  # fmt: skip
 # The lazy front (PEP 562) names everything and is named by nothing.

@@ -26,6 +26,7 @@ from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
 from dboost.compiled.vectors.exponential import exp_nonpositive, log1p_unit, log_positive
 from dboost.compiled.vectors.lanes import total_of
+from dboost.compiled.vectors.room import lesser, room
 from dboost.losses.base import Array, Common, Repair, odds_sum, share
 from dboost.losses.sign_mass import sign_mass
 
@@ -100,11 +101,11 @@ def _single_rows(target: Any, first: int, f: Array, weight: Array, u: Array, h: 
 
     def logistic(target: Any, first: int, f: Array, weight: Array, u: Array, h: Array) -> float:
         sign = target.sign.reshape(target.sign.size)
-        losses = np.empty(_ROOM)
+        losses = room(_ROOM, np.float64)
         total = 0.0
         for start in range(0, f.shape[0], _ROOM):
             # straight-line code on consecutive numbers is vectorised; the sum, whose order counts, is apart
-            size = min(_ROOM, f.shape[0] - start)
+            size = lesser(_ROOM, f.shape[0] - start)
             some, label, s = f[start : start + size], sign[first + start :], weight[first + start :]
             pull, curvature = u[start : start + size], h[start : start + size]
             for t in range(size):
@@ -132,10 +133,10 @@ def _single_dual(target: Any, f: Array, weight: Array, scale: float, mix: float,
 
     def logistic(target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float) -> float:
         sign = target.sign.reshape(target.sign.size)
-        values = np.empty(_ROOM)
+        values = room(_ROOM, np.float64)
         total = 0.0
         for start in range(0, f.shape[0], _ROOM):
-            size = min(_ROOM, f.shape[0] - start)
+            size = lesser(_ROOM, f.shape[0] - start)
             some, label, s = f[start : start + size], sign[start:], weight[start:]
             for t in range(size):
                 y = np.float64(label[t])

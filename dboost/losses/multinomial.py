@@ -32,6 +32,7 @@ from dboost.compiled.vectors.lanes import (
     scale_row,
     total_of,
 )
+from dboost.compiled.vectors.room import greater, zeros
 from dboost.compiled.vectors.softmax import LONGEST, softmax_parts, softmax_residual, softmax_scaled
 from dboost.losses.base import Alike, Array, Common, Repair, odds_sum, share
 
@@ -117,7 +118,7 @@ def _residual_rows(target: Any, F: Array, first: int, k: int, weight: Array, U: 
         return None
 
     def multinomial(target: Any, F: Array, first: int, k: int, weight: Array, U: Array, total: Array) -> float:
-        z, s = np.zeros(_TOGETHER), np.zeros(_TOGETHER)
+        z, s = zeros(_TOGETHER, np.float64), zeros(_TOGETHER, np.float64)
         loss = 0.0
         c = 0
         for t in range(F.shape[0]):
@@ -198,7 +199,7 @@ def _dual_row(target: Any, i: int, f: Array, s: float, scale: Array, mix: Array,
         offset = 0.0
         if target.margin > 0.0:
             for r in range(f.shape[0]):
-                offset += 0.0 if r == y else max(f[r], 0.0)
+                offset += 0.0 if r == y else greater(f[r], 0.0)
         entropy_row(f, _TINY)
         return float(s * (target.margin * offset - total_of(f)))
 

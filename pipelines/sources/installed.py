@@ -25,6 +25,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from dboost.engine.machine import available_cores
 from dboost.errors import DataError
 
 # Copies of other packages would put the same document under two labels.
@@ -117,7 +118,7 @@ def extract(*, classes: int = 12, per_class: int = 1200, at_least: int = 10_000)
     while cap < total and sum(min(cap, package.definitions) for package in packages) < 1.4 * at_least:
         cap = cap * 5 // 4
     hidden = give_aways(packages)
-    workers = max(1, min(len(packages), os.cpu_count() or 1))
+    workers = max(1, min(len(packages), available_cores()))
     # Spawned, not forked: this process may already run threads.
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         largest_first = sorted(packages, key=lambda package: -package.definitions)

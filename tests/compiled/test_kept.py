@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 import multiprocessing
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numba
@@ -11,10 +16,11 @@ import numpy as np
 import pytest
 from numba.core import caching
 
+from dboost.compiled.content import content
 from dboost.compiled.kept import FilesByKey, njit
 
 ROOT = Path(__file__).resolve().parents[2]
-BASE, STAMP = "loops.add-7.py311", (1.0, 20)
+BASE, STAMP = "loops.add", "what it comes from"
 
 
 def save_many(kind: type, folder: str, mine: int, start: object) -> None:
@@ -41,17 +47,22 @@ def test_two_processes_that_save_at_once_lose_nothing(tmp_path):
     assert kept_by_two(FilesByKey, tmp_path) == 200
 
 
-def test_code_of_another_source_is_not_loaded_and_goes(tmp_path):
-    before, after = FilesByKey(str(tmp_path), BASE, STAMP), FilesByKey(str(tmp_path), BASE, (2.0, 20))
-    neighbour = FilesByKey(str(tmp_path), BASE + "1", STAMP)
+def test_code_of_another_source_is_not_loaded_and_goes_after_a_while(tmp_path):
+    before, after = FilesByKey(tmp_path, BASE, STAMP), FilesByKey(tmp_path, BASE, "something else")
+    neighbour = FilesByKey(tmp_path, BASE + "1", STAMP)
     neighbour.save("floats", "of the neighbour")
     before.save("floats", "old")
-    assert after.load("floats") is None
+    assert after.load("floats") is None and not after.any()
     after.save("floats", "new")
+    # two clones that share a folder do not throw away each other's
+    assert (before.load("floats"), after.load("floats")) == ("old", "new")
+    for path in tmp_path.iterdir():
+        os.utime(path, (0, 0))
+    after.save("integers", "new, too")
     assert (before.load("floats"), after.load("floats")) == (None, "new")
     assert neighbour.load("floats") == "of the neighbour"
     after.flush()
-    assert after.load("floats") is None
+    assert after.load("floats") is None and not after.any()
 
 
 @pytest.mark.parametrize("content", [b"", b"\x80", b"not what was written", b"cnowhere\nat_all\n.", b"I1x\n."])
@@ -79,6 +90,102 @@ def test_numba_finds_what_an_earlier_one_compiled(monkeypatch, tmp_path):
     assert np.array_equal(first(np.arange(3.0)), second(np.arange(3.0)))
     assert (sum(first.stats.cache_misses.values()), sum(second.stats.cache_hits.values())) == (1, 1)
     assert isinstance(njit(nogil=True)(double)._cache, caching.NullCache)
+
+
+MODULES = {
+    "constants": "FACTOR = {factor}\n",
+    "inner": "from constants import FACTOR\nfrom dboost.compiled.kept import njit\n{blank}\n\n@njit(cache=True)\n"
+    "def inner(x):\n{doc}    return FACTOR * x {added}\n",
+    "outer": "import inner\nfrom dboost.compiled.kept import njit\n\n\n@njit(cache=True)\ndef outer(x):\n"
+    "    return inner.inner(x) + 1.0\n",
+}
+SAME = {"factor": 2.0, "blank": "", "doc": "", "added": ""}
+
+
+def outer(folder, monkeypatch, **changed):
+    """A loop that calls a loop of another file, which reads a number of a third one: all three read anew."""
+    folder.mkdir(exist_ok=True)
+    for name, text in MODULES.items():
+        (folder / f"{name}.py").write_text(text.format(**(SAME | changed)))
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    importlib.invalidate_caches()
+    with monkeypatch.context() as here:
+        here.syspath_prepend(str(folder))
+        here.setattr(sys, "dont_write_bytecode", True)
+        return importlib.import_module("outer").outer
+
+
+def test_a_loop_is_compiled_again_when_anything_changes_that_its_code_comes_from(monkeypatch, tmp_path):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "loops"))
+
+    def misses(number, **changed):
+        loop = outer(tmp_path / str(number), monkeypatch, **changed)
+        return loop(3.0), sum(loop.stats.cache_misses.values())
+
+    assert misses(1) == (7.0, 1)
+    # another clone, in which lines have moved and a docstring was written
+    assert misses(2, blank="# a comment\n\n", doc='    """In words."""\n') == (7.0, 0)
+    assert misses(3, factor=3.0) == (10.0, 1)
+    assert misses(4, added="- 1.0") == (6.0, 1)
+    assert misses(5) == (7.0, 0)
+
+
+def test_what_others_register_changes_only_loops_that_are_given_their_types():
+    from dboost.compiled.examples import loss_of_rows, loss_rows
+
+    loop = loss_of_rows.losses.py_func
+    before, theirs = content(loop), content(loop, ["tests"])
+
+    def theirs_only(target, i, f, s):
+        return None
+
+    theirs_only.__module__ = "tests.losses"
+    numba.extending.overload(loss_rows.loss_row)(theirs_only)
+    assert content(loop) == before != content(loop, ["tests"]) != theirs == before
+
+
+def test_the_digests_of_all_loops_are_the_same_in_every_process():
+    """Whatever was imported first, and in whatever order sets are."""
+    line = (
+        "import gc, json, dboost.losses.quantile, dboost.losses, dboost.passes.residuals, dboost.boosting.fit\n"
+        "from dboost.compiled.content import content\nfrom numba.core.dispatcher import Dispatcher\n"
+        "loops = [one.py_func for one in gc.get_objects() if isinstance(one, Dispatcher)]\n"
+        "print(json.dumps([[one.__module__, one.__name__, content(one)] for one in loops]))"
+    )
+    command = [sys.executable, "-c", line]
+    environment = dict(os.environ, PYTHONHASHSEED="1")
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=100)
+    there = json.loads(done.stdout)
+    here = [content(getattr(importlib.import_module(module), name).py_func) for module, name, _ in there]
+    assert len(here) > 100 and here == [digest for *_, digest in there]
+
+
+def test_carried_loops_are_found_first_and_those_for_less_of_a_processor_run(monkeypatch, tmp_path):
+    from dboost.compiled import kept
+
+    def double(values):
+        return values * 2
+
+    carried, own = tmp_path / "loops", tmp_path / "own"
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(carried))
+    made = njit(cache=True)(double)
+    made(np.arange(3.0))
+    (path,) = carried.iterdir()
+    monkeypatch.setattr(kept, "CARRIED", carried)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(own))
+    found = njit(cache=True)(double)
+    found(np.arange(3.0))
+    assert sum(found.stats.cache_hits.values()) == 1 and not own.exists()
+    # as another machine made it: for the processor that all of the kind can run
+    files = FilesByKey(carried, "tests.double", STAMP)
+    own_target, *less = kept._targets(found.targetctx.codegen())
+    files.save(("types", own_target), "native")
+    assert [files.load(("types", target)) for target in less] == [None] * len(less)
+    assert all(target[:-2] == own_target[:-2] and target[-2:] == kept.portable() for target in less)
+    # who names a processor is given nothing that was made for another one
+    monkeypatch.setattr(numba.config, "CPU_NAME", "x86-64")
+    alone = njit(cache=True)(double)
+    assert alone._cache._folders() == (str(own),)
 
 
 def test_every_loop_is_kept_this_way():

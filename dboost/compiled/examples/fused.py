@@ -19,6 +19,7 @@ from dboost.compiled.arrays import Float64, Int32, Int64, Values
 from dboost.compiled.examples import loss_of_rows, tiles, trials
 from dboost.compiled.examples.loss_of_rows import repair
 from dboost.compiled.kept import njit
+from dboost.compiled.vectors.room import room
 from dboost.compiled.vectors.scaled_rows import bend, gather, padded, scatter, width
 
 Array = NDArray[np.float64]
@@ -219,7 +220,7 @@ def padded_hessian_product(
     total: Float64,
 ) -> None:
     """As ``hessian_product``, on tables of one width and dtype; `total` is float64."""
-    z = np.empty_like(v)
+    z = room(v.shape[0], v.dtype)
     for i in range(rank_one.shape[0]):
         gather(slots, values, pointer[i], pointer[i + 1], V, v, z)
         bend(h, i, rank_one[i], z, total)

@@ -30,6 +30,7 @@ from dboost.compiled.examples.loss_rows import (
 )
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.lanes import narrow_row
+from dboost.compiled.vectors.room import greater, room
 
 # Curvature below this share of an example's weight is dropped: in float32 it would become subnormal numbers, on which
 # arithmetic is several times slower.
@@ -54,7 +55,7 @@ def largest(F: Float64, first: int, k: int, target: tuple[Int8, float], weight: 
     for t in range(F.shape[0]):
         i = first + t
         if weight[i] > 0.0:
-            top = max(top, peak_row(target, i, F[t][:k], weight[i]))
+            top = greater(top, peak_row(target, i, F[t][:k], weight[i]))
     return top
 
 
@@ -100,9 +101,9 @@ def intercept_sums(F: Float64, first: int, k: int, target: Any, weight: Float64,
 
     An H of one row, of two outputs and more, is given the diagonal alone.
     """
-    held = np.empty(k)
-    u = np.empty(k)
-    h = np.empty(k)
+    held = room(k, np.float64)
+    u = room(k, np.float64)
+    h = room(k, np.float64)
     loss = 0.0
     whole = H.shape[0] == k
     for t in range(F.shape[0]):
@@ -134,7 +135,7 @@ def losses_along(
     F: Float64, Z: Float64, first: int, k: int, steps: Float64, target: Any, weight: Float64, out: Float64
 ) -> None:
     """Add the loss at F + step Z to `out[q]` for every step."""
-    trial = np.empty(k)
+    trial = room(k, np.float64)
     for t in range(F.shape[0]):
         i = first + t
         if weight[i] <= 0.0:
@@ -148,7 +149,7 @@ def losses_along(
 @njit(nogil=True, cache=True, error_model="numpy")
 def curvature(F: Float64, first: int, k: int, target: Any, weight: Float64, h: Float32, rank_one: Float64) -> None:
     """Hessian of every example as diag(h_i) - r_i h_i h_i': fill `h`, of whole rows, and `rank_one`."""
-    row = np.empty(k)
+    row = room(k, np.float64)
     for t in range(F.shape[0]):
         i = first + t
         for r in range(h.shape[1]):

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dboost.compiled.vectors.emit import INLINED
 from dboost.compiled.vectors.lanes import add_row
+from dboost.compiled.vectors.room import greater, room
 
 Array = NDArray[np.float64]
 
@@ -122,8 +123,8 @@ def _branch_row(target: Any, i: int, f: Array, s: float, plus: Array, minus: Arr
         loss = residual_row(target, i, f, s, plus)
         for r in range(plus.shape[0]):
             u = plus[r]
-            plus[r] = max(u, 0.0)
-            minus[r] = max(-u, 0.0)
+            plus[r] = greater(u, 0.0)
+            minus[r] = greater(-u, 0.0)
         return loss
 
     return one_branch
@@ -182,7 +183,7 @@ def _single_rows(target: Any, first: int, f: Array, weight: Array, u: Array, h: 
         return None
 
     def by_row(target: Any, first: int, f: Array, weight: Array, u: Array, h: Array) -> float:
-        margin = np.empty(1)
+        margin = room(1, np.float64)
         loss = 0.0
         for t in range(f.shape[0]):
             i = first + t
@@ -209,8 +210,9 @@ def _single_dual(target: Any, f: Array, weight: Array, scale: float, mix: float,
         return None
 
     def by_row(target: Any, f: Array, weight: Array, scale: float, mix: float, shift: float, prior: float) -> float:
-        margin = np.empty(1)
-        scales, mixes, shifts, priors = np.array([scale]), np.array([mix]), np.array([shift]), np.array([prior])
+        margin, scales, mixes = room(1, np.float64), room(1, np.float64), room(1, np.float64)
+        shifts, priors = room(1, np.float64), room(1, np.float64)
+        scales[0], mixes[0], shifts[0], priors[0] = scale, mix, shift, prior
         value = 0.0
         for i in range(f.shape[0]):
             if weight[i] > 0.0:

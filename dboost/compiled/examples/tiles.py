@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dboost.compiled.arrays import Float32, Float64, Int32, Int64, Values
 from dboost.compiled.examples import loss_of_rows
 from dboost.compiled.kept import njit
+from dboost.compiled.vectors.room import lesser
 from dboost.compiled.vectors.scaled_rows import gather, scatter
 
 Array = NDArray[np.float64]
@@ -80,7 +81,7 @@ def residuals(
     """Residuals of the examples from `start` on into the rows of U, added to `total` (k,); their loss. F is a tile."""
     loss = 0.0
     for first in range(0, U.shape[0], F.shape[0]):
-        stop = min(first + F.shape[0], U.shape[0])
+        stop = lesser(first + F.shape[0], U.shape[0])
         some = F[: stop - first]
         add_margins(pointer, slots, values, W, b, start + first, some)
         loss += loss_of_rows.residuals(some, start + first, k, target, weight, U[first:stop], total)
@@ -106,7 +107,7 @@ def active_gradient(
     loss = 0.0
     m = weight.shape[0]
     for first in range(0, m, F.shape[0]):
-        size = min(F.shape[0], m - first)
+        size = lesser(F.shape[0], m - first)
         some = U[:size]
         add_margins(pointer, slots, values, W, b, first, F[:size])
         loss += loss_of_rows.residuals(F[:size], first, k, target, weight, some, total)
@@ -131,7 +132,7 @@ def curvature(
     """Hessians of all examples, as ``rows.curvature`` fills them. F is a tile."""
     m = weight.shape[0]
     for first in range(0, m, F.shape[0]):
-        stop = min(first + F.shape[0], m)
+        stop = lesser(first + F.shape[0], m)
         some = F[: stop - first]
         add_margins(pointer, slots, values, W, b, first, some)
         loss_of_rows.curvature(some, first, k, target, weight, h[first:stop], rank_one[first:stop])
@@ -156,7 +157,7 @@ def dual_values(
     m = weight.shape[0]
     value = 0.0
     for first in range(0, m, F.shape[0]):
-        some = F[: min(F.shape[0], m - first)]
+        some = F[: lesser(F.shape[0], m - first)]
         add_margins(pointer, slots, values, W, b, first, some)
         value += loss_of_rows.dual_values(some, first, target, weight, scale, mix, shift, prior)
     return value

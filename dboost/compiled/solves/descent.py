@@ -18,6 +18,7 @@ from dboost.compiled.solves.order import shuffle
 from dboost.compiled.solves.row_prox import BOUND, diagonal_prox
 from dboost.compiled.vectors.emit import INLINED
 from dboost.compiled.vectors.new_arrays import new_arrays
+from dboost.compiled.vectors.room import greater, lesser, room, zeros
 from dboost.compiled.vectors.scaled_rows import gather, padded, push, scale, scatter
 
 Array = NDArray[np.float64]
@@ -78,19 +79,19 @@ def add_squares(columns: Int64, rows: Int32, values: Values, selected: Int64, bo
     """Add sum_i x_ij**2 bound_i to a row of `out` for every column j of `selected`."""
     # sums of so few numbers of the type of `bound` are exact enough, the sum of these is of float64
     k = out.shape[1]
-    d, zero = np.empty(bound.shape[1], bound.dtype), np.zeros(bound.shape[1], bound.dtype)
-    squares = np.empty(_RUN, bound.dtype)
+    d, zero = room(bound.shape[1], bound.dtype), zeros(bound.shape[1], bound.dtype)
+    squares = room(_RUN, bound.dtype)
     for c in range(selected.shape[0]):
         j = selected[c]
         for first in range(columns[j], columns[j + 1], _RUN):
-            size = min(_RUN, columns[j + 1] - first)
+            size = lesser(_RUN, columns[j + 1] - first)
             for p in range(size):
                 x = values[first + p]
                 squares[p] = x * x
             gather(rows[first : first + size], squares, 0, size, bound, zero, d)
             largest = d[0]
             for r in range(1, k):
-                largest = max(largest, d[r])
+                largest = greater(largest, d[r])
             if largest <= _LARGEST:
                 for r in range(k):
                     out[c, r] += d[r]
@@ -123,10 +124,10 @@ def curvature_blocks(
     t = out.shape[0]
     k = h.shape[1]
     blocks = out.reshape((t * t, k))
-    where = np.empty(t, np.int32)
-    x = np.empty(t, h.dtype)
-    z = np.empty(k, h.dtype)
-    d = np.empty(k, h.dtype)
+    where = room(t, np.int32)
+    x = room(t, h.dtype)
+    z = room(k, h.dtype)
+    d = room(k, h.dtype)
     for i in range(first, h.shape[0], every):
         count = 0
         for p in range(pointer[i], pointer[i + 1]):
@@ -162,7 +163,9 @@ def _pull(
     if j < n_columns:
         gather(rows, values, columns[j], columns[j + 1], V, zero, g)
     else:
-        g[:] = zero
+        # an assignment of all would bring along what its error needs: how numbers become texts
+        for r in range(g.shape[0]):
+            g[r] = zero[r]
         for i in range(V.shape[0]):
             v = V[i]
             for r in range(g.shape[0]):
@@ -254,21 +257,27 @@ def _newton_descent(
 ) -> int:
     n_columns = columns.shape[0] - 1
     n_rows, k = W.shape
-    order = np.arange(n_rows)
+    order = room(n_rows, np.int64)
+    for j in range(n_rows):
+        order[j] = j
     state = np.uint64(seed * 2 + 1)
-    g, zero = np.empty(h.shape[1], np.float32), np.zeros(h.shape[1], np.float32)
-    z = np.empty(k)
-    out = np.empty(k)
-    work = np.empty(4 * k + 8)
-    metric = np.empty(k)
-    delta = np.zeros(h.shape[1], np.float32)
+    g, zero = room(h.shape[1], np.float32), zeros(h.shape[1], np.float32)
+    z = room(k, np.float64)
+    out = room(k, np.float64)
+    work = room(4 * k + 8, np.float64)
+    metric = room(k, np.float64)
+    delta = zeros(h.shape[1], np.float32)
     n_everyone = h.shape[0] if n_rows > n_columns else 0
-    everyone = np.arange(n_everyone).astype(rows.dtype), np.ones(n_everyone, values.dtype)
+    everyone = room(n_everyone, rows.dtype), room(n_everyone, values.dtype)
+    for i in range(n_everyone):
+        everyone[0][i] = i
+        everyone[1][i] = 1.0
     first = 0.0
     last = False
     sweeps = 0
     # the rows that the next sweep visits, unless it visits all
-    again = np.ones(n_rows, np.bool_)
+    again = room(n_rows, np.bool_)
+    again[:] = True
     whole = True
     budget = max_sweeps * columns[n_columns]
     while True:
@@ -282,16 +291,16 @@ def _newton_descent(
             if j < n_columns:
                 budget -= columns[j + 1] - columns[j]
             _pull(columns, rows, values, V, j, n_columns, zero, g)
-            usable = False
+            largest = 0.0
             for r in range(k):
                 metric[r] = diagonal[j, r] + damping[j, r]
-                usable = usable or metric[r] > 0.0
-            if not usable:
+                largest = greater(largest, metric[r])
+            if not largest > 0.0:
                 again[j] = False
                 continue
-            smallest = 1e-12 * metric.max()
+            smallest = 1e-12 * largest
             for r in range(k):
-                metric[r] = max(metric[r], smallest)
+                metric[r] = greater(metric[r], smallest)
                 z[r] = W[j, r] + D[j, r] + (G[j, r] - g[r] - damping[j, r] * D[j, r]) / metric[r]
             if signs[j] != 0:
                 # an entry that is drawn to the wrong sign is best at zero, and the others as without it

@@ -11,6 +11,7 @@ import numpy as np
 from dboost.compiled.arrays import Float32, Float64
 from dboost.compiled.kept import njit
 from dboost.compiled.solves.row_prox import diagonal_prox
+from dboost.compiled.vectors.room import greater, room
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -85,8 +86,8 @@ def sweep_rows(
         H D, of the beginning and then of the end.
     """
     s, k = W.shape
-    z, out, metric, delta = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
-    work = np.empty(4 * k + 8)
+    z, out, metric = room(k, np.float64), room(k, np.float64), room(k, np.float64)
+    delta, work = room(k, np.float64), room(4 * k + 8, np.float64)
     most = 0.0
     full = True
     for _ in range(max_sweeps):
@@ -101,14 +102,15 @@ def sweep_rows(
             largest = 0.0
             for r in range(k):
                 metric[r] = diagonal[j, r] + damping[j, r]
-                largest = max(largest, metric[r])
+                largest = greater(largest, metric[r])
             if not largest > 0.0:
                 continue
             for r in range(k):
-                metric[r] = max(metric[r], 1e-12 * largest)
+                metric[r] = greater(metric[r], 1e-12 * largest)
                 z[r] = W[j, r] + D[j, r] + (G[j, r] - pull[j * k + r] - damping[j, r] * D[j, r]) / metric[r]
             if strength[j] == 0.0:
-                out[:] = z
+                for r in range(k):
+                    out[r] = z[r]
             else:
                 diagonal_prox(code, a, b, z, metric, strength[j], out, work)
             for r in range(k):
@@ -121,7 +123,7 @@ def sweep_rows(
                 if change != 0.0:
                     for t in range(s * k):
                         pull[t] += H[j * k + r, t] * change
-        most = max(most, gain)
+        most = greater(most, gain)
         small = gain <= enough * most
         if small and full:
             break

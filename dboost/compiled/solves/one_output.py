@@ -11,6 +11,7 @@ import numpy as np
 from dboost.compiled.arrays import Float32, Float64, Int8, Int32, Int64, Values
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import INLINED
+from dboost.compiled.vectors.room import room, zeros
 
 
 @njit(nogil=True, cache=True)
@@ -142,8 +143,8 @@ def descend(
     """
     n = W.shape[0]
     m = h.shape[0]
-    V = np.zeros(m, np.float32)
-    order = np.arange(n)
+    V = zeros(m, np.float32)
+    order = room(n, np.int64)
     draw = np.uint64(seed * 2 + 1)
     first = 0.0
     last_round = False

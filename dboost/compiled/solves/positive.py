@@ -11,6 +11,7 @@ from dboost.compiled.arrays import Float64, Int64
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.eight_rows import EIGHT, add_eight
 from dboost.compiled.vectors.emit import INLINED
+from dboost.compiled.vectors.room import lesser, room
 
 # Pivots that are subtracted from the rows below the block at once, so that each of these is read from memory once.
 _BLOCK = 4 * EIGHT
@@ -24,14 +25,14 @@ def factor(H: Float64, ridge: float) -> None:
     Pivots go in eights, and these in blocks, which saves traffic to memory.
     """
     n = H.shape[0]
-    least = np.empty(n)
+    least = room(n, np.float64)
     for j in range(n):
         least[j] = ridge * H[j, j]
-    share, scale = np.empty(_BLOCK), np.empty(EIGHT)
+    share, scale = room(_BLOCK, np.float64), room(EIGHT, np.float64)
     for first in range(0, n, _BLOCK):
-        stop = min(first + _BLOCK, n)
+        stop = lesser(first + _BLOCK, n)
         for j in range(first, stop, EIGHT):
-            end = min(j + EIGHT, n)
+            end = lesser(j + EIGHT, n)
             for i in range(j, end):
                 row = H[i]
                 for p in range(j, i):
@@ -110,7 +111,7 @@ def factor_blocks(H: Float64, ridge: float) -> None:
 def solve_blocks(H: Float64, places: Int64, r: Float64, z: Float64) -> None:
     """z[places[b]] = H[b]^-1 r[places[b]] for every factored block b; a place of -1 is nobody's."""
     n = places.shape[1]
-    x = np.empty(n)
+    x = room(n, np.float64)
     for b in range(places.shape[0]):
         for j in range(n):
             x[j] = r[places[b, j]] if places[b, j] >= 0 else 0.0

@@ -16,6 +16,7 @@ from dboost.compiled.arrays import Float64, Int32, Int64, Values
 from dboost.compiled.kept import njit
 from dboost.compiled.solves.one_output import shrunk
 from dboost.compiled.vectors.emit import INLINED
+from dboost.compiled.vectors.room import greater, lesser, room, zeros
 
 Array = NDArray[np.float64]
 # Where each row begins, the column of each value, the values.
@@ -87,17 +88,24 @@ def _gram(
     """
     s = places.shape[0]
     extra = 1 if intercept else 0
-    sums = np.zeros((s + extra, s + extra))
-    now = np.empty(s, np.int64)
+    sums: Float64 = zeros((s + extra) * (s + extra), np.float64).reshape((s + extra, s + extra))
+    now = room(s, np.int64)
     for c in range(s):
         start, end = indptr[places[c]], indptr[places[c] + 1]
-        now[c] = start + np.searchsorted(rows[start:end], first)
+        # the first value of an example from `first` on, by halves
+        while start < end:
+            half = (start + end) // 2
+            if rows[half] < first:
+                start = half + 1
+            else:
+                end = half
+        now[c] = start
     then = now.copy()
-    pointer = np.empty(_ROWS + 1, np.int64)
-    slots = np.empty(_ROWS * (s + extra), np.int32)
-    x = np.empty(_ROWS * (s + extra))
+    pointer = room(_ROWS + 1, np.int64)
+    slots = room(_ROWS * (s + extra), np.int32)
+    x = room(_ROWS * (s + extra), np.float64)
     for top in range(first, stop, _ROWS):
-        size = min(_ROWS, stop - top)
+        size = lesser(_ROWS, stop - top)
         pointer[:] = 0
         for c in range(s):
             p, end = now[c], indptr[places[c] + 1]
@@ -245,7 +253,7 @@ def minimise(
             row = H[j]
             for t in range(size):
                 pull[t] += row[t] * change
-        first = max(first, gain)
+        first = greater(first, gain)
         small = gain <= enough * first
         if small and full:
             break

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dboost.compiled.kept import njit
+from dboost.compiled.vectors.room import greater, lesser
 
 GROUP: Final = 0
 BOUND: Final = 1
@@ -148,11 +149,11 @@ def _bound(z: Vector, D: Vector, lam: float, out: Vector) -> None:
             for r in range(k):
                 out[r] = 0.0
             return
-        xi = max(xi, new)
+        xi = greater(xi, new)
     if xi < 0.0:
         xi = 0.0
     for r in range(k):
-        out[r] = min(max(z[r], -xi), xi) + 0.0
+        out[r] = lesser(greater(z[r], -xi), xi) + 0.0
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -165,7 +166,7 @@ def smooth_root(D: float, v: float, lam: float, b: float) -> float:
     if not lam > 0.0:
         return v / D
     target = abs(v)
-    w = max((target - lam) / D, target / (D + 0.5 * lam * b))
+    w = greater((target - lam) / D, target / (D + 0.5 * lam * b))
     for _ in range(_STEPS):
         t = math.tanh(0.5 * b * w)
         step = (target - D * w - lam * t) / (D + 0.5 * lam * b * (1.0 - t * t))

@@ -9,6 +9,7 @@ import numpy as np
 
 from dboost.compiled.arrays import Float64, Int32, Int64, Values
 from dboost.compiled.kept import njit
+from dboost.compiled.vectors.room import room, zeros
 from dboost.compiled.vectors.scaled_rows import gather
 
 
@@ -58,10 +59,12 @@ def class_gradient(
     first: G_j = sum_c (sum of weight_i x_ij over the examples of c) residual_c.
     """
     n_classes, k = residual.shape[0], out.shape[1]
-    every = np.arange(n_classes)
-    label = np.empty(n_classes, np.int64)
-    amount = np.empty(n_classes)
-    g, zero = np.empty(residual.shape[1]), np.zeros(residual.shape[1])
+    every = room(n_classes, np.int64)
+    for c in range(n_classes):
+        every[c] = c
+    label = room(n_classes, np.int64)
+    amount = room(n_classes, np.float64)
+    g, zero = room(residual.shape[1], np.float64), zeros(residual.shape[1], np.float64)
     for c in range(candidates.shape[0]):
         start, stop = indptr[candidates[c]], indptr[candidates[c] + 1]
         if stop - start > n_classes:

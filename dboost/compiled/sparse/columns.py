@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dboost.compiled.arrays import Float32, Float64, Int32, Int64, UInt8, Values
 from dboost.compiled.kept import njit
 from dboost.compiled.sparse.transpose import turn
+from dboost.compiled.vectors.room import greater, room, zeros
 from dboost.compiled.vectors.scaled_rows import gather, padded, scale, scatter
 
 
@@ -30,7 +31,7 @@ def padded_column_gradient(
 ) -> None:
     """As ``column_gradient``, on a table of its full width."""
     k = out.shape[1]
-    g, zero = np.empty(residual.shape[1]), np.zeros(residual.shape[1])
+    g, zero = room(residual.shape[1], np.float64), zeros(residual.shape[1], np.float64)
     for c in range(candidates.shape[0]):
         j = candidates[c]
         gather(rows, values, indptr[j], indptr[j + 1], residual, zero, g)
@@ -104,8 +105,8 @@ def column_statistics(
             if weight is not None:
                 s, z = weight[np.uint64(rows[p])], weight[np.uint64(rows[p + np.uint64(1)])]
             v, w = np.float64(values[p]), np.float64(values[p + np.uint64(1)])
-            a = max(a, abs(v) if s > 0.0 else 0.0)
-            c = max(c, abs(w) if z > 0.0 else 0.0)
+            a = greater(a, abs(v) if s > 0.0 else 0.0)
+            c = greater(c, abs(w) if z > 0.0 else 0.0)
             t += s * v
             u += z * w
             b += s * abs(v)
@@ -119,7 +120,7 @@ def column_statistics(
             if weight is not None:
                 s = weight[np.uint64(rows[p])]
             v = np.float64(values[p])
-            a = max(a, abs(v) if s > 0.0 else 0.0)
+            a = greater(a, abs(v) if s > 0.0 else 0.0)
             t += s * v
             b += s * abs(v)
             q += s * v * v
@@ -127,7 +128,7 @@ def column_statistics(
                 g += v * residual[np.uint64(rows[p])]
         if residual is not None:
             G[j] = g + e
-        peak[j] = max(a, c)
+        peak[j] = greater(a, c)
         total[j] = t + u
         absolute[j] = b + d
         square[j] = q + r
@@ -136,15 +137,15 @@ def column_statistics(
 @njit(nogil=True, cache=True)
 def cut_rows(indptr: Int64, rows: Int32, values: Values, active: Int64, n_rows: int) -> tuple[Int64, Int32, Values]:
     """The columns `active` as CSR over slots 0..a-1: (row pointer, slot of each value, values), slots ascending."""
-    pointer = np.zeros(n_rows + 1, np.int64)
+    pointer = zeros(n_rows + 1, np.int64)
     for c in range(active.shape[0]):
         j = active[c]
         for p in range(indptr[j], indptr[j + 1]):
             pointer[rows[p] + 1] += 1
     for i in range(n_rows):
         pointer[i + 1] += pointer[i]
-    slots = np.empty(pointer[n_rows], np.int32)
-    cut = np.empty(pointer[n_rows], values.dtype)
+    slots = room(pointer[n_rows], np.int32)
+    cut = room(pointer[n_rows], values.dtype)
     turn(indptr[active], indptr[active + 1], rows, values, 0, pointer[:-1].copy(), slots, cut)
     return pointer, slots, cut
 
@@ -158,9 +159,9 @@ def _cut_of_rows(
     for p in range(index.shape[0]):
         total += held[np.uint64(index[p])]
     # one more place than there are values: each is written, and the next one over it where it does not belong
-    slots = np.empty(total + 1, np.int32)
-    cut = np.empty(total + 1, values.dtype)
-    out = np.zeros(m + 1, np.int64)
+    slots = room(total + 1, np.int32)
+    cut = room(total + 1, values.dtype)
+    out = zeros(m + 1, np.int64)
     q = np.uint64(0)
     for i in range(m):
         for p in range(np.uint64(pointer[i]), np.uint64(pointer[i + 1])):
@@ -186,13 +187,13 @@ def cut_of_rows(
 @njit(nogil=True, cache=True)
 def transpose(pointer: Int64, slots: Int32, values: Values, n_columns: int) -> tuple[Int64, Int32, Values]:
     """CSR to CSC of a cut block: (column pointer, row of each value, values), rows ascending."""
-    columns = np.zeros(n_columns + 1, np.int64)
+    columns = zeros(n_columns + 1, np.int64)
     for p in range(slots.shape[0]):
         columns[slots[p] + 1] += 1
     for c in range(n_columns):
         columns[c + 1] += columns[c]
-    rows = np.empty(slots.shape[0], np.int32)
-    turned = np.empty(slots.shape[0], values.dtype)
+    rows = room(slots.shape[0], np.int32)
+    turned = room(slots.shape[0], values.dtype)
     turn(pointer[:-1], pointer[1:], slots, values, 0, columns[:-1].copy(), rows, turned)
     return columns, rows, turned
 
@@ -214,11 +215,11 @@ def append_columns(
 @njit(nogil=True, cache=True)
 def take_rows(pointer: Int64, slots: Int32, values: Values, chosen: Int64) -> tuple[Int64, Int32, Values]:
     """The rows `chosen` of a cut block, as a cut block; or columns of a block by column, which has the same form."""
-    out = np.zeros(chosen.shape[0] + 1, np.int64)
+    out = zeros(chosen.shape[0] + 1, np.int64)
     for c in range(chosen.shape[0]):
         out[c + 1] = out[c] + pointer[chosen[c] + 1] - pointer[chosen[c]]
-    picked = np.empty(out[-1], np.int32)
-    taken = np.empty(out[-1], values.dtype)
+    picked = room(out[-1], np.int32)
+    taken = room(out[-1], values.dtype)
     for c in range(chosen.shape[0]):
         start = pointer[chosen[c]]
         for q in range(out[c + 1] - out[c]):
@@ -235,9 +236,9 @@ def take_examples(
     most = np.int64(0)
     for c in range(places.shape[0]):
         most += indptr[places[c] + 1] - indptr[places[c]]
-    out = np.zeros(places.shape[0] + 1, np.int64)
-    picked = np.empty(most + 1, np.int32)
-    taken = np.empty(most + 1, values.dtype)
+    out = zeros(places.shape[0] + 1, np.int64)
+    picked = room(most + 1, np.int32)
+    taken = room(most + 1, values.dtype)
     q = np.uint64(0)
     for c in range(places.shape[0]):
         for p in range(np.uint64(indptr[places[c]]), np.uint64(indptr[places[c] + 1])):
@@ -254,7 +255,7 @@ def take_examples(
 @njit(nogil=True, cache=True)
 def rows_with(pointer: Int64, slots: Int32, place: Int32) -> Int64:
     """The rows of a cut block that store one of the columns c with place[c] >= 0, ascending."""
-    found = np.empty(pointer.shape[0] - 1, np.int64)
+    found: Int64 = room(pointer.shape[0] - 1, np.int64)
     count = 0
     for i in range(pointer.shape[0] - 1):
         for p in range(pointer[i], pointer[i + 1]):
@@ -268,7 +269,7 @@ def rows_with(pointer: Int64, slots: Int32, place: Int32) -> Int64:
 @njit(nogil=True, cache=True)
 def row_lengths(pointer: Int64, values: Values, extra: float) -> Float64:
     """rho_i = `extra` + sum_j |x_ij| over the cut columns (docs/math.md 2; extra is 1 with an intercept)."""
-    rho = np.empty(pointer.shape[0] - 1)
+    rho: Float64 = room(pointer.shape[0] - 1, np.float64)
     for i in range(rho.shape[0]):
         t = extra
         for p in range(pointer[i], pointer[i + 1]):
@@ -293,10 +294,10 @@ def template_sums(
         for p in range(pointer[i], pointer[i + 1]):
             v = abs(np.float64(values[p]))
             if v > 0.0:
-                peak[slots[p]] = max(peak[slots[p]], rho[i])
+                peak[slots[p]] = greater(peak[slots[p]], rho[i])
                 diagonal[slots[p]] += weight[i] * v * rho[i]
         if extra > 0.0:
-            peak[last] = max(peak[last], rho[i])
+            peak[last] = greater(peak[last], rho[i])
             diagonal[last] += weight[i] * rho[i]
 
 
@@ -327,7 +328,7 @@ def class_grams(pointer: Int64, slots: Int32, values: Values, weights: Float64, 
     """
     last = out.shape[0] - 1
     blocks = out.reshape((out.shape[0] * out.shape[0], out.shape[2]))
-    z = np.empty(weights.shape[1])
+    z = room(weights.shape[1], np.float64)
     for i in range(pointer.shape[0] - 1):
         for p in range(pointer[i], pointer[i + 1]):
             scale(np.float64(values[p]), weights[i], z)

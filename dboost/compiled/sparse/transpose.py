@@ -18,6 +18,7 @@ from numba.extending import intrinsic
 from dboost.compiled.arrays import Int32, Int64, Values
 from dboost.compiled.kept import njit
 from dboost.compiled.vectors.emit import prefetch
+from dboost.compiled.vectors.room import lesser, room
 
 GROUP = 64
 """Values whose places are found before the first of them is written: as many lines of a cache are under way at once."""
@@ -58,7 +59,7 @@ def turn(
     out : array
         The values.
     """
-    where = np.empty(GROUP, np.int64)
+    where = room(GROUP, np.int64)
     n_lines = first.shape[0]
     i = 0
     at = np.uint64(first[0] if n_lines else 0)
@@ -67,7 +68,7 @@ def turn(
         count = np.uint64(0)
         j, p = i, at
         while True:
-            stop = min(np.uint64(last[j]), p + (np.uint64(GROUP) - count))
+            stop = lesser(np.uint64(last[j]), p + (np.uint64(GROUP) - count))
             for s in range(p, stop):
                 c = np.uint64(index[s])
                 place = np.int64(cursor[c])
@@ -87,7 +88,7 @@ def turn(
                 break
         # ... and go through it again
         count = np.uint64(0)
-        for k in range(i, min(j + 1, n_lines)):
+        for k in range(i, lesser(j + 1, n_lines)):
             start = at if k == i else np.uint64(first[k])
             stop = p if k == j else np.uint64(last[k])
             line = np.int32(number + k)

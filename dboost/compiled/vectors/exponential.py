@@ -15,6 +15,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from dboost.compiled.kept import njit
+from dboost.compiled.vectors.room import greater
 
 LOG2E = 1.4426950408889634
 LN2_HIGH = 6.93147180369123816490e-01
@@ -86,7 +87,7 @@ def _bits_float(typingctx: Any, x: Any) -> Any:
 @njit(nogil=True, cache=True, inline="always")
 def exp_nonpositive(x: float) -> float:
     """e**x for x <= 0; arguments below -708 give e**-708, so the result is never zero or subnormal."""
-    x = max(x, SMALLEST)
+    x = greater(x, SMALLEST)
     shifted = x * LOG2E + ROUND
     n = shifted - ROUND
     r = (x - n * LN2_HIGH) - n * LN2_LOW

@@ -1,0 +1,5 @@
+"""Where numba registers overloads."""
+
+from typing import Any
+
+builtin_registry: Any

@@ -1,0 +1,1 @@
+"""See ``numba/__init__.pyi``."""
