@@ -126,8 +126,8 @@ class Home:
     def promote(self, version: str) -> None:
         """Make a version the champion; one that is it already stays it."""
         pointer = self._pointer()
-        if pointer.get("version") != version:
-            self._write({**pointer, "version": version, "former": _chain(pointer)})
+        former = [name for name in _chain(pointer) if name != version]
+        self._write({**pointer, "version": version, "former": former})
 
     def go_back(self, reason: str = "") -> tuple[str, str]:
         """Make the last sound champion before this one the champion, and remember this one; returns both.
