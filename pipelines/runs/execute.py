@@ -200,6 +200,8 @@ def _do(stage: Stage, work: Work, where: Cluster, lease: Lease) -> Outcome:
     why = stage.left_out(work)
     if why:
         console.event("stage_left_out", stage=stage.name, why=why)
+        if stage.name in work.run.tables:
+            console.say(f"{stage.name}: left out, since {why}")
         return Outcome(LEFT_OUT, why)
     # as JSON has it: lists for tuples
     inputs = json.loads(json.dumps(stage.inputs(work), default=str))

@@ -348,6 +348,20 @@ def test_a_file_from_a_stranger_reaches_no_host_and_writes_nowhere_else(file: Pa
     assert "a file cannot say that it is trusted" in capsys.readouterr().err
 
 
+def test_columns_that_are_kept_are_known_before_the_work_and_what_is_left_out_is_said(file: Path, capsys) -> None:
+    text = file.read_text()
+    file.write_text(text.replace("[predict]", '[predict]\nkeep = ["label", "text"]'))
+    assert main(["run", str(file)]) == 2
+    said = capsys.readouterr()
+    assert "predict.keep names 'text', which the prepared rows will not have" in said.err and "prepare" not in said.out
+    assert not (file.parent / "runs").exists()
+    # nothing is held out: what has a table is named, and what has none is not missed
+    file.write_text(text.replace('split = "split"', "").replace("[predict]", "[evaluate]"))
+    assert main(["run", str(file)]) == 0
+    shown = capsys.readouterr().out
+    assert "evaluate: left out, since no data is held out" in shown and "predict: left out" not in shown
+
+
 def test_a_folder_of_something_else_is_refused(file: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "mine.txt").write_text("x")
