@@ -15,7 +15,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +132,8 @@ class Home:
     def go_back(self, reason: str = "") -> tuple[str, str]:
         """Make the last sound champion before this one the champion, and remember this one; returns both.
 
+        One that was made of the same data and settings as what is left, or was left before, is passed over.
+
         Parameters
         ----------
         reason : str
@@ -144,14 +146,13 @@ class Home:
         """
         pointer = self._pointer()
         *former, left = _chain(pointer) or [""]
-        while former and self.damage(former[-1]):
+        decided = self.decision(left) or {}
+        about = {"when": time.strftime("%Y-%m-%d %H:%M %Z"), "reason": reason}
+        back = [*pointer.get("rolled_back", []), _entry(left, decided, about)]
+        while former and (self.damage(former[-1]) or like(self.decision(former[-1]) or {}, back) is not None):
             former.pop()
         if not former:
             raise UsageError("there is no champion before this one", file=str(self.path))
-        decided = self.decision(left) or {}
-        about = {"when": time.strftime("%Y-%m-%d %H:%M %Z"), "reason": reason}
-        entry = _entry(left, decided, about)
-        back = [*pointer.get("rolled_back", []), entry]
         self._write({"version": former[-1], "former": former[:-1], "rolled_back": back})
         if decided:
             self.decide(left, {**decided, "rolled_back": about})
@@ -216,6 +217,15 @@ class Home:
         return dict(found) if sound else None
 
 
+DIGESTS = ("source", "made", "model")
+
+
+def like(digests: Mapping[str, Any], back: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Which of the versions that were rolled back is of the same data and settings; None for none."""
+    named = {name: digests[name] for name in DIGESTS if digests.get(name)}
+    return next((one for one in back if any(one.get(name) == value for name, value in named.items())), None)
+
+
 def _chain(pointer: dict[str, Any]) -> list[str]:
     """Champions in their order, the present one last."""
     version = pointer.get("version")
@@ -224,4 +234,4 @@ def _chain(pointer: dict[str, Any]) -> list[str]:
 
 def _entry(version: str, decision: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
     """What is remembered of a version that was rolled back, so that neither it nor one like it comes back."""
-    return {"version": version, **{name: decision.get(name) for name in ("source", "made", "model")}, **about}
+    return {"version": version, **{name: decision.get(name) for name in DIGESTS}, **about}

@@ -41,7 +41,7 @@ from ..runs.run_file import RunFile, read_run_file
 from ..training import why_no_start
 from .config import Retraining, checked, read_retraining
 from .gates import Figures, as_values, verdicts
-from .home import MODEL, PROMOTED, Home
+from .home import MODEL, PROMOTED, Home, like
 from .judge import Comparison, by_chance, compare, label_drift, term_drift
 from .page import html
 
@@ -245,9 +245,13 @@ def _challenger(plan: Retraining, out: Path, start: Path | None, client: Any, co
 
 def _nothing_new(home: Home, latest: Mapping[str, Any] | None, source: str, state: str) -> str:
     """Why there is nothing to do; empty where a challenger is to be made."""
-    for one in home.rolled_back:
-        if one.get("source") == source:
-            return f"the data and the settings of the model are those of {_rolled_back(one)}"
+    made_of = "the data and the settings of the model are those of"
+    same = like({"source": source}, home.rolled_back)
+    if same is not None:
+        return f"{made_of} {_rolled_back(same)}"
+    # As where data changes for some nights and comes back.
+    if home.champion is not None and (home.decision(home.champion) or {}).get("source") == source:
+        return f"{made_of} the champion"
     if latest is None or latest["state"] != state:
         return ""
     # A decision about another champion than the present one, which was rolled back or damaged since, is made anew.
@@ -257,10 +261,8 @@ def _nothing_new(home: Home, latest: Mapping[str, Any] | None, source: str, stat
 
 def _same(home: Home, digests: Mapping[str, str]) -> str:
     """Which version that was rolled back is of the same data and settings, in words; empty for none."""
-    for one in home.rolled_back:
-        if any(one.get(name) == digest for name, digest in digests.items()):
-            return f"the same data and settings as {_rolled_back(one)}"
-    return ""
+    same = like(digests, home.rolled_back)
+    return "" if same is None else f"the same data and settings as {_rolled_back(same)}"
 
 
 def _rolled_back(one: Mapping[str, Any]) -> str:
