@@ -285,7 +285,8 @@ def load(kind: type[Settings], file: str | None, flags: Mapping[str, object], *,
             except Expected as wanted:
                 raise UsageError(f"{where}: found {value!r}, expected {wanted}", file=source) from None
         if source and not kept and not boolean(flags.get("trust", False)):
-            trust.refuse({name: value for name, value in values.items() if name not in flags}, Path.cwd(), source)
+            mine = {name: value for name, value in values.items() if name not in flags}
+            trust.refuse(mine, Path.cwd(), local_path(source).resolve().parent, file=source)
     return kind(**values)
 
 

@@ -31,36 +31,36 @@ WRITES = ("out", "write_contract", "home")
 _HOST_OF_STORE = "endpoint_override="
 
 
-def asked(values: Mapping[str, Any], folder: Path) -> tuple[str, str]:
+def asked(values: Mapping[str, Any], *folders: Path) -> tuple[str, str]:
     """The first key that needs consent, and what it does; two empty texts where none does.
 
     Parameters
     ----------
     values : mapping of key to value
         Those of a file, without their tables.
-    folder : pathlib.Path
-        Below which it may write.
+    *folders : pathlib.Path
+        Below which it may write; relative paths are relative to the first.
     """
     for name, value in values.items():
         if value is None or value in HARMLESS.get(name, ()):
             continue
         if name in REACHES:
             return name, REACHES[name]
-        if name in WRITES and not _below(str(value), folder):
-            return name, f"writes outside of {folder}"
+        if name in WRITES and not _below(str(value), folders):
+            return name, f"writes outside of {folders[-1]}"
         if isinstance(value, str) and is_store(value) and _HOST_OF_STORE in value:
             return name, "names a host in the address of a store"
     return "", ""
 
 
-def refuse(values: Mapping[str, Any], folder: Path, file: str, where: str = "") -> None:
+def refuse(values: Mapping[str, Any], *folders: Path, file: str, where: str = "") -> None:
     """Refuse a file that needs a consent which was not given.
 
     Raises
     ------
     UsageError
     """
-    name, does = asked(values, folder)
+    name, does = asked(values, *folders)
     if name:
         raise UsageError(
             f"the key {where}{name} of a file {does}",
@@ -69,5 +69,8 @@ def refuse(values: Mapping[str, Any], folder: Path, file: str, where: str = "") 
         )
 
 
-def _below(path: str, folder: Path) -> bool:
-    return not is_store(path) and (folder / local_path(path)).resolve().is_relative_to(folder.resolve())
+def _below(path: str, folders: tuple[Path, ...]) -> bool:
+    if is_store(path):
+        return False
+    place = (folders[0] / local_path(path)).resolve()
+    return any(place.is_relative_to(folder.resolve()) for folder in folders)

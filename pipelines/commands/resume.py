@@ -56,7 +56,7 @@ def run(settings: ResumeSettings, console: Console) -> int:
                     kept = dataclasses.replace(kept, **cluster)
                 if not settings.trust:
                     found = {key: value for key, value in vars(kept).items() if not (named and key in cluster)}
-                    trust.refuse(found, work.parent, file)
+                    trust.refuse(found, work.parent, file=file)
                 return int(module.run(kept, console))
     raise DataError(
         f"there is nothing to go on with: no {RUN_FILE} in it and no {UNFINISHED} beside it", file=str(settings.run)

@@ -94,7 +94,7 @@ class Retraining:
         UsageError
         """
         if self.file is not None:
-            trust.refuse({"home": str(self.home)}, self.file.parent, str(self.file), "retrain.")
+            trust.refuse({"home": str(self.home)}, self.file.parent, file=str(self.file), where="retrain.")
         if self.run.is_file():
             read_run_file(str(self.run)).refuse_reaching()
 

@@ -17,6 +17,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from time import time as now
 from typing import Any
 
 from dboost.errors import DboostError, UsageError
@@ -147,7 +148,7 @@ class Home:
         pointer = self._pointer()
         *former, left = _chain(pointer) or [""]
         decided = self.decision(left) or {}
-        about = {"when": time.strftime("%Y-%m-%d %H:%M %Z"), "reason": reason}
+        about = {"when": time.strftime("%Y-%m-%d %H:%M %Z", time.localtime(now())), "reason": reason}
         back = [*pointer.get("rolled_back", []), _entry(left, decided, about)]
         while former and (self.damage(former[-1]) or like(self.decision(former[-1]) or {}, back) is not None):
             former.pop()

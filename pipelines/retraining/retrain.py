@@ -17,6 +17,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from time import time as now
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -165,7 +166,7 @@ def _retrain(plan: Retraining, home: Home, client: Any, console: Console, lease:
         raise UsageError(
             f"begin = 'champion' has no meaning: {no_start}", file=str(plan.run), hint="leave begin out of [retrain]"
         )
-    source, state = _source(run), _state(run, plan)
+    source, state = source_of(run), _state(run, plan)
     home.mend(console.say)
     latest, version = home.latest(), home.next()
     nothing = _nothing_new(home, latest, source, state)
@@ -211,7 +212,7 @@ def _retrain(plan: Retraining, home: Home, client: Any, console: Console, lease:
             "seconds": round(seconds, 3),
             "state": state,
             **digests,
-            "decided": time.time(),
+            "decided": now(),
         }
     )
     # Whoever has taken over meanwhile decides.
@@ -295,7 +296,7 @@ def _held_out(run: RunFile, plan: Retraining) -> tuple[DataSettings, str]:
     return DataSettings(data=str(data["test"])), str(data["label"][0])
 
 
-def _source(run: RunFile) -> str:
+def source_of(run: RunFile) -> str:
     """What a model is made of, as one digest: the training data, and what is done with it."""
     data = {name: value for name, value in run.table("data").items() if name != "test"}
     tables = {"data": data, **{name: run.values.get(name, {}) for name in ("prepare", "model")}}

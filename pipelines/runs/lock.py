@@ -167,8 +167,8 @@ def myself() -> dict[str, Any]:
         "host": socket.gethostname(),
         "pid": os.getpid(),
         "since": since,
-        "kernel": _kernel(),
-        "process": _process(),
+        "kernel": kernel(),
+        "process": process(),
     }
 
 
@@ -182,7 +182,7 @@ def holder_of(folder: Path) -> dict[str, Any] | None:
     except OSError:
         return None
     try:
-        locked, holder = _locked(descriptor), _parsed(os.pread(descriptor, _LENGTH, 0))
+        locked, holder = lock_of_system(descriptor), _parsed(os.pread(descriptor, _LENGTH, 0))
         if _decided(folder, locked, holder):
             return None if locked else holder or {"host": "unknown"}
         silent = abs(time.time() - os.fstat(descriptor).st_mtime)
@@ -196,7 +196,7 @@ def _taken(folder: Path, take_over: bool, say: Callable[[str], Any]) -> Lease:
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            locked, text = _locked(descriptor), os.pread(descriptor, _LENGTH, 0)
+            locked, text = lock_of_system(descriptor), os.pread(descriptor, _LENGTH, 0)
             holder = _parsed(text)
             if not _decided(folder, locked, holder):
                 if not take_over:
@@ -208,7 +208,7 @@ def _taken(folder: Path, take_over: bool, say: Callable[[str], Any]) -> Lease:
             elif not locked:
                 raise _in_use(folder, holder)
             lease = Lease(folder, descriptor)
-            if lease.begin(settle=not _is_local(folder)):
+            if lease.begin(settle=not is_local(folder)):
                 descriptor = -1
                 return lease
             holder = _parsed(_text(path))
@@ -223,7 +223,7 @@ def _decided(folder: Path, locked: bool | None, holder: dict[str, Any]) -> bool:
     """Whether the lock of the system says all there is to know, or nobody has a lease."""
     if locked and not holder:
         return True
-    return locked is not None and (_here(holder) or _is_local(folder))
+    return locked is not None and (_here(holder) or is_local(folder))
 
 
 def _watch(folder: Path, text: bytes, locked: bool, say: Callable[[str], Any]) -> None:
@@ -248,7 +248,7 @@ def _watch(folder: Path, text: bytes, locked: bool, say: Callable[[str], Any]) -
     _ENDED.add(who)
 
 
-def _locked(descriptor: int) -> bool | None:
+def lock_of_system(descriptor: int) -> bool | None:
     """Lock a file; False where another process has it, None where the file system has no locks."""
     if not LOCKS:
         return None
@@ -289,7 +289,7 @@ def _parsed(text: bytes) -> dict[str, Any]:
 
 
 @cache
-def _kernel() -> str:
+def kernel() -> str:
     """What tells the running system from others: all containers of a machine share it, and no two machines do."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
@@ -297,7 +297,7 @@ def _kernel() -> str:
         return socket.gethostname()
 
 
-def _process() -> str:
+def process() -> str:
     """A name of this process that no other has, whatever its number."""
     return _token(os.getpid())
 
@@ -309,11 +309,11 @@ def _token(pid: int) -> str:
 
 def _here(holder: dict[str, Any]) -> bool:
     if "kernel" in holder:
-        return bool(holder["kernel"] == _kernel())
+        return bool(holder["kernel"] == kernel())
     return bool(holder.get("host") == socket.gethostname())
 
 
-def _is_local(folder: Path) -> bool:
+def is_local(folder: Path) -> bool:
     """Whether a folder is on a file system that this kernel has for itself; False where that cannot be told."""
     try:
         lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines()

@@ -135,7 +135,7 @@ class RunFile:
         """
         table, name, _ = self.reaches(cluster)
         if name:
-            trust.refuse({name: self.values[table][name]}, self.folder, str(self.file), f"{table}.")
+            trust.refuse({name: self.values[table][name]}, self.folder, file=str(self.file), where=f"{table}.")
 
     def table(self, name: str) -> dict[str, Any]:
         """The values of a table, with the defaults of the keys that have one."""

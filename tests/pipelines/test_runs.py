@@ -255,7 +255,9 @@ def test_two_locks_in_one_process_exclude_each_other(tmp_path: Path) -> None:
 
 def elsewhere(folder: Path, key: str, beat: int = 0) -> None:
     record = {"host": "elsewhere", "pid": 1, "since": "then", "kernel": "another", "process": key, "key": key}
-    (folder / "lock").write_text(json.dumps({**record, "beat": beat}).ljust(512))
+    descriptor = os.open(folder / "lock", os.O_WRONLY | os.O_CREAT)
+    os.pwrite(descriptor, json.dumps({**record, "beat": beat}).ljust(512).encode(), 0)
+    os.close(descriptor)
 
 
 def test_a_lease_on_a_shared_folder_is_believed_for_as_long_as_it_is_renewed(tmp_path: Path, monkeypatch) -> None:
@@ -270,7 +272,7 @@ def test_a_lease_on_a_shared_folder_is_believed_for_as_long_as_it_is_renewed(tmp
         with monkeypatch.context() as patch:
             if locked is not True:
                 answers = iter([locked, True])
-                patch.setattr(lock, "_locked", lambda _, a=answers: next(a))
+                patch.setattr(lock, "lock_of_system", lambda _, a=answers: next(a))
             elsewhere(folder, f"dead-{case}")
             os.utime(folder / "lock", (2e9, 2e9))  # the clock of that host is ahead by years
             with held(folder, say=heard.append) as lease:
@@ -286,11 +288,20 @@ def test_a_lease_on_a_shared_folder_is_believed_for_as_long_as_it_is_renewed(tmp
     with held(tmp_path, say=heard.append):
         assert len(heard) == 3
     elsewhere(tmp_path, "alive")
-    beats = threading.Timer(0.05, elsewhere, (tmp_path, "alive", 1))
+    ends = threading.Event()
+
+    def lives() -> None:
+        beat = 0
+        while not ends.wait(0.02):
+            beat += 1
+            elsewhere(tmp_path, "alive", beat)
+
+    beats = threading.Thread(target=lives)
     beats.start()
     said = r"process 1 on host elsewhere works in this folder since then.*expires 60 s after the last sign of life"
     with pytest.raises(UsageError, match=said), held(tmp_path):
         pass
+    ends.set()
     beats.join()
     assert holder_of(tmp_path) is not None
     os.utime(tmp_path / "lock", (1e9, 1e9))

@@ -114,7 +114,7 @@ def test_folders_that_were_not_submitted(tmp_path: Path, capsys: pytest.CaptureF
 def test_a_new_pod_takes_over_what_its_predecessor_held(tmp_path: Path, monkeypatch) -> None:
     record = {"host": "another", "pid": 1, "since": "now", "kernel": "another"}
     (tmp_path / LOCK).write_text(json.dumps(record))
-    monkeypatch.setattr("pipelines.runs.lock._is_local", lambda _: False)
+    monkeypatch.setattr("pipelines.runs.lock.is_local", lambda _: False)
     monkeypatch.setattr("pipelines.runs.lock.SETTLE", 0.0)
     with held(tmp_path, take_over=True):
         assert json.loads((tmp_path / LOCK).read_text())["pid"] == os.getpid()

@@ -20,7 +20,7 @@ import pytest
 
 import dboost
 from pipelines.cli import main
-from pipelines.retraining import retrain as steps
+from pipelines.retraining import home, retrain
 from pipelines.retraining.home import Home
 from pipelines.runs import lock
 from pipelines.runs.run_file import read_run_file
@@ -56,8 +56,8 @@ class Year:
         (folder / "nightly.toml").write_text(FILE.replace("[gates]", "keep = 6\n[gates]") + GATES)
         documents(folder / "t.parquet", 200, 9_999)
         documents(folder / "d.parquet", 400, 0)
-        real = time.time
-        patch.setattr(time, "time", lambda: real() + self.clock)
+        for module in (home, retrain):
+            patch.setattr(module, "now", lambda: time.time() + self.clock)
         # a folder that several machines share, whose locks none of them sees
         patch.setattr(lock, "LOCAL", frozenset())
         for name, value in (("BEAT", 0.02), ("LEASE", 0.1), ("LOOK", 0.02), ("SETTLE", 0.0)):
@@ -65,7 +65,7 @@ class Year:
 
     def source(self) -> str:
         """What a model of the present data is made of."""
-        return steps._source(read_run_file(str(self.folder / "run.toml")))
+        return retrain.source_of(read_run_file(str(self.folder / "run.toml")))
 
     def new_data(self, kind: str, seed: int) -> None:
         """Let the data grow, change, shrink, drift, be wrong or return to what it was."""
@@ -100,6 +100,7 @@ class Year:
             record = {**lock.myself(), "key": "gone", "beat": 7}
             for place in (self.home.path, *(self.home.folder(one) for one in self.home.versions()[-1:])):
                 (place / lock.LOCK).write_text(json.dumps(record).ljust(512))
+                os.utime(place / lock.LOCK, (time.time() + self.clock,) * 2)
             return "killed"
         return "done"
 
@@ -150,8 +151,8 @@ class Year:
         kills = {"killed": 1, "killed twice": 2, "killed outright": 1}.get(event, 0)
         for turn in range(kills + 1):
             self.patch.setattr(socket, "gethostname", lambda t=turn: f"pod-{number}-{t}")
-            self.patch.setattr(lock, "_kernel", lambda t=turn: f"node-{(number + t) % 3}")
-            self.patch.setattr(lock, "_process", lambda t=turn: f"process-{number}-{t}")
+            self.patch.setattr(lock, "kernel", lambda t=turn: f"node-{(number + t) % 3}")
+            self.patch.setattr(lock, "process", lambda t=turn: f"process-{number}-{t}")
             at = int(self.rng.integers(1, 60)) if turn < kills else None
             outcomes.append(self.attempt(at, event == "killed outright" and at is not None))
         text = capsys.readouterr().out
