@@ -14,12 +14,13 @@ import math
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from dboost.errors import UsageError
 from dboost.files.paths import local_path
 
-from . import registries
+from . import registries, trust
 from .flags import flag
 
 Settings = TypeVar("Settings", bound="LogSettings")
@@ -183,6 +184,7 @@ class LogSettings:
         one_of("auto", "table", "plain", "json"), "auto", "auto: table on a terminal, else plain lines"
     )
     debug: bool = key(boolean, False, "show the traceback of an error")
+    trust: bool = key(boolean, False, "let a file name hosts, programs and places to write outside of its folder")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,7 +253,7 @@ def near(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {found[0]!r}?" if found else ""
 
 
-def load(kind: type[Settings], file: str | None, flags: Mapping[str, object]) -> Settings:
+def load(kind: type[Settings], file: str | None, flags: Mapping[str, object], *, kept: bool = False) -> Settings:
     """Settings from a TOML file and the flags that override it.
 
     Parameters
@@ -260,11 +262,14 @@ def load(kind: type[Settings], file: str | None, flags: Mapping[str, object]) ->
     file : path of the TOML file, or None
     flags : mapping of key to value
         What the command line gave; keys without a value are absent.
+    kept : bool
+        Whether the file is that of work which was broken off, and is judged by who goes on with it.
 
     Raises
     ------
     UsageError
-        For an unreadable file, an unknown key (with the nearest known one) or a value of the wrong kind.
+        For an unreadable file, an unknown key (with the nearest known one) or a value of the wrong kind, and a key that
+        needs the consent of a flag (``trust``).
     """
     known = {item.name: item for item in dataclasses.fields(kind)}
     values: dict[str, Any] = {}
@@ -273,10 +278,15 @@ def load(kind: type[Settings], file: str | None, flags: Mapping[str, object]) ->
             where = name if source else flag(name)
             if name not in known:
                 raise UsageError(f"unknown key {name!r}{near(name, known)}", file=source)
+            if source and name == "trust":
+                raise UsageError("a file cannot say that it is trusted", file=source, hint="give --trust")
             try:
                 values[name] = known[name].metadata["parse"](value)
             except Expected as wanted:
                 raise UsageError(f"{where}: found {value!r}, expected {wanted}", file=source) from None
+        if source and not kept and not boolean(flags.get("trust", False)):
+            mine = {name: value for name, value in values.items() if name not in flags}
+            trust.refuse(mine, Path.cwd(), local_path(source).resolve().parent, file=source)
     return kind(**values)
 
 

@@ -240,13 +240,19 @@ def plan_training(settings: TrainedSettings) -> Training:
     return Training("path", kind, parameters, grid)
 
 
+def why_no_start(settings: TrainedSettings) -> str:
+    """Why such a training cannot begin with a model; empty where it can."""
+    if settings.cv is not None or settings.path is not None or settings.alphas is not None:
+        return "a path or cross-validation begins where no feature is used"
+    kind, _ = kind_and_parameters(settings)
+    return "" if "warm_start" in registries.parameters_of(kind) else f"{kind.__name__} does not start from a model"
+
+
 def _check_start(settings: TrainedSettings) -> None:
     """Refuse a start where there is no single fit that could begin with it."""
-    if settings.cv is not None or settings.path is not None or settings.alphas is not None:
-        raise UsageError("start beside a path or cross-validation", hint="those begin where no feature is used")
-    kind, _ = kind_and_parameters(settings)
-    if "warm_start" not in registries.parameters_of(kind):
-        raise UsageError(f"{kind.__name__} does not start from a model", hint="leave start= out")
+    why = why_no_start(settings)
+    if why:
+        raise UsageError(f"start={settings.start} has no meaning: {why}", hint="leave start= out")
     read_model(settings.start)
 
 

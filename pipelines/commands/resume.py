@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from dboost.errors import DataError
 from dboost.files.paths import local_path
 
-from .. import config
+from .. import config, trust
 from ..config import ClusterSettings, LogSettings, boolean, key, needed, string
 from ..console import Console
 from ..runs.execute import resume
@@ -45,13 +45,18 @@ def run(settings: ResumeSettings, console: Console) -> int:
     named = any(value is not None for name, value in cluster.items() if name not in _PATIENCE)
     if (folder / RUN_FILE).is_file():
         chosen = ClusterSettings(**cluster) if named else None
-        return run_command.told(resume(folder, cluster=chosen, console=console, take_over=settings.take_over), console)
+        done = resume(folder, cluster=chosen, console=console, take_over=settings.take_over, trust=settings.trust)
+        return run_command.told(done, console)
     for work in (folder, folder.with_name(folder.name + UNFINISHED)):
         for name, module in _COMMANDS.items():
             if (work / f"{name}.toml").is_file():
-                kept = config.load(module.SETTINGS, str(work / f"{name}.toml"), {})
+                file = str(work / f"{name}.toml")
+                kept = config.load(module.SETTINGS, file, {}, kept=True)
                 if named:
                     kept = dataclasses.replace(kept, **cluster)
+                if not settings.trust:
+                    found = {key: value for key, value in vars(kept).items() if not (named and key in cluster)}
+                    trust.refuse(found, work.parent, file=file)
                 return int(module.run(kept, console))
     raise DataError(
         f"there is nothing to go on with: no {RUN_FILE} in it and no {UNFINISHED} beside it", file=str(settings.run)

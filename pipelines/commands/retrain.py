@@ -29,8 +29,10 @@ def run(settings: RetrainSettings, console: Console) -> int:
     """Retrain; 0 whatever was decided."""
     needed(settings, *settings.required)
     if settings.emit is not None:
-        read_retraining(str(settings.file))
-        console.text(SCHEDULES[settings.emit](str(settings.file)))
+        plan = read_retraining(str(settings.file))
+        if not settings.trust:
+            plan.refuse_reaching()
+        console.text(SCHEDULES[settings.emit](str(settings.file), settings.trust))
         return 0
-    retrain(str(settings.file), console=console)
+    retrain(str(settings.file), trust=settings.trust, console=console)
     return 0

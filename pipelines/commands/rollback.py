@@ -17,6 +17,7 @@ class RollbackSettings(LogSettings):
     required: ClassVar[tuple[str, ...]] = ("home",)
 
     home: str | None = key(string, None, "folder of the champions, the home of a retraining", positional=1)
+    reason: str | None = key(string, None, "why, for the pages of decisions")
 
 
 SETTINGS = RollbackSettings
@@ -25,7 +26,7 @@ SETTINGS = RollbackSettings
 def run(settings: RollbackSettings, console: Console) -> int:
     """Go back."""
     needed(settings, *settings.required)
-    left, now = rollback(str(settings.home))
-    console.event("rolled_back", left=left, champion=now)
+    left, now = rollback(str(settings.home), reason=settings.reason or "", console=console)
+    console.event("rolled_back", left=left, champion=now, reason=settings.reason)
     console.say(f"the champion is {now} again, and no longer {left}")
     return 0

@@ -47,7 +47,8 @@ def run(settings: RunSettings, console: Console) -> int:
     if settings.print:
         console.text(read(file, changed).to_toml())
         return 0
-    done = execute(file, out=settings.out, overrides=changed, console=console, take_over=settings.take_over)
+    done = execute(file, out=settings.out, overrides=changed, console=console, take_over=settings.take_over,
+                   trust=settings.trust)  # fmt: skip
     return told(done, console)
 
 

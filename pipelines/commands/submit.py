@@ -50,6 +50,8 @@ def run(settings: SubmitSettings, console: Console) -> int:
     needed(settings, *settings.required)
     found = read(str(settings.file), [*(settings.set or ()), *_cluster(settings)])
     check(found)
+    if not settings.trust:
+        found.refuse_reaching()
     cluster = found.cluster()
     check_cluster(cluster)
     place, request = PLACES[kind_of(cluster)], request_of(cluster)

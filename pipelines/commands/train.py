@@ -30,7 +30,8 @@ from ..cross_validation import auto_was_left, hint_of_auto, path_table, strength
 from ..inputs import open_data, refuse_existing
 from ..model_settings import TrainedSettings
 from ..rejoin import Cluster
-from ..runs.lock import held, holder_of
+from ..runs.folder import remove
+from ..runs.lock import LOCK, held, holder_of
 from ..toml import to_toml
 from ..training import CERTIFIED, FIT, SEVERAL, Trained, Training, plan_training
 
@@ -106,17 +107,16 @@ def kept_beside(settings: Any, command: str, console: Console) -> Iterator[Path]
     values = {item.name: getattr(settings, item.name) for item in dataclasses.fields(settings)}
     # it may go on from another working folder
     values |= {"out": str(out), "data": str(any_path(str(settings.data), "data").absolute())}
-    if (
-        settings.force
-        and work.is_dir()
-        and holder_of(work) is None
-        and not _same_work(work / f"{command}.toml", values)
-    ):
-        shutil.rmtree(work)
     work.mkdir(parents=True, exist_ok=True)
     try:
-        with held(work):
-            lines = [f"{name} = {to_toml(value)}" for name, value in values.items() if value is not None]
+        with held(work, say=console.say):
+            if settings.force and not _same_work(work / f"{command}.toml", values):
+                for left in work.iterdir():
+                    if left.name != LOCK:
+                        remove(left)
+            lines = [
+                f"{name} = {to_toml(value)}" for name, value in values.items() if value is not None and name != "trust"
+            ]
             write_file(work / f"{command}.toml", ("\n".join(lines) + "\n").encode())
             goes_on = f"the same command, or `dboost resume {out}`," if isinstance(out, Path) else "the same command"
             console.left = f"what was done is kept in {work}: {goes_on} goes on"

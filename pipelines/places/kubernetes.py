@@ -154,7 +154,7 @@ def _job(name: str, request: Request) -> dict[str, Any]:
     """The run: `dboost run` does what is not done yet, so every try goes on where the last one stopped."""
     scheme = "tls" if request.options.get("certificates") else "tcp"
     command = [
-        "dboost", "run", f"{_SETTINGS}/{RUN_FILE}", "--out", f"{DATA}/runs/{name}", "--take-over",
+        "dboost", "run", f"{_SETTINGS}/{RUN_FILE}", "--out", f"{DATA}/runs/{name}", "--take-over", "--trust",
         "--log-format", "json",
     ]  # fmt: skip
     pod = _pod(request, "run", command, cpu="1", memory=2 << 30, data=True)

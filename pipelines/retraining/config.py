@@ -15,7 +15,9 @@ from typing import Any
 from dboost.errors import UsageError
 from dboost.files.paths import local_path
 
+from .. import trust
 from ..config import Expected, near, one_of, real, string, whole
+from ..runs.run_file import read_run_file
 
 
 def _field(parse: Any, default: Any) -> Any:
@@ -36,21 +38,22 @@ class Gates:
         How much the error of a class may rise, beyond two standard errors.
     class_rows : int
         Held-out rows below which a class is not judged by itself.
-    calibration : float
-        Largest mean distance between probabilities and shares of right answers.
+    calibration : float, optional
+        Largest mean distance between probabilities and shares of right answers, beyond what the number of rows
+        explains. By default a first version may have any, and a later one that of the champion, or 0.1.
     rows : float
         Least number of training rows, as a share of the champion's.
     size : float
         Most features in use, as a multiple of the champion's.
     label_drift, feature_drift : float
-        Largest population stability index of the labels, and of the terms.
+        Largest population stability index of the labels, and of the terms, beyond what the number of rows explains.
     """
 
     significance: float = _field(real(0.0), 2.0)
     loss: float = _field(real(0.0), 0.0)
     class_error: float = _field(real(0.0), 0.1)
     class_rows: int = _field(whole(1), 50)
-    calibration: float = _field(real(0.0), 0.1)
+    calibration: float | None = _field(real(0.0), None)
     rows: float = _field(real(0.0), 0.5)
     size: float = _field(real(0.0), 4.0)
     label_drift: float = _field(real(0.0), 0.25)
@@ -67,18 +70,33 @@ class Retraining:
         The run file of a challenger; its ``data.test`` are the raw documents that both models are judged on.
     home : pathlib.Path
         The folder of versions, decisions and the pointer to the champion.
-    begin : {"champion", "nothing"}
-        Where the fit of a challenger begins.
+    begin : {"champion", "nothing"}, optional
+        Where the fit of a challenger begins (default: at the champion, where such a fit can begin with a model).
     keep : int, optional
         How many of the latest versions stay, beside the champion and the one before it (default: all).
     gates : Gates
+    file : pathlib.Path, optional
+        That it was read from; None for tables that Python gave.
     """
 
     run: Path
     home: Path
-    begin: str = "champion"
+    begin: str | None = None
     keep: int | None = None
     gates: Gates = dataclasses.field(default_factory=Gates)
+    file: Path | None = None
+
+    def refuse_reaching(self) -> None:
+        """Refuse a file that names what needs consent (``trust``), or whose run file does.
+
+        Raises
+        ------
+        UsageError
+        """
+        if self.file is not None:
+            trust.refuse({"home": str(self.home)}, self.file.parent, file=str(self.file), where="retrain.")
+        if self.run.is_file():
+            read_run_file(str(self.run)).refuse_reaching()
 
 
 _KEYS: dict[str, Any] = {"run": string, "home": string, "begin": one_of("champion", "nothing"), "keep": whole(1)}
@@ -113,9 +131,11 @@ def checked(tables: Mapping[str, Any], folder: Path, file: str | None = None) ->
         raise UsageError("retrain.run is missing: name the run file that makes a challenger", file=file)
     known = {item.name: item.metadata["parse"] for item in dataclasses.fields(Gates)}
     gates = Gates(**_parsed(tables.get("gates", {}), known, "gates", file))
-    home = folder / values.get("home", "retraining")
+    run = folder / local_path(values["run"], "retrain.run")
+    home = folder / local_path(values.get("home", "retraining"), "retrain.home")
     more = {name: values[name] for name in ("begin", "keep") if name in values}
-    return Retraining((folder / values["run"]).resolve(), home.resolve(), gates=gates, **more)
+    where = None if file is None else local_path(file).resolve()
+    return Retraining(run.resolve(), home.resolve(), gates=gates, file=where, **more)
 
 
 def _parsed(given: Any, known: Mapping[str, Any], table: str, file: str | None) -> dict[str, Any]:

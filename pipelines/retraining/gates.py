@@ -12,6 +12,9 @@ from typing import Any
 from .config import Gates
 from .judge import Comparison
 
+# How far off the probabilities of a version may be that is not the first one, where [gates] does not say it.
+CALIBRATION = 0.1
+
 
 @dataclass(frozen=True)
 class Figures:
@@ -24,6 +27,10 @@ class Figures:
         Training rows, and features in use, of the challenger and of the champion; of the first champion its own twice.
     label_drift, feature_drift : float
         Population stability index between the data of the champion and that of the challenger.
+    label_chance, feature_chance : float
+        What these indices seldom exceed where nothing has drifted.
+    rolled_back : str
+        Which version that was rolled back is of the same data and settings, when it was, and why; empty for none.
     """
 
     comparison: Comparison
@@ -31,6 +38,9 @@ class Figures:
     features: tuple[int, int]
     label_drift: float
     feature_drift: float
+    label_chance: float = 0.0
+    feature_chance: float = 0.0
+    rolled_back: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,9 +76,18 @@ def class_error(figures: Figures, gates: Gates) -> Verdict:
 
 
 def calibration(figures: Figures, gates: Gates) -> Verdict:
-    """Probabilities are about the shares of right answers."""
-    off = figures.comparison.challenger.off()
-    return Verdict("calibration", off <= gates.calibration, f"{off:.3f} off; at most {gates.calibration:g}")
+    """Probabilities are about the shares of right answers, or no further from them than those of the champion."""
+    mine, theirs = figures.comparison.challenger, figures.comparison.champion
+    most, off = gates.calibration, mine.off()
+    if most is None and theirs is None:
+        return Verdict("calibration", True, f"{off:.3f} off; a first version has nothing to be compared with")
+    if most is None:
+        assert theirs is not None
+        most = max(CALIBRATION, theirs.off())
+    mean, deviation = mine.off_by_chance()
+    chance = mean + gates.significance * deviation
+    words = f"{off:.3f} off; at most {most:.3g} beyond the {chance:.3f} that so few rows explain"
+    return Verdict("calibration", off <= most + chance, words)
 
 
 def rows(figures: Figures, gates: Gates) -> Verdict:
@@ -87,18 +106,27 @@ def size(figures: Figures, gates: Gates) -> Verdict:
 
 def label_drift(figures: Figures, gates: Gates) -> Verdict:
     """Labels come as often as they did."""
-    words = f"population stability index {figures.label_drift:.3f}; at most {gates.label_drift:g}"
-    return Verdict("label_drift", figures.label_drift <= gates.label_drift, words)
+    return _drift("label_drift", figures.label_drift, gates.label_drift, figures.label_chance)
 
 
 def feature_drift(figures: Figures, gates: Gates) -> Verdict:
     """Terms come as often as they did."""
-    words = f"population stability index {figures.feature_drift:.3f}; at most {gates.feature_drift:g}"
-    return Verdict("feature_drift", figures.feature_drift <= gates.feature_drift, words)
+    return _drift("feature_drift", figures.feature_drift, gates.feature_drift, figures.feature_chance)
+
+
+def _drift(gate: str, found: float, most: float, chance: float) -> Verdict:
+    words = f"population stability index {found:.3f}; at most {most:g} beyond the {chance:.3f} that so few rows explain"
+    return Verdict(gate, found <= most + chance, words)
+
+
+def rolled_back(figures: Figures, gates: Gates) -> Verdict:
+    """It is not the one that was rolled back once more."""
+    same = figures.rolled_back
+    return Verdict("rolled_back", not same, same or "no version of the same data and settings was")
 
 
 GATES: tuple[Callable[[Figures, Gates], Verdict], ...] = (
-    loss, class_error, calibration, rows, size, label_drift, feature_drift,
+    loss, class_error, calibration, rows, size, label_drift, feature_drift, rolled_back,
 )  # fmt: skip
 
 

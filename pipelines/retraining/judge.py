@@ -56,6 +56,19 @@ class Judged:
         rows, chances, right = self.bins.T
         return float(np.abs(chances - right).sum() / max(rows.sum(), 1.0))
 
+    def off_by_chance(self) -> tuple[float, float]:
+        """What `off` is of a model whose probabilities are right, since rows are few: its mean and standard deviation.
+
+        The right ones of a bin deviate from the sum P of n probabilities with a variance of at most P (1 - P / n), and
+        of a normal deviate with the variance v the absolute value has the mean sqrt(2 v / pi) and the variance
+        (1 - 2 / pi) v.
+        """
+        rows, chances, _ = self.bins[self.bins[:, 0] > 0].T
+        variance = np.maximum(chances * (1.0 - chances / rows), 0.0)
+        whole = max(rows.sum(), 1.0)
+        mean = np.sqrt(2.0 / np.pi * variance).sum() / whole
+        return float(mean), float(np.sqrt((1.0 - 2.0 / np.pi) * variance.sum()) / whole)
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -111,7 +124,7 @@ def compare(challenger: str, champion: str | None, data: Any, label: str, stagin
     DataError
         A model holds no transform, or there are no rows.
     """
-    models = [_both(challenger), *([_both(champion)] if champion is not None else [])]
+    models = [model_and_transform(one) for one in (challenger, champion) if one is not None]
     judged = [Judged() for _ in models]
     labels: list[NDArray[Any]] = []
     # both transforms read the text themselves; the cut of the rows is that of the first
@@ -130,7 +143,14 @@ def compare(challenger: str, champion: str | None, data: Any, label: str, stagin
     return Comparison(np.concatenate(labels), judged[0], judged[1] if len(judged) > 1 else None)
 
 
-def _both(folder: str) -> tuple[Any, Any]:
+def model_and_transform(folder: str) -> tuple[Any, Any]:
+    """A model that can judge raw documents, and what makes its features of them.
+
+    Raises
+    ------
+    DataError, ModelFormatError
+        It is damaged, or no such model.
+    """
     model, transform = read_model(folder), read_beside(folder)
     if transform is None:
         raise DataError("the model holds no transform, and cannot be judged on raw documents", file=folder)
@@ -170,6 +190,16 @@ def stability(before: NDArray[np.float64], now: NDArray[np.float64]) -> float:
     return float(((q - p) * np.log(q / p)).sum())
 
 
+def by_chance(before: dict[str, float], now: dict[str, float], names: int) -> float:
+    """What the index of two counts seldom exceeds where nothing has drifted: its mean and two standard deviations.
+
+    Of N and N' draws of T kinds the index is about 1 / N + 1 / N' times a chi-squared variable with T - 1 degrees of
+    freedom.
+    """
+    free = max(names - 1, 0)
+    return (free + 2.0 * float(np.sqrt(2.0 * free))) * sum(1.0 / max(sum(one.values()), 1.0) for one in (before, now))
+
+
 def label_drift(before: dict[str, float], now: dict[str, float]) -> float:
     """The index of two counts of labels."""
     names = sorted({*before, *now})
@@ -179,8 +209,7 @@ def label_drift(before: dict[str, float], now: dict[str, float]) -> float:
 def term_drift(before: dict[str, float], now: dict[str, float], most: int = 10) -> tuple[float, list[dict[str, Any]]]:
     """The index of two counts of documents by term, over the terms that both have, and the terms that moved most.
 
-    Without any drift it is about T (1 / N + 1 / N') for T terms and N, N' counts in all: a few hundredths for some
-    thousands of documents.
+    Terms that one of them does not have are left out.
     """
     names = sorted(set(before) & set(now))
     if not names:

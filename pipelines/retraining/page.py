@@ -17,7 +17,7 @@ from ..pages import both_sides, labels_of, strength
 MOST = 20
 
 
-def html(values: dict[str, Any], challenger: str, champion: str | None) -> str:
+def html(values: dict[str, Any], challenger: str | None, champion: str | None) -> str:
     """The page.
 
     Parameters
@@ -25,14 +25,15 @@ def html(values: dict[str, Any], challenger: str, champion: str | None) -> str:
     values : dict
         Of ``decision.json``.
     challenger, champion : str
-        Folders of models; the champion is None where there was none.
+        Folders of models; None for one that is not there. Words are compared where there are both.
     """
     environment = Environment(
         loader=PackageLoader(__package__, "templates"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     written = datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
-    change = None if champion is None else changes(read_model(challenger), read_model(champion))
+    both = challenger is not None and champion is not None
+    change = changes(read_model(challenger), read_model(champion)) if both else None
     return environment.get_template("decision.html.j2").render(values=values, written=written, change=change)
 
 

@@ -5,60 +5,111 @@ Covers: one function for each. Does not cover: installing it, which the schedule
 
 from __future__ import annotations
 
+import hashlib
+import re
 import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-# At night, when nobody looks at dashboards, and not at a full hour, at which everything else begins.
-_HOUR, _MINUTE = 2, 17
+from dboost.errors import UsageError
+
+# At night, when nobody looks at dashboards, not at a full hour, at which everything else begins, and at a time that
+# every day has once: where clocks change, in all time zones since 2024, they do so before four o'clock.
+_HOUR, _MINUTE = 4, 17
+# Kubernetes adds 11 characters to the name of a CronJob, for a label of 63.
+_LONGEST = 52
+# Seconds within which a night that was missed is made up for; a CronJob without them ends for good after 100 misses.
+_LATE = 6 * 3600
+# What follows the path where the files were consented to.
+_TRUST = ["--trust"]
 
 
-def _command(file: str) -> list[str]:
-    return [sys.executable, "-m", "dboost_pipelines", "retrain", str(Path(file).resolve()), "--log-format", "json"]
+def _command(file: str, trust: bool = False) -> list[str]:
+    """What is run.
+
+    Raises
+    ------
+    UsageError
+        The path holds a line break, which no line of a schedule can.
+    """
+    path = str(Path(file).resolve())
+    if re.search(r"[\x00-\x1f\x7f]", path + sys.executable):
+        raise UsageError(f"the path {path!r} holds a line break or another control character", hint="rename it")
+    return [sys.executable, "-m", "dboost_pipelines", "retrain", path, *_TRUST[: int(trust)], "--log-format", "json"]
 
 
-def cron(file: str) -> str:
+def name_of(file: str) -> str:
+    """A name for a schedule: letters, digits and dashes, as RFC 1123 has them, so that every scheduler takes it.
+
+    Where the name of the file is another one, a digest of that keeps two of them apart.
+    """
+    stem = Path(file).stem
+    name = re.sub(r"[^a-z0-9]+", "-", f"retrain-{stem}".lower()).strip("-")
+    if name == f"retrain-{stem}" and len(name) <= _LONGEST:
+        return name
+    digest = hashlib.sha256(stem.encode("utf-8", "surrogateescape")).hexdigest()[:6]
+    return f"{name[: _LONGEST - 7].rstrip('-')}-{digest}"
+
+
+def cron(file: str, trust: bool = False) -> str:
     """A line for ``crontab -e``; percent signs end a command there, and are escaped."""
-    return f"{_MINUTE} {_HOUR} * * * {shlex.join(_command(file))}".replace("%", r"\%")
+    return f"{_MINUTE} {_HOUR} * * * {shlex.join(_command(file, trust))}".replace("%", r"\%")
 
 
-def systemd(file: str) -> str:
+def systemd(file: str, trust: bool = False) -> str:
     """A service and its timer, as two files."""
-    name = Path(file).stem
+    name, about = name_of(file), f"dboost retraining of {_unit(Path(file).name)}"
+    command, *arguments = (_quoted(one) for one in _command(file, trust))
+    # A variable begins with a dollar sign, but for the program itself.
+    line = " ".join([command, *(one.replace("$", "$$") for one in arguments)])
     return (
-        f"# {name}.service\n[Unit]\nDescription=dboost retraining of {name}\n\n[Service]\nType=oneshot\n"
-        f"WorkingDirectory={Path(file).resolve().parent}\nExecStart={shlex.join(_command(file))}\n\n"
-        f"# {name}.timer\n[Unit]\nDescription=dboost retraining of {name}, every night\n\n[Timer]\n"
+        f"# {name}.service\n[Unit]\nDescription={about}\n\n[Service]\nType=oneshot\n"
+        f"WorkingDirectory={_unit(str(Path(file).resolve().parent))}\nExecStart={line}\n\n"
+        f"# {name}.timer\n[Unit]\nDescription={about}, every night\n\n[Timer]\n"
         f"OnCalendar=*-*-* {_HOUR:02d}:{_MINUTE:02d}:00\nPersistent=true\n\n[Install]\nWantedBy=timers.target"
     )
 
 
-def cronjob(file: str) -> str:
+def _unit(text: str) -> str:
+    """Text of a unit of systemd, where a percent sign begins a specifier, and not every end of a line is kept."""
+    return text.replace("%", "%%") + ("/." if text.endswith(("\\", " ")) else "")
+
+
+def _quoted(word: str) -> str:
+    """A word of a command line of systemd, whose quotes and escapes are those of C and not those of a shell."""
+    text = word.replace("\\", r"\\").replace('"', r"\"").replace("%", "%%")
+    return text if re.fullmatch(r"[\w./%:=@,+-]+", text) else f'"{text}"'
+
+
+def cronjob(file: str, trust: bool = False) -> str:
     """A CronJob of Kubernetes; image and claim are to be put in. Two never run at once."""
     import yaml
 
+    # $(NAME) is a variable there, and a second dollar sign says that it is none.
+    path = f"/data/{Path(_command(file, trust)[4]).name}".replace("$(", "$$(")
     container = {
-        "name": "retrain", "image": "dboost:0.1.0", "args": ["dboost", "retrain", f"/data/{Path(file).name}"],
+        "name": "retrain", "image": "dboost:0.1.0", "args": ["dboost", "retrain", path, *_TRUST[: int(trust)]],
         "volumeMounts": [{"name": "data", "mountPath": "/data"}],
     }  # fmt: skip
     volume = {"name": "data", "persistentVolumeClaim": {"claimName": "dboost-data"}}
     pod = {"restartPolicy": "OnFailure", "containers": [container], "volumes": [volume]}
     job = {"spec": {"backoffLimit": 6, "template": {"spec": pod}}}
-    schedule = f"{_MINUTE} {_HOUR} * * *"
+    when = {"schedule": f"{_MINUTE} {_HOUR} * * *", "timeZone": "Etc/UTC", "startingDeadlineSeconds": _LATE}
     text: str = yaml.safe_dump(
         {
             "apiVersion": "batch/v1",
             "kind": "CronJob",
-            "metadata": {"name": f"retrain-{Path(file).stem}".lower()},
-            "spec": {"schedule": schedule, "concurrencyPolicy": "Forbid", "jobTemplate": job},
+            "metadata": {"name": name_of(file)},
+            "spec": {**when, "concurrencyPolicy": "Forbid", "jobTemplate": job},
         },
         sort_keys=False,
+        allow_unicode=True,
     )
     return text
 
 
-def prefect(file: str) -> str:
+def prefect(file: str, trust: bool = False) -> str:
     """A flow of Prefect that calls the function, with retries."""
     return f'''"""Retraining as a flow: `python FILE` serves it every night."""
 
@@ -69,7 +120,7 @@ from dboost_pipelines import retrain
 
 @task(retries=3, retry_delay_seconds=600)
 def challenge(file: str) -> dict:
-    decision = retrain(file)
+    decision = retrain(file{", trust=True" if trust else ""})
     return {{"outcome": decision.outcome, "champion": decision.champion, "reasons": decision.reasons}}
 
 
@@ -81,11 +132,11 @@ def nightly(file: str = {str(Path(file).resolve())!r}) -> dict:
 
 
 if __name__ == "__main__":
-    nightly.serve(name={Path(file).stem!r}, cron="{_MINUTE} {_HOUR} * * *")
+    nightly.serve(name={name_of(file)!r}, cron="{_MINUTE} {_HOUR} * * *")
 '''
 
 
-def airflow(file: str) -> str:
+def airflow(file: str, trust: bool = False) -> str:
     """A DAG of Airflow that calls the function."""
     return f'''"""Retraining as a DAG."""
 
@@ -95,7 +146,7 @@ from airflow.sdk import dag, task
 
 
 @dag(
-    dag_id={f"retrain_{Path(file).stem}"!r}, schedule="{_MINUTE} {_HOUR} * * *", catchup=False, max_active_runs=1,
+    dag_id={name_of(file)!r}, schedule="{_MINUTE} {_HOUR} * * *", catchup=False, max_active_runs=1,
     start_date=datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc),
 )
 def nightly():
@@ -103,7 +154,7 @@ def nightly():
     def challenge() -> dict:
         from dboost_pipelines import retrain
 
-        decision = retrain({str(Path(file).resolve())!r})
+        decision = retrain({str(Path(file).resolve())!r}{", trust=True" if trust else ""})
         return {{"outcome": decision.outcome, "champion": decision.champion, "reasons": decision.reasons}}
 
     challenge()
@@ -113,6 +164,6 @@ nightly()
 '''
 
 
-SCHEDULES: dict[str, Callable[[str], str]] = {
+SCHEDULES: dict[str, Callable[[str, bool], str]] = {
     "cron": cron, "systemd": systemd, "cronjob": cronjob, "prefect": prefect, "airflow": airflow,
 }  # fmt: skip

@@ -26,7 +26,7 @@ from ..console import Console, finite
 from ..rejoin import Cluster
 from . import folder as names
 from .folder import RunFolder
-from .lock import held
+from .lock import Lease, held
 from .run_file import RunFile, checked, read_run_file
 from .stages import STAGES, Stage, Work, check
 
@@ -97,6 +97,7 @@ def run(
     client: Any = None,
     console: Console | None = None,
     take_over: bool = False,
+    trust: bool = False,
 ) -> RunResult:
     """Do what is not done yet of a run.
 
@@ -114,6 +115,8 @@ def run(
         Where progress is printed; by default nowhere.
     take_over : bool
         Whether a process of another host that the folder's lock names is known to have ended.
+    trust : bool
+        Whether the file may name hosts, programs and places to write outside of its folder.
 
     Returns
     -------
@@ -131,7 +134,7 @@ def run(
     if out is None and isinstance(config, Mapping):
         raise UsageError("a run without a file has no folder of its own", hint="give out=")
     target = found.folder / "runs" / found.name if out is None else local_path(out, "out")
-    return _run(found, target.resolve(), client, console, write=True, take_over=take_over)
+    return _run(found, target.resolve(), client, console, write=True, take_over=take_over, trust=trust)
 
 
 def resume(
@@ -141,13 +144,14 @@ def resume(
     cluster: ClusterSettings | None = None,
     console: Console | None = None,
     take_over: bool = False,
+    trust: bool = False,
 ) -> RunResult:
     """Go on with a run from its folder, on `client` or `cluster` where one is given; see ``run``."""
     folder = local_path(path, "run").resolve()
     if not (folder / names.RUN_FILE).is_file():
         raise DataError(f"is no run folder: it holds no {names.RUN_FILE}", file=os.fspath(path))
     found = read_run_file(str(folder / names.RUN_FILE))
-    return _run(found, folder, client, console, write=False, cluster=cluster, take_over=take_over)
+    return _run(found, folder, client, console, write=False, cluster=cluster, take_over=take_over, trust=trust)
 
 
 def read(config: str | os.PathLike[str] | Mapping[str, Any], overrides: Sequence[str] = ()) -> RunFile:
@@ -166,33 +170,38 @@ def _run(
     write: bool,
     cluster: ClusterSettings | None = None,
     take_over: bool = False,
+    trust: bool = False,
 ) -> RunResult:
     check(run)
+    if not trust:
+        run.refuse_reaching(cluster=client is None and cluster is None)
     _refuse_other(target)
     check_writable(target)
     target.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as opened:
         if console is None:
             console = Console("plain", out=opened.enter_context(open(os.devnull, "w", encoding="utf-8")))
-        opened.enter_context(held(target, take_over))
+        lease = opened.enter_context(held(target, take_over, console.say))
         folder = RunFolder(target)
         opened.callback(folder.close)
         if write:
             write_file(target / names.RUN_FILE, run.to_toml().encode())
-        opened.enter_context(_told(folder, console))
+        opened.enter_context(_told(folder, console, " --trust" if run.reaches()[1] else ""))
         where = opened.enter_context(Cluster(run.cluster() if cluster is None else cluster, console, client))
         work = Work(run, folder, console, where.client)
-        outcomes = {stage.name: _do(stage, work, where) for stage in STAGES}
+        outcomes = {stage.name: _do(stage, work, where, lease) for stage in STAGES}
         converged = bool(folder.record("train")["facts"]["converged"])
         return RunResult(target, outcomes, converged)
 
 
-def _do(stage: Stage, work: Work, where: Cluster) -> Outcome:
+def _do(stage: Stage, work: Work, where: Cluster, lease: Lease) -> Outcome:
     """Do a stage unless it is done."""
     folder, console = work.folder, work.console
     why = stage.left_out(work)
     if why:
         console.event("stage_left_out", stage=stage.name, why=why)
+        if stage.name in work.run.tables:
+            console.say(f"{stage.name}: left out, since {why}")
         return Outcome(LEFT_OUT, why)
     # as JSON has it: lists for tuples
     inputs = json.loads(json.dumps(stage.inputs(work), default=str))
@@ -210,6 +219,7 @@ def _do(stage: Stage, work: Work, where: Cluster) -> Outcome:
     with console.stage(stage.name):
         facts = finite(where.do(lambda _: stage.make(work)))
     seconds = time.perf_counter() - started
+    lease.check()
     folder.done(stage.name, stage.outputs, inputs, facts, seconds)
     console.event("stage_done", stage=stage.name, **{f"fact_{name}": value for name, value in facts.items()})
     if stage.name == "train":
@@ -230,12 +240,12 @@ def _progress_of(folder: RunFolder, inputs: Mapping[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def _told(folder: RunFolder, console: Console) -> Iterator[None]:
+def _told(folder: RunFolder, console: Console, more: str) -> Iterator[None]:
     """Write the events of the run, its beginning and its end among them."""
     before = console.sink
     console.sink = folder.event
     console.event("run_start", pid=os.getpid())
-    console.left = f"`dboost resume {folder.path}` goes on with it"
+    console.left = f"`dboost resume {folder.path}{more}` goes on with it"
     try:
         yield
     except BaseException as error:

@@ -54,7 +54,7 @@ class RunFolder:
     def next(self, name: str) -> Path:
         """Where the next content of an output is written; nothing is there."""
         place = self.path / f".{name}.next"
-        _remove(place)
+        remove(place)
         return place
 
     def record(self, stage: str) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class RunFolder:
             if digest:
                 _replace(self.path / f".{name}.next", self.path / name)
             else:
-                _remove(self.path / name)
+                remove(self.path / name)
 
     # ---- events ----------------------------------------------------------------------------------------------------
 
@@ -179,13 +179,14 @@ def _difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 def _replace(beside: Path, target: Path) -> None:
     try:
-        _remove(target)
+        remove(target)
         os.rename(beside, target)
     except OSError as error:
         raise StorageError(f"cannot write: {error.strerror or error}", file=str(target)) from error
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
+    """Delete a file or a folder, where there is one."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

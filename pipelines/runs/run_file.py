@@ -18,6 +18,7 @@ from dboost.errors import UsageError
 from dboost.files.paths import local_path
 from dboost.files.stores import StorePath, any_path
 
+from .. import trust
 from ..commands.evaluate import EvaluateSettings
 from ..commands.predict import PredictSettings
 from ..commands.prepare import PrepareSettings
@@ -97,6 +98,8 @@ class RunFile:
         Of the run.
     folder : pathlib.Path
         The folder of the file.
+    file : str, optional
+        Its path as it was given; None for tables that Python gave.
     """
 
     values: dict[str, dict[str, Any]]
@@ -104,6 +107,35 @@ class RunFile:
     tables: frozenset[str]
     name: str = "run"
     folder: Path = field(default_factory=Path.cwd)
+    file: str | None = None
+
+    def reaches(self, cluster: bool = True) -> tuple[str, str, str]:
+        """The first key of the file that needs consent (``trust``), as table, key and what it does; else empty texts.
+
+        Parameters
+        ----------
+        cluster : bool
+            Whether the table [cluster] is used at all.
+        """
+        for table, values in self.values.items():
+            if self.file is None or (table == "cluster" and not cluster):
+                continue
+            mine = {name: value for name, value in values.items() if self.origins[f"{table}.{name}"] != SET}
+            name, does = trust.asked(mine, self.folder)
+            if name:
+                return table, name, does
+        return "", "", ""
+
+    def refuse_reaching(self, cluster: bool = True) -> None:
+        """Refuse a file that has such a key.
+
+        Raises
+        ------
+        UsageError
+        """
+        table, name, _ = self.reaches(cluster)
+        if name:
+            trust.refuse({name: self.values[table][name]}, self.folder, file=str(self.file), where=f"{table}.")
 
     def table(self, name: str) -> dict[str, Any]:
         """The values of a table, with the defaults of the keys that have one."""
@@ -199,7 +231,7 @@ def checked(
             start = base if origins[path] != SET else Path.cwd()
             where = any_path(found, path)
             values[table][each] = str(where) if isinstance(where, StorePath) else os.path.normpath(start / where)
-    return RunFile(values, origins, frozenset({*tables, *values}), name, base)
+    return RunFile(values, origins, frozenset({*tables, *values}), name, base, file)
 
 
 def _known_table(table: str, file: str | None) -> None:

@@ -28,6 +28,7 @@ from ..console import Console, finite
 from ..inputs import MANIFEST, open_data, read_model
 from ..report_page.held_out import look_at
 from ..report_page.page import html, read_json
+from ..toml import to_toml
 from ..training import plan_training, save_path
 from . import fingerprints
 from . import folder as names
@@ -89,6 +90,15 @@ def check(run: RunFile) -> None:
     if "data" not in run.values.get("data", {}):
         raise UsageError("data.data is missing: set it in the table [data], or give --set data.data=PATH")
     plan_training(run.model())
+    keep, data = run.values.get("predict", {}).get("keep"), run.table("data")
+    if keep and "prepare" in run.tables and "data" not in run.values["predict"]:
+        there = {*(data.get("label") or ()), data.get("weight"), *run.table("prepare").get("keep", ())}
+        lacking = [name for name in keep if name not in there]
+        if lacking:
+            raise UsageError(
+                f"predict.keep names {lacking[0]!r}, which the prepared rows will not have",
+                hint=f"add it to prepare.keep, as in keep = {to_toml(list(keep))}",
+            )
 
 
 # ---- prepare -------------------------------------------------------------------------------------------------------

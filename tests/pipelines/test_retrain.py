@@ -8,8 +8,14 @@ from __future__ import annotations
 
 import ast
 import configparser
+import datetime
 import json
+import os
+import re
+import shlex
+import shutil
 import subprocess
+import zoneinfo
 from pathlib import Path
 
 import numpy as np
@@ -20,15 +26,15 @@ import yaml
 
 import dboost
 import pipelines
-from dboost.errors import DataError, UsageError
+from dboost.errors import UsageError
 from pipelines.cli import main
 from pipelines.retraining import retrain as steps
 from pipelines.retraining.config import Gates, checked
 from pipelines.retraining.gates import Figures, verdicts
 from pipelines.retraining.home import Home
-from pipelines.retraining.judge import Comparison, Judged, label_drift, stability, term_drift
-from pipelines.retraining.schedules import SCHEDULES
-from pipelines.runs.lock import LOCK
+from pipelines.retraining.judge import Comparison, Judged, by_chance, label_drift, stability, term_drift
+from pipelines.retraining.schedules import SCHEDULES, name_of
+from pipelines.runs.lock import LOCK, held
 from tests.pipelines.conftest import write_documents
 
 RUN = """
@@ -113,6 +119,126 @@ def test_first_better_unchanged_worse_and_back(folder: Path, capsys) -> None:
         pipelines.rollback(folder / "retraining")
 
 
+def test_what_was_rolled_back_stays_away_until_something_new_passes(folder: Path, capsys) -> None:
+    retrain(folder)
+    documents(folder / "d.parquet", 600, 1)
+    assert retrain(folder).champion == "v0002"
+    home = Home(folder / "retraining")
+    capsys.readouterr()
+    assert main(["rollback", str(home.path), "--reason", "labels of <May>"]) == 0
+    page = (home.folder("v0002") / "decision.html").read_text()
+    assert "Rolled back on" in page and "labels of &lt;May&gt;" in page
+    # the next night, after a night of other data, with other gates, other held-out documents, under another name
+    back = (folder / "d.parquet").read_bytes()
+    assert main(["retrain", str(folder / "nightly.toml")]) == 0
+    assert "nothing new: the data and the settings of the model are those of v0002, which" in capsys.readouterr().out
+    documents(folder / "d.parquet", 600, 2, shuffled)
+    assert retrain(folder).outcome == "declined" and home.champion == "v0001"
+    (folder / "d.parquet").write_bytes(back)
+    (folder / "nightly.toml").write_text(FILE + "loss = 1.0\n")
+    documents(folder / "t.parquet", 220, 8)
+    assert retrain(folder).outcome == "nothing new" and home.champion == "v0001"
+    (folder / "d.parquet").unlink()
+    (folder / "e.parquet").write_bytes(back)
+    (folder / "run.toml").write_text(RUN.replace("d.parquet", "e.parquet"))
+    found = retrain(folder)
+    assert found.outcome == "declined" and home.champion == "v0001" and len(found.reasons) == 1
+    said = "rolled_back: the same data and settings as v0002, which was rolled back on"
+    assert found.reasons[0].startswith(said) and found.reasons[0].endswith("labels of <May>")
+    assert "labels of &lt;May&gt;" in (home.folder(str(found.version)) / "decision.html").read_text()
+    # the memory survives a pointer that is damaged
+    (home.path / "champion.json").write_bytes(b"{")
+    assert retrain(folder).outcome == "nothing new" and home.champion == "v0001"
+    documents(folder / "e.parquet", 700, 3)
+    assert retrain(folder).outcome == "promoted"
+
+
+def flipped(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+
+
+def test_a_damaged_champion_gives_way_to_the_last_sound_one_or_to_a_fresh_fit(folder: Path, capsys) -> None:
+    home, nightly = Home(folder / "retraining"), str(folder / "nightly.toml")
+
+    def night() -> str:
+        assert main(["retrain", nightly]) == 0
+        assert home.champion is not None and not home.damage(home.champion)
+        return str(capsys.readouterr().out)
+
+    for seed in (0, 1):
+        documents(folder / "d.parquet", 300 + 300 * seed, seed)
+        night()
+    weights = next((home.folder("v0002") / "model").glob("*.safetensors"))
+    flipped(weights)
+    said = night()
+    assert "the champion v0002 is damaged (" in said and "v0001 takes its place" in said
+    # the data are those of the version that is lost, and worth a version
+    assert home.champion == "v0003" and "nothing new" in night()
+    documents(folder / "d.parquet", 650, 4)
+    for damage in (
+        lambda at: (at / "model" / "model.json").unlink(),
+        lambda at: shutil.rmtree(at / "prepared"),  # it is used no more
+        lambda at: shutil.rmtree(at),
+        lambda at: flipped(at / "decision.json"),
+        lambda at: (at / "decision.json").write_bytes(b"[]"),
+        lambda at: (home.path / "champion.json").write_text('{"version": "v0099"}'),
+        lambda at: (home.path / "champion.json").unlink(),
+    ):
+        damage(home.folder(str(home.champion)))
+        night()
+        assert "nothing new" in night()
+    for version in home.versions():
+        shutil.rmtree(home.folder(version) / "model", ignore_errors=True)
+    said = night()
+    assert "there is none before it, and the next is made afresh" in said and "promoted" in said
+
+
+def test_a_version_that_was_broken_off_and_damaged_begins_anew(folder: Path, monkeypatch) -> None:
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(steps, "compare", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        retrain(folder)
+    stages = folder / "retraining" / "versions" / "v0001" / "stages.json"
+    stages.write_bytes(stages.read_bytes()[:50])
+    assert retrain(folder).champion == "v0001"
+
+
+@pytest.mark.filterwarnings("ignore:alpha_best_=")
+def test_a_run_that_chooses_its_strength_or_has_no_start_is_retrained_every_night(folder: Path, capsys) -> None:
+    cases = (
+        ("alpha = 0.003\ntol = 1e-6", "cv = 2\nn_alphas = 3", "a path or cross-validation begins where no feature"),
+        (
+            'penalty = "l1/l2"\nalpha = 0.003\ntol = 1e-6',
+            'estimator = "shareboost"\nmax_rounds = 3',
+            "does not start",
+        ),
+    )
+    for old, new, why in cases:
+        shutil.rmtree(folder / "retraining", ignore_errors=True)
+        (folder / "nightly.toml").write_text(FILE)
+        (folder / "run.toml").write_text(RUN.replace(old, new))
+        for seed in (0, 1):
+            documents(folder / "d.parquet", 300 + 100 * seed, seed)
+            assert retrain(folder).version == f"v000{seed + 1}"
+        (folder / "nightly.toml").write_text(FILE.replace("[gates]", 'begin = "champion"\n[gates]'))
+        with pytest.raises(UsageError, match=f"begin = 'champion' has no meaning: .*{why}"):
+            retrain(folder)
+
+
+def test_a_challenger_of_other_classes_begins_from_nothing(folder: Path, capsys) -> None:
+    """Two classes and three are different tasks, of which neither begins at the other."""
+    three = pq.read_table(folder / "d.parquet")
+    two = three.filter(pa.array(np.isin(three["label"].to_pylist(), ["apple", "birch"])))
+    pq.write_table(two, folder / "d.parquet", write_page_checksum=True)
+    (folder / "nightly.toml").write_text(FILE + "label_drift = 100\nsize = 100\n")
+    retrain(folder)
+    pq.write_table(three, folder / "d.parquet", write_page_checksum=True)
+    assert main(["retrain", str(folder / "nightly.toml")]) == 0
+    said = capsys.readouterr().out
+    assert "the challenger begins from nothing: the classes differ" in said and "promoted: v0002" in said
+
+
 def test_old_versions_are_deleted_where_that_is_asked_for(folder: Path, capsys) -> None:
     home = Home(folder / "retraining")
     (folder / "nightly.toml").write_text(FILE.replace("[gates]", "keep = 1\n[gates]"))
@@ -182,23 +308,21 @@ def test_a_kill_leaves_one_champion_and_the_next_call_goes_on(folder: Path, monk
 
 def test_two_at_once_and_files_without_meaning(folder: Path) -> None:
     retrain(folder)
+    with held(folder / "retraining"), pytest.raises(UsageError, match=f"process {os.getpid()} on host"):
+        retrain(folder)
+    # the name of a host that is gone, as in every pod of a CronJob
     (folder / "retraining" / LOCK).write_text(json.dumps({"host": "another", "pid": 7, "since": "now"}))
-    with pytest.raises(UsageError, match="process 7 on host another"):
-        retrain(folder)
-    (folder / "retraining" / LOCK).write_text("")
-    (folder / "retraining" / "champion.json").write_text('{"version": "v0009"}')
-    with pytest.raises(DataError, match="names no version that is there"):
-        retrain(folder)
+    assert retrain(folder).outcome == "nothing new"
     for tables, said in (
         ({}, "retrain.run is missing"),
         ({"retrain": {"run": "r", "hom": "x"}}, "did you mean 'home'"),
         ({"retrain": {"run": "r"}, "gates": {"loss": -1}}, "gates.loss: found -1"),
         ({"gate": {}}, "did you mean 'gates'"),
+        ({"retrain": {"run": "r", "home": "s3://bucket/home"}}, "retrain.home has the scheme 's3'"),
     ):
         with pytest.raises(UsageError, match=said):
             checked(tables, folder)
     (folder / "run.toml").write_text(RUN.replace('test = "t.parquet"\n', ""))
-    (folder / "retraining" / "champion.json").unlink()
     with pytest.raises(UsageError, match="data.test to judge on"):
         retrain(folder)
 
@@ -234,8 +358,42 @@ def test_each_gate_closes_for_its_own_reason() -> None:
     off = judged(base)
     off.bins[9] = 200, 190, 100
     assert closed(comparison=Comparison(labels, off, judged(base))) == ["calibration"]
+    # it is no worse than the champion is; a first version is worse than nothing
+    assert closed(comparison=Comparison(labels, off, off)) == closed(comparison=Comparison(labels, off, None)) == []
+    first = Figures(Comparison(labels, off, None), (100, 100), (10, 10), 0.0, 0.0)
+    found = [one for one in verdicts(first, Gates(calibration=0.1)) if not one.passed]
+    assert [one.gate for one in found] == ["calibration"]
+    assert closed(rolled_back="v0002") == ["rolled_back"]
     assert closed(rows=(10, 100)) == ["rows"] and closed(features=(50, 10)) == ["size"]
     assert closed(label_drift=1.0) == ["label_drift"] and closed(feature_drift=1.0) == ["feature_drift"]
+
+
+def test_calibration_and_drift_of_few_rows_alarm_as_seldom_as_of_many() -> None:
+    """Probabilities that are right, and counts of one population, from 20 rows to 20,000: limits of zero are met."""
+    rng, gates = np.random.default_rng(0), Gates(calibration=0.0, label_drift=0.0, feature_drift=0.0)
+    for rows in (20, 200, 2000, 20_000):
+        alarms = {"calibration": 0, "label_drift": 0, "feature_drift": 0}
+        wrong = 0
+        for _ in range(100):
+            chances = rng.uniform(0.35, 1.0, rows)
+            bins = np.minimum((chances * 10).astype(int), 9)
+            for shift in (0.0, 0.25):
+                right = rng.random(rows) < chances - shift
+                one = Judged()
+                for column, values in enumerate((np.ones(rows), chances, right)):
+                    one.bins[:, column] = np.bincount(bins, values, minlength=10)
+                counts = [dict(enumerate(rng.multinomial(rows, np.full(8, 0.125)).astype(float))) for _ in range(2)]
+                comparison = Comparison(np.zeros(0), one, None)
+                drift, chance = label_drift(*counts), by_chance(*counts, 8)
+                figures = Figures(comparison, (1, 1), (1, 1), drift, drift, chance, chance)
+                closed = [each.gate for each in verdicts(figures, gates) if not each.passed]
+                if shift:
+                    wrong += "calibration" in closed
+                else:
+                    for gate in set(closed) & set(alarms):
+                        alarms[gate] += 1
+        assert max(alarms.values()) <= 10, (rows, alarms)
+        assert wrong >= (95 if rows >= 200 else 20), (rows, wrong)
 
 
 def test_drift_of_samples_of_one_population_alarms_next_to_never() -> None:
@@ -261,7 +419,7 @@ def test_drift_of_samples_of_one_population_alarms_next_to_never() -> None:
 
 def test_the_cron_line_works_as_it_stands(folder: Path) -> None:
     line = SCHEDULES["cron"](str(folder / "nightly.toml"))
-    assert line.startswith("17 2 * * * ")
+    assert line.startswith("17 4 * * * ")
     command = line.split(" ", 5)[5].replace(r"\%", "%").replace("-m dboost_pipelines", "-m pipelines")
     root = Path(__file__).resolve().parents[2]
     done = subprocess.run(["sh", "-c", command], cwd=root, capture_output=True, text=True, timeout=100, check=False)
@@ -275,7 +433,7 @@ def test_the_other_schedules_are_read_by_what_reads_them(folder: Path, capsys) -
         assert main(["retrain", file, "--emit", name]) == 0
         assert "nightly" in capsys.readouterr().out
     assert not (folder / "retraining").exists()
-    service, timer = SCHEDULES["systemd"](file).split("# nightly.timer\n")
+    service, timer = SCHEDULES["systemd"](file).split("# retrain-nightly.timer\n")
     units = []
     for text in (service.split("\n", 1)[1], timer):
         unit = configparser.ConfigParser(interpolation=None)
@@ -287,3 +445,92 @@ def test_the_other_schedules_are_read_by_what_reads_them(folder: Path, capsys) -
     assert job["spec"]["concurrencyPolicy"] == "Forbid"
     for name in ("prefect", "airflow"):
         ast.parse(SCHEDULES[name](file))
+
+
+HOSTILE = (
+    "nightly_topics", "50%hot", "a b", "it's", 'say "x"', "$HOME", "$(date)", "back\\slash", "end\\", "Über alles",
+    "北京", "x" * 90, "-a.b-", "UPPER", "semi;colon #1", "end ",
+)  # fmt: skip
+
+
+def words_of_systemd(line: str) -> list[str]:
+    """The words of an ExecStart, by the rules of systemd.service(5)."""
+    words = []
+    for quoted, plain in re.findall(r'"((?:[^"\\]|\\.)*)"|(\S+)', line):
+        text = re.sub(r"\\(.)", r"\1", quoted) if quoted else plain
+        assert not re.search(r"(?<!%)(?:%%)*%(?!%)", text) and not re.search(r"(?<!\$)(?:\$\$)*\$(?!\$)", text)
+        words.append(text.replace("%%", "%").replace("$$", "$"))
+    return words
+
+
+def test_schedules_of_any_path_are_what_each_scheduler_takes(tmp_path: Path) -> None:
+    names, verify = set(), shutil.which("systemd-analyze")
+    for number, hostile in enumerate(HOSTILE):
+        file = tmp_path / hostile / f"{hostile}.toml"
+        # no folder is made: a schedule is text
+        text = {name: emit(str(file)) for name, emit in SCHEDULES.items()}
+        name = name_of(str(file))
+        assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", name) and len(name) <= 52
+        names.add(name)
+        job = yaml.safe_load(text["cronjob"])
+        assert job["metadata"]["name"] == name and job["spec"]["timeZone"] == "Etc/UTC"
+        assert job["spec"]["startingDeadlineSeconds"] > 0
+        (container,) = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+        assert container["args"][2].replace("$$(", "$(") == f"/data/{hostile}.toml"
+        # cron ends a command at a percent sign, unless there is a backslash before it, which it takes away
+        command = text["cron"].split(" ", 5)[5]
+        assert not re.search(r"(?<!\\)%", command) and "\n" not in command
+        assert str(file) in shlex.split(command.replace(r"\%", "%"))
+        service, timer = text["systemd"].split(f"# {name}.timer\n")
+        lines = dict(line.split("=", 1) for line in service.splitlines() if "=" in line)
+        assert str(file) in words_of_systemd(lines["ExecStart"])
+        assert Path(lines["WorkingDirectory"].replace("%%", "%")) == file.parent
+        assert not lines["WorkingDirectory"].endswith(("\\", " "))
+        for each in ("prefect", "airflow"):
+            found = [node.value for node in ast.walk(ast.parse(text[each])) if isinstance(node, ast.Constant)]
+            assert str(file) in found and name in found
+        if verify and number < 8:
+            for kind, unit in (("service", service), ("timer", timer)):
+                (tmp_path / f"{name}.{kind}").write_text(unit)
+    assert len(names) == len(HOSTILE)
+    if verify:
+        units = sorted(map(str, tmp_path.glob("*.service")))
+        done = subprocess.run(
+            ["systemd-analyze", "verify", *units], capture_output=True, text=True, timeout=60, check=False
+        )
+        told = [line for line in done.stderr.splitlines() if str(tmp_path) in line or "retrain-" in line]
+        assert not told, told
+    with pytest.raises(UsageError, match="line break"):
+        SCHEDULES["cron"](str(tmp_path / "a\nb.toml"))
+
+
+def test_the_time_of_schedules_is_there_once_on_every_day_of_every_zone() -> None:
+    """At four hours and 17 minutes no clock is changed, in any zone, where it is at 02:17."""
+    minute, hour = map(int, SCHEDULES["cron"]("nightly.toml").split(" ")[:2])
+    days = [datetime.datetime(2026, 1, 1, 12) + datetime.timedelta(day) for day in range(366)]
+    odd = {hour: 0, 2: 0}
+    for zone in map(zoneinfo.ZoneInfo, sorted(zoneinfo.available_timezones())):
+        offsets = [zone.utcoffset(day) for day in days[::14]]
+        for block in range(len(offsets) - 1):
+            for day in days[14 * block + 1 : 14 * block + 15] if offsets[block] != offsets[block + 1] else ():
+                for each in odd:
+                    at = day.replace(hour=each, minute=minute, tzinfo=zone)
+                    back = at.astimezone(datetime.UTC).astimezone(zone)
+                    odd[each] += back.hour != each or at.utcoffset() != at.replace(fold=1).utcoffset()
+    assert odd[hour] == 0 < odd[2]
+
+
+def test_a_schedule_of_files_that_need_consent_holds_it(folder: Path, capsys) -> None:
+    file = str(folder / "nightly.toml")
+    (folder / "run.toml").write_text(RUN.replace("workers = 0", 'to = "slurm"\nworkers = 2'))
+    for command in (["--emit", "cron"], []):
+        assert main(["retrain", file, *command]) == 2
+        assert "the key cluster.to of a file starts programs" in capsys.readouterr().err
+    for name in SCHEDULES:
+        assert main(["retrain", file, "--emit", name, "--trust"]) == 0
+        assert re.search("--trust|trust=True", capsys.readouterr().out)
+    (folder / "run.toml").write_text(RUN)
+    (folder / "nightly.toml").write_text(FILE.replace("[gates]", 'home = "../elsewhere"\n[gates]'))
+    assert main(["retrain", file]) == 2
+    assert "the key retrain.home of a file writes outside of" in capsys.readouterr().err
+    assert not (folder.parent / "elsewhere").exists()

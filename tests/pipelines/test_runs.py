@@ -13,6 +13,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -22,9 +24,10 @@ import pytest
 
 import dboost
 import pipelines
-from dboost.errors import DataError, UsageError
+from dboost.errors import DataError, StorageError, UsageError
 from dboost.model.fitted import read_model
 from pipelines.cli import main
+from pipelines.runs import lock
 from pipelines.runs.fingerprints import of_model
 from pipelines.runs.lock import held, holder_of
 from pipelines.runs.run_file import TABLES, checked, keys_of, read_run_file
@@ -236,11 +239,10 @@ def test_a_folder_in_use_is_refused_and_a_dead_lock_is_taken_over(
             process.send_signal(signal.SIGKILL)
     assert json.loads((folder / "lock").read_text())["pid"] == process.pid
     assert holder_of(folder) is None
+    # a container has another host name every night, and one kernel lifts the locks of them all
+    (folder / "lock").write_text(json.dumps({"host": "pod-one", "pid": 1, "since": "then"}))
+    assert holder_of(folder) is None
     assert states(pipelines.run(file)) == done()
-    # whether a process of another machine lives cannot be known here
-    (folder / "lock").write_text(json.dumps({"host": "elsewhere", "pid": 1, "since": "then"}))
-    with pytest.raises(UsageError, match="process 1 on host elsewhere .* give take_over if that process has ended"):
-        pipelines.run(file)
 
 
 def test_two_locks_in_one_process_exclude_each_other(tmp_path: Path) -> None:
@@ -249,6 +251,126 @@ def test_two_locks_in_one_process_exclude_each_other(tmp_path: Path) -> None:
     with held(tmp_path):
         assert json.loads((tmp_path / "lock").read_text())["pid"] == os.getpid()
     assert (tmp_path / "lock").read_text() == ""
+
+
+def elsewhere(folder: Path, key: str, beat: int = 0) -> None:
+    record = {"host": "elsewhere", "pid": 1, "since": "then", "kernel": "another", "process": key, "key": key}
+    descriptor = os.open(folder / "lock", os.O_WRONLY | os.O_CREAT)
+    os.pwrite(descriptor, json.dumps({**record, "beat": beat}).ljust(512).encode(), 0)
+    os.close(descriptor)
+
+
+def test_a_lease_on_a_shared_folder_is_believed_for_as_long_as_it_is_renewed(tmp_path: Path, monkeypatch) -> None:
+    """Whatever the clocks say, and with the lock of the system unseen, not to be had, or left by a lost machine."""
+    monkeypatch.setattr(lock, "LOCAL", frozenset())
+    for name, value in (("BEAT", 0.02), ("LEASE", 0.15), ("LOOK", 0.01), ("SETTLE", 0.01)):
+        monkeypatch.setattr(lock, name, value)
+    heard: list[str] = []
+    for case, locked in enumerate((True, None, False)):
+        folder = tmp_path / str(case)
+        folder.mkdir()
+        with monkeypatch.context() as patch:
+            if locked is not True:
+                answers = iter([locked, True])
+                patch.setattr(lock, "lock_of_system", lambda _, a=answers: next(a))
+            elsewhere(folder, f"dead-{case}")
+            os.utime(folder / "lock", (2e9, 2e9))  # the clock of that host is ahead by years
+            with held(folder, say=heard.append) as lease:
+                lease.check()
+                assert json.loads((folder / "lock").read_text())["pid"] == os.getpid()
+                time.sleep(0.1)
+                assert json.loads((folder / "lock").read_text())["beat"] > 0
+        assert (folder / "lock").read_text() == ""
+    assert len(heard) == 3 and "waiting up to 0.15 s for a sign of life" in heard[0]
+    # another lock that the same dead process has left is not waited for
+    monkeypatch.setattr(lock, "LEASE", 60.0)
+    elsewhere(tmp_path, "dead-0")
+    with held(tmp_path, say=heard.append):
+        assert len(heard) == 3
+    elsewhere(tmp_path, "alive")
+    ends = threading.Event()
+
+    def lives() -> None:
+        beat = 0
+        while not ends.wait(0.02):
+            beat += 1
+            elsewhere(tmp_path, "alive", beat)
+
+    beats = threading.Thread(target=lives)
+    beats.start()
+    said = r"process 1 on host elsewhere works in this folder since then.*expires 60 s after the last sign of life"
+    with pytest.raises(UsageError, match=said), held(tmp_path):
+        pass
+    ends.set()
+    beats.join()
+    assert holder_of(tmp_path) is not None
+    os.utime(tmp_path / "lock", (1e9, 1e9))
+    assert holder_of(tmp_path) is None
+
+
+def test_a_process_that_was_taken_for_dead_gives_way(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(lock, "BEAT", 0.01)
+    with held(tmp_path) as lease:
+        elsewhere(tmp_path, "later")
+        time.sleep(0.1)
+        with pytest.raises(StorageError, match="process 1 on host elsewhere has taken this folder over"):
+            lease.check()
+    assert json.loads((tmp_path / "lock").read_text())["host"] == "elsewhere"
+
+
+def test_a_file_from_a_stranger_reaches_no_host_and_writes_nowhere_else(file: Path, capsys) -> None:
+    folder, text = file.parent, file.read_text().replace("workers = 0\n", "")
+    for table, line, does in (
+        ("cluster", 'scheduler = "tcp://198.51.100.1:8786"', "names a host, whose answers run as code"),
+        ("cluster", 'to = "slurm"\nworkers = 1', "starts programs"),
+        ("cluster", 'hosts = ["a", "b"]', "names machines"),
+        ("cluster", 'options = {address = "http://198.51.100.1"}', "may name hosts"),
+        ("cluster", 'tls = "certificates"', "says which hosts are believed"),
+        ("prepare", 'write_contract = "../contract.json"', "writes outside of"),
+        ("data", 'test = "s3://b/k?endpoint_override=198.51.100.1"', "names a host in the address"),
+    ):
+        key = line.split(" ")[0]
+        file.write_text(text.replace(f"[{table}]", f"[{table}]\n{line}"))
+        for command in ("run", "submit"):
+            assert main([command, str(file), "--out", str(folder / "o")]) == 2, line
+            assert f"the key {table}.{key} of a file {does}" in capsys.readouterr().err
+        assert not (folder / "o").exists() and not (folder.parent / "contract.json").exists()
+        with pytest.raises(UsageError, match=f"the key {table}.{key} of a file"):
+            pipelines.run(file)
+        assert main(["run", str(file), "--print"]) == 0
+        capsys.readouterr()
+    # what the user says is meant, and a file that was consented to is taken as it stands
+    file.write_text(text.replace("[cluster]", '[cluster]\nscheduler = "tcp://198.51.100.1:8786"'))
+    for found in (pipelines.runs.run_file.read_run_file(str(file), ["cluster.scheduler=tcp://127.0.0.1:1"]),
+                  pipelines.runs.run_file.checked({"cluster": {"scheduler": "tcp://127.0.0.1:1"}})):  # fmt: skip
+        found.refuse_reaching()
+    file.write_text(text.replace("[cluster]", '[cluster]\nscheduler = "tcp://127.0.0.1:1"\nconnect_timeout = 0.1'))
+    assert main(["run", str(file), "--trust"]) == 4
+    said = capsys.readouterr().err
+    assert "no Dask scheduler answers at tcp://127.0.0.1:1" in said and "/runs/trees --trust` goes on" in said
+    assert main(["resume", str(folder / "runs" / "trees")]) == 2 and "cluster.scheduler" in capsys.readouterr().err
+    assert main(["resume", str(folder / "runs" / "trees"), "--workers", "0"]) == 0
+    # the same for the settings of a command
+    (folder / "c.toml").write_text('scheduler = "tcp://198.51.100.1:8786"\ndata = "documents.parquet"\nout = "x"\n')
+    assert main(["prepare", "--config", str(folder / "c.toml")]) == 2
+    assert "the key scheduler of a file names a host" in capsys.readouterr().err
+    (folder / "c.toml").write_text("trust = true\n")
+    assert main(["prepare", "--config", str(folder / "c.toml")]) == 2
+    assert "a file cannot say that it is trusted" in capsys.readouterr().err
+
+
+def test_columns_that_are_kept_are_known_before_the_work_and_what_is_left_out_is_said(file: Path, capsys) -> None:
+    text = file.read_text()
+    file.write_text(text.replace("[predict]", '[predict]\nkeep = ["label", "text"]'))
+    assert main(["run", str(file)]) == 2
+    said = capsys.readouterr()
+    assert "predict.keep names 'text', which the prepared rows will not have" in said.err and "prepare" not in said.out
+    assert not (file.parent / "runs").exists()
+    # nothing is held out: what has a table is named, and what has none is not missed
+    file.write_text(text.replace('split = "split"', "").replace("[predict]", "[evaluate]"))
+    assert main(["run", str(file)]) == 0
+    shown = capsys.readouterr().out
+    assert "evaluate: left out, since no data is held out" in shown and "predict: left out" not in shown
 
 
 def test_a_folder_of_something_else_is_refused(file: Path, tmp_path: Path) -> None:
