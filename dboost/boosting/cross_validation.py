@@ -121,7 +121,7 @@ def cross_validate(
     given = {"kept": kept, "told": told, "stop": stop, "scorer": scorer, "relaxation": relaxation}
     paths = FoldPaths.of(plan, engine, replace(settings, tol=fold_tol), folds, **given)
     if scorer is not None:
-        scorer.begin(engine)
+        scorer.begin(engine, paths.folds, paths.masses)
     grid = strengths(whole, alphas, n_alphas, eps, empty=True)
     results = along(whole, grid.tolist(), kept.path(None), told(None), stop, after=after)
     return results, paths.judged(grid.tolist())
