@@ -33,7 +33,9 @@ _FOLDS = 5
 _NEW_ROWS = 4000
 # Standard errors of the mean difference; of five kinds one in three thousand studies would be further off by chance.
 _FAR = 4.0
-COLUMNS = ("data", "draws", "ours", "scikit-learn's", "difference", "standard error", "apart", "empty", "theirs", "new rows")  # fmt: skip
+COLUMNS = (
+    "data", "draws", "ours", "scikit-learn's", "difference", "standard error", "apart", "empty", "theirs", "new rows",
+)  # fmt: skip
 
 
 def yes_no(rng: np.random.Generator, m: int) -> Rows:

@@ -277,7 +277,7 @@ def _present(masses: Any, number: int) -> tuple[int, ...] | None:
     if present.size < 2:
         raise DataError(
             f"without fold {number} every label is the same",
-            hint="use fewer folds, or give folds= that spread each class",
+            hint="use folds that spread each class, each of which needs two rows",
         )
     return None if present.size == others.shape[0] else tuple(present.tolist())
 

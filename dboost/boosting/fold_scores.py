@@ -72,7 +72,7 @@ class HeldOutScorer(Protocol):
     """Judges the fits without a fold on its rows by something that is no sum over them."""
 
     def begin(self, engine: Engine, folds: Folds, masses: dict[str, Any]) -> None:
-        """Look at all rows, and at what each fold has (``folds.fold_masses``), before the first fit; may refuse them."""
+        """Look at all rows, and at what each fold has (``fold_masses``), before the first fit; may refuse them."""
         ...
 
     def __call__(self, engine: Engine, fitting: Fitting, left: Left, results: Sequence[FitResult]) -> Array:

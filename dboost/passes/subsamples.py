@@ -3,8 +3,8 @@
 Covers: ``Subsample``, how a partition is seen with these rows alone. Does not cover: the fits
 (``dboost.boosting.halving``).
 
-The rows are drawn by their places (``draws``), the same share of each class. Those of a smaller share are among those of
-a larger one.
+The rows are drawn by their places (``draws``), the same share of each class. Those of a smaller share are among those
+of a larger one.
 """
 
 from __future__ import annotations

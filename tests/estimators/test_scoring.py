@@ -200,11 +200,11 @@ def test_a_fold_that_lacks_a_class_is_scored_or_refused_with_a_remedy(where, cli
 
 def test_a_class_of_one_row_and_folds_that_were_given_have_other_remedies():
     y, folds = KIND.copy(), np.arange(150) % 3
-    y[7] = "rare"
+    y[7] = "owl"
     with pytest.raises(DataError, match="leave out the classes of fewer than two rows"):
         BoostedClassifierCV(cv=3, scoring="roc_auc_ovr").fit(X, y)
-    y[1] = "rare"
-    with pytest.raises(DataError, match="fold 0 of 3 has no row of class 'rare'; give folds that spread each class"):
+    y[1] = "owl"
+    with pytest.raises(DataError, match="fold 0 of 3 has no row of class 'owl'; give folds that spread each class"):
         BoostedClassifierCV(folds=folds, scoring="roc_auc_ovr").fit(X, y)
 
 
@@ -283,5 +283,5 @@ def test_a_score_that_is_no_number_is_refused_with_its_fold_and_strength():
         BoostedClassifierCV(scoring=lambda e, rows, y: {"a": 1.0}, **params).fit(X, KIND)
     # all rows of one fold have one label, of which no ranking is known
     one = np.where(np.arange(150) % 3 == 2, 1, TWO)
-    with pytest.raises(DataError, match=r"'roc_auc' needs each class in each fold, and fold 2 of 3 has no row of class 0"):
+    with pytest.raises(DataError, match=r"'roc_auc' needs each class in each fold, .* 2 of 3 has no row of class 0"):
         BoostedClassifierCV(scoring="roc_auc", **params).fit(X, one)
