@@ -90,9 +90,12 @@ class Places:
         return ((first[strata] + place) % count).astype(np.int32)
 
     def share(self, partition: Partition, share: float, draw: str, seed: int) -> NDArray[np.bool_]:
-        """Which rows are in a share of each class, of which one row at least; all that are in a smaller one are."""
+        """Which rows are in a share of each class; all that are in a smaller one are.
+
+        Two rows of a class are at least: without a fold that has one of them the other is left.
+        """
         strata, place = self.order(partition, draw, seed)
-        wanted: NDArray[np.bool_] = place < np.ceil(share * self.sizes - 1e-9)[strata]
+        wanted: NDArray[np.bool_] = place < np.maximum(np.ceil(share * self.sizes - 1e-9), 2.0)[strata]
         return wanted
 
 
