@@ -1,8 +1,8 @@
 """A strength of the penalty, or the worth of a model, by cross-validation along the path, for every estimator.
 
 Covers: ``cross_validated``; how a strength is asked to be chosen; the folds a user gives.
-Does not cover: the fits (``dboost.boosting.cross_validation``), the folds that are drawn (``dboost.passes.draws``), what
-the folds say (``fold_record``).
+Does not cover: the fits (``dboost.boosting.cross_validation``), the folds that are drawn (``dboost.passes.draws``),
+what the folds say (``fold_record``).
 """
 
 from __future__ import annotations

@@ -111,8 +111,8 @@ def successive_halving(
 
     Notes
     -----
-    A rung has a random share of the rows of each class, and of each two rows at least: drawn by their places in
-    the order of the data and `random_state`, so that it depends neither on partitions nor on workers. The rows of a rung
+    A rung has a random share of the rows of each class, and of each two rows at least: drawn by their places in the
+    order of the data and `random_state`, so that it depends neither on partitions nor on workers. The rows of a rung
     are among those of the next. On fewer rows a stronger penalty is best: the best `alpha` falls about as the root of
     the number of rows. A grid should therefore hold several, and a small `factor` lets more of them survive.
 
