@@ -154,7 +154,7 @@ def study(draws: int) -> list[dict[str, Any]]:
 
 def biased(row: dict[str, Any]) -> bool:
     """Whether a row of the table shows a bias."""
-    return abs(row["apart"]) > _FAR or row.get("empty", 0) > 0
+    return bool(abs(row["apart"]) > _FAR or row.get("empty", 0) > 0)
 
 
 def main(arguments: Sequence[str]) -> int:

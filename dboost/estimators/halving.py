@@ -173,13 +173,13 @@ def _climbed(
 
 
 def _told(
-    parts: Prepared, some: list[_Candidate], places: Places, share: float, cv: int, scoring: str
+    parts: Prepared, some: list[_Candidate], rows_of_all: Places, share: float, cv: int, scoring: str
 ) -> list[dict[str, Any]]:
     """What the folds of a rung say of the candidates of one group."""
     settings = some[0].settings
     strengths = [float(one.settings.alpha) for one in some]
     alphas = sorted(set(strengths), reverse=True)
-    drawn = Subsample(share, settings.random_state, places)
+    drawn = Subsample(share, settings.random_state, rows_of_all)
     tol = max(FOLD_TOL, settings.tol)
     scores, rows = judged(parts.plan, parts.engine, settings, alphas, drawn, cv, tol)
     table = scores.error if scoring == "error" else scores.loss

@@ -97,9 +97,9 @@ class HeldOut:
         if not needs_classes(self._scorer, self._template, self._parts, places[present].tolist()):
             return
         plan = self._parts.plan
-        counts = dict(zip(plan.classes.tolist(), plan.class_counts, strict=True))
+        assert plan.classes is not None and plan.class_counts is not None
         label = plan.classes.tolist()[np.flatnonzero(mass[number] <= 0.0)[0]]
-        fewest = min(counts.values())
+        fewest = min(plan.class_counts)
         hint = "give folds that spread each class"
         if folds.given is None:
             hint = f"use cv={fewest} or fewer, as the rarest class has {fewest} rows"

@@ -221,8 +221,8 @@ class FoldFolder:
         self._settings = settings
         self._fold_tol = fold_tol
         # before, folds were drawn by what rows hold, and a folder of that time is of other folds
-        drawn = {"drawn": "by place"} if folds.given is None else {}
-        self._folds = {"count": folds.count, "seed": folds.seed, "given": _digest(folds)} | drawn
+        self._folds: dict[str, Any] = {"count": folds.count, "seed": folds.seed, "given": _digest(folds)}
+        self._folds |= {"drawn": "by place"} if folds.given is None else {}
         self._judged: dict[str, Any] = {} if scorer is None else {"scorer": scorer}
         self._judged |= {"gammas": list(gammas)} if gammas else {}
         self._blends = max(1, len(gammas))

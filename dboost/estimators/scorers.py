@@ -74,10 +74,10 @@ class Scorer:
         classes = getattr(estimator, "classes_", None)
         if self.metric is None or classes is None or np.ndim(y) != 1 or "predict" in self.ways:
             return self.call
-        if "labels" in self.call._kwargs or "labels" not in inspect.signature(self.metric).parameters:
-            return self.call
         told: Any = copy.copy(self.call)
-        told._kwargs = told._kwargs | {"labels": classes}
+        if "labels" in inspect.signature(self.metric).parameters:
+            # those that whoever made the scorer named count before
+            told._kwargs = {"labels": classes} | told._kwargs
         return cast(Callable[..., Any], told)
 
     def __call__(self, estimator: Any, X: Any, y: Any, weight: NDArray[np.float64] | None) -> float:
