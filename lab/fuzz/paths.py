@@ -85,7 +85,8 @@ def _labels(rng: Random, X: NDArray[np.float64], classes: int) -> NDArray[Any]:
     F[:, 0] += rng.choice([0.0, 0.0, 3.0])
     codes = F.argmax(axis=1)
     codes[rng.permutation(len(codes))[:classes]] = np.arange(classes)[: len(codes)]
-    return np.array(["a", "b", "c", "d"])[codes]
+    found: NDArray[Any] = np.array(["a", "b", "c", "d"])[codes]
+    return found
 
 
 def _call(rng: Random, X: NDArray[np.float64], words: list[str]) -> tuple[str, Callable[[Any], Any]]:
